@@ -83,6 +83,7 @@ func weighLiveness(c *Case) (Verdict, *livenessCheck) {
 		}
 	})
 	blamed(left)
+	l.unheardReleases()
 	l.starved()
 	scanned := l.leaks()
 	return l.verdict(scanned), l

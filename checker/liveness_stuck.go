@@ -77,42 +77,16 @@ func (l *livenessCheck) sleepers(list []stretch) []int32 {
 		}
 		least[i] += longest
 	}
-	tried := make([]int32, l.workers) // by worker: its last try, if it waits for a page; plus one
-	over := func(worker int32, at time.Duration) {
-		if i := tried[worker] - 1; i >= 0 {
-			op := &l.Ops[i]
-			for n := after(list, l.joint(op.Key), op.Return); n < len(list) && list[n].key == l.joint(op.Key) && list[n].from < at; n++ {
-				asleep := min(at, list[n].to) - max(op.Return, list[n].from)
-				if deaf.meets(op.Call, list[n].from+l.bound) {
-					asleep -= l.lease
-				}
-				if asleep > least[n] {
-					found[n] = i
-				}
+	for _, p := range l.naps() {
+		call := l.Ops[p.op].Call
+		for n := after(list, p.key, p.from); n < len(list) && list[n].key == p.key && list[n].from < p.to; n++ {
+			asleep := min(p.to, list[n].to) - max(p.from, list[n].from)
+			if deaf.meets(call, list[n].from+l.bound) {
+				asleep -= l.lease
 			}
-		}
-		tried[worker] = 0
-	}
-	for i := range l.Ops {
-		op := &l.Ops[i]
-		if op.Worker < 0 {
-			continue
-		}
-		switch op.Kind {
-		case history.End:
-			over(op.Worker, op.Return) // its call is when it began
-		case history.Crash:
-			over(op.Worker, op.Call)
-		case history.Acquire:
-			over(op.Worker, op.Call)
-			if op.Outcome == history.Failed && l.visits {
-				tried[op.Worker] = int32(i) + 1
+			if asleep > least[n] {
+				found[n] = p.op
 			}
-		}
-	}
-	if l.Partial == "" {
-		for w := range tried {
-			over(int32(w), l.end)
 		}
 	}
 	return found
@@ -123,34 +97,13 @@ func (l *livenessCheck) sleepers(list []stretch) []int32 {
 // worker died, had no answer, was called off or gave up. It is all the time if no worker was ever woken by a message and the lock does
 // not claim to wake waiters: then waiters look now and then, and may do so as rarely as they like.
 func (l *livenessCheck) deaf() spans {
-	var list []period
-	told, again := l.Claims.Wakes, plus(l.lease, l.bound)
-	for i := range l.windows {
-		w := &l.windows[i]
-		others := slices.ContainsFunc(w.effect.Hits, func(p history.Party) bool { return p != history.Holders })
-		if !l.hitch(w) && (others || !w.effect.Known()) {
-			list = append(list, period{w.from, plus(plus(w.to, max(w.to-w.from, l.recovery())), again)})
-		}
-	}
-	lost := func(at time.Duration) { list = append(list, period{at, plus(at, again)}) }
-	for i := range l.Ops {
-		op := &l.Ops[i]
-		told = told || op.Woken == history.Signal
-		switch op.Kind {
-		case history.Acquire, history.Extend, history.Release:
-			if op.Outcome == history.Unknown || op.Reason == history.Canceled {
-				lost(op.Return)
-			}
-		case history.Crash:
-			lost(op.Call)
-		case history.End:
-			if op.Reason == history.Impatient || op.Reason == history.Canceled {
-				lost(op.Return)
-			}
-		}
-	}
+	told := l.Claims.Wakes || slices.ContainsFunc(l.Ops, func(op history.Op) bool { return op.Woken == history.Signal })
 	if !told {
 		return spans{{0, history.Forever}}
+	}
+	list := slices.Clone(l.muted())
+	for _, at := range l.strays() {
+		list = append(list, period{at, plus(at, plus(l.lease, l.bound))})
 	}
 	return newSpans(list)
 }

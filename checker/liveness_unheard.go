@@ -1,0 +1,169 @@
+package checker
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"hammerlock/history"
+	"hammerlock/internal/human"
+)
+
+// nap is the time in which a worker that was refused waits and does not ask again.
+type nap struct {
+	period
+	key int32
+	op  int32 // the try that was refused, into Ops
+}
+
+// naps lists them, in the order of their ends.
+func (l *livenessCheck) naps() (list []nap) {
+	tried := make([]int32, l.workers) // by worker: its last try, if it waits for a page; plus one
+	over := func(worker int32, at time.Duration) {
+		if i := tried[worker] - 1; i >= 0 {
+			list = append(list, nap{period{l.Ops[i].Return, at}, l.joint(l.Ops[i].Key), i})
+		}
+		tried[worker] = 0
+	}
+	for i := range l.Ops {
+		op := &l.Ops[i]
+		if op.Worker < 0 {
+			continue
+		}
+		switch op.Kind {
+		case history.End:
+			over(op.Worker, op.Return) // its call is when it began
+		case history.Crash:
+			over(op.Worker, op.Call)
+		case history.Acquire:
+			over(op.Worker, op.Call)
+			if op.Outcome == history.Failed && l.visits {
+				tried[op.Worker] = int32(i) + 1
+			}
+		}
+	}
+	if l.Partial == "" {
+		for w := range tried {
+			over(int32(w), l.end)
+		}
+	}
+	return list
+}
+
+// fewUnheard is how many releases in a row may wake nobody before a lock is blamed, and for each waiter that gave up, and each call without
+// an answer, so many more: a message may have been for that one.
+const fewUnheard, unheardEach = 3, 2
+
+// unheard is a run of releases of a page each of which woke none of those who waited.
+type unheardRun struct {
+	first, last int32 // into Ops
+	sleeper     int32 // the try after which a worker slept through the last one, into Ops
+	count       int
+}
+
+// unheardReleases blames a lock that says that a release wakes who waits, if release after release woke none of those who waited, while
+// others came and were granted it at once: the lock is never idle for long then. A release is unheard if everyone who waited slept on
+// for longer than the bound. It says nothing while something is at work on more than holders, or where pauses are not recorded.
+func (l *livenessCheck) unheardReleases() {
+	if !l.Claims.Wakes || !l.Claims.Alone() || l.Claims.Sets || l.Bounds.Gap == 0 {
+		return
+	}
+	naps := l.naps()
+	slices.SortFunc(naps, func(a, b nap) int { return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.from, b.from)) })
+	var releases []int32
+	for i := range l.Ops {
+		if op := &l.Ops[i]; op.Kind == history.Release && op.Outcome == history.OK && op.Value == 0 && op.Key >= 0 {
+			releases = append(releases, int32(i))
+		}
+	}
+	slices.SortFunc(releases, func(a, b int32) int {
+		x, y := &l.Ops[a], &l.Ops[b]
+		return cmp.Or(cmp.Compare(x.Key, y.Key), cmp.Compare(x.Call, y.Call))
+	})
+	muted, lost := l.muted(), l.strays()
+	var asleep heap // those of the page, by when they wake
+	var run unheardRun
+	at, key := 0, int32(-1)
+	for _, r := range releases {
+		op := &l.Ops[r]
+		if op.Key != key {
+			l.unheardRun(&run, lost)
+			asleep, key = asleep[:0], op.Key
+			for at < len(naps) && naps[at].key < key {
+				at++
+			}
+		}
+		for ; at < len(naps) && naps[at].key == key && naps[at].from < op.Call; at++ {
+			asleep.push(timed{at: naps[at].to, hold: naps[at].op})
+		}
+		for len(asleep) > 0 && asleep[0].at <= op.Call {
+			asleep.pop()
+		}
+		heard := period{op.Call, plus(op.Return, l.bound)}
+		heard.to = plus(heard.to, heard.to-heard.from-l.hitches.length(heard))
+		switch {
+		case len(asleep) == 0 || muted.meets(heard.from, heard.to): // there was nobody to wake, or nothing is known
+		case asleep[0].at <= heard.to:
+			l.unheardRun(&run, lost)
+		default:
+			if run.count++; run.count == 1 {
+				run.first = r
+			}
+			run.last, run.sleeper = r, asleep[0].hold
+		}
+	}
+	l.unheardRun(&run, lost)
+}
+
+// unheardRun ends a run of releases, and blames the lock for it if it is long.
+func (l *livenessCheck) unheardRun(run *unheardRun, lost []time.Duration) {
+	defer func() { *run = unheardRun{} }()
+	if run.count <= fewUnheard {
+		return
+	}
+	first, last, sleeper := &l.Ops[run.first], &l.Ops[run.last], &l.Ops[run.sleeper]
+	from, _ := slices.BinarySearch(lost, first.Call-plus(l.lease, l.bound))
+	to, _ := slices.BinarySearch(lost, last.Return)
+	if run.count <= fewUnheard+unheardEach*(to-from) {
+		return
+	}
+	l.accuse(history.LostWakeup, []history.Op{*sleeper, *first, *last}, fmt.Sprintf(
+		"%s: it was given back %s times from %s to %s while others waited for it, %s among them since it was refused at %s, and none of these asked again within %s of any of these",
+		l.called(first.Key), human.Count(int64(run.count)), clock(first.Call), clock(last.Return), who(sleeper.Worker), clock(sleeper.Return), human.Duration(l.bound)))
+}
+
+// muted lists when a message to a waiter may be lost for something that is at work on more than holders, until a listener has had time to
+// listen again, which is as long once more, a lease and the bound.
+func (l *livenessCheck) muted() spans {
+	var list []period
+	for i := range l.windows {
+		w := &l.windows[i]
+		others := slices.ContainsFunc(w.effect.Hits, func(p history.Party) bool { return p != history.Holders })
+		if !l.hitch(w) && (others || !w.effect.Known()) {
+			list = append(list, period{w.from, plus(plus(w.to, max(w.to-w.from, l.recovery())), plus(l.lease, l.bound))})
+		}
+	}
+	return newSpans(list)
+}
+
+// strays lists when a message may have gone to a worker that hears it no more: one that died, had no answer, was called off or gave up.
+func (l *livenessCheck) strays() (list []time.Duration) {
+	for i := range l.Ops {
+		op := &l.Ops[i]
+		switch op.Kind {
+		case history.Acquire, history.Extend, history.Release:
+			if op.Outcome == history.Unknown || op.Reason == history.Canceled {
+				list = append(list, op.Return)
+			}
+		case history.Crash:
+			list = append(list, op.Call)
+		case history.End:
+			if op.Reason == history.Impatient || op.Reason == history.Canceled {
+				list = append(list, op.Return)
+			}
+		}
+	}
+	slices.Sort(list)
+	return list
+}

@@ -1,0 +1,188 @@
+package checker
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"hammerlock/history"
+)
+
+// newcomers lets a worker come again and again, and be granted at once what it gives back after a moment, while another waits from the
+// first hold on and tries when told.
+func newcomers(s *builder, visits int, tries ...int) {
+	s.h.Claims.Wakes, s.h.Claims.Excludes, s.h.Bounds.Gap = true, true, time.Millisecond
+	for i := range visits {
+		at := dur(4 * i)
+		h := s.grant(1, at, at+1, 4)
+		if i == 0 {
+			s.refuse(2, at+1, at+2)
+		}
+		s.release(1, h, at+2, at+3, history.OK)
+		s.done(1, at, at+3)
+		if slices.Contains(tries, i) {
+			s.refuse(2, at+3, at+4)
+		}
+	}
+	s.done(2, 1, dur(4*visits))
+}
+
+func TestUnheardReleases(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		write  func(*builder)
+		status Status
+	}{
+		"nobody who waits is woken":   {func(s *builder) { newcomers(s, 7) }, Fail},
+		"too few to say":              {func(s *builder) { newcomers(s, 3) }, Pass},
+		"who waits asks now and then": {func(s *builder) { newcomers(s, 9, 2, 5) }, Pass},
+		"others gave up, whom the messages may have been for": {func(s *builder) {
+			newcomers(s, 7)
+			for i := range int32(2) {
+				s.refuse(3+i, 1, 2)
+				s.add(history.Op{Kind: history.End, Outcome: history.Failed, Reason: history.Impatient, Worker: 3 + i, Call: 1, Return: 3})
+			}
+		}, Pass},
+		"more messages than others gave up": {func(s *builder) {
+			newcomers(s, 9)
+			s.refuse(3, 1, 2)
+			s.add(history.Op{Kind: history.End, Outcome: history.Failed, Reason: history.Impatient, Worker: 3, Call: 1, Return: 3})
+		}, Fail},
+		"a lock that does not say that it wakes": {func(s *builder) {
+			newcomers(s, 9)
+			s.h.Claims.Wakes = false
+		}, Pass},
+		"links were cut": {func(s *builder) {
+			newcomers(s, 9)
+			s.h.Faults = []history.Injection{{Effect: history.Effect{Hits: []history.Party{history.Links}}}}
+			s.add(history.Op{Kind: history.Fault, Worker: -1, Key: -1, Call: 0, Return: 1})
+			s.add(history.Op{Kind: history.Heal, Worker: -1, Key: -1, Call: 20, Return: 21})
+		}, Pass},
+		"each time one of two is woken": {func(s *builder) {
+			newcomers(s, 9)
+			s.refuse(3, 1, 2)
+			for i := range 9 {
+				s.refuse(3, dur(4*i+3), dur(4*i+4))
+			}
+			s.done(3, 1, 36)
+		}, Pass},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newBuilder()
+			s.tick = time.Second
+			c.write(s)
+			v := judgeLiveness(s.prepared())
+			if failed := v.Status == Fail; failed != (c.status == Fail) || failed && (v.Cause != history.LostWakeup || len(v.Evidence) != 3) {
+				t.Errorf("got %s %s: %s", v.Status, v.Cause, v.Summary)
+			}
+		})
+	}
+}
+
+// TestUnheardReleasesAgainstEachOne compares with an oracle that looks at each release and at everyone who waits.
+func TestUnheardReleasesAgainstEachOne(t *testing.T) {
+	blamed := func(l *livenessCheck) string {
+		return fmt.Sprint(l.counts[history.LostWakeup])
+	}
+	p := property{
+		histories: 20_000,
+		draw: func(r *rand.Rand) *builder {
+			s := newBuilder()
+			s.tick = time.Second
+			newcomers(s, 4+r.IntN(12), r.IntN(20), r.IntN(20))
+			s.h.Claims.Wakes = r.IntN(10) > 0
+			for w := range int32(r.IntN(3)) {
+				at := 1 + r.IntN(20)
+				s.refuse(3+w, dur(at), dur(at+1))
+				end := history.Op{Kind: history.End, Outcome: history.Failed, Reason: history.Impatient, Worker: 3 + w, Call: dur(at)}
+				for end.Return = dur(at + 1 + r.IntN(8)); r.IntN(2) == 0; end.Return += dur(1 + r.IntN(9)) {
+					s.refuse(3+w, end.Return, end.Return+1)
+					end.Return++
+				}
+				s.add(end)
+			}
+			if r.IntN(4) == 0 {
+				s.h.Faults = []history.Injection{{Effect: history.Effect{Hits: []history.Party{[]history.Party{history.Links, history.Holders}[r.IntN(2)]}}}}
+				at := dur(r.IntN(30))
+				s.add(history.Op{Kind: history.Fault, Worker: -1, Key: -1, Call: at, Return: at + 1})
+				s.add(history.Op{Kind: history.Heal, Worker: -1, Key: -1, Call: at + 2, Return: at + 3})
+			}
+			return s
+		},
+		check: func(c *Case) string {
+			l := &livenessCheck{Case: c, misses: map[string]int64{}, end: c.end(), bound: 2500 * time.Millisecond}
+			l.unheardReleases()
+			return blamed(l)
+		},
+		oracle: func(c *Case) string {
+			l := &livenessCheck{Case: c, misses: map[string]int64{}, end: c.end(), bound: 2500 * time.Millisecond}
+			l.eachRelease()
+			return blamed(l)
+		},
+	}
+	p.run(t)
+}
+
+// eachRelease is unheardReleases, slowly.
+func (l *livenessCheck) eachRelease() {
+	run := 0
+	var first, last time.Duration
+	end := func() {
+		strays := 0
+		for _, op := range l.Ops {
+			if op.Kind == history.End && op.Reason == history.Impatient && op.Return >= first-l.lease-l.bound && op.Return < last {
+				strays++
+			}
+		}
+		if run > 3+2*strays {
+			l.accuse(history.LostWakeup, nil)
+		}
+		run = 0
+	}
+	for _, r := range l.Ops { // of one page, one after the other
+		if r.Kind != history.Release || !l.Claims.Wakes || !l.visits {
+			continue
+		}
+		waiting, heard, broken := 0, false, false
+		for _, try := range l.Ops {
+			if try.Kind != history.Acquire || try.Outcome != history.Failed || try.Return >= r.Call {
+				continue
+			}
+			wakes := l.end
+			for _, next := range l.Ops {
+				at := next.Call
+				if next.Kind == history.End {
+					at = next.Return
+				}
+				if next.Worker == try.Worker && next.ID != try.ID && at >= try.Return {
+					wakes = min(wakes, at)
+				}
+			}
+			if wakes > r.Call {
+				waiting++
+				heard = heard || wakes <= r.Return+l.bound
+			}
+		}
+		for _, f := range l.Ops {
+			if f.Kind != history.Fault || l.Faults[0].Effect.Hits[0] == history.Holders {
+				continue
+			}
+			to := f.Return + 2*time.Second
+			after := max(to-f.Call, l.recovery()) + l.lease + l.bound
+			broken = broken || f.Call <= r.Return+l.bound && to+after >= r.Call
+		}
+		switch {
+		case waiting == 0 || broken:
+		case heard:
+			end()
+		default:
+			if run++; run == 1 {
+				first = r.Call
+			}
+			last = r.Return
+		}
+	}
+	end()
+}
