@@ -13,16 +13,17 @@ import (
 // nap is the time in which a worker that was refused waits and does not ask again.
 type nap struct {
 	period
-	key int32
-	op  int32 // the try that was refused, into Ops
+	key   int32
+	op    int32 // the try that was refused, into Ops
+	heard bool  // a message ended it
 }
 
 // naps lists them, in the order of their ends.
 func (l *livenessCheck) naps() (list []nap) {
 	tried := make([]int32, l.workers) // by worker: its last try, if it waits for a page; plus one
-	over := func(worker int32, at time.Duration) {
+	over := func(worker int32, at time.Duration, heard bool) {
 		if i := tried[worker] - 1; i >= 0 {
-			list = append(list, nap{period{l.Ops[i].Return, at}, l.joint(l.Ops[i].Key), i})
+			list = append(list, nap{period{l.Ops[i].Return, at}, l.joint(l.Ops[i].Key), i, heard})
 		}
 		tried[worker] = 0
 	}
@@ -33,11 +34,11 @@ func (l *livenessCheck) naps() (list []nap) {
 		}
 		switch op.Kind {
 		case history.End:
-			over(op.Worker, op.Return) // its call is when it began
+			over(op.Worker, op.Return, false) // its call is when it began
 		case history.Crash:
-			over(op.Worker, op.Call)
+			over(op.Worker, op.Call, false)
 		case history.Acquire:
-			over(op.Worker, op.Call)
+			over(op.Worker, op.Call, op.Woken == history.Signal)
 			if op.Outcome == history.Failed && l.visits {
 				tried[op.Worker] = int32(i) + 1
 			}
@@ -45,26 +46,27 @@ func (l *livenessCheck) naps() (list []nap) {
 	}
 	if l.Partial == "" {
 		for w := range tried {
-			over(int32(w), l.end)
+			over(int32(w), l.end, false)
 		}
 	}
 	return list
 }
 
-// fewUnheard is how many releases in a row may wake nobody before a lock is blamed, and for each waiter that gave up, and each call without
-// an answer, so many more: a message may have been for that one.
-const fewUnheard, unheardEach = 3, 2
+// fewUnheard is how many releases in a row may wake nobody for the bound before a lock is blamed, someUnheard how many after which something
+// else than a message woke all who waited, and for each waiter that gave up, and each call without an answer, so many more: a message
+// may have been for that one.
+const fewUnheard, someUnheard, unheardEach = 3, 20, 2
 
 // unheard is a run of releases of a page each of which woke none of those who waited.
 type unheardRun struct {
 	first, last int32 // into Ops
 	sleeper     int32 // the try after which a worker slept through the last one, into Ops
-	count       int
+	count, long int   // all of them, and those after which all slept on for longer than the bound
 }
 
 // unheardReleases blames a lock that says that a release wakes who waits, if release after release woke none of those who waited, while
 // others came and were granted it at once: the lock is never idle for long then. A release is unheard if everyone who waited slept on
-// for longer than the bound. It says nothing while something is at work on more than holders, or where pauses are not recorded.
+// for longer than the bound, or for longer than a moment and was woken by no message then. It says nothing while something is at work on more than holders, or where pauses are not recorded.
 func (l *livenessCheck) unheardReleases() {
 	if !l.Claims.Wakes || !l.Claims.Alone() || l.Claims.Sets || l.Bounds.Gap == 0 {
 		return
@@ -84,53 +86,68 @@ func (l *livenessCheck) unheardReleases() {
 	muted, lost := l.muted(), l.strays()
 	var asleep heap // those of the page, by when they wake
 	var run unheardRun
-	at, key := 0, int32(-1)
+	at, key, hearing := 0, int32(-1), 0 // so many of those asleep will be woken by a message
 	for _, r := range releases {
 		op := &l.Ops[r]
 		if op.Key != key {
 			l.unheardRun(&run, lost)
-			asleep, key = asleep[:0], op.Key
+			asleep, key, hearing = asleep[:0], op.Key, 0
 			for at < len(naps) && naps[at].key < key {
 				at++
 			}
 		}
 		for ; at < len(naps) && naps[at].key == key && naps[at].from < op.Call; at++ {
-			asleep.push(timed{at: naps[at].to, hold: naps[at].op})
+			asleep.push(timed{at: naps[at].to, hold: int32(at)})
+			hearing += one(naps[at].heard)
 		}
 		for len(asleep) > 0 && asleep[0].at <= op.Call {
+			hearing -= one(naps[asleep[0].hold].heard)
 			asleep.pop()
 		}
-		heard := period{op.Call, plus(op.Return, l.bound)}
-		heard.to = plus(heard.to, heard.to-heard.from-l.hitches.length(heard))
+		moment, bound := l.awake(op, aMoment), l.awake(op, l.bound)
 		switch {
-		case len(asleep) == 0 || muted.meets(heard.from, heard.to): // there was nobody to wake, or nothing is known
-		case asleep[0].at <= heard.to:
+		case len(asleep) == 0 || muted.meets(op.Call, bound): // there was nobody to wake, or nothing is known
+		case asleep[0].at <= moment, asleep[0].at <= bound && hearing > 0:
 			l.unheardRun(&run, lost)
 		default:
 			if run.count++; run.count == 1 {
 				run.first = r
 			}
-			run.last, run.sleeper = r, asleep[0].hold
+			run.long += one(asleep[0].at > bound)
+			run.last, run.sleeper = r, naps[asleep[0].hold].op
 		}
 	}
 	l.unheardRun(&run, lost)
 }
 
+// awake is when who heard of a release has had a time to ask, without the moments in which a process was paused.
+func (l *livenessCheck) awake(release *history.Op, after time.Duration) time.Duration {
+	p := period{release.Call, plus(release.Return, after)}
+	return plus(p.to, p.to-p.from-l.hitches.length(p))
+}
+
+func one(yes bool) int {
+	if yes {
+		return 1
+	}
+	return 0
+}
+
 // unheardRun ends a run of releases, and blames the lock for it if it is long.
 func (l *livenessCheck) unheardRun(run *unheardRun, lost []time.Duration) {
 	defer func() { *run = unheardRun{} }()
-	if run.count <= fewUnheard {
+	if run.long <= fewUnheard && run.count <= someUnheard {
 		return
 	}
 	first, last, sleeper := &l.Ops[run.first], &l.Ops[run.last], &l.Ops[run.sleeper]
 	from, _ := slices.BinarySearch(lost, first.Call-plus(l.lease, l.bound))
 	to, _ := slices.BinarySearch(lost, last.Return)
-	if run.count <= fewUnheard+unheardEach*(to-from) {
+	if more := unheardEach * (to - from); run.long <= fewUnheard+more && run.count <= someUnheard+more {
 		return
 	}
 	l.accuse(history.LostWakeup, []history.Op{*sleeper, *first, *last}, fmt.Sprintf(
-		"%s: it was given back %s times from %s to %s while others waited for it, %s among them since it was refused at %s, and none of these asked again within %s of any of these",
-		l.called(first.Key), human.Count(int64(run.count)), clock(first.Call), clock(last.Return), who(sleeper.Worker), clock(sleeper.Return), human.Duration(l.bound)))
+		"%s: it was given back %s times from %s to %s while others waited for it, %s among them since it was refused at %s, and no message woke any of these",
+		l.called(first.Key), human.Count(int64(run.count)), clock(first.Call), clock(last.Return), who(sleeper.Worker), clock(sleeper.Return)))
 }
 
 // muted lists when a message to a waiter may be lost for something that is at work on more than holders, until a listener has had time to

@@ -29,6 +29,16 @@ func newcomers(s *builder, visits int, tries ...int) {
 	s.done(2, 1, dur(4*visits))
 }
 
+// wakesItself lets another worker wait beside the newcomers, and ask a second after each release.
+func (s *builder) wakesItself(visits int, by history.Wake) {
+	for i := range visits {
+		s.refuse(3, dur(4*i), dur(4*i+1))
+		s.h.Ops[len(s.h.Ops)-1].Woken = by
+	}
+	s.done(3, 1, dur(4*visits))
+	s.h.Ops = slices.DeleteFunc(s.h.Ops, func(op history.Op) bool { return op.Worker == 2 }) // the other one is not there
+}
+
 func TestUnheardReleases(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -59,6 +69,14 @@ func TestUnheardReleases(t *testing.T) {
 			s.h.Faults = []history.Injection{{Effect: history.Effect{Hits: []history.Party{history.Links}}}}
 			s.add(history.Op{Kind: history.Fault, Worker: -1, Key: -1, Call: 0, Return: 1})
 			s.add(history.Op{Kind: history.Heal, Worker: -1, Key: -1, Call: 20, Return: 21})
+		}, Pass},
+		"a listener is dead, and waiters wake by themselves": {func(s *builder) {
+			newcomers(s, 30)
+			s.wakesItself(30, history.LeaseEnd)
+		}, Fail},
+		"waiters are woken by messages, and the machine is slow": {func(s *builder) {
+			newcomers(s, 30)
+			s.wakesItself(30, history.Signal)
 		}, Pass},
 		"each time one of two is woken": {func(s *builder) {
 			newcomers(s, 9)
@@ -91,14 +109,15 @@ func TestUnheardReleasesAgainstEachOne(t *testing.T) {
 		draw: func(r *rand.Rand) *builder {
 			s := newBuilder()
 			s.tick = time.Second
-			newcomers(s, 4+r.IntN(12), r.IntN(20), r.IntN(20))
+			newcomers(s, 4+r.IntN(12)+20*r.IntN(2), r.IntN(20), r.IntN(40))
 			s.h.Claims.Wakes = r.IntN(10) > 0
 			for w := range int32(r.IntN(3)) {
-				at := 1 + r.IntN(20)
+				at, often := 1+r.IntN(20), 2+8*r.IntN(2)
 				s.refuse(3+w, dur(at), dur(at+1))
 				end := history.Op{Kind: history.End, Outcome: history.Failed, Reason: history.Impatient, Worker: 3 + w, Call: dur(at)}
-				for end.Return = dur(at + 1 + r.IntN(8)); r.IntN(2) == 0; end.Return += dur(1 + r.IntN(9)) {
+				for end.Return = dur(at + 1 + r.IntN(8)); r.IntN(often) > 0 && end.Return < 99; end.Return += dur(1 + r.IntN(9)) {
 					s.refuse(3+w, end.Return, end.Return+1)
+					s.h.Ops[len(s.h.Ops)-1].Woken = history.Wake(1 + r.IntN(20)/19)
 					end.Return++
 				}
 				s.add(end)
@@ -127,7 +146,7 @@ func TestUnheardReleasesAgainstEachOne(t *testing.T) {
 
 // eachRelease is unheardReleases, slowly.
 func (l *livenessCheck) eachRelease() {
-	run := 0
+	run, long := 0, 0
 	var first, last time.Duration
 	end := func() {
 		strays := 0
@@ -136,33 +155,33 @@ func (l *livenessCheck) eachRelease() {
 				strays++
 			}
 		}
-		if run > 3+2*strays {
+		if long > 3+2*strays || run > 20+2*strays {
 			l.accuse(history.LostWakeup, nil)
 		}
-		run = 0
+		run, long = 0, 0
 	}
 	for _, r := range l.Ops { // of one page, one after the other
 		if r.Kind != history.Release || !l.Claims.Wakes || !l.visits {
 			continue
 		}
-		waiting, heard, broken := 0, false, false
+		waiting, earliest, heard, broken := 0, history.Forever, false, false
 		for _, try := range l.Ops {
 			if try.Kind != history.Acquire || try.Outcome != history.Failed || try.Return >= r.Call {
 				continue
 			}
-			wakes := l.end
+			wakes, told := l.end, false
 			for _, next := range l.Ops {
 				at := next.Call
 				if next.Kind == history.End {
 					at = next.Return
 				}
-				if next.Worker == try.Worker && next.ID != try.ID && at >= try.Return {
-					wakes = min(wakes, at)
+				if next.Worker == try.Worker && next.ID != try.ID && at >= try.Return && at <= wakes {
+					wakes, told = at, next.Kind == history.Acquire && next.Woken == history.Signal
 				}
 			}
 			if wakes > r.Call {
 				waiting++
-				heard = heard || wakes <= r.Return+l.bound
+				earliest, heard = min(earliest, wakes), heard || told
 			}
 		}
 		for _, f := range l.Ops {
@@ -175,9 +194,12 @@ func (l *livenessCheck) eachRelease() {
 		}
 		switch {
 		case waiting == 0 || broken:
-		case heard:
+		case earliest <= r.Return+50*time.Millisecond, heard && earliest <= r.Return+l.bound:
 			end()
 		default:
+			if earliest > r.Return+l.bound {
+				long++
+			}
 			if run++; run == 1 {
 				first = r.Call
 			}
