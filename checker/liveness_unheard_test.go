@@ -164,36 +164,9 @@ func (l *livenessCheck) eachRelease() {
 		if r.Kind != history.Release || !l.Claims.Wakes || !l.visits {
 			continue
 		}
-		waiting, earliest, heard, broken := 0, history.Forever, false, false
-		for _, try := range l.Ops {
-			if try.Kind != history.Acquire || try.Outcome != history.Failed || try.Return >= r.Call {
-				continue
-			}
-			wakes, told := l.end, false
-			for _, next := range l.Ops {
-				at := next.Call
-				if next.Kind == history.End {
-					at = next.Return
-				}
-				if next.Worker == try.Worker && next.ID != try.ID && at >= try.Return && at <= wakes {
-					wakes, told = at, next.Kind == history.Acquire && next.Woken == history.Signal
-				}
-			}
-			if wakes > r.Call {
-				waiting++
-				earliest, heard = min(earliest, wakes), heard || told
-			}
-		}
-		for _, f := range l.Ops {
-			if f.Kind != history.Fault || l.Faults[0].Effect.Hits[0] == history.Holders {
-				continue
-			}
-			to := f.Return + 2*time.Second
-			after := max(to-f.Call, l.recovery()) + l.lease + l.bound
-			broken = broken || f.Call <= r.Return+l.bound && to+after >= r.Call
-		}
+		waiting, earliest, heard := l.eachWaiter(&r)
 		switch {
-		case waiting == 0 || broken:
+		case waiting == 0 || l.broken(&r):
 		case earliest <= r.Return+50*time.Millisecond, heard && earliest <= r.Return+l.bound:
 			end()
 		default:
@@ -207,4 +180,42 @@ func (l *livenessCheck) eachRelease() {
 		}
 	}
 	end()
+}
+
+// eachWaiter is how many wait at a release, when the first of them wakes, and whether one is woken by a message.
+func (l *livenessCheck) eachWaiter(r *history.Op) (waiting int, earliest time.Duration, heard bool) {
+	earliest = history.Forever
+	for _, try := range l.Ops {
+		if try.Kind != history.Acquire || try.Outcome != history.Failed || try.Return >= r.Call {
+			continue
+		}
+		wakes, told := l.end, false
+		for _, next := range l.Ops {
+			at := next.Call
+			if next.Kind == history.End {
+				at = next.Return
+			}
+			if next.Worker == try.Worker && next.ID != try.ID && at >= try.Return && at <= wakes {
+				wakes, told = at, next.Kind == history.Acquire && next.Woken == history.Signal
+			}
+		}
+		if wakes > r.Call {
+			waiting++
+			earliest, heard = min(earliest, wakes), heard || told
+		}
+	}
+	return waiting, earliest, heard
+}
+
+// broken tells whether links were cut so lately that a message may be lost.
+func (l *livenessCheck) broken(r *history.Op) (broken bool) {
+	for _, f := range l.Ops {
+		if f.Kind != history.Fault || l.Faults[0].Effect.Hits[0] == history.Holders {
+			continue
+		}
+		to := f.Return + 2*time.Second
+		after := max(to-f.Call, l.recovery()) + l.lease + l.bound
+		broken = broken || f.Call <= r.Return+l.bound && to+after >= r.Call
+	}
+	return broken
 }
