@@ -52,9 +52,9 @@ func (l *livenessCheck) naps() (list []nap) {
 	return list
 }
 
-// fewUnheard is how many releases in a row may wake nobody for the bound before a lock is blamed, someUnheard how many after which something
-// else than a message woke all who waited, and for each waiter that gave up, and each call without an answer, so many more: a message
-// may have been for that one.
+// fewUnheard is how many releases in a row may wake no worker for the bound before a lock is blamed, someUnheard after how many something
+// else than a message may wake all who waited. For each waiter that gave up, and each call without an answer, it is unheardEach more: a
+// message may have been for that one.
 const fewUnheard, someUnheard, unheardEach = 3, 20, 2
 
 // unheard is a run of releases of a page each of which woke none of those who waited.
@@ -66,7 +66,8 @@ type unheardRun struct {
 
 // unheardReleases blames a lock that says that a release wakes who waits, if release after release woke none of those who waited, while
 // others came and were granted it at once: the lock is never idle for long then. A release is unheard if everyone who waited slept on
-// for longer than the bound, or for longer than a moment and was woken by no message then. It says nothing while something is at work on more than holders, or where pauses are not recorded.
+// for longer than the bound, or for longer than a moment and was woken by no message then. It says
+// nothing while something is at work on more than holders, or where pauses are not recorded.
 func (l *livenessCheck) unheardReleases() {
 	if !l.Claims.Wakes || !l.Claims.Alone() || l.Claims.Sets || l.Bounds.Gap == 0 {
 		return
@@ -86,7 +87,7 @@ func (l *livenessCheck) unheardReleases() {
 	muted, lost := l.muted(), l.strays()
 	var asleep heap // those of the page, by when they wake
 	var run unheardRun
-	at, key, hearing := 0, int32(-1), 0 // so many of those asleep will be woken by a message
+	at, key, hearing := 0, int32(-1), 0 // how many of those asleep will be woken by a message
 	for _, r := range releases {
 		op := &l.Ops[r]
 		if op.Key != key {
@@ -106,7 +107,7 @@ func (l *livenessCheck) unheardReleases() {
 		}
 		moment, bound := l.awake(op, aMoment), l.awake(op, l.bound)
 		switch {
-		case len(asleep) == 0 || muted.meets(op.Call, bound): // there was nobody to wake, or nothing is known
+		case len(asleep) == 0 || muted.meets(op.Call, bound): // there was no worker to wake, or nothing is known
 		case asleep[0].at <= moment, asleep[0].at <= bound && hearing > 0:
 			l.unheardRun(&run, lost)
 		default:

@@ -88,7 +88,7 @@ type Scene struct {
 	Agents    int           // machines that the workers live on; 0 = the suite's own
 	AllowLost bool          // some of them may be lost
 	Silence   time.Duration // after which one is lost
-	Programs  int           // so many of the service that is visited are the suite's
+	Programs  int           // of the service that is visited: how many the suite has started
 	Heeds     bool          // a holder that is late does not use what the lock guards
 }
 

@@ -9,7 +9,7 @@ import (
 	"hammerlock/internal/human"
 )
 
-// Unseen tells whether who waited and who had the lock was not seen, nor what that cost: what was visited locks by itself.
+// Unseen tells whether who waited and who had the lock was not seen, nor what that cost: what was visited has locks of its own.
 func (r *Run) Unseen() bool { return r.Service != "" }
 
 // visitsToService describes the load on a service.

@@ -73,7 +73,7 @@ type Head struct {
 	Topology, Lock string
 	Scenario       string // empty if it is none of a catalogue
 	Faults         []string
-	Unseen         bool // who waits and who has the lock is not seen: what is visited locks by itself
+	Unseen         bool // who waits and who has the lock is not seen: what is visited has locks of its own
 	Watched        bool // a program with a load of its own: it is judged at the end
 	Workers, Keys  int
 	Rate           float64 // 0 = closed loop
