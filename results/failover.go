@@ -164,11 +164,12 @@ func (f *Failover) Take(r *Run) bool {
 			f.Told.Add(v.Told)
 		}
 	}
-	switch state := r.Generator.State; {
-	case f.Generator == "" && !state.Unfit():
-		f.Generator = GeneratorOK // what it is suspected of takes milliseconds, which do not count beside seconds
-	case state == Disturbed, state == Saturated && f.Generator != Disturbed:
-		f.Generator = state
+	// Beside seconds a generator's milliseconds do not count, such as a pause of its collector.
+	switch g := &r.Generator; {
+	case g.State == Disturbed, g.State == Saturated && g.LateMax >= r.Availability.Least && f.Generator != Disturbed:
+		f.Generator = g.State
+	case f.Generator == "":
+		f.Generator = GeneratorOK
 	}
 	return true
 }
@@ -327,7 +328,7 @@ func WriteFailoverMarkdown(w io.Writer, all []Failover, command string) error {
 			"**min-replicas**: a primary that no replica has confirmed to follow for a second or two takes no writes. Until then it grants what a failover forgets. In a cluster with one replica for each primary, the replica that was promoted has no other, and grants nothing until the old primary is back.",
 		"The locks **wait** and **wait-one** count a grant when all replicas, or one, have acknowledged it, and give it back otherwise. With **wait** one dead replica is enough that nothing is granted until it is back; in a cluster with one replica for each primary, with both. With **wait-one** a grant is lost if another replica is promoted. What is granted while replication is cut (the fault `lost-grant`) is lost with all others.",
 		"**lost holds** ended under a living holder. **told** is how long after that the holder heard, by a signal of the lock or an extension that failed; **never told**: it heard nothing before it gave the lock back, and **went on** for so long at most. All runs of a row count; p99 is of a hundred or more.",
-		"**generator** is DISTURBED where other programs used the machine, and SATURATED where the suite did: compare such rows, and do not quote them.",
+		"**generator** is DISTURBED where other programs used the machine, and SATURATED where the suite did, and visits began late by as much as an outage lasts: compare such rows, and do not quote them.",
 		"A release or a grant without an answer proves nothing, and counts nowhere. So the numbers are lower bounds of what happened.",
 	} {
 		p.Line("* %s", strings.Join(human.Wrap(text, 100), "\n  "))
