@@ -164,14 +164,18 @@ func (f *Failover) Take(r *Run) bool {
 			f.Told.Add(v.Told)
 		}
 	}
-	// Beside seconds a generator's milliseconds do not count, such as a pause of its collector.
-	switch g := &r.Generator; {
-	case g.State == Disturbed, g.State == Saturated && g.LateMax >= r.Availability.Least && f.Generator != Disturbed:
+	f.trust(&r.Generator, r.Availability.Least)
+	return true
+}
+
+// trust takes in how far a run's generator can be trusted. Beside an outage its milliseconds do not count, such as a pause of its collector.
+func (f *Failover) trust(g *Generator, outage int64) {
+	switch {
+	case g.State == Disturbed, g.State == Saturated && g.LateMax >= outage && f.Generator != Disturbed:
 		f.Generator = g.State
 	case f.Generator == "":
 		f.Generator = GeneratorOK
 	}
-	return true
 }
 
 // quantile is one of the sorted times, which a share of them does not exceed (nearest rank).

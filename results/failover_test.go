@@ -127,3 +127,19 @@ func TestAFailoverSaysHowSoonHoldersHear(t *testing.T) {
 		t.Errorf("of those who lost the lock: got\n%s\n%s", text.String(), got)
 	}
 }
+
+// TestWhatARowOfSecondsCannotBeTrustedFor: the worst of its runs counts, and milliseconds do not.
+func TestWhatARowOfSecondsCannotBeTrustedFor(t *testing.T) {
+	const ms = int64(time.Millisecond)
+	var f Failover
+	for _, step := range []struct {
+		state GeneratorState
+		late  int64
+		want  GeneratorState
+	}{{Suspect, ms, GeneratorOK}, {Saturated, 4 * ms, GeneratorOK}, {Saturated, 200 * ms, Saturated}, {GeneratorOK, 0, Saturated},
+		{Disturbed, 0, Disturbed}, {Saturated, 200 * ms, Disturbed}} {
+		if f.trust(&Generator{State: step.state, LateMax: step.late}, 100*ms); f.Generator != step.want {
+			t.Errorf("after %s, %d ns late: got %q, want %s", step.state, step.late, f.Generator, step.want)
+		}
+	}
+}
