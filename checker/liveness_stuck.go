@@ -97,13 +97,16 @@ func (l *livenessCheck) sleepers(list []stretch) []int32 {
 // worker died, had no answer, was called off or gave up. It is all the time if no worker was ever woken by a message and the lock does
 // not claim to wake waiters: then waiters look now and then, and may do so as rarely as they like.
 func (l *livenessCheck) deaf() spans {
-	told := l.Claims.Wakes || slices.ContainsFunc(l.Ops, func(op history.Op) bool { return op.Woken == history.Signal })
+	told := l.Claims.Wakes
+	for i := range l.Ops {
+		told = told || l.Ops[i].Woken == history.Signal
+	}
 	if !told {
 		return spans{{0, history.Forever}}
 	}
-	list := slices.Clone(l.muted())
-	for _, at := range l.strays() {
-		list = append(list, period{at, plus(at, plus(l.lease, l.bound))})
+	list := l.muted()
+	for _, s := range l.strays() {
+		list = append(list, period{s.at, plus(s.at, plus(l.lease, l.bound))})
 	}
 	return newSpans(list)
 }

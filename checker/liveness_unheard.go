@@ -53,11 +53,10 @@ func (l *livenessCheck) naps() (list []nap) {
 }
 
 // fewUnheard is how many releases in a row may wake no worker for the bound before a lock is blamed, someUnheard after how many something
-// else than a message may wake all who waited. For each waiter that gave up, and each call without an answer, it is unheardEach more: a
-// message may have been for that one.
+// else than a message may wake all who waited. For each stray message that there may have been of the page it is unheardEach more.
 const fewUnheard, someUnheard, unheardEach = 3, 20, 2
 
-// unheard is a run of releases of a page each of which woke none of those who waited.
+// unheardRun are releases of a page, one after the other, each of which woke none of those who waited.
 type unheardRun struct {
 	first, last int32 // into Ops
 	sleeper     int32 // the try after which a worker slept through the last one, into Ops
@@ -66,8 +65,8 @@ type unheardRun struct {
 
 // unheardReleases blames a lock that says that a release wakes who waits, if release after release woke none of those who waited, while
 // others came and were granted it at once: the lock is never idle for long then. A release is unheard if everyone who waited slept on
-// for longer than the bound, or for longer than a moment and was woken by no message then. It says
-// nothing while something is at work on more than holders, or where pauses are not recorded.
+// for longer than the bound, or for longer than a moment and was woken by no message then. It says nothing while
+// something is at work on more than holders, or where pauses are not recorded.
 func (l *livenessCheck) unheardReleases() {
 	if !l.Claims.Wakes || !l.Claims.Alone() || l.Claims.Sets || l.Bounds.Gap == 0 {
 		return
@@ -91,7 +90,7 @@ func (l *livenessCheck) unheardReleases() {
 	for _, r := range releases {
 		op := &l.Ops[r]
 		if op.Key != key {
-			l.unheardRun(&run, lost)
+			l.endRun(&run, lost)
 			asleep, key, hearing = asleep[:0], op.Key, 0
 			for at < len(naps) && naps[at].key < key {
 				at++
@@ -109,7 +108,7 @@ func (l *livenessCheck) unheardReleases() {
 		switch {
 		case len(asleep) == 0 || muted.meets(op.Call, bound): // there was no worker to wake, or nothing is known
 		case asleep[0].at <= moment, asleep[0].at <= bound && hearing > 0:
-			l.unheardRun(&run, lost)
+			l.endRun(&run, lost)
 		default:
 			if run.count++; run.count == 1 {
 				run.first = r
@@ -118,7 +117,7 @@ func (l *livenessCheck) unheardReleases() {
 			run.last, run.sleeper = r, naps[asleep[0].hold].op
 		}
 	}
-	l.unheardRun(&run, lost)
+	l.endRun(&run, lost)
 }
 
 // awake is when who heard of a release has had a time to ask, without the moments in which a process was paused.
@@ -134,16 +133,20 @@ func one(yes bool) int {
 	return 0
 }
 
-// unheardRun ends a run of releases, and blames the lock for it if it is long.
-func (l *livenessCheck) unheardRun(run *unheardRun, lost []time.Duration) {
+// endRun ends a run of releases, and blames the lock for it if it is long.
+func (l *livenessCheck) endRun(run *unheardRun, lost []stray) {
 	defer func() { *run = unheardRun{} }()
 	if run.long <= fewUnheard && run.count <= someUnheard {
 		return
 	}
 	first, last, sleeper := &l.Ops[run.first], &l.Ops[run.last], &l.Ops[run.sleeper]
-	from, _ := slices.BinarySearch(lost, first.Call-plus(l.lease, l.bound))
-	to, _ := slices.BinarySearch(lost, last.Return)
-	if more := unheardEach * (to - from); run.long <= fewUnheard+more && run.count <= someUnheard+more {
+	more, since := 0, first.Call-plus(l.lease, l.bound)
+	for _, s := range lost {
+		if since <= s.at && s.at < last.Return && (s.key < 0 || s.key == first.Key) {
+			more += unheardEach
+		}
+	}
+	if run.long <= fewUnheard+more && run.count <= someUnheard+more {
 		return
 	}
 	l.accuse(history.LostWakeup, []history.Op{*sleeper, *first, *last}, fmt.Sprintf(
@@ -165,23 +168,28 @@ func (l *livenessCheck) muted() spans {
 	return newSpans(list)
 }
 
-// strays lists when a message may have gone to a worker that hears it no more: one that died, had no answer, was called off or gave up.
-func (l *livenessCheck) strays() (list []time.Duration) {
+// stray is when a message of a page may have gone to a worker that hears it no more; key -1 = of any page.
+type stray struct {
+	at  time.Duration
+	key int32
+}
+
+// strays lists them: of workers that died, had no answer, were called off or gave up.
+func (l *livenessCheck) strays() (list []stray) {
 	for i := range l.Ops {
 		op := &l.Ops[i]
 		switch op.Kind {
 		case history.Acquire, history.Extend, history.Release:
 			if op.Outcome == history.Unknown || op.Reason == history.Canceled {
-				list = append(list, op.Return)
+				list = append(list, stray{op.Return, op.Key})
 			}
 		case history.Crash:
-			list = append(list, op.Call)
+			list = append(list, stray{op.Call, -1})
 		case history.End:
 			if op.Reason == history.Impatient || op.Reason == history.Canceled {
-				list = append(list, op.Return)
+				list = append(list, stray{op.Return, op.Key})
 			}
 		}
 	}
-	slices.Sort(list)
 	return list
 }

@@ -55,6 +55,12 @@ func TestUnheardReleases(t *testing.T) {
 				s.add(history.Op{Kind: history.End, Outcome: history.Failed, Reason: history.Impatient, Worker: 3 + i, Call: 1, Return: 3})
 			}
 		}, Pass},
+		"others gave up, of another page": {func(s *builder) {
+			newcomers(s, 7)
+			for i := range int32(2) {
+				s.add(history.Op{Kind: history.End, Outcome: history.Failed, Reason: history.Impatient, Worker: 3 + i, Key: 1, Call: 1, Return: 3})
+			}
+		}, Fail},
 		"more messages than others gave up": {func(s *builder) {
 			newcomers(s, 9)
 			s.refuse(3, 1, 2)

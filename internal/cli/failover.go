@@ -119,18 +119,19 @@ func (f *failovers) carryOut(ctx, stop context.Context, args []string) int {
 
 // check finds every mistake, and makes a row of each fault on each topology, for each lock with each argument's settings.
 func (f *failovers) check(stop context.Context, args []string) (cells []failoverCell, err error) {
-	o, sides, kills := f.o, []*side{{o: f.o}}, []int{f.kills}
-	for i, arg := range args {
-		n := f.kills
-		sides = append(sides[:i], newSide(o, arg, func(o *options) string { return killsFlag(o, &n) }))
-		kills = append(kills[:i], n)
+	o := f.o
+	if len(args) == 0 {
+		cells, err = f.rows(stop, &side{o: o}, f.kills)
 	}
-	for i, s := range sides {
-		some, err := f.rows(stop, s, kills[i])
-		if err != nil {
-			return nil, err
-		}
+	for i := 0; i < len(args) && err == nil; i++ {
+		kills := f.kills
+		s := newSide(o, args[i], func(o *options) string { return killsFlag(o, &kills) })
+		var some []failoverCell
+		some, err = f.rows(stop, s, kills)
 		cells = append(cells, some...)
+	}
+	if err != nil {
+		return nil, err
 	}
 	slices.SortFunc(o.mistakes, func(a, b human.Mistake) int { return strings.Compare(a.Text, b.Text) })
 	slices.Sort(f.left)

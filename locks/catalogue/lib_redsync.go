@@ -113,7 +113,7 @@ func (l *redsyncLock) classify(err, no error) error {
 	switch {
 	case said >= majority:
 		return fmt.Errorf("%d of %d sites: %w", said, l.sites, no)
-	case failed >= majority && l.sites == 1:
+	case failed >= majority: // no site needs to have said no
 		return err
 	case said+failed >= majority:
 		return fmt.Errorf("%d of %d sites did not grant: %w", said+failed, l.sites, locks.ErrQuorum)

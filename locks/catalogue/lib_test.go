@@ -55,6 +55,7 @@ func TestRedsyncErrors(t *testing.T) {
 	}{
 		"a majority has it":              {&redsync.ErrTaken{Nodes: []int{0, 1, 2}}, 5, history.Failed, history.Busy},
 		"two taken, one down":            {errors.Join(errors.Join(taken, unreachable), taken), 5, history.Failed, history.Quorum},
+		"three down":                     {errors.Join(unreachable, unreachable, unreachable, silent), 5, history.Failed, history.Unreachable},
 		"two taken":                      {errors.Join(taken, taken), 5, history.Unknown, history.Other},
 		"two taken, one silent":          {errors.Join(taken, taken, silent), 5, history.Unknown, history.Dropped},
 		"all silent":                     {errors.Join(silent, silent, silent, silent, silent), 5, history.Unknown, history.Dropped},
