@@ -39,6 +39,12 @@ func (s *builder) wakesItself(visits int, by history.Wake) {
 	s.h.Ops = slices.DeleteFunc(s.h.Ops, func(op history.Op) bool { return op.Worker == 2 }) // the other one is not there
 }
 
+// givesUp lets a worker be refused a page and go.
+func (s *builder) givesUp(w, page int32) {
+	s.add(history.Op{Kind: history.Acquire, Outcome: history.Failed, Reason: history.Busy, Worker: w, Key: page, Call: 1, Return: 2})
+	s.add(history.Op{Kind: history.End, Outcome: history.Failed, Reason: history.Impatient, Worker: w, Key: page, Call: 1, Return: 3})
+}
+
 func TestUnheardReleases(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -50,21 +56,17 @@ func TestUnheardReleases(t *testing.T) {
 		"who waits asks now and then": {func(s *builder) { newcomers(s, 9, 2, 5) }, Pass},
 		"others gave up, whom the messages may have been for": {func(s *builder) {
 			newcomers(s, 7)
-			for i := range int32(2) {
-				s.refuse(3+i, 1, 2)
-				s.add(history.Op{Kind: history.End, Outcome: history.Failed, Reason: history.Impatient, Worker: 3 + i, Call: 1, Return: 3})
-			}
+			s.givesUp(3, 0)
+			s.givesUp(4, 0)
 		}, Pass},
 		"others gave up, of another page": {func(s *builder) {
 			newcomers(s, 7)
-			for i := range int32(2) {
-				s.add(history.Op{Kind: history.End, Outcome: history.Failed, Reason: history.Impatient, Worker: 3 + i, Key: 1, Call: 1, Return: 3})
-			}
+			s.givesUp(3, 1)
+			s.givesUp(4, 1)
 		}, Fail},
 		"more messages than others gave up": {func(s *builder) {
 			newcomers(s, 9)
-			s.refuse(3, 1, 2)
-			s.add(history.Op{Kind: history.End, Outcome: history.Failed, Reason: history.Impatient, Worker: 3, Call: 1, Return: 3})
+			s.givesUp(3, 0)
 		}, Fail},
 		"a lock that does not say that it wakes": {func(s *builder) {
 			newcomers(s, 9)
