@@ -96,8 +96,7 @@ func TestUnheardReleases(t *testing.T) {
 		}, Pass},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newBuilder()
-			s.tick = time.Second
+			s := &builder{numbers: map[int32]uint64{}, tick: time.Second}
 			c.write(s)
 			v := judgeLiveness(s.prepared())
 			if failed := v.Status == Fail; failed != (c.status == Fail) || failed && (v.Cause != history.LostWakeup || len(v.Evidence) != 3) {
