@@ -9,7 +9,7 @@ PERF = quick
 
 help:
 	@echo 'make bench   all topologies under load, one table (installs redis-server if it is missing)'
-	@echo 'make failover  break the primary of each topology again and again, and write docs/FAILOVER.md; 85 minutes (FAILOVER="--kills 5": thirty)'
+	@echo 'make failover  break the primary of each topology again and again, and write docs/FAILOVER.md; 90 minutes (FAILOVER="--kills 5": thirty)'
 	@echo 'make pageviews  examples/pageviews: a service behind nginx loses page views without a distributed lock; half a minute'
 	@echo 'make beyond  bin/beyond/bench and verify, which know PostgreSQL, MariaDB, etcd and ZooKeeper as well: docs/BEYOND.md'
 	@echo 'make beyond-servers  install those servers; make beyond-test: the tests of the module, of what is installed'

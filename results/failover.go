@@ -307,7 +307,7 @@ func WriteFailoverMarkdown(w io.Writer, all []Failover, command string) error {
 	p := &human.Printer{W: w}
 	p.Line("# What a failover does to a lock\n")
 	p.Line("How long is the lock gone when a server dies, and can two workers have it afterwards? Each row is one fault, injected n times, each time into\n" +
-		"servers that were just started and whole. Written by this command; `make failover` makes twenty of each on a quiet machine:\n")
+		"servers that were just started and whole. Written by this command, which `make failover` gives on a quiet machine:\n")
 	p.Line("    %s\n", command)
 	for i := range failoverTables {
 		rows := failoverTables[i].of(all)
@@ -330,7 +330,7 @@ func WriteFailoverMarkdown(w io.Writer, all []Failover, command string) error {
 		"**lost a grant** counts the injections after which a lock was granted that was another's by an earlier grant, before its lease was over, with a 95 % interval (Clopper and Pearson); for none, the bound. **two holders**: both believed in it at one time, which is where page views are lost. **came back**: a lock was held that had been given back.",
 		"**settings** are those that are not the defaults. **aof**: servers keep a log of what they write, `always` synced before they answer. A server that was killed comes back with its locks, and where it is the only one, they last until their leases end. A replica that is promoted has its own log: that does not help. " +
 			"**min-replicas**: a primary that no replica has confirmed to follow for a second or two takes no writes. Until then it grants what a failover forgets. In a cluster with one replica for each primary, the replica that was promoted has no other, and grants nothing until the old primary is back.",
-		"The locks **wait** and **wait-one** count a grant when all replicas, or one, have acknowledged it, and give it back otherwise. With **wait** one dead replica is enough that nothing is granted until it is back; in a cluster with one replica for each primary, with both. With **wait-one** a grant is lost if another replica is promoted. What is granted while replication is cut (the fault `lost-grant`) is lost with all others.",
+		"The locks **wait** and **wait-one** count a grant when all replicas, or one, have acknowledged it, and give it back otherwise. With **wait** one dead replica is enough that nothing is granted until it is back; in a cluster with one replica for each primary, with both. With **wait-one** a grant is lost if another replica is promoted. What is granted while replication is cut (the fault `lost-grant`) is lost with all other locks. A try that waits for replicas keeps the page, and others are told that it is held: so **servers back** does not contain that time, and below it counts as a lease that was not given back.",
 		"**lost holds** ended under a living holder. **told** is how long after that the holder heard, by a signal of the lock or an extension that failed; **never told**: it heard nothing before it gave the lock back, and **went on** for so long at most. All runs of a row count; p99 is of a hundred or more.",
 		"**generator** is DISTURBED where other programs used the machine, and SATURATED where the suite did, and visits began late by as much as an outage lasts: compare such rows, and do not quote them.",
 		"A release or a grant without an answer proves nothing, and counts nowhere. So the numbers are lower bounds of what happened.",
