@@ -37,8 +37,9 @@ var update = flag.Bool("update", false, "write the generated parts of the docume
 // maxArchitectureRows keeps the map smaller than the land; its table of imports has a row for each package.
 const maxArchitectureRows = 89
 
-// maxReadmeRows is what somebody reads who has just come.
-const maxReadmeRows = 170
+// maxReadmeRows is what somebody reads who has just come; rows of generated tables grow with their lists and are not
+// counted, so that who adds a topology need not shorten the text.
+const maxReadmeRows = 160
 
 // TestReadme compares the generated parts of the README and of the documents that go on from it with the catalogues.
 func TestReadme(t *testing.T) {
@@ -73,8 +74,9 @@ func TestReadme(t *testing.T) {
 		for _, m := range regexp.MustCompile(`(?m)^    bin/verify (-[^#|\n]*)`).FindAllStringSubmatch(text, -1) {
 			mustBeValid(t, cli.Verify, m[1])
 		}
-		if rows := strings.Count(text, "\n"); file == "README.md" && rows > maxReadmeRows {
-			t.Errorf("README.md has %d lines, at most %d", rows, maxReadmeRows)
+		written := regexp.MustCompile(`(?s)<!-- generated: .*?<!-- end -->\n`).ReplaceAllString(text, "")
+		if rows := strings.Count(written, "\n"); file == "README.md" && rows > maxReadmeRows {
+			t.Errorf("README.md has %d lines beside its generated table, at most %d", rows, maxReadmeRows)
 		}
 		for row := range strings.Lines(text) { // rows of a table and pictures cannot be wrapped
 			if file == "README.md" && len([]rune(strings.TrimSpace(row))) > 100 && !strings.ContainsAny(row[:1], "|!") {
