@@ -195,8 +195,8 @@ func (c *Case) busy(w period) bool {
 			return true
 		}
 	}
-	for i := range c.holds {
-		h := &c.holds[i]
+	for _, n := range c.byCall {
+		h := &c.holds[n]
 		if h.Call > w.to {
 			break
 		}

@@ -2,8 +2,10 @@ package checker
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strconv"
@@ -19,8 +21,14 @@ import (
 // synthetic writes a legal history of about n operations: 32 workers that contend for a few pages, each visit with
 // a refused try of another, a grant, a load, a store, a release and its end, some with an extension.
 func synthetic(n int) *history.History {
-	const workers, keys = 32, 8
 	h := &history.History{Ops: make([]history.Op, 0, n)}
+	h.Header = synthesize(n, func(op *history.Op) { h.Ops = append(h.Ops, *op) })
+	return h
+}
+
+// synthesize hands the operations of such a history on, one after the other.
+func synthesize(n int, each func(*history.Op)) (h history.Header) {
+	const workers, keys = 32, 8
 	h.Claims = history.Claims{Excludes: true, Expires: true, Owned: true, Fences: true}
 	h.Bounds = history.Bounds{Rate: 0.001, Round: 2 * time.Millisecond}
 	h.Workers, h.Processes, h.Keys = workers, 1, keys
@@ -29,13 +37,21 @@ func synthetic(n int) *history.History {
 	var stored [keys]history.ID
 	var views [keys]int64
 	const ttl = 5 * time.Second
+	visit := make([]history.Op, 0, 8)
 	add := func(kind history.Kind, worker, key int, call, ret time.Duration) *history.Op {
 		numbers[worker]++
-		h.Ops = append(h.Ops, history.Op{ID: history.ID(uint64(worker+1)<<40 | numbers[worker]), Kind: kind, Outcome: history.OK,
+		visit = append(visit, history.Op{ID: history.ID(uint64(worker+1)<<40 | numbers[worker]), Kind: kind, Outcome: history.OK,
 			Worker: int32(worker), Key: int32(key), Call: call, Return: ret, Due: call})
-		return &h.Ops[len(h.Ops)-1]
+		return &visit[len(visit)-1]
 	}
-	for v := 0; len(h.Ops)+7+keys <= n; v++ {
+	done, last := 0, time.Duration(0)
+	handOn := func() {
+		for i := range visit {
+			each(&visit[i])
+		}
+		done, last, visit = done+len(visit), visit[len(visit)-1].Return, visit[:0]
+	}
+	for v := 0; done+7+keys <= n; v++ {
 		key, worker := v%keys, (v*13+v/32)%workers
 		t := time.Duration(v) * 100 * time.Microsecond
 		a := add(history.Acquire, worker, key, t+1000, t+3000)
@@ -56,12 +72,13 @@ func synthetic(n int) *history.History {
 		add(history.Release, worker, key, t+10_000, t+11_000).Hold = id
 		end := add(history.End, worker, key, t+1000, t+12_000)
 		end.Until, end.Due = t+1000, t+1000
+		handOn()
 	}
-	end := h.Ops[len(h.Ops)-1].Return
 	for key := range keys {
-		final := add(history.Final, 0, key, end+1, end+2)
+		final := add(history.Final, 0, key, last+1, last+2)
 		final.Value, final.Seen = views[key], stored[key]
 	}
+	handOn()
 	return h
 }
 
@@ -433,5 +450,36 @@ func BenchmarkAgainstPorcupine(b *testing.B) {
 			b.ReportMetric(ours.Seconds()*1e3/float64(b.N), "ms-ours")
 			b.ReportMetric(theirs.Seconds()*1e3/float64(b.N), "ms-porcupine")
 		})
+	}
+}
+
+// BenchmarkLong judges files that are as long as memory, or longer: CHECKER_BENCH=100000000 go test ./checker -run '^$' -bench Long -benchtime 1x.
+// LONG_FILE=file keeps one, to be judged under a limit of memory.
+func BenchmarkLong(b *testing.B) {
+	for _, n := range sizes()[2:] {
+		path := cmp.Or(os.Getenv("LONG_FILE"), filepath.Join(b.TempDir(), "history.bin"))
+		writeLong(b, path, n)
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			for b.Loop() {
+				verdicts, err := JudgeFile(path)
+				if err != nil || verdicts[1].Status != Pass {
+					b.Fatal(verdicts, err)
+				}
+			}
+			perOp(b, n)
+		})
+	}
+}
+
+func writeLong(b *testing.B, path string, n int) {
+	b.Helper()
+	f, err := os.Create(path)
+	if err != nil {
+		b.Fatal(err)
+	}
+	w, err := history.Create(f, synthesize(0, func(*history.Op) {}))
+	synthesize(n, func(op *history.Op) { err = errors.Join(err, w.Add(op)) })
+	if err = errors.Join(err, w.Close(""), f.Close()); err != nil {
+		b.Fatal(err)
 	}
 }

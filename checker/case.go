@@ -14,14 +14,15 @@ import (
 // Case is a history prepared for the checkers: its holds, and an index of its operations.
 type Case struct {
 	*history.History
-	holds    []hold  // in the order of their acquires' calls
-	links    []int32 // into Ops: extensions and re-entries, those of a hold together
-	index    index
-	byKey    [][]int32 // into holds: those of a key, by call
-	place    []int32   // by key, from -1 on: its place in byKey, plus one; 0 without holds
-	repeats  []int32   // into Ops: second releases of a hold
-	upgrades []int32   // into Ops: acquires that took the place of a shared hold
-	events   []int32   // into Ops: faults, heals, keys that were found, and releases and extensions without a hold
+	holds    []hold        // those of a key together, by the call of their acquires
+	byCall   []int32       // into holds: all of them, by call
+	links    []int32       // into Ops: extensions and re-entries, those of a hold together
+	index    history.Index // from 1 on into Ops; from -1 down into holds, which know their operations
+	byKey    [][]int32     // into holds: those of a key, by call; the keys in the order in which they were granted first
+	place    []int32       // by key, from -1 on: its place in byKey, plus one; 0 without holds
+	repeats  []int32       // into Ops: second releases of a hold
+	upgrades []int32       // into Ops: acquires that took the place of a shared hold
+	events   []int32       // into Ops: faults, heals, keys that were found, and releases and extensions without a hold
 
 	windows   []window            // what was at work that no lock answers for
 	servers   []*window           // those of them that are no pauses
@@ -53,6 +54,7 @@ type Case struct {
 	workers, keys, processes int     // one more than the greatest number of each
 	working                  []bool  // by process: it has workers
 	opened                   int     // how many acquires make a hold
+	granted                  []grant // these acquires, until they are holds
 	waited                   []int32 // by key: how many waits there are; nil = not counted yet
 
 	exchanged time.Duration // what exchanges alone bound the clocks of two machines to; 0 = the bounds are those
@@ -60,6 +62,15 @@ type Case struct {
 
 	once     sync.Once
 	findings findings // of the exclusion checker, which others need too
+
+	space   history.Space // of what is as long as the history, until the case is freed
+	scratch history.Space // the same, until the checker at work, or Prepare, is done
+}
+
+// Free gives the memory back that a case of a long history has beside the heap. Its verdicts stay.
+func (c *Case) Free() {
+	c.space.Free()
+	c.scratch.Free()
 }
 
 // hold is an acquire that was granted or may have been, with all operations that belong to it. There are millions of
@@ -82,6 +93,7 @@ type hold struct {
 	cut       bool            // the history ends before it does
 	doubtful  bool            // its release may be an inner one
 	upgraded  bool            // an exclusive hold has taken its place: what counts as its release is that one's acquire
+	answer    history.Outcome // of its first release
 	load      int32           // into Ops: its last load so far; -1 without one
 
 	Call    time.Duration // of the acquire
@@ -124,7 +136,7 @@ func (c *Case) hold(acquire history.ID) *hold {
 
 // at is the place of the operation with that ID, -1 without one.
 func (c *Case) at(id history.ID) int32 {
-	i := c.index.find(id)
+	i := c.index.Find(id)
 	if i < 0 {
 		return c.holds[-i-1].acquire
 	}
@@ -133,33 +145,10 @@ func (c *Case) at(id history.ID) int32 {
 
 // holdAt is the place of the hold of an acquire, -1 without one.
 func (c *Case) holdAt(acquire history.ID) int32 {
-	if i := c.index.find(acquire); i < 0 {
+	if i := c.index.Find(acquire); i < 0 {
 		return -i - 1
 	}
 	return -1
-}
-
-// index finds operations by ID. IDs are nearly dense in every lane, so it is an array for each lane.
-type index []numbers // by lane
-
-// numbers are the places of a lane's operations, by their number from first on: from 1 on into Ops; from -1 down into
-// holds, which know their operations; 0 is none.
-type numbers struct {
-	first  uint64
-	places []int32
-}
-
-func (x index) find(id history.ID) int32 {
-	lane := id.Lane()
-	if lane < 0 || lane >= len(x) {
-		return 0
-	}
-	l := &x[lane]
-	n := id.Number() - l.first // wraps to a large number if it is less
-	if n >= uint64(len(l.places)) {
-		return 0
-	}
-	return l.places[n]
 }
 
 // Prepare reads a history's holds. The history must be valid: see history.Validate.
@@ -167,8 +156,10 @@ func Prepare(h *history.History) (*Case, error) {
 	if len(h.Ops) >= math.MaxInt32 {
 		return nil, fmt.Errorf("%d operations are more than a case can hold", len(h.Ops))
 	}
-	c := &Case{History: h, begin: history.Forever}
+	c := &Case{History: h, begin: history.Forever, space: h.Space.Beside(), scratch: h.Space.Beside()}
+	defer c.scratch.Free()
 	if err := c.number(); err != nil {
+		c.space.Free()
 		return nil, err
 	}
 	if c.apart = c.agree(); c.apart != nil {
@@ -180,7 +171,6 @@ func Prepare(h *history.History) (*Case, error) {
 	c.cutOff()
 	c.ttl = c.asked()
 	c.lease = c.longest(c.ttl)
-	c.group()
 	c.findWindows()
 	c.disturb()
 	c.contend()
@@ -193,8 +183,7 @@ const mostWorkers, mostKeys = 1 << 16, 1 << 20
 
 // number builds the index of the operations. It refuses IDs that would make it huge.
 func (c *Case) number() error {
-	type span struct{ first, last uint64 }
-	var lanes []span
+	var lanes history.Spans
 	room, more := uint64(8*len(c.Ops))+4096, 64*len(c.Ops)
 	for i := range c.Ops {
 		op := &c.Ops[i]
@@ -216,36 +205,33 @@ func (c *Case) number() error {
 		if lane < 0 || n == 0 || uint64(lane) > room {
 			return fmt.Errorf("operation %d has the impossible id %s", i, id)
 		}
-		for lane >= len(lanes) {
-			lanes = append(lanes, span{})
-		}
-		if l := &lanes[lane]; l.last == 0 {
-			*l = span{n, n}
-		} else {
-			l.first, l.last = min(l.first, n), max(l.last, n)
-		}
+		lanes.Add(id)
 	}
-	c.index = make([]numbers, len(lanes))
 	for lane, l := range lanes {
-		if l.last == 0 {
-			continue
+		if l.Last-l.First >= room {
+			return fmt.Errorf("lane %d has operations from %d to %d, too many for a history of %d", lane, l.First, l.Last, len(c.Ops))
 		}
-		if l.last-l.first >= room {
-			return fmt.Errorf("lane %d has operations from %d to %d, too many for a history of %d", lane, l.first, l.last, len(c.Ops))
-		}
-		room -= l.last - l.first
-		c.index[lane] = numbers{l.first, make([]int32, l.last-l.first+1)}
+		room -= l.Last - l.First
 	}
+	c.index, c.granted = lanes.Index(&c.space), history.Make[grant](&c.scratch, c.opened)[:0]
 	for i := range c.Ops {
 		id := c.Ops[i].ID
-		l := &c.index[id.Lane()]
-		place := &l.places[id.Number()-l.first]
+		place := c.index.Place(id)
 		if *place != 0 {
 			return fmt.Errorf("operations %d and %d have the same id %s", *place-1, i, id)
 		}
 		*place = int32(i) + 1
+		if op := &c.Ops[i]; opens(op) {
+			c.granted = append(c.granted, grant{op.Call, int32(i), op.Key})
+		}
 	}
 	return nil
+}
+
+// grant is what is compared of an acquire that makes a hold.
+type grant struct {
+	call       time.Duration
+	index, key int32
 }
 
 // survey takes in what one operation shows of the whole history.
@@ -271,18 +257,13 @@ func (c *Case) survey(op *history.Op) {
 
 // grants makes a hold of every acquire that was granted or may have been.
 func (c *Case) grants() {
-	order := make([]stamp, 0, c.opened)
-	for i := range c.Ops {
-		if op := &c.Ops[i]; opens(op) {
-			order = append(order, stamp{op.Call, int32(i)})
-		}
-	}
-	slices.SortFunc(order, stamp.compare)
-	c.holds = make([]hold, len(order))
-	for i, s := range order {
-		op := &c.Ops[s.index]
+	slices.SortFunc(c.granted, func(a, b grant) int { return cmp.Or(cmp.Compare(a.call, b.call), cmp.Compare(a.index, b.index)) })
+	c.group()
+	c.holds = history.Make[hold](&c.space, len(c.granted))
+	for k, g := range c.granted {
+		op, i := &c.Ops[g.index], c.byCall[k]
 		c.holds[i] = hold{
-			acquire: s.index, Worker: op.Worker, Key: op.Key, Process: op.Process,
+			acquire: g.index, Worker: op.Worker, Key: op.Key, Process: op.Process,
 			Permits: op.Permits, Outcome: op.Outcome, Call: op.Call, Return: op.Return, TTL: op.TTL, Until: op.Until,
 			Release: -1, Uses: [2]int32{-1, -1}, load: -1, Lost: history.Forever, Crashed: history.Forever,
 			releaseCall: history.Forever, releaseReturn: history.Forever, stored: history.Forever,
@@ -291,11 +272,11 @@ func (c *Case) grants() {
 			c.holds[i].Until = history.Forever // without an end
 		}
 		if op.Seen != 0 {
-			c.upgrades = append(c.upgrades, s.index)
+			c.upgrades = append(c.upgrades, g.index)
 		}
-		l := &c.index[op.ID.Lane()]
-		l.places[op.ID.Number()-l.first] = -int32(i) - 1
+		*c.index.Place(op.ID) = -i - 1
 	}
+	c.granted = nil
 }
 
 // opens tells whether an operation is an acquire that makes a hold: not refused, and no re-entry.
@@ -316,36 +297,53 @@ func (s stamp) compare(t stamp) int {
 	return cmp.Compare(s.index, t.index)
 }
 
-// group lists the holds of every key.
+// group gives every hold its place: those of a key stand together, so that to look at one key after another reads each part of a
+// long case once.
 func (c *Case) group() {
 	c.place = make([]int32, c.keys+1)
 	var sizes []int32
-	for i := range c.holds {
-		at := &c.place[c.holds[i].Key+1]
+	for _, g := range c.granted {
+		at := &c.place[g.key+1]
 		if *at == 0 {
 			sizes = append(sizes, 0)
 			*at = int32(len(sizes))
 		}
 		sizes[*at-1]++
 	}
-	c.byKey = room[int32](sizes)
-	for i := range c.holds {
-		list := &c.byKey[c.place[c.holds[i].Key+1]-1]
-		*list = append(*list, int32(i))
+	c.byKey, c.byCall = room[int32](&c.space, sizes), history.Make[int32](&c.space, len(c.granted))
+	next := int32(0)
+	for k, n := range sizes {
+		for range n {
+			c.byKey[k] = append(c.byKey[k], next)
+			next++
+		}
+		sizes[k] = next - n // from where on its next one stands
+	}
+	for i, g := range c.granted {
+		at := &sizes[c.place[g.key+1]-1]
+		c.byCall[i] = *at
+		*at++
 	}
 }
 
 // room makes an empty list with room for each size, all in one array.
-func room[T any](sizes []int32) [][]T {
+func room[T any](space *history.Space, sizes []int32) [][]T {
 	sum := 0
 	for _, n := range sizes {
 		sum += int(n)
 	}
-	all, lists := make([]T, sum), make([][]T, len(sizes))
+	all, lists := history.Make[T](space, sum), make([][]T, len(sizes))
 	for k, n := range sizes {
 		lists[k], all = all[:0:n], all[n:]
 	}
 	return lists
+}
+
+// clone copies a list.
+func clone[T any](space *history.Space, list []T) []T {
+	copied := history.Make[T](space, len(list))
+	copy(copied, list)
+	return copied
 }
 
 // holdsOf lists the holds of a key, by call.

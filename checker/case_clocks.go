@@ -66,7 +66,7 @@ func (c *Case) groups(holds []int32) []group {
 				at = len(list)
 				place[of], list = at, append(list, group{scope: s})
 			}
-			list[at].holds = append(list[at].holds, n)
+			list[at].holds = history.Append(&c.scratch, list[at].holds, n)
 		}
 	}
 	if doubts := c.Bounds.Doubts; len(doubts) > 0 {

@@ -32,7 +32,7 @@ func (c *Case) follow() {
 		}
 		if own := c.renewed(&tokens, op); len(own) > 0 {
 			for _, t := range own {
-				extends = append(extends, link{t.hold, int32(i)})
+				extends = history.Append(&c.scratch, extends, link{t.hold, int32(i)})
 			}
 			continue
 		}
@@ -45,12 +45,12 @@ func (c *Case) follow() {
 		}
 		switch h := &c.holds[at]; {
 		case op.Kind == history.Extend:
-			extends = append(extends, link{at, int32(i)})
+			extends = history.Append(&c.scratch, extends, link{at, int32(i)})
 		case op.Kind == history.Acquire && int32(i) != h.acquire,
 			op.Kind == history.Release && op.Value > 0 && (op.Outcome == history.OK || op.Reason == history.Refused): // the owner still has it
-			reenters = append(reenters, link{at, int32(i)})
+			reenters = history.Append(&c.scratch, reenters, link{at, int32(i)})
 			if op.Kind == history.Acquire && op.Outcome != history.Failed && op.Until != 0 {
-				extends = append(extends, link{at, int32(i)}) // unless it prolongs nothing: see settle
+				extends = history.Append(&c.scratch, extends, link{at, int32(i)}) // unless it prolongs nothing: see settle
 			}
 		default:
 			c.assign(h, int32(i))
@@ -62,8 +62,8 @@ func (c *Case) follow() {
 		slices.Sort(list)
 	}
 	c.uncounted()
-	for i := range c.holds {
-		h := &c.holds[i]
+	for _, n := range c.byCall {
+		h := &c.holds[n]
 		c.settle(h, crashes[h.Worker])
 	}
 }
@@ -126,7 +126,7 @@ func (c *Case) uncounted() {
 		if lost := slices.IndexFunc(list, func(k int32) bool { return c.Ops[k].Outcome == history.Failed }); lost >= 0 {
 			entries = min(entries, lost) // it is all gone
 		}
-		inside := append(c.reenters(h), list[:entries]...)
+		inside := slices.Concat(c.reenters(h), list[:entries])
 		slices.SortFunc(inside, func(a, b int32) int { return cmp.Compare(c.Ops[a].Call, c.Ops[b].Call) })
 		h.reenters = c.keep(inside)
 		for _, k := range list[:entries] {
@@ -136,8 +136,9 @@ func (c *Case) uncounted() {
 			continue
 		}
 		h.doubtful = doubtful > 0
-		if h.Release = -1; entries < len(list) {
-			h.Release = list[entries]
+		h.Release, h.releaseCall, h.releaseReturn, h.ending = -1, history.Forever, history.Forever, endless
+		if entries < len(list) {
+			h.releases(list[entries], &c.Ops[list[entries]])
 			for _, k := range list[entries:min(entries+doubtful+1, len(list))] {
 				inner[k] = true // it is no repetition of another
 			}
@@ -152,7 +153,7 @@ type link struct{ hold, op int32 }
 // keep adds a hold's operations to the links.
 func (c *Case) keep(list []int32) part {
 	from := int32(len(c.links))
-	c.links = append(c.links, list...)
+	c.links = append(history.Reserve(&c.space, c.links, len(list)), list...)
 	return part{from, int32(len(c.links))}
 }
 
@@ -167,7 +168,7 @@ func (c *Case) bind(links []link, of func(*hold) *part) {
 		}
 		return cmp.Compare(a.op, b.op)
 	})
-	c.links = slices.Grow(c.links, len(links))
+	c.links = history.Reserve(&c.space, c.links, len(links))
 	for i, l := range links {
 		p := of(&c.holds[l.hold])
 		if i == 0 || links[i-1].hold != l.hold {
@@ -185,7 +186,7 @@ type token struct {
 }
 
 func (c *Case) tokens() []token {
-	list := make([]token, 0, len(c.holds))
+	list := history.Make[token](&c.scratch, len(c.holds))[:0]
 	for i := range c.holds {
 		if t := c.acquire(&c.holds[i]).Token; t != 0 {
 			list = append(list, token{t, int32(i)})
@@ -218,11 +219,13 @@ func (c *Case) assign(h *hold, i int32) {
 	switch op.Kind {
 	case history.Release:
 		if h.Release < 0 {
-			h.Release = i
+			h.releases(i, op)
 			return
 		}
-		if op.Call < c.Ops[h.Release].Call {
-			h.Release, i = i, h.Release
+		if op.Call < h.releaseCall {
+			first := h.Release
+			h.releases(i, op)
+			i = first
 		}
 		c.repeats = append(c.repeats, i)
 	case history.Load:
@@ -245,16 +248,20 @@ func (c *Case) assign(h *hold, i int32) {
 	}
 }
 
+// releases takes an operation for the first release of a hold.
+func (h *hold) releases(i int32, op *history.Op) {
+	h.Release, h.releaseCall, h.releaseReturn, h.ending, h.answer = i, op.Call, op.Return, maybe, op.Outcome
+	if op.Outcome == history.Failed && op.Reason == history.Lost {
+		h.ending = gone
+	}
+}
+
 // settle finds the end of a hold, the holder's last deadline and its crash.
 func (c *Case) settle(h *hold, crashes []time.Duration) {
 	if h.Release >= 0 {
-		op := &c.Ops[h.Release]
-		h.doubtful = h.doubtful || len(c.reenters(h)) > 0 && op.Outcome == history.Unknown
-		h.releaseCall, h.releaseReturn, h.ending = op.Call, op.Return, maybe
-		if op.Outcome == history.OK && c.Claims.Owned && !h.doubtful && !c.reentered(h, history.Forever, op.Call) {
+		h.doubtful = h.doubtful || len(c.reenters(h)) > 0 && h.answer == history.Unknown
+		if h.answer == history.OK && c.Claims.Owned && !h.doubtful && !c.reentered(h, history.Forever, h.releaseCall) {
 			h.ending = returned
-		} else if op.Outcome == history.Failed && op.Reason == history.Lost {
-			h.ending = gone
 		}
 	}
 	extends := slices.DeleteFunc(c.extends(h), func(i int32) bool {
@@ -279,7 +286,7 @@ func (c *Case) settle(h *hold, crashes []time.Duration) {
 	if c.Session && h.Crashed != history.Forever && h.ending == endless {
 		h.ending, h.releaseCall = maybe, h.Crashed // its connection went with it
 	}
-	if n := h.Uses[1]; n >= 0 && c.Ops[n].Outcome == history.Unknown && c.Ops[n].Return >= h.Crashed {
+	if n := h.Uses[1]; n >= 0 && h.Crashed != history.Forever && c.Ops[n].Outcome == history.Unknown && c.Ops[n].Return >= h.Crashed {
 		h.stored = history.Forever // it died in the call, and may not have sent anything
 	}
 }

@@ -101,7 +101,15 @@ func (r *ruler) assured(h *hold) time.Duration {
 	if next != history.Forever {
 		return end
 	}
-	return min(end, r.promised(r.c.acquire(h)))
+	return min(end, r.granted(h))
+}
+
+// granted is how long a hold's acquire was good for at least.
+func (r *ruler) granted(h *hold) time.Duration {
+	if h.TTL > 0 && !r.c.Claims.Begins { // the operation would say no more, and need not be read
+		return plus(h.Call, r.least(h.TTL))
+	}
+	return r.promised(r.c.acquire(h))
 }
 
 // promised is how long a call that was granted, or may have been, is good for at least: call + T1. Where no record says what

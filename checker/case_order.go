@@ -41,13 +41,13 @@ func (c *Case) inRealTime(pick func(*history.Op) bool, value func(i int32) int64
 		}
 		called(i, best)
 		if v := value(i); v >= 0 && op.Return != history.Forever {
-			rows[op.Key] = grow(rows[op.Key], op.Process, stamp{op.Return, i}, v)
+			rows[op.Key] = grow(&c.scratch, rows[op.Key], op.Process, stamp{op.Return, i}, v)
 		}
 	}
 }
 
 // grow adds an operation to the row of its process, and puts that row in its place among a page's.
-func grow(page []*row, process int16, s stamp, value int64) []*row {
+func grow(space *history.Space, page []*row, process int16, s stamp, value int64) []*row {
 	at := slices.IndexFunc(page, func(r *row) bool { return r.process == process })
 	if at < 0 {
 		at = len(page)
@@ -57,7 +57,7 @@ func grow(page []*row, process int16, s stamp, value int64) []*row {
 	if value <= r.most {
 		return page
 	}
-	r.ops, r.most = append(r.ops, s), value
+	r.ops, r.most = history.Append(space, r.ops, s), value
 	for ; at > 0 && page[at-1].most < value; at-- {
 		page[at] = page[at-1]
 	}

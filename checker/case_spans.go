@@ -109,7 +109,7 @@ func (c *Case) disturb() {
 		if late {
 			felt = max(felt, 0)
 		}
-		if e.BreaksPromises() && (w.fault || len(c.holds) > 0 && c.holds[0].Call <= to) || c.lingers && late || e.StopsService() && c.Sites > 1 {
+		if e.BreaksPromises() && (w.fault || len(c.holds) > 0 && c.holds[c.byCall[0]].Call <= to) || c.lingers && late || e.StopsService() && c.Sites > 1 {
 			felt = max(felt, 0) + c.lease
 		}
 		if felt < 0 {

@@ -2,7 +2,6 @@ package checker
 
 import (
 	"fmt"
-	"runtime"
 	"slices"
 
 	"hammerlock/history"
@@ -34,9 +33,6 @@ type Checker struct {
 	Check   func(*Case) Verdict
 }
 
-// manyOps is the size from which a checker may take gigabytes.
-const manyOps = 1 << 20
-
 // Judge returns the verdict of every checker. An error says that checkers contradict each
 // other, so that no verdict can be trusted.
 func Judge(c *Case) ([]Verdict, error) {
@@ -51,10 +47,8 @@ func Judge(c *Case) ([]Verdict, error) {
 			verdicts = append(verdicts, Verdict{Checker: k.Name, Status: NotJudged, Summary: "the lock does not claim it"})
 			continue
 		}
-		if len(c.Ops) >= manyOps {
-			runtime.GC() // the garbage of the last checker is a large part of the memory
-		}
 		v := k.Check(c)
+		c.scratch.Free()
 		v.Checker = k.Name
 		if c.Wire != "" && k.Name == Activity.Name {
 			v.Summary += "; as seen on the wire: " + c.Wire

@@ -17,7 +17,7 @@ type freeing struct {
 // freeings lists the releases of a key, but those that certainly had no effect.
 func (c *Case) freeings(key int32) *freeing {
 	if c.freed == nil {
-		all, sizes := make([]stamp, 0, len(c.repeats)+len(c.holds)), make([]int32, c.keys+1)
+		all, sizes := history.Make[stamp](&c.scratch, len(c.repeats)+len(c.holds))[:0], make([]int32, c.keys+1)
 		add := func(n int32) {
 			if op := &c.Ops[n]; op.Outcome != history.Failed {
 				all, sizes[op.Key+1] = append(all, stamp{op.Call, n}), sizes[op.Key+1]+1
@@ -33,10 +33,10 @@ func (c *Case) freeings(key int32) *freeing {
 		}
 		slices.SortStableFunc(all, func(a, b stamp) int { return cmp.Compare(a.at, b.at) })
 		c.freed = make([]freeing, len(sizes))
-		for k, ops := range room[int32](sizes) {
+		for k, ops := range room[int32](&c.space, sizes) {
 			c.freed[k].ops = ops
 		}
-		for k, until := range room[time.Duration](sizes) {
+		for k, until := range room[time.Duration](&c.space, sizes) {
 			c.freed[k].until = until
 		}
 		for _, s := range all {

@@ -252,10 +252,10 @@ func (s *sweeper) moments(holds []int32, coupled bool) (list []moment) {
 		h := &s.c.holds[n]
 		if h.Outcome != history.OK {
 			if op := s.proof(h); op != nil {
-				list = append(list, moment{op.Call - s.half(h), plus(op.Return, s.half(h)), n})
+				list = history.Append(&s.c.scratch, list, moment{op.Call - s.half(h), plus(op.Return, s.half(h)), n})
 			}
 		} else if t := s.slot(h, coupled); t.end(t.lo) <= t.hi {
-			list = append(list, moment{t.lo, t.hi, n})
+			list = history.Append(&s.c.scratch, list, moment{t.lo, t.hi, n})
 		}
 	}
 	slices.SortFunc(list, func(a, b moment) int { return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(a.hold, b.hold)) })
@@ -283,7 +283,7 @@ func (s *sweeper) proven(holds []int32, coupled bool, found func(p pair)) {
 	for _, n := range holds {
 		if h := &s.c.holds[n]; h.Outcome == history.OK {
 			t := s.slot(h, coupled)
-			s.order = append(s.order, stamp{t.hi, n})
+			s.order = history.Append(&s.c.scratch, s.order, stamp{t.hi, n})
 		}
 	}
 	slices.SortFunc(s.order, stamp.compare)
@@ -315,7 +315,7 @@ func (s *sweeper) overruns(holds []int32, found func(p pair)) {
 	for _, n := range holds {
 		h := &s.c.holds[n]
 		if from, to := h.believed(); h.Outcome == history.OK && from < to {
-			s.order = append(s.order, stamp{from, n})
+			s.order = history.Append(&s.c.scratch, s.order, stamp{from, n})
 		}
 	}
 	slices.SortFunc(s.order, stamp.compare)
@@ -324,7 +324,7 @@ func (s *sweeper) overruns(holds []int32, found func(p pair)) {
 	for _, o := range s.order {
 		_, to := s.c.holds[o.index].believed()
 		last = max(last, to)
-		s.until = append(s.until, last)
+		s.until = history.Append(&s.c.scratch, s.until, last)
 	}
 	for _, n := range holds {
 		if h := &s.c.holds[n]; h.late() {

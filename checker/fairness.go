@@ -53,13 +53,13 @@ func weighFairness(c *Case) (Verdict, []int64) {
 // bypasses lists the waits for pages.
 func (c *Case) bypasses() *bypasses {
 	sizes := c.manyWaits()
-	b := &bypasses{Case: c, grants: make([]int64, c.workers), pages: room[period](sizes), granted: room[bool](sizes)}
+	b := &bypasses{Case: c, grants: make([]int64, c.workers), pages: room[period](&c.scratch, sizes), granted: room[bool](&c.scratch, sizes)}
 	if c.Claims.Ordered {
 		n := 0
 		for _, size := range sizes {
 			n += int(size)
 		}
-		b.waits = make([]wait, 0, n)
+		b.waits = history.Make[wait](&c.scratch, n)[:0]
 	}
 	c.waits(func(w *wait) {
 		if w.key < 0 {
@@ -87,7 +87,8 @@ func (b *bypasses) bypassed() {
 	for _, page := range b.pages {
 		most = max(most, len(page))
 	}
-	byStop, byStart, rank, tree := make([]int32, most), make([]int32, most), make([]int32, most), make([]int32, most+1)
+	list := func(n int) []int32 { return history.Make[int32](&b.scratch, n) }
+	byStop, byStart, rank, tree := list(most), list(most), list(most), list(most+1)
 	below := func(r int32) (n int) {
 		for ; r > 0; r &= r - 1 {
 			n += int(tree[r])
@@ -122,7 +123,7 @@ func (b *bypasses) bypassed() {
 
 // order finds the inversions since the last disturbance, which nothing excuses, and then all others.
 func (b *bypasses) order() {
-	found, seen := make([]bool, len(b.waits)), make([]bool, len(b.waits))
+	found, seen := history.Make[bool](&b.scratch, len(b.waits)), history.Make[bool](&b.scratch, len(b.waits))
 	b.inverted(func(w *wait) time.Duration { return w.again }, found, seen)
 	if len(b.displaced) > 0 {
 		b.inverted(func(w *wait) time.Duration { return w.queued }, found, seen)
@@ -131,12 +132,12 @@ func (b *bypasses) order() {
 
 // inverted finds inversions among all waits, with the slack between processes, and then those of each process alone.
 func (b *bypasses) inverted(since func(*wait) time.Duration, found, seen []bool) {
-	all := make([]int32, len(b.waits))
+	all := history.Make[int32](&b.scratch, len(b.waits))
 	of := make([][]int32, b.processes)
 	for i := range b.waits {
 		all[i] = int32(i)
 		p := b.waits[i].process
-		of[p] = append(of[p], int32(i))
+		of[p] = history.Append(&b.scratch, of[p], int32(i))
 	}
 	slack := b.anySlack()
 	b.inversions(all, slack, since, found, seen)
@@ -151,7 +152,7 @@ func (b *bypasses) inverted(since func(*wait) time.Duration, found, seen []bool)
 // and were not found before. It takes the waits by their first call; of those that were queued before, the one that
 // called its last try last is enough.
 func (b *bypasses) inversions(waits []int32, slack time.Duration, since func(*wait) time.Duration, found, seen []bool) {
-	byCall, byQueue := slices.Clone(waits), slices.Clone(waits)
+	byCall, byQueue := clone(&b.scratch, waits), clone(&b.scratch, waits)
 	before := func(a, b time.Duration) bool { return a != history.Forever && a < b-slack }
 	slices.SortFunc(byCall, func(i, j int32) int { return cmp.Compare(b.waits[i].stood, b.waits[j].stood) })
 	slices.SortFunc(byQueue, func(i, j int32) int { return cmp.Compare(since(&b.waits[i]), since(&b.waits[j])) })

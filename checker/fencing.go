@@ -80,7 +80,7 @@ func (g *fences) repeats() {
 	var grants []int32
 	for i := range g.Ops {
 		if op := &g.Ops[i]; isGrant(op) && op.Fence != 0 && suspect[op.Key] {
-			grants = append(grants, int32(i))
+			grants = history.Append(&g.scratch, grants, int32(i))
 		}
 	}
 	slices.SortFunc(grants, func(a, b int32) int {

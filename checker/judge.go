@@ -8,6 +8,7 @@ func JudgeFile(path string) ([]Verdict, error) {
 	if err != nil {
 		return nil, err
 	}
+	defer h.Space.Free()
 	return judge(h)
 }
 
@@ -25,5 +26,6 @@ func judge(h *history.History) ([]Verdict, error) {
 	if err != nil {
 		return nil, err
 	}
+	defer c.Free()
 	return Judge(c)
 }

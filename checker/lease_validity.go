@@ -37,9 +37,9 @@ var leaseCauses = []string{history.SilentReacquire, history.OverClaim, history.R
 func checkLeaseValidity(c *Case) Verdict {
 	v := Verdict{Misses: map[string]int64{}}
 	l := &leases{ruler: ruler{c: c}, misses: v.Misses, quick: history.Forever}
-	for i := range c.holds {
-		if h := &c.holds[i]; h.Outcome == history.OK {
-			v.Exposed += l.claims(int32(i), h)
+	for _, n := range c.byCall {
+		if h := &c.holds[n]; h.Outcome == history.OK {
+			v.Exposed += l.claims(n, h)
 			l.loss(h)
 			l.reacquire(h)
 		}
@@ -147,15 +147,15 @@ func (l *leases) slow() (list []period) {
 			list = append(list, period{op.Call, op.Return})
 		}
 	}
-	for i := range l.c.holds {
-		h := &l.c.holds[i]
+	for _, n := range l.c.byCall {
+		h := &l.c.holds[n]
 		if h.Outcome != history.OK {
 			continue
 		}
 		add(h.acquire)
-		for _, n := range l.c.extends(h) {
-			if l.c.Ops[n].Outcome == history.OK {
-				add(n)
+		for _, x := range l.c.extends(h) {
+			if l.c.Ops[x].Outcome == history.OK {
+				add(x)
 			}
 		}
 	}

@@ -84,7 +84,7 @@ func (l *leases) heard() *Told {
 	l.extends = slices.ContainsFunc(l.c.Ops, func(op history.Op) bool { return op.Kind == history.Extend })
 	var all []loss
 	for _, holds := range l.c.byKey {
-		byGrant := slices.Clone(holds)
+		byGrant := clone(&l.c.scratch, holds)
 		slices.SortFunc(byGrant, func(a, b int32) int { return int(l.c.holds[a].Return - l.c.holds[b].Return) })
 		for k, n := range byGrant {
 			if h := &l.c.holds[n]; h.Outcome == history.OK {

@@ -138,7 +138,7 @@ func (l *livenessCheck) waiting() [][]period {
 	for key, n := range l.manyWaits() {
 		sizes[l.joint(int32(key))] += n
 	}
-	pages := room[period](sizes)
+	pages := room[period](&l.scratch, sizes)
 	l.Case.waits(func(w *wait) {
 		if w.key >= 0 && l.served(w.permits) {
 			k := l.joint(w.key)
@@ -207,9 +207,9 @@ func (l *livenessCheck) onPage(page int32) (list []int32) {
 	if !l.Claims.Sets || page != l.joint(page) {
 		return l.holdsOf(page)
 	}
-	for n := range l.holds {
+	for _, n := range l.byCall {
 		if l.holds[n].Key >= 0 {
-			list = append(list, int32(n))
+			list = history.Append(&l.scratch, list, n)
 		}
 	}
 	return list
@@ -267,27 +267,16 @@ func (l *livenessCheck) kept(h *hold) period {
 		if h.Until != history.Forever {
 			w.to = max(w.to, h.Until) // a lock may have a longer lease of its own
 		}
-		if op := l.released(h); l.Bounds.Linger > 0 && op != nil && op.Outcome == history.Unknown && op.Return != history.Forever {
-			w.to = max(w.to, op.Return+l.longest(ttl)) // whatever is sent keeps a session
+		if l.Bounds.Linger > 0 && h.Release >= 0 && h.answer == history.Unknown && h.releaseReturn != history.Forever {
+			w.to = max(w.to, h.releaseReturn+l.longest(ttl)) // whatever is sent keeps a session
 		}
 	}
-	switch op := l.released(h); {
-	case op == nil:
-	case op.Outcome == history.OK, op.Outcome == history.Failed && op.Reason == history.Lost && h.Outcome == history.OK:
-		w.to = min(w.to, op.Return)
-		if ttl == 0 {
-			w.to = op.Return
+	if h.Release >= 0 && (h.answer == history.OK || h.ending == gone && h.Outcome == history.OK) {
+		if w.to = min(w.to, h.releaseReturn); ttl == 0 {
+			w.to = h.releaseReturn
 		}
 	}
 	return w
-}
-
-// released is the release of a hold, nil if there was none.
-func (l *livenessCheck) released(h *hold) *history.Op {
-	if h.Release < 0 {
-		return nil
-	}
-	return &l.Ops[h.Release]
 }
 
 // vain tells whether a try for several sites took longer than the lease that it asked for, while at most a minority of them was

@@ -39,8 +39,8 @@ func (l *livenessCheck) leaks() bool {
 			}
 		}
 	}
-	for i := range l.holds {
-		h := &l.holds[i]
+	for _, n := range l.byCall {
+		h := &l.holds[n]
 		if token := l.acquire(h).Token; token != 0 {
 			if o := owners[l.mark(token, h.Key)]; o != nil {
 				o.hold = h

@@ -114,7 +114,7 @@ func (l *livenessCheck) starved() {
 	writers, readers := map[int32][]wait{}, map[int32][]wait{}
 	l.Case.waits(func(w *wait) {
 		if w.key >= 0 && w.permits == 0 && w.queued != history.Forever && w.asked-w.queued > l.lease+l.bound {
-			writers[w.key] = append(writers[w.key], *w)
+			writers[w.key] = history.Append(&l.scratch, writers[w.key], *w)
 		}
 	})
 	if len(writers) == 0 {
@@ -122,7 +122,7 @@ func (l *livenessCheck) starved() {
 	}
 	l.Case.waits(func(w *wait) {
 		if w.permits > 0 && w.hold >= 0 && len(writers[w.key]) > 0 {
-			readers[w.key] = append(readers[w.key], *w)
+			readers[w.key] = history.Append(&l.scratch, readers[w.key], *w)
 		}
 	})
 	for _, key := range slices.Sorted(maps.Keys(writers)) {

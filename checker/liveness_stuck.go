@@ -127,7 +127,7 @@ func (l *livenessCheck) silences() (list spans) {
 	if l.Bounds.Gap > 0 {
 		return nil
 	}
-	times := []time.Duration{0, l.end}
+	times := append(history.Make[time.Duration](&l.scratch, 2*len(l.Ops)+2)[:0], 0, l.end)
 	for i := range l.Ops {
 		if op := &l.Ops[i]; op.Worker >= 0 {
 			times = append(times, op.Call, op.Return)

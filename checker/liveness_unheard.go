@@ -23,7 +23,7 @@ func (l *livenessCheck) naps() (list []nap) {
 	tried := make([]int32, l.workers) // by worker: its last try, if it waits for a page; plus one
 	over := func(worker int32, at time.Duration, heard bool) {
 		if i := tried[worker] - 1; i >= 0 {
-			list = append(list, nap{period{l.Ops[i].Return, at}, l.joint(l.Ops[i].Key), i, heard})
+			list = history.Append(&l.scratch, list, nap{period{l.Ops[i].Return, at}, l.joint(l.Ops[i].Key), i, heard})
 		}
 		tried[worker] = 0
 	}
@@ -76,7 +76,7 @@ func (l *livenessCheck) unheardReleases() {
 	var releases []int32
 	for i := range l.Ops {
 		if op := &l.Ops[i]; op.Kind == history.Release && op.Outcome == history.OK && op.Value == 0 && op.Key >= 0 {
-			releases = append(releases, int32(i))
+			releases = history.Append(&l.scratch, releases, int32(i))
 		}
 	}
 	slices.SortFunc(releases, func(a, b int32) int {

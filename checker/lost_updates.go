@@ -22,6 +22,8 @@ type updates struct {
 	link  []int32 // by operation, plus one: in the chain, its next; outside, where its branch left the chain
 	pages []page  // by key
 
+	astray map[replacing]bool // acknowledged stores outside of their chains
+
 	byValue []counted // by key, where nothing says whose stores were seen
 
 	acknowledged, lost int64
@@ -45,19 +47,18 @@ type witness struct{ store, other int32 } // into Ops; -1 = none
 
 // judgeLostUpdates uses the idea of Elle (Kingsbury, Alvaro 2020): writes have names, so that their order is observable.
 func judgeLostUpdates(c *Case) Verdict {
-	u := &updates{Case: c, pages: make([]page, c.keys)}
+	u := &updates{Case: c, pages: make([]page, c.keys), astray: map[replacing]bool{}}
 	if !c.viewed {
 		return u.verdict()
 	}
 	if u.nameless() {
 		return u.byValues()
 	}
-	u.named, u.place, u.link = make([]bool, len(c.Ops)), make([]int32, len(c.Ops)), make([]int32, len(c.Ops))
+	u.named = history.Make[bool](&c.scratch, len(c.Ops))
+	u.place, u.link = history.Make[int32](&c.scratch, len(c.Ops)), history.Make[int32](&c.scratch, len(c.Ops))
 	u.read()
 	u.deepest()
-	for k := range u.pages {
-		u.walk(&u.pages[k])
-	}
+	u.chains()
 	u.missing()
 	u.stale()
 	u.changed()
@@ -192,7 +193,7 @@ func (u *updates) deepest() {
 		return
 	}
 	const acknowledged = 1 << 32
-	depth := make([]int64, len(u.Ops)) // stores up to there, acknowledged ones first; -1 = being counted
+	depth := history.Make[int64](&u.scratch, len(u.Ops)) // stores up to there, acknowledged ones first; -1 = being counted
 	best := make([]int64, u.keys)
 	var path []int32
 	for i := range u.Ops {
@@ -203,7 +204,7 @@ func (u *updates) deepest() {
 		at := int32(i)
 		for at >= 0 && depth[at] == 0 {
 			depth[at] = -1
-			path = append(path, at)
+			path = history.Append(&u.scratch, path, at)
 			at = u.seen(&u.Ops[at])
 		}
 		d := int64(0)
@@ -222,19 +223,36 @@ func (u *updates) deepest() {
 	}
 }
 
-// walk marks the chain that ends in the page's end.
-func (u *updates) walk(p *page) {
-	next := int32(0)
-	for at, place := p.end-1, int32(len(u.Ops)); at >= 0; place-- {
-		op := &u.Ops[at]
-		if op.Kind != history.Store || u.place[at] > 0 {
-			u.wrong(history.Corrupt, at, next-1) // the chain is a cycle
-			return
+// chains marks the chains that end in the pages' ends, all of them from behind, so that a long history is read once. A store that was
+// answered after the one that replaced it is followed at once.
+func (u *updates) chains() {
+	const ahead = -1 // the place of a store that was not come to yet
+	for k := range u.pages {
+		if end := u.pages[k].end; end > 0 {
+			u.place[end-1] = ahead
 		}
-		u.place[at], u.link[at] = place, next
-		p.first, next = at+1, at+1
-		if at = u.seen(op); at < 0 && (op.Seen != 0 || blank(op)) {
-			p.cropped = true
+	}
+	place := int32(len(u.Ops))
+	for i := place - 1; i >= 0; i-- {
+		for at, next := i, u.link[i]; at >= i && u.place[at] == ahead; place-- {
+			op := &u.Ops[at]
+			if u.place[at] = 0; op.Kind != history.Store || op.Key < 0 {
+				u.wrong(history.Corrupt, at, next-1)
+				break
+			}
+			u.place[at], u.link[at] = place, next
+			p, seen := &u.pages[op.Key], u.seen(op)
+			p.first, next = at+1, at+1
+			switch {
+			case seen < 0:
+				p.cropped = p.cropped || op.Seen != 0 || blank(op)
+			case u.place[seen] != 0:
+				u.wrong(history.Corrupt, seen, next-1) // the chain is a cycle
+				seen = -1
+			default:
+				u.place[seen], u.link[seen] = ahead, next
+			}
+			at = seen
 		}
 	}
 }
@@ -242,7 +260,13 @@ func (u *updates) walk(p *page) {
 // missing names the cause of every acknowledged store outside of its chain.
 func (u *updates) missing() {
 	for i := range u.Ops {
-		if !u.effective(int32(i)) || u.place[i] > 0 || u.pages[u.Ops[i].Key].cropped {
+		if u.place[i] > 0 {
+			continue
+		}
+		if op := &u.Ops[i]; op.Kind == history.Store && op.Outcome == history.OK {
+			u.astray[replacing{op.Hold, op.Seen}] = true
+		}
+		if !u.effective(int32(i)) || u.pages[u.Ops[i].Key].cropped {
 			continue
 		}
 		left := u.left(int32(i))

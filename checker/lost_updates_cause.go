@@ -162,12 +162,6 @@ func (u *updates) stale() {
 		}
 		return -1
 	}
-	stored := map[replacing]bool{} // and lost
-	for i := range u.Ops {
-		if op := &u.Ops[i]; op.Kind == history.Store && op.Outcome == history.OK && u.place[i] == 0 {
-			stored[replacing{op.Hold, op.Seen}] = true
-		}
-	}
 	u.inRealTime(loadOrStore, place, func(i, returned int32) {
 		op := &u.Ops[i]
 		if op.Kind != history.Load || returned < 0 || u.pages[op.Key].cropped {
@@ -180,7 +174,7 @@ func (u *updates) stale() {
 		if seen >= 0 && u.place[seen] >= u.place[returned] {
 			return
 		}
-		if stored[replacing{op.Hold, op.Seen}] {
+		if u.astray[replacing{op.Hold, op.Seen}] {
 			return
 		}
 		u.wrong(history.StaleRead, returned, i)

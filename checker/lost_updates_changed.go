@@ -5,8 +5,8 @@ import "hammerlock/history"
 // changed finds readers who loaded a page twice, when they came and before they went, and saw two stores: another stored while
 // it was theirs. It takes no clock to find one, only to name its cause.
 func (u *updates) changed() {
-	for i := range u.holds {
-		h := &u.holds[i]
+	for _, n := range u.byCall {
+		h := &u.holds[n]
 		if h.Permits == 0 || h.Uses[0] < 0 || h.Uses[1] < 0 {
 			continue
 		}

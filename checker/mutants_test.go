@@ -36,7 +36,7 @@ var mutants = map[string]mutant{
 	"exclusion: a lease is counted from the answer": {"case_interval.go", "TestSweepsAgainstOracle",
 		[]string{"plus(call, r.least(op.TTL))", "plus(op.Return, r.least(op.TTL))"}},
 	"exclusion: a release without an answer is none": {"case_follow.go", "TestSweepsAgainstOracle",
-		[]string{"	if h.Release >= 0 {\n", "	if h.Release >= 0 && c.Ops[h.Release].Outcome != history.Unknown {\n"}},
+		[]string{"	h.Release, h.releaseCall, h.releaseReturn, h.ending,", "	if h.Release = i; op.Outcome == history.Unknown {\n\t\treturn\n\t}\n	h.Release, h.releaseCall, h.releaseReturn, h.ending,"}},
 	"exclusion: beliefs that touch overlap": {"exclusion_sweep.go", "TestSweepsAgainstOracle",
 		[]string{"now.from >= r.to {", "now.from > r.to {"}},
 	"exclusion: leases that touch overlap": {"exclusion_sweep.go", "TestSweepsAgainstOracle",
@@ -64,7 +64,7 @@ var mutants = map[string]mutant{
 		[]string{"n := r.before(op.Call - c.slack(r.process, op.Process)); n > 0", "n := len(r.ops); n > 0"}},
 
 	"liveness: a release without an answer frees the lock": {"liveness.go", "TestLivenessAgainstEverySecond",
-		[]string{"			w.to = op.Return\n		}\n", "			w.to = op.Return\n		}\n	default:\n		w.to = min(w.to, op.Call)\n"}},
+		[]string{"h.Release >= 0 && (h.answer == history.OK ||", "h.Release >= 0 && (h.answer != history.Failed ||"}},
 	"liveness: a crash is ignored": {"liveness.go", "TestLivenessAgainstEverySecond",
 		[]string{"return period{h.Return, h.trusted()}", "return period{h.Return, max(h.trusted(), min(h.Until, h.Lost))}"}},
 	"liveness: somebody always waits": {"liveness.go", "TestLivenessAgainstEverySecond",

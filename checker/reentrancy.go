@@ -78,7 +78,7 @@ func (n *nested) possible() []depth {
 type reentries struct {
 	*Case
 	ruler
-	holds   []nested
+	under   map[int32]*nested // by hold: of those that something is still claimed of
 	exposed int64
 	blames[[2]int32]
 }
@@ -86,7 +86,7 @@ type reentries struct {
 // judgeReentrancy replays each hold's count. The operations of a hold are one worker's, so the order of their returns
 // is the order of their calls.
 func judgeReentrancy(c *Case) Verdict {
-	r := &reentries{Case: c, ruler: ruler{c: c}, holds: make([]nested, len(c.holds))}
+	r := &reentries{Case: c, ruler: ruler{c: c}, under: map[int32]*nested{}}
 	renewed := map[int32]int32{} // by extension that names no hold: the hold
 	for n := range c.holds {
 		for _, i := range c.extends(&c.holds[n]) {
@@ -108,8 +108,13 @@ func judgeReentrancy(c *Case) Verdict {
 		} else if op.Kind == history.Acquire && op.Hold == 0 {
 			at = c.holdAt(op.ID)
 		}
-		if at >= 0 {
-			r.step(&r.holds[at], &c.holds[at], int32(i))
+		if at >= 0 && int32(i) == c.holds[at].acquire {
+			r.under[at] = &nested{}
+		}
+		if n := r.under[at]; n != nil {
+			if r.step(n, &c.holds[at], int32(i)); n.over {
+				delete(r.under, at)
+			}
 		}
 	}
 	return r.verdict()

@@ -28,11 +28,14 @@ func checkRelease(c *Case) Verdict {
 		for at, n := range holds {
 			h := &c.holds[n]
 			s.groundless(h)
-			op, over := s.answered(h)
+			op, call, over := s.answered(h)
 			if op == nil {
 				continue
 			}
 			v.Exposed++
+			if call <= over {
+				continue
+			}
 			if j := s.regranted(holds, at, op, over); j >= 0 {
 				o := &c.holds[j]
 				s.wrong(history.FalseRelease, []history.Op{*c.acquire(h), *c.acquire(o), *op}, granted(c, h), granted(c, o),
@@ -85,18 +88,18 @@ func (c *Case) repeated() map[history.ID]int32 {
 	return again
 }
 
-// answered is the release of a hold that had an answer, and when the hold may have been over: with its lease, or by a
+// answered is the release of a hold that had an answer, when it was called, and when the hold may have been over: with its lease, or by a
 // release before that had none. It is nil without one.
-func (s *releases) answered(h *hold) (op *history.Op, over time.Duration) {
+func (s *releases) answered(h *hold) (op *history.Op, call, over time.Duration) {
 	if h.Outcome != history.OK || h.Release < 0 {
-		return nil, 0
+		return nil, 0, 0
 	}
-	if first := &s.c.Ops[h.Release]; first.Outcome != history.Unknown {
-		return first, s.assured(h)
+	if h.answer != history.Unknown {
+		return &s.c.Ops[h.Release], h.releaseCall, s.assured(h)
 	} else if i, ok := s.repeats[s.c.acquire(h).ID]; ok {
-		return &s.c.Ops[i], min(s.assured(h), first.Call)
+		return &s.c.Ops[i], s.c.Ops[i].Call, min(s.assured(h), h.releaseCall)
 	}
-	return nil, 0
+	return nil, 0, 0
 }
 
 // regranted finds a hold that was granted when the one at that place may have been over, and before its release was
@@ -104,7 +107,7 @@ func (s *releases) answered(h *hold) (op *history.Op, over time.Duration) {
 // judge.
 func (s *releases) regranted(holds []int32, at int, op *history.Op, over time.Duration) int32 {
 	h := &s.c.holds[holds[at]]
-	if op.Outcome != history.OK || op.Call <= over || s.c.reentered(h, history.Forever, op.Return) {
+	if op.Outcome != history.OK || s.c.reentered(h, history.Forever, op.Return) {
 		return -1
 	}
 	n := at + 1 + sort.Search(len(holds)-at-1, func(i int) bool { return s.c.holds[holds[at+1+i]].Call > h.Return })
@@ -133,27 +136,33 @@ func (s *releases) groundless(h *hold) {
 	if h.Outcome != history.OK {
 		return
 	}
-	refused := s.c.extends(h)
-	if h.Release >= 0 {
-		refused = append(refused, h.Release)
+	for _, i := range s.c.extends(h) {
+		s.refused(h, i)
 	}
-	for _, i := range refused {
-		op := &s.c.Ops[i]
-		if op.Outcome != history.Failed || op.Reason != history.Busy && op.Reason != history.Conflict || op.Return > s.proven(h, op, refused) {
-			continue
-		}
-		if w := s.c.forgot(h, op.Return); w == nil || !w.fault {
-			s.wrong(history.FalseRefusal, []history.Op{*s.c.acquire(h), *op}, fmt.Sprintf("the %s of %s by %s was refused at %s (%s), although it was its own, and nothing was broken",
-				op.Kind, s.c.name(h), who(op.Worker), clock(op.Return), op.Reason))
-		}
+	if h.Release >= 0 && h.answer == history.Failed {
+		s.refused(h, h.Release)
+	}
+}
+
+func (s *releases) refused(h *hold, i int32) {
+	op := &s.c.Ops[i]
+	if op.Outcome != history.Failed || op.Reason != history.Busy && op.Reason != history.Conflict || op.Return > s.proven(h, op) {
+		return
+	}
+	if w := s.c.forgot(h, op.Return); w == nil || !w.fault {
+		s.wrong(history.FalseRefusal, []history.Op{*s.c.acquire(h), *op}, fmt.Sprintf("the %s of %s by %s was refused at %s (%s), although it was its own, and nothing was broken",
+			op.Kind, s.c.name(h), who(op.Worker), clock(op.Return), op.Reason))
 	}
 }
 
 // proven is up to when the lease lasts by what was answered before one of a hold's calls; before every time if another one may
 // have had an effect while that call was under way, or gave the lock back.
-func (s *releases) proven(h *hold, op *history.Op, calls []int32) time.Duration {
+func (s *releases) proven(h *hold, op *history.Op) time.Duration {
 	last := s.c.acquire(h)
-	end := s.promised(last)
+	end, calls := s.promised(last), s.c.extends(h)
+	if h.Release >= 0 {
+		calls = append(slices.Clone(calls), h.Release)
+	}
 	for _, i := range calls {
 		o := &s.c.Ops[i]
 		switch {

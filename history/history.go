@@ -5,8 +5,9 @@ import "time"
 // History is everything that happened in a run.
 type History struct {
 	Header
-	// Ops stand in the order of their returns; calls without a return come last.
-	Ops []Op
+	// Ops stand in the order of their returns; calls without a return come last. They lie in Space, if they were read from a file.
+	Ops   []Op
+	Space Space
 	// Notes say in words what a Fault or Heal did.
 	Notes map[ID]string
 	// Partial says why the end is missing; empty for a history that is whole.

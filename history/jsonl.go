@@ -209,10 +209,10 @@ func (l *lines) op(text []byte) error {
 	}
 	l.ids.read(l.h.Ops, p)
 	if len(l.h.Ops) == 1<<10 { // these say how many more there are
-		l.h.Ops = reserve(l.h.Ops, l.size, l.start)
+		l.h.Ops = reserve(&l.h.Space, l.h.Ops, l.size, l.start)
 		l.at = slices.Grow(l.at, cap(l.h.Ops)-len(l.at))
 	}
-	l.h.Ops = append(l.h.Ops, p.op)
+	l.h.Ops = Append(&l.h.Space, l.h.Ops, p.op)
 	l.at = append(l.at, int32(l.n))
 	if p.note != "" {
 		l.ids.notes[len(l.h.Ops)-1] = p.note

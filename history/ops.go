@@ -8,9 +8,6 @@ import (
 	"slices"
 )
 
-// maxReserve bounds the operations that are reserved by a file's size.
-const maxReserve = 1 << 25
-
 // buffered returns r with a buffer that has room for any chunk or line, and how many bytes there are to read, 0 if
 // that is not known.
 func buffered(r io.Reader) (*bufio.Reader, int64) {
@@ -29,9 +26,9 @@ func buffered(r io.Reader) (*bufio.Reader, int64) {
 }
 
 // reserve makes room for all operations of a file of size bytes, estimated by those of its first read bytes.
-func reserve(ops []Op, size, read int64) []Op {
+func reserve(space *Space, ops []Op, size, read int64) []Op {
 	more := (size - read) * int64(len(ops)) / max(read, 1) * 33 / 32
-	return slices.Grow(ops, int(max(0, min(more, maxReserve))))
+	return Reserve(space, ops, int(max(0, more)))
 }
 
 // byReturn orders operations. Of two that returned at the same instant, the one that was called first comes first: a

@@ -47,19 +47,24 @@ type reader struct {
 	h      History
 	each   func(*Op) // takes the operations instead of h, if it is not nil
 	passed int       // operations handed on
+	sorted bool      // the operations stand in order
 }
 
 // readNative reads a native file and validates it. A file that ends too early, or in a piece that is torn with
 // nothing whole behind it, was left by a crash: the history up to there is returned, and Partial says so. Anything
 // else that is wrong is a *formatError, or a problemList.
 func readNative(br *bufio.Reader, size int64) (*History, error) {
-	r := &reader{r: br, size: size}
+	r := &reader{r: br, size: size, sorted: true}
 	if err := r.chunks(); err != nil {
+		r.h.Space.Free()
 		return nil, err
 	}
-	sortOps(r.h.Ops, nil)
+	if !r.sorted {
+		sortOps(r.h.Ops, nil)
+	}
 	r.dropNotes()
 	if err := r.h.Validate(); err != nil {
+		r.h.Space.Free()
 		return nil, err
 	}
 	return &r.h, nil
@@ -247,7 +252,7 @@ func (r *reader) records() error {
 	r.buf = append(r.buf, make([]byte, recordMax+recordSlack)...)
 	var prev time.Duration
 	for p := 0; p < n; {
-		r.h.Ops = append(r.h.Ops, Op{})
+		r.h.Ops = Append(&r.h.Space, r.h.Ops, Op{})
 		op := &r.h.Ops[len(r.h.Ops)-1]
 		next, ok := record(r.buf, p, op, prev)
 		if !ok || next > n {
@@ -256,6 +261,9 @@ func (r *reader) records() error {
 		if op.Return != Forever {
 			prev = op.Return
 		}
+		if n := len(r.h.Ops); n > 1 && byReturn(r.h.Ops[n-2], *op) > 0 {
+			r.sorted = false
+		}
 		p = next
 	}
 	if r.each != nil {
@@ -263,7 +271,7 @@ func (r *reader) records() error {
 		return nil
 	}
 	if before == 0 {
-		r.h.Ops = reserve(r.h.Ops, r.size-r.offset, int64(n))
+		r.h.Ops = reserve(&r.h.Space, r.h.Ops, r.size-r.offset, int64(n))
 	}
 	return nil
 }

@@ -45,7 +45,8 @@ func (p problemList) Error() string {
 // Validate returns an error that lists at most ten problems if the history is invalid, so that it cannot be judged. It is
 // near-linear and takes four bytes an operation.
 func (h *History) Validate() error {
-	v := validation{h: h}
+	v := validation{h: h, space: h.Space.Beside()}
+	defer v.space.Free()
 	v.header()
 	v.operations()
 	v.references()
@@ -57,7 +58,8 @@ func (h *History) Validate() error {
 
 type validation struct {
 	h        *History
-	ids      [][]int32       // by lane and number: the place of the operation, plus one; 0 = there is none
+	space    Space
+	ids      Index           // the place of the operation, plus one
 	returned []time.Duration // by lane: the end of the last call in it
 	problems problemList
 }
@@ -123,6 +125,7 @@ func (v *validation) header() {
 // operations looks at each operation by itself and at the one before it in its lane. Operations stand in the order
 // of their returns, so if those of a lane do not overlap, each begins after the one before has returned.
 func (v *validation) operations() {
+	v.index()
 	var prev time.Duration
 	for i := range v.h.Ops {
 		if v.full() {
@@ -151,40 +154,49 @@ func (v *validation) operations() {
 	}
 }
 
+// possible is whether lanes have given an ID: they number from 1 on.
+func (v *validation) possible(id ID) bool {
+	most := 4*len(v.h.Ops) + 1024
+	return id.Lane() >= 0 && id.Number() > 0 && id.Lane() <= most && id.Number() <= uint64(most)
+}
+
+// index makes room for all IDs that are possible.
+func (v *validation) index() {
+	var spans Spans
+	for i := range v.h.Ops {
+		if id := v.h.Ops[i].ID; v.possible(id) {
+			spans.Add(id)
+		}
+	}
+	v.ids, v.returned = spans.Index(&v.space), make([]time.Duration, len(spans))
+}
+
 // enter notes an operation's ID and returns its lane, -1 if it is impossible.
 func (v *validation) enter(i int, op *Op) int {
-	lane, n := op.ID.Lane(), op.ID.Number()
-	if most := 4*len(v.h.Ops) + 1024; lane < 0 || n == 0 || lane > most || n > uint64(most) {
+	if !v.possible(op.ID) {
 		v.add(i, "impossible id: there are %d operations", len(v.h.Ops))
 		return -1
 	}
-	for lane >= len(v.ids) {
-		v.ids, v.returned = append(v.ids, nil), append(v.returned, 0)
-	}
-	ids := v.ids[lane]
-	if short := int(n) - len(ids); short > 0 {
-		ids = append(ids, make([]int32, short)...)
-		v.ids[lane] = ids
-	}
-	if ids[n-1] != 0 {
+	place := v.ids.Place(op.ID)
+	if *place != 0 {
 		v.add(i, "its id was used before")
 	}
-	ids[n-1] = int32(i) + 1
-	return lane
+	*place = int32(i) + 1
+	return op.ID.Lane()
 }
 
 // op is the operation with an ID, nil if there is none.
 func (v *validation) op(id ID) *Op {
-	lane, n := id.Lane(), id.Number()
-	if lane < 0 || lane >= len(v.ids) || n == 0 || n > uint64(len(v.ids[lane])) || v.ids[lane][n-1] == 0 {
-		return nil
+	if place := v.ids.Find(id); place > 0 {
+		return &v.h.Ops[place-1]
 	}
-	return &v.h.Ops[v.ids[lane][n-1]-1]
+	return nil
 }
 
 // references looks for the operations that others name. A partial history may have lost them.
 func (v *validation) references() {
 	stored := map[int32]time.Duration{} // by key: when the last store was called that may have taken effect
+	var finals []int
 	for i := range v.h.Ops {
 		if v.full() {
 			return
@@ -192,6 +204,8 @@ func (v *validation) references() {
 		op := &v.h.Ops[i]
 		if op.Kind == Store && op.Outcome != Failed {
 			stored[op.Key] = max(stored[op.Key], op.Call)
+		} else if op.Kind == Final && op.Outcome == OK {
+			finals = append(finals, i)
 		}
 		if op.Hold != 0 && op.Hold != op.ID {
 			v.held(i, op)
@@ -204,8 +218,8 @@ func (v *validation) references() {
 			v.saw(i, op)
 		}
 	}
-	for i := range v.h.Ops {
-		if op := &v.h.Ops[i]; op.Kind == Final && op.Outcome == OK && stored[op.Key] > op.Return+v.h.Bounds.Slack {
+	for _, i := range finals {
+		if op := &v.h.Ops[i]; stored[op.Key] > op.Return+v.h.Bounds.Slack {
 			v.add(i, "was read at %v, and a store was called at %v: that is not the end", op.Return, stored[op.Key])
 		}
 	}

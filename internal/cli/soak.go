@@ -144,7 +144,7 @@ func (s *soaking) check(stop context.Context) error {
 	}
 	s.e.say(o, "soak: rounds of %s at %s/s, and %s in turn, for %s; saved in %s", p.Duration, human.Number(p.Workload.Rate),
 		human.Quantity(len(all.Combinations), "scenario"), s.length, s.dir)
-	s.e.say(o, "soak: each round is judged and forgotten: memory as for one round, about %s for the load; disk: "+
+	s.e.say(o, "soak: each round is judged and forgotten: memory or disk as for one round, about %s for the load; disk: "+
 		"the history of one round, and of those that do not pass up to %d GiB", megabytes(p.Judging()), soakKeeps>>30)
 	s.outputs = append(s.outputs, soakLines{s})
 	return nil

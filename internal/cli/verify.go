@@ -212,9 +212,11 @@ func judged(path string) (j results.Judgement, err error) {
 	for _, f := range h.Faults {
 		j.Faults = append(j.Faults, f.Name+f.At)
 	}
+	defer h.Space.Free()
 	c, err := checker.Prepare(h)
 	if err == nil {
 		j.Verdicts, err = checker.Judge(c)
+		c.Free()
 	}
 	if err != nil {
 		err = fmt.Errorf("%s: %w", file, err)

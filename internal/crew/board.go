@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"runtime"
 	"syscall"
 
 	"hammerlock/history"
@@ -27,7 +26,7 @@ const (
 
 // makeBoard makes the memory for lanes of so many slots.
 func makeBoard(lanes, slots int) (*board, error) {
-	file, err := Unnamed(os.TempDir())
+	file, err := history.Unnamed(os.TempDir())
 	if err != nil {
 		return nil, fmt.Errorf("make the shared memory: %w", err)
 	}
@@ -36,27 +35,6 @@ func makeBoard(lanes, slots int) (*board, error) {
 		return nil, errors.Join(fmt.Errorf("make the shared memory, %d bytes in %s (TMPDIR): %w", size, os.TempDir(), err), file.Close())
 	}
 	return mapBoard(file, slots)
-}
-
-// unnamed opens a file without a name (O_TMPFILE of Linux).
-const unnamed = 0o20000000 | syscall.O_DIRECTORY
-
-// Unnamed makes a file without a name in a directory: nothing is left of it when its processes are killed. Where a system or a file system
-// has none, it has a name for a moment.
-func Unnamed(dir string) (*os.File, error) {
-	if runtime.GOOS == "linux" {
-		if f, err := os.OpenFile(dir, unnamed|os.O_RDWR, 0o600); err == nil {
-			return f, nil
-		}
-	}
-	f, err := os.CreateTemp(dir, "hammerlock-")
-	if err != nil {
-		return nil, err
-	}
-	if err := os.Remove(f.Name()); err != nil {
-		return nil, errors.Join(err, f.Close())
-	}
-	return f, nil
 }
 
 // fill writes so many zeros: memory of a file that has no room for it would end the process that writes there.

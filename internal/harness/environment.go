@@ -10,7 +10,7 @@ import (
 	"strings"
 	"sync"
 
-	"hammerlock/internal/crew"
+	"hammerlock/history"
 	"hammerlock/results"
 )
 
@@ -60,7 +60,7 @@ func field(path, name string) string {
 
 // writable tells whether files can be made in a directory.
 func writable(dir string) error {
-	f, err := crew.Unnamed(dir)
+	f, err := history.Unnamed(dir)
 	if err != nil {
 		return err
 	}

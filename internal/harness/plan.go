@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"hammerlock/faults"
+	"hammerlock/history"
 	"hammerlock/internal/attach"
 	"hammerlock/internal/crew"
 	"hammerlock/internal/human"
@@ -145,7 +146,7 @@ func (p *Plan) Check(ctx context.Context, mistakes human.Mistakes) (*Job, error)
 	c.out()
 	c.preflight(ctx, attached, combinations)
 	detach()
-	return c.job(&Job{Plan: *p, Combinations: append(combinations, c.services()...), LeftOut: slices.Concat(c.without, c.leftOut(combinations), c.tooLong(combinations), p.tooLarge(crew.Free())), NotRun: c.not})
+	return c.job(&Job{Plan: *p, Combinations: append(combinations, c.services()...), LeftOut: slices.Concat(c.without, c.leftOut(combinations), c.tooLong(combinations), p.tooLarge(crew.Free(), history.SpaceFree())), NotRun: c.not})
 }
 
 // job is the job of a plan without mistakes.
@@ -221,10 +222,10 @@ func (c *check) numbers() {
 	oneOf(c, "profile", p.Profile, topologies.Profiles)
 }
 
-// visitBytes is about how much memory a recorded visit takes when it is judged.
+// visitBytes is about how much memory or disk a recorded visit takes when it is judged.
 const visitBytes = 2500
 
-// Judging is about how many bytes of memory it takes to judge a run of a load with a rate; 0 if it is not known.
+// Judging is about how many bytes of memory or disk it takes to judge a run of a load with a rate; 0 if it is not known.
 func (p *Plan) Judging() int64 {
 	if !p.Verify || len(p.Phases) > 0 || len(p.Scenarios) > 0 {
 		return 0
@@ -232,16 +233,16 @@ func (p *Plan) Judging() int64 {
 	return int64(visitBytes * p.Workload.Rate * (p.Warmup + p.Duration).Seconds())
 }
 
-// tooLarge says that judging will not fit into the free memory, if the lock serves as many visits as are due; 0 = it is not known how
-// much there is.
-func (p *Plan) tooLarge(free int64) []string {
-	need := p.Judging()
-	if free == 0 || need <= free {
+// tooLarge says that there is no room to judge a run, if the lock serves as many visits as are due: neither so much memory nor so much
+// disk is free; 0 = it is not known how much memory there is.
+func (p *Plan) tooLarge(memory, disk int64) []string {
+	need, free := p.Judging(), max(memory, disk)
+	if memory == 0 || need <= free {
 		return nil
 	}
 	most := time.Duration(float64(p.Duration) * float64(free) / float64(need))
-	return []string{fmt.Sprintf("--rate %g/s for %s: judging all these visits takes about %d MB of memory, and %d MB are free: at most %s at "+
-		"that rate; verify soak goes on for hours", p.Workload.Rate, p.Duration, need/1e6, free/1e6, most.Truncate(time.Second))}
+	return []string{fmt.Sprintf("--rate %g/s for %s: judging all these visits takes about %d MB, and %d MB are free in %s (TMPDIR), %d MB of memory: at most %s at "+
+		"that rate; verify soak goes on for hours", p.Workload.Rate, p.Duration, need/1e6, disk/1e6, history.SpaceDir(), memory/1e6, most.Truncate(time.Second))}
 }
 
 // alone tells whether each run has the machine for itself, as all have that are no scenario, and those on servers of others or on many

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"reflect"
 	"runtime"
 	"slices"
 	"strings"
@@ -31,6 +32,9 @@ type answered struct {
 	wrong string   // it broke down, or refused the history
 }
 
+// long asks twice: also with all arrays in files, as those of long histories are.
+var long bool
+
 // judge asks, and survives a panic.
 func judge(h *history.History) (a answered) {
 	defer func() {
@@ -41,6 +45,13 @@ func judge(h *history.History) (a answered) {
 	verdicts, err := checker.JudgeHistory(h)
 	if err != nil {
 		a.wrong = err.Error()
+	}
+	if long {
+		in := *h
+		in.Space.Large = 1
+		if again, _ := checker.JudgeHistory(&in); !reflect.DeepEqual(verdicts, again) {
+			a.wrong = fmt.Sprintf("another verdict as a long history: %+v, not %+v", again, verdicts)
+		}
 	}
 	for _, v := range verdicts {
 		if v.Status == checker.Fail {
