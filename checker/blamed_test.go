@@ -114,6 +114,37 @@ var blamed = map[string]struct {
 	"the same, and nobody is granted the lock meanwhile": {func(s *script) {
 		s.release(lateRelease(s, 40), 30, 31)
 	}, ""},
+	"a release comes while the next one asks, others are refused for long after it, and then one is granted the lock too early": {func(s *script) {
+		a := s.acquire(1, 0, 1, 300)
+		s.release(a, 10, 14)
+		s.acquire(2, 11, 13, 300)
+		s.busy(4, 20, 21)
+		s.busy(4, 240, 241)
+		s.acquire(3, 250, 251, 300)
+	}, "double-grant"},
+	"the same, and nobody asks in between": {func(s *script) {
+		a := s.acquire(1, 0, 1, 300)
+		s.release(a, 10, 14)
+		s.acquire(2, 11, 13, 300)
+		s.acquire(3, 250, 251, 300)
+	}, "foreign-release"},
+	"the same, and a third may have been granted the lock, but would have it still": {func(s *script) {
+		a := s.acquire(1, 0, 1, 300)
+		s.release(a, 10, 14)
+		s.acquire(2, 11, 13, 300)
+		unanswered(s, 5, 15, 50)
+		s.busy(4, 60, 61)
+		s.acquire(3, 250, 251, 300)
+	}, "double-grant"},
+	"the same, and who is refused may be refused for the sake of a third": {func(s *script) {
+		a := s.acquire(1, 0, 1, 300)
+		s.release(a, 10, 14)
+		s.acquire(2, 11, 13, 300)
+		b := s.acquire(5, 15, 16, 300)
+		s.busy(4, 20, 21)
+		s.release(b, 240, 241)
+		s.acquire(3, 250, 251, 300)
+	}, "foreign-release"},
 	"a release that was called in time is answered late, and the hold that it may have ended was extended since": {func(s *script) {
 		s.extend(answeredLate(s), 410, 411, 300)
 	}, "silent-reacquire"},

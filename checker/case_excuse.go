@@ -192,6 +192,16 @@ func (c *Case) losses(key int32) *reaching {
 
 // elsewhere tells whether a server never had a key: the key was seen after that server had failed, and never on it.
 func (c *Case) elsewhere(key int32, w *window) bool {
+	seen, after := c.sightsOf(key), w.to
+	if after == history.Forever {
+		after = w.from
+	}
+	return !slices.ContainsFunc(seen, func(op *history.Op) bool { return op.Value == c.Ops[w.op].Value }) &&
+		slices.ContainsFunc(seen, func(op *history.Op) bool { return op.Call > after })
+}
+
+// sightsOf lists when a key was seen in the servers.
+func (c *Case) sightsOf(key int32) []*history.Op {
 	if c.sights == nil {
 		c.sights = map[int32][]*history.Op{}
 		for _, i := range c.events {
@@ -200,12 +210,7 @@ func (c *Case) elsewhere(key int32, w *window) bool {
 			}
 		}
 	}
-	seen, after := c.sights[key], w.to
-	if after == history.Forever {
-		after = w.from
-	}
-	return !slices.ContainsFunc(seen, func(op *history.Op) bool { return op.Value == c.Ops[w.op].Value }) &&
-		slices.ContainsFunc(seen, func(op *history.Op) bool { return op.Call > after })
+	return c.sights[key]
 }
 
 // wholes are the answers that show what the servers had for a key before, by their call: each ends with the first

@@ -73,7 +73,8 @@ func (x *examiner) reason(p pair) finding {
 	if untrue == history.SilentReacquire {
 		return extended
 	}
-	if op := x.succeeded(i, by, j.Call > i.Return && i.Permits|j.Permits == 0 && i.ending != gone); op >= 0 {
+	unseen := j.Call > i.Return && i.Permits|j.Permits == 0 && i.ending != gone
+	if op := x.succeeded(i, by, unseen); op >= 0 && x.sweeper.refusedFor(i, x.c.Ops[op].Return, j.Call) < 0 {
 		return x.follows(finding{history.ForeignRelease, p, op, nil, false})
 	}
 	if f := x.inherited(p); f.cause != "" {
@@ -245,9 +246,13 @@ func (x *examiner) freeing(p pair) int32 {
 		return -1
 	}
 	i, j := &x.c.holds[p.first], &x.c.holds[p.second]
-	return x.unowned[2].of(i, false).last(x.c, max(i.Return, j.Return), func(k *hold, op *history.Op) bool {
+	op := x.unowned[2].of(i, false).last(x.c, max(i.Return, j.Return), func(k *hold, op *history.Op) bool {
 		return k != i && k != j && op.Return > min(i.Call, j.Call) && x.c.clash(k.Permits, i.Permits)
 	})
+	if op >= 0 && x.sweeper.refusedFor(i, x.c.Ops[op].Return, j.Call) >= 0 {
+		return -1
+	}
+	return op
 }
 
 // blameReleases counts double grants as foreign releases where some of these are proven, and each of the others has a release

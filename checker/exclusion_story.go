@@ -190,6 +190,10 @@ func consequence(c *Case, r *ruler, f finding) []string {
 			return []string{fmt.Sprintf("cause not shown: the extension by %s, which succeeded at %s, may have made the lease shorter, or ended it: look at what it sets",
 				who(i.Worker), clock(c.Ops[n].Return))}
 		}
+		if n := r.refusedFor(i, i.Return, j.Call); n >= 0 {
+			return append(c.mistaken(j), fmt.Sprintf("%s was still refused at %s, so the lock was kept until then: its lease is shorter in the servers than the lock says, or another took it before it was over",
+				who(c.Ops[n].Worker), clock(c.Ops[n].Return)))
+		}
 		return append(c.mistaken(j), "cause not shown: two grants at once, no expiry, no release and no fault in between")
 	case history.OverClaim:
 		return []string{fmt.Sprintf("%s believed in the lock until %s, %s longer than the lease was sure to last",

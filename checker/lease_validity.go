@@ -316,6 +316,15 @@ func (l *leases) released(h *hold, by time.Duration) bool {
 	return h.Release >= 0 && l.c.Ops[h.Release].Outcome != history.Failed && l.c.Ops[h.Release].Call <= by
 }
 
+// outlived tells whether the key of a hold was seen before a moment to live for longer than its lease can have lasted: it need not have
+// expired, and liveness blames its life.
+func (l *leases) outlived(h *hold, last, by time.Duration) bool {
+	token := l.c.acquire(h).Token
+	return token != 0 && slices.ContainsFunc(l.c.sightsOf(h.Key), func(op *history.Op) bool {
+		return op.Token == token && op.Return < by && op.Until > last
+	})
+}
+
 // reacquire finds an extension, or a re-entry, that succeeded although everything before it had certainly expired.
 func (l *leases) reacquire(h *hold) {
 	last := plus(h.Return, l.most(h.TTL))
@@ -331,7 +340,7 @@ func (l *leases) reacquire(h *hold) {
 			return
 		}
 		if op.Outcome == history.OK && op.Call > last {
-			if l.c.stretched(h.Call, op.Return) != nil {
+			if l.c.stretched(h.Call, op.Return) != nil || l.outlived(h, last, op.Call) {
 				l.misses["over-life"]++
 				return
 			}

@@ -14,22 +14,31 @@ type owner struct {
 	hold    *hold
 	refused int32 // into Ops, plus one: an acquire that was refused as busy
 	sites   int   // where it was found
+
+	overlong bool // it was seen with a longer life than any lease
 }
 
-// leaks judges the keys that were found after the run. It is false if there were none.
+// leaks judges the keys that were found after the run, and those that were seen during it with a longer life than any lease. It is false if
+// none was found after it.
 func (l *livenessCheck) leaks() bool {
 	owners := map[uint64]*owner{}
 	scanned := false
 	for _, i := range l.events {
-		if op := &l.Ops[i]; op.Kind == history.Found && op.Outcome != history.Failed && l.Claims.Permits == 0 { // of a semaphore it tells how many are free
-			scanned = true
-			if owners[l.mark(op.Token, op.Key)] == nil {
-				owners[l.mark(op.Token, op.Key)] = &owner{}
-			}
-			owners[l.mark(op.Token, op.Key)].sites++
+		op := &l.Ops[i]
+		found := op.Kind == history.Found && op.Outcome != history.Failed
+		if l.Claims.Permits > 0 || !found && !l.overlong(op) { // of a semaphore it tells how many are free
+			continue
+		}
+		o := owners[l.mark(op.Token, op.Key)]
+		if o == nil {
+			o = &owner{}
+			owners[l.mark(op.Token, op.Key)] = o
+		}
+		if found {
+			scanned, o.sites = true, o.sites+1
 		}
 	}
-	if !scanned {
+	if len(owners) == 0 {
 		return false
 	}
 	for i := range l.Ops {
@@ -48,11 +57,35 @@ func (l *livenessCheck) leaks() bool {
 		}
 	}
 	for _, i := range l.events {
-		if op := &l.Ops[i]; op.Kind == history.Found && op.Outcome != history.Failed {
-			l.found(op, owners[l.mark(op.Token, op.Key)])
+		op := &l.Ops[i]
+		switch o := owners[l.mark(op.Token, op.Key)]; {
+		case op.Kind == history.Found && op.Outcome != history.Failed:
+			l.found(op, o)
+		case o != nil && !o.overlong && l.overlong(op):
+			o.overlong = true // it is seen again and again
+			l.outlives(op, o)
 		}
 	}
-	return true
+	return scanned
+}
+
+// overlong tells whether a key was seen during the run that will live longer than any lease.
+func (l *livenessCheck) overlong(op *history.Op) bool {
+	return op.Kind == history.Sight && op.Outcome != history.Failed && op.Until != history.Forever && op.Until-op.Return > l.lease && l.ttl > 0
+}
+
+// outlives blames a key with a longer life than any lease, unless a clock explains it.
+func (l *livenessCheck) outlives(op *history.Op, o *owner) {
+	trace, since := l.trace(op, o), time.Duration(0)
+	if len(trace) > 1 {
+		since = trace[0].Call // else it is not known who asked for it
+	}
+	if l.stretched(since, op.Return) != nil {
+		l.misses["over-life"]++
+		return
+	}
+	l.accuse(history.TTLTooLong, trace, fmt.Sprintf("the key of page %d was on node %d at %s and expires at %s, later than any lease of at most %s",
+		op.Key, op.Value, clock(op.Call), clock(op.Until), human.Duration(l.ttl)))
 }
 
 // found judges one key. One that will expire is counted, and no violation, after a fault, or on a minority of the
@@ -69,16 +102,7 @@ func (l *livenessCheck) found(op *history.Op, o *owner) {
 	case op.Until <= op.Call:
 		return // it has expired and is not yet removed
 	case op.Until-op.Return > l.lease && l.ttl > 0:
-		trace, since := l.trace(op, o), time.Duration(0)
-		if len(trace) > 1 {
-			since = trace[0].Call // else it is not known who asked for it
-		}
-		if l.stretched(since, op.Return) != nil {
-			l.misses["over-life"]++
-			return
-		}
-		l.accuse(history.TTLTooLong, trace,
-			fmt.Sprintf("%s and expires at %s, later than any lease of at most %s", where, clock(op.Until), human.Duration(l.ttl)))
+		l.outlives(op, o)
 		return
 	}
 	cause, quick := "", false

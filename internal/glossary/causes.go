@@ -92,7 +92,7 @@ var AllCauses = []Cause{
 		"Give every key an expiry in the command that writes it, and delete whatever a refused or released try wrote. See locks/catalogue/lease.go."},
 	{history.Leftover, "A key was left behind that has an expiry, of a lock that claims to clean up.",
 		"Delete all keys of the lock in the script that releases it. See locks/catalogue/fair.go."},
-	{history.TTLTooLong, "A key was left behind that outlives the longest lease that was asked for.",
+	{history.TTLTooLong, "A key lives longer than the longest lease that was asked for.",
 		"Set the expiry of every key to the lease that was asked for, in milliseconds. See locks/catalogue/lease.go."},
 	{history.WrongCount, "A reentrant lock told a wrong number of holds.",
 		"Keep the number of holds in the server, beside the owner, and change both in one script. See locks/catalogue/reentrant.go."},

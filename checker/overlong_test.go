@@ -1,0 +1,58 @@
+package checker
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"hammerlock/history"
+)
+
+// TestAKeyThatLivesTooLong: what is seen of a key during the run shows a longer life than any lease, whoever asked for it, and then no extension
+// took an expired lock back. A clock that was set explains it, and a life that ends with its lease shows nothing.
+func TestAKeyThatLivesTooLong(t *testing.T) {
+	for name, tt := range map[string]struct {
+		until    time.Duration // of the key, as it is seen at 100 ms
+		jump     bool          // the server's clock is set
+		token    bool          // the token is the hold's
+		failures string
+	}{
+		"as long as the lease":              {300, false, true, "lease-validity: silent-reacquire"},
+		"twice as long":                     {600, false, true, "liveness: ttl-too-long"},
+		"twice as long, by a clock":         {600, true, true, ""},
+		"twice as long, of an unknown try":  {600, false, false, "lease-validity: silent-reacquire liveness: ttl-too-long"},
+		"for ever, which says nothing here": {history.Forever / ms, false, true, ""},
+	} {
+		s := newScript()
+		s.Claims.Expires = true
+		a := s.acquire(1, 0, 1, 300)
+		for at := time.Duration(100); at < 130; at += 10 { // it is seen again and again, and told once
+			op := s.op(history.Sight, -1, at, at)
+			op.Until, op.Token = tt.until*ms, 7
+			if tt.until == history.Forever/ms {
+				op.Until = history.Forever
+			}
+			if tt.token {
+				op.Token = uint64(a)
+			}
+		}
+		if tt.jump {
+			s.fault(history.Effect{Hits: []history.Party{history.Clocks}, Loses: history.LosesTime}, 20, 21)
+		}
+		s.extend(a, 400, 401, 300)
+		s.release(a, 410, 411)
+		c := s.prepare(t)
+		var got []string
+		for _, k := range []Checker{leaseValidity, liveness} {
+			if v := k.Check(c); v.Status == Fail {
+				got = append(got, k.Name+": "+v.Cause)
+				if v.Violations != 1 {
+					t.Errorf("%s: %d violations of %s, want one", name, v.Violations, k.Name)
+				}
+			}
+		}
+		if strings.Join(got, " ") != tt.failures {
+			t.Errorf("%s: %q, want %q", name, got, tt.failures)
+		}
+	}
+}
