@@ -270,6 +270,18 @@ func TestAStoryNamesWhatCanHaveDoubledAGrant(t *testing.T) {
 			s.acquire(2, 201, 203, 400)
 			s.last().Token = uint64(again)
 		},
+		"the try by w03 that was called at 0.010000 s had no answer: look whether what the lock sends after that ends what w01 had": func(s *script) {
+			s.acquire(1, 0, 1, 400)
+			s.Processes, s.Bounds.Slack = 2, 0
+			op := s.busy(3, 10, 60)
+			op.Outcome, op.Reason, op.Process = history.Unknown, history.Timeout, 1
+			s.acquire(2, 70, 71, 400)
+		},
+		"w03 was still refused at 0.301000 s, so the lock was kept until then": func(s *script) {
+			s.acquire(1, 0, 1, 400)
+			s.busy(3, 300, 301)
+			s.acquire(2, 310, 311, 400)
+		},
 		"1 call of the process of w02 had no answer by then": func(s *script) {
 			s.acquire(1, 0, 1, 400)
 			s.busy(2, 10, 110).Outcome = history.Unknown

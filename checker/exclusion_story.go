@@ -168,33 +168,7 @@ func consequence(c *Case, r *ruler, f finding) []string {
 	case history.ServiceLoss:
 		return []string{fmt.Sprintf("the service broke its promise to %s after a fault", who(i.Worker))}
 	case history.DoubleGrant:
-		for _, h := range [2]*hold{j, i} {
-			if k := c.sameToken(h); k != nil {
-				return []string{fmt.Sprintf("%s had been granted to %s before, at %s: the servers may not have been asked again, or did not tell the two apart",
-					c.name(h), who(k.Worker), clock(k.Return))}
-			}
-		}
-		if f.op >= 0 {
-			op := &c.Ops[f.op]
-			return []string{fmt.Sprintf("cause not shown: both were granted the lock at once, or a release by %s that was called at %s freed it in between",
-				who(op.Worker), clock(op.Call))}
-		}
-		if i.Call < j.Return && j.Call < i.Return {
-			return append(c.mistaken(j), "both asked at the same time, no lease was over and no fault of a server explains it: the acquire is not atomic")
-		}
-		if n := c.unheard(i, i.Return, j.Return); n >= 0 {
-			return []string{fmt.Sprintf("cause not shown: the extension by %s that was called at %s had no answer, and may have given the lock back",
-				who(i.Worker), clock(c.Ops[n].Call))}
-		}
-		if n := lastProof(c, i, j.Return); n >= 0 && c.Ops[n].Call > i.Return {
-			return []string{fmt.Sprintf("cause not shown: the extension by %s, which succeeded at %s, may have made the lease shorter, or ended it: look at what it sets",
-				who(i.Worker), clock(c.Ops[n].Return))}
-		}
-		if n := r.refusedFor(i, i.Return, j.Call); n >= 0 {
-			return append(c.mistaken(j), fmt.Sprintf("%s was still refused at %s, so the lock was kept until then: its lease is shorter in the servers than the lock says, or another took it before it was over",
-				who(c.Ops[n].Worker), clock(c.Ops[n].Return)))
-		}
-		return append(c.mistaken(j), "cause not shown: two grants at once, no expiry, no release and no fault in between")
+		return doubled(c, r, f, i, j)
 	case history.OverClaim:
 		return []string{fmt.Sprintf("%s believed in the lock until %s, %s longer than the lease was sure to last",
 			who(i.Worker), clock(i.trusted()), longer(i.trusted(), r.assured(i)))}
@@ -224,6 +198,53 @@ func consequence(c *Case, r *ruler, f finding) []string {
 			who(i.Worker), clock(min(i.Until, i.Lost)))}
 	}
 	return nil
+}
+
+// doubled says what is known of two grants at once that nothing explains.
+func doubled(c *Case, r *ruler, f finding, i, j *hold) []string {
+	for _, h := range [2]*hold{j, i} {
+		if k := c.sameToken(h); k != nil {
+			return []string{fmt.Sprintf("%s had been granted to %s before, at %s: the servers may not have been asked again, or did not tell the two apart",
+				c.name(h), who(k.Worker), clock(k.Return))}
+		}
+	}
+	if f.op >= 0 {
+		op := &c.Ops[f.op]
+		return []string{fmt.Sprintf("cause not shown: both were granted the lock at once, or a release by %s that was called at %s freed it in between",
+			who(op.Worker), clock(op.Call))}
+	}
+	if i.Call < j.Return && j.Call < i.Return {
+		return append(c.mistaken(j), "both asked at the same time, no lease was over and no fault of a server explains it: the acquire is not atomic")
+	}
+	if n := c.unheard(i, i.Return, j.Return); n >= 0 {
+		return []string{fmt.Sprintf("cause not shown: the extension by %s that was called at %s had no answer, and may have given the lock back",
+			who(i.Worker), clock(c.Ops[n].Call))}
+	}
+	if n := lastProof(c, i, j.Return); n >= 0 && c.Ops[n].Call > i.Return {
+		return []string{fmt.Sprintf("cause not shown: the extension by %s, which succeeded at %s, may have made the lease shorter, or ended it: look at what it sets",
+			who(i.Worker), clock(c.Ops[n].Return))}
+	}
+	if n := r.refusedFor(i, i.Return, j.Call); n >= 0 {
+		return append(c.mistaken(j), fmt.Sprintf("%s was still refused at %s, so the lock was kept until then: its lease is shorter in the servers than the lock says, or another took it before it was over",
+			who(c.Ops[n].Worker), clock(c.Ops[n].Return)))
+	}
+	if op := c.unansweredTry(i, j); op != nil {
+		return append(c.mistaken(j), fmt.Sprintf("cause not shown: the try by %s that was called at %s had no answer: look whether what the lock sends after that ends what %s had",
+			who(op.Worker), clock(op.Call), who(i.Worker)))
+	}
+	return append(c.mistaken(j), "cause not shown: two grants at once, no expiry, no release and no fault in between")
+}
+
+// unansweredTry is the last try of another worker for the page of hold i, without an answer, that was over while i had it and before j was
+// granted it; nil without one.
+func (c *Case) unansweredTry(i, j *hold) (last *history.Op) {
+	for n := range c.Ops {
+		op := &c.Ops[n]
+		if op.Kind == history.Acquire && op.Key == i.Key && op.Outcome == history.Unknown && op.Worker != i.Worker && op.Worker != j.Worker && op.Return > i.Call && op.Return < j.Return {
+			last = op
+		}
+	}
+	return last
 }
 
 // mistaken says that calls of a hold's process had no answer when it was granted: one that comes late may be read as that of another.
