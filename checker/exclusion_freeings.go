@@ -99,7 +99,7 @@ func (s *search) last(c *Case, to time.Duration, fits func(k *hold, op *history.
 // refusedFor finds a try that was refused because i had the lock, though a release had been answered and another was granted it later: called
 // after the one moment, and answered before the other. -1 without one. No other hold can have been there.
 func (r *ruler) refusedFor(i *hold, since, by time.Duration) int32 {
-	if r.c.Sites > 1 || i.Permits > 0 || i.Outcome != history.OK {
+	if r.c.Sites > 1 || i.Permits > 0 || i.Outcome != history.OK || r.c.Claims.Ordered || r.c.Claims.Writers { // who is not the next one is refused, too
 		return -1
 	}
 	const most = 8 // the latest are looked at: one is enough

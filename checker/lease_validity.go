@@ -32,7 +32,7 @@ type leases struct {
 }
 
 // leaseCauses are the causes, the worst first.
-var leaseCauses = []string{history.SilentReacquire, history.OverClaim, history.RenewalFailure, history.ForeignRelease, history.PrematureLoss}
+var leaseCauses = []string{history.SilentReacquire, history.OverClaim, history.RenewalFailure, history.ForeignRelease, history.PrematureLoss, history.TTLTooLong}
 
 func checkLeaseValidity(c *Case) Verdict {
 	v := Verdict{Misses: map[string]int64{}}
@@ -347,6 +347,11 @@ func (l *leases) reacquire(h *hold) {
 			before := *l.c.acquire(h)
 			if k > 0 {
 				before = l.c.Ops[list[k-1]]
+			}
+			if n := l.refusedFor(h, last, op.Call); n >= 0 {
+				l.fail(history.TTLTooLong, fmt.Sprintf("the lease of %s was over by %s, but %s was refused at %s, and no other worker had the lock: it lasted longer than was asked for",
+					l.c.name(h), clock(last), who(l.c.Ops[n].Worker), clock(l.c.Ops[n].Return)), before, l.c.Ops[n], *op)
+				return
 			}
 			did := "extended"
 			if op.Kind == history.Acquire {

@@ -13,15 +13,17 @@ import (
 func TestAKeyThatLivesTooLong(t *testing.T) {
 	for name, tt := range map[string]struct {
 		until    time.Duration // of the key, as it is seen at 100 ms
+		refused  bool          // another is refused after the lease
 		jump     bool          // the server's clock is set
 		token    bool          // the token is the hold's
 		failures string
 	}{
-		"as long as the lease":              {300, false, true, "lease-validity: silent-reacquire"},
-		"twice as long":                     {600, false, true, "liveness: ttl-too-long"},
-		"twice as long, by a clock":         {600, true, true, ""},
-		"twice as long, of an unknown try":  {600, false, false, "lease-validity: silent-reacquire liveness: ttl-too-long"},
-		"for ever, which says nothing here": {history.Forever / ms, false, true, ""},
+		"as long as the lease":              {300, false, false, true, "lease-validity: silent-reacquire"},
+		"twice as long":                     {600, false, false, true, "liveness: ttl-too-long"},
+		"twice as long, by a clock":         {600, false, true, true, ""},
+		"twice as long, of an unknown try":  {600, false, false, false, "lease-validity: silent-reacquire liveness: ttl-too-long"},
+		"for ever, which says nothing here": {history.Forever / ms, false, false, true, ""},
+		"another is refused":                {300, true, false, true, "lease-validity: ttl-too-long"},
 	} {
 		s := newScript()
 		s.Claims.Expires = true
@@ -38,6 +40,9 @@ func TestAKeyThatLivesTooLong(t *testing.T) {
 		}
 		if tt.jump {
 			s.fault(history.Effect{Hits: []history.Party{history.Clocks}, Loses: history.LosesTime}, 20, 21)
+		}
+		if tt.refused {
+			s.busy(2, 350, 351)
 		}
 		s.extend(a, 400, 401, 300)
 		s.release(a, 410, 411)
