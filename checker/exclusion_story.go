@@ -224,13 +224,14 @@ func doubled(c *Case, r *ruler, f finding, i, j *hold) []string {
 		return []string{fmt.Sprintf("cause not shown: the extension by %s, which succeeded at %s, may have made the lease shorter, or ended it: look at what it sets",
 			who(i.Worker), clock(c.Ops[n].Return))}
 	}
-	if n := r.refusedFor(i, i.Return, j.Call); n >= 0 {
-		return append(c.mistaken(j), fmt.Sprintf("%s was still refused at %s, so the lock was kept until then: its lease is shorter in the servers than the lock says, or another took it before it was over",
-			who(c.Ops[n].Worker), clock(c.Ops[n].Return)))
-	}
-	if op := c.unansweredTry(i, j); op != nil {
+	kept := r.refusedFor(i, i.Return, j.Call)
+	if op := c.unansweredTry(i, j); op != nil && (kept < 0 || op.Return > c.Ops[kept].Call) {
 		return append(c.mistaken(j), fmt.Sprintf("cause not shown: the try by %s that was called at %s had no answer: look whether what the lock sends after that ends what %s had",
 			who(op.Worker), clock(op.Call), who(i.Worker)))
+	}
+	if kept >= 0 {
+		return append(c.mistaken(j), fmt.Sprintf("%s was still refused at %s, so the lock was kept until then: its lease is shorter in the servers than the lock says, or another took it before it was over",
+			who(c.Ops[kept].Worker), clock(c.Ops[kept].Return)))
 	}
 	return append(c.mistaken(j), "cause not shown: two grants at once, no expiry, no release and no fault in between")
 }
