@@ -82,7 +82,10 @@ func (c *Case) effort() (e effort) {
 	for i := range c.Ops {
 		op := &c.Ops[i]
 		switch op.Kind {
-		case history.Release, history.Store: // unknown acquires and extensions are not judged, and hide nothing
+		case history.Release, history.Store: // unknown acquires and extensions are not judged, and hide nothing; nor do releases of what may never have been granted
+			if op.Kind == history.Release && !c.had(op) {
+				break
+			}
 			if op.Outcome == history.Unknown && op.Reason != history.Lost { // lost: of several pages it is not known which
 				e.unknown++
 			} else if op.Outcome == history.OK {
@@ -117,6 +120,12 @@ func (c *Case) effort() (e effort) {
 		*k, since[op.Worker] = last{hold: c.holdAt(op.ID) + 1}, 0
 	}
 	return e
+}
+
+// had tells whether what a release is of was granted for certain.
+func (c *Case) had(op *history.Op) bool {
+	h := c.hold(op.Hold)
+	return h == nil || h.Outcome == history.OK
 }
 
 // stoodLongest is the longest time for which a process was paused; nil if none did.

@@ -43,6 +43,14 @@ func TestActivity(t *testing.T) {
 				s.release(3, 0, dur(i), dur(i+1), history.Unknown)
 			}
 		}, Inconclusive, "20 of 50 outcomes are unknown"},
+		"many unknown, of what may never have been granted": {func(s *builder) {
+			s.passOn(30)
+			for i := range 20 {
+				h := s.grant(3, dur(400+10*i), dur(401+10*i), 100)
+				s.h.Ops[len(s.h.Ops)-1].Outcome, s.h.Ops[len(s.h.Ops)-1].Reason = history.Unknown, history.Dropped
+				s.release(3, h, dur(402+10*i), dur(403+10*i), history.Unknown)
+			}
+		}, Pass, "30 holds"},
 		"a fault that was never injected": {func(s *builder) { s.passOn(30); s.h.Faults = plan }, Inconclusive,
 			"fault 0, kill-primary, was planned and not injected"},
 		"a fault that met nobody": {func(s *builder) {
