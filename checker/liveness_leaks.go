@@ -15,7 +15,8 @@ type owner struct {
 	refused int32 // into Ops, plus one: an acquire that was refused as busy
 	sites   int   // where it was found
 
-	overlong bool // it was seen with a longer life than any lease
+	asked    time.Duration // the longest lease that was asked for by those that were refused
+	overlong bool          // it was seen with a longer life than any lease
 }
 
 // leaks judges the keys that were found after the run, and those that were seen during it with a longer life than any lease. It is false if
@@ -44,7 +45,7 @@ func (l *livenessCheck) leaks() bool {
 	for i := range l.Ops {
 		if op := &l.Ops[i]; op.Kind == history.Acquire && op.Outcome == history.Failed && op.Token != 0 {
 			if o := owners[l.mark(op.Token, op.Key)]; o != nil && (op.Reason == history.Busy || op.Reason == history.Quorum) {
-				o.refused = int32(i) + 1
+				o.refused, o.asked = int32(i)+1, max(o.asked, op.TTL)
 			}
 		}
 	}
@@ -76,6 +77,9 @@ func (l *livenessCheck) overlong(op *history.Op) bool {
 
 // outlives blames a key with a longer life than any lease, unless a clock explains it.
 func (l *livenessCheck) outlives(op *history.Op, o *owner) {
+	if op.Until-op.Return <= l.longest(o.asked) {
+		return // a try that was refused had asked for as long a lease
+	}
 	trace, since := l.trace(op, o), time.Duration(0)
 	if len(trace) > 1 {
 		since = trace[0].Call // else it is not known who asked for it

@@ -23,6 +23,7 @@ func TestAKeyThatLivesTooLong(t *testing.T) {
 		"twice as long, by a clock":         {600, false, true, true, ""},
 		"twice as long, of an unknown try":  {600, false, false, false, "lease-validity: silent-reacquire liveness: ttl-too-long"},
 		"for ever, which says nothing here": {history.Forever / ms, false, false, true, ""},
+		"as long as its own try asked for":  {700, false, false, false, "lease-validity: silent-reacquire"},
 		"another is refused":                {300, true, false, true, "lease-validity: ttl-too-long"},
 	} {
 		s := newScript()
@@ -40,6 +41,10 @@ func TestAKeyThatLivesTooLong(t *testing.T) {
 		}
 		if tt.jump {
 			s.fault(history.Effect{Hits: []history.Party{history.Clocks}, Loses: history.LosesTime}, 20, 21)
+		}
+		if tt.until == 700 { // a try that was refused had asked for that
+			op := s.busy(3, 10, 11)
+			op.Token, op.TTL = 7, 700*ms
 		}
 		if tt.refused {
 			s.busy(2, 350, 351)
