@@ -316,13 +316,20 @@ func (l *leases) released(h *hold, by time.Duration) bool {
 	return h.Release >= 0 && l.c.Ops[h.Release].Outcome != history.Failed && l.c.Ops[h.Release].Call <= by
 }
 
-// outlived tells whether the key of a hold was seen before a moment to live for longer than its lease can have lasted: it need not have
-// expired, and liveness blames its life.
-func (l *leases) outlived(h *hold, last, by time.Duration) bool {
+// outlived finds what shows, before a moment, that a hold was kept for longer than its lease can have lasted: its key was seen with a longer
+// life, or another was refused and no other hold explains that. It need not have expired then, and its life is to blame. nil without it.
+func (l *leases) outlived(h *hold, last, by time.Duration) (shown *history.Op, story string) {
 	token := l.c.acquire(h).Token
-	return token != 0 && slices.ContainsFunc(l.c.sightsOf(h.Key), func(op *history.Op) bool {
-		return op.Token == token && op.Return < by && op.Until > last
-	})
+	for _, op := range l.c.sightsOf(h.Key) {
+		if token != 0 && op.Token == token && op.Return < by && op.Until > last {
+			return op, fmt.Sprintf("its key was seen at %s, to expire at %s", clock(op.Call), clock(op.Until))
+		}
+	}
+	if n := l.refusedFor(h, last, by); n >= 0 {
+		op := &l.c.Ops[n]
+		return op, fmt.Sprintf("%s was refused at %s, and no other worker had the lock", who(op.Worker), clock(op.Return))
+	}
+	return nil, ""
 }
 
 // reacquire finds an extension, or a re-entry, that succeeded although everything before it had certainly expired.
@@ -340,7 +347,7 @@ func (l *leases) reacquire(h *hold) {
 			return
 		}
 		if op.Outcome == history.OK && op.Call > last {
-			if l.c.stretched(h.Call, op.Return) != nil || l.outlived(h, last, op.Call) {
+			if l.c.stretched(h.Call, op.Return) != nil {
 				l.misses["over-life"]++
 				return
 			}
@@ -348,9 +355,8 @@ func (l *leases) reacquire(h *hold) {
 			if k > 0 {
 				before = l.c.Ops[list[k-1]]
 			}
-			if n := l.refusedFor(h, last, op.Call); n >= 0 {
-				l.fail(history.TTLTooLong, fmt.Sprintf("the lease of %s was over by %s, but %s was refused at %s, and no other worker had the lock: it lasted longer than was asked for",
-					l.c.name(h), clock(last), who(l.c.Ops[n].Worker), clock(l.c.Ops[n].Return)), before, l.c.Ops[n], *op)
+			if shown, story := l.outlived(h, last, op.Call); shown != nil {
+				l.fail(history.TTLTooLong, fmt.Sprintf("the lease of %s was over by %s, but %s: it lasted longer than was asked for", l.c.name(h), clock(last), story), before, *shown, *op)
 				return
 			}
 			did := "extended"

@@ -18,13 +18,14 @@ func TestAKeyThatLivesTooLong(t *testing.T) {
 		token    bool          // the token is the hold's
 		failures string
 	}{
-		"as long as the lease":              {300, false, false, true, "lease-validity: silent-reacquire"},
-		"twice as long":                     {600, false, false, true, "liveness: ttl-too-long"},
-		"twice as long, by a clock":         {600, false, true, true, ""},
-		"twice as long, of an unknown try":  {600, false, false, false, "lease-validity: silent-reacquire liveness: ttl-too-long"},
-		"for ever, which says nothing here": {history.Forever / ms, false, false, true, ""},
-		"as long as its own try asked for":  {700, false, false, false, "lease-validity: silent-reacquire"},
-		"another is refused":                {300, true, false, true, "lease-validity: ttl-too-long"},
+		"as long as the lease":                            {300, false, false, true, "lease-validity: silent-reacquire"},
+		"twice as long":                                   {600, false, false, true, "lease-validity: ttl-too-long liveness: ttl-too-long"},
+		"twice as long, by a clock":                       {600, false, true, true, ""},
+		"twice as long, of an unknown try":                {600, false, false, false, "lease-validity: silent-reacquire liveness: ttl-too-long"},
+		"for ever":                                        {history.Forever / ms, false, false, true, "lease-validity: ttl-too-long"},
+		"as long as its own try asked for":                {700, false, false, false, "lease-validity: silent-reacquire"},
+		"longer than its own lease, as long as another's": {400, false, false, true, "lease-validity: ttl-too-long"},
+		"another is refused":                              {300, true, false, true, "lease-validity: ttl-too-long"},
 	} {
 		s := newScript()
 		s.Claims.Expires = true
@@ -41,6 +42,9 @@ func TestAKeyThatLivesTooLong(t *testing.T) {
 		}
 		if tt.jump {
 			s.fault(history.Effect{Hits: []history.Party{history.Clocks}, Loses: history.LosesTime}, 20, 21)
+		}
+		if tt.until == 400 { // and no longer than the longest lease of the run
+			s.acquire(4, 900, 901, 350)
 		}
 		if tt.until == 700 { // a try that was refused had asked for that
 			op := s.busy(3, 10, 11)
