@@ -33,13 +33,24 @@ func (s *Space) Beside() Space {
 
 // Make makes an array of n zeros. A T has no pointers: no collector looks for them in a file.
 func Make[T any](s *Space, n int) []T {
-	var zero T
-	if size := n * int(unsafe.Sizeof(zero)); size >= s.large() {
-		if memory := s.mapped(size); memory != nil {
-			return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(memory))), n)
-		}
+	if list := inFile[T](s, n); list != nil {
+		return list
 	}
 	return make([]T, n)
+}
+
+// inFile makes an array in a file, if it is large enough and there is one; else it is nil.
+func inFile[T any](s *Space, n int) []T {
+	var zero T
+	size := n * int(unsafe.Sizeof(zero))
+	if size < s.large() {
+		return nil
+	}
+	memory := s.mapped(size)
+	if memory == nil {
+		return nil
+	}
+	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(memory))), n)
 }
 
 // Append adds x to a list of that Space, as append does. The list that was given is gone.
@@ -60,16 +71,12 @@ func Reserve[T any](s *Space, list []T, n int) []T {
 	if n <= cap(list)-len(list) {
 		return list
 	}
-	of := int(unsafe.Sizeof(zero))
-	if size := (len(list) + n) * of; size >= s.large() {
-		if memory := s.mapped(size); memory != nil {
-			more := unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(memory))), len(list)+n)[:len(list)]
-			copy(more, list)
-			s.drop(unsafe.Pointer(unsafe.SliceData(list)))
-			return more
-		}
+	if more := inFile[T](s, len(list)+n); more != nil {
+		copy(more, list)
+		s.drop(unsafe.Pointer(unsafe.SliceData(list)))
+		return more[:len(list)]
 	}
-	return slices.Grow(list, min(n, mostInHeap/of))
+	return slices.Grow(list, min(n, mostInHeap/int(unsafe.Sizeof(zero))))
 }
 
 // Free gives all arrays that lie in files back: none may be used any more.
