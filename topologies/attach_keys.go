@@ -253,13 +253,16 @@ func (t *Topology) Empty(ctx context.Context) error {
 	if t.foreign() {
 		return nil
 	}
-	if e := t.Spec.engine; e != nil {
-		if e.Empty == nil {
-			return errEngine
-		}
-		return e.Empty(ctx, t.Nodes)
+	empty := t.engine.Empty
+	if empty == nil {
+		return errors.New("the servers cannot be emptied")
 	}
-	for _, n := range t.Nodes {
+	return empty(ctx, t.Nodes)
+}
+
+// flush removes all keys of servers that are the suite's own.
+func flush(ctx context.Context, nodes []*Node) error {
+	for _, n := range nodes {
 		if n.Role == Sentinel {
 			continue
 		}

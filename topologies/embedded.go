@@ -2,6 +2,8 @@ package topologies
 
 import (
 	"cmp"
+	"context"
+	"errors"
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
@@ -17,7 +19,26 @@ type embeddedNode struct {
 
 const embeddedTick = time.Millisecond
 
-func (n *Node) startEmbedded() error {
+// embeddedServers are those stand-ins.
+var embeddedServers = &Engine{
+	Ready:  func(ctx context.Context, n *Node) error { return n.control.Ping(ctx).Err() },
+	Empty:  flush,
+	inside: (*Node).runInside,
+	within: startTimeout,
+}
+
+// embeds returns nil if stand-ins can serve the topology.
+func (s Spec) embeds(o *Options) error {
+	if !s.embeddable {
+		return errors.New("it needs real servers, the embedded one serves only single and redlock")
+	}
+	if o.Links || o.Clock || o.Power || o.Durable != "" {
+		return errors.New("links, clocks and durability need real servers, the embedded one has none of them")
+	}
+	return nil
+}
+
+func (n *Node) runInside() error {
 	server := miniredis.NewMiniRedis()
 	server.RequireAuth(n.topology.password)
 	if err := server.StartAddr(cmp.Or(n.front, "127.0.0.1:0")); err != nil {
@@ -26,7 +47,7 @@ func (n *Node) startEmbedded() error {
 	n.mini = &embeddedNode{server: server, stop: make(chan struct{}), done: make(chan struct{})}
 	n.front, n.back = server.Addr(), server.Addr()
 	if n.control == nil {
-		n.control = newControl(controlOptions{addr: n.back, login: Login{password: n.topology.password}, clustered: n.topology.clustered()})
+		n.controlled()
 	}
 	go n.mini.run()
 	return nil

@@ -49,6 +49,32 @@ type Engine struct {
 	Unprivileged bool
 	// Keeps says that what the server has acknowledged outlives its death.
 	Keeps bool
+
+	inside   func(*Node) error                  // starts a server in the suite: it has no process, and no address of the run's; nil = it is a process
+	answers  func(context.Context, *Node) error // nil = it tells Info
+	identify func(context.Context, *Node) error // tells whether the node is that process; nil = it is
+	within   time.Duration                      // in which the nodes start; 0 = joinTimeout: databases write system tables first, Java loads classes
+	groups   bool                               // the processes that it starts stay in its group
+}
+
+func (n *Node) engine() *Engine { return n.topology.engine }
+
+// serves returns nil if the node answers.
+func (e *Engine) serves(ctx context.Context, n *Node) error {
+	if e.answers != nil {
+		return e.answers(ctx, n)
+	}
+	_, err := e.Info(ctx, n)
+	return err
+}
+
+// known makes sure that the node is the process that was started.
+func (e *Engine) known(ctx context.Context, n *Node) error {
+	if e.identify != nil {
+		return e.identify(ctx, n)
+	}
+	n.runID = strconv.Itoa(n.process.Process.Pid)
+	return nil
 }
 
 // PeerPort is the distance from a node's port to the one that is kept free for its peers.
@@ -94,7 +120,7 @@ func (s Spec) Installed(ctx context.Context) error {
 }
 
 // errEngine is the answer to a command of Redis.
-var errEngine = errors.New("the server is not Redis")
+var errEngine = errors.New("the server takes no commands of Redis")
 
 // Dir is the node's own directory, which its server may write to.
 func (n *Node) Dir() string { return n.dir }
@@ -146,7 +172,7 @@ func (n *Node) Password() string { return n.topology.password }
 
 // User is who the node's server runs as if it refuses to be root; nil where that is who the suite is.
 func (n *Node) User() (*syscall.Credential, error) {
-	e := n.topology.Spec.engine
+	e := n.engine()
 	if !e.Unprivileged || os.Geteuid() != 0 {
 		return nil, nil
 	}
@@ -161,8 +187,8 @@ func (n *Node) User() (*syscall.Credential, error) {
 
 // prepare makes the node's directory at its first start.
 func (n *Node) prepare(ctx context.Context) error {
-	e := n.topology.Spec.engine
-	if e == nil || n.prepared {
+	e := n.engine()
+	if n.prepared {
 		return nil
 	}
 	who, err := n.User()
@@ -181,19 +207,11 @@ func (n *Node) prepare(ctx context.Context) error {
 
 // command is what runs as the node.
 func (n *Node) command() (*exec.Cmd, error) {
-	e := n.topology.Spec.engine
-	if e == nil {
-		args := []string{n.confPath()}
-		if n.Role == Sentinel {
-			args = append(args, "--sentinel")
-		}
-		return exec.Command(n.topology.Options.Server.Path, args...), nil
-	}
 	who, err := n.User()
 	if err != nil {
 		return nil, err
 	}
-	cmd, err := e.Command(n)
+	cmd, err := n.engine().Command(n)
 	if err == nil && who != nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: who}
 	}
@@ -203,13 +221,13 @@ func (n *Node) command() (*exec.Cmd, error) {
 // end ends a node for good, so that nothing of it is left. An engine's own signal is for the server alone, which ends what it
 // has started.
 func (n *Node) end() error {
-	e := n.topology.Spec.engine
+	e := n.engine()
 	if err := n.asker.close(); err != nil {
 		return err
 	}
 	switch {
 	case n.State() == Down:
-	case e == nil || e.End == 0:
+	case e.End == 0:
 		if err := n.Kill(); err != nil {
 			return err
 		}
@@ -218,7 +236,7 @@ func (n *Node) end() error {
 			return err
 		}
 	}
-	if e == nil || e.Sweep == nil || !n.prepared {
+	if e.Sweep == nil || !n.prepared {
 		return nil
 	}
 	return e.Sweep(n)
@@ -244,10 +262,10 @@ func (n *Node) quit(with syscall.Signal) error {
 	}
 }
 
-// family is the processes that the server of an engine has started: they may have left its group. There are none where there
-// is no /proc.
+// family is the processes that a server has started whose processes may leave its group. There are none where there is no
+// /proc.
 func (n *Node) family() (all []int) {
-	if n.topology.Spec.engine == nil {
+	if n.engine().groups {
 		return nil
 	}
 	children := map[int][]int{}

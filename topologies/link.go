@@ -59,10 +59,10 @@ func (g *gate) forClients(back string) func(*net.TCPConn) {
 
 // openToPeers listens at the other addresses of an engine's node, which answers only when it has found its peers.
 func (g *gate) openToPeers(ctx context.Context) error {
-	if g == nil || g.node.topology.Spec.engine == nil {
+	if g == nil {
 		return nil
 	}
-	e := g.node.topology.Spec.engine
+	e := g.node.engine()
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if e.Proxied {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -77,8 +76,9 @@ func (n *Node) Start(ctx context.Context) error {
 	if n.alive() {
 		return errors.New("already running")
 	}
-	if n.topology.Options.Server.Embedded() {
-		return n.startEmbedded()
+	e := n.engine()
+	if e.inside != nil {
+		return e.inside(n)
 	}
 	if err := n.prepare(ctx); err != nil {
 		return err
@@ -99,9 +99,9 @@ func (n *Node) Start(ctx context.Context) error {
 		case <-ctx.Done():
 		}
 	}()
-	err := poll(ctx, 2*time.Millisecond, func() error { return n.answers(ctx) })
+	err := poll(ctx, 2*time.Millisecond, func() error { return e.serves(ctx, n) })
 	if err == nil {
-		err = n.identify(ctx)
+		err = e.known(ctx, n)
 	}
 	if err == nil {
 		n.hearHellos(ctx)
@@ -113,48 +113,6 @@ func (n *Node) Start(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("start: %w\nits last log lines:\n%s", err, n.logTail(12))
 	}
-	return nil
-}
-
-// answers returns nil if the server is reachable and has loaded its data. It dials by itself first: after some failed
-// dials a client's pool tries only once a second.
-func (n *Node) answers(ctx context.Context) error {
-	if n.topology.Spec.engine != nil {
-		_, err := n.Info(ctx)
-		return err
-	}
-	var d net.Dialer
-	conn, err := d.DialContext(ctx, "tcp", n.back)
-	if err != nil {
-		return err
-	}
-	if err := conn.Close(); err != nil {
-		return err
-	}
-	return n.control.Ping(ctx).Err()
-}
-
-// configure writes the configuration at the first start. The password stands there and not in the arguments, which every
-// user of the machine can read.
-func (n *Node) configure() error {
-	if n.control != nil || n.topology.Spec.engine != nil {
-		return nil
-	}
-	if err := os.Mkdir(n.dir, 0o700); err != nil {
-		return err
-	}
-	var b strings.Builder
-	for _, d := range n.config(n) {
-		fmt.Fprintf(&b, "%s %s\n", d.name, d.value)
-	}
-	if err := os.WriteFile(n.confPath(), []byte(b.String()), 0o600); err != nil {
-		return err
-	}
-	if err := n.shimFiles(); err != nil {
-		return err
-	}
-	n.control = newControl(controlOptions{addr: n.back, login: Login{password: n.topology.password}, clustered: n.topology.clustered()})
-	n.control.AddHook(&n.sent)
 	return nil
 }
 
@@ -173,7 +131,7 @@ func (n *Node) logTail(lines int) string {
 
 // Do sends a command on the suite's own connection, which bypasses all links.
 func (n *Node) Do(ctx context.Context, args ...any) *redis.Cmd {
-	if n.topology.Spec.engine != nil {
+	if n.control == nil {
 		cmd := redis.NewCmd(ctx, args...)
 		cmd.SetErr(errEngine)
 		return cmd
@@ -200,8 +158,8 @@ func doEach(ctx context.Context, c *redis.Client, command string, keys []string)
 // Info returns the fields of the given sections of INFO; of all sections if none is given. Of servers that are not Redis it
 // has their roles and clients.
 func (n *Node) Info(ctx context.Context, sections ...string) (map[string]string, error) {
-	if e := n.topology.Spec.engine; e != nil {
-		return e.Info(ctx, n)
+	if n.control == nil {
+		return n.engine().Info(ctx, n)
 	}
 	text, err := n.control.Info(ctx, sections...).Result()
 	if err != nil {

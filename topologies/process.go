@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strconv"
 	"syscall"
 	"time"
 )
@@ -52,9 +51,6 @@ func (n *Node) Life() Life {
 func (n *Node) State() State { return n.Life().State }
 
 func (n *Node) spawn() error {
-	if err := n.configure(); err != nil {
-		return err
-	}
 	logFile, err := os.OpenFile(n.logPath(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
@@ -86,24 +82,6 @@ func (n *Node) spawn() error {
 
 // errWrapped is the error of a program that starts the server as a process of its own.
 var errWrapped = errors.New("a program around the server must exec it")
-
-// identify makes sure that the server is the process that was started: signals would reach something else.
-func (n *Node) identify(ctx context.Context) error {
-	if n.topology.Spec.engine != nil {
-		n.runID = strconv.Itoa(n.process.Process.Pid)
-		return nil
-	}
-	info, err := n.Info(ctx, "server")
-	if err != nil {
-		return err
-	}
-	if pid := strconv.Itoa(n.process.Process.Pid); info["process_id"] != pid {
-		return fmt.Errorf("%s was started as process %s, but the server is process %s, which no fault would reach: %w",
-			n.topology.Options.Server.Path, pid, info["process_id"], errWrapped)
-	}
-	n.runID = info["run_id"]
-	return nil
-}
 
 // Kill ends the process at once, like a crash: nothing is saved, connections break.
 func (n *Node) Kill() error {

@@ -35,9 +35,6 @@ func serving(ctx context.Context, t *Topology) error {
 		if n.State() != Up {
 			return fmt.Errorf("is %s", n.State())
 		}
-		if t.Options.Server.Embedded() {
-			return nil
-		}
-		return reached(ctx, n, 0)
+		return t.engine.Ready(ctx, n)
 	})
 }

@@ -119,6 +119,7 @@ type Topology struct {
 	Programs []*Program        // that a service under test is made of; they are not asked what they are
 	Settings map[string]string // every setting that shapes its behaviour, for the run record
 
+	engine   *Engine
 	mu       sync.Mutex // guards Settings while nodes start
 	dir      string
 	password string
@@ -145,15 +146,11 @@ const (
 // says which node lacks what.
 func (s Spec) Up(ctx context.Context, o Options) (t *Topology, err error) {
 	o.Profile = cmp.Or(o.Profile, Fast)
-	if o.Server.Embedded() && !s.embeddable {
-		return nil, fmt.Errorf("topology %s needs real servers, the embedded one serves only single and redlock", s.Name)
+	engine, err := s.serve(ctx, &o)
+	if err != nil {
+		return nil, fmt.Errorf("topology %s: %w", s.Name, err)
 	}
-	if s.engine != nil {
-		if o.Server, err = s.engine.Find(ctx); err != nil {
-			return nil, fmt.Errorf("topology %s: %w", s.Name, err)
-		}
-	}
-	t = &Topology{Spec: s, Options: o, password: rand.Text(), Settings: map[string]string{
+	t = &Topology{Spec: s, Options: o, engine: engine, password: rand.Text(), Settings: map[string]string{
 		"server": o.Server.String(), "profile": string(o.Profile)}}
 	defer func() {
 		if err != nil {
@@ -175,10 +172,22 @@ func (s Spec) Up(ctx context.Context, o Options) (t *Topology, err error) {
 	return t, t.ready(ctx)
 }
 
+// serve is the engine of the topology's nodes. It completes the options.
+func (s Spec) serve(ctx context.Context, o *Options) (e *Engine, err error) {
+	switch {
+	case o.Server.Embedded():
+		return embeddedServers, s.embeds(o)
+	case s.engine == nil:
+		return redisServers, nil
+	}
+	o.Server, err = s.engine.Find(ctx)
+	return s.engine, err
+}
+
 // claim takes what a deployment owns besides its nodes: addresses, a directory, a reaper.
 func (t *Topology) claim(ctx context.Context) (err error) {
-	if t.Options.Server.Embedded() {
-		return t.plainOnly()
+	if t.engine.inside != nil {
+		return nil
 	}
 	if t.Options.Links || !t.foreign() {
 		if t.block, err = claimBlock(t.Options.Flat); err != nil {
@@ -216,20 +225,8 @@ func nameDir() (string, error) {
 	return filepath.Join(base, tempPrefix+strings.ToLower(rand.Text()[:10])), nil
 }
 
-// plainOnly refuses what the embedded server does not have.
-func (t *Topology) plainOnly() error {
-	if o := t.Options; o.Links || o.Clock || o.Power || o.Durable != "" {
-		return errors.New("links, clocks and durability need real servers, the embedded one has none of them")
-	}
-	return nil
-}
-
 func (t *Topology) start(ctx context.Context) error {
-	limit := startTimeout
-	if t.Spec.engine != nil {
-		limit = joinTimeout // databases write system tables first, Java loads classes, and some answer when they have found their peers
-	}
-	ctx, cancel := context.WithTimeout(ctx, limit)
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(t.engine.within, joinTimeout))
 	defer cancel()
 	err := t.each(func(n *Node) error {
 		err := n.Start(ctx)
@@ -315,7 +312,7 @@ func (t *Topology) Close() error {
 // add makes a node; it gets the next address of the block.
 func (t *Topology) add(name string, role Role, config func(*Node) []directive) *Node {
 	n := &Node{Name: name, Role: role, config: config, topology: t}
-	if !t.Options.Server.Embedded() {
+	if t.block != nil {
 		n.front, n.back = t.block.node(len(t.Nodes))
 		if t.network == nil {
 			n.back = n.front

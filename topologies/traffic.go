@@ -83,9 +83,11 @@ var idle = []string{
 
 // asks tells whether bytes from a client are a command whose answer may get lost.
 func (n *Node) asks(b []byte) bool {
-	if e := n.topology.Spec.engine; e != nil {
-		return e.Asks != nil && e.Asks(b)
-	}
+	asks := n.engine().Asks
+	return asks != nil && asks(b)
+}
+
+func asksRedis(b []byte) bool {
 	name := commandName(b)
 	return name != "" && !slices.Contains(handshake, name) && !slices.Contains(idle, name)
 }

@@ -1,0 +1,87 @@
+package topologies
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// redisServers are Redis, or what speaks as it does: the program that Options name.
+var redisServers = &Engine{
+	Prepare: configure,
+	Command: func(n *Node) (*exec.Cmd, error) {
+		args := []string{n.confPath()}
+		if n.Role == Sentinel {
+			args = append(args, "--sentinel")
+		}
+		return exec.Command(n.topology.Options.Server.Path, args...), nil
+	},
+	Info: func(context.Context, *Node) (map[string]string, error) {
+		return nil, errors.New("the server has not been started")
+	},
+	Ready:    func(ctx context.Context, n *Node) error { return reached(ctx, n, 0) },
+	Empty:    flush,
+	Asks:     asksRedis,
+	answers:  pings,
+	identify: identifyRedis,
+	within:   startTimeout,
+	groups:   true,
+}
+
+// configure writes the configuration at the first start. The password stands there and not in the arguments, which every
+// user of the machine can read.
+func configure(_ context.Context, n *Node) error {
+	var b strings.Builder
+	for _, d := range n.config(n) {
+		fmt.Fprintf(&b, "%s %s\n", d.name, d.value)
+	}
+	if err := os.WriteFile(n.confPath(), []byte(b.String()), 0o600); err != nil {
+		return err
+	}
+	if err := n.shimFiles(); err != nil {
+		return err
+	}
+	n.controlled().AddHook(&n.sent)
+	return nil
+}
+
+// controlled gives the node the suite's own connections.
+func (n *Node) controlled() *redis.Client {
+	n.control = newControl(controlOptions{addr: n.back, login: Login{password: n.topology.password}, clustered: n.topology.clustered()})
+	return n.control
+}
+
+// pings returns nil if the server is reachable and has loaded its data. It dials by itself first: after some failed
+// dials a client's pool tries only once a second.
+func pings(ctx context.Context, n *Node) error {
+	var d net.Dialer
+	conn, err := d.DialContext(ctx, "tcp", n.back)
+	if err != nil {
+		return err
+	}
+	if err := conn.Close(); err != nil {
+		return err
+	}
+	return n.control.Ping(ctx).Err()
+}
+
+// identifyRedis makes sure that the server is the process that was started: signals would reach something else.
+func identifyRedis(ctx context.Context, n *Node) error {
+	info, err := n.Info(ctx, "server")
+	if err != nil {
+		return err
+	}
+	if pid := strconv.Itoa(n.process.Process.Pid); info["process_id"] != pid {
+		return fmt.Errorf("%s was started as process %s, but the server is process %s, which no fault would reach: %w",
+			n.topology.Options.Server.Path, pid, info["process_id"], errWrapped)
+	}
+	n.runID = info["run_id"]
+	return nil
+}
