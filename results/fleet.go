@@ -40,6 +40,14 @@ type LiveAgent struct {
 	UpTo time.Duration // its history has come in up to then
 }
 
+// All are the machines; none of nil.
+func (f *Fleet) All() []Agent {
+	if f == nil {
+		return nil
+	}
+	return f.Agents
+}
+
 // Text says who worked, and what is known of the clocks; of nil nothing.
 func (f *Fleet) Text() string {
 	if f == nil {

@@ -83,9 +83,13 @@ type Place int
 const (
 	OwnServer  Place = iota // a server of its own that no fault touches
 	OnTopology              // the servers of the lock
+	OfService               // the service, which counts by itself
 	InMemory                // this process; no other can share it
 	InFile                  // a file that processes share
 )
+
+// ServiceCounter is the count that a service keeps.
+var ServiceCounter = CounterSpec{Name: "service", Place: OfService}
 
 // CounterEnv is what a counter is opened with: what its place asks for.
 type CounterEnv struct {

@@ -73,6 +73,17 @@ func (o *options) agents(text string) error {
 	return nil
 }
 
+// coordinator are the arguments that give a plan its agents.
+func coordinator(p *harness.Plan) (args []string) {
+	if p.Fleet.Agents != "" {
+		args = append(args, "--agents", p.Fleet.Agents)
+	}
+	if p.Fleet.AllowLost {
+		args = append(args, "--allow-lost")
+	}
+	return args
+}
+
 // coordinate lets agents be the crews of a plan, if it has agents. The function that it returns ends what that has
 // started. The coordinator is started when the first run needs it, after all mistakes were found.
 func (e Env) coordinate(o *options) (end func()) {

@@ -139,6 +139,14 @@ func (o *options) refusal(to *[]int) {
 		})
 }
 
+// burstSaid are the flags of what the burst of a plan says instead.
+func burstSaid(p *harness.Plan) []string {
+	if p.Service == nil || p.Service.Burst == 0 {
+		return nil
+	}
+	return burstSays
+}
+
 // burstSays are the flags of what a burst says instead.
 var burstSays = []string{"workers", "duration", "warmup", "think", "rate", "arrivals", phasesFlag}
 

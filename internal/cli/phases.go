@@ -232,12 +232,10 @@ func (o *options) clash(names []string, why string) {
 	}
 }
 
-// said tells whether phases, or visits to a service that all begin at once, say something else than a flag.
+// said tells whether phases, visits to a service that all begin at once, or agents say something else than a flag.
 func said(p *harness.Plan, flag string) bool {
-	if p.Service != nil && p.Service.Burst > 0 {
-		return slices.Contains(burstSays, flag)
-	}
-	return len(p.Phases) > 0 && slices.Contains(phasesSay, flag)
+	return len(p.Phases) > 0 && slices.Contains(phasesSay, flag) || slices.Contains(burstSaid(p), flag) ||
+		p.Fleet.Count > 0 && flag == "processes" // one for each agent
 }
 
 // leastLook is how long a gate that ends runs early must have been measured for.

@@ -189,7 +189,7 @@ func arguments(root *cobra.Command, p harness.Plan) (args []string) {
 			preset = false // a bench that is told of no load has others: firstLoads
 		}
 		switch {
-		case said(&p, f.Name), f.Name == "processes" && p.Fleet.Agents != "": // processes: one for each agent
+		case said(&p, f.Name):
 		case v.many && v.part != session:
 			for _, text := range v.given {
 				args = append(args, "--"+f.Name, text)
@@ -202,13 +202,7 @@ func arguments(root *cobra.Command, p harness.Plan) (args []string) {
 			args = append(args, "--"+f.Name, v.text)
 		}
 	})
-	if p.Fleet.Agents != "" {
-		args = append(args, "--agents", p.Fleet.Agents)
-		if p.Fleet.AllowLost {
-			args = append(args, "--allow-lost")
-		}
-	}
-	return append(args, "--seed", strconv.FormatUint(p.Workload.Seed, 10))
+	return append(append(args, coordinator(&p)...), "--seed", strconv.FormatUint(p.Workload.Seed, 10))
 }
 
 // repeat writes the command that carries out a plan again.

@@ -95,11 +95,7 @@ func work(ctx context.Context, in *json.Decoder, out *json.Encoder, known Catalo
 		return err
 	}
 	moment, shared, doubt := calibrate()
-	ready := answer{Ready: true, Doubt: doubt}
-	if t.driver != nil {
-		ready.Driver = t.driver.PID()
-	}
-	if err := out.Encode(ready); err != nil {
+	if err := out.Encode(answer{Ready: true, Doubt: doubt, Driver: t.driver.PID()}); err != nil {
 		return err
 	}
 	var begin message
@@ -170,8 +166,6 @@ func (m *message) take(t *team, b *board, clock *history.Clock) error {
 	if err := t.begin(clock, lanes, gate, tempo); err != nil {
 		return err
 	}
-	if t.driver != nil {
-		t.pings = m.extra(t, b, 1)
-	}
+	t.hearPings(func() *history.Lane { return m.extra(t, b, 1) })
 	return nil
 }

@@ -39,6 +39,14 @@ type Session struct {
 	Proven  func() history.Agreement   // what the clocks were found to agree within, at the end; it replaces Slack and Doubts
 }
 
+// Remote is how workers on other machines do; nil if there are none.
+func (s *Session) Remote() []results.LiveAgent {
+	if s.Agents == nil {
+		return nil
+	}
+	return s.Agents()
+}
+
 // Catcher stops a worker at a point of its visit: a workload.Gate, or those of several machines.
 type Catcher interface {
 	Catch(ctx context.Context, p workload.Point, key int32) (*workload.Caught, error)

@@ -17,7 +17,14 @@ type Driven struct {
 	driver.Conduct
 }
 
-func (d *Driven) add(o *Driven) {
+// and is what became of the programs of both; nil is of no program.
+func (d *Driven) and(o *Driven) *Driven {
+	if o == nil {
+		return d
+	}
+	if d == nil {
+		d = &Driven{Conduct: driver.Conduct{Failures: map[string]int64{}}}
+	}
 	d.Pings = append(d.Pings, o.Pings...)
 	if d.Noise += o.Noise; d.Sample == "" {
 		d.Sample = o.Sample
@@ -25,6 +32,7 @@ func (d *Driven) add(o *Driven) {
 	for text, n := range o.Failures {
 		d.Failures[text] += n
 	}
+	return d
 }
 
 // startDriver starts the program of the lock, if it has one: each process of the crew has one of its own.
@@ -117,6 +125,28 @@ func (t *team) pinged(d *Driven, g driver.Ping) {
 	}
 	if g.Took > max(gap, o.Shape.TTL/10) {
 		t.pings.Mark(&history.Op{Kind: history.Gap, Key: -1, Worker: -1, Call: began, Outcome: history.OK, Reason: history.Timeout})
+	}
+}
+
+// hearPings gives the team a lane for the pings of the program, if there is one.
+func (t *team) hearPings(lane func() *history.Lane) {
+	if t.driver != nil {
+		t.pings = lane()
+	}
+}
+
+// home is the process of the lock: the program that has it, or this one.
+func (t *team) home() process {
+	if t.driver != nil {
+		return program(t.driver.PID())
+	}
+	return own{}
+}
+
+// endDriver lets the process end, which ends its driver first.
+func (c *Process) endDriver() {
+	if c.driver != 0 {
+		_ = c.end(nil)
 	}
 }
 

@@ -32,12 +32,12 @@ func TestWhatAGroupHas(t *testing.T) {
 
 // TestPlacesOfGoroutines names the function where those are that have become more.
 func TestPlacesOfGoroutines(t *testing.T) {
-	before, end := places(), make(chan struct{})
+	before, end := own{}.places(), make(chan struct{})
 	defer close(end)
 	for range 50 {
 		go func() { <-end }()
 	}
-	most := grown(before, places())
+	most := grown(before, own{}.places())
 	if len(most) == 0 || !strings.HasPrefix(most[0], "50 more in ") || !strings.Contains(most[0], "TestPlacesOfGoroutines") {
 		t.Errorf("%q", most)
 	}

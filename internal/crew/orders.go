@@ -311,7 +311,7 @@ func (t *team) measure(done <-chan struct{}) Report {
 		case <-done:
 		}
 		r.at, r.trips = clock.Now(), t.traffic.RoundTrips()
-		r.load, r.spent = readAll(clock.Now(), t.clients), t.spent()
+		r.load, r.spent = readAll(clock.Now(), t.clients), t.home().spent()
 		return r
 	}
 	begin := read(t.orders.From)
@@ -326,9 +326,7 @@ func (t *team) close() error {
 			errs = append(errs, l.Close())
 		}
 	}
-	if t.driver != nil {
-		t.driver.Close()
-	}
+	t.driver.Close()
 	if t.counter != nil {
 		errs = append(errs, t.counter.Close())
 	}

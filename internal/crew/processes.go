@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"hammerlock/history"
-	"hammerlock/internal/driver"
 	"hammerlock/workload"
 )
 
@@ -291,12 +290,7 @@ func (r *Report) Add(o *Report) {
 	for what, text := range o.Said {
 		r.Said = workload.Note(r.Said, what, text)
 	}
-	if o.Driver != nil && r.Driver == nil {
-		r.Driver = &Driven{Conduct: driver.Conduct{Failures: map[string]int64{}}}
-	}
-	if o.Driver != nil {
-		r.Driver.add(o.Driver)
-	}
+	r.Driver = r.Driver.and(o.Driver)
 	l, m := &r.Load, &o.Load
 	l.OwnCPU += m.OwnCPU
 	l.MachineCPU = max(l.MachineCPU, m.MachineCPU)
@@ -314,9 +308,7 @@ func (p *Processes) RoundTrips() (int64, bool) { return 0, false }
 func (p *Processes) Close() error {
 	p.stop()
 	for _, c := range p.all {
-		if c.driver != 0 {
-			_ = c.end(nil) // it ends the driver first
-		}
+		c.endDriver()
 		_ = c.Kill()     // it has ended unexpectedly, mostly
 		_ = c.cmd.Wait() // how it ended was told by its report
 	}

@@ -27,26 +27,23 @@ func (t *team) wear(done <-chan struct{}) (all []history.Wear) {
 			return false
 		}
 	}
-	shape := &t.orders.Shape
+	shape, home := &t.orders.Shape, t.home()
 	for round := range shape.Rounds {
 		from, to := shape.Resting(shape.End / time.Duration(shape.Rounds) * time.Duration(round))
 		if !until(to - (to-from)/3) {
 			break
 		}
-		began, spent := t.crew.Clock.Now(), t.spent()
+		began, spent := t.crew.Clock.Now(), home.spent()
 		if !until(to - (to-from)/20) {
 			break
 		}
 		w := history.Wear{Process: int16(t.orders.Process), Workers: shape.Workers, At: t.crew.Clock.Now()}
 		if looked := w.At - began; looked >= (to-from)/6 { // of less, the time that is counted in ticks says nothing
-			w.CPU = float64(t.spent()-spent) / float64(looked)
+			w.CPU = float64(home.spent()-spent) / float64(looked)
 		}
-		u := t.used()
+		u, now := home.used(), home.places()
 		w.Goroutines, w.Files, w.Memory = u.threads, u.files, u.memory
-		if t.driver == nil {
-			now := places()
-			w.Most, before = grown(before, now), now
-		}
+		w.Most, before = grown(before, now), now
 		all = append(all, w)
 	}
 	return all
@@ -58,19 +55,26 @@ type use struct {
 	cpu                    time.Duration
 }
 
-// spent is the CPU time of this process so far, or of the program of the lock in its place.
-func (t *team) spent() time.Duration {
-	if t.driver != nil {
-		return usedBy("/proc", t.driver.PID()).cpu
-	}
-	return readLoad(0, nil).own
+// process tells what the process of a lock has and has used.
+type process interface {
+	spent() time.Duration     // CPU time so far
+	used() use                // without cpu, if that is not known
+	places() map[string]int64 // how many goroutines are at each place of its code; nil if it has no goroutines
 }
 
-// used is what this process has, or the program of the lock in its place, with all that is in its group.
-func (t *team) used() (u use) {
-	if t.driver != nil {
-		return usedBy("/proc", t.driver.PID())
-	}
+// program is the process of a lock that is a program of its own, with all that is in its group.
+type program int
+
+func (p program) spent() time.Duration   { return p.used().cpu }
+func (p program) used() use              { return usedBy("/proc", int(p)) }
+func (program) places() map[string]int64 { return nil }
+
+// own is this process.
+type own struct{}
+
+func (own) spent() time.Duration { return readLoad(0, nil).own }
+
+func (own) used() (u use) {
 	var m runtime.MemStats
 	runtime.GC() // what pools keep from one collection to the next goes with the second
 	runtime.GC()
@@ -99,8 +103,8 @@ func usedBy(proc string, group int) (u use) {
 	return u
 }
 
-// places is how many goroutines are at each place of the code: the functions outside of the runtime, the innermost first.
-func places() map[string]int64 {
+// places are the functions outside of the runtime, the innermost first.
+func (own) places() map[string]int64 {
 	all := make([]runtime.StackRecord, 2*runtime.NumGoroutine()+100)
 	n, ok := runtime.GoroutineProfile(all)
 	if !ok {

@@ -39,7 +39,7 @@ func (d *Deployment) openService(ctx context.Context) error {
 			return err
 		}
 	}
-	d.store.spec = workload.CounterSpec{Name: "service", Place: workload.InMemory} // a service does its own counting
+	d.store.spec.Place = workload.InMemory // a service does its own counting
 	c, err := service.Open(ctx, *s, d.Pages, d.spec.Orders.Shape.Workers)
 	if err == nil {
 		d.store.counter = c

@@ -33,10 +33,9 @@ func (d *Deployment) openStore(ctx context.Context) (err error) {
 	s := &d.store
 	s.spec = d.spec.Counter
 	s.access.Spec = s.spec
-	if d.spec.Service != nil {
-		return d.openService(ctx)
-	}
 	switch s.spec.Place {
+	case workload.OfService:
+		return d.openService(ctx)
 	case workload.OwnServer:
 		server := s.spec.Server
 		if server.Name == "" {

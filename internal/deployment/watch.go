@@ -177,7 +177,7 @@ func (n *watched) look(ctx context.Context) {
 	case before.Ended != "":
 		n.ails(ended + "(" + before.Ended + ")")
 		return
-	case before.State != topologies.Up || n.d.spec.Options.Server.Embedded():
+	case before.State != topologies.Up:
 		n.recover(begun)
 		return
 	}

@@ -13,8 +13,12 @@ import (
 // How long a program has to end after each step: it is asked to, its input ends, it gets a signal.
 const endTimeout = 700 * time.Millisecond
 
-// Close ends the program with everything that it has started. It returns when nothing of that is left.
-func (p *Process) Close() { p.closing.Do(p.end) }
+// Close ends the program, if there is one, with everything that it has started. It returns when nothing of that is left.
+func (p *Process) Close() {
+	if p != nil {
+		p.closing.Do(p.end)
+	}
+}
 
 func (p *Process) end() {
 	if !p.failed() {

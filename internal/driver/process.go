@@ -82,8 +82,13 @@ type hold struct {
 	told bool // it was reported lost
 }
 
-// PID is the process that leads the program's group.
-func (p *Process) PID() int { return p.cmd.Process.Pid }
+// PID is the process that leads the group of the program; 0 of none.
+func (p *Process) PID() int {
+	if p == nil {
+		return 0
+	}
+	return p.cmd.Process.Pid
+}
 
 // Err says why the program can be used no more, with what it wrote to its standard error last; nil while it can.
 func (p *Process) Err() error {

@@ -13,7 +13,6 @@ import (
 	"hammerlock/history"
 	"hammerlock/internal/crew"
 	"hammerlock/results"
-	"hammerlock/workload"
 )
 
 // run is the crew of one run: the agents that work for it.
@@ -154,7 +153,7 @@ func (r *run) open(wake chan<- struct{}) {
 		s.Lanes = append(s.Lanes, history.NewLane(s.Clock, i, -1, 2, wake))
 	}
 	r.gate = &gate{r: r, turn: make(chan struct{}, 1)}
-	s.Gate, s.Tempo, s.Written, s.Proven, s.Agents = r.gate, workload.NewTempo(), r.written, r.proven, r.live
+	s.Gate, s.Written, s.Proven, s.Agents = r.gate, r.written, r.proven, r.live
 	known := r.proven()
 	for i, a := range r.agents {
 		if !a.track.same {

@@ -65,6 +65,17 @@ func (c *check) attach(ctx context.Context) (t *topologies.Topology, done func()
 	}
 }
 
+// server is the program of the nodes: that of servers that are up already, or of those to be started.
+func (c *check) server(ctx context.Context, attached *topologies.Topology) topologies.Server {
+	switch {
+	case attached != nil:
+		return attached.Options.Server
+	case c.plan.Attach.Asked():
+		return topologies.Server{}
+	}
+	return c.toStart(ctx)
+}
+
 // preflight tries on an existing deployment what the runs will ask of it, and tells what was found.
 func (c *check) preflight(ctx context.Context, t *topologies.Topology, all []Combination) {
 	if t == nil || len(c.mistakes) > 0 {

@@ -77,7 +77,8 @@ func (x *Run) changeRate() func(factor float64) (float64, error) {
 		if !x.combo.Plan.steerable() {
 			return 0, errors.New("phases or a trace say what is due when")
 		}
-		if x.combo.Plan.Fleet.Crew != nil {
+		tempo := x.session.Tempo
+		if tempo == nil {
 			return plan, errors.New("the rate of workers on other machines cannot be changed")
 		}
 		if plan == 0 {
@@ -85,7 +86,6 @@ func (x *Run) changeRate() func(factor float64) (float64, error) {
 		}
 		one.Lock()
 		defer one.Unlock()
-		tempo := x.session.Tempo
 		before, after := plan*tempo.Speed(), plan*tempo.Speed()*factor
 		if after > maxRate || after > plan*fastest || after < plan*slowest {
 			return before, fmt.Errorf("%s visits a second is as far as it goes: at most %s, at least %s, of %s planned", human.Number(before),

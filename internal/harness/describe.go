@@ -65,10 +65,7 @@ func (c *Combination) scene() faults.Scene {
 		Topology: c.Topology.Name, Sites: c.Topology.Sites, Nodes: c.Topology.Nodes, TTL: p.Workload.TTL, Recovery: c.Topology.Recovery, Claims: c.Lock.Claims,
 		Can: c.Topology.Can(), Session: c.Lock.Session,
 		Waits: c.Lock.Waits, Outlives: c.Lock.Outlives, Shared: c.Lock.Shared, Processes: p.Processes, Heeds: p.Workload.Heed,
-		Programs: p.programs(), AllowLost: p.Fleet.AllowLost, Silence: p.Fleet.Silence,
-	}
-	if p.Fleet.Agents != "" {
-		s.Agents = p.Fleet.Count
+		Programs: p.programs(), AllowLost: p.Fleet.AllowLost, Silence: p.Fleet.Silence, Agents: p.Fleet.Count,
 	}
 	s.Program = c.Lock.Program != nil
 	s.Clocked = s.Program && topologies.NoClientClock() == ""
@@ -101,9 +98,7 @@ func (x *Run) describe(started time.Time) *results.Run {
 	if s := plan.Service; s != nil {
 		r.Service, r.Burst = s.Visit.String(), s.Burst
 	}
-	if c.server.Embedded() {
-		r.Label = "embedded: functional only; its latencies and costs say nothing about Redis"
-	}
+	r.Label = label(c.server)
 	return r
 }
 

@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"cmp"
 	"time"
 
 	"hammerlock/internal/crew"
@@ -11,7 +12,7 @@ import (
 type Fleet struct {
 	Agents string     // as the command line has them; empty = the workers live on this machine
 	Crew   crew.Maker // makes the crew of a run; nil = there are no agents
-	Count  int        // of agents
+	Count  int        // of agents; 0 = there are none
 	Local  bool       // all of them are on this machine
 	// AllowLost lets a run that has lost some of them be judged by what the others have done.
 	AllowLost bool
@@ -23,16 +24,13 @@ const fleetCounter = "topology"
 
 // processes is how many processes the workers live in: those of the agents, or else as many as asked for.
 func (f *Fleet) processes(asked int) int {
-	if f.Agents != "" {
-		return f.Count
-	}
-	return asked
+	return cmp.Or(f.Count, asked)
 }
 
 // judged is how many processes a judge tells apart. Those of agents are numbered from 1: what the suite itself records is
 // process 0, whose clock is another one.
 func (f *Fleet) judged(processes int) int {
-	if f.Agents != "" {
+	if f.Count > 0 {
 		return f.Count + 1
 	}
 	return processes

@@ -80,9 +80,7 @@ func (p *picture) survey(ctx context.Context, done <-chan struct{}) {
 	now := measure.Surroundings{}
 	for {
 		now.Nodes, now.Cuts = nodes.Look(ctx), d.Cuts()
-		if p.x.session.Agents != nil {
-			now.Agents = p.x.session.Agents()
-		}
+		now.Agents = p.x.session.Remote()
 		if at := p.x.session.Clock.Now(); at-last >= costEvery || last == 0 {
 			last = at
 			now.Usage, now.Measured = probe.Look(at)

@@ -126,7 +126,7 @@ func (p *Plan) Check(ctx context.Context, mistakes human.Mistakes) (*Job, error)
 	c := check{plan: p, mistakes: slices.Clone(mistakes)}
 	c.numbers()
 	c.phases()
-	if p.Service != nil || len(p.Topologies) == 0 && len(p.Services) > 0 {
+	if p.visitsOnly() {
 		c.out()
 		return c.job(&Job{Plan: *p, Combinations: append(c.service(), c.services()...)})
 	}
@@ -248,7 +248,7 @@ func (p *Plan) tooLarge(memory, disk int64) []string {
 // alone tells whether each run has the machine for itself, as all have that are no scenario, and those on servers of others or on many
 // machines.
 func (p *Plan) alone() bool {
-	return len(p.Scenarios) == 0 || p.Attach.Asked() || p.Fleet.Agents != ""
+	return len(p.Scenarios) == 0 || p.Attach.Asked() || p.Fleet.Count > 0
 }
 
 // faults reads the plan of faults for every combination; what is wrong in several is said once.
@@ -297,13 +297,8 @@ func (c *check) tooLong(all []Combination) (lines []string) {
 	return lines
 }
 
-func (c *check) server(ctx context.Context, attached *topologies.Topology) topologies.Server {
-	if attached != nil {
-		return attached.Options.Server
-	}
-	if c.plan.Attach.Asked() {
-		return topologies.Server{}
-	}
+// toStart is the program that the nodes will be.
+func (c *check) toStart(ctx context.Context) topologies.Server {
 	server, err := topologies.FindServer(ctx, c.plan.RedisServer)
 	switch {
 	case errors.Is(err, topologies.ErrNoServer):
@@ -317,32 +312,6 @@ func (c *check) server(ctx context.Context, attached *topologies.Topology) topol
 		}
 	}
 	return server
-}
-
-// embedded leaves out scenarios that a server in the suite cannot serve, and finds what else it cannot.
-func (c *check) embedded(server topologies.Server, all []Combination) (served []Combination) {
-	if !server.Embedded() {
-		return all
-	}
-	if c.plan.Durable != "" {
-		c.mistake("redis-server", "embedded keeps no log: --aof needs a server")
-	}
-	if c.plan.Processes > 1 {
-		c.mistake("redis-server", "embedded lives in the suite: it serves one process, not --processes %d", c.plan.Processes)
-	}
-	for _, t := range c.plan.Topologies {
-		if !t.Embeddable() {
-			c.mistake("redis-server", "embedded serves single and redlock, not %s", t.Name)
-		}
-	}
-	for _, x := range all {
-		if x.Scenario.Processes > 1 {
-			c.not = append(c.not, x.notRun("a server that lives in the suite serves one process"))
-		} else {
-			served = append(served, x)
-		}
-	}
-	return served
 }
 
 // commands asks whether the server knows the locks' commands.

@@ -157,7 +157,7 @@ func (x *Run) begin() (err error) {
 		return err
 	}
 	lane := func() *history.Lane { return x.record.Lane(ownSlots) }
-	x.own, x.keys, x.heart = lane(), lane(), crew.NewHeartbeat(lane(), crew.Gap(plan.Workload.TTL), plan.Processes > 1 || plan.Fleet.Crew != nil, x.record.Note)
+	x.own, x.keys, x.heart = lane(), lane(), crew.NewHeartbeat(lane(), crew.Gap(plan.Workload.TTL), plan.Fleet.judged(plan.Processes) > 1, x.record.Note)
 	x.watch = x.deployment.Watch(deployment.WatchOptions{Lane: lane, Note: x.record.Note, Heart: x.heart, TTL: plan.Workload.TTL,
 		Closely: len(x.combo.Steps) > 0 && x.combo.Scenario.Name == ""})
 	x.breaker = breaker.New(x.deployment, x.record, x.session, b)

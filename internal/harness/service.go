@@ -29,6 +29,11 @@ func (p *Plan) programs() int {
 	return len(p.Service.Serve)
 }
 
+// visitsOnly tells whether the plan takes no locks.
+func (p *Plan) visitsOnly() bool {
+	return p.Service != nil || len(p.Topologies) == 0 && len(p.Services) > 0
+}
+
 // service checks a plan to visit a service: one run; none if it visits none.
 func (c *check) service() []Combination {
 	p, s := c.plan, c.plan.Service
@@ -68,7 +73,7 @@ func (p Plan) visiting(s *service.Spec) Plan {
 		w.Workers, w.Visits, w.Rate, w.Trace = s.Burst, 1, 0, nil
 	}
 	p = p.phased()
-	p.Counter, p.Service = workload.CounterSpec{Name: "service"}, s
+	p.Counter, p.Service = workload.ServiceCounter, s
 	return p
 }
 

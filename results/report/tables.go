@@ -223,10 +223,8 @@ func environmentTable(r *results.Run) tableView {
 	e := &r.Environment
 	t := facts("Suite", e.Suite, "Go", e.Go, "System", e.OS, "Kernel", e.Kernel, "Processor", e.CPU, "Cores", strconv.Itoa(e.Cores),
 		"GOMAXPROCS", strconv.Itoa(e.Procs), "Memory", human.Number(float64(e.Memory)/(1<<30))+" GiB", "Run", r.Name)
-	if r.Fleet != nil {
-		for _, a := range r.Fleet.Agents {
-			t.add("Agent "+a.Name, a.Text())
-		}
+	for _, a := range r.Fleet.All() {
+		t.add("Agent "+a.Name, a.Text())
 	}
 	return t
 }

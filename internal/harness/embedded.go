@@ -1,0 +1,37 @@
+package harness
+
+import "hammerlock/topologies"
+
+// label says what the figures of a run are worth that was made with a server; empty = what they say.
+func label(server topologies.Server) string {
+	if server.Embedded() {
+		return "embedded: functional only; its latencies and costs say nothing about Redis"
+	}
+	return ""
+}
+
+// embedded leaves out scenarios that a server in the suite cannot serve, and finds what else it cannot.
+func (c *check) embedded(server topologies.Server, all []Combination) (served []Combination) {
+	if !server.Embedded() {
+		return all
+	}
+	if c.plan.Durable != "" {
+		c.mistake("redis-server", "embedded keeps no log: --aof needs a server")
+	}
+	if c.plan.Processes > 1 {
+		c.mistake("redis-server", "embedded lives in the suite: it serves one process, not --processes %d", c.plan.Processes)
+	}
+	for _, t := range c.plan.Topologies {
+		if !t.Embeddable() {
+			c.mistake("redis-server", "embedded serves single and redlock, not %s", t.Name)
+		}
+	}
+	for _, x := range all {
+		if x.Scenario.Processes > 1 {
+			c.not = append(c.not, x.notRun("a server that lives in the suite serves one process"))
+		} else {
+			served = append(served, x)
+		}
+	}
+	return served
+}
