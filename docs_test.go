@@ -21,6 +21,7 @@ import (
 	"hammerlock/internal/cli"
 	"hammerlock/internal/driver"
 	"hammerlock/internal/glossary"
+	"hammerlock/internal/settings"
 	"hammerlock/locks"
 	"hammerlock/locks/catalogue"
 	"hammerlock/locks/known"
@@ -312,7 +313,7 @@ func nameTable(t *testing.T) string {
 	rows := "| on the command line, in plans and texts | before (still works) | in JSON |\n|---|---|---|\n"
 	flags := flagsOf(t, cli.Bench)
 	config, err := json.Marshal(results.Config{})
-	for _, n := range cli.Names {
+	for _, n := range settings.Names {
 		if err != nil || !flags["--"+n.Flag] || flags["--"+n.Before] || !strings.Contains(string(config), `"`+n.JSON+`":`) {
 			t.Errorf("%+v: no such flag, or no such field in %s, %v", n, config, err)
 		}

@@ -14,6 +14,7 @@ import (
 
 	"hammerlock/internal/harness"
 	"hammerlock/internal/human"
+	"hammerlock/internal/settings"
 	"hammerlock/results"
 	"hammerlock/results/compare"
 )
@@ -69,7 +70,7 @@ func (e Env) abCommand(p harness.Plan, example string) *cobra.Command {
 	e.attached(o)
 	t := &trial{pairs: abPairs}
 	o.planFlags()
-	o.integer(flag{session, "pairs", "how many pairs to run; each is three runs"}, &t.pairs, maxPairs)
+	o.Integer(flag(session, "pairs", "how many pairs to run; each is three runs"), &t.pairs, maxPairs)
 	o.comparingFlags(&t.comparing)
 	o.runFlags()
 	return e.command(c, o, interruptible(func(ctx context.Context, s signals, args []string) int {
@@ -119,8 +120,8 @@ func (t *trial) check(stop context.Context, args []string) error {
 			problem = errors.Join(problem, err)
 		}
 	}
-	if need := compare.PairsNeeded(len(t.shown())); t.pairs < need && len(t.o.mistakes) == 0 {
-		t.o.mistake("pairs", "%d: at least %d to tell a difference from noise in %s; or fewer numbers (--show)", t.pairs, need,
+	if need := compare.PairsNeeded(len(t.shown())); t.pairs < need && len(t.o.Mistakes) == 0 {
+		t.o.Mistake("pairs", "%d: at least %d to tell a difference from noise in %s; or fewer numbers (--show)", t.pairs, need,
 			human.Quantity(len(t.shown()), "number"))
 	}
 	t.outputs = t.e.openOutputs(t.o)
@@ -130,35 +131,35 @@ func (t *trial) check(stop context.Context, args []string) error {
 // newSide is a side with the flags that hold for both, and its own settings: flags without their dashes, of a plan or one of more, each of
 // which adds a flag and says its name.
 func newSide(common *options, text string, more ...func(*options) string) *side {
-	s := &side{name: text, o: &options{flags: newFlags(), plan: common.plan}}
+	s := &side{name: text, o: &options{Set: settings.New(), plan: common.plan}}
 	if own := common.plan.Service; own != nil {
 		s.o.plan.Service = own.Clone()
 	}
 	s.o.planFlags()
-	good := flagNames(s.o.flags, ofPlan)
+	good := settings.Having(s.o.Flags, ofPlan)
 	for _, add := range more {
 		good = append(good, add(s.o))
 	}
-	for _, part := range settings(text) {
+	for _, part := range ofSide(text) {
 		name, v, ok := strings.Cut(part, "=")
 		name = strings.TrimPrefix(name, "--")
-		name = current(name)
+		name = settings.Current(name)
 		switch {
 		case !ok || name == "":
-			s.o.mistake("", "%q: settings are NAME=VALUE with commas in between, as in lock=redsync,backoff=1ms", text)
+			s.o.Mistake("", "%q: settings are NAME=VALUE with commas in between, as in lock=redsync,backoff=1ms", text)
 		case name == abProgram && s.o.plan.Service == nil:
 			s.program = v
 		case !slices.Contains(good, name):
-			s.o.mistake("", "%q: no such setting of one side%s", name, cmp.Or(human.Meant(name, good), "; bench plan prints all that there are"))
+			s.o.Mistake("", "%q: no such setting of one side%s", name, cmp.Or(human.Meant(name, good), "; bench plan prints all that there are"))
 		default:
-			_ = s.o.flags.Set(name, v) // what is wrong with it is a mistake
+			_ = s.o.Flags.Set(name, v) // what is wrong with it is a mistake
 		}
 	}
 	return s
 }
 
-// settings are the parts of "lock=redsync,backoff=1ms". What follows a comma without a name belongs to the value before it.
-func settings(text string) (parts []string) {
+// ofSide are the parts of "lock=redsync,backoff=1ms". What follows a comma without a name belongs to the value before it.
+func ofSide(text string) (parts []string) {
 	for part := range strings.SplitSeq(text, ",") {
 		if len(parts) > 0 && !strings.Contains(part, "=") {
 			parts[len(parts)-1] += "," + part
@@ -171,18 +172,18 @@ func settings(text string) (parts []string) {
 
 // checkSide adds the mistakes of one side to the list of both, and returns what this machine cannot do.
 func (t *trial) checkSide(stop context.Context, s *side) error {
-	job, err := s.o.plan.Check(stop, s.o.mistakes)
+	job, err := s.o.plan.Check(stop, s.o.Mistakes)
 	usage, invalid := errors.AsType[*harness.UsageError](err)
 	switch {
 	case invalid:
-		t.o.mistakes.Add(usage.Mistakes...)
+		t.o.Mistakes.Add(usage.Mistakes...)
 		err = nil
 	case err == nil && len(job.Combinations) != 1:
-		t.o.mistake("", "%s: names %d combinations of topology and lock; ab compares one with one", s.name, len(job.Combinations))
+		t.o.Mistake("", "%s: names %d combinations of topology and lock; ab compares one with one", s.name, len(job.Combinations))
 	}
 	if s.program != "" {
 		if info, err := os.Stat(s.program); err != nil || info.IsDir() {
-			t.o.mistake("", "%s: no such program", s.name)
+			t.o.Mistake("", "%s: no such program", s.name)
 		}
 	}
 	return err
@@ -207,7 +208,7 @@ func (t *trial) runAll(ctx, stop context.Context) error {
 		if t.sides[0].program+t.sides[1].program == "" {
 			r, err = t.run(ctx, stop, p)
 		} else { // both are run as programs, so that the way of running them is no difference
-			r, err = s.runProgram(ctx, stop, before(append(arguments(t.root, p), "--out", t.dir)))
+			r, err = s.runProgram(ctx, stop, settings.Before(append(arguments(t.root, p), "--out", t.dir)))
 		}
 		if err = errors.Join(err, context.Cause(stop)); err != nil {
 			return err

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"hammerlock/internal/attach"
+	"hammerlock/internal/settings"
 	"hammerlock/topologies"
 )
 
@@ -20,30 +21,30 @@ func Environment() func(string) string { return attach.HideEnvironment() }
 func (o *options) attachFlags() {
 	a := &o.plan.Attach
 	a.Prefix = cmp.Or(a.Prefix, topologies.DefaultPrefix)
-	o.add(flag{setting, "addr", "work on servers that are up already, and start nothing: host:port, redis://user:password@host:port/db,\n" +
-		"rediss://...; several for sentinels, a cluster's seeds, replicas, or redlock: --topology says what they are.\n" +
-		"User and password also from $HAMMERLOCK_REDIS_USER and $HAMMERLOCK_REDIS_PASSWORD; see docs/ATTACH.md"},
+	o.Add(flag(setting, "addr", "work on servers that are up already, and start nothing: host:port, redis://user:password@host:port/db,\n"+
+		"rediss://...; several for sentinels, a cluster's seeds, replicas, or redlock: --topology says what they are.\n"+
+		"User and password also from $HAMMERLOCK_REDIS_USER and $HAMMERLOCK_REDIS_PASSWORD; see docs/ATTACH.md"),
 		"url,...", strings.Join(a.Addrs, ","), func(text string) error {
-			a.Addrs = split(text)
+			a.Addrs = settings.Split(text)
 			if len(a.Addrs) == 0 {
 				return errors.New("no address")
 			}
 			return nil
 		})
-	o.text(flag{setting, "user", "with --addr: the user"}, "name", &a.User)
-	o.text(flag{setting, "password-file", "with --addr: a file with the password"}, "path", &a.PasswordFile)
-	o.text(flag{setting, "master", "with --addr of sentinels: the name that they know the primary by"}, "name", &a.Master)
-	o.text(flag{setting, "sentinel-user", "with --addr of sentinels: their own user"}, "name", &a.SentinelUser)
-	o.text(flag{setting, "sentinel-password-file", "with --addr of sentinels: a file with their own password"}, "path", &a.SentinelPasswordFile)
-	o.text(flag{setting, "tls-ca", "with rediss://: certificates of the authorities (default: the system's)"}, "path", &a.CA)
-	o.text(flag{setting, "tls-cert", "with rediss://: the certificate of the client"}, "path", &a.Cert)
-	o.text(flag{setting, "tls-key", "with rediss://: the key of the client's certificate"}, "path", &a.Key)
-	o.text(flag{setting, "tls-server-name", "with rediss://: the name in the servers' certificates (default: the host)"}, "name", &a.ServerName)
-	o.add(flag{setting, "map", "with --addr: announced addresses and where they are from here, as in 10.0.0.3:6379=localhost:7003"},
-		"a=b,...", strings.Join(a.Map, ","), func(text string) error { a.Map = split(text); return nil })
-	o.text(flag{setting, "prefix", "with --addr: what the names of all keys begin with; braces make a cluster's hash tag"}, "text", &a.Prefix)
-	o.names(flag{setting, "allow-destructive", "with --addr: what may be sent although it can harm others:\n" +
-		strings.Join(topologies.DestructiveNames(), ", ")}, &a.Allow, topologies.DestructiveNames())
+	o.Text(flag(setting, "user", "with --addr: the user"), "name", &a.User)
+	o.Text(flag(setting, "password-file", "with --addr: a file with the password"), "path", &a.PasswordFile)
+	o.Text(flag(setting, "master", "with --addr of sentinels: the name that they know the primary by"), "name", &a.Master)
+	o.Text(flag(setting, "sentinel-user", "with --addr of sentinels: their own user"), "name", &a.SentinelUser)
+	o.Text(flag(setting, "sentinel-password-file", "with --addr of sentinels: a file with their own password"), "path", &a.SentinelPasswordFile)
+	o.Text(flag(setting, "tls-ca", "with rediss://: certificates of the authorities (default: the system's)"), "path", &a.CA)
+	o.Text(flag(setting, "tls-cert", "with rediss://: the certificate of the client"), "path", &a.Cert)
+	o.Text(flag(setting, "tls-key", "with rediss://: the key of the client's certificate"), "path", &a.Key)
+	o.Text(flag(setting, "tls-server-name", "with rediss://: the name in the servers' certificates (default: the host)"), "name", &a.ServerName)
+	o.Add(flag(setting, "map", "with --addr: announced addresses and where they are from here, as in 10.0.0.3:6379=localhost:7003"),
+		"a=b,...", strings.Join(a.Map, ","), func(text string) error { a.Map = settings.Split(text); return nil })
+	o.Text(flag(setting, "prefix", "with --addr: what the names of all keys begin with; braces make a cluster's hash tag"), "text", &a.Prefix)
+	o.Names(flag(setting, "allow-destructive", "with --addr: what may be sent although it can harm others:\n"+
+		strings.Join(topologies.DestructiveNames(), ", ")), &a.Allow, topologies.DestructiveNames())
 }
 
 // attached adds to the flags of an existing deployment its secrets and a listener. Each line is told once.

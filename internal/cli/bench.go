@@ -13,6 +13,7 @@ import (
 
 	"hammerlock/internal/harness"
 	"hammerlock/internal/human"
+	"hammerlock/internal/settings"
 	"hammerlock/results"
 	"hammerlock/results/compare"
 )
@@ -45,7 +46,7 @@ func (e Env) planCommand(c *cobra.Command, p harness.Plan) *cobra.Command {
 	c.Args = takes(0, 0)
 	run := &cobra.Command{Use: "run", Hidden: true, Short: c.Short, Long: c.Long, Example: c.Example, Args: c.Args}
 	run.Flags().SortFlags = false
-	run.Flags().SetNormalizeFunc(normal)
+	run.Flags().SetNormalizeFunc(settings.Normal)
 	run.Flags().AddFlagSet(c.Flags())
 	c.AddCommand(e.command(run, o, do))
 	return e.command(c, o, do)
@@ -56,17 +57,17 @@ func (o *options) allFlags() {
 	o.count = 1
 	o.planFlags()
 	if o.listing = o.plan.Service == nil; o.listing { // with a service, --count is the request for the count
-		o.begin(agentsSection)
+		o.Begin(agentsSection)
 		o.fleetFlags()
-		o.begin(runSection)
-		o.integer(flag{session, "count", "how often to run everything, each time with the next seed"}, &o.count, maxCount)
+		o.Begin(runSection)
+		o.Integer(flag(session, "count", "how often to run everything, each time with the next seed"), &o.count, maxCount)
 	}
 	if o.listing && !o.plan.Verify {
-		o.toggle(flag{session, "quick", "a first look: 2 s each, 4 workers and a short warm-up, where nothing else is said of them"}, "", &o.quick)
+		o.Toggle(flag(session, "quick", "a first look: 2 s each, 4 workers and a short warm-up, where nothing else is said of them"), "", &o.quick)
 	}
-	o.begin(outputSection)
+	o.Begin(outputSection)
 	o.webFlag()
-	o.begin(gatesSection)
+	o.Begin(gatesSection)
 	if o.plan.Verify {
 		o.strictFlag()
 	}
@@ -143,7 +144,7 @@ func (e Env) rounds(ctx context.Context, s signals, c *cobra.Command, o *options
 	loads := o.loads()
 	for i := range o.count * len(loads) {
 		loads[i%len(loads)](&o.plan)
-		job, err := o.plan.Check(s.stop, o.mistakes)
+		job, err := o.plan.Check(s.stop, o.Mistakes)
 		if err != nil {
 			return runs, not, err
 		}
@@ -190,7 +191,7 @@ func (e Env) rounds(ctx context.Context, s signals, c *cobra.Command, o *options
 // inTurn makes runs one after the other, for a page or a server of metrics that shows one only.
 func (o *options) inTurn() {
 	if o.plan.Jobs > 1 {
-		o.mistake("jobs", "%d: --web and --metrics show one run at a time", o.plan.Jobs)
+		o.Mistake("jobs", "%d: --web and --metrics show one run at a time", o.plan.Jobs)
 	}
 	o.plan.Jobs = 1
 }

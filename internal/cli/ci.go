@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"hammerlock/checker"
+	"hammerlock/internal/settings"
 	"hammerlock/results"
 	"hammerlock/results/compare"
 )
@@ -17,9 +18,9 @@ const maxCount = 1000
 
 // gateFlag declares --gate, which may be given several times.
 func (o *options) gateFlag(usage string, set func(string) error) {
-	v := o.add(flag{session, "gate", usage}, "expr", "", set)
-	v.complete, v.many = completeList(allMetrics.names(), true), true
-	v.nodes, v.object = o.readGates, gateSchema
+	v := o.Add(flag(session, "gate", usage), "expr", "", set)
+	v.Complete, v.Many = settings.CompleteList(allMetrics.Names(), true), true
+	v.Nodes, v.Object = o.readGates, gateSchema
 }
 
 func (o *options) gate(text string) error {
@@ -33,8 +34,8 @@ func (o *options) gate(text string) error {
 
 // runFlags declares how a command that carries out plans shows what it does.
 func (o *options) runFlags() {
-	o.begin(outputSection)
-	defer o.begin(section{})
+	o.Begin(outputSection)
+	defer o.Begin(settings.Section{})
 	o.liveFlag("metrics", "serve live metrics for Prometheus during the runs, at http://ADDR/metrics;\n"+
 		"without a host: on loopback only, as in :9464", func(e Env, address string) (output, error) {
 		m, err := serveMetrics(address)
@@ -43,16 +44,16 @@ func (o *options) runFlags() {
 		}
 		return m, err
 	})
-	o.text(flag{session, planFlag, "read settings from a YAML file, whose keys are the flags' names; flags and HAMMERLOCK_* variables\n" +
-		"(as in HAMMERLOCK_WORKERS) are stronger; bench plan FILE shows what comes of it"}, "file", &o.file)
+	o.Text(flag(session, settings.FileFlag, "read settings from a YAML file, whose keys are the flags' names; flags and HAMMERLOCK_* variables\n"+
+		"(as in HAMMERLOCK_WORKERS) are stronger; bench plan FILE shows what comes of it"), "file", &o.File).Here = true
 	o.outputFlags()
 	o.tuiFlag()
-	o.toggle(flag{session, "list", "print what there is to choose from"}, "", &o.list)
+	settings.ValueOf(o.Toggle(flag(session, "list", "print what there is to choose from"), "", &o.list)).Here = true
 }
 
 func (o *options) tuiFlag() {
 	o.tui = tuiAuto
-	one(o, flag{session, "tui", "the dashboard: auto = if stdout and stderr are a terminal; on; off"}, &o.tui, words(tuiAuto, tuiOn, tuiOff))
+	settings.One(&o.Set, flag(session, "tui", "the dashboard: auto = if stdout and stderr are a terminal; on; off"), &o.tui, settings.Words(tuiAuto, tuiOn, tuiOff))
 }
 
 // judgements are the verdicts of runs, as reports for CI systems show them.

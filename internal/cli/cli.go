@@ -25,6 +25,7 @@ import (
 	"hammerlock/internal/crew"
 	"hammerlock/internal/harness"
 	"hammerlock/internal/human"
+	"hammerlock/internal/settings"
 	"hammerlock/locks/known"
 )
 
@@ -117,7 +118,7 @@ func (e Env) command(c *cobra.Command, o *options, do func(ctx context.Context, 
 	c.Args = cobra.ArbitraryArgs
 	c.FParseErrWhitelist.UnknownFlags = true
 	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		o.mistake("", "%s", withoutValue(err))
+		o.Mistake("", "%s", withoutValue(err))
 		return c.RunE(c, c.Flags().Args())
 	})
 	c.RunE = func(c *cobra.Command, args []string) error {
@@ -126,14 +127,14 @@ func (e Env) command(c *cobra.Command, o *options, do func(ctx context.Context, 
 		}
 		o.unknownFlags(c, e.Args)
 		if err := arguments(c, args); err != nil {
-			o.mistake("", "%v", err)
+			o.Mistake("", "%v", err)
 		}
-		o.settle(c, e.Getenv)
+		o.settle(e.Getenv)
 		return ended(do(c.Context(), args))
 	}
 	c.Flags().VisitAll(func(f *pflag.Flag) {
-		if v, ok := f.Value.(*value); ok && v.complete != nil {
-			_ = c.RegisterFlagCompletionFunc(f.Name, v.complete) // fails only if done twice
+		if v := settings.ValueOf(f); v != nil && v.Complete != nil {
+			_ = c.RegisterFlagCompletionFunc(f.Name, v.Complete) // fails only if done twice
 		}
 	})
 	return c
@@ -187,7 +188,7 @@ func expected(c *cobra.Command) string {
 // valueOf says which flag an argument is a value of, if there is one.
 func valueOf(c *cobra.Command, arg string) (hint string) {
 	c.Flags().VisitAll(func(f *pflag.Flag) {
-		if v, ok := f.Value.(*value); ok && hint == "" && slices.Contains(v.enum, arg) {
+		if v := settings.ValueOf(f); v != nil && hint == "" && slices.Contains(v.Enum, arg) {
 			hint = fmt.Sprintf("; did you mean --%s %s?", f.Name, arg)
 		}
 	})

@@ -12,6 +12,7 @@ import (
 
 	"hammerlock/internal/harness"
 	"hammerlock/internal/human"
+	"hammerlock/internal/settings"
 	"hammerlock/results"
 	"hammerlock/results/compare"
 	"hammerlock/results/report"
@@ -27,11 +28,11 @@ type comparing struct {
 // comparingFlags declares the flags of commands that compare.
 func (o *options) comparingFlags(to *comparing) {
 	show := func(text string) (err error) {
-		to.show, err = results.FindMetrics(split(text))
+		to.show, err = results.FindMetrics(settings.Split(text))
 		return err
 	}
 	preset := strings.Join(results.Headline, ",")
-	o.add(flag{session, "show", "the numbers to compare"}, "name,...", preset, show).complete = completeList(allMetrics.names(), false)
+	o.Add(flag(session, "show", "the numbers to compare"), "name,...", preset, show).Complete = settings.CompleteList(allMetrics.Names(), false)
 	to.show, _ = results.FindMetrics(results.Headline) // they exist
 	o.gateFlag("what may not become worse, or the exit code is 5; may be given several times: a change with its sign, as in\nresponse.p99<+10%, or "+
 		compare.RegressionGate+", for anything that is more than noise", func(text string) error {
@@ -80,8 +81,8 @@ func (e Env) compareCommand() *cobra.Command {
 	o := newOptions(c, harness.Default())
 	var with comparing
 	var by []string
-	groupings := words(compare.Groupings()...)
-	some(o, flag{session, "by", "what to compare apart: " + groupings.String() + " (default: topology and lock, if all sides have the same)"}, &by, groupings)
+	groupings := settings.Words(compare.Groupings()...)
+	settings.Some(&o.Set, flag(session, "by", "what to compare apart: "+groupings.String()+" (default: topology and lock, if all sides have the same)"), &by, groupings)
 	o.comparingFlags(&with)
 	o.out("where runs are saved")
 	o.jsonFlag()
@@ -93,7 +94,7 @@ func (e Env) compare(ctx context.Context, o *options, with *comparing, by, args 
 	for _, arg := range args {
 		runs, err := savedRuns(arg, o.plan.Out)
 		if err != nil {
-			o.mistake("", "%v", err)
+			o.Mistake("", "%v", err)
 		}
 		sides = append(sides, compare.Side{Name: sideName(arg), Runs: runs})
 	}

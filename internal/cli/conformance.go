@@ -10,6 +10,7 @@ import (
 	"hammerlock/history"
 	"hammerlock/internal/harness"
 	"hammerlock/internal/human"
+	"hammerlock/internal/settings"
 	"hammerlock/locks"
 	"hammerlock/results"
 	"hammerlock/scenarios"
@@ -22,15 +23,15 @@ func (e Env) conformanceCommand() *cobra.Command {
 		Long: "conformance strains a lock with the scenarios that ask for its claims, and tells of each claim whether it holds,\n" +
 			"with the shortest story of what broke it. A lock that is in no catalogue is a program: docs/DRIVERS.md.",
 		Example:           "  verify conformance 'exec:python3 drivers/python/template.py'\n  verify conformance plain-del",
-		ValidArgsFunction: completeList(locksOf(e.knows()).names(), false),
+		ValidArgsFunction: settings.CompleteList(locksOf(e.knows()).Names(), false),
 	}
 	p := e.verifyPlan()
 	p.Topologies, p.Scenarios = topologies.All[:1], scenarios.Brief
 	o := newOptions(c, p)
-	one(o, flag{axis, "topology", "where: " + topologiesOf(p.Known).String()}, &o.plan.Topologies[0], topologiesOf(p.Known))
-	o.names(flag{setting, "driver-env", "variables that the program of exec: gets besides"}, &o.plan.DriverEnv, nil)
+	settings.One(&o.Set, flag(axis, "topology", "where: "+topologiesOf(p.Known).String()), &o.plan.Topologies[0], topologiesOf(p.Known))
+	o.Names(flag(setting, "driver-env", "variables that the program of exec: gets besides"), &o.plan.DriverEnv, nil)
 	o.seed("repeats the schedules of another time (default: drawn)")
-	o.text(flag{setting, "redis-server", "the server to start (default: looked for)"}, "path", &o.plan.RedisServer)
+	o.Text(flag(setting, "redis-server", "the server to start (default: looked for)"), "path", &o.plan.RedisServer)
 	o.out("where runs are saved")
 	o.outputFlags()
 	o.tui = tuiOff
@@ -53,13 +54,13 @@ func undecided(all []results.Claim) string {
 
 func (e Env) conformance(ctx context.Context, s signals, c *cobra.Command, o *options, args []string) int {
 	for _, name := range args[:min(len(args), 1)] {
-		lock, err := locksOf(o.plan.Known).find(name)
+		lock, err := locksOf(o.plan.Known).Find(name)
 		if err != nil {
-			o.mistake("", "%q: %v", name, err)
+			o.Mistake("", "%q: %v", name, err)
 		}
 		o.plan.Locks = []locks.Spec{lock}
 	}
-	job, err := o.plan.Check(s.stop, o.mistakes)
+	job, err := o.plan.Check(s.stop, o.Mistakes)
 	if err != nil {
 		return e.refuse(s.stop, o, err)
 	}

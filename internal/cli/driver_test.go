@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"hammerlock/internal/settings"
 	"slices"
 	"testing"
 )
@@ -8,16 +9,16 @@ import (
 // TestProgramsAsLocks: a command keeps its commas, and is written as it is read.
 func TestProgramsAsLocks(t *testing.T) {
 	all := locksOf(Env{}.knows())
-	got := all.join(split("lease,exec:python3 a.py --x 1,2,'b c',redlock,exec:./d,auto"))
+	got := all.Join(settings.Split("lease,exec:python3 a.py --x 1,2,'b c',redlock,exec:./d,auto"))
 	want := []string{"lease", "exec:python3 a.py --x 1,2,'b c'", "redlock", "exec:./d", "auto"}
 	if !slices.Equal(got, want) {
 		t.Fatalf("got %q, want %q", got, want)
 	}
-	lock, err := all.find(want[1])
+	lock, err := all.Find(want[1])
 	if words := []string{"python3", "a.py", "--x", "1,2,b c"}; err != nil || !slices.Equal(lock.Program.Args, words) {
 		t.Fatalf("%q, %v", lock.Program.Args, err)
 	}
-	if again, err := all.find(lockName(lock)); err != nil || !slices.Equal(again.Program.Args, lock.Program.Args) {
+	if again, err := all.Find(lockName(lock)); err != nil || !slices.Equal(again.Program.Args, lock.Program.Args) {
 		t.Errorf("it is written as %s", lockName(lock))
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"hammerlock/checker"
 	"hammerlock/internal/harness"
 	"hammerlock/internal/human"
+	"hammerlock/internal/settings"
 	"hammerlock/internal/tour"
 	"hammerlock/locks"
 	"hammerlock/results"
@@ -25,21 +26,21 @@ import (
 
 // expectFlags declares what compares locks with the catalogue.
 func (o *options) expectFlags() {
-	o.toggle(flag{session, "expect", "compare what is found with what the entries of the locks expect, a row for each:\n" +
-		"right ones must pass, broken ones must show one of their causes; with --lock all, right or broken"}, "", &o.expect)
-	o.text(flag{session, "markdown", "with --expect: put the rows into this document; rows of other locks stay"},
+	o.Toggle(flag(session, "expect", "compare what is found with what the entries of the locks expect, a row for each:\n"+
+		"right ones must pass, broken ones must show one of their causes; with --lock all, right or broken"), "", &o.expect)
+	o.Text(flag(session, "markdown", "with --expect: put the rows into this document; rows of other locks stay"),
 		"file", &o.markdown)
 }
 
 // unexpected names what means something with --expect only.
 func (o *options) unexpected() {
 	if o.markdown != "" {
-		o.mistake("markdown", "%s: it goes with --expect", o.markdown)
+		o.Mistake("markdown", "%s: it goes with --expect", o.markdown)
 	}
-	if f := o.flags.Lookup("lock"); f != nil {
-		for _, name := range split(f.Value.String()) {
+	if f := o.Flags.Lookup("lock"); f != nil {
+		for _, name := range settings.Split(f.Value.String()) {
 			if lockGroups[name] != nil {
-				o.mistake("lock", "%s: it goes with --expect, which knows what to expect of each", name)
+				o.Mistake("lock", "%s: it goes with --expect, which knows what to expect of each", name)
 			}
 		}
 	}
@@ -167,16 +168,16 @@ var notExpected = []string{"addr", "gate", "benchfmt", "web", "metrics", "agents
 func (x *expecting) prepare(stop context.Context) error {
 	o := x.o
 	o.scenarios()
-	o.flags.VisitAll(func(f *pflag.Flag) {
-		v, ok := f.Value.(*value)
-		if ok && f.Changed && (v.part == load || v.part == instead || slices.Contains(notExpected, f.Name)) {
-			o.mistake(f.Name, ": --expect runs scenarios, which have loads and faults of their own, on servers of its own: "+
+	o.Flags.VisitAll(func(f *pflag.Flag) {
+		v := settings.ValueOf(f)
+		if v != nil && f.Changed && (v.Part == load || v.Part == instead || slices.Contains(notExpected, f.Name)) {
+			o.Mistake(f.Name, ": --expect runs scenarios, which have loads and faults of their own, on servers of its own: "+
 				"leave it out, or --expect")
 		}
 	})
 	server, err := topologies.FindServer(stop, o.plan.RedisServer)
-	if err != nil || len(o.mistakes) > 0 {
-		_, err = o.plan.Check(stop, o.mistakes)
+	if err != nil || len(o.Mistakes) > 0 {
+		_, err = o.plan.Check(stop, o.Mistakes)
 		return cmp.Or(err, o.invalid())
 	}
 	if o.tui == tuiAuto {
@@ -259,7 +260,7 @@ func (x *expecting) add(stop context.Context, round int, l locks.Spec, t topolog
 			case ok && r.Under != "":
 				r.parts = nil // the fault is none for this topology
 			case ok:
-				x.o.mistakes.Add(invalid.Mistakes...)
+				x.o.Mistakes.Add(invalid.Mistakes...)
 			default:
 				return err
 			}

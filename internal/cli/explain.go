@@ -130,8 +130,8 @@ func explained(k crew.Catalogue) (all []string) {
 	for _, w := range glossary.All {
 		all = append(all, w.Names()...)
 	}
-	all = slices.Concat(all, []string{metricsWord}, allMetrics.names(), locksOf(k).names()[1:], faults.Names(), topologiesOf(k).names(),
-		allScenarios.names()[1:], countersOf(k).names(),
+	all = slices.Concat(all, []string{metricsWord}, allMetrics.Names(), locksOf(k).Names()[1:], faults.Names(), topologiesOf(k).Names(),
+		allScenarios.Names()[1:], countersOf(k).Names(),
 		human.Names(slices.Concat(checker.All, checker.OfServices), func(c checker.Checker) string { return c.Name }),
 		human.Names(history.AllClaims, func(c history.Claim) string { return c.Name }))
 	slices.Sort(all)

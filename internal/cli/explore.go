@@ -17,6 +17,7 @@ import (
 	"hammerlock/checker"
 	"hammerlock/explore"
 	"hammerlock/internal/human"
+	"hammerlock/internal/settings"
 	"hammerlock/locks"
 	"hammerlock/locks/known"
 	"hammerlock/results"
@@ -52,28 +53,28 @@ func (e Env) exploreCommand() *cobra.Command {
 	}
 	x := &exploreOptions{options: newOptions(c, e.benchPlan()), locks: []locks.Spec{known.Locks[0]}, o: explore.Defaults}
 	x.o.Random = true
-	some(x.options, flag{session, "lock", "these locks"}, &x.locks, catalogue[locks.Spec]{all: known.Locks, name: func(s locks.Spec) string { return s.Name }})
-	x.integer(flag{session, "clients", "how many clients, each a process of its own unless --together"}, &x.o.Clients, 5)
-	x.toggle(flag{session, "together", "the clients live in one process, which does not crash"}, "", &x.o.Together)
-	x.integer(flag{session, "visits", "how many visits each client makes"}, &x.o.Visits, 10)
-	x.integer(flag{session, "sites", "how many independent servers; unless it is given, 3 for a lock\n" +
-		"on several, and one visit"}, &x.o.Sites, 9)
-	x.integer(flag{session, "deviations", "how many deviations a schedule has at most"}, &x.o.Deviations, 0)
-	x.integer(flag{session, "jobs", "how many schedules run at a time; the findings do not depend on it (0: one a core)"},
+	settings.Some(&x.Set, flag(session, "lock", "these locks"), &x.locks, settings.Catalogue[locks.Spec]{All: known.Locks, Name: func(s locks.Spec) string { return s.Name }})
+	x.Integer(flag(session, "clients", "how many clients, each a process of its own unless --together"), &x.o.Clients, 5)
+	x.Toggle(flag(session, "together", "the clients live in one process, which does not crash"), "", &x.o.Together)
+	x.Integer(flag(session, "visits", "how many visits each client makes"), &x.o.Visits, 10)
+	x.Integer(flag(session, "sites", "how many independent servers; unless it is given, 3 for a lock\n"+
+		"on several, and one visit"), &x.o.Sites, 9)
+	x.Integer(flag(session, "deviations", "how many deviations a schedule has at most"), &x.o.Deviations, 0)
+	x.Integer(flag(session, "jobs", "how many schedules run at a time; the findings do not depend on it (0: one a core)"),
 		&x.o.Jobs, 0)
-	x.duration(flag{session, "budget", "how long to explore each lock at most, in real time"}, &x.o.Budget)
-	x.duration(flag{session, "lease", "the lease, in virtual time"}, &x.o.TTL)
-	x.duration(flag{session, "hold", "how long a holder stays, in virtual time"}, &x.o.Hold)
-	x.duration(flag{session, "pause", "how long a paused client is paused, in virtual time"}, &x.o.Pause)
-	x.toggle(flag{session, "random", "go on with random schedules of more deviations until the budget ends"}, "", &x.o.Random)
-	x.integer(flag{session, "schedules", "this many random schedules in all, with up to as many deviations, in place of all up to the bound;\n" +
-		"without --lock of every right lock that can be explored"}, &x.o.Schedules, 0)
+	x.Duration(flag(session, "budget", "how long to explore each lock at most, in real time"), &x.o.Budget)
+	x.Duration(flag(session, "lease", "the lease, in virtual time"), &x.o.TTL)
+	x.Duration(flag(session, "hold", "how long a holder stays, in virtual time"), &x.o.Hold)
+	x.Duration(flag(session, "pause", "how long a paused client is paused, in virtual time"), &x.o.Pause)
+	x.Toggle(flag(session, "random", "go on with random schedules of more deviations until the budget ends"), "", &x.o.Random)
+	x.Integer(flag(session, "schedules", "this many random schedules in all, with up to as many deviations, in place of all up to the bound;\n"+
+		"without --lock of every right lock that can be explored"), &x.o.Schedules, 0)
 	x.seed("of the random schedules (default: drawn and printed)")
-	x.text(flag{session, "sweep", "in place of one exploration: where one deviation breaks a lock while a number of it grows, as in\n" +
-		"pause=0..2ttl, delay=0..2ttl (messages), hang=0..5ttl or clock=0..2ttl (servers)"}, "range", &x.sweep)
-	x.text(flag{session, "svg", "with --sweep: draw it, too"}, "file", &x.svg)
-	x.text(flag{session, "replay", "show a saved counterexample again: its explore.json"}, "file", &x.replay)
-	x.toggle(flag{session, "real", "repeat a counterexample on real servers, in real time, and say whether it shows there"}, "", &x.real)
+	x.Text(flag(session, "sweep", "in place of one exploration: where one deviation breaks a lock while a number of it grows, as in\n"+
+		"pause=0..2ttl, delay=0..2ttl (messages), hang=0..5ttl or clock=0..2ttl (servers)"), "range", &x.sweep)
+	x.Text(flag(session, "svg", "with --sweep: draw it, too"), "file", &x.svg)
+	x.Text(flag(session, "replay", "show a saved counterexample again: its explore.json"), "file", &x.replay)
+	x.Toggle(flag(session, "real", "repeat a counterexample on real servers, in real time, and say whether it shows there"), "", &x.real)
 	x.out("where a counterexample is saved")
 	x.outputFlags()
 	return e.command(c, x.options, interruptible(func(_ context.Context, s signals, _ []string) int { return e.explore(s.stop, x) }))
@@ -119,13 +120,13 @@ func (e Env) explore(stop context.Context, x *exploreOptions) int {
 func (x *exploreOptions) orders(ctx context.Context) (list []explore.Orders, err error) {
 	if x.real {
 		if _, err := topologies.FindServer(ctx, ""); err != nil {
-			x.mistake("real", ": %v: %s", err, topologies.InstallHint())
+			x.Mistake("real", ": %v: %s", err, topologies.InstallHint())
 		}
 	}
 	if x.replay != "" {
 		r, err := savedExploration(x.replay)
 		if err != nil || r.Found == nil {
-			x.mistake("replay", "%s: no saved counterexample: %v", x.replay, err)
+			x.Mistake("replay", "%s: no saved counterexample: %v", x.replay, err)
 			return nil, x.invalid()
 		}
 		return []explore.Orders{{Lock: r.Lock, Options: r.Options, Replay: true, Schedule: r.Found.Schedule, Real: x.real}}, x.invalid()
@@ -133,30 +134,30 @@ func (x *exploreOptions) orders(ctx context.Context) (list []explore.Orders, err
 	var sweep *explore.Sweep
 	if x.sweep != "" {
 		if sweep, err = explore.ParseSweep(x.sweep, x.o.TTL); err != nil {
-			x.mistake("sweep", "%s: %v", x.sweep, err)
+			x.Mistake("sweep", "%s: %v", x.sweep, err)
 		}
 		if x.real {
-			x.mistake("real", "repeats a counterexample: a sweep prints none")
+			x.Mistake("real", "repeats a counterexample: a sweep prints none")
 		}
 	} else if x.svg != "" {
-		x.mistake("svg", "draws a sweep: it needs --sweep")
+		x.Mistake("svg", "draws a sweep: it needs --sweep")
 	}
 	x.o.Seed = x.plan.Workload.Seed
-	if x.o.Schedules > 0 && !x.flags.Changed("budget") {
+	if x.o.Schedules > 0 && !x.Flags.Changed("budget") {
 		x.o.Budget = aNight
 	}
 	for _, spec := range x.locks {
 		o := x.sized(spec)
 		if err := explore.Excluded(spec, o); err != nil {
-			x.mistake("lock", "%s cannot be explored: %v", spec.Name, err)
+			x.Mistake("lock", "%s cannot be explored: %v", spec.Name, err)
 		}
 		list = append(list, explore.Orders{Lock: spec.Name, Options: o, Sweep: sweep, Real: x.real})
 	}
-	if x.o.Schedules > 0 && !x.flags.Changed("lock") {
+	if x.o.Schedules > 0 && !x.Flags.Changed("lock") {
 		list = x.ofRight()
 	}
 	for _, m := range x.o.Check() {
-		x.mistake("", "%s", m)
+		x.Mistake("", "%s", m)
 	}
 	return list, x.invalid()
 }
@@ -176,8 +177,8 @@ const aNight = 12 * time.Hour
 // sized are the options for a lock: one on several sites stands on as many as verify gives it, unless something else is asked for.
 func (x *exploreOptions) sized(spec locks.Spec) explore.Options {
 	o, brief := x.o, explore.Briefly(spec)
-	if !x.flags.Changed("sites") && brief.Sites > 1 {
-		if o.Sites = brief.Sites; !x.flags.Changed("visits") {
+	if !x.Flags.Changed("sites") && brief.Sites > 1 {
+		if o.Sites = brief.Sites; !x.Flags.Changed("visits") {
 			o.Visits = brief.Visits
 		}
 	}

@@ -77,7 +77,7 @@ func (e Env) failoverCommand(p harness.Plan) *cobra.Command {
 	f := &failovers{kills: failoverKills}
 	o.planFlags()
 	killsFlag(o, &f.kills)
-	o.share(flag{session, "until", "go on until the interval of lost grants is that narrow"}, "share", &f.until,
+	o.Share(flag(session, "until", "go on until the interval of lost grants is that narrow"), "share", &f.until,
 		"1% to 100%", func(n float64) bool { return n >= 1 })
 	o.fileFlags(fileOutput{"markdown", "write the table as a document to this file", func(w io.Writer, d *Document) error {
 		return results.WriteFailoverMarkdown(w, d.Failovers, e.called(typed(c.Root().Name())))
@@ -91,7 +91,7 @@ func (e Env) failoverCommand(p harness.Plan) *cobra.Command {
 }
 
 func killsFlag(o *options, kills *int) string {
-	o.integer(flag{session, "kills", "how often each fault is injected"}, kills, mostKills)
+	o.Integer(flag(session, "kills", "how often each fault is injected"), kills, mostKills)
 	return "kills"
 }
 
@@ -133,7 +133,7 @@ func (f *failovers) check(stop context.Context, args []string) (cells []failover
 	if err != nil {
 		return nil, err
 	}
-	slices.SortFunc(o.mistakes, func(a, b human.Mistake) int { return strings.Compare(a.Text, b.Text) })
+	slices.SortFunc(o.Mistakes, func(a, b human.Mistake) int { return strings.Compare(a.Text, b.Text) })
 	slices.Sort(f.left)
 	f.left = slices.Compact(f.left)
 	if !o.quiet && len(f.left) > 0 {
@@ -157,10 +157,10 @@ func (f *failovers) rows(stop context.Context, s *side, kills int) (cells []fail
 	o, p, asked := f.o, s.o.plan, f.changed(s, "fault")
 	f.slower(s, &p)
 	if s.program != "" {
-		s.o.mistake("", "%s: failover runs this build only", s.name)
+		s.o.Mistake("", "%s: failover runs this build only", s.name)
 	}
 	if len(p.Phases)+len(p.Workload.Trace) > 0 {
-		o.mistake("", "failover injects one fault into one load: phases and traces have loads of their own")
+		o.Mistake("", "failover injects one fault into one load: phases and traces have loads of their own")
 	}
 	names := failoverFaults
 	if asked {
@@ -168,20 +168,20 @@ func (f *failovers) rows(stop context.Context, s *side, kills int) (cells []fail
 	}
 	healed := p.Warmup + failoverBegins + p.Duration/3
 	if p.Duration < 3*failoverBegins {
-		o.mistake("duration", "%s: at least %s, of which the fault is in force for a third", p.Duration, 3*failoverBegins)
+		o.Mistake("duration", "%s: at least %s, of which the fault is in force for a third", p.Duration, 3*failoverBegins)
 	}
 	for _, name := range names {
 		kind, _, _ := strings.Cut(name, ":")
 		if _, known := faults.Find(kind); strings.Contains(name, "@") {
-			o.mistake("fault", "%s: without a time, failover says when", name)
+			o.Mistake("fault", "%s: without a time, failover says when", name)
 		} else if !known {
-			o.mistake("fault", "%s: %s", name, human.Instead(kind, faults.Names()))
+			o.Mistake("fault", "%s: %s", name, human.Instead(kind, faults.Names()))
 		}
 	}
 	p.Verify, p.Faults = true, nil
-	job, err := p.Check(stop, s.o.mistakes) // which lock runs on which topology
+	job, err := p.Check(stop, s.o.Mistakes) // which lock runs on which topology
 	if usage, invalid := errors.AsType[*harness.UsageError](err); invalid {
-		o.mistakes.Add(usage.Mistakes...)
+		o.Mistakes.Add(usage.Mistakes...)
 		return nil, nil
 	} else if err != nil {
 		return nil, err
@@ -200,7 +200,7 @@ func (f *failovers) rows(stop context.Context, s *side, kills int) (cells []fail
 			case invalid && !asked:
 				f.left = append(f.left, x.Topology.Name+": "+usage.Mistakes[0].Text)
 			case invalid:
-				o.mistakes.Add(usage.Mistakes...)
+				o.Mistakes.Add(usage.Mistakes...)
 			default:
 				return nil, err
 			}
@@ -211,14 +211,14 @@ func (f *failovers) rows(stop context.Context, s *side, kills int) (cells []fail
 
 // changed tells whether a flag is given, for all rows or for those of one side.
 func (f *failovers) changed(s *side, name string) bool {
-	return f.o.flags.Changed(name) || s.o.flags.Changed(name)
+	return f.o.Flags.Changed(name) || s.o.Flags.Changed(name)
 }
 
 // settings are what a side sets, and how servers are set for all, where no other column shows it.
 func (f *failovers) settings(s *side) string {
 	var all []string
-	s.o.flags.VisitAll(func(x *pflag.Flag) {
-		common := f.o.flags.Lookup(x.Name)
+	s.o.Flags.VisitAll(func(x *pflag.Flag) {
+		common := f.o.Flags.Lookup(x.Name)
 		servers := slices.Contains([]string{"profile", "aof", "min-replicas"}, x.Name) && x.Value.String() != common.DefValue
 		own := s.o != f.o && x.Changed && !slices.Contains([]string{"topology", "lock", "fault", "kills"}, x.Name)
 		if servers || own {

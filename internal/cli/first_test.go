@@ -19,7 +19,7 @@ func TestFirstLoads(t *testing.T) {
 	} {
 		o := planned(Env{}.benchPlan())
 		o.count = 1
-		if err := o.flags.Set(c.name, c.value); err != nil {
+		if err := o.Flags.Set(c.name, c.value); err != nil {
 			t.Fatal(err)
 		}
 		loads := o.loads()

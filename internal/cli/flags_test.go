@@ -12,11 +12,12 @@ import (
 	"pgregory.net/rapid"
 
 	"hammerlock/internal/harness"
+	"hammerlock/internal/settings"
 )
 
 // planned declares the flags of a plan.
 func planned(p harness.Plan) *options {
-	o := &options{flags: pflag.NewFlagSet("", pflag.ContinueOnError), plan: p}
+	o := &options{Set: settings.Set{Flags: pflag.NewFlagSet("", pflag.ContinueOnError)}, plan: p}
 	o.planFlags()
 	return o
 }
@@ -24,9 +25,9 @@ func planned(p harness.Plan) *options {
 // texts are the values of all flags that make a plan.
 func texts(p harness.Plan) map[string]string {
 	all := map[string]string{}
-	planned(p).flags.VisitAll(func(f *pflag.Flag) {
-		if v := f.Value.(*value); v.part != session {
-			all[f.Name] = v.text
+	planned(p).Flags.VisitAll(func(f *pflag.Flag) {
+		if v := settings.ValueOf(f); v.Part != session {
+			all[f.Name] = v.Text
 		}
 	})
 	return all
@@ -54,7 +55,7 @@ func TestASide(t *testing.T) {
 		want := texts(common.plan)
 		maps.Copy(want, c.set)
 		s := newSide(common, text)
-		mistakes := s.o.mistakes.String()
+		mistakes := s.o.Mistakes.String()
 		if got := texts(s.o.plan); (mistakes == "") != (c.err == "") || !strings.Contains(mistakes, c.err) || s.program != c.program || !maps.Equal(got, want) {
 			t.Errorf("%q: got %q, %v, mistakes %q", text, s.program, got, mistakes)
 		}
@@ -64,33 +65,33 @@ func TestASide(t *testing.T) {
 // samples are values of every flag that makes a plan.
 func samples(t *testing.T) map[string][]string {
 	all := map[string][]string{}
-	planned(Env{}.benchPlan()).flags.VisitAll(func(f *pflag.Flag) {
-		switch v := f.Value.(*value); {
-		case v.kind == "dir": // no part of the plan of a run
+	planned(Env{}.benchPlan()).Flags.VisitAll(func(f *pflag.Flag) {
+		switch v := settings.ValueOf(f); {
+		case v.Kind == "dir": // no part of the plan of a run
 		case f.Name == "driver-env":
 			all[f.Name] = []string{"NODE_OPTIONS", "A,B"}
 		case f.Name == phasesFlag:
 			all[f.Name] = []string{"steady 2s rate=100/s", "warm-up 1s; ramp 1m0s rate=0/s..2.5/s; fault 3s name=f fault=kill-primary@1s,heal@2s; " +
 				"sine 4s rate=3/s amplitude=1/s period=1s; burst 1s burst=9"}
-		case v.complete != nil:
-			all[f.Name], _ = v.complete(nil, nil, "")
-		case v.kind == "n":
+		case v.Complete != nil:
+			all[f.Name], _ = v.Complete(nil, nil, "")
+		case v.Kind == "n":
 			all[f.Name] = []string{"1", "3"}
-		case v.kind == "duration":
+		case v.Kind == "duration":
 			all[f.Name] = []string{"0s", "1ms", "90s", "1h0m0.5s"}
-		case v.kind == "n/s":
+		case v.Kind == "n/s":
 			all[f.Name] = []string{"12.5", "1000000/s"}
-		case v.kind == "percent":
+		case v.Kind == "percent":
 			all[f.Name] = []string{"0%", "12.5%", "80%"}
-		case v.kind == "path":
+		case v.Kind == "path":
 			all[f.Name] = []string{"/opt/it's here/redis-server", "embedded"}
-		case v.kind == "bool":
+		case v.Kind == "bool":
 			all[f.Name] = []string{"true", "false"}
-		case v.kind == "url,...":
+		case v.Kind == "url,...":
 			all[f.Name] = []string{"h:1,h:2", "rediss://app@h/2"}
-		case v.kind == "a=b,...":
+		case v.Kind == "a=b,...":
 			all[f.Name] = []string{"10.0.0.1:1=h:1,10.0.0.2:1=h:2"}
-		case v.kind == "name", v.kind == "text":
+		case v.Kind == "name", v.Kind == "text":
 			all[f.Name] = []string{"app", "it's:{here}:"}
 		default:
 			t.Fatalf("no values for --%s", f.Name)
@@ -115,14 +116,14 @@ func TestARepeatedCommandIsTheSamePlan(t *testing.T) {
 					continue
 				}
 				if rapid.Bool().Draw(t, "has "+flag) {
-					_ = o.flags.Set(flag, rapid.SampledFrom(good).Draw(t, flag))
+					_ = o.Flags.Set(flag, rapid.SampledFrom(good).Draw(t, flag))
 				}
 			}
 			o.plan.Verify, o.plan.Attempts, o.plan.Jobs = command.plan.Verify, command.plan.Attempts, command.plan.Jobs
 			args := arguments(command.root, o.plan)
 			again := planned(command.plan)
-			if err := again.flags.Parse(args); err != nil || len(o.mistakes)+len(again.mistakes)+again.flags.NArg() > 0 {
-				t.Fatalf("%s %q: %v, mistakes %q %q, arguments %q", name, args, err, o.mistakes, again.mistakes, again.flags.Args())
+			if err := again.Flags.Parse(args); err != nil || len(o.Mistakes)+len(again.Mistakes)+again.Flags.NArg() > 0 {
+				t.Fatalf("%s %q: %v, mistakes %q %q, arguments %q", name, args, err, o.Mistakes, again.Mistakes, again.Flags.Args())
 			}
 			again.scenarios()
 			for _, p := range []*harness.Plan{&o.plan, &again.plan} {
@@ -139,7 +140,7 @@ func TestARepeatedCommandIsTheSamePlan(t *testing.T) {
 
 // TestAnOlderBuildKnowsTheFlagsOfARun: a side of a comparison can be one from before a flag was renamed.
 func TestAnOlderBuildKnowsTheFlagsOfARun(t *testing.T) {
-	got := before([]string{"--workers", "4", "--lease", "1s", "--pages", "2", "--out", "lease"})
+	got := settings.Before([]string{"--workers", "4", "--lease", "1s", "--pages", "2", "--out", "lease"})
 	if want := []string{"--workers", "4", "--ttl", "1s", "--keys", "2", "--out", "lease"}; !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}

@@ -17,6 +17,7 @@ import (
 	"hammerlock/internal/crew"
 	"hammerlock/internal/fleet"
 	"hammerlock/internal/harness"
+	"hammerlock/internal/settings"
 	"hammerlock/topologies"
 )
 
@@ -38,20 +39,20 @@ func (o *options) fleetFlags() {
 	f := &o.fleet
 	o.agentsFlag("n|name,...", o.agents, "let agents do the work: how many are waited for, or their names, as in a,b,c;\n"+
 		"local:N starts N of them on this machine; see agent --help and docs/FLEET.md")
-	o.text(flag{session, "listen", "with --agents: where they join (default: 127.0.0.1:4222, any port for local ones)"}, "host:port", &f.listen)
-	o.text(flag{session, "token-file", "with --agents: a file with the token that they need, too"}, "path", &f.tokenFile)
-	o.text(flag{session, "nats", "with --agents: NATS servers that agents join, too, in place of --listen; with --creds"}, "url", &f.NATS)
+	o.Text(flag(session, "listen", "with --agents: where they join (default: 127.0.0.1:4222, any port for local ones)"), "host:port", &f.listen)
+	o.Text(flag(session, "token-file", "with --agents: a file with the token that they need, too"), "path", &f.tokenFile)
+	o.Text(flag(session, "nats", "with --agents: NATS servers that agents join, too, in place of --listen; with --creds"), "url", &f.NATS)
 	o.login(&f.Login)
-	o.duration(flag{session, "join-timeout", "with --agents: how long they are waited for"}, &f.Join)
-	o.duration(flag{session, "agent-timeout", "with --agents: an agent that is silent for so long is lost"}, &f.Timeout)
-	o.toggle(flag{session, "allow-lost", "with --agents: a run that has lost some of them is judged by what is known of the others"}, "", &o.plan.Fleet.AllowLost)
-	o.duration(flag{session, "max-slack", "with --agents: by how much two clocks may seem to differ at most"}, &f.MaxSlack)
+	o.Duration(flag(session, "join-timeout", "with --agents: how long they are waited for"), &f.Join)
+	o.Duration(flag(session, "agent-timeout", "with --agents: an agent that is silent for so long is lost"), &f.Timeout)
+	o.Toggle(flag(session, "allow-lost", "with --agents: a run that has lost some of them is judged by what is known of the others"), "", &o.plan.Fleet.AllowLost)
+	o.Duration(flag(session, "max-slack", "with --agents: by how much two clocks may seem to differ at most"), &f.MaxSlack)
 }
 
 // agentsFlag declares --agents, without which the other flags of a coordinator mean nothing.
 func (o *options) agentsFlag(kind string, read func(string) error, usage string) {
 	o.fleet.Join, o.fleet.Timeout, o.fleet.MaxSlack = time.Minute, 10*time.Second, 5*time.Millisecond
-	o.add(flag{session, "agents", usage}, kind, "", read)
+	o.Add(flag(session, "agents", usage), kind, "", read)
 }
 
 // agents reads --agents.
@@ -59,7 +60,7 @@ func (o *options) agents(text string) error {
 	p, f := &o.plan.Fleet, &o.fleet
 	count, local := strings.CutPrefix(text, localAgents)
 	n, err := strconv.Atoi(count)
-	names := split(text)
+	names := settings.Split(text)
 	switch {
 	case err == nil && (n < 1 || n > mostAgents) || local && err != nil:
 		return fmt.Errorf("from 1 to %d, or names", mostAgents)
@@ -90,8 +91,8 @@ func (e Env) coordinate(o *options) (end func()) {
 	var f *fleet.Fleet
 	if o.plan.Fleet.Agents == "" {
 		for _, name := range []string{"listen", "token-file", "nats", "creds", "nats-ca", "join-timeout", "agent-timeout", "allow-lost", "max-slack"} {
-			if o.differs(name) {
-				o.mistake(name, ": it is about agents: add --agents")
+			if o.Differs(name) {
+				o.Mistake(name, ": it is about agents: add --agents")
 			}
 		}
 		return func() {}
@@ -131,36 +132,36 @@ func (o *options) readFleet(e Env) {
 		least time.Duration
 	}{{"join-timeout", f.Join, time.Second}, {"agent-timeout", f.Timeout, 2 * time.Second}, {"max-slack", f.MaxSlack, 20 * time.Microsecond}} {
 		if d.value < d.least {
-			o.mistake(d.flag, "%s: at least %s", d.value, d.least)
+			o.Mistake(d.flag, "%s: at least %s", d.value, d.least)
 		}
 	}
 	if _, _, err := net.SplitHostPort(f.Listen); err != nil {
-		o.mistake("listen", "%q: an address, as in 10.0.0.1:4222", f.Listen)
+		o.Mistake("listen", "%q: an address, as in 10.0.0.1:4222", f.Listen)
 	}
 	switch {
 	case f.Local && (f.listen != "" || f.tokenFile != "" || f.NATS != ""):
-		o.mistake("agents", "%s: agents that are started here need no --listen, no --nats and no --token-file", o.plan.Fleet.Agents)
+		o.Mistake("agents", "%s: agents that are started here need no --listen, no --nats and no --token-file", o.plan.Fleet.Agents)
 	case f.Local:
 		f.Listen, f.Token = "127.0.0.1:0", fleet.NewToken()
 	case (f.NATS == "") != (f.Login.Creds == ""):
-		o.mistake("nats", "and --creds need each other: where NATS servers are, and a file of credentials for them")
+		o.Mistake("nats", "and --creds need each other: where NATS servers are, and a file of credentials for them")
 	case f.NATS != "" && f.listen != "":
-		o.mistake("listen", "and --nats: agents join either this command or servers of others")
+		o.Mistake("listen", "and --nats: agents join either this command or servers of others")
 	case f.NATS != "" && f.tokenFile == "":
 	case f.tokenFile == "":
-		o.mistake("agents", "needs --token-file: a secret that agents have, too; to make one: openssl rand -hex 24 > token")
+		o.Mistake("agents", "needs --token-file: a secret that agents have, too; to make one: openssl rand -hex 24 > token")
 	default:
 		var err error
 		if f.Token, err = fleet.ReadToken(f.tokenFile); err != nil {
-			o.mistake("token-file", "%s: %v", f.tokenFile, err)
+			o.Mistake("token-file", "%s: %v", f.tokenFile, err)
 		}
 	}
 }
 
 // login declares the flags for existing NATS servers.
 func (o *options) login(l *fleet.Login) {
-	o.text(flag{session, "creds", "a file of credentials for NATS servers of others, which have TLS; then a token only names the fleet"}, "path", &l.Creds)
-	o.text(flag{session, "nats-ca", "with --creds: a file of certificates to know the servers by (default: the system's)"}, "path", &l.CA)
+	o.Text(flag(session, "creds", "a file of credentials for NATS servers of others, which have TLS; then a token only names the fleet"), "path", &l.Creds)
+	o.Text(flag(session, "nats-ca", "with --creds: a file of certificates to know the servers by (default: the system's)"), "path", &l.CA)
 }
 
 // entry are the flags that an agent needs to join.
@@ -187,11 +188,11 @@ func (e Env) agentCommand() *cobra.Command {
 	o := newOptions(c, harness.Plan{})
 	var w fleet.AgentOptions
 	var tokenFile string
-	o.text(flag{session, "join", "the coordinator, as in nats://10.0.0.1:4222"}, "url", &w.Join)
-	o.text(flag{session, "token-file", "a file with the token; - reads it from the first line of the input, whose end ends the agent"}, "path", &tokenFile)
+	o.Text(flag(session, "join", "the coordinator, as in nats://10.0.0.1:4222"), "url", &w.Join)
+	o.Text(flag(session, "token-file", "a file with the token; - reads it from the first line of the input, whose end ends the agent"), "path", &tokenFile)
 	o.login(&w.Login)
-	o.text(flag{session, "name", "what it is called (default: the name of the machine)"}, "name", &w.Name)
-	o.toggle(flag{session, "quiet", "do not tell what goes on"}, "q", &o.quiet)
+	o.Text(flag(session, "name", "what it is called (default: the name of the machine)"), "name", &w.Name)
+	o.Toggle(flag(session, "quiet", "do not tell what goes on"), "q", &o.quiet)
 	return e.command(c, o, interruptible(func(_ context.Context, s signals, _ []string) int {
 		ctx, end := context.WithCancel(s.stop)
 		defer end()
@@ -199,7 +200,7 @@ func (e Env) agentCommand() *cobra.Command {
 			w.Token = e.agentToken(o, tokenFile, end)
 		}
 		if w.Join == "" {
-			o.mistake("join", ": the address of a coordinator, as in nats://10.0.0.1:4222")
+			o.Mistake("join", ": the address of a coordinator, as in nats://10.0.0.1:4222")
 		}
 		if err := o.invalid(); err != nil {
 			return e.refuse(ctx, o, err)
@@ -222,7 +223,7 @@ func (e Env) agentToken(o *options, file string, end func()) fleet.Token {
 	var err error
 	switch file {
 	case "":
-		o.mistake("token-file", ": the file with the token of the coordinator; or --creds, where it uses NATS servers of others")
+		o.Mistake("token-file", ": the file with the token of the coordinator; or --creds, where it uses NATS servers of others")
 		return ""
 	case "-":
 		input := bufio.NewReader(e.Stdin)
@@ -236,7 +237,7 @@ func (e Env) agentToken(o *options, file string, end func()) fleet.Token {
 		token, err = fleet.ReadToken(file)
 	}
 	if err != nil {
-		o.mistake("token-file", "%s: %v", file, err)
+		o.Mistake("token-file", "%s: %v", file, err)
 	}
 	return token
 }

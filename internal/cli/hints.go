@@ -6,31 +6,13 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"hammerlock/internal/human"
+	"hammerlock/internal/settings"
 )
-
-// readDuration reads a duration. If the unit is missing or misspelt, the error suggests one.
-func readDuration(text string) (time.Duration, error) {
-	d, err := time.ParseDuration(text)
-	if err == nil {
-		return d, nil
-	}
-	plain := strings.ToLower(strings.ReplaceAll(text, " ", ""))
-	number := strings.TrimRight(plain, "abcdefghijklmnopqrstuvwxyz")
-	unit := cmp.Or(plain[len(number):], "s")
-	meant := ""
-	for _, unit := range []string{unit[:min(2, len(unit))], unit[:1]} { // msec, sec
-		if _, err := time.ParseDuration(number + unit); err == nil && meant == "" {
-			meant = "; did you mean " + number + unit + "?"
-		}
-	}
-	return 0, errors.New("a duration has a unit, as in 500ms, 10s or 1m30s" + meant)
-}
 
 // withoutValue says which value a flag takes that stands at the end without one. All else is said as it is.
 func withoutValue(err error) string {
@@ -102,7 +84,7 @@ func (e Env) libraryCommands(root *cobra.Command) {
 					return nil
 				}
 				if err == nil && len(rest) > 0 {
-					good := append(human.Names(sections, func(s section) string { return s.name }), below(found)...)
+					good := append(human.Names(sections, func(s settings.Section) string { return s.Name }), below(found)...)
 					return usage("help %s: no such command%s", rest[0], cmp.Or(misplaced(c, rest[0]), human.Meant(rest[0], good), expected(found)))
 				}
 				return errors.Join(err, found.Help())

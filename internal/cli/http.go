@@ -14,6 +14,7 @@ import (
 	"hammerlock/internal/harness"
 	"hammerlock/internal/human"
 	"hammerlock/internal/service"
+	"hammerlock/internal/settings"
 )
 
 // visiting is a plan that visits a service under its load, in place of taking locks.
@@ -66,69 +67,69 @@ func (e Env) httpCommand(p harness.Plan) *cobra.Command {
 // serviceFlags declares the flags of a plan that visits a service.
 func (o *options) serviceFlags() {
 	p, s := &o.plan, o.plan.Service
-	defer o.begin(section{})
-	o.text(flag{setting, "name", "what results call the service (default: the path of its visits)"}, "name", &s.Called)
-	o.request(flag{setting, "visit", "the request that adds a page view: a method and an address, or several with blanks in between;\n" +
-		service.PagePlace + " stands for the number of the page, and $TOKEN in a query for a variable of the environment"}, &s.Visit)
-	o.request(flag{setting, "count", "the request that asks how many there are"}, &s.Count)
-	o.text(flag{setting, "field", "where the count is in an answer in JSON, as in data.views (default: the answer is a number)"}, "name", &s.Answer.Field)
+	defer o.Begin(settings.Section{})
+	o.Text(flag(setting, "name", "what results call the service (default: the path of its visits)"), "name", &s.Called)
+	o.request(flag(setting, "visit", "the request that adds a page view: a method and an address, or several with blanks in between;\n"+
+		service.PagePlace+" stands for the number of the page, and $TOKEN in a query for a variable of the environment"), &s.Visit)
+	o.request(flag(setting, "count", "the request that asks how many there are"), &s.Count)
+	o.Text(flag(setting, "field", "where the count is in an answer in JSON, as in data.views (default: the answer is a number)"), "name", &s.Answer.Field)
 	match := ""
 	if s.Answer.Match != nil {
 		match = s.Answer.Match.String()
 	}
-	o.add(flag{setting, "match", "what finds the count in an answer: its first group, as in 'views: ([0-9]+)'"}, "regexp", match, func(text string) (err error) {
+	o.Add(flag(setting, "match", "what finds the count in an answer: its first group, as in 'views: ([0-9]+)'"), "regexp", match, func(text string) (err error) {
 		s.Answer.Match, err = regexp.Compile(text)
 		return err
 	})
-	o.toggle(flag{setting, "silent", "what a visit is answered is no count, although it looks like one"}, "", &s.Silent)
+	o.Toggle(flag(setting, "silent", "what a visit is answered is no count, although it looks like one"), "", &s.Silent)
 	o.refusal(&s.Refusal)
-	header := o.add(flag{setting, "header", "a header of every request, as in 'X-Tenant: 7'; may be given several times. A secret comes from a variable\n" +
-		"of the environment, as in 'Authorization: Bearer $TOKEN'"}, "name: value", "", func(text string) error {
+	header := o.Add(flag(setting, "header", "a header of every request, as in 'X-Tenant: 7'; may be given several times. A secret comes from a variable\n"+
+		"of the environment, as in 'Authorization: Bearer $TOKEN'"), "name: value", "", func(text string) error {
 		h, err := service.ParseHeader(text)
 		if err != nil { // said without the value, which may be a secret
 			name, _, _ := strings.Cut(text, ":")
-			o.mistake("header", "%.40q: %v", name, err)
+			o.Mistake("header", "%.40q: %v", name, err)
 			return nil
 		}
 		s.Headers = append(s.Headers, h)
 		return nil
 	})
-	header.many, header.given = true, slices.Clone(s.Headers)
-	serve := o.add(flag{setting, "serve", "a command that starts the service, or a part of it; may be given several times"}, "command", "", func(text string) error {
+	header.Many, header.Given = true, slices.Clone(s.Headers)
+	serve := o.Add(flag(setting, "serve", "a command that starts the service, or a part of it; may be given several times"), "command", "", func(text string) error {
 		if strings.TrimSpace(text) == "" {
 			return errors.New("it is empty: it takes a command; or leave it out, if the service is up")
 		}
 		s.Serve = append(s.Serve, text)
 		return nil
 	})
-	serve.many, serve.given = true, slices.Clone(s.Serve)
-	o.text(flag{setting, "wire", "the service's Redis is watched, so that a wrong count gets a cause: a topology to start for it, or the address of a\n" +
-		"server, as in redis://10.0.0.1; what --serve starts finds it by $REDIS_URL"}, "topology|url", &s.Wire.To)
+	serve.Many, serve.Given = true, slices.Clone(s.Serve)
+	o.Text(flag(setting, "wire", "the service's Redis is watched, so that a wrong count gets a cause: a topology to start for it, or the address of a\n"+
+		"server, as in redis://10.0.0.1; what --serve starts finds it by $REDIS_URL"), "topology|url", &s.Wire.To)
 	o.wirePatterns(&s.Wire.Locks, &s.Wire.Data, &s.Wire.Env)
-	o.names(flag{load, "fault", "what breaks of the programs: kill-program, pause-program, with @TIME and heal@TIME, as in\n" +
-		"kill-program:2@2s,heal@4s"}, &p.Faults, []string{"kill-program", "pause-program"})
-	o.begin(loadSection)
-	o.integer(flag{load, "burst", "this many visits at once and no more, in place of a load"}, &s.Burst, 0)
+	o.Names(flag(load, "fault", "what breaks of the programs: kill-program, pause-program, with @TIME and heal@TIME, as in\n"+
+		"kill-program:2@2s,heal@4s"), &p.Faults, []string{"kill-program", "pause-program"})
+	o.Begin(loadSection)
+	o.Integer(flag(load, "burst", "this many visits at once and no more, in place of a load"), &s.Burst, 0)
 	o.loadFlags("a visit without an answer for so long is called off, and unknown")
 	o.seed("repeats the schedule of another run (default: drawn and printed)")
-	o.begin(outputSection)
+	o.Begin(outputSection)
 	o.out("where runs are saved")
 }
 
-func (o *options) request(f flag, to *service.Request) {
-	o.add(f, "request", to.String(), func(text string) (err error) {
+func (o *options) request(f settings.Flag, to *service.Request) {
+	o.Add(f, "request", to.String(), func(text string) (err error) {
 		if *to, err = service.ParseRequest(text); err != nil { // it may hold secrets
-			o.mistakes.Add(human.Wrong(f.name, "%q: %s", service.Masked(text), service.Masked(err.Error())).In(text, ""))
+			o.Mistakes.Add(human.Wrong(f.Name, "%q: %s", service.Masked(text), service.Masked(err.Error())).In(text, ""))
 		}
 		return nil
 	})
 }
 
 func (o *options) refusal(to *[]int) {
-	o.add(flag{setting, "refusal", "statuses by which the service says that it has not counted the visit, as in 409,503"}, "status,...",
+	o.Add(flag(setting, "refusal", "statuses by which the service says that it has not counted the visit, as in 409,503"), "status,...",
 		strings.Join(human.Names(*to, strconv.Itoa), ","), func(text string) error {
 			*to = nil
-			for _, item := range split(text) {
+			for _, item := range settings.Split(text) {
 				status, err := strconv.Atoi(item)
 				if err != nil {
 					return errors.New("a status is a number, as in 503")
@@ -153,6 +154,6 @@ var burstSays = []string{"workers", "duration", "warmup", "think", "rate", "arri
 // onlyBurst reports flags that mean nothing with --burst.
 func (o *options) onlyBurst() {
 	if o.plan.Service.Burst > 0 {
-		o.clash(burstSays, "does nothing with --burst: all visits begin at once, and then it is over")
+		o.Clash(burstSays, "does nothing with --burst: all visits begin at once, and then it is over")
 	}
 }

@@ -41,17 +41,17 @@ func (all outputs) close(ctx context.Context, page string) (err error) {
 // liveFlag declares the address of an output.
 func (o *options) liveFlag(name, usage string, open func(e Env, address string) (output, error)) {
 	at := ""
-	o.add(flag{session, name, usage}, "addr", "", func(text string) (err error) {
+	o.Add(flag(session, name, usage), "addr", "", func(text string) (err error) {
 		at, err = listenAddress(text)
 		return err
 	})
 	o.live = append(o.live, func(e Env) outputs {
-		if at == "" || len(o.mistakes) > 0 {
+		if at == "" || len(o.Mistakes) > 0 {
 			return nil
 		}
 		x, err := open(e, at)
 		if err != nil {
-			o.mistake(name, "%s: %v", at, err)
+			o.Mistake(name, "%s: %v", at, err)
 			return nil
 		}
 		return outputs{x}
@@ -95,7 +95,7 @@ var runFiles = []fileOutput{
 func (o *options) fileFlags(all ...fileOutput) {
 	for _, f := range all {
 		path := ""
-		o.text(flag{session, f.name, f.usage}, "file", &path)
+		o.Text(flag(session, f.name, f.usage), "file", &path)
 		o.files = append(o.files, func(d *Document) error {
 			if path == "" {
 				return nil

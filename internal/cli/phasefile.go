@@ -2,7 +2,6 @@ package cli
 
 import (
 	"cmp"
-	"iter"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,69 +11,13 @@ import (
 
 	"hammerlock/internal/harness"
 	"hammerlock/internal/human"
+	"hammerlock/internal/settings"
 )
-
-// mapped is a key of a mapping in a plan's file, with its value.
-type mapped struct {
-	key  string
-	node *yaml.Node
-	text string // a list has commas in between
-}
-
-// settingsOf are those of a mapping. Values that are neither text nor lists of it are mistakes.
-func (o *options) settingsOf(n *yaml.Node, of string, good []string) (all []mapped) {
-	for name, node := range o.keysOf(n, of, good) {
-		if texts, isText := textsOf(node); isText {
-			all = append(all, mapped{name, node, strings.Join(texts, ",")})
-		} else {
-			o.wrong(node, "%s: it takes a value", name)
-		}
-	}
-	return all
-}
-
-// keysOf yields the keys of a mapping with their values. Unknown keys, and keys that come twice, are mistakes.
-func (o *options) keysOf(n *yaml.Node, of string, good []string) iter.Seq2[string, *yaml.Node] {
-	return func(yield func(string, *yaml.Node) bool) {
-		seen := map[string]bool{}
-		for pair := range slices.Chunk(n.Content, 2) {
-			name := current(pair[0].Value)
-			switch {
-			case !slices.Contains(good, name):
-				o.wrong(pair[0], "%s: no such setting%s%s", name, of, human.Meant(name, good))
-			case seen[name]:
-				o.wrong(pair[0], "%s: it is set above already", name)
-			case !yield(name, pair[1]):
-				return
-			}
-			seen[name] = true
-		}
-	}
-}
-
-// textsOf are the texts of a node: one, or those of a list.
-func textsOf(n *yaml.Node) (texts []string, ok bool) {
-	switch {
-	case n.Kind == yaml.AliasNode:
-		return textsOf(n.Alias)
-	case n.Kind == yaml.ScalarNode:
-		return []string{n.Value}, n.Tag != "!!null"
-	case n.Kind != yaml.SequenceNode:
-		return nil, false
-	}
-	for _, x := range n.Content {
-		if x.Kind != yaml.ScalarNode {
-			return nil, false
-		}
-		texts = append(texts, x.Value)
-	}
-	return texts, true
-}
 
 // readPhases reads the list of phases in a plan's file. What is wrong with it is a mistake; then the flag is not set, but the
 // plan has the phases, so that what speaks of them can be checked as well.
-func (o *options) readPhases(n *yaml.Node) []item {
-	before := len(o.mistakes)
+func (o *options) readPhases(n *yaml.Node) []settings.Item {
+	before := len(o.Mistakes)
 	var phases []harness.Phase
 	for _, x := range n.Content {
 		if x.Kind == yaml.AliasNode {
@@ -84,51 +27,51 @@ func (o *options) readPhases(n *yaml.Node) []item {
 		case yaml.ScalarNode:
 			p, wrong := parsePhase(x.Value)
 			for _, m := range wrong {
-				o.wrong(x, "%s", m)
+				o.Wrong(x, "%s", m)
 			}
 			phases = append(phases, p)
-			o.places[human.Mistake{Setting: phasesFlag, Item: p.Called()}] = o.place(x)
+			o.Places[human.Mistake{Setting: phasesFlag, Item: p.Called()}] = o.Place(x)
 		case yaml.MappingNode:
 			phases = append(phases, o.readPhase(x))
 		default:
-			o.wrong(x, "a phase is a list of NAME: VALUE, as in {phase: steady, duration: 10s, rate: 100/s}")
+			o.Wrong(x, "a phase is a list of NAME: VALUE, as in {phase: steady, duration: 10s, rate: 100/s}")
 		}
 	}
-	if len(o.mistakes) > before {
+	if len(o.Mistakes) > before {
 		o.plan.Phases = phases
 		return nil
 	}
-	return []item{{text: phasesText(phases), at: o.place(n)}}
+	return []settings.Item{{Text: phasesText(phases), At: o.Place(n)}}
 }
 
 // readPhase reads one phase, and notes where it is for those who find something wrong with it later.
 func (o *options) readPhase(n *yaml.Node) (p harness.Phase) {
 	at := map[string]string{}
 	bad := map[string]bool{}
-	for _, s := range o.settingsOf(n, " of a phase", phaseKeyNames()) {
-		k := slices.IndexFunc(phaseKeys, func(k phaseKey) bool { return k.name == s.key })
-		at[s.key] = o.place(s.node)
-		if err := phaseKeys[k].set(&p, s.text); err != nil {
-			o.wrong(s.node, "%s %s: %v", s.key, s.text, err)
-			bad[s.key] = true
+	for _, s := range o.SettingsOf(n, " of a phase", phaseKeyNames()) {
+		k := slices.IndexFunc(phaseKeys, func(k phaseKey) bool { return k.name == s.Key })
+		at[s.Key] = o.Place(s.Node)
+		if err := phaseKeys[k].set(&p, s.Text); err != nil {
+			o.Wrong(s.Node, "%s %s: %v", s.Key, s.Text, err)
+			bad[s.Key] = true
 		}
 	}
 	if p.Kind == "" {
-		o.wrong(n, "phase: what is it for? There is %s", strings.Join(harness.PhaseKinds, ", "))
+		o.Wrong(n, "phase: what is it for? There is %s", strings.Join(harness.PhaseKinds, ", "))
 	}
 	for _, m := range p.Mistakes() {
 		if place, ok := at[m.Key]; !bad[m.Key] && !bad["phase"] && p.Kind != "" {
 			if !ok {
-				place = o.place(n)
+				place = o.Place(n)
 			}
-			o.mistake("", "%s: %s", place, m.Text)
+			o.Mistake("", "%s: %s", place, m.Text)
 		}
 	}
 	p.Duration = cmp.Or(p.Duration, time.Hour) // for those who look on: what happens in it has time to
 	of := human.Mistake{Setting: phasesFlag, Item: p.Called()}
-	o.places[of] = o.place(n)
+	o.Places[of] = o.Place(n)
 	for key, place := range at {
-		o.places[of.In(of.Item, key)] = place
+		o.Places[of.In(of.Item, key)] = place
 	}
 	return p
 }
@@ -137,37 +80,37 @@ func (o *options) readPhase(n *yaml.Node) (p harness.Phase) {
 var gateKeys = []string{"phase", "gate", "abort"}
 
 // readGates reads the list of gates in a plan's file: texts, or each with its phase and whether it ends a run early.
-func (o *options) readGates(n *yaml.Node) (items []item) {
+func (o *options) readGates(n *yaml.Node) (items []settings.Item) {
 	for _, x := range n.Content {
-		if texts, ok := textsOf(x); ok && len(texts) == 1 {
-			items = append(items, item{text: texts[0], at: o.place(x)})
+		if texts, ok := settings.TextsOf(x); ok && len(texts) == 1 {
+			items = append(items, settings.Item{Text: texts[0], At: o.Place(x)})
 			continue
 		}
 		if x.Kind != yaml.MappingNode {
-			o.wrong(x, "a gate is a text, or a list of NAME: VALUE, as in {phase: steady, gate: response.p99<20ms}")
+			o.Wrong(x, "a gate is a text, or a list of NAME: VALUE, as in {phase: steady, gate: response.p99<20ms}")
 			continue
 		}
-		var phase, gate, abort, place = "", "", "", o.place(x)
-		for _, s := range o.settingsOf(x, " of a gate", gateKeys) {
-			switch s.key {
+		var phase, gate, abort, place = "", "", "", o.Place(x)
+		for _, s := range o.SettingsOf(x, " of a gate", gateKeys) {
+			switch s.Key {
 			case "phase":
-				phase = s.text + ":"
+				phase = s.Text + ":"
 			case "gate":
-				gate, place = strings.ReplaceAll(s.text, " ", ""), o.place(s.node)
+				gate, place = strings.ReplaceAll(s.Text, " ", ""), o.Place(s.Node)
 			default:
-				is, err := strconv.ParseBool(s.text)
+				is, err := strconv.ParseBool(s.Text)
 				if err != nil {
-					o.wrong(s.node, "abort %s: true or false", s.text)
+					o.Wrong(s.Node, "abort %s: true or false", s.Text)
 				} else if is {
 					abort = " abort"
 				}
 			}
 		}
 		if gate == "" {
-			o.mistake("", "%s: gate: what must hold, as in response.p99<20ms?", place)
+			o.Mistake("", "%s: gate: what must hold, as in response.p99<20ms?", place)
 			continue
 		}
-		items = append(items, item{text: phase + gate + abort, at: place})
+		items = append(items, settings.Item{Text: phase + gate + abort, At: place})
 	}
 	return items
 }
@@ -188,7 +131,7 @@ func (o *options) writePhases(p *human.Printer, origin string) {
 			}
 		}
 		line := "    - {" + strings.Join(parts, ", ") + "}"
-		if at := o.places[human.Mistake{Setting: phasesFlag, Item: phase.Called()}]; at != "" {
+		if at := o.Places[human.Mistake{Setting: phasesFlag, Item: phase.Called()}]; at != "" {
 			line += " # " + at
 		}
 		p.Line("%s", line)
@@ -198,20 +141,20 @@ func (o *options) writePhases(p *human.Printer, origin string) {
 func phaseSchema() map[string]any {
 	properties := map[string]any{}
 	for _, k := range phaseKeys {
-		v := value{kind: k.kind}
+		v := settings.Value{Kind: k.kind}
 		if k.name == "phase" {
-			v.enum = harness.PhaseKinds
+			v.Enum = harness.PhaseKinds
 		}
-		s := v.schema()
+		s := v.Schema()
 		s["description"] = k.usage
 		properties[k.name] = s
 	}
-	return objectSchema(properties, "phase", "duration")
+	return settings.ObjectSchema(properties, "phase", "duration")
 }
 
 func gateSchema() map[string]any {
 	about := func(kind, text string) map[string]any { return map[string]any{"type": kind, "description": text} }
-	return objectSchema(map[string]any{
+	return settings.ObjectSchema(map[string]any{
 		gateKeys[0]: about("string", "the phase that it is about (default: the whole run)"),
 		gateKeys[1]: about("string", "what must hold, as in response.p99<20ms"),
 		gateKeys[2]: about("boolean", "a run that does not meet it ends early"),
@@ -226,9 +169,9 @@ func (o *options) settleLoad() {
 		return
 	}
 	say := func(name string, d time.Duration) {
-		if f := o.flags.Lookup(name); f != nil && !f.Changed {
+		if f := o.Flags.Lookup(name); f != nil && !f.Changed {
 			_ = f.Value.Set(d.String())
-			f.Changed, o.origins[name] = true, string(w.Arrivals)
+			f.Changed, o.Origins[name] = true, string(w.Arrivals)
 		}
 	}
 	say("warmup", 0)

@@ -10,6 +10,7 @@ import (
 
 	"hammerlock/internal/harness"
 	"hammerlock/internal/human"
+	"hammerlock/internal/settings"
 	"hammerlock/results"
 	"hammerlock/results/compare"
 	"hammerlock/workload"
@@ -46,8 +47,8 @@ var phaseKeys = []phaseKey{
 	{"rate", "n/s", "open loop: visits a second, as in 100/s, or for a ramp 100/s..500/s (default: the plan's)", func(p *harness.Phase, text string) (err error) {
 		p.Rated = true
 		first, last, two := strings.Cut(text, "..")
-		if p.Rate.First, err = perSecond(first); err == nil && two {
-			p.Rate.Last, err = perSecond(last)
+		if p.Rate.First, err = settings.PerSecond(first); err == nil && two {
+			p.Rate.Last, err = settings.PerSecond(last)
 			return err
 		}
 		p.Rate.Last = p.Rate.First
@@ -57,14 +58,16 @@ var phaseKeys = []phaseKey{
 		case !p.Rated:
 			return ""
 		case p.Rate.First != p.Rate.Last:
-			return perSecondText(p.Rate.First) + ".." + perSecondText(p.Rate.Last)
+			return settings.PerSecondText(p.Rate.First) + ".." + settings.PerSecondText(p.Rate.Last)
 		}
-		return perSecondText(p.Rate.First)
+		return settings.PerSecondText(p.Rate.First)
 	}},
 	{"amplitude", "n/s", "of a sine: by how much its rate rises and falls, as in 200/s", func(p *harness.Phase, text string) (err error) {
-		p.Rate.Amplitude, err = perSecond(text)
+		p.Rate.Amplitude, err = settings.PerSecond(text)
 		return err
-	}, func(p *harness.Phase) string { return unless(p.Rate.Amplitude == 0, perSecondText(p.Rate.Amplitude)) }},
+	}, func(p *harness.Phase) string {
+		return unless(p.Rate.Amplitude == 0, settings.PerSecondText(p.Rate.Amplitude))
+	}},
 	durationKey("period", "of a sine: how long a wave is",
 		func(p *harness.Phase) *time.Duration { return &p.Rate.Period }),
 	wholeKey("burst", "of a burst: how many visits are due at once when it begins, besides its rate",
@@ -73,7 +76,7 @@ var phaseKeys = []phaseKey{
 		func(p *harness.Phase) *int { return &p.Workers }),
 	{"fault", "name,...", "what breaks, as in --fault; times count from the phase's begin, and it is healed at its end at the latest",
 		func(p *harness.Phase, text string) error {
-			p.Faults = split(text)
+			p.Faults = settings.Split(text)
 			return nil
 		}, func(p *harness.Phase) string { return strings.Join(p.Faults, ",") }},
 }
@@ -91,7 +94,7 @@ func unless(is bool, text string) string {
 
 func durationKey(name, usage string, of func(*harness.Phase) *time.Duration) phaseKey {
 	return phaseKey{name, "duration", usage, func(p *harness.Phase, text string) error {
-		d, err := readDuration(text)
+		d, err := settings.ReadDuration(text)
 		if err == nil && d <= 0 {
 			err = errors.New("more than 0s")
 		}
@@ -111,24 +114,9 @@ func wholeKey(name, usage string, of func(*harness.Phase) *int) phaseKey {
 	}, func(p *harness.Phase) string { return unless(*of(p) == 0, strconv.Itoa(*of(p))) }}
 }
 
-func perSecond(text string) (float64, error) {
-	number, unit, _ := strings.Cut(strings.TrimSpace(text), "/")
-	n, err := strconv.ParseFloat(number, 64)
-	if err != nil || unit != "" && unit != "s" || !(n >= 0) {
-		digits := strings.TrimRight(number, "abcdefghijklmnopqrstuvwxyz ") // 100rps, 100 per sec
-		if _, err := strconv.ParseFloat(digits, 64); err == nil && digits != number {
-			return 0, fmt.Errorf("visits a second, as in 1000/s; did you mean %s/s?", digits)
-		}
-		return 0, errors.New("visits a second, as in 1000/s")
-	}
-	return n, nil
-}
-
-func perSecondText(rate float64) string { return strconv.FormatFloat(rate, 'f', -1, 64) + "/s" }
-
 func (o *options) phasesFlag() {
-	v := o.add(flag{load, phasesFlag, "the load in phases, in place of --warmup, --duration and --fault, as in\n" +
-		"'warm-up 2s rate=100/s; ramp 10s rate=100/s..500/s; burst 5s burst=300; fault 9s fault=failover@2s':\ndocs/PLAN.md"},
+	v := o.Add(flag(load, phasesFlag, "the load in phases, in place of --warmup, --duration and --fault, as in\n"+
+		"'warm-up 2s rate=100/s; ramp 10s rate=100/s..500/s; burst 5s burst=300; fault 9s fault=failover@2s':\ndocs/PLAN.md"),
 		"phase;...", phasesText(o.plan.Phases), func(text string) error {
 			phases, wrong := parsePhases(text)
 			if o.plan.Phases = phases; len(wrong) > 0 {
@@ -136,7 +124,7 @@ func (o *options) phasesFlag() {
 			}
 			return nil
 		})
-	v.nodes, v.object = o.readPhases, phaseSchema
+	v.Nodes, v.Object = o.readPhases, phaseSchema
 }
 
 // phaseText writes a phase as the command line takes it.
@@ -210,24 +198,15 @@ func (o *options) besidePhases() {
 		names = append(names, o.plan.Phases[i].Called())
 	}
 	if len(names) > 0 {
-		o.clash(phasesSay, ": phases say that: leave it out, or the phases")
+		o.Clash(phasesSay, ": phases say that: leave it out, or the phases")
 	}
 	for i := range o.gates {
 		switch g := &o.gates[i]; {
 		case g.Phase == "" || slices.Contains(names, g.Phase):
 		case len(names) == 0:
-			o.mistakes.Add(human.Wrong("gate", "%q: there are no phases: --phases says which", g.Text).In(g.Text, ""))
+			o.Mistakes.Add(human.Wrong("gate", "%q: there are no phases: --phases says which", g.Text).In(g.Text, ""))
 		default:
-			o.mistakes.Add(human.Wrong("gate", "%q: no phase %q: %s", g.Text, g.Phase, human.Instead(g.Phase, names)).In(g.Text, ""))
-		}
-	}
-}
-
-// clash reports those of the flags that were given.
-func (o *options) clash(names []string, why string) {
-	for _, name := range names {
-		if f := o.flags.Lookup(name); f != nil && f.Changed {
-			o.mistake(name, "%s", why)
+			o.Mistakes.Add(human.Wrong("gate", "%q: no phase %q: %s", g.Text, g.Phase, human.Instead(g.Phase, names)).In(g.Text, ""))
 		}
 	}
 }
@@ -267,20 +246,20 @@ func (o *options) hopeless() func(*results.Run) string {
 // arrivalsFlag declares --arrivals: how visits are spread, or a trace.
 func (o *options) arrivalsFlag() {
 	w := &o.plan.Workload
-	known := words(workload.AllArrivals...)
-	v := o.add(flag{load, "arrivals", "open loop: how visits are spread: poisson, uniform; or trace:FILE, which says when each is due:\n" +
-		"docs/PLAN.md"}, "name", string(w.Arrivals), func(text string) (err error) {
+	known := settings.Words(workload.AllArrivals...)
+	v := o.Add(flag(load, "arrivals", "open loop: how visits are spread: poisson, uniform; or trace:FILE, which says when each is due:\n"+
+		"docs/PLAN.md"), "name", string(w.Arrivals), func(text string) (err error) {
 		w.Trace = nil
 		if file, ok := strings.CutPrefix(text, workload.TracePrefix); ok {
 			w.Trace, err = workload.ReadTrace(file)
 			w.Arrivals = workload.Arrivals(text)
 			return err
 		}
-		a, err := known.find(text)
+		a, err := known.Find(text)
 		if err == nil {
 			w.Arrivals = a
 		}
 		return err
 	})
-	v.complete = completeList(known.names(), false)
+	v.Complete = settings.CompleteList(known.Names(), false)
 }

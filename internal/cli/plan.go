@@ -18,6 +18,7 @@ import (
 	"hammerlock/faults"
 	"hammerlock/internal/driver"
 	"hammerlock/internal/harness"
+	"hammerlock/internal/settings"
 	"hammerlock/locks"
 	"hammerlock/scenarios"
 	"hammerlock/topologies"
@@ -63,99 +64,71 @@ func (o *options) planFlags() {
 		o.serviceFlags()
 		return
 	}
-	o.begin(runSection)
-	defer o.begin(section{})
-	some(o, flag{axis, "topology", "what to bring up: " + topologiesOf(p.Known).String()}, &p.Topologies, topologiesOf(p.Known))
-	some(o, flag{axis, "lock", "what to take:\n" + lockNames(p.Known.Locks) +
-		";\nor exec:COMMAND, a program that has the lock, as in --lock 'exec:python3 driver.py': docs/DRIVERS.md"}, &p.Locks, locksOf(p.Known))
+	o.Begin(runSection)
+	defer o.Begin(settings.Section{})
+	settings.Some(&o.Set, flag(axis, "topology", "what to bring up: "+topologiesOf(p.Known).String()), &p.Topologies, topologiesOf(p.Known))
+	settings.Some(&o.Set, flag(axis, "lock", "what to take:\n"+lockNames(p.Known.Locks)+
+		";\nor exec:COMMAND, a program that has the lock, as in --lock 'exec:python3 driver.py': docs/DRIVERS.md"), &p.Locks, locksOf(p.Known))
 	breaks, breaking := load, "auto: what the lock must survive; none"
 	if p.Verify {
 		breaks, breaking = instead, "auto: what the lock must survive, as where only the load is given; none (default: scenarios)"
 		o.scenarioFlags()
-		o.toggle(flag{session, "fail-fast", "begin nothing after a run that failed"}, "", &p.FailFast)
-		o.integer(flag{session, "attempts", "how often a scenario is run, at most, while it is undecided, within the budget; and any other run\nwhile a server that failed without a planned fault, or a machine that paused, leaves it undecided"}, &p.Attempts, 0)
-		one(o, flag{setting, "tap", "whether to compare what calls were answered with the servers' replication streams: auto = where the suite starts these, and\n--min-replicas does not count them; off"}, &p.Tap, taps)
-		o.integer(flag{session, "jobs", "how many scenarios of a lock run at a time (0: as many as the machine bears; with --web or --metrics, 1)"}, &p.Jobs, 0)
-		o.duration(flag{session, "budget", "no scenario begins that would end later, for each lock on a topology; explore counts on the first"}, &p.Budget)
+		o.Toggle(flag(session, "fail-fast", "begin nothing after a run that failed"), "", &p.FailFast)
+		o.Integer(flag(session, "attempts", "how often a scenario is run, at most, while it is undecided, within the budget; and any other run\nwhile a server that failed without a planned fault, or a machine that paused, leaves it undecided"), &p.Attempts, 0)
+		settings.One(&o.Set, flag(setting, "tap", "whether to compare what calls were answered with the servers' replication streams: auto = where the suite starts these, and\n--min-replicas does not count them; off"), &p.Tap, taps)
+		o.Integer(flag(session, "jobs", "how many scenarios of a lock run at a time (0: as many as the machine bears; with --web or --metrics, 1)"), &p.Jobs, 0)
+		o.Duration(flag(session, "budget", "no scenario begins that would end later, for each lock on a topology; explore counts on the first"), &p.Budget)
 	}
-	o.names(flag{breaks, "fault", "what breaks in one run: names from --list, with @TIME or @POINT and heal@TIME, as in\n" +
-		"kill-primary@2s,heal@5s; " + breaking}, &p.Faults, faultNames())
-	fault := o.flags.Lookup("fault")
-	fault.Value.(*value).complete = completeFaults
+	o.Names(flag(breaks, "fault", "what breaks in one run: names from --list, with @TIME or @POINT and heal@TIME, as in\n"+
+		"kill-primary@2s,heal@5s; "+breaking), &p.Faults, faultNames())
+	fault := o.Flags.Lookup("fault")
+	settings.ValueOf(fault).Complete = completeFaults
 	if p.Verify {
 		fault.DefValue = "" // scenarios are
 	}
-	o.begin(loadSection)
+	o.Begin(loadSection)
 	o.loadFlags("a visit gives up this long after it was due")
-	o.integer(flag{load, "processes", "how many processes the workers live in; 1 = in the suite itself"}, &p.Processes, 0)
-	o.duration(flag{load, "lease", "how long a grant lasts if it is not extended"}, &w.TTL)
-	o.duration(flag{load, "hold", "how long a visit stays between load and store"}, &w.Hold)
-	o.duration(flag{load, "backoff", "mean backoff between two tries, jittered by half of it"}, &w.Retry)
-	o.duration(flag{load, "extend", "a visit lengthens its lease to this before it stores; 0s = it does not"}, &w.Extend)
-	o.integer(flag{load, "reenter", "one in how many visits takes a reentrant lock again"}, &w.Reenter, 0)
-	o.share(flag{load, "readers", "the share of visits that only read, if readers share the lock, as in 80%"}, "percent",
+	o.Integer(flag(load, "processes", "how many processes the workers live in; 1 = in the suite itself"), &p.Processes, 0)
+	o.Duration(flag(load, "lease", "how long a grant lasts if it is not extended"), &w.TTL)
+	o.Duration(flag(load, "hold", "how long a visit stays between load and store"), &w.Hold)
+	o.Duration(flag(load, "backoff", "mean backoff between two tries, jittered by half of it"), &w.Retry)
+	o.Duration(flag(load, "extend", "a visit lengthens its lease to this before it stores; 0s = it does not"), &w.Extend)
+	o.Integer(flag(load, "reenter", "one in how many visits takes a reentrant lock again"), &w.Reenter, 0)
+	o.Share(flag(load, "readers", "the share of visits that only read, if readers share the lock, as in 80%"), "percent",
 		&w.Readers, "from 0% to 100%", func(n float64) bool { return n >= 0 })
-	o.integer(flag{load, "permits", "up to how many permits a visit of a semaphore asks for"}, &w.Permits, 0)
-	o.begin(runSection)
-	one(o, flag{setting, "counter", "where the page views are counted: " + countersOf(p.Known).String()}, &p.Counter, countersOf(p.Known))
-	o.names(flag{setting, "driver-env", "variables that programs of --lock exec: get, besides " + strings.Join(driver.Inherited, ", ")}, &p.DriverEnv, nil)
-	o.toggle(flag{setting, "library-retries", ""}, "", &p.LibraryRetries).Hidden = true
+	o.Integer(flag(load, "permits", "up to how many permits a visit of a semaphore asks for"), &w.Permits, 0)
+	o.Begin(runSection)
+	settings.One(&o.Set, flag(setting, "counter", "where the page views are counted: "+countersOf(p.Known).String()), &p.Counter, countersOf(p.Known))
+	o.Names(flag(setting, "driver-env", "variables that programs of --lock exec: get, besides "+strings.Join(driver.Inherited, ", ")), &p.DriverEnv, nil)
+	o.Toggle(flag(setting, "library-retries", ""), "", &p.LibraryRetries).Hidden = true
 	o.seed("repeats the schedule of another run (default: drawn and printed)")
-	one(o, flag{setting, "profile", "timers of failure detection: fast, for tests; stock, the servers' own"}, &p.Profile, words(topologies.Profiles...))
-	one(o, flag{setting, "aof", "the log of writes that servers keep (appendonly), and how often they sync it: off, everysec, always.\nA server that is killed comes back with it"}, &p.Durable, syncs)
-	o.integer(flag{setting, "min-replicas", "a primary takes no writes unless this number of replicas have followed it within a second or two\n(min-replicas-to-write, with a min-replicas-max-lag of 1)"}, &p.MinReplicas, 0)
-	o.text(flag{setting, "redis-server", "the server to start, also Valkey's or Redict's; or embedded: none, for a first look with 4 workers\nat single and redlock (default: looked for)"}, "path", &p.RedisServer)
-	o.begin(attachSection)
+	settings.One(&o.Set, flag(setting, "profile", "timers of failure detection: fast, for tests; stock, the servers' own"), &p.Profile, settings.Words(topologies.Profiles...))
+	settings.One(&o.Set, flag(setting, "aof", "the log of writes that servers keep (appendonly), and how often they sync it: off, everysec, always.\nA server that is killed comes back with it"), &p.Durable, syncs)
+	o.Integer(flag(setting, "min-replicas", "a primary takes no writes unless this number of replicas have followed it within a second or two\n(min-replicas-to-write, with a min-replicas-max-lag of 1)"), &p.MinReplicas, 0)
+	o.Text(flag(setting, "redis-server", "the server to start, also Valkey's or Redict's; or embedded: none, for a first look with 4 workers\nat single and redlock (default: looked for)"), "path", &p.RedisServer)
+	o.Begin(attachSection)
 	o.attachFlags()
-	o.begin(outputSection)
+	o.Begin(outputSection)
 	o.out("where runs are saved")
 }
 
 // loadFlags declares the flags of a load that is put on a lock or on a service alike.
 func (o *options) loadFlags(patience string) {
 	p, w := &o.plan, &o.plan.Workload
-	o.integer(flag{load, "workers", "how many visit at the same time"}, &w.Workers, 0)
-	o.integer(flag{load, "pages", "how many pages there are"}, &w.Keys, 0)
-	one(o, flag{load, "popularity", "how visits choose a page: even, zipf"}, &w.Popularity, words(workload.AllPopularities...))
-	o.duration(flag{load, "duration", "how long to measure"}, &p.Duration)
-	o.duration(flag{load, "warmup", "how long to work before that"}, &p.Warmup)
-	o.duration(flag{load, "think", "closed loop: how long a worker rests between visits"}, &w.Think)
-	o.duration(flag{load, "patience", patience}, &w.Wait)
-	o.rate(flag{load, "rate", "open loop: visits a second over all workers, as in 1000/s (default: closed loop)"}, &w.Rate)
+	o.Integer(flag(load, "workers", "how many visit at the same time"), &w.Workers, 0)
+	o.Integer(flag(load, "pages", "how many pages there are"), &w.Keys, 0)
+	settings.One(&o.Set, flag(load, "popularity", "how visits choose a page: even, zipf"), &w.Popularity, settings.Words(workload.AllPopularities...))
+	o.Duration(flag(load, "duration", "how long to measure"), &p.Duration)
+	o.Duration(flag(load, "warmup", "how long to work before that"), &p.Warmup)
+	o.Duration(flag(load, "think", "closed loop: how long a worker rests between visits"), &w.Think)
+	o.Duration(flag(load, "patience", patience), &w.Wait)
+	o.Rate(flag(load, "rate", "open loop: visits a second over all workers, as in 1000/s (default: closed loop)"), &w.Rate)
 	o.arrivalsFlag()
 	o.phasesFlag()
 }
 
-func (o *options) rate(f flag, to *float64) {
-	o.add(f, "n/s", unless(*to <= 0, perSecondText(*to)), func(text string) error {
-		n, err := perSecond(text)
-		if err != nil {
-			return fmt.Errorf("more than 0 %w", err)
-		}
-		if n <= 0 {
-			return errors.New("more than 0 visits a second, as in 1000/s")
-		}
-		*to = n
-		return nil
-	})
-}
-
-// share reads a part of a whole, in percent; good says which may be asked for, and wrong the same in words.
-func (o *options) share(f flag, kind string, to *float64, wrong string, good func(float64) bool) {
-	preset := unless(!good(100**to), strconv.FormatFloat(100**to, 'f', -1, 64)+"%")
-	o.add(f, kind, preset, func(text string) error {
-		number, percent := strings.CutSuffix(text, "%")
-		n, err := strconv.ParseFloat(number, 64)
-		if err != nil || !percent || !good(n) || n > 100 {
-			return errors.New(wrong)
-		}
-		*to = n / 100
-		return nil
-	})
-}
-
 func (o *options) seed(usage string) {
-	o.add(flag{session, "seed", usage}, "n", "", func(text string) error {
+	o.Add(flag(session, "seed", usage), "n", "", func(text string) error {
 		n, err := strconv.ParseUint(text, 10, 64)
 		if err != nil {
 			return errors.New("a whole number, 0 or more")
@@ -165,41 +138,41 @@ func (o *options) seed(usage string) {
 	})
 }
 
-func (o *options) out(usage string) { o.text(flag{session, "out", usage}, "dir", &o.plan.Out) }
+func (o *options) out(usage string) { o.Text(flag(session, "out", usage), "dir", &o.plan.Out) }
 
 // outputFlags declares how a command shows what it does.
 func (o *options) outputFlags() {
 	o.jsonFlag()
-	o.toggle(flag{session, "quiet", "no progress lines"}, "q", &o.quiet)
+	o.Toggle(flag(session, "quiet", "no progress lines"), "q", &o.quiet)
 }
 
 func (o *options) jsonFlag() {
-	o.toggle(flag{session, "json", "print one JSON document instead of text"}, "", &o.json)
+	o.Toggle(flag(session, "json", "print one JSON document instead of text"), "", &o.json)
 }
 
 // arguments are the flags of the command above all others that carry out a plan: topology, lock, seed, and every setting
 // that is not the default.
 func arguments(root *cobra.Command, p harness.Plan) (args []string) {
-	o := &options{flags: newFlags(), plan: p}
+	o := &options{Set: settings.New(), plan: p}
 	o.planFlags()
-	o.flags.VisitAll(func(f *pflag.Flag) {
-		v := f.Value.(*value)
-		preset := v.text == root.Flags().Lookup(f.Name).DefValue
+	o.Flags.VisitAll(func(f *pflag.Flag) {
+		v := settings.ValueOf(f)
+		preset := v.Text == root.Flags().Lookup(f.Name).DefValue
 		if f.Name == "duration" && !p.Verify && len(p.Scenarios) == 0 {
 			preset = false // a bench that is told of no load has others: firstLoads
 		}
 		switch {
 		case said(&p, f.Name):
-		case v.many && v.part != session:
-			for _, text := range v.given {
+		case v.Many && v.Part != session:
+			for _, text := range v.Given {
 				args = append(args, "--"+f.Name, text)
 			}
-		case v.part == session, v.part == axis && v.text == "", v.part == setting && preset:
-		case v.part == load && (preset || len(p.Scenarios) > 0), v.part == instead && len(p.Scenarios) > 0:
+		case v.Part == session, v.Part == axis && v.Text == "", v.Part == setting && preset:
+		case v.Part == load && (preset || len(p.Scenarios) > 0), v.Part == instead && len(p.Scenarios) > 0:
 		case f.NoOptDefVal != "":
-			args = append(args, "--"+f.Name+"="+v.text)
+			args = append(args, "--"+f.Name+"="+v.Text)
 		default:
-			args = append(args, "--"+f.Name, v.text)
+			args = append(args, "--"+f.Name, v.Text)
 		}
 	})
 	return append(append(args, coordinator(&p)...), "--seed", strconv.FormatUint(p.Workload.Seed, 10))

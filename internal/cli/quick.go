@@ -3,8 +3,6 @@ package cli
 import (
 	"strings"
 
-	"github.com/spf13/pflag"
-
 	"hammerlock/topologies"
 )
 
@@ -19,14 +17,14 @@ const quickNote = "--quick: 2 s each with 4 workers. Rare pauses, p99.9, waiters
 	"leave --quick out for numbers to keep"
 
 // settlePresets sets what --quick and --redis-server embedded stand for.
-func (o *options) settlePresets(flags *pflag.FlagSet) {
-	if o.quick && o.origins[phasesFlag] != "" {
-		o.mistake("quick", ": phases say how long to measure: leave it out, or the phases")
+func (o *options) settlePresets() {
+	if o.quick && o.Origins[phasesFlag] != "" {
+		o.Mistake("quick", ": phases say how long to measure: leave it out, or the phases")
 	} else if o.quick {
-		o.preset(flags, "--quick", quick)
+		o.presets("--quick", quick)
 	}
 	if o.plan.RedisServer == topologies.EmbeddedName {
-		o.preset(flags, "--redis-server embedded", o.served())
+		o.presets("--redis-server embedded", o.served())
 	}
 }
 
@@ -39,7 +37,7 @@ func (o *options) served() (all []preset) {
 			names = append(names, t.Name)
 		}
 	}
-	if o.listed == nil && 0 < len(names) && len(names) < len(o.plan.Topologies) { // services may stand alone
+	if o.Lists[servicesKey] == nil && 0 < len(names) && len(names) < len(o.plan.Topologies) { // services may stand alone
 		all = append(all, preset{"topology", strings.Join(names, ",")})
 	}
 	if o.listing && !o.plan.Verify { // scenarios have workers of their own
@@ -48,11 +46,8 @@ func (o *options) served() (all []preset) {
 	return all
 }
 
-// preset sets what nothing else has set.
-func (o *options) preset(flags *pflag.FlagSet, origin string, all []preset) {
-	for _, s := range all {
-		if flags.Lookup(s.name) != nil && o.origins[s.name] == "" {
-			o.set(s.name, entry{[]item{{text: s.value, at: origin}}, origin})
-		}
+func (o *options) presets(origin string, all []preset) {
+	for _, p := range all {
+		o.Preset(origin, p.name, p.value)
 	}
 }

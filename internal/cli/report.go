@@ -60,7 +60,7 @@ func (e Env) reportCommand() *cobra.Command {
 	}
 	var page string
 	o := newOptions(c, harness.Default())
-	o.text(flag{session, "html", "write one page to this file instead of printing tables"}, "file", &page)
+	o.Text(flag(session, "html", "write one page to this file instead of printing tables"), "file", &page)
 	o.out("where runs are saved")
 	return e.command(c, o, e.simple(o, func(_ context.Context, args []string) error {
 		found, err := e.reported(o, args, page != "")
@@ -90,7 +90,7 @@ func (e Env) reported(o *options, args []string, page bool) (r toReport, err err
 	var strange []string
 	dirs, err := runDirs(args, o.plan.Out)
 	if err != nil {
-		o.mistake("", "%v", err)
+		o.Mistake("", "%v", err)
 	}
 	for _, dir := range dirs {
 		run, err := results.ReadRun(dir)
@@ -100,11 +100,11 @@ func (e Env) reported(o *options, args []string, page bool) (r toReport, err err
 		case !isRun(dir):
 			strange = append(strange, dir)
 		case page:
-			o.mistake("", "%v", err)
+			o.Mistake("", "%v", err)
 		default:
 			j, failed := judged(dir)
 			if r.dead = append(r.dead, j); failed != nil {
-				o.mistake("", "%v; %v", err, failed)
+				o.Mistake("", "%v; %v", err, failed)
 			}
 		}
 	}
@@ -113,7 +113,7 @@ func (e Env) reported(o *options, args []string, page bool) (r toReport, err err
 		_, _ = fmt.Fprintf(e.Stderr, "passed over, as no run: %s\n", strings.Join(strange, ", "))
 	case len(strange) > 0:
 		for _, dir := range strange {
-			o.mistake("", "%v", noRun(dir, o.plan.Out))
+			o.Mistake("", "%v", noRun(dir, o.plan.Out))
 		}
 	}
 	return r, o.invalid()

@@ -17,6 +17,7 @@ import (
 	"hammerlock/history"
 	"hammerlock/internal/harness"
 	"hammerlock/internal/human"
+	"hammerlock/internal/settings"
 	"hammerlock/results"
 )
 
@@ -33,13 +34,13 @@ func (e Env) planFileCommand(p harness.Plan) *cobra.Command {
 	o.allFlags()
 	c.Args = func(c *cobra.Command, args []string) error {
 		if len(args) > 0 {
-			o.file = args[0]
+			o.File = args[0]
 		}
 		return takes(0, 1)(c, args)
 	}
 	return e.command(c, o, func(ctx context.Context, _ []string) int {
 		o.scenarios()
-		_, err := o.plan.Check(ctx, o.mistakes)
+		_, err := o.plan.Check(ctx, o.Mistakes)
 		if _, here := errors.AsType[*harness.SetupError](err); err != nil && !here { // a plan for another machine is one
 			return e.refuse(ctx, o, err)
 		}
@@ -72,7 +73,7 @@ func (e Env) schemaCommand(p harness.Plan) *cobra.Command {
 		Long: "schema prints a JSON Schema: of a plan, for editors; of run.json, the record of a saved run; of the record of a\n" +
 			"released library (record/runs); of the summary that --json prints. Their field schema is a version: fields may be\n" +
 			"added without a new one, and keep names and units.",
-		Example: "  bench schema run > run.schema.json", ValidArgsFunction: completeList(names, false),
+		Example: "  bench schema run > run.schema.json", ValidArgsFunction: settings.CompleteList(names, false),
 	}
 	o := newOptions(c, p)
 	return e.command(c, o, e.simple(o, func(_ context.Context, args []string) error {
@@ -118,59 +119,15 @@ func open(s *jsonschema.Schema) {
 
 func (o *options) writeSchema(w io.Writer) error {
 	properties := map[string]any{}
-	o.flags.VisitAll(func(f *pflag.Flag) {
-		if _, ok := f.Value.(*value); ok && settable(f) {
-			properties[f.Name] = flagSchema(f)
+	o.Flags.VisitAll(func(f *pflag.Flag) {
+		if settings.Settable(f) {
+			properties[f.Name] = settings.FlagSchema(f)
 		}
 	})
 	if o.listing {
 		properties[servicesKey] = serviceSchema()
 	}
-	s := objectSchema(properties)
+	s := settings.ObjectSchema(properties)
 	s["$schema"], s["title"] = draft, "Hammerlock plan"
 	return encode(s)(w)
-}
-
-// objectSchema is the schema of a mapping that has no other keys.
-func objectSchema(properties map[string]any, required ...string) map[string]any {
-	s := map[string]any{"type": "object", "properties": properties, "additionalProperties": false}
-	if len(required) > 0 {
-		s["required"] = required
-	}
-	return s
-}
-
-func flagSchema(f *pflag.Flag) map[string]any {
-	s := f.Value.(*value).schema()
-	s["description"] = strings.ReplaceAll(f.Usage, "\n", " ")
-	return s
-}
-
-func (v *value) schema() map[string]any {
-	one := map[string]any{"type": "string"}
-	switch {
-	case v.enum != nil:
-		one["enum"] = v.enum
-	case v.kind == "n":
-		one["type"] = "integer"
-	case v.kind == "bool":
-		one["type"] = "boolean"
-	case v.kind == "duration":
-		one["pattern"] = `^[0-9.]+(ns|us|µs|ms|s|m|h)([0-9.]+(ns|us|µs|ms|s|m|h))*$`
-	case strings.HasPrefix(v.kind, "n/") || strings.HasPrefix(v.kind, "status"):
-		one["type"] = []string{"string", "number"}
-	}
-	if v.object != nil { // no anyOf: an editor is to say what is wrong inside
-		item := v.object()
-		item["type"] = []string{"string", "object"}
-		return map[string]any{"type": []string{"string", "array"}, "items": item}
-	}
-	if !v.list() && !v.many {
-		return one
-	}
-	some := []any{one, map[string]any{"type": "array", "items": one}}
-	if v.list() && v.enum != nil {
-		some = append(some, map[string]any{"type": "string", "pattern": ","})
-	}
-	return map[string]any{"anyOf": some}
 }

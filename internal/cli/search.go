@@ -11,6 +11,7 @@ import (
 
 	"hammerlock/internal/harness"
 	"hammerlock/internal/human"
+	"hammerlock/internal/settings"
 	"hammerlock/results"
 	"hammerlock/results/compare"
 	"hammerlock/workload"
@@ -30,14 +31,14 @@ type variable struct {
 	set    func(*workload.Shape, float64)
 }
 
-var variables = catalogue[variable]{all: []variable{
+var variables = settings.Catalogue[variable]{All: []variable{
 	{"rate", compare.Search{From: 100, Most: 1_000_000},
 		func(w *workload.Shape) float64 { return w.Rate },
 		func(w *workload.Shape, to float64) { w.Rate = to }},
 	{"workers", compare.Search{From: 1, Most: 4096, Whole: true},
 		func(w *workload.Shape) float64 { return float64(w.Workers) },
 		func(w *workload.Shape, to float64) { w.Workers = int(math.Round(to)) }},
-}, name: func(v variable) string { return v.name }}
+}, Name: func(v variable) string { return v.name }}
 
 type search struct {
 	*series
@@ -58,18 +59,18 @@ func (e Env) searchCommand(p harness.Plan, example string) *cobra.Command {
 	p.Duration, p.Warmup = searchDuration, searchWarmup
 	o := newOptions(c, p)
 	e.attached(o)
-	s := &search{over: variables.all[0], precision: 0.05}
+	s := &search{over: variables.All[0], precision: 0.05}
 	o.planFlags()
-	o.add(flag{session, "slo", "the objective, as in response.p99<50ms"}, "expr", "", func(text string) (err error) {
+	o.Add(flag(session, "slo", "the objective, as in response.p99<50ms"), "expr", "", func(text string) (err error) {
 		if s.objective, err = compare.ParseGate(text); err == nil && s.objective.Relative {
 			err = errors.New("an objective is compared with a value, not with a change")
 		} else if err == nil {
 			err = s.objective.Whole()
 		}
 		return err
-	}).complete = completeList(allMetrics.names(), true)
-	one(o, flag{session, "over", "what to raise: " + variables.String()}, &s.over, variables)
-	o.share(flag{session, "precision", "how close to the edge to go"}, "share", &s.precision,
+	}).Complete = settings.CompleteList(allMetrics.Names(), true)
+	settings.One(&o.Set, flag(session, "over", "what to raise: "+variables.String()), &s.over, variables)
+	o.Share(flag(session, "precision", "how close to the edge to go"), "share", &s.precision,
 		"more than 0%, at most 100%", func(n float64) bool { return n > 0 })
 	o.runFlags()
 	return e.command(c, o, interruptible(func(ctx context.Context, signals signals, _ []string) int {
@@ -83,7 +84,7 @@ func (s *search) carryOut(ctx, stop context.Context) int {
 		return s.e.refuse(stop, s.o, errors.Join(err, s.close(ctx)))
 	}
 	by := s.over.search
-	if s.o.flags.Changed(s.over.name) {
+	if s.o.Flags.Changed(s.over.name) {
 		by.From = s.over.get(&s.o.plan.Workload)
 	}
 	by.Step = s.precision
@@ -100,21 +101,21 @@ func (s *search) carryOut(ctx, stop context.Context) int {
 
 // check finds every mistake and makes the directory of the search.
 func (s *search) check(stop context.Context) error {
-	if !s.o.flags.Changed("slo") {
-		s.o.mistake("slo", "is missing: the objective, as in --slo 'response.p99<50ms'")
+	if !s.o.Flags.Changed("slo") {
+		s.o.Mistake("slo", "is missing: the objective, as in --slo 'response.p99<50ms'")
 	}
 	if s.outputs = s.e.openOutputs(s.o); !s.o.quiet {
 		s.outputs = append(s.outputs, &progress{w: s.e.Stderr})
 	}
 	if p := &s.o.plan; len(p.Phases)+len(p.Workload.Trace) > 0 {
-		s.o.mistake("", "search raises one load: phases and traces have loads of their own")
+		s.o.Mistake("", "search raises one load: phases and traces have loads of their own")
 	}
-	job, err := s.o.plan.Check(stop, s.o.mistakes)
+	job, err := s.o.plan.Check(stop, s.o.Mistakes)
 	if err != nil {
 		return err
 	}
 	if n := len(job.Combinations); n != 1 {
-		s.o.mistake("", "search looks at one combination of topology and lock, not at %d", n)
+		s.o.Mistake("", "search looks at one combination of topology and lock, not at %d", n)
 		return s.o.invalid()
 	}
 	return os.MkdirAll(s.dir, 0o755)

@@ -11,6 +11,7 @@ import (
 	"hammerlock/internal/attach"
 	"hammerlock/internal/harness"
 	"hammerlock/internal/human"
+	"hammerlock/internal/settings"
 )
 
 // servicesKey lists services in a plan's file. It is no flag: a command line has one service, that of http.
@@ -18,35 +19,37 @@ const servicesKey = "services"
 
 // serviceSettings are the settings of a service in a plan's file: flags of http. Its load is the load of the plan.
 func serviceSettings(flags *pflag.FlagSet) []string {
-	return flagNames(flags, func(f *pflag.Flag, v *value) bool { return v.part == setting || f.Name == "fault" || f.Name == "burst" })
+	return settings.Having(flags, func(f *pflag.Flag, v *settings.Value) bool {
+		return v.Part == setting || f.Name == "fault" || f.Name == "burst"
+	})
 }
 
 // settleServices reads the services that a plan's file lists. Where it names no topology, no lock and no deployment, they are all
 // that is run.
 func (o *options) settleServices() {
-	if o.listed == nil {
+	if o.Lists[servicesKey] == nil {
 		return
 	}
-	if o.listed.Kind != yaml.SequenceNode || len(o.listed.Content) == 0 {
-		o.wrong(o.listed, "%s: a list, as in - {visit: POST http://..., count: GET http://...}", servicesKey)
+	if o.Lists[servicesKey].Kind != yaml.SequenceNode || len(o.Lists[servicesKey].Content) == 0 {
+		o.Wrong(o.Lists[servicesKey], "%s: a list, as in - {visit: POST http://..., count: GET http://...}", servicesKey)
 		return
 	}
-	for _, n := range o.listed.Content {
+	for _, n := range o.Lists[servicesKey].Content {
 		s := o.readService(n)
 		if s == nil {
 			continue
 		}
 		o.services, o.plan.Services = append(o.services, s), append(o.plan.Services, s.plan)
-		o.places[human.Mistake{Setting: servicesKey, Item: fmt.Sprint(len(o.services))}] = o.place(n)
+		o.Places[human.Mistake{Setting: servicesKey, Item: fmt.Sprint(len(o.services))}] = o.Place(n)
 	}
 	locking := []string{"topology", "lock", "addr"}
-	if slices.ContainsFunc(locking, o.flags.Changed) {
+	if slices.ContainsFunc(locking, o.Flags.Changed) {
 		return
 	}
 	o.plan.Topologies, o.plan.Locks, o.plan.Scenarios = nil, nil, nil
 	for _, name := range append(locking, scenarioFlag) {
-		if f := o.flags.Lookup(name); f != nil {
-			f.Value.(*value).text = "" // a plan that is printed does not name them either
+		if v := o.Value(name); v != nil {
+			v.Text = "" // a plan that is printed does not name them either
 		}
 	}
 }
@@ -57,22 +60,23 @@ func (o *options) readService(n *yaml.Node) *options {
 		n = n.Alias
 	}
 	if n.Kind != yaml.MappingNode {
-		o.wrong(n, "a service is a list of NAME: VALUE, as in {visit: POST http://..., count: GET http://...}")
+		o.Wrong(n, "a service is a list of NAME: VALUE, as in {visit: POST http://..., count: GET http://...}")
 		return nil
 	}
-	s := &options{flags: newFlags(), file: o.file, origins: map[string]string{}, places: map[human.Mistake]string{}}
+	s := &options{Set: settings.New()}
+	s.File = o.File
 	s.plan = visiting(o.plan)
 	s.plan.Services, s.plan.Attach = nil, attach.Flags{}
 	s.planFlags()
-	for name, node := range o.keysOf(n, " of a service", serviceSettings(s.flags)) {
-		items, err := o.itemsOf(node, s.flags.Lookup(name).Value.(*value))
+	for name, node := range o.KeysOf(n, " of a service", serviceSettings(s.Flags)) {
+		items, err := o.ItemsOf(node, s.Value(name))
 		if err != nil {
-			o.wrong(node, "%s: %v", name, err)
+			o.Wrong(node, "%s: %v", name, err)
 		}
-		s.set(name, entry{items, o.place(node)})
+		s.Give(name, o.Place(node), items...)
 	}
 	if usage, ok := s.placed(s.invalid()).(*harness.UsageError); ok {
-		o.mistakes.Add(usage.Mistakes...)
+		o.Mistakes.Add(usage.Mistakes...)
 	}
 	return s
 }
@@ -80,13 +84,13 @@ func (o *options) readService(n *yaml.Node) *options {
 // writeServices writes the services as a plan has them, with the origin of each setting.
 func (o *options) writeServices(p *human.Printer) {
 	if len(o.services) > 0 {
-		p.Line("%-40s # %s", servicesKey+":", o.place(o.listed))
+		p.Line("%-40s # %s", servicesKey+":", o.Place(o.Lists[servicesKey]))
 	}
 	for _, s := range o.services {
 		first := "    - "
-		for _, name := range serviceSettings(s.flags) {
-			if origin := s.origins[name]; origin != "" {
-				writeSetting(p, first, "      ", name, s.flags.Lookup(name).Value.(*value), origin)
+		for _, name := range serviceSettings(s.Flags) {
+			if origin := s.Origins[name]; origin != "" {
+				settings.Write(p, first, "      ", name, s.Value(name), origin)
 				first = "      "
 			}
 		}
@@ -94,15 +98,15 @@ func (o *options) writeServices(p *human.Printer) {
 }
 
 func serviceSchema() map[string]any {
-	s := &options{flags: newFlags(), plan: visiting(harness.Plan{})}
+	s := &options{Set: settings.New(), plan: visiting(harness.Plan{})}
 	s.planFlags()
 	properties := map[string]any{}
-	for _, name := range serviceSettings(s.flags) {
-		properties[name] = flagSchema(s.flags.Lookup(name))
+	for _, name := range serviceSettings(s.Flags) {
+		properties[name] = settings.FlagSchema(s.Flags.Lookup(name))
 	}
 	return map[string]any{
 		"description": "services that lock by themselves, each visited under the load of the plan",
-		"type":        "array", "items": objectSchema(properties, "visit", "count"),
+		"type":        "array", "items": settings.ObjectSchema(properties, "visit", "count"),
 	}
 }
 

@@ -55,8 +55,8 @@ func (e Env) soakCommand(p harness.Plan) *cobra.Command {
 	o := newOptions(c, p)
 	s := &soaking{length: soakLength}
 	o.planFlags()
-	o.duration(flag{session, "for", "how long; the round that goes on then is finished"}, &s.length)
-	o.toggle(flag{session, "go-on", "go on after a round that failed"}, "", &s.goOn)
+	o.Duration(flag(session, "for", "how long; the round that goes on then is finished"), &s.length)
+	o.Toggle(flag(session, "go-on", "go on after a round that failed"), "", &s.goOn)
 	o.webFlag()
 	o.runFlags()
 	return e.command(c, o, interruptible(func(ctx context.Context, sig signals, _ []string) int {
@@ -105,15 +105,15 @@ func (s *soaking) carryOut(ctx, stop context.Context) int {
 func (s *soaking) check(stop context.Context) error {
 	o, p := s.o, s.o.plan
 	if len(o.plan.Phases) > 0 {
-		o.mistake("", "soak has one load: phases are for verify")
+		o.Mistake("", "soak has one load: phases are for verify")
 	}
 	if s.length <= 0 {
-		o.mistake("for", "%s: more than 0s", s.length)
+		o.Mistake("for", "%s: more than 0s", s.length)
 	}
 	p.Scenarios = nil
 	s.outputs = s.e.openOutputs(o)
 	s.watched = len(s.outputs) > 0
-	job, err := p.Check(stop, o.mistakes)
+	job, err := p.Check(stop, o.Mistakes)
 	if err != nil {
 		return err
 	}

@@ -21,7 +21,7 @@ func (e Env) tourCommand() *cobra.Command {
 	}
 	o := newOptions(c, e.benchPlan())
 	o.seed("repeats another tour (default: drawn)")
-	o.text(flag{session, "redis-server", "the server to start (default: looked for)"}, "path", &o.plan.RedisServer)
+	o.Text(flag(session, "redis-server", "the server to start (default: looked for)"), "path", &o.plan.RedisServer)
 	o.out("where the runs are saved")
 	return e.command(c, o, interruptible(func(ctx context.Context, s signals, _ []string) int { return e.tour(ctx, s.stop, c.Root(), o) }))
 }

@@ -71,11 +71,11 @@ func (e Env) exportCommand() *cobra.Command {
 	o := newOptions(c, harness.Default())
 	o.out("where runs are saved")
 	var test, calls string
-	o.text(flag{session, "test", "write the violation as a test to this file, .go, .js or .py"}, "file", &test)
-	o.text(flag{session, "calls", "how the library is called, in the same language; record/exported/calls has examples"}, "file", &calls)
+	o.Text(flag(session, "test", "write the violation as a test to this file, .go, .js or .py"), "file", &test)
+	o.Text(flag(session, "calls", "how the library is called, in the same language; record/exported/calls has examples"), "file", &calls)
 	return e.command(c, o, e.simple(o, func(_ context.Context, args []string) error {
 		if (test == "") != (calls == "") {
-			o.mistake("test", "and --calls belong together")
+			o.Mistake("test", "and --calls belong together")
 		}
 		path, err := locateOne(args[0], o.plan.Out)
 		if err = errors.Join(o.invalid(), err); err != nil {
@@ -130,7 +130,7 @@ func (e Env) exportTest(path, test, calls string) error {
 
 // strictFlag declares whether a scenario may be undecided.
 func (o *options) strictFlag() {
-	o.toggle(flag{session, "strict", "exit 3 if any scenario is undecided; else at least nine in ten must have passed, and safety\nunder contention, late holders, crashes and lost answers"}, "", &o.strict)
+	o.Toggle(flag(session, "strict", "exit 3 if any scenario is undecided; else at least nine in ten must have passed, and safety\nunder contention, late holders, crashes and lost answers"), "", &o.strict)
 }
 
 // weigh makes one verdict of many. Cut says why the command ended early; nil if it did not.

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"hammerlock/internal/settings"
 	"hammerlock/internal/witness"
 	"hammerlock/results"
 	"hammerlock/topologies"
@@ -55,36 +56,36 @@ func (e Env) wireCommand() *cobra.Command {
 }
 
 func (o *wireOptions) wireFlags() {
-	to := o.add(flag{setting, "to", "the server, as redis://user:password@host:port/db or rediss://...; given several times: independent servers, as of Redlock"}, "url", "",
+	to := o.Add(flag(setting, "to", "the server, as redis://user:password@host:port/db or rediss://...; given several times: independent servers, as of Redlock"), "url", "",
 		func(text string) error {
-			o.plan.Attach.Addrs = append(o.plan.Attach.Addrs, split(text)...)
+			o.plan.Attach.Addrs = append(o.plan.Attach.Addrs, settings.Split(text)...)
 			return nil
 		})
-	to.many = true
+	to.Many = true
 	known := topologiesOf(o.plan.Known)
-	one(o.options, flag{setting, "topology", "what to start in place of --to: " + known.String()}, &o.topology, known)
+	settings.One(&o.Set, flag(setting, "topology", "what to start in place of --to: "+known.String()), &o.topology, known)
 	o.wirePatterns(&o.Locks, &o.Data, &o.env)
 	o.Holder.By = witness.Auto
-	o.add(flag{setting, "holder", "what tells holders apart: auto, token, connection (each serves one at a time), or arg:N, an argument of their commands"}, "way",
+	o.Add(flag(setting, "holder", "what tells holders apart: auto, token, connection (each serves one at a time), or arg:N, an argument of their commands"), "way",
 		string(witness.Auto), o.holder)
-	o.duration(flag{setting, "duration", "how long to watch; 0s = until the command ends, or an interrupt"}, &o.plan.Duration)
-	one(o.options, flag{setting, "tap", "whether to read the server's replication stream: auto = if it lets us; off = answers alone tell"}, &o.plan.Tap, taps)
-	o.toggle(flag{setting, "tap-only", "no proxy: only read the replication stream, and print a line for each violation and a summary a minute"}, "", &o.tapOnly)
-	o.add(flag{load, "fault", "what breaks, and when: " + breakNames() + ", at @granted, @refused, @extended, @released or @read, of which :3 is the third and /10 every tenth, " +
-		"as in pause-program:2s@granted:5; may be given several times"}, "name@moment", "", func(text string) error {
+	o.Duration(flag(setting, "duration", "how long to watch; 0s = until the command ends, or an interrupt"), &o.plan.Duration)
+	settings.One(&o.Set, flag(setting, "tap", "whether to read the server's replication stream: auto = if it lets us; off = answers alone tell"), &o.plan.Tap, taps)
+	o.Toggle(flag(setting, "tap-only", "no proxy: only read the replication stream, and print a line for each violation and a summary a minute"), "", &o.tapOnly)
+	o.Add(flag(load, "fault", "what breaks, and when: "+breakNames()+", at @granted, @refused, @extended, @released or @read, of which :3 is the third and /10 every tenth, "+
+		"as in pause-program:2s@granted:5; may be given several times"), "name@moment", "", func(text string) error {
 		o.breaks = append(o.breaks, text)
 		_, err := parseBreak(text)
 		return err
-	}).many = true
-	names := words(wireScenarioNames()...)
-	names.groups = map[string]func(string) bool{everyScenario: func(string) bool { return true }}
-	some(o.options, flag{load, "scenario", "faults that a right program survives, each on a command of its own: all, or some of " + names.String()}, &o.scenes, names)
-	o.text(flag{setting, "listen", "where the proxy listens (default: a free port on loopback)"}, "addr", &o.listen)
-	o.text(flag{setting, "user", "with --to: the user"}, "name", &o.plan.Attach.User)
-	o.text(flag{setting, "password-file", "with --to: a file with the password"}, "path", &o.plan.Attach.PasswordFile)
-	o.text(flag{setting, "tls-ca", "with rediss://: certificates of the authorities (default: the system's)"}, "path", &o.plan.Attach.CA)
-	o.text(flag{setting, "redis-server", "the server to start (default: looked for)"}, "path", &o.plan.RedisServer)
-	o.begin(outputSection)
+	}).Many = true
+	names := settings.Words(wireScenarioNames()...)
+	names.Groups = map[string]func(string) bool{everyScenario: func(string) bool { return true }}
+	settings.Some(&o.Set, flag(load, "scenario", "faults that a right program survives, each on a command of its own: all, or some of "+names.String()), &o.scenes, names)
+	o.Text(flag(setting, "listen", "where the proxy listens (default: a free port on loopback)"), "addr", &o.listen)
+	o.Text(flag(setting, "user", "with --to: the user"), "name", &o.plan.Attach.User)
+	o.Text(flag(setting, "password-file", "with --to: a file with the password"), "path", &o.plan.Attach.PasswordFile)
+	o.Text(flag(setting, "tls-ca", "with rediss://: certificates of the authorities (default: the system's)"), "path", &o.plan.Attach.CA)
+	o.Text(flag(setting, "redis-server", "the server to start (default: looked for)"), "path", &o.plan.RedisServer)
+	o.Begin(outputSection)
 	o.out("where runs are saved")
 	o.outputFlags()
 	o.tuiFlag()
@@ -105,11 +106,11 @@ func (o *options) wirePatterns(locks, data, env *[]string) {
 		return nil
 	}
 	many := func(name, kind, usage string, to *[]string, check func(string) error) {
-		v := o.add(flag{setting, name, usage}, kind, "", func(text string) error {
+		v := o.Add(flag(setting, name, usage), kind, "", func(text string) error {
 			*to = append(*to, text)
 			return check(text)
 		})
-		v.many, v.given = true, slices.Clone(*to)
+		v.Many, v.Given = true, slices.Clone(*to)
 	}
 	many("locks", "pattern", "the keys that are locks, as KEYS has patterns; may be given several times", locks, pattern)
 	many("data", "pattern", "the keys that the locks guard: what is read and written under a lock shows lost updates", data, pattern)
@@ -134,37 +135,37 @@ func (o *wireOptions) holder(text string) error {
 // check names all that is wrong with the command line.
 func (o *wireOptions) check(args []string) error {
 	o.given = args
-	to, own := len(o.plan.Attach.Addrs) > 0, o.topology.Name != "" || o.flags != nil && o.flags.Changed("topology")
+	to, own := len(o.plan.Attach.Addrs) > 0, o.topology.Name != "" || o.Flags != nil && o.Flags.Changed("topology")
 	switch {
 	case to == own:
-		o.mistake("to", "names the server, or --topology starts one: give one of them")
+		o.Mistake("to", "names the server, or --topology starts one: give one of them")
 	case to && o.plan.RedisServer != "":
-		o.mistake("redis-server", "names what to start; with --to nothing is started")
+		o.Mistake("redis-server", "names what to start; with --to nothing is started")
 	}
 	if to {
 		o.plan.Attach.Prefix = topologies.DefaultPrefix // of keys of the suite's own: there are none
 		found, mistakes := o.plan.Attach.Resolve(false)
 		for _, m := range mistakes {
-			o.mistake("", "%s", strings.ReplaceAll(m.Text, "--addr", "--to"))
+			o.Mistake("", "%s", strings.ReplaceAll(m.Text, "--addr", "--to"))
 		}
 		o.found = found
 	}
 	if len(o.Locks) == 0 {
-		o.mistake("locks", "is missing: which keys are locks, as in --locks 'lock:*'")
+		o.Mistake("locks", "is missing: which keys are locks, as in --locks 'lock:*'")
 	}
 	if o.tapOnly && (len(args) > 0 || !o.plan.Tap || len(o.breaks)+len(o.scenes) > 0 || len(o.Data) > 0 || len(o.env) > 0) {
-		o.mistake("tap-only", "reads the replication stream and does nothing else: leave out the command, --tap off, --fault, --scenario, --data and --env")
+		o.Mistake("tap-only", "reads the replication stream and does nothing else: leave out the command, --tap off, --fault, --scenario, --data and --env")
 	}
 	if len(o.scenes) > 0 && (len(args) == 0 || len(o.breaks) > 0) {
-		o.mistake("scenario", "runs the command once for each, with the scenario's faults: give a command, and no --fault")
+		o.Mistake("scenario", "runs the command once for each, with the scenario's faults: give a command, and no --fault")
 	}
 	for _, text := range o.breaks {
 		if b, err := parseBreak(text); err == nil && b.refusedHere(o, len(args) > 0) != "" {
-			o.mistake("fault", "%s: %s", text, b.refusedHere(o, len(args) > 0))
+			o.Mistake("fault", "%s: %s", text, b.refusedHere(o, len(args) > 0))
 		}
 	}
 	if own && len(args) == 0 && !o.tapOnly && o.listen == "" && o.plan.Duration == 0 {
-		o.mistake("", "a command is missing: the program to watch, behind --")
+		o.Mistake("", "a command is missing: the program to watch, behind --")
 	}
 	return o.invalid()
 }
@@ -253,26 +254,26 @@ func (e Env) wiredRun(ctx context.Context, s signals, c *cobra.Command, o *optio
 		env: to.Env}
 	w.plan.Attach.Secrets, w.plan.Out, w.plan.Topologies, w.quiet = e.secrets, o.plan.Out, nil, o.quiet
 	known := topologiesOf(v.Known)
-	switch i := slices.Index(known.names(), to.To); {
+	switch i := slices.Index(known.Names(), to.To); {
 	case to.To == "" && len(to.Locks)+len(to.Data)+len(to.Env) > 0:
-		o.mistake("locks", ", --data and --env are about what --wire watches: give --wire")
+		o.Mistake("locks", ", --data and --env are about what --wire watches: give --wire")
 	case to.To == "":
 	case i >= 0:
-		w.topology = known.all[i]
+		w.topology = known.All[i]
 	default:
-		w.plan.Attach.Addrs = split(to.To)
+		w.plan.Attach.Addrs = settings.Split(to.To)
 	}
 	if to.To != "" {
 		if len(o.plan.Service.Serve) == 0 {
-			o.mistake("wire", "watches what --serve starts: give --serve")
+			o.Mistake("wire", "watches what --serve starts: give --serve")
 		}
 		if err := w.check(o.plan.Service.Serve); err != nil {
-			for _, m := range w.mistakes {
-				o.mistake("wire", ": %s", m.Text)
+			for _, m := range w.Mistakes {
+				o.Mistake("wire", ": %s", m.Text)
 			}
 		}
 	}
-	if to.To == "" || len(o.mistakes) > 0 {
+	if to.To == "" || len(o.Mistakes) > 0 {
 		return e.run(ctx, s, c, o)
 	}
 	seen := &watch{Env: e, o: w}
@@ -291,8 +292,8 @@ func (e Env) wiredRun(ctx context.Context, s signals, c *cobra.Command, o *optio
 // repeated is the command that does it again, without secrets.
 func (o *wireOptions) repeated() string {
 	parts := []string{typed("verify"), "wire"}
-	for _, name := range flagNames(o.flags, func(_ *pflag.Flag, v *value) bool { return v.part != session && len(v.given) > 0 }) {
-		for _, text := range o.flags.Lookup(name).Value.(*value).given {
+	for _, name := range settings.Having(o.Flags, func(_ *pflag.Flag, v *settings.Value) bool { return v.Part != session && len(v.Given) > 0 }) {
+		for _, text := range o.Value(name).Given {
 			parts = append(parts, "--"+name, quote(text))
 		}
 	}

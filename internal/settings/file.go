@@ -1,0 +1,288 @@
+package settings
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"iter"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/spf13/pflag"
+	"go.yaml.in/yaml/v3"
+
+	"hammerlock/internal/human"
+)
+
+// FileFlag is the flag that names a plan's file.
+const FileFlag = "plan"
+
+// EnvironmentPrefix begins the names of the environment variables that stand for flags.
+const EnvironmentPrefix = "HAMMERLOCK_"
+
+// entry is a value of a flag, or several, and where it was found.
+type entry struct {
+	items []Item
+	at    string // file:line:column
+}
+
+// Item is one value, and where it is in the plan's file. Of a list with commas in between it has the parts.
+type Item struct {
+	Text, At string
+	Parts    []Item
+}
+
+// Settle sets the flags that the command line does not, from the environment, or else from the plan's file, and notes where
+// each comes from.
+func (s *Set) Settle(getenv func(string) string) {
+	s.Origins, s.Places = map[string]string{}, map[human.Mistake]string{}
+	s.Flags.VisitAll(func(f *pflag.Flag) {
+		if f.Changed {
+			s.Origins[f.Name] = "--" + f.Name
+		}
+	})
+	if name := EnvironmentPrefix + "PLAN"; s.File == "" {
+		s.File = getenv(name)
+	}
+	read := s.read()
+	s.Flags.VisitAll(func(f *pflag.Flag) {
+		if s.Origins[f.Name] != "" || !Settable(f) {
+			return
+		}
+		e, found := read[f.Name]
+		for _, name := range aliases(f.Name) {
+			variable := EnvironmentPrefix + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
+			if text := getenv(variable); text != "" {
+				e, found = entry{[]Item{{Text: text, At: variable}}, variable}, true
+			}
+		}
+		if found {
+			s.Give(f.Name, e.at, e.items...)
+		}
+	})
+}
+
+// Give gives a flag its values, and notes where they come from.
+func (s *Set) Give(name, origin string, items ...Item) {
+	s.Origins[name] = origin
+	for _, x := range items {
+		text := x.Text
+		if s.Hide != nil {
+			text = s.Hide(text)
+		}
+		s.Places[human.Mistake{Setting: name, Item: text}] = x.At
+		for _, part := range x.Parts {
+			s.Places[human.Mistake{Setting: name, Item: part.Text}] = part.At
+		}
+		_ = s.Flags.Set(name, text) // what is wrong with it is a mistake
+	}
+}
+
+// Preset gives a flag, if there is one of that name, what nothing else has given it.
+func (s *Set) Preset(origin, name, text string) {
+	if s.Flags.Lookup(name) != nil && s.Origins[name] == "" {
+		s.Give(name, origin, Item{Text: text, At: origin})
+	}
+}
+
+// Settable tells whether a plan can set a flag.
+func Settable(f *pflag.Flag) bool {
+	v := ValueOf(f)
+	return v != nil && !v.Here && !f.Hidden
+}
+
+// read reads the plan's file, if there is one. What is wrong in it is a mistake with its place.
+func (s *Set) read() map[string]entry {
+	if s.File == "" {
+		return nil
+	}
+	root, err := parse(s.File)
+	if err != nil {
+		s.Mistake("", "%v", err)
+		return nil
+	}
+	if root.Kind != yaml.MappingNode {
+		s.Wrong(root, "a plan is a list of NAME: VALUE, as in workers: 64")
+		return nil
+	}
+	read, good := map[string]entry{}, Having(s.Flags, func(f *pflag.Flag, _ *Value) bool { return Settable(f) })
+	for name, node := range s.KeysOf(root, "", slices.AppendSeq(good, maps.Keys(s.Lists))) {
+		if _, is := s.Lists[name]; is {
+			s.Lists[name] = node
+			continue
+		}
+		items, err := s.ItemsOf(node, s.Value(name))
+		if err != nil {
+			s.Wrong(node, "%s: %v", name, err)
+			continue
+		}
+		read[name] = entry{items, s.Place(node)}
+	}
+	return read
+}
+
+// parse reads a file with a plan.
+func parse(file string) (*yaml.Node, error) {
+	var text []byte
+	f, err := os.Open(file)
+	if err == nil {
+		text, err = io.ReadAll(io.LimitReader(f, maxPlan+1))
+		err = errors.Join(err, f.Close())
+	}
+	var document yaml.Node
+	switch {
+	case len(text) > maxPlan:
+		return nil, fmt.Errorf("%s: it is longer than a plan can be (%d MiB)", file, maxPlan>>20)
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("--%s: %w; bench plan prints a plan to begin with", FileFlag, err)
+	case err != nil:
+		return nil, fmt.Errorf("--%s: %w", FileFlag, err)
+	case !utf8.Valid(text):
+		return nil, fmt.Errorf("%s: it is no text: a plan is a YAML file; bench plan prints one to begin with", file)
+	}
+	if err := yaml.Unmarshal(text, &document); err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	if len(document.Content) == 0 {
+		return nil, fmt.Errorf("%s: it is empty; bench plan prints a plan to begin with", file)
+	}
+	return document.Content[0], nil
+}
+
+// maxPlan is how long a plan may be, in bytes.
+const maxPlan = 1 << 20
+
+// Place names where a node of the plan is.
+func (s *Set) Place(n *yaml.Node) string {
+	return fmt.Sprintf("%s:%d:%d", s.File, n.Line, n.Column)
+}
+
+// Wrong collects a mistake of a node of the plan.
+func (s *Set) Wrong(n *yaml.Node, format string, args ...any) {
+	s.Mistake("", "%s: %s", s.Place(n), fmt.Sprintf(format, args...))
+}
+
+// ItemsOf are the values of a node: one, those of a list with commas in between, or, if a flag may be given several times,
+// those of a list one by one.
+func (s *Set) ItemsOf(n *yaml.Node, v *Value) (items []Item, err error) {
+	if n.Kind == yaml.AliasNode {
+		n = n.Alias
+	}
+	if n.Kind == yaml.ScalarNode && n.Tag != "!!null" {
+		return []Item{{Text: n.Value, At: s.Place(n)}}, nil
+	}
+	if n.Kind != yaml.SequenceNode || !v.List() && !v.Many && v.Nodes == nil {
+		return nil, errors.New("it takes one value")
+	}
+	if v.Nodes != nil {
+		return v.Nodes(n), nil
+	}
+	var texts []string
+	for _, x := range n.Content {
+		if x.Kind != yaml.ScalarNode || x.Tag == "!!null" {
+			return nil, errors.New("it takes a list of values")
+		}
+		texts, items = append(texts, x.Value), append(items, Item{Text: x.Value, At: s.Place(x)})
+	}
+	if v.Many {
+		return items, nil
+	}
+	return []Item{{strings.Join(texts, ","), s.Place(n), items}}, nil
+}
+
+// Placed are the mistakes with the places of values before them: of what does not come from the command line.
+func (s *Set) Placed(all human.Mistakes) (placed human.Mistakes) {
+	for _, m := range all {
+		origin, key := s.Origins[m.Setting], human.Mistake{Setting: m.Setting, Item: m.Item, Key: m.Key}
+		at := cmp.Or(s.Places[key], s.Places[key.In(m.Item, "")], origin)
+		if at != "" && origin != "--"+m.Setting {
+			m = human.Mistake{Text: at + ": " + m.Text}
+		}
+		placed.Add(m)
+	}
+	return placed
+}
+
+// Write writes a setting and where it comes from. Its first line has a prefix of its own.
+func Write(p *human.Printer, first, others, name string, v *Value, origin string) {
+	text, err := yaml.Marshal(map[string]any{name: v.plain()})
+	p.Err = errors.Join(p.Err, err)
+	lines := strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
+	p.Line("%-40s # %s", first+lines[0], origin)
+	for _, line := range lines[1:] {
+		p.Line("%s", others+line)
+	}
+}
+
+// plain is a value as a plan has it.
+func (v *Value) plain() any {
+	switch {
+	case v.Many:
+		return v.Given
+	case v.List() && strings.Contains(v.Text, ","):
+		return Split(v.Text)
+	}
+	return &yaml.Node{Kind: yaml.ScalarNode, Value: v.Text}
+}
+
+// Mapped is a key of a mapping in a plan's file, with its value.
+type Mapped struct {
+	Key  string
+	Node *yaml.Node
+	Text string // a list has commas in between
+}
+
+// SettingsOf are those of a mapping. Values that are neither text nor lists of it are mistakes.
+func (s *Set) SettingsOf(n *yaml.Node, of string, good []string) (all []Mapped) {
+	for name, node := range s.KeysOf(n, of, good) {
+		if texts, isText := TextsOf(node); isText {
+			all = append(all, Mapped{name, node, strings.Join(texts, ",")})
+		} else {
+			s.Wrong(node, "%s: it takes a value", name)
+		}
+	}
+	return all
+}
+
+// KeysOf yields the keys of a mapping with their values. Unknown keys, and keys that come twice, are mistakes.
+func (s *Set) KeysOf(n *yaml.Node, of string, good []string) iter.Seq2[string, *yaml.Node] {
+	return func(yield func(string, *yaml.Node) bool) {
+		seen := map[string]bool{}
+		for pair := range slices.Chunk(n.Content, 2) {
+			name := Current(pair[0].Value)
+			switch {
+			case !slices.Contains(good, name):
+				s.Wrong(pair[0], "%s: no such setting%s%s", name, of, human.Meant(name, good))
+			case seen[name]:
+				s.Wrong(pair[0], "%s: it is set above already", name)
+			case !yield(name, pair[1]):
+				return
+			}
+			seen[name] = true
+		}
+	}
+}
+
+// TextsOf are the texts of a node: one, or those of a list.
+func TextsOf(n *yaml.Node) (texts []string, ok bool) {
+	switch {
+	case n.Kind == yaml.AliasNode:
+		return TextsOf(n.Alias)
+	case n.Kind == yaml.ScalarNode:
+		return []string{n.Value}, n.Tag != "!!null"
+	case n.Kind != yaml.SequenceNode:
+		return nil, false
+	}
+	for _, x := range n.Content {
+		if x.Kind != yaml.ScalarNode {
+			return nil, false
+		}
+		texts = append(texts, x.Value)
+	}
+	return texts, true
+}

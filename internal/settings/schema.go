@@ -1,0 +1,53 @@
+package settings
+
+import (
+	"strings"
+
+	"github.com/spf13/pflag"
+)
+
+// ObjectSchema is the schema of a mapping that has no other keys.
+func ObjectSchema(properties map[string]any, required ...string) map[string]any {
+	s := map[string]any{"type": "object", "properties": properties, "additionalProperties": false}
+	if len(required) > 0 {
+		s["required"] = required
+	}
+	return s
+}
+
+// FlagSchema is the schema of what a plan's file can have for a flag.
+func FlagSchema(f *pflag.Flag) map[string]any {
+	s := ValueOf(f).Schema()
+	s["description"] = strings.ReplaceAll(f.Usage, "\n", " ")
+	return s
+}
+
+// Schema is the schema of its values.
+func (v *Value) Schema() map[string]any {
+	one := map[string]any{"type": "string"}
+	switch {
+	case v.Enum != nil:
+		one["enum"] = v.Enum
+	case v.Kind == "n":
+		one["type"] = "integer"
+	case v.Kind == "bool":
+		one["type"] = "boolean"
+	case v.Kind == "duration":
+		one["pattern"] = `^[0-9.]+(ns|us|µs|ms|s|m|h)([0-9.]+(ns|us|µs|ms|s|m|h))*$`
+	case strings.HasPrefix(v.Kind, "n/") || strings.HasPrefix(v.Kind, "status"):
+		one["type"] = []string{"string", "number"}
+	}
+	if v.Object != nil { // no anyOf: an editor is to say what is wrong inside
+		item := v.Object()
+		item["type"] = []string{"string", "object"}
+		return map[string]any{"type": []string{"string", "array"}, "items": item}
+	}
+	if !v.List() && !v.Many {
+		return one
+	}
+	some := []any{one, map[string]any{"type": "array", "items": one}}
+	if v.List() && v.Enum != nil {
+		some = append(some, map[string]any{"type": "string", "pattern": ","})
+	}
+	return map[string]any{"anyOf": some}
+}
