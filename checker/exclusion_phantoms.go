@@ -1,6 +1,10 @@
 package checker
 
-import "hammerlock/history"
+import (
+	"maps"
+
+	"hammerlock/history"
+)
 
 // phantoms finds acquires that were reported as refused although their token was in the servers, or was released
 // or extended.
@@ -18,12 +22,17 @@ func (x *examiner) phantoms() {
 	if len(seen) == 0 {
 		return
 	}
+	asked := map[uint64]bool{} // by tries that were refused
 	for i := range x.c.Ops {
 		op := &x.c.Ops[i]
 		if op.Kind != history.Acquire || op.Outcome != history.Failed || op.Token == 0 {
 			continue
 		}
-		n, ok := seen[x.c.mark(op.Token, op.Key)]
+		token := x.c.mark(op.Token, op.Key)
+		n, ok := seen[token]
+		if ok {
+			asked[token] = true
+		}
 		switch {
 		case !ok || x.c.Ops[n].Call < op.Return:
 		case op.Reason == history.Quorum:
@@ -34,6 +43,8 @@ func (x *examiner) phantoms() {
 			x.add(finding{x.c.phantom(op), pair{int32(i), -1}, n, nil, false})
 		}
 	}
+	maps.DeleteFunc(seen, func(token uint64, _ int32) bool { return asked[token] })
+	x.strays(seen)
 }
 
 // unownedTokens are the tokens that were seen in the servers and belong to no hold, with the last operation that saw

@@ -110,6 +110,13 @@ func tellPhantom(c *Case, v *Verdict, f finding) {
 	v.Story = []string{fmt.Sprintf("%s was told at %s that token %s was refused (%v)", who(a.Worker), clock(a.Return), short(a.Token), a.Reason)}
 	switch b.Kind {
 	case history.Sight:
+		if b.Token != a.Token {
+			v.Summary = fmt.Sprintf("reported as refused although it had made the key: %s: %s", human.Quantity(v.Causes[f.cause], "acquire"), f.cause)
+			v.Story[0] = fmt.Sprintf("%s was told at %s that it was refused (%v)", who(a.Worker), clock(a.Return), a.Reason)
+			v.Story = append(v.Story, fmt.Sprintf("at %s token %s of no call was seen on node %d, to expire at %s: so it was set at about %s, when that try was asking",
+				clock(b.Call), short(b.Token), b.Value, clock(b.Until), clock(b.Until-a.TTL)))
+			return
+		}
 		v.Story = append(v.Story, fmt.Sprintf("at %s that token was seen on node %d, to expire at %s", clock(b.Call), b.Value, clock(b.Until)))
 	case history.Found:
 		v.Story = append(v.Story, fmt.Sprintf("after the run that token was found on node %d, to expire at %s", b.Value, clock(b.Until)))

@@ -1,0 +1,207 @@
+package checker
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"hammerlock/history"
+)
+
+// strayed is a history of a lock that keeps its tokens: five visits in which the key was seen, and then a try of w02 from 1000 ms
+// to 1010, which is refused as busy. It has a lease of 300 ms like all others.
+func strayed() *script {
+	s := newScript()
+	s.Claims.Cleans, s.Nodes, s.Sites = true, 1, 1
+	for n := range time.Duration(5) {
+		a := s.acquire(1, 100*n, 100*n+1, 300)
+		s.sees(100*n+50, uint64(a), 100*n+300)
+		s.release(a, 100*n+60, 100*n+61)
+	}
+	s.busy(2, 1000, 1010).TTL = 300 * ms
+	return s
+}
+
+// sees adds a key that is seen, with its token and the moment at which it will expire.
+func (s *script) sees(at time.Duration, token uint64, until time.Duration) {
+	op := s.op(history.Sight, -1, at, at)
+	op.Token, op.Until = token, until*ms
+}
+
+// TestAKeyOfNoCall: a try that was refused, and yet has made a key with a token that no call knows, is a phantom. What another call can have
+// made, and a lock that keeps something else than tokens, is no reason to accuse.
+func TestAKeyOfNoCall(t *testing.T) {
+	const unknown = 77
+	for name, tt := range map[string]struct {
+		write func(*script)
+		cause string
+	}{
+		"of a refused try":             {func(s *script) { s.sees(1050, unknown, 1305) }, history.Phantom},
+		"its token is not known":       {func(s *script) { s.last().Token = 0; s.sees(1050, unknown, 1305) }, history.Phantom},
+		"seen again and again":         {func(s *script) { s.sees(1050, unknown, 1305); s.sees(1150, unknown, 1305) }, history.Phantom},
+		"beside others that were late": {func(s *script) { s.sees(1050, unknown, 1305); s.busy(3, 1051, 1052); s.busy(3, 1200, 1201) }, history.Phantom},
+		"no try was asking then":       {func(s *script) { s.sees(1050, unknown, 1250) }, ""},
+		"the try is not answered yet":  {func(s *script) { s.sees(1008, unknown, 1305) }, ""},
+		"another is not answered yet":  {func(s *script) { s.busy(3, 1004, 1100).TTL = 300 * ms; s.sees(1050, unknown, 1305) }, ""},
+		"one whose outcome is unknown": {func(s *script) {
+			op := s.busy(3, 900, 950)
+			op.Outcome, op.Reason, op.TTL = history.Unknown, history.Timeout, 300*ms
+			s.sees(1050, unknown, 1305)
+		}, ""},
+		"a hold that was not given back": {func(s *script) { s.acquire(3, 800, 801, 900); s.sees(1050, unknown, 1305) }, ""},
+		"a hold that was lost": {func(s *script) {
+			a := s.acquire(3, 700, 701, 100)
+			s.denied(a, 900, 901)
+			s.sees(1050, unknown, 1305)
+		}, history.Phantom},
+		"a lock that changes its tokens": {func(s *script) {
+			a := s.acquire(3, 700, 701, 300)
+			s.sees(750, 78, 1100)
+			s.release(a, 800, 801)
+			s.sees(1050, unknown, 1305)
+		}, ""},
+		"a lock that promises nothing":   {func(s *script) { s.Claims.Cleans = false; s.sees(1050, unknown, 1305) }, ""},
+		"more servers than one":          {func(s *script) { s.Nodes = 2; s.sees(1050, unknown, 1305) }, ""},
+		"what is missing is not known":   {func(s *script) { s.Partial = "cut"; s.sees(1050, unknown, 1305) }, ""},
+		"it never expires":               {func(s *script) { s.sees(1050, unknown, 0); s.last().Until = history.Forever }, ""},
+		"the server's clock was set":     {func(s *script) { s.fault(clockSet, 1020, 1030); s.sees(1050, unknown, 1305) }, ""},
+		"as rare as those that it keeps": {func(s *script) { s.strays(6); s.sees(1050, unknown, 1305) }, ""},
+		"on another page": {func(s *script) {
+			s.Keys = 2
+			s.sees(1050, unknown, 1305)
+			s.last().Key = 1
+		}, ""},
+	} {
+		s := strayed()
+		tt.write(s)
+		c := s.prepare(t)
+		v := Exclusion.Check(c)
+		if v.Cause != tt.cause || v.Status == Fail && v.Violations != 1 {
+			t.Errorf("%s: got %s %q, %d times, want %q: %s", name, v.Status, v.Cause, v.Violations, tt.cause, v.Summary)
+		}
+		if story := strings.Join(v.Story, "\n"); tt.cause != "" && !strings.Contains(story, "w02 was told at 1.010000 s that it was refused") {
+			t.Errorf("%s: the story is %s", name, story)
+		}
+	}
+}
+
+var clockSet = history.Effect{Hits: []history.Party{history.Clocks}, Loses: history.LosesTime}
+
+// strays adds keys that are seen with tokens of no call, at times at which no try was asking.
+func (s *script) strays(n int) {
+	for i := range n {
+		s.sees(1020+time.Duration(i), 90+uint64(i), 1200)
+	}
+}
+
+// TestStraysAgainstAllCalls compares with a look at every call for every key that was seen.
+func TestStraysAgainstAllCalls(t *testing.T) {
+	p := property{
+		histories: 40_000, draw: drawStrays,
+		check: func(c *Case) string { return fmt.Sprint(c.examine().incidents[history.Phantom]) },
+		oracle: func(c *Case) string {
+			phantoms, known, strange, changes := map[uint64]bool{}, 0, 0, false
+			last := map[uint64]history.Op{}
+			for _, s := range c.Ops {
+				if s.Kind != history.Sight {
+					continue
+				}
+				if slices.ContainsFunc(c.Ops, func(a history.Op) bool { return a.Kind == history.Acquire && a.Token == s.Token }) {
+					known++
+					continue
+				}
+				strange++
+				last[s.Token] = s
+				changes = changes || open(c, s, true)
+			}
+			for token, s := range last {
+				asking := func(a history.Op) bool {
+					made := s.Until - a.TTL
+					return a.Kind == history.Acquire && a.Key == s.Key && a.TTL > 0 && a.Call-2*ms <= made && made <= a.Return+2*ms
+				}
+				still := slices.ContainsFunc(c.Ops, func(a history.Op) bool { return asking(a) && a.Return > s.Call })
+				refused := slices.ContainsFunc(c.Ops, func(a history.Op) bool { return asking(a) && a.Reason == history.Busy })
+				if refused && !still && !open(c, s, false) {
+					phantoms[token] = true
+				}
+			}
+			if changes || known < 3 || strange > known {
+				return "0"
+			}
+			return fmt.Sprint(len(phantoms))
+		},
+	}
+	p.run(t)
+}
+
+// open tells whether a hold of the page is open at a sight: surely, or perhaps. An acquire without an outcome may have its effect late.
+func open(c *Case, s history.Op, surely bool) bool {
+	for _, a := range c.Ops {
+		if a.Kind != history.Acquire || a.Outcome == history.Failed || a.Key != s.Key {
+			continue
+		}
+		from, to, believed := a.Call, history.Forever, a.Until
+		for _, r := range c.Ops {
+			if r.Kind == history.Release && r.Hold == a.ID {
+				believed = min(believed, r.Call)
+				if r.Outcome != history.Unknown {
+					to = r.Return
+				}
+			}
+		}
+		if a.Outcome == history.Unknown {
+			to = a.Return + 2*time.Second
+		}
+		if surely {
+			from, to = a.Return, believed-1
+		}
+		if (!surely || a.Outcome == history.OK) && from <= s.Call && s.Call <= to {
+			return true
+		}
+	}
+	return false
+}
+
+// drawStrays draws visits and tries of three workers on two pages, and keys that are seen. Some tokens are of no call.
+func drawStrays(r *rand.Rand) *builder {
+	s := newBuilder()
+	s.h.Claims, s.h.Nodes, s.h.Keys = history.Claims{Excludes: true, Expires: true, Cleans: true}, 1, 2
+	at := func(n int) time.Duration { return time.Duration(n) * 10 }
+	now := make([]int, 3)
+	for range 4 + r.IntN(8) {
+		w := r.IntN(3)
+		from := now[w] + r.IntN(4)
+		to := from + 1 + r.IntN(3)
+		op := history.Op{Kind: history.Acquire, Worker: int32(w), Key: int32(r.IntN(2)), Call: at(from), Return: at(to) - 1, TTL: 100, Token: uint64(1 + len(s.h.Ops))}
+		switch n := r.IntN(10); {
+		case n < 5:
+			op.Outcome, op.Reason = history.Failed, history.Busy
+		case n < 6:
+			op.Outcome, op.Reason = history.Unknown, history.Timeout
+		default:
+			op.Outcome, op.Until = history.OK, at(from)+100
+		}
+		hold := s.add(op)
+		if now[w] = to; op.Outcome == history.OK {
+			for range r.IntN(3) {
+				s.sight(op.Key, at(to)+5, op.Token, op.Until)
+			}
+			if r.IntN(5) > 0 {
+				s.add(history.Op{Kind: history.Release, Worker: op.Worker, Key: op.Key, Hold: hold, Call: at(to + 1), Return: at(to+2) - 1, Outcome: history.OK})
+				now[w] = to + 2
+			}
+		}
+	}
+	for i := range r.IntN(4) {
+		seen := at(2+r.IntN(20)) + 5
+		s.sight(int32(r.IntN(2)), seen, 1000+uint64(r.IntN(i+1)), seen+time.Duration(r.IntN(100)))
+	}
+	return s
+}
+
+func (s *builder) sight(key int32, at time.Duration, token uint64, until time.Duration) {
+	s.add(history.Op{Kind: history.Sight, Outcome: history.OK, Worker: -1, Key: key, Call: at, Return: at, Token: token, Until: until})
+}
