@@ -19,6 +19,7 @@ type Expected struct {
 	Topology string         `json:"topology"`
 	Under    string         `json:"under,omitempty"`  // the fault or scenario that has to show it; empty = any
 	Causes   []string       `json:"causes,omitempty"` // it must fail with one of them; none = it must pass
+	Passes   bool           `json:"passes,omitempty"` // ... or pass
 	Seed     uint64         `json:"seed"`
 	Met      checker.Status `json:"met"`
 	Found    string         `json:"found"`              // the expected cause, or what else became of it
@@ -48,13 +49,20 @@ func (x *Expected) Want() string {
 	if len(x.Causes) == 0 {
 		return "pass"
 	}
-	return strings.Join(x.Causes, " or ")
+	want := x.Causes
+	if x.Passes {
+		want = append(slices.Clip(want), "pass")
+	}
+	return strings.Join(want, " or ")
 }
 
 // Take compares all that was judged of the lock so far, and says whether that has shown an expected cause.
 func (x *Expected) Take(all []Judgement, whole Whole) bool {
 	x.Passed, x.Open, x.Found, x.Scenario = 0, nil, strings.ToLower(whole.Status.String()), ""
 	x.Met, _ = Met(x.Causes, whole.Status, nil)
+	if x.Passes && whole.Status == checker.Pass {
+		x.Met = checker.Pass
+	}
 	for i := range all {
 		j := &all[i]
 		status, _ := j.Status()

@@ -101,6 +101,9 @@ func TestEveryExpectationCanBeMet(t *testing.T) {
 			if glossary.FindCause(want.Cause).Name == "" || want.Fault != "" && (lock.Broken != "" || want.Scenario != "") {
 				t.Errorf("%s: no cause %q, or a broken lock or a scenario with a fault", lock.Name, want.Cause)
 			}
+			if want.Sometimes && (lock.Broken != "" || want.Scenario == "") {
+				t.Errorf("%s: what a broken lock must show, or by default, is not shown sometimes", lock.Name)
+			}
 			if _, ok := faults.Find(want.Fault); !ok && want.Fault != "" {
 				t.Errorf("%s: there is no fault %q", lock.Name, want.Fault)
 			}

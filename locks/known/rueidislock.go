@@ -26,7 +26,9 @@ var libRueidislock = locks.Spec{
 	Assumes: "the server keeps its keys for the lease and its clock agrees with the client's; the holder heeds its context",
 	Needs:   rueidisNeeds,
 	Expect: []locks.Expectation{ // docs/FINDINGS.md
-		{Cause: history.RenewalFailure, Scenario: "renewal-cut"}, {Cause: history.Storm, Scenario: "cost"},
+		{Cause: history.RenewalFailure, Scenario: "renewal-cut"},
+		// Each extension makes it extend again, but few holds are long enough for the first one.
+		{Cause: history.Storm, Scenario: "cost", Sometimes: true},
 	},
 	Claims: history.Claims{Excludes: true, Expires: true, Renews: true}, Outlives: true,
 	Open: func(e locks.Env) (locks.Lock, error) { return newRueidis(e, rueidislock.LockerOption{}) },
