@@ -52,6 +52,30 @@ func (c *Case) freeings(key int32) *freeing {
 	return &c.freed[key+1]
 }
 
+// sentAgain finds a release that ended another's hold, because it was sent again when it had no answer: it took long, its own lock must
+// have been free when h was granted it, for that lease was not over, or was never its own, and it was still under way after that. By is when h
+// was over at the latest; -1 without one. It proves nothing for a lock on several sites.
+func (r *ruler) sentAgain(h *hold, by time.Duration) int32 {
+	if r.c.Sites > 1 || h.Permits > 0 || h.Outcome != history.OK {
+		return -1
+	}
+	releases := r.c.freeings(h.Key)
+	from, _ := slices.BinarySearch(releases.until, h.Return+1)
+	for _, n := range releases.ops[from:] {
+		op := &r.c.Ops[n]
+		if op.Call >= by {
+			break
+		}
+		k := r.c.hold(op.Hold)
+		slack := r.c.slack(k.Process, h.Process)
+		if k != h && k.Permits == 0 && op.Latency() >= patientCall && plus(k.Return, slack) < h.Call &&
+			op.Return > plus(h.Return, slack) && r.assured(k) > plus(h.Return, slack) {
+			return n
+		}
+	}
+	return -1
+}
+
 // search looks for the last release of a key that fits and was under way since a moment. It remembers how far it has
 // looked, so that a hold that lasts for long does not make it look at everything for each of those that came meanwhile.
 type search struct {

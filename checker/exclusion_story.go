@@ -42,6 +42,9 @@ func tell(c *Case, v *Verdict, f finding) {
 			victim = j
 		}
 		freed := "that freed the lock of " + who(victim.Worker)
+		if f.op != i.Release && f.op != j.Release && op.Return > i.Return && op.Call < i.Return {
+			freed = fmt.Sprintf("it was under way until %s, and when %s was granted the lock its own was free, or never its own: it freed that one", clock(op.Return), who(i.Worker))
+		}
 		if c.Claims.Permits > 0 {
 			freed = "since then there has been a permit too many"
 		}

@@ -201,6 +201,12 @@ func (l *leases) loss(h *hold) {
 				who(h.Worker), clock(at), l.c.name(h), clock(over), who(l.c.Ops[op].Worker), clock(l.c.Ops[op].Call)), append(evidence, l.c.Ops[op])...)
 			return
 		}
+		if op := (&ruler{c: l.c}).sentAgain(h, at); op >= 0 {
+			l.fail(history.ForeignRelease, fmt.Sprintf("%s was told at %s that %s is not its own, before its lease was over at %s: a release by %s, called at %s and under way until %s, ended it: its own lock was free before, or never its own",
+				who(h.Worker), clock(at), l.c.name(h), clock(over), who(l.c.Ops[op].Worker), clock(l.c.Ops[op].Call), clock(l.c.Ops[op].Return)),
+				append(evidence, l.c.Ops[op])...)
+			return
+		}
 		l.fail(history.PrematureLoss, fmt.Sprintf("%s was told at %s that %s is not its own; the lease counted from %s was sure until %s, and there was no fault",
 			who(h.Worker), clock(at), l.c.name(h), clock(begin), clock(over)), evidence...)
 		return
