@@ -13,7 +13,8 @@ import (
 // commandModules is how many modules the commands are linked with.
 const commandModules = 54
 
-// TestBeyondStaysOutside: the clients of servers that are not Redis are dependencies of the module beyond, and none of this one.
+// TestBeyondStaysOutside: the clients of servers that are not Redis are dependencies of the module beyond, and none of
+// this one.
 func TestBeyondStaysOutside(t *testing.T) {
 	required := func(path string) (list []string) {
 		text, err := os.ReadFile(path)
@@ -88,7 +89,8 @@ func TestManifests(t *testing.T) {
 	}
 }
 
-// TestHome gives a copy of the tree another path, as on the day when the repository is public: nothing of the old one is left.
+// TestHome gives a copy of the tree another path, as on the day when the repository is public: nothing of the old one
+// is left.
 func TestHome(t *testing.T) {
 	if testing.Short() {
 		t.Skip("writes a copy of the tree again")

@@ -42,7 +42,8 @@ func recipes(document string) (all []recipe) {
 // entered is the name of an entry that a patch adds to a file that is there.
 var entered = regexp.MustCompile(`(?m)^\+.*\bName: +"([a-z-]+)"`)
 
-// thing is the name that a patch gives to what it adds; empty if it adds no file as the recipe names it first, and no entry to one.
+// thing is the name that a patch gives to what it adds; empty if it adds no file as the recipe names it first, and no
+// entry to one.
 func (r *recipe) thing(patch string) string {
 	switch {
 	case len(r.files) == 0:
@@ -88,7 +89,8 @@ func (r *recipe) mistakes(patch string) (list []string) {
 	return list
 }
 
-// wrongRecipes lists the mistakes of all recipes of a document, and the patches, by the names of recipes, that follow none.
+// wrongRecipes lists the mistakes of all recipes of a document, and the patches, by the names of recipes, that follow
+// none.
 func wrongRecipes(document string, patches map[string]string) (list []string) {
 	patches = maps.Clone(patches)
 	for _, r := range recipes(document) {
@@ -115,7 +117,8 @@ func readPatches(t *testing.T) map[string]string {
 	return patches
 }
 
-// TestRecipesNameTheirFiles: a patch for each recipe of CONTRIBUTING.md changes the files that the recipe names and no other.
+// TestRecipesNameTheirFiles: a patch for each recipe of CONTRIBUTING.md changes the files that the recipe names and no
+// other.
 func TestRecipesNameTheirFiles(t *testing.T) {
 	for _, m := range wrongRecipes(read(t, "CONTRIBUTING.md"), readPatches(t)) {
 		t.Error(m)
@@ -152,9 +155,9 @@ func TestAWrongRecipeIsFound(t *testing.T) {
 	}
 }
 
-// inCopy stands before the commands that compile the copy. Nearly all packages reach the types of go-redis, and each of them compiles
-// more than a thousand wrappers of their methods: inlining is two fifths of that work. Tests of the copy are not vetted, and
-// cannot be debugged: those of the tree are.
+// inCopy stands before the commands that compile the copy. Nearly all packages reach the types of go-redis, and each of
+// them compiles more than a thousand wrappers of their methods: inlining is two fifths of that work. Tests of the copy
+// are not vetted, and cannot be debugged: those of the tree are.
 const inCopy = `export GOFLAGS="$GOFLAGS -gcflags=hammerlock/...=-l -vet=off -ldflags=-w"; `
 
 // TestRecipesWork carries out all recipes in a copy of the tree, and runs what each says is to be run.

@@ -1,5 +1,6 @@
-// Package beyond lists what the commands of this module know besides those of the main one: servers that are not Redis, locks
-// on them, and counters in databases. It is a module of its own so that their clients are no dependencies of the main one.
+// Package beyond lists what the commands of this module know besides those of the main one: servers that are not Redis,
+// locks on them, and counters in databases. It is a module of its own so that their clients are no dependencies of the
+// main one.
 package beyond
 
 import (

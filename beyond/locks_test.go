@@ -90,8 +90,8 @@ func TestRightLocksPass(t *testing.T) {
 	})
 }
 
-// TestBrokenLocksAreCaught runs every broken lock under the scenario that its entry names; with -short one of each server, where it
-// stands alone.
+// TestBrokenLocksAreCaught runs every broken lock under the scenario that its entry names; with -short one of each
+// server, where it stands alone.
 func TestBrokenLocksAreCaught(t *testing.T) {
 	each(t, func(t *testing.T, s topologies.Spec) {
 		all := locksOn(s, true)
@@ -119,8 +119,8 @@ func caught(t *testing.T, s topologies.Spec, l locks.Spec) {
 	})
 }
 
-// TestTheLastLineOfDefence has a lock on Redis whose holder comes too late: a plain counter in a database loses page views, one
-// that compares the fencing token refuses the stale store.
+// TestTheLastLineOfDefence has a lock on Redis whose holder comes too late: a plain counter in a database loses page
+// views, one that compares the fencing token refuses the stale store.
 func TestTheLastLineOfDefence(t *testing.T) {
 	each(t, func(t *testing.T, s topologies.Spec) {
 		if !slices.ContainsFunc(beyond.Catalogue.Counters, func(c workload.CounterSpec) bool { return c.Name == s.Name }) {
@@ -139,8 +139,9 @@ func TestTheLastLineOfDefence(t *testing.T) {
 	})
 }
 
-// TestALostGrantMeetsADatabase has a failover of Redis forget a grant, so that two hold the lock: the database refuses the one
-// that is late. The fault catches a holder before it begins to work and lets it go when the next one has the lock.
+// TestALostGrantMeetsADatabase has a failover of Redis forget a grant, so that two hold the lock: the database refuses
+// the one that is late. The fault catches a holder before it begins to work and lets it go when the next one has the
+// lock.
 func TestALostGrantMeetsADatabase(t *testing.T) {
 	if testing.Short() {
 		t.Skip("without -short")

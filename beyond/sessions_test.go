@@ -159,9 +159,9 @@ func outlives(t *testing.T, top *topologies.Topology, s locks.Spec, key string) 
 	return believes
 }
 
-// TestWhoIsCutOffIsToldInTime is what articles say of leases of etcd and sessions of ZooKeeper: the lock passes on although
-// its holder lives. A right lock tells it before; of a wrong one two hold, and only the fence tells them apart. Where the
-// library looks once a second, luck decides, so it is tried again.
+// TestWhoIsCutOffIsToldInTime is what articles say of leases of etcd and sessions of ZooKeeper: the lock passes on
+// although its holder lives. A right lock tells it before; of a wrong one two hold, and only the fence tells them
+// apart. Where the library looks once a second, luck decides, so it is tried again.
 func TestWhoIsCutOffIsToldInTime(t *testing.T) {
 	late := []string{"etcd-done", "etcd-deaf", "zookeeper-deaf", "zookeeper-reuse"}
 	keepsSessions(t, func(t *testing.T, top *topologies.Topology, all []locks.Spec) {

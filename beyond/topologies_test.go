@@ -28,8 +28,8 @@ func each(t *testing.T, test func(*testing.T, topologies.Spec)) {
 	}
 }
 
-// TestNothingIsLeft brings every topology up again and again, breaks and heals it in turn in each way, and looks for what is
-// left: processes, directories, shared memory.
+// TestNothingIsLeft brings every topology up again and again, breaks and heals it in turn in each way, and looks for
+// what is left: processes, directories, shared memory.
 func TestNothingIsLeft(t *testing.T) {
 	short, err := os.MkdirTemp("", "") // of its own: other runs of the suite have processes, too. Paths of sockets must be short
 	if err != nil {
@@ -91,8 +91,8 @@ func once(t *testing.T, s topologies.Spec, turn int) {
 	}
 }
 
-// traces counts what servers could leave: segments of shared memory that nobody is attached to, and processes in directories of
-// topologies.
+// traces counts what servers could leave: segments of shared memory that nobody is attached to, and processes in
+// directories of topologies.
 func traces(t *testing.T) string {
 	t.Helper()
 	segments, err := os.ReadFile("/proc/sysvipc/shm")

@@ -269,9 +269,9 @@ var stillFailing = map[string]struct {
 	}},
 }
 
-// forgottenBefore are three grants: the second was called after the first, and answered after the third, so late that its
-// lease was over. One of them was granted while another's lease lasted: the first has not been given back when the second
-// has to have begun for its lease to be over before the third.
+// forgottenBefore are three grants: the second was called after the first, and answered after the third, so late that
+// its lease was over. One of them was granted while another's lease lasted: the first has not been given back when the
+// second has to have begun for its lease to be over before the third.
 func forgottenBefore(s *script) {
 	a := s.acquire(1, 0, 1, 300)
 	b := s.acquire(2, 50, 500, 300)
@@ -318,8 +318,8 @@ func passedOver(s *script) {
 	s.release(c, 84, 85)
 }
 
-// diesInLine is a queue in which a waiter dies in its try. The next one is granted the lock when it tries again, some time
-// after the place of the first is over.
+// diesInLine is a queue in which a waiter dies in its try. The next one is granted the lock when it tries again, some
+// time after the place of the first is over.
 func diesInLine(s *script) {
 	s.Claims.Ordered, s.Claims.Wakes, s.Bounds.Idle = true, true, 50*ms
 	s.fault(processStops, 12, 13)

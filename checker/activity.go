@@ -41,7 +41,8 @@ func judgeActivity(c *Case) Verdict {
 			human.Count(a.handOffs), enoughHandOffs))
 	}
 	if a.known > 0 && float64(a.unknown) > tooManyUnknowns*float64(a.known+a.unknown) || a.known == 0 && a.unknown > 0 {
-		doubts = append(doubts, fmt.Sprintf("%s of %s outcomes are unknown", human.Count(a.unknown), human.Count(a.known+a.unknown)))
+		doubts = append(doubts, fmt.Sprintf("%s of %s outcomes are unknown", human.Count(a.unknown),
+			human.Count(a.known+a.unknown)))
 	}
 	if len(doubts) > 0 {
 		if w := c.stoodLongest(); w != nil && w.to-w.from > Margin(c.lease) {
@@ -70,8 +71,8 @@ func atMost(n int64) string {
 
 type effort struct{ holds, handOffs, known, unknown int64 }
 
-// effort counts holds, hand-offs and outcomes. A hand-off is contended if the new holder waited while the one before held, or if another was
-// refused between the two grants.
+// effort counts holds, hand-offs and outcomes. A hand-off is contended if the new holder waited while the one before
+// held, or if another was refused between the two grants.
 func (c *Case) effort() (e effort) {
 	type last struct {
 		hold    int32 // plus one
@@ -112,7 +113,8 @@ func (c *Case) effort() (e effort) {
 		e.holds++
 		if k.hold > 0 {
 			h := &c.holds[k.hold-1]
-			contended := k.refused || c.clash(h.Permits, op.Permits) && since[op.Worker] < min(h.lapse(), h.releaseReturn)
+			contended := k.refused || c.clash(h.Permits, op.Permits) &&
+				since[op.Worker] < min(h.lapse(), h.releaseReturn)
 			if contended && h.Worker != op.Worker {
 				e.handOffs++
 			}
@@ -150,7 +152,8 @@ func (c *Case) failures() (doubts []string) {
 			doubts = append(doubts, w.String())
 		}
 		if w.heal >= 0 && c.Ops[w.heal].Outcome == history.Failed {
-			doubts = append(doubts, fmt.Sprintf("%s was not healed: %s", w.name, cmp.Or(c.Notes[c.Ops[w.heal].ID], "the reason is unknown")))
+			doubts = append(doubts, fmt.Sprintf("%s was not healed: %s", w.name,
+				cmp.Or(c.Notes[c.Ops[w.heal].ID], "the reason is unknown")))
 		}
 	}
 	return doubts
@@ -159,8 +162,8 @@ func (c *Case) failures() (doubts []string) {
 // enoughOfAFault is the share of its planned time that a fault must have been in force.
 const enoughOfAFault = 0.5
 
-// idleFaults names the planned faults that were not injected, that were healed almost at once, for they had begun late, or that
-// coincided with neither a holder nor a waiter.
+// idleFaults names the planned faults that were not injected, that were healed almost at once, for they had begun late,
+// or that coincided with neither a holder nor a waiter.
 func (c *Case) idleFaults() (doubts []string) {
 	if len(c.Faults) == 0 {
 		return nil
@@ -186,9 +189,11 @@ func (c *Case) idleFaults() (doubts []string) {
 		if !injected[i] {
 			doubts = append(doubts, fmt.Sprintf("fault %d, %s, was planned and not injected", i, p.Name))
 		} else if !met[i] {
-			doubts = append(doubts, fmt.Sprintf("fault %d, %s, coincided with neither a holder nor a waiter", i, p.Name))
+			doubts = append(doubts, fmt.Sprintf("fault %d, %s, coincided with neither a holder nor a waiter", i,
+				p.Name))
 		} else if lasted, ok := short[int64(i)]; ok {
-			doubts = append(doubts, fmt.Sprintf("fault %d, %s, was planned for %s and in force for %s only", i, p.Name, human.Duration(p.To-p.From),
+			doubts = append(doubts, fmt.Sprintf("fault %d, %s, was planned for %s and in force for %s only", i, p.Name,
+				human.Duration(p.To-p.From),
 				human.Duration(lasted)))
 		}
 	}

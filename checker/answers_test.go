@@ -44,8 +44,8 @@ func falseReleases(list []told, expires bool) int64 {
 	return n
 }
 
-// falseRefusals counts the releases and extensions that were refused as if another worker had the lock, while it was theirs for
-// sure, and no other call of theirs may have come in between.
+// falseRefusals counts the releases and extensions that were refused as if another worker had the lock, while it was
+// theirs for sure, and no other call of theirs may have come in between.
 func falseRefusals(list []told, expires bool) (n int64) {
 	for _, t := range list {
 		for _, two := range [][2]*history.Op{{t.extend, t.release}, {t.release, t.extend}} {
@@ -69,7 +69,8 @@ func falseRefusals(list []told, expires bool) (n int64) {
 	return n
 }
 
-// wrongLeases counts by cause what the lease-validity checker has to find. Proven are foreign releases by what exclusion found.
+// wrongLeases counts by cause what the lease-validity checker has to find. Proven are foreign releases by what
+// exclusion found.
 func wrongLeases(list []told, expires, proven bool) map[string]int64 {
 	n := map[string]int64{}
 	var between, answers []*history.Op // with deadlines between call + T1 and return + T1; all
@@ -123,8 +124,8 @@ func mostApart(left, taken []*history.Op) int {
 	return most
 }
 
-// lossCause looks among all other holds for one whose release may have ended this one: after its lease, though this one was granted
-// later, or at all where exclusion has proven that releases did so.
+// lossCause looks among all other holds for one whose release may have ended this one: after its lease, though this one
+// was granted later, or at all where exclusion has proven that releases did so.
 func lossCause(list []told, t told, expires, proven bool) string {
 	for _, k := range list {
 		r := k.release
@@ -342,8 +343,8 @@ func tryBefore(c *Case, k int) *history.Op {
 	return nil
 }
 
-// overexposed finds a hold that is said to have been put to the test though no try was surely made during it, whatever the
-// clocks are, or the other way round.
+// overexposed finds a hold that is said to have been put to the test though no try was surely made during it, whatever
+// the clocks are, or the other way round.
 func overexposed(c *Case) string {
 	for i := range c.holds {
 		h := &c.holds[i]

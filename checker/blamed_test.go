@@ -32,8 +32,9 @@ func TestALateReleaseIsNotBlamedForWhatAServerForgot(t *testing.T) {
 	}
 }
 
-// TestALossIsNotPrematureAfterAReleaseOfAnEarlierHold: who was granted the lock before the loser, and released it since with success, has
-// freed it, also within its own lease. One that is told that it had nothing to release has freed nothing.
+// TestALossIsNotPrematureAfterAReleaseOfAnEarlierHold: who was granted the lock before the loser, and released it since
+// with success, has freed it, also within its own lease. One that is told that it had nothing to release has freed
+// nothing.
 func TestALossIsNotPrematureAfterAReleaseOfAnEarlierHold(t *testing.T) {
 	for name, tt := range map[string]struct {
 		release func(s *script, a history.ID)
@@ -63,7 +64,8 @@ func TestALossIsNotPrematureAfterAReleaseOfAnEarlierHold(t *testing.T) {
 	}
 }
 
-// blamed are histories in which two are granted the lock at once, and what is to blame; nothing is if the cause is empty.
+// blamed are histories in which two are granted the lock at once, and what is to blame; nothing is if the cause is
+// empty.
 var blamed = map[string]struct {
 	write func(s *script)
 	cause string
@@ -167,8 +169,8 @@ func TestAReleaseIsBlamedThatCanHaveFreedTheLock(t *testing.T) {
 	}
 }
 
-// answeredLate writes a release that was called within its lease and answered after it, in the middle of another's hold, which it
-// returns, and a third grant after that.
+// answeredLate writes a release that was called within its lease and answered after it, in the middle of another's
+// hold, which it returns, and a third grant after that.
 func answeredLate(s *script) history.ID {
 	s.release(s.acquire(1, 0, 1, 300), 200, 400)
 	second := s.acquire(2, 310, 311, 300)
@@ -223,8 +225,8 @@ func TestAStoryTellsWhoAFenceRefused(t *testing.T) {
 	}
 }
 
-// TestAReleaseThatSaysYesFreesNothing: a lock whose releases always succeed has freed nothing of another's if the lease was over when the
-// next one was granted the lock, as in redsync 4.0.3.
+// TestAReleaseThatSaysYesFreesNothing: a lock whose releases always succeed has freed nothing of another's if the lease
+// was over when the next one was granted the lock, as in redsync 4.0.3.
 func TestAReleaseThatSaysYesFreesNothing(t *testing.T) {
 	s := newScript()
 	late := s.acquire(1, 0, 1, 400)
@@ -237,8 +239,8 @@ func TestAReleaseThatSaysYesFreesNothing(t *testing.T) {
 	}
 }
 
-// TestAReleaseThatDoesNotSayWhoseItWasProvesNoGrant: a lock that compares and deletes, and then says yes whatever it found, has neither
-// granted what had no answer nor what it refused.
+// TestAReleaseThatDoesNotSayWhoseItWasProvesNoGrant: a lock that compares and deletes, and then says yes whatever it
+// found, has neither granted what had no answer nor what it refused.
 func TestAReleaseThatDoesNotSayWhoseItWasProvesNoGrant(t *testing.T) {
 	for owned, want := range map[bool]Status{false: Pass, true: Fail} {
 		for _, outcome := range []history.Outcome{history.Unknown, history.Failed} {
@@ -256,8 +258,8 @@ func TestAReleaseThatDoesNotSayWhoseItWasProvesNoGrant(t *testing.T) {
 	}
 }
 
-// TestAStoryNamesWhatCanHaveDoubledAGrant: an extension that succeeded in between, or a token that was granted before, as of a client
-// that remembers its grant.
+// TestAStoryNamesWhatCanHaveDoubledAGrant: an extension that succeeded in between, or a token that was granted before,
+// as of a client that remembers its grant.
 func TestAStoryNamesWhatCanHaveDoubledAGrant(t *testing.T) {
 	for want, write := range map[string]func(s *script){
 		"the extension by w01, which succeeded at 0.301000 s, may have made the lease shorter": func(s *script) {
@@ -297,8 +299,8 @@ func TestAStoryNamesWhatCanHaveDoubledAGrant(t *testing.T) {
 	}
 }
 
-// TestAnExtensionWithoutAnswerMayHaveGivenTheLockBack: then nothing is said against the extension before it, which had made the lease
-// longer, and the story names it, as in npm redlock 4.
+// TestAnExtensionWithoutAnswerMayHaveGivenTheLockBack: then nothing is said against the extension before it, which had
+// made the lease longer, and the story names it, as in npm redlock 4.
 func TestAnExtensionWithoutAnswerMayHaveGivenTheLockBack(t *testing.T) {
 	for lost, want := range map[bool]string{false: history.FalseExtension, true: history.DoubleGrant} {
 		s := newScript()

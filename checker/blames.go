@@ -39,8 +39,8 @@ func (b *blames[W]) blame(cause string, witness W, why *window) bool {
 	return true
 }
 
-// into writes the counts into a verdict, and fails it if there are violations. It returns the witness of the worst cause:
-// the first of the list that occurred.
+// into writes the counts into a verdict, and fails it if there are violations. It returns the witness of the worst
+// cause: the first of the list that occurred.
 func (b *blames[W]) into(v *Verdict, causes []string) (worst W) {
 	if v.Misses == nil {
 		v.Misses = map[string]int64{}

@@ -37,8 +37,8 @@ func unheard(write func(s *script)) func(s *script) {
 	}
 }
 
-// TestLeasesAreJudgedByTheirBounds: a lease may last longer than was asked for, or begin before, as far as the lock says
-// so. What it says it keeps: what goes beyond fails.
+// TestLeasesAreJudgedByTheirBounds: a lease may last longer than was asked for, or begin before, as far as the lock
+// says so. What it says it keeps: what goes beyond fails.
 func TestLeasesAreJudgedByTheirBounds(t *testing.T) {
 	lingers := func(s *script) { s.Bounds.Linger = 800 * ms }
 	begins := func(s *script) { s.Claims.Begins = true }
@@ -91,8 +91,8 @@ func TestLeasesAreJudgedByTheirBounds(t *testing.T) {
 	}
 }
 
-// TestAReentrantLockIsBusyWhenAnEarlyLeaseIsOver: where leases begin before they are asked for, nothing is demanded after
-// the deadline that was told.
+// TestAReentrantLockIsBusyWhenAnEarlyLeaseIsOver: where leases begin before they are asked for, nothing is demanded
+// after the deadline that was told.
 func TestAReentrantLockIsBusyWhenAnEarlyLeaseIsOver(t *testing.T) {
 	for claimed, want := range map[bool]Status{true: Inconclusive, false: Fail} {
 		s := newScript()

@@ -91,8 +91,8 @@ func expect(t *testing.T, v Verdict, status Status, cause, word string) {
 	}
 }
 
-// many is how many random histories a test draws: all of them at night, a quarter in make test-full, a part in make test, which is
-// -short. The mutants are caught with that part.
+// many is how many random histories a test draws: all of them at night, a quarter in make test-full, a part in make
+// test, which is -short. The mutants are caught with that part.
 func many(all int) int {
 	switch {
 	case testing.Short():

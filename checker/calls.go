@@ -153,14 +153,17 @@ func (k *callsCheck) hung(h *history.Hung, driver bool) {
 		who(h.Worker), callName(&op), clock(op.Call), clock(last))}
 	switch {
 	case !lost && since != history.Forever && k.ran(op.Process, since, h.CalledOff)-slack >= bound:
-		story[0] += fmt.Sprintf(", although servers answered since %s: at most %s are explained", clock(since), human.Duration(bound))
-	case !driver && h.GivenUp > 0 && k.ran(op.Process, max(op.Call, h.CalledOff), h.GivenUp)-slack >= k.slowEver+patience:
+		story[0] += fmt.Sprintf(", although servers answered since %s: at most %s are explained", clock(since),
+			human.Duration(bound))
+	case !driver && h.GivenUp > 0 && k.ran(op.Process, max(op.Call, h.CalledOff),
+		h.GivenUp)-slack >= k.slowEver+patience:
 		story[0] += fmt.Sprintf(", although its context had ended at %s", clock(h.CalledOff))
 	case why != nil:
 		k.blame(history.HungCall, testimony{}, why)
 		return
 	default:
-		k.undecided = story[0] + fmt.Sprintf(": that is no longer than the %s which are explained", human.Duration(bound))
+		k.undecided = story[0] + fmt.Sprintf(": that is no longer than the %s which are explained",
+			human.Duration(bound))
 		return
 	}
 	story = append(story, k.meanwhile(&op, last))
@@ -205,21 +208,24 @@ func (k *callsCheck) meanwhile(call *history.Op, to time.Duration) string {
 	n, last := int64(0), time.Duration(0)
 	for i := range k.Ops {
 		op := &k.Ops[i]
-		if awaited(op) && op.Worker != call.Worker && op.Outcome != history.Unknown && op.Call > call.Call && op.Return <= to {
+		if awaited(op) && op.Worker != call.Worker && op.Outcome != history.Unknown && op.Call > call.Call &&
+			op.Return <= to {
 			n, last = n+1, max(last, op.Return)
 		}
 	}
 	if n == 0 {
 		return "no other call of the lock had an answer meanwhile"
 	}
-	return fmt.Sprintf("meanwhile %s of other workers had an answer, the last at %s", human.Quantity(n, "call"), clock(last))
+	return fmt.Sprintf("meanwhile %s of other workers had an answer, the last at %s", human.Quantity(n, "call"),
+		clock(last))
 }
 
 // unanswered blames the calls that a program did not answer at all, also when it had been asked to call them off.
 func (k *callsCheck) unanswered() {
 	for i := range k.Ops {
 		op := &k.Ops[i]
-		if !awaited(op) || op.Return == history.Forever || op.Reason != history.Canceled || op.Outcome != history.Unknown || k.calledOff(op) {
+		if !awaited(op) || op.Return == history.Forever || op.Reason != history.Canceled ||
+			op.Outcome != history.Unknown || k.calledOff(op) {
 			continue
 		}
 		since, why, lost := k.served(op.Call, op.Return)
@@ -230,7 +236,8 @@ func (k *callsCheck) unanswered() {
 		default:
 			k.accuseCall(history.HungCall, op, []string{
 				fmt.Sprintf("%s called %s at %s, and the program had not answered at %s, also when it was asked to call it off: at most %s are explained",
-					who(op.Worker), callName(op), clock(op.Call), clock(op.Return), human.Duration(bound)), k.meanwhile(op, op.Return),
+					who(op.Worker), callName(op), clock(op.Call), clock(op.Return), human.Duration(bound)),
+				k.meanwhile(op, op.Return),
 			})
 		}
 	}
@@ -273,7 +280,8 @@ func (k *callsCheck) verdict(open int64) Verdict {
 		v.Summary, v.scant = "the lock was not called", true
 	default:
 		v.Status = Pass
-		v.Summary = fmt.Sprintf("%s returned, the slowest after %s", human.Quantity(k.returned, "call"), human.Duration(k.slowEver))
+		v.Summary = fmt.Sprintf("%s returned, the slowest after %s", human.Quantity(k.returned, "call"),
+			human.Duration(k.slowEver))
 	}
 	return v
 }

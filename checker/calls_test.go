@@ -139,8 +139,8 @@ func TestTheStoryOfACall(t *testing.T) {
 	}
 }
 
-// TestAProcessThatIsServedNoMore: a client that gets nothing but errors after servers answer again is to blame; one that is served now and
-// then, that never was, that waits for timeouts, or whose servers do not answer is not.
+// TestAProcessThatIsServedNoMore: a client that gets nothing but errors after servers answer again is to blame; one
+// that is served now and then, that never was, that waits for timeouts, or whose servers do not answer is not.
 func TestAProcessThatIsServedNoMore(t *testing.T) {
 	for name, tt := range map[string]struct {
 		write func(s *script)

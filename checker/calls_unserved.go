@@ -16,21 +16,24 @@ const (
 
 // vainly tells whether a try ended in an error of the lock, and not in an answer.
 func vainly(op *history.Op) bool {
-	return op.Outcome == history.Unknown || op.Outcome == history.Failed && (op.Reason == history.Other || op.Reason == history.Unreachable)
+	return op.Outcome == history.Unknown || op.Outcome == history.Failed &&
+		(op.Reason == history.Other || op.Reason == history.Unreachable)
 }
 
 func tried(op *history.Op) bool {
 	return op.Kind == history.Acquire && op.Worker >= 0 && op.Return != history.Forever && op.Reason != history.Canceled
 }
 
-// vainTries are the tries of a process that have ended in errors since it was served last: the first and the last of them.
+// vainTries are the tries of a process that have ended in errors since it was served last: the first and the last of
+// them.
 type vainTries struct {
 	served, going bool
 	first, last   int
 }
 
-// unserved blames a process that was served before, and whose tries all ended in errors for longer than the bound, although servers
-// answered: of a client that goes on asking one that is no primary any more, which may well answer that nothing is left to release.
+// unserved blames a process that was served before, and whose tries all ended in errors for longer than the bound,
+// although servers answered: of a client that goes on asking one that is no primary any more, which may well answer
+// that nothing is left to release.
 func (k *callsCheck) unserved() {
 	all := make([]vainTries, len(k.pauses)) // by process
 	for i := range k.Ops {
@@ -69,7 +72,8 @@ func (k *callsCheck) inVain(process int16, p *vainTries) {
 	}
 	n, begin := int64(0), -1
 	for i := first; i <= last; i++ {
-		if op := &k.Ops[i]; op.Process == process && tried(op) && op.Call >= since && vainly(op) && op.Latency() <= soon {
+		if op := &k.Ops[i]; op.Process == process && tried(op) && op.Call >= since && vainly(op) &&
+			op.Latency() <= soon {
 			if n++; begin < 0 {
 				begin = i
 			}
@@ -81,7 +85,8 @@ func (k *callsCheck) inVain(process int16, p *vainTries) {
 	op := &k.Ops[last]
 	k.accuseCall(history.Unanswered, op, []string{
 		fmt.Sprintf("process %d: all its %s from %s to %s ended in errors, although servers answered since %s: at most %s are explained",
-			process, human.Quantity(n, "acquire"), clock(k.Ops[begin].Call), clock(to), clock(since), human.Duration(bound)),
+			process, human.Quantity(n, "acquire"), clock(k.Ops[begin].Call), clock(to), clock(since),
+			human.Duration(bound)),
 		fmt.Sprintf("the last was %s by %s", callName(op), who(op.Worker)),
 	})
 }

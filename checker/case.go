@@ -178,8 +178,8 @@ func Prepare(h *history.History) (*Case, error) {
 	return c, nil
 }
 
-// What a worker or a key may be numbered at least, so that arrays by number stay small. A page costs a few bytes, and may
-// never be visited; a worker costs hundreds.
+// What a worker or a key may be numbered at least, so that arrays by number stay small. A page costs a few bytes, and
+// may never be visited; a worker costs hundreds.
 const mostWorkers, mostKeys = 1 << 16, 1 << 20
 
 // number builds the index of the operations. It refuses IDs that would make it huge.
@@ -192,7 +192,8 @@ func (c *Case) number() error {
 			return fmt.Errorf("operation %d has worker %d: number workers from 0, in a history of %d operations below %d", i, op.Worker, len(c.Ops), most)
 		}
 		if most := mostKeys + more; int(op.Key) >= most {
-			return fmt.Errorf("operation %d has key %d: number keys from 0, in a history of %d operations below %d", i, op.Key, len(c.Ops), most)
+			return fmt.Errorf("operation %d has key %d: number keys from 0, in a history of %d operations below %d", i,
+				op.Key, len(c.Ops), most)
 		}
 		if (op.Kind == history.Fault || op.Kind == history.Heal) && uint64(op.Value) >= uint64(len(c.Faults)) {
 			return fmt.Errorf("operation %d is fault %d of %d", i, op.Value, len(c.Faults))
@@ -210,7 +211,8 @@ func (c *Case) number() error {
 	}
 	for lane, l := range lanes {
 		if l.Last-l.First >= room {
-			return fmt.Errorf("lane %d has operations from %d to %d, too many for a history of %d", lane, l.First, l.Last, len(c.Ops))
+			return fmt.Errorf("lane %d has operations from %d to %d, too many for a history of %d", lane, l.First,
+				l.Last, len(c.Ops))
 		}
 		room -= l.Last - l.First
 	}
@@ -258,7 +260,9 @@ func (c *Case) survey(op *history.Op) {
 
 // grants makes a hold of every acquire that was granted or may have been.
 func (c *Case) grants() {
-	slices.SortFunc(c.granted, func(a, b grant) int { return cmp.Or(cmp.Compare(a.call, b.call), cmp.Compare(a.index, b.index)) })
+	slices.SortFunc(c.granted, func(a, b grant) int {
+		return cmp.Or(cmp.Compare(a.call, b.call), cmp.Compare(a.index, b.index))
+	})
 	c.group()
 	c.holds = history.Make[hold](&c.space, len(c.granted))
 	for k, g := range c.granted {
@@ -285,7 +289,8 @@ func opens(op *history.Op) bool {
 	return op.Kind == history.Acquire && op.Outcome != history.Failed && op.Outermost()
 }
 
-// stamp is a time and the index of what happened then. Sorting stamps moves 16 bytes where sorting operations moves 128.
+// stamp is a time and the index of what happened then. Sorting stamps moves 16 bytes where sorting operations moves
+// 128.
 type stamp struct {
 	at    time.Duration
 	index int32
@@ -298,8 +303,8 @@ func (s stamp) compare(t stamp) int {
 	return cmp.Compare(s.index, t.index)
 }
 
-// group gives every hold its place: those of a key stand together, so that to look at one key after another reads each part of a
-// long case once.
+// group gives every hold its place: those of a key stand together, so that to look at one key after another reads each
+// part of a long case once.
 func (c *Case) group() {
 	c.place = make([]int32, c.keys+1)
 	var sizes []int32

@@ -51,7 +51,8 @@ type group struct {
 	holds []int32
 }
 
-// groups lists all holds, then those of each machine, then those of each process: the closer the clocks, the more is certain.
+// groups lists all holds, then those of each machine, then those of each process: the closer the clocks, the more is
+// certain.
 func (c *Case) groups(holds []int32) []group {
 	if c.Processes < 2 || c.Bounds.Slack == 0 {
 		return []group{{asRead, holds}}
@@ -76,12 +77,12 @@ func (c *Case) groups(holds []int32) []group {
 	return list
 }
 
-// sight is a load that saw a store of another machine. It returned after the store was called, whatever the lock does, and so
-// the clock of its machine is ahead of the writer's by most at most.
+// sight is a load that saw a store of another machine. It returned after the store was called, whatever the lock does,
+// and so the clock of its machine is ahead of the writer's by most at most.
 type sight struct{ at, most time.Duration }
 
-// sights are those of one machine of the stores of another, by time, without those that others make superfluous: the bound of
-// each holds at other times, too, wider by the drift between them.
+// sights are those of one machine of the stores of another, by time, without those that others make superfluous: the
+// bound of each holds at other times, too, wider by the drift between them.
 type sights []sight
 
 func (e sights) add(s sight, drift float64) sights {
@@ -121,9 +122,9 @@ func (e sights) worst(end time.Duration, drift float64) time.Duration {
 	return worst
 }
 
-// agree narrows the bounds of the machines' clocks, which exchanges of messages have given, by what the counter shows: it
-// orders loads and stores by itself. It is an error if the two bounds contradict each other. A clock that was stepped, of which
-// nothing is known, has no drift that would carry a bound from one time to another.
+// agree narrows the bounds of the machines' clocks, which exchanges of messages have given, by what the counter shows:
+// it orders loads and stores by itself. It is an error if the two bounds contradict each other. A clock that was
+// stepped, of which nothing is known, has no drift that would carry a bound from one time to another.
 func (c *Case) agree() error {
 	if slices.ContainsFunc(c.Bounds.Doubts, func(d history.Doubt) bool { return d.Offset == history.MaxDoubt }) {
 		return nil

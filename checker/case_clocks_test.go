@@ -39,8 +39,8 @@ func TestSights(t *testing.T) {
 	}
 }
 
-// seeing is a history in which workers of two machines take turns at a page for a second: each load returns so much later than
-// the store was called that it saw.
+// seeing is a history in which workers of two machines take turns at a page for a second: each load returns so much
+// later than the store was called that it saw.
 func seeing(late time.Duration) *history.History {
 	h := &history.History{Header: history.Header{Workers: 2, Processes: 3, Keys: 1}}
 	h.Bounds.Rate = 1500e-6
@@ -64,8 +64,8 @@ func seeing(late time.Duration) *history.History {
 	return h
 }
 
-// TestWhatLoadsSawBoundsClocks: exchanges say that two machines' clocks differ by 5 ms at most, and loads that it is much less.
-// The suite's own clock, of which no load tells, is not known better than before.
+// TestWhatLoadsSawBoundsClocks: exchanges say that two machines' clocks differ by 5 ms at most, and loads that it is
+// much less. The suite's own clock, of which no load tells, is not known better than before.
 func TestWhatLoadsSawBoundsClocks(t *testing.T) {
 	h := seeing(200 * time.Microsecond)
 	before := h.Bounds.Between(0, 1)

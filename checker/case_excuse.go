@@ -177,7 +177,9 @@ func (c *Case) losses(key int32) *reaching {
 				wholes = c.wholes(key)
 			}
 			v, after := *w, c.outage(w.from)
-			n, _ := slices.BinarySearchFunc(wholes, after+1, func(p period, t time.Duration) int { return cmp.Compare(p.from, t) })
+			n, _ := slices.BinarySearchFunc(wholes, after+1, func(p period, t time.Duration) int {
+				return cmp.Compare(p.from, t)
+			})
 			if n < len(wholes) {
 				v.to = wholes[n].to
 			}
@@ -252,7 +254,9 @@ func (c *Case) outage(lost time.Duration) time.Duration {
 		slices.SortFunc(c.unheardOf, func(a, b period) int { return cmp.Compare(a.from, b.from) })
 	}
 	over := lost
-	n, _ := slices.BinarySearchFunc(c.unheardOf, lost, func(p period, t time.Duration) int { return cmp.Compare(p.from, t) })
+	n, _ := slices.BinarySearchFunc(c.unheardOf, lost, func(p period, t time.Duration) int {
+		return cmp.Compare(p.from, t)
+	})
 	for ; n < len(c.unheardOf) && c.unheardOf[n].from <= lost+noticed; n++ {
 		over = max(over, c.unheardOf[n].to)
 	}
@@ -264,7 +268,8 @@ func (c *Case) countsAgain(lost time.Duration) time.Duration {
 	after := c.outage(lost)
 	for i := range c.Ops {
 		op := &c.Ops[i]
-		if (op.Kind == history.Load || op.Kind == history.Store) && op.Outcome == history.OK && op.Call > after && (op.Seen != 0 || op.Value > 1) {
+		if (op.Kind == history.Load || op.Kind == history.Store) && op.Outcome == history.OK && op.Call > after &&
+			(op.Seen != 0 || op.Value > 1) {
 			return op.Return
 		}
 	}

@@ -286,13 +286,14 @@ func (c *Case) settle(h *hold, crashes []time.Duration) {
 	if c.Session && h.Crashed != history.Forever && h.ending == endless {
 		h.ending, h.releaseCall = maybe, h.Crashed // its connection went with it
 	}
-	if n := h.Uses[1]; n >= 0 && h.Crashed != history.Forever && c.Ops[n].Outcome == history.Unknown && c.Ops[n].Return >= h.Crashed {
+	if n := h.Uses[1]; n >= 0 && h.Crashed != history.Forever && c.Ops[n].Outcome == history.Unknown &&
+		c.Ops[n].Return >= h.Crashed {
 		h.stored = history.Forever // it died in the call, and may not have sent anything
 	}
 }
 
-// reentered tells whether the lock may have been granted anew to the owner of a hold that was over: by a re-entry between
-// two moments, unless it was counted as one of several, or by one without an answer that was called before.
+// reentered tells whether the lock may have been granted anew to the owner of a hold that was over: by a re-entry
+// between two moments, unless it was counted as one of several, or by one without an answer that was called before.
 func (c *Case) reentered(h *hold, from, to time.Duration) bool {
 	return slices.ContainsFunc(c.reenters(h), func(i int32) bool {
 		op := &c.Ops[i]
@@ -301,9 +302,9 @@ func (c *Case) reentered(h *hold, from, to time.Duration) bool {
 	})
 }
 
-// cutOff reads the holds of a history whose end is missing. What a worker did after its last record is not known: it may
-// have asked for the release of a hold that it had then, and the lock may have heard of it. A hold is over if its worker
-// ended the visit, or tried for another.
+// cutOff reads the holds of a history whose end is missing. What a worker did after its last record is not known: it
+// may have asked for the release of a hold that it had then, and the lock may have heard of it. A hold is over if its
+// worker ended the visit, or tried for another.
 func (c *Case) cutOff() {
 	if c.Partial == "" {
 		return
@@ -362,7 +363,8 @@ func (c *Case) contend() {
 
 // tried takes in a try for the lock that returned after h was granted. Two beliefs overlap for certain if each begins
 // before the other ends by more than the clocks of their processes may differ: a try that was refused would have been
-// granted when it returned, another when it was called at the earliest, and one that has waited since then all the time.
+// granted when it returned, another when it was called at the earliest, and one that has waited since then all the
+// time.
 func (c *Case) tried(h *hold, op *history.Op, since time.Duration) {
 	if h.Worker == op.Worker || since >= h.trusted() || !c.clash(h.Permits, op.Permits) && op.Reason != history.Busy {
 		return

@@ -112,8 +112,8 @@ func (r *ruler) granted(h *hold) time.Duration {
 	return r.promised(r.c.acquire(h))
 }
 
-// promised is how long a call that was granted, or may have been, is good for at least: call + T1. Where no record says what
-// was asked for, or where leases begin before that, it is until the holder was told.
+// promised is how long a call that was granted, or may have been, is good for at least: call + T1. Where no record says
+// what was asked for, or where leases begin before that, it is until the holder was told.
 func (r *ruler) promised(op *history.Op) time.Duration { return r.promisedFrom(op, op.Call) }
 
 func (r *ruler) promisedFrom(op *history.Op, call time.Duration) time.Duration {
@@ -144,7 +144,8 @@ type slot struct {
 // from one to the next, and to a release that succeeded. (Algorithm L of the method.) All of a
 // hold is on one clock; compared with others it may be off.
 func (r *ruler) slot(h *hold, coupled bool) slot {
-	s := slot{lo: h.Call, hi: h.Return, kind: h.ending, call: h.releaseCall, over: r.assured(h), least: r.least(h.TTL), most: history.Forever}
+	s := slot{lo: h.Call, hi: h.Return, kind: h.ending, call: h.releaseCall, over: r.assured(h), least: r.least(h.TTL),
+		most: history.Forever}
 	need := -history.Forever // the lease was alive then
 	if s.kind == returned {
 		need = s.call
@@ -166,7 +167,8 @@ func (r *ruler) slot(h *hold, coupled bool) slot {
 	}
 	if refreshed || r.c.Claims.Begins {
 		s.least = history.Forever // the end does not depend on the start
-	} else if s.kind == gone && s.least != history.Forever && s.most > h.releaseReturn && r.c.forgot(h, h.releaseReturn) == nil {
+	} else if s.kind == gone && s.least != history.Forever && s.most > h.releaseReturn &&
+		r.c.forgot(h, h.releaseReturn) == nil {
 		s.hi = min(s.hi, minus(h.releaseReturn, s.least))
 	}
 	if need > -history.Forever && !unknown {

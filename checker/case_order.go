@@ -17,9 +17,10 @@ type row struct {
 }
 
 // inRealTime shows every picked operation together with the one of the greatest value that had certainly returned
-// before its call; -1 without one. A negative value does not count. Of equal ones it is that of the process that had the
-// first of all. It needs no sorting: the operations stand in the order of their returns, and few return while another is
-// open. Nor does it look at all processes: values grow, and the rows of a page stand in the order of their greatest ones.
+// before its call; -1 without one. A negative value does not count. Of equal ones it is that of the process that had
+// the first of all. It needs no sorting: the operations stand in the order of their returns, and few return while
+// another is open. Nor does it look at all processes: values grow, and the rows of a page stand in the order of their
+// greatest ones.
 func (c *Case) inRealTime(pick func(*history.Op) bool, value func(i int32) int64, called func(i, best int32)) {
 	rows := make([][]*row, c.keys)
 	for n := range c.Ops {
@@ -73,7 +74,9 @@ func (r *row) before(t time.Duration) int {
 		step *= 2
 	}
 	low := max(high-step, 0)
-	n, _ := slices.BinarySearchFunc(r.ops[low:high], t, func(s stamp, t time.Duration) int { return cmp.Compare(s.at, t) })
+	n, _ := slices.BinarySearchFunc(r.ops[low:high], t, func(s stamp, t time.Duration) int {
+		return cmp.Compare(s.at, t)
+	})
 	return low + n
 }
 
@@ -181,12 +184,13 @@ func (c *Case) waits(emit func(*wait)) {
 	}
 }
 
-// try adds a try. A waiter may lose its place when a try of it ended in any other way than by a plain refusal, and
-// when the lock may not have heard of it for a lease: a try is heard of at its call at the earliest, and the next one at its
+// try adds a try. A waiter may lose its place when a try of it ended in any other way than by a plain refusal, and when
+// the lock may not have heard of it for a lease: a try is heard of at its call at the earliest, and the next one at its
 // return at the latest.
 func (w *wait) try(op *history.Op, lease time.Duration) {
 	if w.worker < 0 {
-		*w = wait{start: op.Call, stood: op.Call, queued: history.Forever, again: history.Forever, asked: op.Call, hold: -1, key: op.Key, worker: op.Worker, process: op.Process, permits: op.Permits}
+		*w = wait{start: op.Call, stood: op.Call, queued: history.Forever, again: history.Forever, asked: op.Call,
+			hold: -1, key: op.Key, worker: op.Worker, process: op.Process, permits: op.Permits}
 	}
 	if op.Return-w.asked > lease {
 		w.queued = history.Forever
@@ -208,8 +212,8 @@ func (w *wait) try(op *history.Op, lease time.Duration) {
 	}
 }
 
-// standing notes since when the waiter surely stands in the queue: a lock may have forgotten it in a disturbance, but not after the
-// next refusal.
+// standing notes since when the waiter surely stands in the queue: a lock may have forgotten it in a disturbance, but
+// not after the next refusal.
 func (w *wait) standing(op *history.Op, disturbed spans) {
 	if w.queued == history.Forever || w.again == history.Forever || w.again < w.queued {
 		w.again = w.queued

@@ -25,7 +25,9 @@ func (c *Case) reachesWorkers(gap *history.Op) bool {
 	if gap.Value == 0 {
 		return c.working[gap.Process]
 	}
-	return slices.ContainsFunc(c.Faults, func(f history.Injection) bool { return f.Effect.Known() && f.Effect.Hit(history.Links) })
+	return slices.ContainsFunc(c.Faults, func(f history.Injection) bool {
+		return f.Effect.Known() && f.Effect.Hit(history.Links)
+	})
 }
 
 // findPauses sorts the pauses by process: all, and those that no fault asked for.
@@ -157,8 +159,8 @@ func (c *Case) unrenewable(h *hold, proof *history.Op, over time.Duration) *wind
 	return nil
 }
 
-// unseen tells whether a hold may have been renewed at any time: of the renewals of a driver a history has one extension without an
-// answer, which is open for as long as the hold.
+// unseen tells whether a hold may have been renewed at any time: of the renewals of a driver a history has one
+// extension without an answer, which is open for as long as the hold.
 func (c *Case) unseen(h *hold) bool {
 	return c.Measured != nil && c.Measured.Driver != nil && slices.ContainsFunc(c.extends(h), func(i int32) bool {
 		return c.Ops[i].Hold == 0 && c.Ops[i].Outcome == history.Unknown

@@ -45,8 +45,9 @@ func (c *Case) phantom(op *history.Op) string {
 	return history.Phantom
 }
 
-// joint is the page that liveness takes a page for. Where visits take several, a page may be idle because its waiters wait for
-// another one, or for the whole that another caller gathers: so all pages are one, idle when no worker holds any of them.
+// joint is the page that liveness takes a page for. Where visits take several, a page may be idle because its waiters
+// wait for another one, or for the whole that another caller gathers: so all pages are one, idle when no worker holds
+// any of them.
 func (c *Case) joint(key int32) int32 {
 	if c.Claims.Sets {
 		return min(key, 0)
@@ -62,8 +63,8 @@ func (c *Case) called(joint int32) string {
 	return fmt.Sprintf("page %d", joint)
 }
 
-// tangled finds, of each caller who waited for several pages in one call, which was open for half of the bound or longer in a period in
-// which no worker can have held any page, one of its acquires.
+// tangled finds, of each caller who waited for several pages in one call, which was open for half of the bound or
+// longer in a period in which no worker can have held any page, one of its acquires.
 func (l *livenessCheck) tangled(p period) (list []history.Op) {
 	if !l.Claims.Sets {
 		return nil

@@ -15,7 +15,8 @@ func (s *builder) sets(callers int) {
 	s.h.Claims, s.h.Callers, s.h.Wait = history.Claims{Excludes: true, Expires: true, Sets: true, Crosses: true}, callers, 5*time.Second
 }
 
-// tries adds a try of a caller for all pages from 0 on, which its other workers make at the same time. It returns the first one's hold.
+// tries adds a try of a caller for all pages from 0 on, which its other workers make at the same time. It returns the
+// first one's hold.
 func (s *builder) tries(w int32, pages int, call, ret time.Duration, out history.Outcome, token uint64) (first history.ID) {
 	for page := range int32(pages) {
 		op := history.Op{Kind: history.Acquire, Worker: w + page*int32(s.h.Callers), Key: page, Call: call, Return: ret, TTL: 3, Token: token, Outcome: out}

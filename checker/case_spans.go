@@ -33,7 +33,9 @@ func newSpans(list []period) (s spans) {
 
 // of lists the spans that meet a period.
 func (s spans) of(p period) spans {
-	first, _ := slices.BinarySearchFunc(s, p.from, func(w period, from time.Duration) int { return cmp.Compare(w.to, from) })
+	first, _ := slices.BinarySearchFunc(s, p.from, func(w period, from time.Duration) int {
+		return cmp.Compare(w.to, from)
+	})
 	end := first
 	for end < len(s) && s[end].from <= p.to {
 		end++
@@ -82,12 +84,12 @@ func (c *Case) hitch(w *window) bool {
 	return c.Ops[w.op].Kind == history.Gap && w.to-w.from < Margin(c.lease)
 }
 
-// disturb finds when the lock cannot be expected to be granted at once: while servers do not serve, and for as long as they
-// need to recover; and until leases have ended that no worker will give back, because keys were lost. What else happens to a
-// worker ends with its own hold, which is known: what had no answer may be held for a lease. Where more than that is at
-// work, answers and workers that are late or lost may delay others for a lease, too: a minority of the sites that was
-// granted to no worker, a queue that somebody stands in who does not run, a message that was not heard. A hitch costs no lease: it
-// makes a time that is judged shorter.
+// disturb finds when the lock cannot be expected to be granted at once: while servers do not serve, and for as long as
+// they need to recover; and until leases have ended that no worker will give back, because keys were lost. What else
+// happens to a worker ends with its own hold, which is known: what had no answer may be held for a lease. Where more
+// than that is at work, answers and workers that are late or lost may delay others for a lease, too: a minority of the
+// sites that was granted to no worker, a queue that somebody stands in who does not run, a message that was not heard.
+// A hitch costs no lease: it makes a time that is judged shorter.
 func (c *Case) disturb() {
 	var disturbed, places, hitches []period
 	for i := range c.windows {
@@ -109,7 +111,8 @@ func (c *Case) disturb() {
 		if late {
 			felt = max(felt, 0)
 		}
-		if e.BreaksPromises() && (w.fault || len(c.holds) > 0 && c.holds[c.byCall[0]].Call <= to) || c.lingers && late || e.StopsService() && c.Sites > 1 {
+		if e.BreaksPromises() && (w.fault || len(c.holds) > 0 && c.holds[c.byCall[0]].Call <= to) || c.lingers &&
+			late || e.StopsService() && c.Sites > 1 {
 			felt = max(felt, 0) + c.lease
 		}
 		if felt < 0 {
@@ -134,7 +137,9 @@ func (c *Case) servedAgain(after time.Duration) time.Duration {
 	}
 	at := time.Duration(-1)
 	for _, holds := range c.byKey {
-		n, _ := slices.BinarySearchFunc(holds, after, func(i int32, t time.Duration) int { return cmp.Compare(c.holds[i].Call, t) })
+		n, _ := slices.BinarySearchFunc(holds, after, func(i int32, t time.Duration) int {
+			return cmp.Compare(c.holds[i].Call, t)
+		})
 		for ; n < len(holds) && c.holds[holds[n]].Outcome != history.OK; n++ {
 		}
 		if n < len(holds) {

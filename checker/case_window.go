@@ -10,8 +10,9 @@ import (
 	"hammerlock/internal/human"
 )
 
-// window is a period in which something was at work that no lock answers for: a fault, or an unplanned event: a
-// server that ended unexpectedly, a process that stood still. Whom it reaches, and what it excuses there, is in case_excuse.go.
+// window is a period in which something was at work that no lock answers for: a fault, or an unplanned event: a server
+// that ended unexpectedly, a process that stood still. Whom it reaches, and what it excuses there, is in
+// case_excuse.go.
 type window struct {
 	period
 	op, heal int32 // into Ops; heal is -1 if it was never healed
@@ -25,8 +26,9 @@ type window struct {
 // The effects of unplanned events. A server that failed may have lost its keys, one that took another role the
 // last writes. Of independent sites one that fails leaves a majority.
 var (
-	failing  = &history.Effect{Hits: []history.Party{history.Servers}, Loses: history.LosesKeys, Blocks: true}
-	ofASite  = &history.Effect{Hits: []history.Party{history.Servers}, Loses: history.LosesKeys, Blocks: true, Spares: true}
+	failing = &history.Effect{Hits: []history.Party{history.Servers}, Loses: history.LosesKeys, Blocks: true}
+	ofASite = &history.Effect{Hits: []history.Party{history.Servers}, Loses: history.LosesKeys, Blocks: true,
+		Spares: true}
 	changing = &history.Effect{Hits: []history.Party{history.Servers}, Loses: history.LosesWrites, Blocks: true}
 	counting = &history.Effect{Hits: []history.Party{history.Nobody}} // the counter's own server, which no lock stands on, or a process without workers
 	stoodFor = &history.Effect{Hits: []history.Party{history.Clients, history.Holders}, Blocks: true}
@@ -58,9 +60,11 @@ func (c *Case) findWindows() {
 		case history.Gap:
 			w.name, w.effect = "the machine paused for "+human.Duration(op.Return-op.Call), stoodFor
 		case history.Incident:
-			w.name, w.effect = fmt.Sprintf("node %d failed without a planned fault", op.Value), c.serverEffect(op.Value, failing)
+			w.name, w.effect = fmt.Sprintf("node %d failed without a planned fault", op.Value),
+				c.serverEffect(op.Value, failing)
 		case history.Role:
-			w.name, w.effect = fmt.Sprintf("node %d took another role without a planned fault", op.Value), c.serverEffect(op.Value, changing)
+			w.name, w.effect = fmt.Sprintf("node %d took another role without a planned fault", op.Value),
+				c.serverEffect(op.Value, changing)
 		default:
 			continue
 		}
@@ -75,9 +79,10 @@ func (c *Case) findWindows() {
 	c.windows = c.dropPlanned(all)
 	c.findPauses(all)
 	c.addUp()
-	c.lingers = c.Sites > 1 || c.Claims.Ordered || c.Claims.Writers || c.Claims.Wakes || len(c.windows) > 0 && slices.ContainsFunc(c.Ops, func(op history.Op) bool {
-		return op.Woken == history.Signal || op.Woken == history.LeaseEnd
-	})
+	c.lingers = c.Sites > 1 || c.Claims.Ordered || c.Claims.Writers || c.Claims.Wakes || len(c.windows) > 0 &&
+		slices.ContainsFunc(c.Ops, func(op history.Op) bool {
+			return op.Woken == history.Signal || op.Woken == history.LeaseEnd
+		})
 	c.findLosses()
 }
 
@@ -113,9 +118,9 @@ func (c *Case) serverEffect(node int64, alone *history.Effect) *history.Effect {
 	return alone
 }
 
-// addUp says of a fault that it left no majority, although it would have done so alone, if another one was at work at the
-// same time or less than a lease before: what clients gave up to wait for came about when the sites were back, and stays
-// there until its lease is over. Before the first call there was nothing to wait for.
+// addUp says of a fault that it left no majority, although it would have done so alone, if another one was at work at
+// the same time or less than a lease before: what clients gave up to wait for came about when the sites were back, and
+// stays there until its lease is over. Before the first call there was nothing to wait for.
 func (c *Case) addUp() {
 	var alone []*window
 	for i := range c.windows {
@@ -143,16 +148,18 @@ func (c *Case) strangers(all []window) {
 			return c.Ops[w.op].Kind == history.Gap && c.Ops[w.op].Value == 0 && w.meets(f.from, f.to)
 		}
 		died := func(op history.Op) bool { return op.Kind == history.Crash && f.from <= op.Call && op.Call <= f.to }
-		if f.fault && slices.Equal(f.effect.Hits, []history.Party{history.Clients}) && slices.ContainsFunc(all, stopped) &&
-			!slices.ContainsFunc(all, func(w window) bool { return stopped(w) && c.working[c.Ops[w.op].Process] }) && !slices.ContainsFunc(c.Ops, died) {
+		if f.fault && slices.Equal(f.effect.Hits, []history.Party{history.Clients}) &&
+			slices.ContainsFunc(all, stopped) &&
+			!slices.ContainsFunc(all, func(w window) bool { return stopped(w) && c.working[c.Ops[w.op].Process] }) &&
+			!slices.ContainsFunc(c.Ops, died) {
 			f.effect = counting
 		}
 	}
 }
 
 // dropPlanned takes out what was to be expected of the faults: roles change where another server takes the place of one
-// that is out, which one that only hangs, or has a wrong clock, is not, and a process that a fault stops is paused. It takes out what
-// reaches no worker, too: pauses of a process without workers.
+// that is out, which one that only hangs, or has a wrong clock, is not, and a process that a fault stops is paused. It
+// takes out what reaches no worker, too: pauses of a process without workers.
 func (c *Case) dropPlanned(all []window) (list []window) {
 	faults := slices.DeleteFunc(slices.Clone(all), func(w window) bool { return !w.fault }) // few, where gaps may be many
 	for _, w := range all {
@@ -160,7 +167,8 @@ func (c *Case) dropPlanned(all []window) (list []window) {
 		for _, f := range faults {
 			switch op := &c.Ops[w.op]; {
 			case op.Kind == history.Role:
-				expected = expected || f.effect.BreaksPromises() && f.effect.Loses != history.LosesTime && w.meets(f.from, plus(f.to, c.recovery()))
+				expected = expected || f.effect.BreaksPromises() && f.effect.Loses != history.LosesTime &&
+					w.meets(f.from, plus(f.to, c.recovery()))
 			case op.Kind != history.Gap || !f.effect.Hit(history.Clients) || !w.meets(f.from, f.to):
 			case plus(w.from, c.Bounds.Gap) < f.from:
 				w.to = min(w.to, f.from) // it had begun before the fault

@@ -44,7 +44,8 @@ func Judge(c *Case) ([]Verdict, error) {
 	var wrong error
 	for _, k := range all {
 		if k.Applies != nil && !k.Applies(&c.Header) {
-			verdicts = append(verdicts, Verdict{Checker: k.Name, Status: NotJudged, Summary: "the lock does not claim it"})
+			verdicts = append(verdicts, Verdict{Checker: k.Name, Status: NotJudged,
+				Summary: "the lock does not claim it"})
 			continue
 		}
 		v := k.Check(c)

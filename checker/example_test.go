@@ -10,8 +10,8 @@ import (
 	"hammerlock/history"
 )
 
-// twoHolders is what was recorded of two workers that were granted one lock for a second each, the second of them while the
-// first one held it. An ID is the lane that recorded the operation, from 1, and its number there.
+// twoHolders is what was recorded of two workers that were granted one lock for a second each, the second of them while
+// the first one held it. An ID is the lane that recorded the operation, from 1, and its number there.
 func twoHolders() *history.History {
 	const ms, lane = time.Millisecond, 1 << 40
 	acquire := func(worker int32, call time.Duration) history.Op {

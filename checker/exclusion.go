@@ -21,7 +21,8 @@ var Exclusion = Checker{
 }
 
 // severity lists the causes, the worst first: errors of the lock before those of the service and of the holder.
-var severity = []string{history.DoubleGrant, history.ForeignRelease, history.SilentReacquire, history.FalseExtension, history.FalseRelease, history.Regressed, history.ServiceLoss,
+var severity = []string{history.DoubleGrant, history.ForeignRelease, history.SilentReacquire, history.FalseExtension,
+	history.FalseRelease, history.Regressed, history.ServiceLoss,
 	history.OverClaim, history.RenewalFailure, history.PartKept, history.Phantom, history.Overrun}
 
 // finding is one violation with its cause.
@@ -49,7 +50,8 @@ const keptLosses = 8 // witnesses that porcupine is asked about
 // examine finds all violations of exclusion. Several checkers use the result.
 func (c *Case) examine() *findings {
 	c.once.Do(func() {
-		x := &examiner{c: c, sweeper: newSweeper(c), findings: findings{misses: map[string]int64{}, incidents: map[string]int64{}}}
+		x := &examiner{c: c, sweeper: newSweeper(c),
+			findings: findings{misses: map[string]int64{}, incidents: map[string]int64{}}}
 		for _, holds := range c.byKey {
 			x.key(holds)
 		}
@@ -98,13 +100,15 @@ func checkExclusion(c *Case) Verdict {
 		}
 	}
 	if c.exchanged > 0 && v.Status != Fail {
-		v.Summary += fmt.Sprintf("; loads show that clocks differ by at most %s, exchanges %s", human.Duration(c.differ()), human.Duration(c.exchanged))
+		v.Summary += fmt.Sprintf("; loads show that clocks differ by at most %s, exchanges %s",
+			human.Duration(c.differ()), human.Duration(c.exchanged))
 	}
 	return v
 }
 
-// gravest orders the causes: of the errors of a lock, the usual one first, or that which began first. That two were granted the
-// lock at once is the last of them to say where as many grants have a reason, but where nothing explains one of them.
+// gravest orders the causes: of the errors of a lock, the usual one first, or that which began first. That two were
+// granted the lock at once is the last of them to say where as many grants have a reason, but where nothing explains
+// one of them.
 func (f *findings) gravest(c *Case) []string {
 	order := slices.Clone(severity)
 	reasons := order[1:4]
@@ -171,7 +175,8 @@ func (x *examiner) pairs(holds []int32) {
 		x.doubled++
 		x.collision(p)
 	})
-	// On several sites a hold begins with the last site of its majority, and ends with the first: late does not mean longer.
+	// On several sites a hold begins with the last site of its majority, and ends with the first: late does not mean
+	// longer.
 	coupled := x.c.Sites < 2
 	groups := x.c.groups(holds)
 	for _, g := range groups {
@@ -189,9 +194,10 @@ func (x *examiner) pairs(holds []int32) {
 	}
 }
 
-// late is an overrun. A process that was paused for most of the time by which the holder was late explains it: on a machine that
-// stands still its goroutines are late before and after, too. Where servers have begun the fences anew, it is they
-// who let it store. Else a fence lets it store only if it was drawn in another order than the lock was granted in.
+// late is an overrun. A process that was paused for most of the time by which the holder was late explains it: on a
+// machine that stands still its goroutines are late before and after, too. Where servers have begun the fences anew, it
+// is they who let it store. Else a fence lets it store only if it was drawn in another order than the lock was granted
+// in.
 func (x *examiner) late(p pair) finding {
 	h, o := &x.c.holds[p.first], &x.c.holds[p.second]
 	if w := x.c.unfenced(h, o); w != nil {
@@ -200,7 +206,8 @@ func (x *examiner) late(p pair) finding {
 	if x.sweeper.regressed(h, o) {
 		return finding{history.Regressed, p, h.Uses[1], nil, false}
 	}
-	return finding{history.Overrun, p, h.Uses[1], x.c.late(h.Process, h.Return, h.given(), h.stored, (h.stored-h.given())/2), false}
+	return finding{history.Overrun, p, h.Uses[1],
+		x.c.late(h.Process, h.Return, h.given(), h.stored, (h.stored-h.given())/2), false}
 }
 
 // add counts a violation. What is explained by something unplanned is not the lock's. The witness is the
@@ -224,7 +231,8 @@ func (x *examiner) add(f finding) {
 	}
 }
 
-// began is when a violation began; what follows from another comes after all others, and so does what a release may explain.
+// began is when a violation began; what follows from another comes after all others, and so does what a release may
+// explain.
 func (c *Case) began(f finding) time.Duration {
 	switch {
 	case f.follows, f.cause == history.DoubleGrant && f.op >= 0:
@@ -269,7 +277,8 @@ func (x *examiner) collision(p pair) {
 		return
 	}
 	if i.Until > over {
-		x.add(finding{history.OverClaim, p, -1, x.c.late(i.Process, i.proof(x.c).Call, i.proof(x.c).Return, i.proof(x.c).Return, i.Until-over), false})
+		x.add(finding{history.OverClaim, p, -1,
+			x.c.late(i.Process, i.proof(x.c).Call, i.proof(x.c).Return, i.proof(x.c).Return, i.Until-over), false})
 		return
 	}
 	x.add(x.broken(p))
@@ -296,8 +305,8 @@ func (x *examiner) unrenewed(p pair) finding {
 		since = proof.Call // when it was answered too little of the lease was left
 	}
 	w := x.c.stopped(i.Process, since, over, least)
-	// Where renewals have no answer, or cannot be seen, the last one may have been late. A library hears with the next one that the lock is
-	// lost: so the lease ended no longer than a lease before the other grant.
+	// Where renewals have no answer, or cannot be seen, the last one may have been late. A library hears with the next
+	// one that the lock is lost: so the lease ended no longer than a lease before the other grant.
 	granted := x.c.holds[p.second].Return
 	if from := max(since, minus(granted, 2*i.TTL)); w == nil && x.c.unsettled(i, from, granted) {
 		w = x.c.stopped(i.Process, from, granted, Margin(i.TTL))
@@ -308,7 +317,8 @@ func (x *examiner) unrenewed(p pair) finding {
 	return finding{history.RenewalFailure, p, -1, x.c.late(i.Process, since, over, over, least), false}
 }
 
-// unsettled tells whether an extension without an answer was under way between two moments: it may have renewed the hold then.
+// unsettled tells whether an extension without an answer was under way between two moments: it may have renewed the
+// hold then.
 func (c *Case) unsettled(h *hold, from, to time.Duration) bool {
 	return slices.ContainsFunc(c.extends(h), func(n int32) bool {
 		op := &c.Ops[n]
@@ -316,8 +326,8 @@ func (c *Case) unsettled(h *hold, from, to time.Duration) bool {
 	})
 }
 
-// presumed finds the extension without an answer that a holder believed in beyond all that it had been told; -1 if there is
-// none.
+// presumed finds the extension without an answer that a holder believed in beyond all that it had been told; -1 if
+// there is none.
 func (c *Case) presumed(h *hold) int32 {
 	told, last := c.acquire(h).Until, int32(-1)
 	for _, n := range c.extends(h) {

@@ -8,7 +8,8 @@ import (
 	"hammerlock/history"
 )
 
-// freeing are the releases of a key, repeated ones too, by call. Up to each, until is when the last of them was answered.
+// freeing are the releases of a key, repeated ones too, by call. Up to each, until is when the last of them was
+// answered.
 type freeing struct {
 	ops   []int32
 	until []time.Duration
@@ -52,9 +53,10 @@ func (c *Case) freeings(key int32) *freeing {
 	return &c.freed[key+1]
 }
 
-// sentAgain finds a release that ended another's hold, because it was sent again when it had no answer: it took long, its own lock must
-// have been free when h was granted it, for that lease was not over, or was never its own, and it was still under way after that. By is when h
-// was over at the latest; -1 without one. It proves nothing for a lock on several sites.
+// sentAgain finds a release that ended another's hold, because it was sent again when it had no answer: it took long,
+// its own lock must have been free when h was granted it, for that lease was not over, or was never its own, and it was
+// still under way after that. By is when h was over at the latest; -1 without one. It proves nothing for a lock on
+// several sites.
 func (r *ruler) sentAgain(h *hold, by time.Duration) int32 {
 	if r.c.Sites > 1 || h.Permits > 0 || h.Outcome != history.OK {
 		return -1
@@ -105,7 +107,9 @@ func (s *search) last(c *Case, to time.Duration, fits func(k *hold, op *history.
 		s.to, s.found = 0, -1
 	}
 	f := c.freeings(s.key)
-	at, _ := slices.BinarySearchFunc(f.ops, to, func(n int32, t time.Duration) int { return cmp.Compare(c.Ops[n].Call, t) })
+	at, _ := slices.BinarySearchFunc(f.ops, to, func(n int32, t time.Duration) int {
+		return cmp.Compare(c.Ops[n].Call, t)
+	})
 	for at--; at >= 0 && f.until[at] > s.from; at-- {
 		op := &c.Ops[f.ops[at]]
 		if op.Call < s.to {
@@ -120,15 +124,18 @@ func (s *search) last(c *Case, to time.Duration, fits func(k *hold, op *history.
 	return s.found
 }
 
-// refusedFor finds a try that was refused because i had the lock, though a release had been answered and another was granted it later: called
-// after the one moment, and answered before the other. -1 without one. No other hold can have been there.
+// refusedFor finds a try that was refused because i had the lock, though a release had been answered and another was
+// granted it later: called after the one moment, and answered before the other. -1 without one. No other hold can have
+// been there.
 func (r *ruler) refusedFor(i *hold, since, by time.Duration) int32 {
 	if r.c.Sites > 1 || i.Permits > 0 || i.Outcome != history.OK || r.c.Claims.Ordered || r.c.Claims.Writers { // who is not the next one is refused, too
 		return -1
 	}
 	const most = 8 // the latest are looked at: one is enough
 	list := r.c.refusalsOf(i.Key)
-	at, _ := slices.BinarySearchFunc(list, by, func(n int32, t time.Duration) int { return cmp.Compare(r.c.Ops[n].Call, t) })
+	at, _ := slices.BinarySearchFunc(list, by, func(n int32, t time.Duration) int {
+		return cmp.Compare(r.c.Ops[n].Call, t)
+	})
 	for _, n := range slices.Backward(list[max(at-most, 0):at]) {
 		op := &r.c.Ops[n]
 		slack := r.c.slack(i.Process, op.Process)
@@ -142,11 +149,13 @@ func (r *ruler) refusedFor(i *hold, since, by time.Duration) int32 {
 	return -1
 }
 
-// otherwise tells whether another hold than i can have been there when a try was refused, and explains what was granted at a moment after
-// that: one that was not given back by then would have kept the lock, as i had to.
+// otherwise tells whether another hold than i can have been there when a try was refused, and explains what was granted
+// at a moment after that: one that was not given back by then would have kept the lock, as i had to.
 func (r *ruler) otherwise(i *hold, refused *history.Op, by time.Duration) bool {
 	holds := r.c.holdsOf(i.Key)
-	at, _ := slices.BinarySearchFunc(holds, refused.Return, func(n int32, t time.Duration) int { return cmp.Compare(r.c.holds[n].Call, t) })
+	at, _ := slices.BinarySearchFunc(holds, refused.Return, func(n int32, t time.Duration) int {
+		return cmp.Compare(r.c.holds[n].Call, t)
+	})
 	for at--; at >= 0 && plus(r.c.holds[holds[at]].Call, r.c.lease) > refused.Call; at-- {
 		k := &r.c.holds[holds[at]]
 		over := (k.ending == returned || k.ending == gone) && k.releaseReturn < refused.Call
@@ -162,7 +171,8 @@ func (c *Case) refusalsOf(key int32) []int32 {
 	if c.refusals == nil {
 		sizes := make([]int32, c.keys+1)
 		busy := func(op *history.Op) bool {
-			return op.Kind == history.Acquire && op.Outcome == history.Failed && op.Reason == history.Busy && op.Worker >= 0
+			return op.Kind == history.Acquire && op.Outcome == history.Failed && op.Reason == history.Busy &&
+				op.Worker >= 0
 		}
 		for n := range c.Ops {
 			if op := &c.Ops[n]; busy(op) {
@@ -176,7 +186,9 @@ func (c *Case) refusalsOf(key int32) []int32 {
 			}
 		}
 		for _, list := range c.refusals {
-			slices.SortFunc(list, func(a, b int32) int { return cmp.Or(cmp.Compare(c.Ops[a].Call, c.Ops[b].Call), cmp.Compare(a, b)) })
+			slices.SortFunc(list, func(a, b int32) int {
+				return cmp.Or(cmp.Compare(c.Ops[a].Call, c.Ops[b].Call), cmp.Compare(a, b))
+			})
 		}
 	}
 	return c.refusals[key+1]

@@ -9,10 +9,11 @@ import (
 	"hammerlock/history"
 )
 
-// Holds are exclusive, or have some of the lock's permits. Readers have one each, of as many as there are readers; a semaphore
-// has as many as it claims.
+// Holds are exclusive, or have some of the lock's permits. Readers have one each, of as many as there are readers; a
+// semaphore has as many as it claims.
 
-// clash tells whether holds of a and b permits exclude each other: one of them is exclusive, or there are not enough for both.
+// clash tells whether holds of a and b permits exclude each other: one of them is exclusive, or there are not enough
+// for both.
 func (c *Case) clash(a, b uint16) bool {
 	return a == 0 || b == 0 || c.Claims.Permits > 0 && int(a)+int(b) > c.Claims.Permits
 }
@@ -36,8 +37,9 @@ func (c *Case) mode(h *hold) string {
 	return fmt.Sprintf(", %d of %d permits,", h.Permits, c.Claims.Permits)
 }
 
-// semaphore finds the violations among the holds of a key of which there are permits. It is what pairs does, with sums in place
-// of pairs: first what the servers cannot have granted, so that what is left is a holder that believed for too long.
+// semaphore finds the violations among the holds of a key of which there are permits. It is what pairs does, with sums
+// in place of pairs: first what the servers cannot have granted, so that what is left is a holder that believed for too
+// long.
 func (x *examiner) semaphore(holds []int32) {
 	s, groups := x.sweeper, x.c.groups(holds)
 	for _, g := range groups {
@@ -54,8 +56,8 @@ func (x *examiner) semaphore(holds []int32) {
 	}
 }
 
-// believes is B, shorter at either end by what its clock may be off: of such intervals, any that have a moment in common have one
-// whatever the clocks are.
+// believes is B, shorter at either end by what its clock may be off: of such intervals, any that have a moment in
+// common have one whatever the clocks are.
 func (s *sweeper) believes(h *hold) (from, to time.Duration) {
 	from, to = h.believed()
 	return from + s.half(h), minus(to, s.half(h))
@@ -67,9 +69,10 @@ func (s *sweeper) guaranteed(h *hold) (from, to time.Duration) {
 	return t.hi, t.end(t.lo)
 }
 
-// crowds calls found for each hold that begins when, with it, more permits are out than there are, with those that have them.
-// The holds that have not ended stand in a heap: O(n log n).
-func (s *sweeper) crowds(holds []int32, span func(*hold) (from, to time.Duration), found func(n int32, others []timed)) {
+// crowds calls found for each hold that begins when, with it, more permits are out than there are, with those that have
+// them. The holds that have not ended stand in a heap: O(n log n).
+func (s *sweeper) crowds(holds []int32, span func(*hold) (from, to time.Duration),
+	found func(n int32, others []timed)) {
 	var held heap
 	out := 0
 	s.inOrder(holds, func(h *hold) (timed, bool) {
@@ -115,8 +118,9 @@ func (x *examiner) forgotten(list []timed, by time.Duration) (hold int32, w *win
 	return -1, nil
 }
 
-// givenBack finds a release that succeeded, of a hold whose lease was over, before a hold was granted: the permit had come back
-// by itself, and there has been one too many since. Where servers may have forgotten a hold, the lease has to be over for certain.
+// givenBack finds a release that succeeded, of a hold whose lease was over, before a hold was granted: the permit had
+// come back by itself, and there has been one too many since. Where servers may have forgotten a hold, the lease has to
+// be over for certain.
 func (x *examiner) givenBack(n int32, lost bool) int32 {
 	if x.back.rule != lost {
 		x.back = search{rule: lost, key: x.back.key, found: -1}
@@ -130,7 +134,8 @@ func (x *examiner) givenBack(n int32, lost bool) int32 {
 	})
 }
 
-// overbelieved blames, of the holders of too many permits that the servers may have granted, the one whose lease was over first.
+// overbelieved blames, of the holders of too many permits that the servers may have granted, the one whose lease was
+// over first.
 func (x *examiner) overbelieved(n int32, others []timed) {
 	if x.blamed[n] {
 		return

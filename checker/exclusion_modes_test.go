@@ -9,7 +9,8 @@ import (
 	"hammerlock/history"
 )
 
-// shared makes some of the holds of a history shared ones, with up to so many permits each. What they stored they read again.
+// shared makes some of the holds of a history shared ones, with up to so many permits each. What they stored they read
+// again.
 func shared(h *history.History, draw func(n int) int, most int) *history.History {
 	readers := map[history.ID]bool{}
 	for i := range h.Ops {
@@ -46,8 +47,9 @@ func TestReadersAgainstOracleShrinking(t *testing.T) {
 	})
 }
 
-// fits tries every moment at which each hold may have begun: is there a choice in which there are always enough permits? A hold
-// that begins late does not end late here. Short is whether a hold may have ended before it was answered.
+// fits tries every moment at which each hold may have begun: is there a choice in which there are always enough
+// permits? A hold that begins late does not end late here. Short is whether a hold may have ended before it was
+// answered.
 func fits(permits int, list []told, expires bool) (legal, sound, short bool) {
 	var granted []told
 	var ends []int

@@ -30,8 +30,8 @@ func (x *examiner) keep(p pair, f finding) finding {
 	return f
 }
 
-// reason is the first of the mistakes of which there is evidence: a foreign release, the service, an extension. If there is
-// none, the cause is not shown.
+// reason is the first of the mistakes of which there is evidence: a foreign release, the service, an extension. If
+// there is none, the cause is not shown.
 func (x *examiner) reason(p pair) finding {
 	i, j := &x.c.holds[p.first], &x.c.holds[p.second]
 	untrue, extension := x.untrue(i, j)
@@ -51,7 +51,8 @@ func (x *examiner) reason(p pair) finding {
 		return x.ended(i, p) // that the lease was over explains the second grant, and no release need have freed the lock
 	}
 	if op := x.sweeper.foreign(i, j.Return); op >= 0 {
-		if k := x.c.hold(x.c.Ops[op].Hold); w == nil && x.c.Claims.Owned && k.Release == op && x.c.Ops[op].Call <= x.sweeper.assured(k) {
+		if k := x.c.hold(x.c.Ops[op].Hold); w == nil && x.c.Claims.Owned && k.Release == op &&
+			x.c.Ops[op].Call <= x.sweeper.assured(k) {
 			if extension >= 0 {
 				return extended // rather than by a release that was called in time
 			}
@@ -86,8 +87,8 @@ func (x *examiner) reason(p pair) finding {
 	return finding{history.DoubleGrant, p, -1, nil, false}
 }
 
-// freedNothing tells whether all that is known of j is a release that succeeded during i, though nothing shows that it freed the
-// lock: i was not told that it had lost it, and no other was granted it.
+// freedNothing tells whether all that is known of j is a release that succeeded during i, though nothing shows that it
+// freed the lock: i was not told that it had lost it, and no other was granted it.
 func (x *examiner) freedNothing(i, j *hold) bool {
 	return j.Outcome != history.OK && j.Release >= 0 && x.c.Claims.Owned &&
 		i.Outcome == history.OK && i.ending != gone && i.Lost == history.Forever &&
@@ -100,7 +101,9 @@ func (x *examiner) granted(h *hold) (last time.Duration) {
 		return x.within.last
 	}
 	holds, over := x.c.holdsOf(h.Key), min(h.releaseCall, x.sweeper.assured(h))
-	at, _ := slices.BinarySearchFunc(holds, h.Return, func(n int32, t time.Duration) int { return cmp.Compare(x.c.holds[n].Call, t) })
+	at, _ := slices.BinarySearchFunc(holds, h.Return, func(n int32, t time.Duration) int {
+		return cmp.Compare(x.c.holds[n].Call, t)
+	})
 	for ; at < len(holds) && x.c.holds[holds[at]].Call < over; at++ {
 		if m := &x.c.holds[holds[at]]; m.Outcome == history.OK && m.Return < over {
 			last = m.Call
@@ -110,12 +113,15 @@ func (x *examiner) granted(h *hold) (last time.Duration) {
 	return last
 }
 
-// ended is a finding about a release after its hold was over: it is foreign if anything shows that it took the lock from
-// another. A lock that looks whose it is may have been right to release it if an extension without an answer took it.
+// ended is a finding about a release after its hold was over: it is foreign if anything shows that it took the lock
+// from another. A lock that looks whose it is may have been right to release it if an extension without an answer took
+// it.
 func (x *examiner) ended(h *hold, p pair) finding {
 	op := &x.c.Ops[h.Release]
 	holds := x.c.holdsOf(h.Key)
-	at, _ := slices.BinarySearchFunc(holds, op.Return, func(n int32, t time.Duration) int { return cmp.Compare(x.c.holds[n].Call, t) })
+	at, _ := slices.BinarySearchFunc(holds, op.Return, func(n int32, t time.Duration) int {
+		return cmp.Compare(x.c.holds[n].Call, t)
+	})
 	for at--; at >= 0 && plus(x.c.holds[holds[at]].Call, x.c.lease) > h.releaseCall; at-- {
 		k := &x.c.holds[holds[at]]
 		if k == h || k.Outcome != history.OK || min(k.releaseReturn, x.sweeper.latest(k)) < op.Call {
@@ -137,8 +143,8 @@ func (x *examiner) ended(h *hold, p pair) finding {
 	return finding{history.FalseRelease, p, h.Release, nil, false}
 }
 
-// reversed finds a foreign release if the second was granted the lock before the first, or if one of them was granted it
-// later than the loss of its lease shows: that counts from when a lease was over, unless a release had ended it.
+// reversed finds a foreign release if the second was granted the lock before the first, or if one of them was granted
+// it later than the loss of its lease shows: that counts from when a lease was over, unless a release had ended it.
 func (x *examiner) reversed(p pair) finding {
 	i, j := &x.c.holds[p.first], &x.c.holds[p.second]
 	back := pair{p.second, p.first}
@@ -162,7 +168,8 @@ func (x *examiner) reversed(p pair) finding {
 	return finding{}
 }
 
-// inherited is the cause of an earlier finding of the first hold: another had got in, and its own release freed the lock.
+// inherited is the cause of an earlier finding of the first hold: another had got in, and its own release freed the
+// lock.
 func (x *examiner) inherited(p pair) finding {
 	f, ok := x.broke[p.first]
 	if !ok || x.c.Sites > 1 {
@@ -177,7 +184,8 @@ func (x *examiner) inherited(p pair) finding {
 		return finding{} // that follows from one of other holds
 	}
 	i, j, k := &x.c.holds[p.first], &x.c.holds[p.second], &x.c.holds[other]
-	if k.releaseCall >= j.Return || k.releaseReturn <= i.Call || k.Release < 0 || x.c.Ops[k.Release].Outcome != history.OK || x.c.slack(k.Process, i.Process) != 0 {
+	if k.releaseCall >= j.Return || k.releaseReturn <= i.Call || k.Release < 0 ||
+		x.c.Ops[k.Release].Outcome != history.OK || x.c.slack(k.Process, i.Process) != 0 {
 		return finding{}
 	}
 	if f.pair, f.follows = p, true; f.cause == history.ForeignRelease {
@@ -186,8 +194,9 @@ func (x *examiner) inherited(p pair) finding {
 	return f
 }
 
-// untrue finds the extension of hold i without which its lease may have been over when j was granted the lock: it succeeded
-// although the lock was j's, if i went on having it or j lost it, or did not make the lease longer. -1 without one.
+// untrue finds the extension of hold i without which its lease may have been over when j was granted the lock: it
+// succeeded although the lock was j's, if i went on having it or j lost it, or did not make the lease longer. -1
+// without one.
 func (x *examiner) untrue(i, j *hold) (cause string, extension int32) {
 	if x.c.share(i, j) {
 		return "", -1
@@ -215,23 +224,24 @@ func (x *examiner) untrue(i, j *hold) (cause string, extension int32) {
 	return history.FalseExtension, extension
 }
 
-// stole finds the extension of hold i that succeeded after the lock had been granted to j, who had it, as is shown by an extension
-// or a release that succeeded: it did not look whose the lock was. -1 without one.
+// stole finds the extension of hold i that succeeded after the lock had been granted to j, who had it, as is shown by
+// an extension or a release that succeeded: it did not look whose the lock was. -1 without one.
 func (x *examiner) stole(i, j *hold) int32 {
 	had := j.ending == returned || lastProof(x.c, j, history.Forever) >= 0
 	if !had || x.c.Sites > 1 || i.Permits|j.Permits != 0 || x.c.share(i, j) {
 		return -1
 	}
 	for _, n := range x.c.extends(i) {
-		if op := &x.c.Ops[n]; op.Outcome == history.OK && !anew(op) && op.Call > plus(j.Return, x.c.slack(i.Process, j.Process)) {
+		if op := &x.c.Ops[n]; op.Outcome == history.OK && !anew(op) &&
+			op.Call > plus(j.Return, x.c.slack(i.Process, j.Process)) {
 			return n
 		}
 	}
 	return -1
 }
 
-// others tells whether hold i's release can only have released j's: i's lease was over when j was granted, and j had been
-// granted when the release was called.
+// others tells whether hold i's release can only have released j's: i's lease was over when j was granted, and j had
+// been granted when the release was called.
 func (x *examiner) others(i, j *hold) bool {
 	over := x.sweeper.assured(i)
 	if x.c.forgot(i, j.Return) != nil {
@@ -255,8 +265,8 @@ func (x *examiner) freeing(p pair) int32 {
 	return op
 }
 
-// blameReleases counts double grants as foreign releases where some of these are proven, and each of the others has a release
-// that can have been one: then nothing speaks for an acquire that is not atomic.
+// blameReleases counts double grants as foreign releases where some of these are proven, and each of the others has a
+// release that can have been one: then nothing speaks for an acquire that is not atomic.
 func (x *examiner) blameReleases() {
 	if n := x.counts[history.DoubleGrant]; n > 0 && !x.bare && x.c.Sites < 2 && x.counts[history.ForeignRelease] > 0 {
 		x.counts[history.ForeignRelease] += n
@@ -285,9 +295,9 @@ func (c *Case) returnedBefore(k *hold, op *history.Op) bool {
 	return first != op && first.Outcome == history.OK && first.Return <= op.Call
 }
 
-// foreign finds a release, called before the given time, that ended hold i: of a hold that had expired or had been given
-// back, or of any if the lock does not check the owner. Where a fault may have ended hold i, only a release counts that
-// was called when its own hold was over for certain.
+// foreign finds a release, called before the given time, that ended hold i: of a hold that had expired or had been
+// given back, or of any if the lock does not check the owner. Where a fault may have ended hold i, only a release
+// counts that was called when its own hold was over for certain.
 func (r *ruler) foreign(i *hold, by time.Duration) int32 {
 	lost := r.c.forgot(i, by) != nil
 	return r.foreigners.of(i, lost).last(r.c, by, func(k *hold, op *history.Op) bool {
@@ -297,7 +307,8 @@ func (r *ruler) foreign(i *hold, by time.Duration) int32 {
 		again := r.c.returnedBefore(k, op)
 		outlived := op.Outcome == history.OK && (again || r.assured(k) < op.Return)
 		if outlived && lost {
-			outlived = (again || op.Call > r.latest(k) && r.c.stretched(k.Call, op.Return) == nil) && !r.outlasted(i, k, op.Return)
+			outlived = (again || op.Call > r.latest(k) && r.c.stretched(k.Call, op.Return) == nil) &&
+				!r.outlasted(i, k, op.Return)
 		}
 		return outlived || !r.c.Claims.Owned && k.Call < i.Return
 	})
@@ -330,9 +341,10 @@ func (r *ruler) latest(h *hold) time.Duration {
 
 // succeeded finds a release that was under way during i's hold, called before the given time, and succeeded, of a hold
 // that was granted before i, or whose acquire had no answer and may never have been granted: it found i's key, or none.
-// That proves nothing for a lock on several sites, or after a fault. One that was called while i asked may have freed the lock for i. It counts if it must have found i's key otherwise: the second
-// asked when i had been granted the lock, and would have been refused, all three are exclusive, and i was not told that
-// its hold was lost, as it would be by a lock that looks.
+// That proves nothing for a lock on several sites, or after a fault. One that was called while i asked may have freed
+// the lock for i. It counts if it must have found i's key otherwise: the second asked when i had been granted the lock,
+// and would have been refused, all three are exclusive, and i was not told that its hold was lost, as it would be by a
+// lock that looks.
 func (x *examiner) succeeded(i *hold, by time.Duration, unseen bool) int32 {
 	if x.c.Sites > 1 {
 		return -1
@@ -344,7 +356,8 @@ func (x *examiner) succeeded(i *hold, by time.Duration, unseen bool) int32 {
 	return s.of(i, unseen).last(x.c, by, func(k *hold, op *history.Op) bool {
 		slack := x.c.slack(k.Process, i.Process)
 		before := k.Outcome != history.OK || plus(k.Return, slack) < i.Call
-		return k != i && before && op.Outcome == history.OK && x.c.clash(k.Permits, i.Permits) && op.Return > plus(i.Call, slack) &&
+		return k != i && before && op.Outcome == history.OK && x.c.clash(k.Permits, i.Permits) &&
+			op.Return > plus(i.Call, slack) &&
 			(unseen && k.Permits == 0 || op.Call > plus(i.Return, slack))
 	})
 }

@@ -26,7 +26,8 @@ func tell(c *Case, v *Verdict, f finding) {
 	if n := c.examine().incidents[f.cause]; n > 0 && n < v.Causes[f.cause] {
 		times = fmt.Sprintf("%s after %s", times, human.Quantity(n, "incident"))
 	}
-	v.Summary = fmt.Sprintf("%s, %s in %s; %s and %s at %s: %s", what, times, human.Quantity(max(v.Exposed, v.Violations), "hold"), who(i.Worker), who(j.Worker), clock(j.Return), f.cause)
+	v.Summary = fmt.Sprintf("%s, %s in %s; %s and %s at %s: %s", what, times,
+		human.Quantity(max(v.Exposed, v.Violations), "hold"), who(i.Worker), who(j.Worker), clock(j.Return), f.cause)
 	v.Evidence = append(v.Evidence, *c.acquire(i), *c.acquire(j))
 	v.Story = append(v.Story, granted(c, i), promise(&r, i))
 	if n := lastProof(c, i, history.Forever); n >= 0 && f.cause != history.SilentReacquire {
@@ -48,11 +49,13 @@ func tell(c *Case, v *Verdict, f finding) {
 		if c.Claims.Permits > 0 {
 			freed = "since then there has been a permit too many"
 		}
-		v.Story = append(v.Story, fmt.Sprintf("%s released at %s what was not its own; %s", who(op.Worker), clock(op.Call), freed))
+		v.Story = append(v.Story, fmt.Sprintf("%s released at %s what was not its own; %s", who(op.Worker),
+			clock(op.Call), freed))
 	}
 	v.Story = append(v.Story, second(c, j, f.op == j.Release))
 	v.Story = append(v.Story, consequence(c, &r, f)...)
-	if n := i.use(c); n >= 0 && (f.cause == history.Overrun || f.cause == history.Regressed || c.Ops[n].Call > j.Return) {
+	if n := i.use(c); n >= 0 && (f.cause == history.Overrun || f.cause == history.Regressed ||
+		c.Ops[n].Call > j.Return) {
 		v.Evidence = append(v.Evidence, c.Ops[n])
 		v.Story = append(v.Story, used(&c.Ops[n], i, j))
 	}
@@ -80,12 +83,15 @@ func second(c *Case, j *hold, blamed bool) string {
 	case j.Outcome == history.OK:
 		return granted(c, j)
 	case blamed:
-		return fmt.Sprintf("%s had asked for the lock at %s and got no answer: it may never have been granted", who(j.Worker), clock(j.Call))
+		return fmt.Sprintf("%s had asked for the lock at %s and got no answer: it may never have been granted",
+			who(j.Worker), clock(j.Call))
 	}
-	return fmt.Sprintf("%s asked for the lock at %s and got no answer, but %s existed: its release succeeded", who(j.Worker), clock(j.Call), c.name(j))
+	return fmt.Sprintf("%s asked for the lock at %s and got no answer, but %s existed: its release succeeded",
+		who(j.Worker), clock(j.Call), c.name(j))
 }
 
-// use is the operation on the counter that tells most of a hold: its store, or a load that a fence refused; -1 without one.
+// use is the operation on the counter that tells most of a hold: its store, or a load that a fence refused; -1 without
+// one.
 func (h *hold) use(c *Case) int32 {
 	if n := h.Uses[0]; h.Uses[1] < 0 && n >= 0 && c.Ops[n].Reason == history.Fenced {
 		return n
@@ -102,7 +108,8 @@ func used(op *history.Op, i, j *hold) string {
 	if op.Reason == history.Fenced {
 		did = "was refused by the counter, for its fencing token is an older one,"
 	}
-	return fmt.Sprintf("%s %s at %s, when the lock had been granted to %s", who(i.Worker), did, clock(op.Call), who(j.Worker))
+	return fmt.Sprintf("%s %s at %s, when the lock had been granted to %s", who(i.Worker), did, clock(op.Call),
+		who(j.Worker))
 }
 
 func tellPhantom(c *Case, v *Verdict, f finding) {
@@ -110,26 +117,33 @@ func tellPhantom(c *Case, v *Verdict, f finding) {
 	v.Summary = fmt.Sprintf("reported as refused although the token was in the servers: %s: %s",
 		human.Quantity(v.Causes[f.cause], "acquire"), f.cause)
 	v.Evidence = []history.Op{a, b}
-	v.Story = []string{fmt.Sprintf("%s was told at %s that token %s was refused (%v)", who(a.Worker), clock(a.Return), short(a.Token), a.Reason)}
+	v.Story = []string{fmt.Sprintf("%s was told at %s that token %s was refused (%v)", who(a.Worker), clock(a.Return),
+		short(a.Token), a.Reason)}
 	switch b.Kind {
 	case history.Sight:
 		if b.Token != a.Token {
-			v.Summary = fmt.Sprintf("reported as refused although it had made the key: %s: %s", human.Quantity(v.Causes[f.cause], "acquire"), f.cause)
-			v.Story[0] = fmt.Sprintf("%s was told at %s that it was refused (%v)", who(a.Worker), clock(a.Return), a.Reason)
-			v.Story = append(v.Story, fmt.Sprintf("at %s token %s of no call was seen on node %d, to expire at %s: so it was set at about %s, when that try was asking",
-				clock(b.Call), short(b.Token), b.Value, clock(b.Until), clock(b.Until-a.TTL)))
+			v.Summary = fmt.Sprintf("reported as refused although it had made the key: %s: %s",
+				human.Quantity(v.Causes[f.cause], "acquire"), f.cause)
+			v.Story[0] = fmt.Sprintf("%s was told at %s that it was refused (%v)", who(a.Worker), clock(a.Return),
+				a.Reason)
+			v.Story = append(v.Story,
+				fmt.Sprintf("at %s token %s of no call was seen on node %d, to expire at %s: so it was set at about %s, when that try was asking",
+					clock(b.Call), short(b.Token), b.Value, clock(b.Until), clock(b.Until-a.TTL)))
 			return
 		}
-		v.Story = append(v.Story, fmt.Sprintf("at %s that token was seen on node %d, to expire at %s", clock(b.Call), b.Value, clock(b.Until)))
+		v.Story = append(v.Story, fmt.Sprintf("at %s that token was seen on node %d, to expire at %s", clock(b.Call),
+			b.Value, clock(b.Until)))
 	case history.Found:
-		v.Story = append(v.Story, fmt.Sprintf("after the run that token was found on node %d, to expire at %s", b.Value, clock(b.Until)))
+		v.Story = append(v.Story, fmt.Sprintf("after the run that token was found on node %d, to expire at %s", b.Value,
+			clock(b.Until)))
 	default:
 		v.Story = append(v.Story, fmt.Sprintf("%s succeeded to %v it at %s", who(b.Worker), b.Kind, clock(b.Return)))
 	}
 }
 
 func granted(c *Case, h *hold) string {
-	s := fmt.Sprintf("%s was granted %s%s of page %d at %s", who(h.Worker), c.name(h), c.mode(h), h.Key, clock(h.Return))
+	s := fmt.Sprintf("%s was granted %s%s of page %d at %s", who(h.Worker), c.name(h), c.mode(h), h.Key,
+		clock(h.Return))
 	if h.TTL > 0 && c.Claims.Expires {
 		s += fmt.Sprintf(" for %s counted from %s", human.Duration(h.TTL), clock(h.Call))
 	}
@@ -224,7 +238,8 @@ func doubled(c *Case, r *ruler, f finding, i, j *hold) []string {
 			who(op.Worker), clock(op.Call))}
 	}
 	if i.Call < j.Return && j.Call < i.Return {
-		return append(c.mistaken(j), "both asked at the same time, no lease was over and no fault of a server explains it: the acquire is not atomic")
+		return append(c.mistaken(j),
+			"both asked at the same time, no lease was over and no fault of a server explains it: the acquire is not atomic")
 	}
 	if n := c.unheard(i, i.Return, j.Return); n >= 0 {
 		return []string{fmt.Sprintf("cause not shown: the extension by %s that was called at %s had no answer, and may have given the lock back",
@@ -236,29 +251,33 @@ func doubled(c *Case, r *ruler, f finding, i, j *hold) []string {
 	}
 	kept := r.refusedFor(i, i.Return, j.Call)
 	if op := c.unansweredTry(i, j); op != nil && (kept < 0 || op.Return > c.Ops[kept].Call) {
-		return append(c.mistaken(j), fmt.Sprintf("cause not shown: the try by %s that was called at %s had no answer: look whether what the lock sends after that ends what %s had",
-			who(op.Worker), clock(op.Call), who(i.Worker)))
+		return append(c.mistaken(j),
+			fmt.Sprintf("cause not shown: the try by %s that was called at %s had no answer: look whether what the lock sends after that ends what %s had",
+				who(op.Worker), clock(op.Call), who(i.Worker)))
 	}
 	if kept >= 0 {
-		return append(c.mistaken(j), fmt.Sprintf("%s was still refused at %s, so the lock was kept until then: its lease is shorter in the servers than the lock says, or another took it before it was over",
-			who(c.Ops[kept].Worker), clock(c.Ops[kept].Return)))
+		return append(c.mistaken(j),
+			fmt.Sprintf("%s was still refused at %s, so the lock was kept until then: its lease is shorter in the servers than the lock says, or another took it before it was over",
+				who(c.Ops[kept].Worker), clock(c.Ops[kept].Return)))
 	}
 	return append(c.mistaken(j), "cause not shown: two grants at once, no expiry, no release and no fault in between")
 }
 
-// unansweredTry is the last try of another worker for the page of hold i, without an answer, that was over while i had it and before j was
-// granted it; nil without one.
+// unansweredTry is the last try of another worker for the page of hold i, without an answer, that was over while i had
+// it and before j was granted it; nil without one.
 func (c *Case) unansweredTry(i, j *hold) (last *history.Op) {
 	for n := range c.Ops {
 		op := &c.Ops[n]
-		if op.Kind == history.Acquire && op.Key == i.Key && op.Outcome == history.Unknown && op.Worker != i.Worker && op.Worker != j.Worker && op.Return > i.Call && op.Return < j.Return {
+		if op.Kind == history.Acquire && op.Key == i.Key && op.Outcome == history.Unknown && op.Worker != i.Worker &&
+			op.Worker != j.Worker && op.Return > i.Call && op.Return < j.Return {
 			last = op
 		}
 	}
 	return last
 }
 
-// mistaken says that calls of a hold's process had no answer when it was granted: one that comes late may be read as that of another.
+// mistaken says that calls of a hold's process had no answer when it was granted: one that comes late may be read as
+// that of another.
 func (c *Case) mistaken(h *hold) []string {
 	n := 0
 	for i := range c.Ops {
@@ -292,8 +311,8 @@ func longer(a, b time.Duration) string {
 	return human.Duration(a - b)
 }
 
-// unheard is the last extension of a hold that was called between two moments and had no answer; -1 without one. A lock may give
-// back what it could not extend.
+// unheard is the last extension of a hold that was called between two moments and had no answer; -1 without one. A lock
+// may give back what it could not extend.
 func (c *Case) unheard(h *hold, from, by time.Duration) int32 {
 	for _, n := range slices.Backward(c.extends(h)) {
 		if op := &c.Ops[n]; op.Outcome == history.Unknown && op.Call >= from && op.Call < by {

@@ -15,12 +15,14 @@ const knownSights = 3
 // mostStrange is how many may have been seen with another one, which must be rarer.
 const mostStrange = 100
 
-// strays finds keys that no call accounts for: on the only server a key has a token of no call, at a moment when no hold is
-// open, and the try that made it was refused by its answer. A lock that tries again within a call, with another token because
-// an answer was lost, leaves such a key until its lease is over. The tokens are unowned, each with the operation that saw it last.
+// strays finds keys that no call accounts for: on the only server a key has a token of no call, at a moment when no
+// hold is open, and the try that made it was refused by its answer. A lock that tries again within a call, with another
+// token because an answer was lost, leaves such a key until its lease is over. The tokens are unowned, each with the
+// operation that saw it last.
 func (x *examiner) strays(unowned map[uint64]int32) {
 	c := x.c
-	if len(unowned) == 0 || !c.Claims.Cleans || c.Nodes != 1 || c.Claims.Permits > 0 || c.Claims.Sets || c.Partial != "" || c.Wire != "" {
+	if len(unowned) == 0 || !c.Claims.Cleans || c.Nodes != 1 || c.Claims.Permits > 0 || c.Claims.Sets ||
+		c.Partial != "" || c.Wire != "" {
 		return
 	}
 	known, strange := 0, 0
@@ -79,8 +81,8 @@ func (x *examiner) held(sight *history.Op, surely bool) bool {
 	})
 }
 
-// maker is the refused try that a key with such a life comes from; -1 if it can be another call's that is still open, or
-// no try was asking then.
+// maker is the refused try that a key with such a life comes from; -1 if it can be another call's that is still open,
+// or no try was asking then.
 func (x *examiner) maker(sight *history.Op) (try int32) {
 	c := x.c
 	try = -1
@@ -88,7 +90,8 @@ func (x *examiner) maker(sight *history.Op) (try int32) {
 	for i := range c.Ops {
 		op := &c.Ops[i]
 		made := sight.Until - op.TTL
-		if op.Kind != history.Acquire || op.Key != sight.Key || op.TTL == 0 || op.Call > made+slack || op.Return < made-slack {
+		if op.Kind != history.Acquire || op.Key != sight.Key || op.TTL == 0 || op.Call > made+slack ||
+			op.Return < made-slack {
 			continue
 		}
 		if op.Return > sight.Call {

@@ -11,8 +11,8 @@ import (
 	"hammerlock/history"
 )
 
-// strayed is a history of a lock that keeps its tokens: five visits in which the key was seen, and then a try of w02 from 1000 ms
-// to 1010, which is refused as busy. It has a lease of 300 ms like all others.
+// strayed is a history of a lock that keeps its tokens: five visits in which the key was seen, and then a try of w02
+// from 1000 ms to 1010, which is refused as busy. It has a lease of 300 ms like all others.
 func strayed() *script {
 	s := newScript()
 	s.Claims.Cleans, s.Nodes, s.Sites = true, 1, 1
@@ -31,8 +31,8 @@ func (s *script) sees(at time.Duration, token uint64, until time.Duration) {
 	op.Token, op.Until = token, until*ms
 }
 
-// TestAKeyOfNoCall: a try that was refused, and yet has made a key with a token that no call knows, is a phantom. What another call can have
-// made, and a lock that keeps something else than tokens, is no reason to accuse.
+// TestAKeyOfNoCall: a try that was refused, and yet has made a key with a token that no call knows, is a phantom. What
+// another call can have made, and a lock that keeps something else than tokens, is no reason to accuse.
 func TestAKeyOfNoCall(t *testing.T) {
 	const unknown = 77
 	for name, tt := range map[string]struct {
@@ -137,7 +137,8 @@ func TestStraysAgainstAllCalls(t *testing.T) {
 	p.run(t)
 }
 
-// open tells whether a hold of the page is open at a sight: surely, or perhaps. An acquire without an outcome may have its effect late.
+// open tells whether a hold of the page is open at a sight: surely, or perhaps. An acquire without an outcome may have
+// its effect late.
 func open(c *Case, s history.Op, surely bool) bool {
 	for _, a := range c.Ops {
 		if a.Kind != history.Acquire || a.Outcome == history.Failed || a.Key != s.Key {

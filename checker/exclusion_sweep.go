@@ -55,7 +55,8 @@ func (s *sweeper) inOrder(holds []int32, measure func(h *hold) (t timed, keep bo
 
 func (t *timed) before(u *timed) bool { return t.at < u.at || t.at == u.at && t.hold < u.hold }
 
-// heap has the first one at its head. It is our own: with container/heap a sweep takes 25 % longer, and the exclusion checker 20 %.
+// heap has the first one at its head. It is our own: with container/heap a sweep takes 25 % longer, and the exclusion
+// checker 20 %.
 type heap []timed
 
 func (p *heap) push(t timed) {
@@ -149,7 +150,8 @@ type frontier struct {
 	clocks *history.Agreement
 }
 
-// add takes a belief in, also in the place of one that is over, and returns its place; -1 if one of its process reaches further.
+// add takes a belief in, also in the place of one that is over, and returns its place; -1 if one of its process reaches
+// further.
 func (z *frontier) add(now reach) (place int) {
 	place = len(z.reach)
 	for i := range z.reach {
@@ -167,8 +169,8 @@ func (z *frontier) add(now reach) (place int) {
 	return place
 }
 
-// collide finds the one that reaches furthest of those that overlap the new one, for certain if there are such. Times of
-// different processes may be off by what their clocks may differ in either direction.
+// collide finds the one that reaches furthest of those that overlap the new one, for certain if there are such. Times
+// of different processes may be off by what their clocks may differ in either direction.
 func (z *frontier) collide(now reach) (first int32, certain bool) {
 	to := time.Duration(0)
 	first = -1
@@ -186,9 +188,9 @@ func (z *frontier) collide(now reach) (first int32, certain bool) {
 	return first, certain
 }
 
-// losses calls found for each hold that the servers cannot have granted while they kept every promise to the
-// earlier ones: algorithm L of the method. Holds whose lease may have been over before the answer arrived promise
-// nothing and are left out, so that the order of all others is forced: O(n log n) at worst, and exact if there are none.
+// losses calls found for each hold that the servers cannot have granted while they kept every promise to the earlier
+// ones: algorithm L of the method. Holds whose lease may have been over before the answer arrived promise nothing and
+// are left out, so that the order of all others is forced: O(n log n) at worst, and exact if there are none.
 func (s *sweeper) losses(holds []int32, coupled bool, found func(p pair)) {
 	s.late = map[int32]int32{}
 	now, last := -history.Forever, int32(-1)    // the end of the last exclusive hold
@@ -258,12 +260,14 @@ func (s *sweeper) moments(holds []int32, coupled bool) (list []moment) {
 			list = history.Append(&s.c.scratch, list, moment{t.lo, t.hi, n})
 		}
 	}
-	slices.SortFunc(list, func(a, b moment) int { return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(a.hold, b.hold)) })
+	slices.SortFunc(list, func(a, b moment) int {
+		return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(a.hold, b.hold))
+	})
 	return list
 }
 
-// proof is the release that shows that an acquire without an answer had been granted, nil without one. That of a lock that does not
-// say whose it was shows nothing.
+// proof is the release that shows that an acquire without an answer had been granted, nil without one. That of a lock
+// that does not say whose it was shows nothing.
 func (s *sweeper) proof(h *hold) *history.Op {
 	if s.c.Claims.Owned && h.Release >= 0 && s.c.Ops[h.Release].Outcome == history.OK {
 		return &s.c.Ops[h.Release]
@@ -355,8 +359,8 @@ func (c *Case) read(h *hold) time.Duration {
 	return c.Ops[h.Uses[0]].Return
 }
 
-// meets finds a hold that was granted after another's belief had ended and before it stored. A fence puts uses in the order of their
-// tokens: a store that it takes comes before the other's load, unless that had been answered.
+// meets finds a hold that was granted after another's belief had ended and before it stored. A fence puts uses in the
+// order of their tokens: a store that it takes comes before the other's load, unless that had been answered.
 func (s *sweeper) meets(n int32, h *hold) int32 {
 	end, store := h.given(), h.stored
 	begin := end
@@ -377,15 +381,16 @@ func (s *sweeper) meets(n int32, h *hold) int32 {
 	return -1
 }
 
-// ordered tells whether a fence puts what a hold does to a page before what a later one does, however late that is: the counter
-// refuses the earlier token from the later one's load on, the tokens are in the order of the grants, and no server began them anew.
+// ordered tells whether a fence puts what a hold does to a page before what a later one does, however late that is: the
+// counter refuses the earlier token from the later one's load on, the tokens are in the order of the grants, and no
+// server began them anew.
 func (s *sweeper) ordered(o, h *hold) bool {
 	fence, later := s.c.acquire(o).Fence, s.c.acquire(h).Fence
 	return s.c.Fenced && fence > 0 && later > fence && h.Uses[0] >= 0 && !s.regressed(h, o) && s.c.unfenced(h, o) == nil
 }
 
-// regressed tells whether a hold has a greater token than another, although it cannot have been granted after that, which
-// had the lock until then.
+// regressed tells whether a hold has a greater token than another, although it cannot have been granted after that,
+// which had the lock until then.
 func (s *sweeper) regressed(h, o *hold) bool {
 	held := min(s.assured(o), o.releaseCall)
 	fence := s.c.acquire(o).Fence

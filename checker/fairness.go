@@ -53,7 +53,8 @@ func weighFairness(c *Case) (Verdict, []int64) {
 // bypasses lists the waits for pages.
 func (c *Case) bypasses() *bypasses {
 	sizes := c.manyWaits()
-	b := &bypasses{Case: c, grants: make([]int64, c.workers), pages: room[period](&c.scratch, sizes), granted: room[bool](&c.scratch, sizes)}
+	b := &bypasses{Case: c, grants: make([]int64, c.workers), pages: room[period](&c.scratch, sizes),
+		granted: room[bool](&c.scratch, sizes)}
 	if c.Claims.Ordered {
 		n := 0
 		for _, size := range sizes {
@@ -65,11 +66,13 @@ func (c *Case) bypasses() *bypasses {
 		if w.key < 0 {
 			return
 		}
-		b.pages[w.key], b.granted[w.key] = append(b.pages[w.key], period{w.start, w.stop}), append(b.granted[w.key], w.hold >= 0)
+		b.pages[w.key], b.granted[w.key] = append(b.pages[w.key], period{w.start, w.stop}),
+			append(b.granted[w.key], w.hold >= 0)
 		if w.hold >= 0 {
 			b.grants[w.worker]++
 		}
-		if l := b.longest; l == nil || cmp.Or(cmp.Compare(w.stop-w.start, l.stop-l.start), cmp.Compare(l.stop, w.stop)) > 0 {
+		if l := b.longest; l == nil || cmp.Or(cmp.Compare(w.stop-w.start, l.stop-l.start),
+			cmp.Compare(l.stop, w.stop)) > 0 {
 			b.longest = new(*w)
 		}
 		if c.Claims.Ordered {
@@ -101,7 +104,9 @@ func (b *bypasses) bypassed() {
 			byStop[i], byStart[i] = int32(i), int32(i)
 			tree[i+1] = int32((i + 1) & -(i + 1)) // all wait
 		}
-		slices.SortFunc(byStop, func(i, j int32) int { return cmp.Or(cmp.Compare(page[i].to, page[j].to), cmp.Compare(i, j)) })
+		slices.SortFunc(byStop, func(i, j int32) int {
+			return cmp.Or(cmp.Compare(page[i].to, page[j].to), cmp.Compare(i, j))
+		})
 		slices.SortFunc(byStart, func(i, j int32) int {
 			return cmp.Or(cmp.Compare(page[byStop[i]].from, page[byStop[j]].from), cmp.Compare(i, j))
 		})

@@ -191,7 +191,8 @@ func readTries(c *Case) (all []tries) {
 	return all
 }
 
-// queued is when the last unbroken row of refusals of a visit began; Forever if it has none. A disturbance breaks it, too.
+// queued is when the last unbroken row of refusals of a visit began; Forever if it has none. A disturbance breaks it,
+// too.
 func (v *tries) queued(c *Case) time.Duration {
 	at := history.Forever
 	for i, op := range v.ops {
@@ -217,8 +218,8 @@ func (v *tries) queued(c *Case) time.Duration {
 	return at
 }
 
-// stood is when the first try was called that may have stood in the queue for a visit: one without an answer may land at
-// any time.
+// stood is when the first try was called that may have stood in the queue for a visit: one without an answer may land
+// at any time.
 func (v *tries) stood(c *Case) time.Duration {
 	first := v.ops[0].Call
 	for i := range c.Ops {

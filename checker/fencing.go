@@ -38,7 +38,8 @@ func judgeFencing(c *Case) Verdict {
 	return g.verdict()
 }
 
-// disorder blames a grant or a store that came after another. Of two grants that go on at the same time, either may be the first.
+// disorder blames a grant or a store that came after another. Of two grants that go on at the same time, either may be
+// the first.
 func (g *fences) disorder(cause string, before, after int32) {
 	a, b := &g.Ops[before], &g.Ops[after]
 	why := g.accident(a.Key, min(a.Call, b.Call), max(a.Return, b.Return))
@@ -52,8 +53,8 @@ func isGrant(op *history.Op) bool {
 	return op.Kind == history.Acquire && op.Outcome == history.OK && op.Key >= 0 && op.Outermost()
 }
 
-// repeats finds tokens that were given twice, and counts refused loads. It sorts only if tokens do not grow in the order of
-// the grants' returns.
+// repeats finds tokens that were given twice, and counts refused loads. It sorts only if tokens do not grow in the
+// order of the grants' returns.
 func (g *fences) repeats() {
 	grown := make([]int64, g.keys)
 	suspect := make([]bool, g.keys)
@@ -159,7 +160,8 @@ func (g *fences) verdict() Verdict {
 					who(op.Worker), op.Kind, op.Outcome, op.Fence, clock(op.Call), clock(op.Return)))
 			}
 		}
-		v.Summary = fmt.Sprintf("%s faults in the order of %s fencing tokens: %s", human.Count(v.Violations), human.Count(g.grants), v.Cause)
+		v.Summary = fmt.Sprintf("%s faults in the order of %s fencing tokens: %s", human.Count(v.Violations),
+			human.Count(g.grants), v.Cause)
 	case g.excused > 0:
 		v.Summary = g.excuseText("fencing tokens out of order")
 	case g.grants < 2:

@@ -32,7 +32,8 @@ type leases struct {
 }
 
 // leaseCauses are the causes, the worst first.
-var leaseCauses = []string{history.SilentReacquire, history.OverClaim, history.RenewalFailure, history.ForeignRelease, history.PrematureLoss, history.TTLTooLong}
+var leaseCauses = []string{history.SilentReacquire, history.OverClaim, history.RenewalFailure, history.ForeignRelease,
+	history.PrematureLoss, history.TTLTooLong}
 
 func checkLeaseValidity(c *Case) Verdict {
 	v := Verdict{Misses: map[string]int64{}}
@@ -49,7 +50,8 @@ func checkLeaseValidity(c *Case) Verdict {
 	switch {
 	case v.Status == Fail:
 		v.Evidence, v.Story = worst.evidence, worst.story
-		v.Summary = fmt.Sprintf("%s of %s wrong, the worst by %s", human.Count(v.Violations), human.Quantity(max(v.Exposed, v.Violations), "lease"), v.Cause)
+		v.Summary = fmt.Sprintf("%s of %s wrong, the worst by %s", human.Count(v.Violations),
+			human.Quantity(max(v.Exposed, v.Violations), "lease"), v.Cause)
 	case l.excused > 0:
 		v.Summary = l.excuseText("leases that were not renewed")
 	case v.Exposed == 0:
@@ -74,8 +76,8 @@ func (l *leases) fail(cause, story string, evidence ...history.Op) {
 }
 
 // claims compares each deadline with the guaranteed end of its lease. A library may count from a moment between the
-// recorder's stamp and the send: a difference that this explains is only counted here, and judged by habit. It returns how
-// many leases there were: each extension that succeeded is one more.
+// recorder's stamp and the send: a difference that this explains is only counted here, and judged by habit. It returns
+// how many leases there were: each extension that succeeded is one more.
 func (l *leases) claims(n int32, h *hold) (leases int64) {
 	l.claim(n, h.acquire, h)
 	for _, i := range l.c.extends(h) {
@@ -95,19 +97,22 @@ func (l *leases) claim(n, i int32, h *hold) {
 	}
 	if op.Until == history.Forever {
 		if to := h.trusted(); !l.c.Claims.Renews && to > plus(l.assured(h), h.proof(l.c).Latency()) && i == h.acquire {
-			l.fail(history.OverClaim, fmt.Sprintf("%s was told no end of %s and believed in it until %s; the lease was sure until %s only",
-				who(op.Worker), l.c.name(h), clock(to), clock(l.assured(h))), *op)
+			l.fail(history.OverClaim,
+				fmt.Sprintf("%s was told no end of %s and believed in it until %s; the lease was sure until %s only",
+					who(op.Worker), l.c.name(h), clock(to), clock(l.assured(h))), *op)
 		}
 		return
 	}
-	// Whether a server rounds down is not known: who relies on that it does not is not accused. Who is told of a lease that
-	// is longer than was asked for may believe in it.
+	// Whether a server rounds down is not known: who relies on that it does not is not accused. Who is told of a lease
+	// that is longer than was asked for may believe in it.
 	sure := life + l.c.Bounds.Round + l.c.Bounds.Linger
 	switch {
 	case op.Until <= op.Call+sure:
 	case op.Until > op.Return+sure:
-		l.fail(history.OverClaim, fmt.Sprintf("%s was told at %s that %s is its own until %s, but the %s asked for at %s are sure until %s only",
-			who(op.Worker), clock(op.Return), l.c.name(h), clock(op.Until), human.Duration(op.TTL), clock(op.Call), clock(op.Call+life)), *op)
+		l.fail(history.OverClaim,
+			fmt.Sprintf("%s was told at %s that %s is its own until %s, but the %s asked for at %s are sure until %s only",
+				who(op.Worker), clock(op.Return), l.c.name(h), clock(op.Until), human.Duration(op.TTL), clock(op.Call),
+				clock(op.Call+life)), *op)
 	case 2*(op.Until-op.Call-sure) < op.Return-op.Call: // it takes its own time before it reads its clock
 		l.misses["late-stamp"]++
 	default:
@@ -120,8 +125,8 @@ func (l *leases) claim(n, i int32, h *hold) {
 }
 
 // habit judges the deadlines that count from a moment between call and return. A stall before the send looks like a
-// library that counts from the reply. But a stall is rare among slow answers, and the library does it every time. A stall
-// hits all who are about to send: of answers that overlap, one counts.
+// library that counts from the reply. But a stall is rare among slow answers, and the library does it every time. A
+// stall hits all who are about to send: of answers that overlap, one counts.
 func (l *leases) habit() {
 	late := int64(len(l.late))
 	if late == 0 {
@@ -133,9 +138,11 @@ func (l *leases) habit() {
 		return
 	}
 	h, op := &l.c.holds[l.firstLate[0]], &l.c.Ops[l.firstLate[1]]
-	l.fail(history.OverClaim, fmt.Sprintf("%s of %s slow answers were counted from the reply: %s was told at %s that %s is its own until %s, "+
-		"but the %s asked for at %s are sure until %s only", human.Count(late), human.Count(int64(len(slow))), who(op.Worker), clock(op.Return), l.c.name(h),
-		clock(op.Until), human.Duration(op.TTL), clock(op.Call), clock(op.Call+l.least(op.TTL))), *op)
+	l.fail(history.OverClaim,
+		fmt.Sprintf("%s of %s slow answers were counted from the reply: %s was told at %s that %s is its own until %s, "+
+			"but the %s asked for at %s are sure until %s only", human.Count(late), human.Count(int64(len(slow))),
+			who(op.Worker), clock(op.Return), l.c.name(h),
+			clock(op.Until), human.Duration(op.TTL), clock(op.Call), clock(op.Call+l.least(op.TTL))), *op)
 	l.counts[history.OverClaim] += late - 1
 }
 
@@ -143,7 +150,8 @@ func (l *leases) habit() {
 func (l *leases) slow() (list []period) {
 	add := func(n int32) {
 		op := &l.c.Ops[n]
-		if l.least(op.TTL) != history.Forever && op.Until != 0 && op.Until != history.Forever && op.Return-op.Call >= l.quick {
+		if l.least(op.TTL) != history.Forever && op.Until != 0 && op.Until != history.Forever &&
+			op.Return-op.Call >= l.quick {
 			list = append(list, period{op.Call, op.Return})
 		}
 	}
@@ -162,9 +170,9 @@ func (l *leases) slow() (list []period) {
 	return list
 }
 
-// loss judges a hold that was answered to be over. Before last proof + T1 a fault of a server explains it as a near miss;
-// without one it is a foreign release, if one is found, or a premature loss. After it, the watchdog failed, if there is
-// one.
+// loss judges a hold that was answered to be over. Before last proof + T1 a fault of a server explains it as a near
+// miss; without one it is a foreign release, if one is found, or a premature loss. After it, the watchdog failed, if
+// there is one.
 func (l *leases) loss(h *hold) {
 	told := int32(-1)
 	if h.Release >= 0 {
@@ -192,23 +200,30 @@ func (l *leases) loss(h *hold) {
 		}
 		begin := h.proof(l.c).Call
 		if op := l.foreign(h, at); op >= 0 {
-			l.fail(history.ForeignRelease, fmt.Sprintf("%s was told at %s that %s is not its own, before its lease was over at %s: %s had released it at %s, when its own hold was over",
-				who(h.Worker), clock(at), l.c.name(h), clock(over), who(l.c.Ops[op].Worker), clock(l.c.Ops[op].Call)), append(evidence, l.c.Ops[op])...)
-			return
-		}
-		if op := l.overtaken(h, at); op >= 0 {
-			l.fail(history.ForeignRelease, fmt.Sprintf("%s was told at %s that %s is not its own, before its lease was over at %s: %s, who had been granted it as well, released it at %s",
-				who(h.Worker), clock(at), l.c.name(h), clock(over), who(l.c.Ops[op].Worker), clock(l.c.Ops[op].Call)), append(evidence, l.c.Ops[op])...)
-			return
-		}
-		if op := (&ruler{c: l.c}).sentAgain(h, at); op >= 0 {
-			l.fail(history.ForeignRelease, fmt.Sprintf("%s was told at %s that %s is not its own, before its lease was over at %s: a release by %s, called at %s and under way until %s, ended it: its own lock was free before, or never its own",
-				who(h.Worker), clock(at), l.c.name(h), clock(over), who(l.c.Ops[op].Worker), clock(l.c.Ops[op].Call), clock(l.c.Ops[op].Return)),
+			l.fail(history.ForeignRelease,
+				fmt.Sprintf("%s was told at %s that %s is not its own, before its lease was over at %s: %s had released it at %s, when its own hold was over",
+					who(h.Worker), clock(at), l.c.name(h), clock(over), who(l.c.Ops[op].Worker), clock(l.c.Ops[op].Call)),
 				append(evidence, l.c.Ops[op])...)
 			return
 		}
-		l.fail(history.PrematureLoss, fmt.Sprintf("%s was told at %s that %s is not its own; the lease counted from %s was sure until %s, and there was no fault",
-			who(h.Worker), clock(at), l.c.name(h), clock(begin), clock(over)), evidence...)
+		if op := l.overtaken(h, at); op >= 0 {
+			l.fail(history.ForeignRelease,
+				fmt.Sprintf("%s was told at %s that %s is not its own, before its lease was over at %s: %s, who had been granted it as well, released it at %s",
+					who(h.Worker), clock(at), l.c.name(h), clock(over), who(l.c.Ops[op].Worker), clock(l.c.Ops[op].Call)),
+				append(evidence, l.c.Ops[op])...)
+			return
+		}
+		if op := (&ruler{c: l.c}).sentAgain(h, at); op >= 0 {
+			l.fail(history.ForeignRelease,
+				fmt.Sprintf("%s was told at %s that %s is not its own, before its lease was over at %s: a release by %s, called at %s and under way until %s, ended it: its own lock was free before, or never its own",
+					who(h.Worker), clock(at), l.c.name(h), clock(over), who(l.c.Ops[op].Worker), clock(l.c.Ops[op].Call),
+					clock(l.c.Ops[op].Return)),
+				append(evidence, l.c.Ops[op])...)
+			return
+		}
+		l.fail(history.PrematureLoss,
+			fmt.Sprintf("%s was told at %s that %s is not its own; the lease counted from %s was sure until %s, and there was no fault",
+				who(h.Worker), clock(at), l.c.name(h), clock(begin), clock(over)), evidence...)
 		return
 	}
 	ranOut := told >= 0 && told == h.Release && l.c.Ops[told].Call < over // it expired after its release was called
@@ -218,9 +233,9 @@ func (l *leases) loss(h *hold) {
 	l.unrenewed(h, at, evidence)
 }
 
-// overtaken finds a release, called before the given time, that succeeded for a hold that was granted before h, and was called while h
-// went on: a lock that looks refuses it, so that it has ended h. Where others are proven to have ended what was not their own, it may be
-// any that was under way during h. That proves nothing for a lock on several sites.
+// overtaken finds a release, called before the given time, that succeeded for a hold that was granted before h, and was
+// called while h went on: a lock that looks refuses it, so that it has ended h. Where others are proven to have ended
+// what was not their own, it may be any that was under way during h. That proves nothing for a lock on several sites.
 func (l *leases) overtaken(h *hold, by time.Duration) int32 {
 	if l.c.Sites > 1 || h.Permits > 0 {
 		return -1
@@ -234,7 +249,8 @@ func (l *leases) overtaken(h *hold, by time.Duration) int32 {
 		}
 		k := l.c.hold(op.Hold)
 		slack := l.c.slack(k.Process, h.Process)
-		late := plus(k.Return, slack) < h.Call && op.Call > plus(h.Return, slack) || proven && k != h && op.Return > plus(h.Call, slack)
+		late := plus(k.Return, slack) < h.Call && op.Call > plus(h.Return, slack) || proven && k != h &&
+			op.Return > plus(h.Call, slack)
 		if late && op.Outcome == history.OK && k.Outcome == history.OK && l.c.clash(k.Permits, h.Permits) {
 			return n
 		}
@@ -263,7 +279,8 @@ func (l *leases) unrenewed(h *hold, at time.Duration, evidence []history.Op) {
 	}
 	story := fmt.Sprintf("%s lived and lost %s at %s; %s, and nothing kept it from being renewed until %s",
 		who(h.Worker), l.c.name(h), clock(at), renewed, clock(over))
-	l.blame(history.RenewalFailure, testimony{evidence, []string{story}}, cmp.Or(why, l.unanswered(h, proof.Return, over)))
+	l.blame(history.RenewalFailure, testimony{evidence, []string{story}},
+		cmp.Or(why, l.unanswered(h, proof.Return, over)))
 }
 
 // unanswered finds that a hold's renewals were asked for and had no answer for a third of its lease before it was over,

@@ -10,10 +10,10 @@ import (
 	"hammerlock/internal/human"
 )
 
-// Told says how soon the holders heard of it whose holds ended under them: another was granted the lock, or a release, an
-// extension or the lock itself said that the hold is lost. Times count from when the hold was lost: from the earliest of
-// the other's grant, the fault that made servers forget it, and the end of the lease by its last renewal. A time in which
-// the holder's process was paused is left out.
+// Told says how soon the holders heard of it whose holds ended under them: another was granted the lock, or a release,
+// an extension or the lock itself said that the hold is lost. Times count from when the hold was lost: from the
+// earliest of the other's grant, the fault that made servers forget it, and the end of the lease by its last renewal. A
+// time in which the holder's process was paused is left out.
 type Told struct {
 	Notice
 	// Faults has the same by fault, for those that were in force when a hold was lost; only if there were several.
@@ -75,7 +75,8 @@ type loss struct {
 	after time.Duration // until it was told, or gave the lock back
 }
 
-// heard finds the holds that were lost under their holders; nil for a lock that neither renews leases nor tells of losses.
+// heard finds the holds that were lost under their holders; nil for a lock that neither renews leases nor tells of
+// losses.
 func (l *leases) heard() *Told {
 	signals := slices.ContainsFunc(l.c.holds, func(h hold) bool { return h.Lost != history.Forever })
 	if !l.c.Claims.Renews && !signals {
@@ -107,14 +108,16 @@ func (l *leases) heard() *Told {
 	return t
 }
 
-// next is the first grant to another worker that excludes a hold, of those that follow; Forever if its holder was gone by then.
+// next is the first grant to another worker that excludes a hold, of those that follow; Forever if its holder was gone
+// by then.
 func (l *leases) next(h *hold, later []int32) time.Duration {
 	for _, n := range later {
 		o := &l.c.holds[n]
 		if o.Return >= l.gone(h) {
 			break
 		}
-		if o.Outcome == history.OK && o.Worker != h.Worker && l.c.clash(h.Permits, o.Permits) && plus(o.Return, l.c.slack(h.Process, o.Process)) < l.gone(h) {
+		if o.Outcome == history.OK && o.Worker != h.Worker && l.c.clash(h.Permits, o.Permits) &&
+			plus(o.Return, l.c.slack(h.Process, o.Process)) < l.gone(h) {
 			return o.Return
 		}
 	}

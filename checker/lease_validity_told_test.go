@@ -9,7 +9,8 @@ import (
 	"hammerlock/history"
 )
 
-// TestHowLateAHolderWasTold leaves out the time in which its process was stopped. A server counts a lease of 300 ms for 299 ms at least.
+// TestHowLateAHolderWasTold leaves out the time in which its process was stopped. A server counts a lease of 300 ms for
+// 299 ms at least.
 func TestHowLateAHolderWasTold(t *testing.T) {
 	for stop, want := range map[bool]string{false: "1 hold lost under a living holder: told after 152 ms (p50), 152 ms at most (0.507 leases), 0 never",
 		true: "told after 52.0 ms (p50), 52.0 ms at most"} {
@@ -34,8 +35,9 @@ func TestHowLateAHolderWasTold(t *testing.T) {
 	}
 }
 
-// TestWhoIsToldOfALoss: a hold is lost when another worker has the lock, when its lease is over without a renewal, or when its release says so; in
-// each case its holder is told after some time, or never. Holders that died, or gave the lock back in time, lost nothing.
+// TestWhoIsToldOfALoss: a hold is lost when another worker has the lock, when its lease is over without a renewal, or
+// when its release says so; in each case its holder is told after some time, or never. Holders that died, or gave the
+// lock back in time, lost nothing.
 func TestWhoIsToldOfALoss(t *testing.T) {
 	for name, c := range map[string]struct {
 		build func(*builder)

@@ -50,14 +50,17 @@ func checkLinearizable(c *Case) Verdict {
 	case v.Violations > 0:
 		v.Status, v.Cause = Fail, history.NotLinearizable
 		v.Causes[v.Cause] = v.Violations
-		v.Summary = fmt.Sprintf("an independent checker (porcupine) confirms it in %s of %s", human.Count(v.Violations), human.Quantity(len(samples), "sample"))
+		v.Summary = fmt.Sprintf("an independent checker (porcupine) confirms it in %s of %s", human.Count(v.Violations),
+			human.Quantity(len(samples), "sample"))
 	case v.Misses["timeout"] > 0:
-		v.Summary = fmt.Sprintf("an independent checker (porcupine) gave up on %s samples", human.Count(v.Misses["timeout"]))
+		v.Summary = fmt.Sprintf("an independent checker (porcupine) gave up on %s samples",
+			human.Count(v.Misses["timeout"]))
 	case v.Exposed == 0:
 		v.Summary = "no sample has two holds"
 	default:
 		v.Status = Pass
-		v.Summary = fmt.Sprintf("an independent checker (porcupine) finds an order for %s holds", human.Count(v.Exposed))
+		v.Summary = fmt.Sprintf("an independent checker (porcupine) finds an order for %s holds",
+			human.Count(v.Exposed))
 	}
 	return v
 }
@@ -69,9 +72,9 @@ func (c *Case) around(hold int32) []int32 {
 	return holds[max(at-aroundWitness, 0):min(at+aroundWitness, len(holds))]
 }
 
-// compareWithPorcupine compares porcupine with the exact checker on a window. Porcupine has no clock: for it a lease may
-// end at any time after last proof + T1, so it is compared with the sweep that assumes the same. A violation without
-// clocks is one with clocks, too.
+// compareWithPorcupine compares porcupine with the exact checker on a window. Porcupine has no clock: for it a lease
+// may end at any time after last proof + T1, so it is compared with the sweep that assumes the same. A violation
+// without clocks is one with clocks, too.
 func (c *Case) compareWithPorcupine(v *Verdict, holds []int32) {
 	s := newSweeper(c)
 	s.scope = everywhere
@@ -105,8 +108,8 @@ func (c *Case) compareWithPorcupine(v *Verdict, holds []int32) {
 	}
 }
 
-// certain leaves out what the model has no word for, the holds of readers, and those that the exact checker drops: unproven ones, and those whose lease may have ended before
-// the answer arrived.
+// certain leaves out what the model has no word for, the holds of readers, and those that the exact checker drops:
+// unproven ones, and those whose lease may have ended before the answer arrived.
 func (s *sweeper) certain(holds []int32) []int32 {
 	var list []int32
 	for _, n := range holds {
@@ -167,7 +170,8 @@ func (s *sweeper) encode(holds []int32) []porcupine.Operation {
 	var list []porcupine.Operation
 	add := func(k action, n int32, call, ret time.Duration) {
 		h := &s.c.holds[n]
-		list = append(list, porcupine.Operation{ClientId: int(max(h.Worker, 0)), Input: step{k, n}, Call: int64(call), Return: int64(ret)})
+		list = append(list, porcupine.Operation{ClientId: int(max(h.Worker, 0)), Input: step{k, n}, Call: int64(call),
+			Return: int64(ret)})
 	}
 	for _, n := range holds {
 		h := &s.c.holds[n]

@@ -25,7 +25,8 @@ const patience = time.Second
 const collisions = 4
 
 // liveCauses are the causes, the worst first.
-var liveCauses = []string{history.Deadlock, history.Stuck, history.LostWakeup, history.Crossing, history.Starved, history.PartKept, history.Phantom, history.Leak, history.Leftover, history.TTLTooLong}
+var liveCauses = []string{history.Deadlock, history.Stuck, history.LostWakeup, history.Crossing, history.Starved,
+	history.PartKept, history.Phantom, history.Leak, history.Leftover, history.TTLTooLong}
 
 // stretch is a period on one page.
 type stretch struct {
@@ -89,9 +90,9 @@ func weighLiveness(c *Case) (Verdict, *livenessCheck) {
 	return l.verdict(scanned), l
 }
 
-// slowest is the longest call outside of faults, of those that do not wait for a lock or made no session, and the longest try
-// that found no quorum. A call to a lock that expires counts for a lease at most: a lock that takes longer to try for a lease than that lasts
-// can never be granted, and must not explain that alone.
+// slowest is the longest call outside of faults, of those that do not wait for a lock or made no session, and the
+// longest try that found no quorum. A call to a lock that expires counts for a lease at most: a lock that takes longer
+// to try for a lease than that lasts can never be granted, and must not explain that alone.
 func (l *livenessCheck) slowest() (call, try time.Duration) {
 	lease := history.Forever
 	if l.lease > 0 && l.Claims.Expires {
@@ -231,8 +232,8 @@ func (l *livenessCheck) believed(h *hold) period {
 	return period{h.Return, h.trusted()}
 }
 
-// kept is when a server may have kept the lock for a hold. What is renewed after its holder has given it back, however that
-// was answered, is kept for no worker: the lock is to blame.
+// kept is when a server may have kept the lock for a hold. What is renewed after its holder has given it back, however
+// that was answered, is kept for no worker: the lock is to blame.
 func (l *livenessCheck) kept(h *hold) period {
 	w := period{h.Call, 0}
 	if h.Outcome == history.OK { // it was granted somewhere in the call; but a lock that answers late must not explain itself
@@ -279,20 +280,23 @@ func (l *livenessCheck) kept(h *hold) period {
 	return w
 }
 
-// vain tells whether a try for several sites took longer than the lease that it asked for, while at most a minority of them was
-// broken. No worker can have believed in what it left behind, so that it keeps the lock for no worker: the lock is to blame.
+// vain tells whether a try for several sites took longer than the lease that it asked for, while at most a minority of
+// them was broken. No worker can have believed in what it left behind, so that it keeps the lock for no worker: the
+// lock is to blame.
 func (l *livenessCheck) vain(op *history.Op) bool {
-	return l.Sites > 1 && l.Claims.Expires && op.Kind == history.Acquire && op.Outcome == history.Unknown && op.TTL > 0 && op.Return != history.Forever &&
+	return l.Sites > 1 && l.Claims.Expires && op.Kind == history.Acquire && op.Outcome == history.Unknown &&
+		op.TTL > 0 && op.Return != history.Forever &&
 		op.Latency() > l.longest(op.TTL) && !l.disturbed.meets(op.Call, op.Return)
 }
 
-// landed is when the last command that may have granted or prolonged a hold has taken effect: one without an answer that
-// was sent to servers that did not answer, or into links that carried nothing, may do so as soon as they do again.
+// landed is when the last command that may have granted or prolonged a hold has taken effect: one without an answer
+// that was sent to servers that did not answer, or into links that carried nothing, may do so as soon as they do again.
 func (l *livenessCheck) landed(h *hold, proof time.Duration) time.Duration {
 	sent := func(op *history.Op) {
 		by := op.Return
 		for i := range l.windows {
-			if w := &l.windows[i]; op.Outcome == history.Unknown && (w.effect.Blocks || !w.effect.Known()) && w.meets(op.Call, by) {
+			if w := &l.windows[i]; op.Outcome == history.Unknown && (w.effect.Blocks || !w.effect.Known()) &&
+				w.meets(op.Call, by) {
 				by = max(by, w.to) // another one may begin as this one ends
 				proof = max(proof, w.to)
 			}
@@ -345,7 +349,8 @@ func (l *livenessCheck) verdict(scanned bool) Verdict {
 		v.Summary, v.scant = "no worker waited", true
 	case l.judged == 0:
 		v.scant = true
-		v.Summary = fmt.Sprintf("%s no time of more than %s in which a dead lock could be found; %s", l.shortage(), human.Duration(l.bound), dead)
+		v.Summary = fmt.Sprintf("%s no time of more than %s in which a dead lock could be found; %s", l.shortage(),
+			human.Duration(l.bound), dead)
 	default:
 		v.Status = Pass
 		v.Summary = fmt.Sprintf("%s, in %s that were judged", dead, human.Duration(l.judged))

@@ -19,8 +19,8 @@ type owner struct {
 	overlong bool          // it was seen with a longer life than any lease
 }
 
-// leaks judges the keys that were found after the run, and those that were seen during it with a longer life than any lease. It is false if
-// none was found after it.
+// leaks judges the keys that were found after the run, and those that were seen during it with a longer life than any
+// lease. It is false if none was found after it.
 func (l *livenessCheck) leaks() bool {
 	owners := map[uint64]*owner{}
 	scanned := false
@@ -44,7 +44,8 @@ func (l *livenessCheck) leaks() bool {
 	}
 	for i := range l.Ops {
 		if op := &l.Ops[i]; op.Kind == history.Acquire && op.Outcome == history.Failed && op.Token != 0 {
-			if o := owners[l.mark(op.Token, op.Key)]; o != nil && (op.Reason == history.Busy || op.Reason == history.Quorum) {
+			if o := owners[l.mark(op.Token, op.Key)]; o != nil &&
+				(op.Reason == history.Busy || op.Reason == history.Quorum) {
 				o.refused, o.asked = int32(i)+1, max(o.asked, op.TTL)
 			}
 		}
@@ -72,7 +73,8 @@ func (l *livenessCheck) leaks() bool {
 
 // overlong tells whether a key was seen during the run that will live longer than any lease.
 func (l *livenessCheck) overlong(op *history.Op) bool {
-	return op.Kind == history.Sight && op.Outcome != history.Failed && op.Until != history.Forever && op.Until-op.Return > l.lease && l.ttl > 0
+	return op.Kind == history.Sight && op.Outcome != history.Failed && op.Until != history.Forever &&
+		op.Until-op.Return > l.lease && l.ttl > 0
 }
 
 // outlives blames a key with a longer life than any lease, unless a clock explains it.
@@ -88,8 +90,9 @@ func (l *livenessCheck) outlives(op *history.Op, o *owner) {
 		l.misses["over-life"]++
 		return
 	}
-	l.accuse(history.TTLTooLong, trace, fmt.Sprintf("the key of page %d was on node %d at %s and expires at %s, later than any lease of at most %s",
-		op.Key, op.Value, clock(op.Call), clock(op.Until), human.Duration(l.ttl)))
+	l.accuse(history.TTLTooLong, trace,
+		fmt.Sprintf("the key of page %d was on node %d at %s and expires at %s, later than any lease of at most %s",
+			op.Key, op.Value, clock(op.Call), clock(op.Until), human.Duration(l.ttl)))
 }
 
 // found judges one key. One that will expire is counted, and no violation, after a fault, or on a minority of the
@@ -113,7 +116,8 @@ func (l *livenessCheck) found(op *history.Op, o *owner) {
 	var calls []*history.Op // after which nothing should be left
 	if o.hold != nil {
 		late := func(i int32) bool { return l.Ops[i].Outcome == history.Unknown } // it may have had its effect after the release
-		if r := o.hold.Release; r >= 0 && l.Ops[r].Outcome == history.OK && !slices.ContainsFunc(l.reenters(o.hold), late) {
+		if r := o.hold.Release; r >= 0 && l.Ops[r].Outcome == history.OK &&
+			!slices.ContainsFunc(l.reenters(o.hold), late) {
 			cause, calls = history.Leak, []*history.Op{l.acquire(o.hold), &l.Ops[r]}
 			for _, i := range l.extends(o.hold) {
 				calls = append(calls, &l.Ops[i])
@@ -125,7 +129,8 @@ func (l *livenessCheck) found(op *history.Op, o *owner) {
 	} else if o.refused > 0 {
 		try := &l.Ops[o.refused-1]
 		cause, calls, quick = l.phantom(try), []*history.Op{try}, l.quick(try)
-		where += fmt.Sprintf(", though %s was told at %s that it was not granted the lock", who(try.Worker), clock(try.Return))
+		where += fmt.Sprintf(", though %s was told at %s that it was not granted the lock", who(try.Worker),
+			clock(try.Return))
 		if try.Reason == history.Quorum {
 			cause = history.Leftover
 		}
@@ -157,8 +162,8 @@ func (l *livenessCheck) left(found *history.Op, calls []*history.Op) bool {
 	return l.forgotten(found.Key, last, found.Call) != nil
 }
 
-// patientCall is the shortest time after which a library gives up to wait for a site: what it asked for may then come about
-// without its knowledge.
+// patientCall is the shortest time after which a library gives up to wait for a site: what it asked for may then come
+// about without its knowledge.
 const patientCall = 20 * time.Millisecond
 
 func (l *livenessCheck) quick(op *history.Op) bool { return op.Latency() < patientCall }

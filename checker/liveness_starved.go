@@ -11,8 +11,8 @@ import (
 	"hammerlock/internal/human"
 )
 
-// want finds how many permits must be free for those to be served who are judged: the fewest that a worker asks for, or, if the
-// lock serves in order, so that they may wait behind others, the most.
+// want finds how many permits must be free for those to be served who are judged: the fewest that a worker asks for,
+// or, if the lock serves in order, so that they may wait behind others, the most.
 func (l *livenessCheck) want() {
 	for i := range l.Ops {
 		if op := &l.Ops[i]; op.Kind == history.Acquire {
@@ -55,8 +55,8 @@ func (s *sweeper) full(holds []int32, most int, held func(*hold) period, visit f
 	back(history.Forever)
 }
 
-// withheld blames the stretches in which a semaphore surely never had all permits out that are wanted, and tries were refused, over
-// longer than the bound, at moments at which the servers cannot have kept those permits for a worker.
+// withheld blames the stretches in which a semaphore surely never had all permits out that are wanted, and tries were
+// refused, over longer than the bound, at moments at which the servers cannot have kept those permits for a worker.
 func (l *livenessCheck) withheld(left []stretch) {
 	if len(left) == 0 {
 		return
@@ -76,7 +76,8 @@ func (l *livenessCheck) withheld(left []stretch) {
 	first, last := make([]int32, len(left)), make([]int32, len(left)) // into Ops, plus one
 	for i := range l.Ops {
 		op := &l.Ops[i]
-		if op.Kind != history.Acquire || op.Outcome != history.Failed || op.Reason != history.Busy || op.Key < 0 || !l.served(op.Permits) {
+		if op.Kind != history.Acquire || op.Outcome != history.Failed || op.Reason != history.Busy || op.Key < 0 ||
+			!l.served(op.Permits) {
 			continue
 		}
 		within := func(list []stretch) int {
@@ -98,15 +99,17 @@ func (l *livenessCheck) withheld(left []stretch) {
 		}
 		a, b := &l.Ops[first[n]-1], &l.Ops[last[n]-1]
 		if p := (period{a.Call, b.Return}); l.dies(p) {
-			l.accuse(history.Stuck, []history.Op{*a, *b}, fmt.Sprintf("page %d: from %s to %s %d of %d permits were free again and again, and were refused all the same, as %s did; at most %s are explained",
-				left[n].key, clock(p.from), clock(p.to), l.wanted, l.Claims.Permits, who(b.Worker), human.Duration(l.bound)))
+			l.accuse(history.Stuck, []history.Op{*a, *b},
+				fmt.Sprintf("page %d: from %s to %s %d of %d permits were free again and again, and were refused all the same, as %s did; at most %s are explained",
+					left[n].key, clock(p.from), clock(p.to), l.wanted, l.Claims.Permits, who(b.Worker),
+					human.Duration(l.bound)))
 		}
 	}
 }
 
-// starved finds writers that waited for longer than a lease and the bound while readers were granted the lock who had come a
-// lease after them or later: those who were there before are gone by then. A writer has its place while it asks again within a lease: see wait.
-// Such waits of a lock that does not claim to prevent them are only told.
+// starved finds writers that waited for longer than a lease and the bound while readers were granted the lock who had
+// come a lease after them or later: those who were there before are gone by then. A writer has its place while it asks
+// again within a lease: see wait. Such waits of a lock that does not claim to prevent them are only told.
 func (l *livenessCheck) starved() {
 	if !l.Claims.Readers {
 		return
@@ -137,7 +140,9 @@ func (l *livenessCheck) starved() {
 		slack := l.anySlack()
 		for i := range list {
 			w := &list[i]
-			n, _ := slices.BinarySearchFunc(come, w.queued+l.lease+slack, func(r wait, t time.Duration) int { return cmp.Compare(r.start, t+1) })
+			n, _ := slices.BinarySearchFunc(come, w.queued+l.lease+slack, func(r wait, t time.Duration) int {
+				return cmp.Compare(r.start, t+1)
+			})
 			if n < len(come) && come[first[n]].stop+slack < w.asked {
 				l.passedOver(w, &come[first[n]])
 			}
@@ -157,10 +162,14 @@ func (l *livenessCheck) passedOver(w, reader *wait) {
 	var evidence []history.Op
 	for i := range l.Ops {
 		op := &l.Ops[i]
-		if op.Kind == history.Acquire && (op.Worker == w.worker && (op.Return == w.queued || op.Call == w.asked) || op.Worker == reader.worker && op.Return == reader.stop) {
+		if op.Kind == history.Acquire &&
+			(op.Worker == w.worker && (op.Return == w.queued || op.Call == w.asked) || op.Worker == reader.worker &&
+				op.Return == reader.stop) {
 			evidence = append(evidence, *op)
 		}
 	}
-	l.accuse(history.Starved, evidence, fmt.Sprintf("page %d: %s, a writer, was refused at %s and still at %s; %s, a reader, came at %s and was granted the lock at %s",
-		w.key, who(w.worker), clock(w.queued), clock(w.asked), who(reader.worker), clock(reader.start), clock(reader.stop)))
+	l.accuse(history.Starved, evidence,
+		fmt.Sprintf("page %d: %s, a writer, was refused at %s and still at %s; %s, a reader, came at %s and was granted the lock at %s",
+			w.key, who(w.worker), clock(w.queued), clock(w.asked), who(reader.worker), clock(reader.start),
+			clock(reader.stop)))
 }

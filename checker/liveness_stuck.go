@@ -38,7 +38,8 @@ func (l *livenessCheck) stuck(left []stretch) {
 		}
 		l.accuse(cause, evidence, fmt.Sprintf(
 			"%s: no worker can have held the lock from %s to %s, and %s asked for it in vain at %s; at most %s are explained",
-			l.called(s.key), clock(s.from), clock(s.to), who(l.Ops[refusals[i]].Worker), clock(l.Ops[refusals[i]].Call), human.Duration(l.bound)))
+			l.called(s.key), clock(s.from), clock(s.to), who(l.Ops[refusals[i]].Worker), clock(l.Ops[refusals[i]].Call),
+			human.Duration(l.bound)))
 	}
 	for i, sleeper := range l.sleepers(quiet) {
 		if sleeper < 0 {
@@ -60,9 +61,10 @@ func (l *livenessCheck) unwoken(s stretch, sleeper int32, last time.Duration) {
 		l.called(s.key), clock(s.from), clock(s.to), who(op.Worker), clock(op.Return)))
 }
 
-// sleepers finds, for each of the stretches, in order by page, a try that was refused and that its visit repeated only when
-// the stretch had lasted for longer than the bound, and a lease where a message may have been lost. It is -1 without one. A worker that waits has not stopped to ask; but where no record says when the machine paused,
-// the longest silence of all may be that.
+// sleepers finds, for each of the stretches, in order by page, a try that was refused and that its visit repeated only
+// when the stretch had lasted for longer than the bound, and a lease where a message may have been lost. It is -1
+// without one. A worker that waits has not stopped to ask; but where no record says when the machine paused, the
+// longest silence of all may be that.
 func (l *livenessCheck) sleepers(list []stretch) []int32 {
 	found, least := make([]int32, len(list)), make([]time.Duration, len(list))
 	if len(list) == 0 {
@@ -92,10 +94,11 @@ func (l *livenessCheck) sleepers(list []stretch) []int32 {
 	return found
 }
 
-// deaf lists when a message to a waiter may be lost, so that it sleeps until a lease ends: while something is at work on more than
-// holders, and until a listener has had time to listen again, which is as long once more, a lease and the bound; and for so long after a
-// worker died, had no answer, was called off or gave up. It is all the time if no worker was ever woken by a message and the lock does
-// not claim to wake waiters: then waiters look now and then, and may do so as rarely as they like.
+// deaf lists when a message to a waiter may be lost, so that it sleeps until a lease ends: while something is at work
+// on more than holders, and until a listener has had time to listen again, which is as long once more, a lease and the
+// bound; and for so long after a worker died, had no answer, was called off or gave up. It is all the time if no worker
+// was ever woken by a message and the lock does not claim to wake waiters: then waiters look now and then, and may do
+// so as rarely as they like.
 func (l *livenessCheck) deaf() spans {
 	told := l.Claims.Wakes
 	for i := range l.Ops {
@@ -155,8 +158,8 @@ func (l *livenessCheck) cut(s stretch) (rest []stretch) {
 	return rest
 }
 
-// unheard tells whether a try ended before the server heard of it: no session could be made. (Where connections come from a pool, the
-// lock may keep them.)
+// unheard tells whether a try ended before the server heard of it: no session could be made. (Where connections come
+// from a pool, the lock may keep them.)
 func (l *livenessCheck) unheard(op *history.Op) bool {
 	return l.Session && op.Outcome == history.Failed && op.Reason == history.Unreachable
 }
@@ -176,9 +179,11 @@ func (l *livenessCheck) refusals(list []stretch) []int32 {
 		if op.Kind != history.Acquire || op.Worker < 0 {
 			continue
 		}
-		for at := after(list, l.joint(op.Key), op.Call); at < len(list) && list[at].key == l.joint(op.Key) && list[at].from <= op.Return; at++ {
+		for at := after(list, l.joint(op.Key),
+			op.Call); at < len(list) && list[at].key == l.joint(op.Key) && list[at].from <= op.Return; at++ {
 			late := list[at].from + l.bound/2
-			refused := op.Outcome == history.Failed && (op.Reason == history.Busy || op.Reason == history.Quorum || op.Reason == history.Other) || l.vain(op)
+			refused := op.Outcome == history.Failed &&
+				(op.Reason == history.Busy || op.Reason == history.Quorum || op.Reason == history.Other) || l.vain(op)
 			again := refused && op.Call >= late && op.Return <= asked[at]
 			ends := op.Return
 			if h := l.hold(op.ID); h != nil {
@@ -193,8 +198,8 @@ func (l *livenessCheck) refusals(list []stretch) []int32 {
 	return proofs
 }
 
-// asked lists, for each stretch, in order by page, when the first try was called that was granted the lock in it or at its end: from then
-// on the lock may have been that one's.
+// asked lists, for each stretch, in order by page, when the first try was called that was granted the lock in it or at
+// its end: from then on the lock may have been that one's.
 func (l *livenessCheck) asked(list []stretch) []time.Duration {
 	times := make([]time.Duration, len(list))
 	for i := range list {
@@ -205,7 +210,8 @@ func (l *livenessCheck) asked(list []stretch) []time.Duration {
 		if h.Key < 0 || h.Outcome != history.OK {
 			continue
 		}
-		for at := after(list, l.joint(h.Key), h.Call); at < len(list) && list[at].key == l.joint(h.Key) && list[at].from < h.Return; at++ {
+		for at := after(list, l.joint(h.Key),
+			h.Call); at < len(list) && list[at].key == l.joint(h.Key) && list[at].from < h.Return; at++ {
 			times[at] = min(times[at], h.Call)
 		}
 	}

@@ -52,8 +52,9 @@ func (l *livenessCheck) naps() (list []nap) {
 	return list
 }
 
-// fewUnheard is how many releases in a row may wake no worker for the bound before a lock is blamed, someUnheard after how many something
-// else than a message may wake all who waited. For each stray message that there may have been of the page it is unheardEach more.
+// fewUnheard is how many releases in a row may wake no worker for the bound before a lock is blamed, someUnheard after
+// how many something else than a message may wake all who waited. For each stray message that there may have been of
+// the page it is unheardEach more.
 const fewUnheard, someUnheard, unheardEach = 3, 20, 2
 
 // unheardRun are releases of a page, one after the other, each of which woke none of those who waited.
@@ -63,10 +64,10 @@ type unheardRun struct {
 	count, long int   // all of them, and those after which all slept on for longer than the bound
 }
 
-// unheardReleases blames a lock that says that a release wakes who waits, if release after release woke none of those who waited, while
-// others came and were granted it at once: the lock is never idle for long then. A release is unheard if everyone who waited slept on
-// for longer than the bound, or for longer than a moment and was woken by no message then. It says nothing while
-// something is at work on more than holders, or where pauses are not recorded.
+// unheardReleases blames a lock that says that a release wakes who waits, if release after release woke none of those
+// who waited, while others came and were granted it at once: the lock is never idle for long then. A release is unheard
+// if everyone who waited slept on for longer than the bound, or for longer than a moment and was woken by no message
+// then. It says nothing while something is at work on more than holders, or where pauses are not recorded.
 func (l *livenessCheck) unheardReleases() {
 	if !l.Claims.Wakes || !l.Claims.Alone() || l.Claims.Sets || l.Bounds.Gap == 0 {
 		return
@@ -151,18 +152,20 @@ func (l *livenessCheck) endRun(run *unheardRun, lost []stray) {
 	}
 	l.accuse(history.LostWakeup, []history.Op{*sleeper, *first, *last}, fmt.Sprintf(
 		"%s: it was given back %s times from %s to %s while others waited for it, %s among them since it was refused at %s, and no message woke any of these",
-		l.called(first.Key), human.Count(int64(run.count)), clock(first.Call), clock(last.Return), who(sleeper.Worker), clock(sleeper.Return)))
+		l.called(first.Key), human.Count(int64(run.count)), clock(first.Call), clock(last.Return), who(sleeper.Worker),
+		clock(sleeper.Return)))
 }
 
-// muted lists when a message to a waiter may be lost for something that is at work on more than holders, until a listener has had time to
-// listen again, which is as long once more, a lease and the bound.
+// muted lists when a message to a waiter may be lost for something that is at work on more than holders, until a
+// listener has had time to listen again, which is as long once more, a lease and the bound.
 func (l *livenessCheck) muted() spans {
 	var list []period
 	for i := range l.windows {
 		w := &l.windows[i]
 		others := slices.ContainsFunc(w.effect.Hits, func(p history.Party) bool { return p != history.Holders })
 		if !l.hitch(w) && (others || !w.effect.Known()) {
-			list = append(list, period{w.from, plus(plus(w.to, max(w.to-w.from, l.recovery())), plus(l.lease, l.bound))})
+			list = append(list, period{w.from,
+				plus(plus(w.to, max(w.to-w.from, l.recovery())), plus(l.lease, l.bound))})
 		}
 	}
 	return newSpans(list)

@@ -10,8 +10,8 @@ import (
 	"hammerlock/history"
 )
 
-// newcomers lets a worker come again and again, and be granted at once what it gives back after a moment, while another waits from the
-// first hold on and tries when told.
+// newcomers lets a worker come again and again, and be granted at once what it gives back after a moment, while another
+// waits from the first hold on and tries when told.
 func newcomers(s *builder, visits int, tries ...int) {
 	s.h.Claims.Wakes, s.h.Claims.Excludes, s.h.Bounds.Gap = true, true, time.Millisecond
 	for i := range visits {

@@ -10,7 +10,8 @@ var lostUpdates = Checker{
 }
 
 // updateCauses are the causes, the worst first.
-var updateCauses = []string{history.Exclusion, history.ChangedRead, history.StaleRead, history.StoreLoss, history.Overwritten, history.Duplicate, history.Corrupt, history.Phantom,
+var updateCauses = []string{history.Exclusion, history.ChangedRead, history.StaleRead, history.StoreLoss,
+	history.Overwritten, history.Duplicate, history.Corrupt, history.Phantom,
 	history.ZombieWrite, history.Overrun}
 
 // updates is the tree of stores: each names the one that it replaces. The counter's history is one path of it, the
@@ -45,7 +46,8 @@ type page struct {
 // witness is the evidence of a violation.
 type witness struct{ store, other int32 } // into Ops; -1 = none
 
-// judgeLostUpdates uses the idea of Elle (Kingsbury, Alvaro 2020): writes have names, so that their order is observable.
+// judgeLostUpdates uses the idea of Elle (Kingsbury, Alvaro 2020): writes have names, so that their order is
+// observable.
 func judgeLostUpdates(c *Case) Verdict {
 	u := &updates{Case: c, pages: make([]page, c.keys), astray: map[replacing]bool{}}
 	if !c.viewed {
@@ -141,7 +143,9 @@ func (u *updates) nameless() bool {
 		if op.Seen != 0 && op.Kind != history.Acquire {
 			return false
 		}
-		some = some || op.Outcome == history.OK && ((op.Kind == history.Load || op.Kind == history.Final) && op.Value > 0 || op.Kind == history.Store && op.Value > 1)
+		some = some || op.Outcome == history.OK &&
+			((op.Kind == history.Load || op.Kind == history.Final) && op.Value > 0 || op.Kind == history.Store &&
+				op.Value > 1)
 	}
 	return some
 }
@@ -223,8 +227,8 @@ func (u *updates) deepest() {
 	}
 }
 
-// chains marks the chains that end in the pages' ends, all of them from behind, so that a long history is read once. A store that was
-// answered after the one that replaced it is followed at once.
+// chains marks the chains that end in the pages' ends, all of them from behind, so that a long history is read once. A
+// store that was answered after the one that replaced it is followed at once.
 func (u *updates) chains() {
 	const ahead = -1 // the place of a store that was not come to yet
 	for k := range u.pages {

@@ -24,9 +24,9 @@ type counted struct {
 }
 
 // byValues judges a history whose operations name no stores. Each store writes one more than its visit read, so two
-// acknowledged stores of one value have replaced the same one, and one of them is lost; and the page has grown by as many
-// as were acknowledged. That finds that page views are lost, and of two of one value whose; without a count at the end, or
-// with stores that had no answer, it may not find them all.
+// acknowledged stores of one value have replaced the same one, and one of them is lost; and the page has grown by as
+// many as were acknowledged. That finds that page views are lost, and of two of one value whose; without a count at the
+// end, or with stores that had no answer, it may not find them all.
 func (u *updates) byValues() Verdict {
 	pages := make([]counted, u.keys)
 	for i := range u.Ops {
@@ -168,7 +168,8 @@ func (u *updates) ofValues(unread int, inexact bool, more int64) Verdict {
 		v.Summary = "stores without an answer may hide a loss: nothing says whose stores were seen"
 	default:
 		v.Status = Pass
-		v.Summary = fmt.Sprintf("%s page views acknowledged, none lost by their values: %s", human.Count(u.acknowledged), atMost(u.acknowledged))
+		v.Summary = fmt.Sprintf("%s page views acknowledged, none lost by their values: %s",
+			human.Count(u.acknowledged), atMost(u.acknowledged))
 	}
 	return v
 }

@@ -7,8 +7,8 @@ import (
 	"hammerlock/history"
 )
 
-// nameless is a history as somebody writes it who does not know whose stores were seen, and whose pages have been viewed
-// before.
+// nameless is a history as somebody writes it who does not know whose stores were seen, and whose pages have been
+// viewed before.
 func nameless(h *history.History, base int64) *history.History {
 	other := *h
 	other.Ops = slices.Clone(h.Ops)
@@ -21,7 +21,8 @@ func nameless(h *history.History, base int64) *history.History {
 	return &other
 }
 
-// TestValuesTellWhatNamesTell judges lives of right and wrong locks with the names of the stores that were seen, and without.
+// TestValuesTellWhatNamesTell judges lives of right and wrong locks with the names of the stores that were seen, and
+// without.
 func TestValuesTellWhatNamesTell(t *testing.T) {
 	compared, lost := 0, 0
 	all := 300

@@ -127,7 +127,8 @@ func (u *updates) lateness(cause string, h *hold, i int32) (at, late time.Durati
 	return at, at - h.lapse()
 }
 
-// load is the load whose value a store replaced, -1 if it is not known. That of an earlier store of the hold stands before it in its lane.
+// load is the load whose value a store replaced, -1 if it is not known. That of an earlier store of the hold stands
+// before it in its lane.
 func (u *updates) load(store int32) int32 {
 	op := &u.Ops[store]
 	h := u.hold(op.Hold)
@@ -197,7 +198,8 @@ func (u *updates) verdict() Verdict {
 	switch {
 	case v.Status == Fail:
 		u.tell(&v, worst)
-		v.Summary = fmt.Sprintf("%s of %s acknowledged page views lost", human.Count(u.lost), human.Count(u.acknowledged))
+		v.Summary = fmt.Sprintf("%s of %s acknowledged page views lost", human.Count(u.lost),
+			human.Count(u.acknowledged))
 		if unread > 0 {
 			v.Summary += fmt.Sprintf(", at least: %d pages were not read at the end", unread)
 		} else if u.lost == 0 {
@@ -213,9 +215,11 @@ func (u *updates) verdict() Verdict {
 		v.Summary = fmt.Sprintf("%d pages were not read at the end", unread)
 	default:
 		v.Status = Pass
-		v.Summary = fmt.Sprintf("%s page views acknowledged, none lost: %s", human.Count(u.acknowledged), atMost(u.acknowledged))
+		v.Summary = fmt.Sprintf("%s page views acknowledged, none lost: %s", human.Count(u.acknowledged),
+			atMost(u.acknowledged))
 		if u.unexplained > 0 || unread > 0 {
-			v.Summary += fmt.Sprintf("; without what is missing: %s reads of its stores, %d pages not read at the end", human.Count(u.unexplained), unread)
+			v.Summary += fmt.Sprintf("; without what is missing: %s reads of its stores, %d pages not read at the end",
+				human.Count(u.unexplained), unread)
 		}
 	}
 	return v
@@ -255,7 +259,8 @@ func (u *updates) sentence(op *history.Op) string {
 		s = fmt.Sprintf("%s stored %d in place of %s at %s, answered %s at %s", who(op.Worker), op.Value, op.Seen,
 			clock(op.Call), op.Outcome, clock(op.Return))
 	default:
-		return fmt.Sprintf("at the end, at %s, page %d had %d views, by %s", clock(op.Return), op.Key, op.Value, op.Seen)
+		return fmt.Sprintf("at the end, at %s, page %d had %d views, by %s", clock(op.Return), op.Key, op.Value,
+			op.Seen)
 	}
 	if h := u.hold(op.Hold); h != nil && op.Call >= h.trusted() {
 		s += fmt.Sprintf(", without the lock: it had ended at %s", clock(h.trusted()))

@@ -2,8 +2,8 @@ package checker
 
 import "hammerlock/history"
 
-// changed finds readers who loaded a page twice, when they came and before they went, and saw two stores: another stored while
-// it was theirs. It takes no clock to find one, only to name its cause.
+// changed finds readers who loaded a page twice, when they came and before they went, and saw two stores: another
+// stored while it was theirs. It takes no clock to find one, only to name its cause.
 func (u *updates) changed() {
 	for _, n := range u.byCall {
 		h := &u.holds[n]
@@ -11,7 +11,8 @@ func (u *updates) changed() {
 			continue
 		}
 		first, again := &u.Ops[h.Uses[0]], &u.Ops[h.Uses[1]]
-		if again.Kind != history.Load || first.Outcome != history.OK || again.Outcome != history.OK || first.Seen == again.Seen && first.Value == again.Value {
+		if again.Kind != history.Load || first.Outcome != history.OK || again.Outcome != history.OK ||
+			first.Seen == again.Seen && first.Value == again.Value {
 			continue
 		}
 		store := u.seen(again)
@@ -24,8 +25,8 @@ func (u *updates) changed() {
 	}
 }
 
-// interference names the cause of a changed page: the reader looked after its hold had ended, the writer stored after its own, or,
-// without either, both were inside.
+// interference names the cause of a changed page: the reader looked after its hold had ended, the writer stored after
+// its own, or, without either, both were inside.
 func (u *updates) interference(h *hold, again *history.Op, store int32) string {
 	if again.Return > h.lapse() {
 		return history.Overrun

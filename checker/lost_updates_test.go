@@ -19,7 +19,8 @@ func (s *builder) visit(w int32, call int, seen history.ID, value int64) history
 	return store
 }
 
-// stoppedInStore lets a fault stop the process of a visit, whose lease ends meanwhile, before or after it calls its store.
+// stoppedInStore lets a fault stop the process of a visit, whose lease ends meanwhile, before or after it calls its
+// store.
 func (s *builder) stoppedInStore(call time.Duration) {
 	s.h.Faults = []history.Injection{{Effect: processStops}}
 	s.h.Bounds.Gap = time.Millisecond
@@ -34,8 +35,8 @@ func (s *builder) stoppedInStore(call time.Duration) {
 	s.final(100, late, 1)
 }
 
-// lateStore is a store that was called in time and arrived 20 ms after the end of its lease, in a process that stood still meanwhile
-// without a fault.
+// lateStore is a store that was called in time and arrived 20 ms after the end of its lease, in a process that stood
+// still meanwhile without a fault.
 func (s *builder) lateStore(still time.Duration) {
 	s.h.Bounds.Gap = time.Millisecond
 	s.add(history.Op{Kind: history.Gap, Worker: -1, Key: -1, Call: 6, Return: 6 + still})

@@ -61,7 +61,8 @@ func weighCost(c *history.Cost, h *history.Header) Verdict {
 		v.Summary += fmt.Sprintf(", in %s round trips", human.Number(*c.RoundTrips))
 	}
 	if c.CPU != nil {
-		v.Summary += fmt.Sprintf(", and each of %d clients, which hold or wait, takes %s of a CPU", h.Workers, human.Percent(*c.CPU))
+		v.Summary += fmt.Sprintf(", and each of %d clients, which hold or wait, takes %s of a CPU", h.Workers,
+			human.Percent(*c.CPU))
 	}
 	v.Summary += fmt.Sprintf("; more than %s would be a storm", human.Number(most))
 	if v.Status = Pass; *c.Commands > most {

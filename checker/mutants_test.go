@@ -96,7 +96,8 @@ var mutants = map[string]mutant{
 		[]string{"if op.Return-w.asked > lease {", "if op.Call-w.asked > lease {"}},
 }
 
-// TestLiveMutantsAreCaught compiles the package once, with all mutants, and runs the test of each with that mutant alone.
+// TestLiveMutantsAreCaught compiles the package once, with all mutants, and runs the test of each with that mutant
+// alone.
 func TestLiveMutantsAreCaught(t *testing.T) {
 	names := slices.Sorted(maps.Keys(mutants))
 	binary := filepath.Join(t.TempDir(), "checker.test")
@@ -133,9 +134,9 @@ func TestLiveMutantsAreCaught(t *testing.T) {
 	}
 }
 
-// schemata puts all mutants into one copy of the package, and returns the file that puts the copy in the place of the sources.
-// A function that a mutant changes has one more body, which runs if MUTANT is the mutant's number, from 1 (mutant schemata: Untch,
-// Offutt and Harrold, ISSTA 1993).
+// schemata puts all mutants into one copy of the package, and returns the file that puts the copy in the place of the
+// sources. A function that a mutant changes has one more body, which runs if MUTANT is the mutant's number, from 1
+// (mutant schemata: Untch, Offutt and Harrold, ISSTA 1993).
 func schemata(t *testing.T, names []string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -194,8 +195,8 @@ func schemata(t *testing.T, names []string) string {
 	return list
 }
 
-// function is one of a source file: its name, its text with and without the body, where the body begins, and a call of its mutant
-// with its own arguments, for fmt.Sprintf.
+// function is one of a source file: its name, its text with and without the body, where the body begins, and a call of
+// its mutant with its own arguments, for fmt.Sprintf.
 type function struct {
 	name, text, head, call string
 	body                   int

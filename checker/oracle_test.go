@@ -228,8 +228,8 @@ func (t told) endAfter(x, expiry int) int {
 	}
 }
 
-// possible tries all orders and instants: is there one in which no two holds overlap that exclude each other? Sound is false if a hold
-// alone cannot have been answered as it was: that is for another checker.
+// possible tries all orders and instants: is there one in which no two holds overlap that exclude each other? Sound is
+// false if a hold alone cannot have been answered as it was: that is for another checker.
 func possible(list []told, expires bool) (legal, sound bool) {
 	var lives [][][2]int
 	var granted []told
@@ -277,7 +277,8 @@ func disagreement(t testing.TB, h *history.History) string {
 		lost, short := false, len(s.moments(holds, true)) > 0
 		s.losses(holds, true, func(pair) { lost = true })
 		s.proven(holds, true, func(p pair) { lost = lost || s.c.holds[p.second].Outcome == history.OK })
-		// Where a hold's lease may have been over before it was answered the order is not forced: only what fails is certain.
+		// Where a hold's lease may have been over before it was answered the order is not forced: only what fails is
+		// certain.
 		if legal, sound := possible(list, h.Claims.Expires); sound && lost == legal && (lost || !short) {
 			return fmt.Sprintf("losses: got %v, want %v", lost, !legal)
 		}

@@ -8,8 +8,9 @@ import (
 	"hammerlock/history"
 )
 
-// TestAKeyThatLivesTooLong: what is seen of a key during the run shows a longer life than any lease, whoever asked for it, and then no extension
-// took an expired lock back. A clock that was set explains it, and a life that ends with its lease shows nothing.
+// TestAKeyThatLivesTooLong: what is seen of a key during the run shows a longer life than any lease, whoever asked for
+// it, and then no extension took an expired lock back. A clock that was set explains it, and a life that ends with its
+// lease shows nothing.
 func TestAKeyThatLivesTooLong(t *testing.T) {
 	for name, tt := range map[string]struct {
 		until    time.Duration // of the key, as it is seen at 100 ms

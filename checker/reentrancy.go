@@ -161,7 +161,8 @@ func (r *reentries) enter(n *nested, h *hold, i int32) {
 			n.good = r.promised(op)
 		}
 		first := r.acquire(h)
-		if !free && (op.Fence != 0 && first.Fence != 0 && op.Fence != first.Fence || op.Token != 0 && first.Token != 0 && op.Token != first.Token) {
+		if !free && (op.Fence != 0 && first.Fence != 0 && op.Fence != first.Fence || op.Token != 0 &&
+			first.Token != 0 && op.Token != first.Token) {
 			r.wrong(history.TokenChanged, n, h, i)
 		}
 		r.told(n, h, i, 1)
@@ -178,7 +179,9 @@ func (r *reentries) enter(n *nested, h *hold, i int32) {
 // held tells whether the owner certainly had the hold when it was told that it is lost, and no fault explains that.
 func (r *reentries) held(n *nested, h *hold, op *history.Op) bool {
 	gone := r.forgot(h, op.Return)
-	return (gone == nil || !gone.fault) && !slices.ContainsFunc(n.possible(), func(d depth) bool { return d.holds == 0 })
+	return (gone == nil || !gone.fault) && !slices.ContainsFunc(n.possible(), func(d depth) bool {
+		return d.holds == 0
+	})
 }
 
 func (r *reentries) leave(n *nested, h *hold, i int32) {
@@ -186,7 +189,9 @@ func (r *reentries) leave(n *nested, h *hold, i int32) {
 	switch op.Outcome {
 	case history.OK:
 		r.told(n, h, i, -1)
-		n.over = n.over || n.counted && op.Value == 0 || !slices.ContainsFunc(n.possible(), func(d depth) bool { return d.holds > 0 })
+		n.over = n.over || n.counted && op.Value == 0 || !slices.ContainsFunc(n.possible(), func(d depth) bool {
+			return d.holds > 0
+		})
 	case history.Failed:
 		if op.Reason == history.Lost && n.inner && r.held(n, h, op) {
 			r.wrong(history.SelfRefusal, n, h, i)
@@ -237,14 +242,16 @@ func (r *reentries) verdict() Verdict {
 					who(op.Worker), op.Kind, op.Hold, op.Outcome, clock(op.Return), op.Value, op.Fence))
 			}
 		}
-		v.Summary = fmt.Sprintf("%s wrong answers in %s holds that were re-entered", human.Count(v.Violations), human.Count(r.exposed))
+		v.Summary = fmt.Sprintf("%s wrong answers in %s holds that were re-entered", human.Count(v.Violations),
+			human.Count(r.exposed))
 	case r.exposed == 0:
 		v.Summary = "no hold was re-entered"
 	case r.excused > 0:
 		v.Summary = r.excuseText("wrong answers")
 	default:
 		v.Status = Pass
-		v.Summary = fmt.Sprintf("%s holds re-entered, counts and tokens right: %s", human.Count(r.exposed), atMost(r.exposed))
+		v.Summary = fmt.Sprintf("%s holds re-entered, counts and tokens right: %s", human.Count(r.exposed),
+			atMost(r.exposed))
 	}
 	return v
 }

@@ -38,7 +38,8 @@ func checkRelease(c *Case) Verdict {
 			}
 			if j := s.regranted(holds, at, op, over); j >= 0 {
 				o := &c.holds[j]
-				s.wrong(history.FalseRelease, []history.Op{*c.acquire(h), *c.acquire(o), *op}, granted(c, h), granted(c, o),
+				s.wrong(history.FalseRelease, []history.Op{*c.acquire(h), *c.acquire(o), *op}, granted(c, h),
+					granted(c, o),
 					fmt.Sprintf("%s was told at %s that it had released %s, which had been over since %s was granted the lock",
 						who(h.Worker), clock(op.Return), c.name(h), who(o.Worker)))
 			}
@@ -49,7 +50,8 @@ func checkRelease(c *Case) Verdict {
 	switch {
 	case v.Status == Fail:
 		v.Evidence, v.Story = worst.evidence, worst.story
-		v.Summary = fmt.Sprintf("%s of %s releases were answered wrongly: %s", human.Count(v.Violations), human.Count(max(v.Exposed, v.Violations)), v.Cause)
+		v.Summary = fmt.Sprintf("%s of %s releases were answered wrongly: %s", human.Count(v.Violations),
+			human.Count(max(v.Exposed, v.Violations)), v.Cause)
 	case s.excused > 0:
 		v.Summary = s.excuseText("wrong answers")
 	case v.Exposed == 0:
@@ -88,8 +90,8 @@ func (c *Case) repeated() map[history.ID]int32 {
 	return again
 }
 
-// answered is the release of a hold that had an answer, when it was called, and when the hold may have been over: with its lease, or by a
-// release before that had none. It is nil without one.
+// answered is the release of a hold that had an answer, when it was called, and when the hold may have been over: with
+// its lease, or by a release before that had none. It is nil without one.
 func (s *releases) answered(h *hold) (op *history.Op, call, over time.Duration) {
 	if h.Outcome != history.OK || h.Release < 0 {
 		return nil, 0, 0
@@ -103,8 +105,8 @@ func (s *releases) answered(h *hold) (op *history.Op, call, over time.Duration) 
 }
 
 // regranted finds a hold that was granted when the one at that place may have been over, and before its release was
-// called: that release cannot have succeeded, and was answered that it had. A grant within the lease is for exclusion to
-// judge.
+// called: that release cannot have succeeded, and was answered that it had. A grant within the lease is for exclusion
+// to judge.
 func (s *releases) regranted(holds []int32, at int, op *history.Op, over time.Duration) int32 {
 	h := &s.c.holds[holds[at]]
 	if op.Outcome != history.OK || s.c.reentered(h, history.Forever, op.Return) {
@@ -114,7 +116,8 @@ func (s *releases) regranted(holds []int32, at int, op *history.Op, over time.Du
 	for ; n < len(holds) && s.c.holds[holds[n]].Call < op.Call; n++ {
 		o := &s.c.holds[holds[n]]
 		slack := s.c.slack(h.Process, o.Process)
-		if o.Outcome == history.OK && s.c.clash(h.Permits, o.Permits) && o.Return > over && o.Call-slack > h.Return && plus(o.Return, slack) < op.Call && !s.extendedAfter(h, o) {
+		if o.Outcome == history.OK && s.c.clash(h.Permits, o.Permits) && o.Return > over && o.Call-slack > h.Return &&
+			plus(o.Return, slack) < op.Call && !s.extendedAfter(h, o) {
 			return holds[n]
 		}
 	}
@@ -130,8 +133,9 @@ func (s *sweeper) extendedAfter(h, o *hold) bool {
 	})
 }
 
-// groundless finds an owner who was refused within its lease as if another worker had the lock, or had touched it, although
-// nothing was broken and it did nothing else that may have come in between. That it is not its own is for lease-validity to judge.
+// groundless finds an owner who was refused within its lease as if another worker had the lock, or had touched it,
+// although nothing was broken and it did nothing else that may have come in between. That it is not its own is for
+// lease-validity to judge.
 func (s *releases) groundless(h *hold) {
 	if h.Outcome != history.OK {
 		return
@@ -146,17 +150,19 @@ func (s *releases) groundless(h *hold) {
 
 func (s *releases) refused(h *hold, i int32) {
 	op := &s.c.Ops[i]
-	if op.Outcome != history.Failed || op.Reason != history.Busy && op.Reason != history.Conflict || op.Return > s.proven(h, op) {
+	if op.Outcome != history.Failed || op.Reason != history.Busy && op.Reason != history.Conflict ||
+		op.Return > s.proven(h, op) {
 		return
 	}
 	if w := s.c.forgot(h, op.Return); w == nil || !w.fault {
-		s.wrong(history.FalseRefusal, []history.Op{*s.c.acquire(h), *op}, fmt.Sprintf("the %s of %s by %s was refused at %s (%s), although it was its own, and nothing was broken",
-			op.Kind, s.c.name(h), who(op.Worker), clock(op.Return), op.Reason))
+		s.wrong(history.FalseRefusal, []history.Op{*s.c.acquire(h), *op},
+			fmt.Sprintf("the %s of %s by %s was refused at %s (%s), although it was its own, and nothing was broken",
+				op.Kind, s.c.name(h), who(op.Worker), clock(op.Return), op.Reason))
 	}
 }
 
-// proven is up to when the lease lasts by what was answered before one of a hold's calls; before every time if another one may
-// have had an effect while that call was under way, or gave the lock back.
+// proven is up to when the lease lasts by what was answered before one of a hold's calls; before every time if another
+// one may have had an effect while that call was under way, or gave the lock back.
 func (s *releases) proven(h *hold, op *history.Op) time.Duration {
 	last := s.c.acquire(h)
 	end, calls := s.promised(last), s.c.extends(h)
@@ -199,11 +205,13 @@ func (s *releases) again() {
 		switch {
 		case first.Return > op.Call || op.Outcome != history.OK || s.c.reentered(h, first.Return, op.Return):
 		case first.Outcome == history.OK:
-			s.wrong(history.DoubleRelease, []history.Op{first, *op}, fmt.Sprintf("%s released %s at %s and again at %s, both with success",
-				who(op.Worker), c.name(h), clock(first.Return), clock(op.Return)))
+			s.wrong(history.DoubleRelease, []history.Op{first, *op},
+				fmt.Sprintf("%s released %s at %s and again at %s, both with success",
+					who(op.Worker), c.name(h), clock(first.Return), clock(op.Return)))
 		case first.Outcome == history.Failed && first.Reason == history.Lost:
-			s.wrong(history.FalseRefusal, []history.Op{first, *op}, fmt.Sprintf("%s was told at %s that %s is not its own, but released it at %s",
-				who(op.Worker), clock(first.Return), c.name(h), clock(op.Return)))
+			s.wrong(history.FalseRefusal, []history.Op{first, *op},
+				fmt.Sprintf("%s was told at %s that %s is not its own, but released it at %s",
+					who(op.Worker), clock(first.Return), c.name(h), clock(op.Return)))
 		}
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"hammerlock/history"
 )
 
-// TestAReleaseThatIsSentAgain: a release that was under way for long, whose own lock was free before another was granted it, has ended that one,
-// too. One that was quick, or whose lease may have been over, proves nothing.
+// TestAReleaseThatIsSentAgain: a release that was under way for long, whose own lock was free before another was
+// granted it, has ended that one, too. One that was quick, or whose lease may have been over, proves nothing.
 func TestAReleaseThatIsSentAgain(t *testing.T) {
 	for name, tt := range map[string]struct {
 		until    time.Duration // when the release was answered

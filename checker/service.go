@@ -10,13 +10,18 @@ import (
 	"hammerlock/internal/human"
 )
 
-// OfServices lists the checkers of a service that does its own locking: it is judged from outside, by its answers and by the
-// count at the end.
+// OfServices lists the checkers of a service that does its own locking: it is judged from outside, by its answers and
+// by the count at the end.
 var OfServices = []Checker{
-	{Name: "activity", Doc: "enough was tried: visits at the same time, faults that coincided with visits, few unknown outcomes", Check: judgeVisits},
-	{Name: "lost-updates", Doc: "every acknowledged visit is in the final count, and nothing else is", Causes: []string{history.LostUpdate, history.Duplicate}, Check: judgeSums},
-	{Name: "duplicates", Doc: "no two visits get the same count", Causes: []string{history.Duplicate}, Check: judgeDuplicates},
-	{Name: "linearizable", Doc: "a visit that began after another one had its answer gets a greater count, and every count belongs to a visit",
+	{Name: "activity",
+		Doc:   "enough was tried: visits at the same time, faults that coincided with visits, few unknown outcomes",
+		Check: judgeVisits},
+	{Name: "lost-updates", Doc: "every acknowledged visit is in the final count, and nothing else is",
+		Causes: []string{history.LostUpdate, history.Duplicate}, Check: judgeSums},
+	{Name: "duplicates", Doc: "no two visits get the same count", Causes: []string{history.Duplicate},
+		Check: judgeDuplicates},
+	{Name: "linearizable",
+		Doc:    "a visit that began after another one had its answer gets a greater count, and every count belongs to a visit",
 		Causes: countCauses, Check: judgeCounts},
 }
 
@@ -82,17 +87,21 @@ func judgeVisits(c *Case) Verdict {
 		doubts = append(doubts, "the history is partial: "+c.Partial)
 	}
 	if met < enoughHandOffs {
-		doubts = append(doubts, fmt.Sprintf("%s acknowledged visits overlapped with another one, at least %d are needed", human.Count(met), enoughHandOffs))
+		doubts = append(doubts,
+			fmt.Sprintf("%s acknowledged visits overlapped with another one, at least %d are needed", human.Count(met),
+				enoughHandOffs))
 	}
 	if float64(unknown) > tooManyUnknowns*float64(known+unknown) {
-		doubts = append(doubts, fmt.Sprintf("%s of %s visits had no answer that says whether they counted", human.Count(unknown), human.Count(known+unknown)))
+		doubts = append(doubts, fmt.Sprintf("%s of %s visits had no answer that says whether they counted",
+			human.Count(unknown), human.Count(known+unknown)))
 	}
 	if len(doubts) > 0 {
 		v.Summary = strings.Join(doubts, "; ")
 		return v
 	}
 	v.Status = Pass
-	v.Summary = fmt.Sprintf("%s acknowledged visits, %s of them at the same time as another one; %s", human.Count(known), human.Count(met), atMost(met))
+	v.Summary = fmt.Sprintf("%s acknowledged visits, %s of them at the same time as another one; %s",
+		human.Count(known), human.Count(met), atMost(met))
 	return v
 }
 
@@ -121,8 +130,8 @@ func (c *Case) met() (n int64) {
 	return n
 }
 
-// judgeSums compares the acknowledged visits with the final count. If every acknowledged visit was told a count of its own,
-// and the final one is none below, then none is lost, whatever became of visits without an answer.
+// judgeSums compares the acknowledged visits with the final count. If every acknowledged visit was told a count of its
+// own, and the final one is none below, then none is lost, whatever became of visits without an answer.
 func judgeSums(c *Case) Verdict {
 	var acknowledged, unknown, final, lost, more int64
 	unread, named := false, true
@@ -133,7 +142,8 @@ func judgeSums(c *Case) Verdict {
 		unread = unread || !p.read
 		lost += p.lost()
 		more += p.more()
-		named = named && p.silent == 0 && len(p.counts()) == len(p.told) && (len(p.told) == 0 || p.told[0].Value > 0 && p.told[len(p.told)-1].Value <= p.final)
+		named = named && p.silent == 0 && len(p.counts()) == len(p.told) &&
+			(len(p.told) == 0 || p.told[0].Value > 0 && p.told[len(p.told)-1].Value <= p.final)
 	}
 	v := Verdict{Exposed: acknowledged}
 	switch {
@@ -143,19 +153,22 @@ func judgeSums(c *Case) Verdict {
 		v.Summary = "the count was not read at the end"
 	case lost > 0:
 		v.Status, v.Cause, v.Violations = Fail, history.LostUpdate, lost
-		v.Summary = fmt.Sprintf("%s of %s acknowledged page views lost, %s counted", human.Count(lost), human.Count(acknowledged), human.Count(final))
+		v.Summary = fmt.Sprintf("%s of %s acknowledged page views lost, %s counted", human.Count(lost),
+			human.Count(acknowledged), human.Count(final))
 	case more > 0 && c.Partial == "":
 		v.Status, v.Cause, v.Violations = Fail, history.Duplicate, more
 		v.Summary = fmt.Sprintf("%s page views counted, but at most %s were sent: something on the way repeats visits, a refused visit counted, "+
 			"or another program visits, too", human.Count(final), human.Count(acknowledged+unknown))
 	case more > 0:
-		v.Summary = fmt.Sprintf("%s page views counted, %s acknowledged: the history lacks visits", human.Count(final), human.Count(acknowledged))
+		v.Summary = fmt.Sprintf("%s page views counted, %s acknowledged: the history lacks visits", human.Count(final),
+			human.Count(acknowledged))
 	case unknown > 0 && !named:
 		v.Summary = fmt.Sprintf("%s page views acknowledged, %s counted, but %s visits had no answer and may hide as many losses",
 			human.Count(acknowledged), human.Count(final), human.Count(unknown))
 	default:
 		v.Status = Pass
-		v.Summary = fmt.Sprintf("%s page views acknowledged, %s counted, none lost", human.Count(acknowledged), human.Count(final))
+		v.Summary = fmt.Sprintf("%s page views acknowledged, %s counted, none lost", human.Count(acknowledged),
+			human.Count(final))
 		if unknown > 0 {
 			v.Summary += fmt.Sprintf(": each has a count of its own; %s visits had no answer", human.Count(unknown))
 		}
@@ -189,15 +202,18 @@ func judgeDuplicates(c *Case) Verdict {
 		return untold
 	case v.Violations > 0:
 		v.Status, v.Cause = Fail, history.Duplicate
-		v.Summary = fmt.Sprintf("%s of %s answers tell a count that another one tells too", human.Count(v.Violations), human.Count(v.Exposed))
+		v.Summary = fmt.Sprintf("%s of %s answers tell a count that another one tells too", human.Count(v.Violations),
+			human.Count(v.Exposed))
 	default:
 		v.Status = Pass
-		v.Summary = fmt.Sprintf("%s answers, each with a count of its own: %s", human.Count(v.Exposed), atMost(v.Exposed))
+		v.Summary = fmt.Sprintf("%s answers, each with a count of its own: %s", human.Count(v.Exposed),
+			atMost(v.Exposed))
 	}
 	return v
 }
 
 // answered tells of a visit and its answer.
 func answered(op *history.Op) string {
-	return fmt.Sprintf("%s visited page %d at %s and was told at %s that it was number %s", who(op.Worker), op.Key, clock(op.Call), clock(op.Return), human.Count(op.Value))
+	return fmt.Sprintf("%s visited page %d at %s and was told at %s that it was number %s", who(op.Worker), op.Key,
+		clock(op.Call), clock(op.Return), human.Count(op.Value))
 }

@@ -15,8 +15,8 @@ import (
 var countCauses = []string{history.Duplicate, history.OutOfOrder, history.Backwards, history.SkippedCount}
 
 // judgeCounts judges whether the answers are those of a counter that adds one at a time (linearizability: Herlihy, Wing
-// 1990). The counts say the order of the visits, so one pass over them finds every contradiction; porcupine must find the
-// same in windows of them.
+// 1990). The counts say the order of the visits, so one pass over them finds every contradiction; porcupine must find
+// the same in windows of them.
 func judgeCounts(c *Case) Verdict {
 	var v Verdict
 	var b blames[testimony]
@@ -38,7 +38,8 @@ func judgeCounts(c *Case) Verdict {
 	v.Evidence, v.Story = worst.evidence, worst.story
 	switch {
 	case v.Status == Fail:
-		v.Summary = fmt.Sprintf("%s answers contradict a counter that adds one at a time: %s", human.Count(v.Violations), v.Cause)
+		v.Summary = fmt.Sprintf("%s answers contradict a counter that adds one at a time: %s",
+			human.Count(v.Violations), v.Cause)
 	case 2*v.Exposed < answers:
 		v.Summary = fmt.Sprintf("only %s of %s answers tell a count", human.Count(v.Exposed), human.Count(answers))
 	default:
@@ -80,15 +81,17 @@ func (s *served) within(b *blames[testimony]) {
 	for _, op := range s.told {
 		switch {
 		case op.Value < 0:
-			b.blame(history.Backwards, testimony{[]history.Op{*op}, []string{answered(op), "counts are those since the run began: it went back behind that"}}, nil)
+			b.blame(history.Backwards, testimony{[]history.Op{*op},
+				[]string{answered(op), "counts are those since the run began: it went back behind that"}}, nil)
 		case s.read && op.Value > s.final:
-			b.blame(history.Backwards, testimony{[]history.Op{*op}, []string{answered(op), fmt.Sprintf("at the end the count was %s", human.Count(s.final))}}, nil)
+			b.blame(history.Backwards, testimony{[]history.Op{*op},
+				[]string{answered(op), fmt.Sprintf("at the end the count was %s", human.Count(s.final))}}, nil)
 		}
 	}
 }
 
-// gaps finds counts that no visit can have made. Each count that no visit was told needs a visit without an answer that began
-// before a visit was told a greater one. Of these the ones that began first serve the smallest counts.
+// gaps finds counts that no visit can have made. Each count that no visit was told needs a visit without an answer that
+// began before a visit was told a greater one. Of these the ones that began first serve the smallest counts.
 func (s *served) gaps(b *blames[testimony]) {
 	if s.silent > 0 || len(s.told) == 0 {
 		return
@@ -132,8 +135,8 @@ func (s *served) most() int64 { return s.acknowledged() + int64(len(s.unknown)) 
 // windowOfCounts is how many visits porcupine is asked about at a time.
 const windowOfCounts = 300
 
-// compareWithPorcupine asks for a second opinion on windows of neighbouring counts. Of visits that were told the same count
-// it takes one: two of them need no opinion, and there are exponentially many ways to choose.
+// compareWithPorcupine asks for a second opinion on windows of neighbouring counts. Of visits that were told the same
+// count it takes one: two of them need no opinion, and there are exponentially many ways to choose.
 func (s *served) compareWithPorcupine(v *Verdict, r *rand.Rand) {
 	all := s.counts()
 	for n := 0; n < windowsAtRandom && len(all) > 1; n++ {
@@ -157,11 +160,12 @@ func (s *served) compareWithPorcupine(v *Verdict, r *rand.Rand) {
 	}
 }
 
-// ranked are visits as porcupine takes them, with the places of their counts in the window: what lies between two of them
-// is not judged here.
+// ranked are visits as porcupine takes them, with the places of their counts in the window: what lies between two of
+// them is not judged here.
 func ranked(told []*history.Op) (list []porcupine.Operation) {
 	for i, op := range told {
-		list = append(list, porcupine.Operation{ClientId: int(op.Worker), Output: int64(i) + 1, Call: int64(op.Call), Return: int64(op.Return)})
+		list = append(list, porcupine.Operation{ClientId: int(op.Worker), Output: int64(i) + 1, Call: int64(op.Call),
+			Return: int64(op.Return)})
 	}
 	return list
 }

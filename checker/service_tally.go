@@ -13,8 +13,8 @@ type Tally struct {
 	Acknowledged int64 // stores that were acknowledged
 	Unknown      int64 // stores that may have taken effect
 	Final        int64 // page views in the counter at the end, over all pages
-	// Doubt names what no lock answers for and may have changed the sums: a server that ended unexpectedly. Excused is how
-	// many page views that can have cost at most.
+	// Doubt names what no lock answers for and may have changed the sums: a server that ended unexpectedly. Excused is
+	// how many page views that can have cost at most.
 	Doubt   string
 	Excused int64
 	Unread  bool // the counter could not be read at the end, for the doubt's reason
@@ -46,7 +46,8 @@ func (t Tally) Verdict() Verdict {
 		}
 	case t.Final > t.Acknowledged+t.Unknown:
 		v.Status, v.Cause = Fail, history.Duplicate
-		v.Summary = fmt.Sprintf("%s page views counted, but only %s stored", human.Count(t.Final), human.Count(t.Acknowledged+t.Unknown))
+		v.Summary = fmt.Sprintf("%s page views counted, but only %s stored", human.Count(t.Final),
+			human.Count(t.Acknowledged+t.Unknown))
 	case t.Acknowledged == 0:
 		v.Summary = "no page view was stored"
 	case t.Unknown > 0:
@@ -54,7 +55,8 @@ func (t Tally) Verdict() Verdict {
 			human.Count(t.Acknowledged), human.Count(t.Final), human.Count(t.Unknown))
 	default:
 		v.Status = Pass
-		v.Summary = fmt.Sprintf("%s page views acknowledged, %s counted, none lost", human.Count(t.Acknowledged), human.Count(t.Final))
+		v.Summary = fmt.Sprintf("%s page views acknowledged, %s counted, none lost", human.Count(t.Acknowledged),
+			human.Count(t.Final))
 	}
 	return v
 }

@@ -100,8 +100,8 @@ func TestServiceActivity(t *testing.T) {
 	}
 }
 
-// TestCountsAreJudgedAsPorcupineDoes compares with porcupine on whole small histories: with visits that had no answer, which
-// may count at any time from their call on or not at all, and with the count at the end.
+// TestCountsAreJudgedAsPorcupineDoes compares with porcupine on whole small histories: with visits that had no answer,
+// which may count at any time from their call on or not at all, and with the count at the end.
 func TestCountsAreJudgedAsPorcupineDoes(t *testing.T) {
 	right, wrong := 0, 0
 	rapid.Check(t, func(t *rapid.T) {

@@ -7,8 +7,8 @@ import (
 	"hammerlock/history"
 )
 
-// TestAHoldOfASessionEndsWithItsHolder: where holds end with connections, a grant after a crash is none too early. One before
-// the crash is, and so is any where holds do not end.
+// TestAHoldOfASessionEndsWithItsHolder: where holds end with connections, a grant after a crash is none too early. One
+// before the crash is, and so is any where holds do not end.
 func TestAHoldOfASessionEndsWithItsHolder(t *testing.T) {
 	for name, c := range map[string]struct {
 		session bool

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// TestALateMajorityDoesNotLastLonger: who waited for the last site of its majority holds no longer than the first site lets
-// it, so that the next one is granted the lock in time. On one site that would be a grant too many.
+// TestALateMajorityDoesNotLastLonger: who waited for the last site of its majority holds no longer than the first site
+// lets it, so that the next one is granted the lock in time. On one site that would be a grant too many.
 func TestALateMajorityDoesNotLastLonger(t *testing.T) {
 	for sites, want := range map[int]Status{1: Fail, 5: Pass} {
 		s := newScript()
@@ -23,8 +23,9 @@ func TestALateMajorityDoesNotLastLonger(t *testing.T) {
 	}
 }
 
-// TestAReleaseThatIsTooLateMayHaveFreedASite: a release that a majority denies, because the lease has ended on its way, has freed the
-// other sites as soon as it was called. So the next grant may come before the lease ends, but not before that call.
+// TestAReleaseThatIsTooLateMayHaveFreedASite: a release that a majority denies, because the lease has ended on its way,
+// has freed the other sites as soon as it was called. So the next grant may come before the lease ends, but not before
+// that call.
 func TestAReleaseThatIsTooLateMayHaveFreedASite(t *testing.T) {
 	for _, tt := range []struct {
 		sites int

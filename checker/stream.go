@@ -10,8 +10,9 @@ import (
 
 // Stream judges during the run, with bounded memory: it finds two holders that believe in one lock at a time, and two
 // acknowledged stores that replace the same page view. What it finds is certain; the checkers of the whole history find
-// more. It takes operations in the order of their returns, from one goroutine. It remembers holds that are over, by their IDs and tokens,
-// for what it hears of them late counts; so it reads them for itself, and not by history.Holding, which has the latest one of a worker.
+// more. It takes operations in the order of their returns, from one goroutine. It remembers holds that are over, by
+// their IDs and tokens, for what it hears of them late counts; so it reads them for itself, and not by history.Holding,
+// which has the latest one of a worker.
 type Stream struct {
 	// Overlap, if it is not nil, is called for every two beliefs that overlap, with their workers and the period.
 	Overlap func(workers [2]int32, from, to time.Duration)
@@ -80,7 +81,8 @@ type front struct {
 // NewStream makes a stream for a run with that header.
 func NewStream(h *history.Header) *Stream {
 	return &Stream{excludes: h.Claims.Excludes, service: h.Service, holds: map[history.ID]*belief{},
-		tokens: map[uint64]*belief{}, incompleteFrom: history.Forever, updates: newChains(), clocks: &h.Bounds.Agreement}
+		tokens: map[uint64]*belief{}, incompleteFrom: history.Forever, updates: newChains(),
+		clocks: &h.Bounds.Agreement}
 }
 
 // Observe takes an operation in.
@@ -171,7 +173,8 @@ func (s *Stream) grant(op *history.Op) {
 		return
 	}
 	b := s.belief()
-	*b = belief{id: op.ID, token: op.Token, worker: op.Worker, key: op.Key, process: op.Process, shared: op.Permits > 0, call: op.Call, from: op.Return,
+	*b = belief{id: op.ID, token: op.Token, worker: op.Worker, key: op.Key, process: op.Process, shared: op.Permits > 0,
+		call: op.Call, from: op.Return,
 		to: op.Until, lost: history.Forever, crashed: history.Forever}
 	if b.to == 0 {
 		b.to = history.Forever // it was told no end
@@ -267,7 +270,8 @@ func (s *Stream) overlap(l *front, first int32, b *belief) {
 	}
 	s.report(Violation{Checker: Exclusion.Name, At: b.from, Seen: s.now,
 		Workers: [2]int32{a.worker, b.worker}, Ops: [2]history.ID{a.id, b.id}}, func() string {
-		return fmt.Sprintf("%s was granted page %d at %s while %s, granted at %s, believed in it until %s", who(b.worker), b.key,
+		return fmt.Sprintf("%s was granted page %d at %s while %s, granted at %s, believed in it until %s",
+			who(b.worker), b.key,
 			clock(b.from), who(a.worker), clock(a.from), clock(a.to))
 	})
 }

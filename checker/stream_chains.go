@@ -5,8 +5,8 @@ import "hammerlock/history"
 // mostParents is how many page views are kept. Those that a worker has loaded and not yet replaced are kept for longer.
 const mostParents = 1 << 15
 
-// chains keeps which store replaced each of the last page views. A second acknowledged store that names the same one is a fork,
-// of which one branch is lost.
+// chains keeps which store replaced each of the last page views. A second acknowledged store that names the same one is
+// a fork, of which one branch is lost.
 type chains struct {
 	places map[parent]int32 // in ring
 	ring   []replaced       // the oldest first, from next on

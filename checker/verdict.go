@@ -56,9 +56,11 @@ type Verdict struct {
 	Causes     map[string]int64 `json:"causes,omitempty"`    // violations by cause
 	Misses     map[string]int64 `json:"misses,omitempty"`    // what is worth counting and no violation, by name
 
-	// Doubled, of exclusion, are the holds that began while another one was believed in that excludes them, for certain.
+	// Doubled, of exclusion, are the holds that began while another one was believed in that excludes them, for
+	// certain.
 	Doubled int64 `json:"doubled,omitempty"`
-	// Told, of lease-validity, says how soon holders heard that they had lost a lock that renews or signals; nil for other locks.
+	// Told, of lease-validity, says how soon holders heard that they had lost a lock that renews or signals; nil for
+	// other locks.
 	Told *Told `json:"told,omitempty"`
 
 	scant bool // it is inconclusive for want of occasions, and nothing speaks against the lock
@@ -71,8 +73,8 @@ func Advise(all []Verdict) {
 	}
 }
 
-// Proved is when the last operation of the evidence was over: what the verdict says was certain from then on. It is 0 if there
-// is no evidence.
+// Proved is when the last operation of the evidence was over: what the verdict says was certain from then on. It is 0
+// if there is no evidence.
 func (v *Verdict) Proved() (at time.Duration) {
 	for i := range v.Evidence {
 		at = max(at, v.Evidence[i].Latest())

@@ -9,8 +9,9 @@ import (
 	"hammerlock/internal/human"
 )
 
-// What a process may have more of at the end of a rest than at the end of the one before. Each is far above what the right
-// locks of the catalogue need: pools and threads that are made when they are first wanted, no more than a few for each worker.
+// What a process may have more of at the end of a rest than at the end of the one before. Each is far above what the
+// right locks of the catalogue need: pools and threads that are made when they are first wanted, no more than a few for
+// each worker.
 const (
 	callsForOne  = 20       // calls for a goroutine, thread, file or connection,
 	spareOnes    = 20       // and these, and one for four workers, whatever the calls are
@@ -31,8 +32,8 @@ type worn struct {
 	text func(float64) string
 }
 
-// kinds lists what is looked at. The memory of a program is only shown: it is what the program has from the system, and one
-// that collects its garbage takes more and more of that before it collects for the first time.
+// kinds lists what is looked at. The memory of a program is only shown: it is what the program has from the system, and
+// one that collects its garbage takes more and more of that before it collects for the first time.
 func kinds(program bool) []worn {
 	ones := func(calls, workers float64) float64 { return max(calls/callsForOne, spareOnes+workers/4) }
 	things := goroutines
@@ -43,7 +44,8 @@ func kinds(program bool) []worn {
 	list := []worn{
 		{things, func(w *history.Wear) float64 { return float64(w.Goroutines) }, ones, count},
 		{"open files and connections", func(w *history.Wear) float64 { return float64(w.Files) }, ones, count},
-		{"of a CPU in use", func(w *history.Wear) float64 { return w.CPU }, func(float64, float64) float64 { return spareCPU }, human.Percent},
+		{"of a CPU in use", func(w *history.Wear) float64 { return w.CPU },
+			func(float64, float64) float64 { return spareCPU }, human.Percent},
 	}
 	if !program {
 		list = append(list, worn{"KiB of memory", func(w *history.Wear) float64 { return float64(w.Memory) / 1024 },
@@ -74,8 +76,8 @@ func (c *Case) done(process int16, until time.Duration) (t callCounts) {
 	return t
 }
 
-// weighWear judges what the processes that have the lock keep of its calls. Only what grows from each rest to the next, two
-// times or more, is held against the lock: what is made once and kept is none of it.
+// weighWear judges what the processes that have the lock keep of its calls. Only what grows from each rest to the next,
+// two times or more, is held against the lock: what is made once and kept is none of it.
 func weighWear(c *Case) Verdict {
 	v := Verdict{Checker: history.Client, Summary: "what the lock's processes keep is not known"}
 	m := c.Measured
@@ -111,7 +113,8 @@ func weighWear(c *Case) Verdict {
 		v.Status = Pass
 		v.Summary = fmt.Sprintf("nothing grows from one to the next of %d rests, with %s", rests, done)
 		if m.Driver != nil && program > spareProgram {
-			v.Summary += fmt.Sprintf("; the program's memory grew by %s KiB, which is not judged", human.Count(program/1024))
+			v.Summary += fmt.Sprintf("; the program's memory grew by %s KiB, which is not judged",
+				human.Count(program/1024))
 		}
 	case total.all() > 0:
 		v.Summary = "too few calls or rests to tell what is kept of each: " + done

@@ -1,5 +1,5 @@
-// Package drivers_test runs the drivers that are shipped, each as far as this machine has what it needs: make drivers installs
-// that.
+// Package drivers_test runs the drivers that are shipped, each as far as this machine has what it needs: make drivers
+// installs that.
 package drivers_test
 
 import (

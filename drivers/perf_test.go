@@ -22,7 +22,8 @@ import (
 	"hammerlock/topologies"
 )
 
-// What BenchmarkDrivers measures: so many workers, each with a key of its own, for a turn each with the driver and without.
+// What BenchmarkDrivers measures: so many workers, each with a key of its own, for a turn each with the driver and
+// without.
 const (
 	perfWorkers = 16
 	perfTurn    = time.Second
@@ -36,7 +37,8 @@ var direct = map[string]func(t *testing.B) string{
 	"redlock":          func(*testing.B) string { return "node node/direct.js redlock %s" },
 }
 
-// BenchmarkDrivers tells how many visits a library makes behind the pipe and without it, in turns, and how long a ping takes.
+// BenchmarkDrivers tells how many visits a library makes behind the pipe and without it, in turns, and how long a ping
+// takes.
 func BenchmarkDrivers(b *testing.B) {
 	top := perfServer(b)
 	site := top.Sites[0]

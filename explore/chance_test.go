@@ -22,8 +22,8 @@ func (c *coin) toss() bool {
 	return c.r.IntN(2) == 0
 }
 
-// randomRelease is a lease whose release sends one command more at random. If it is wrong, it then deletes a key that may be
-// somebody else's.
+// randomRelease is a lease whose release sends one command more at random. If it is wrong, it then deletes a key that
+// may be somebody else's.
 type randomRelease struct {
 	locks.Lock
 	env   locks.Env
@@ -52,8 +52,8 @@ func randomLease(t *testing.T, wrong bool) locks.Spec {
 	return spec
 }
 
-// TestTheLocksOwnChance: a schedule of a lock that chooses at random is run again until it is the one that was meant, and the report counts
-// how often.
+// TestTheLocksOwnChance: a schedule of a lock that chooses at random is run again until it is the one that was meant,
+// and the report counts how often.
 func TestTheLocksOwnChance(t *testing.T) {
 	o := bounded(1)
 	o.Visits = 1

@@ -17,8 +17,8 @@ import (
 	"hammerlock/locks"
 )
 
-// Command is the hidden argument that makes one of the suite's commands a process that explores. Virtual time is available in
-// tests only, so the process runs what it is asked for as the one test of a test program.
+// Command is the hidden argument that makes one of the suite's commands a process that explores. Virtual time is
+// available in tests only, so the process runs what it is asked for as the one test of a test program.
 const Command = "explore-process"
 
 // Orders are what such a process is asked for: an exploration, or the replay of one schedule.
@@ -51,7 +51,8 @@ const endless = 15 * time.Second
 // errEndless says that an exploration did not end, nor was there a violation until then.
 var errEndless = errors.New("a schedule does not end: virtual time stops while a worker computes, or waits for a mutex whose holder waits for a server")
 
-// InProcess carries orders out in a process of its own: the program itself, started again with the arguments and Command.
+// InProcess carries orders out in a process of its own: the program itself, started again with the arguments and
+// Command.
 func InProcess(ctx context.Context, orders Orders, before ...string) (Report, error) {
 	r, died, err := inProcess(ctx, orders, before)
 	if died && orders.Options.jobs() > 1 {
@@ -126,7 +127,8 @@ func Child(in io.Reader, out io.Writer, known []locks.Spec) {
 	os.Args = os.Args[:1] // it is no argument of a test program
 	test := func(t *testing.T) { Serve(t, in, out, known) }
 	os.Stdout = os.Stderr // for what a test program says of itself
-	testing.Main(func(string, string) (bool, error) { return true, nil }, []testing.InternalTest{{Name: "explore", F: test}}, nil, nil)
+	testing.Main(func(string, string) (bool, error) { return true, nil },
+		[]testing.InternalTest{{Name: "explore", F: test}}, nil, nil)
 }
 
 // Serve is what such a process does when it is a test already: it reads its orders from in and answers on out.

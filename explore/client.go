@@ -61,7 +61,8 @@ func (s *schedule) openClient(number int, process *locks.Process) (*client, erro
 	var places []*topologies.Site
 	for site, to := range s.sites {
 		dial := func(context.Context, string, string) (net.Conn, error) { return w.dial(number, site, to) }
-		places = append(places, topologies.Access{Name: fmt.Sprintf("s%d", site+1), Addrs: []string{inMemoryAddr}}.Site().Via(dial))
+		places = append(places, topologies.Access{Name: fmt.Sprintf("s%d", site+1),
+			Addrs: []string{inMemoryAddr}}.Site().Via(dial))
 		server := redis.NewClient(&redis.Options{
 			Addr: inMemoryAddr, Protocol: 2, DisableIdentity: true, MaxRetries: -1, ContextTimeoutEnabled: true, PoolSize: 10, ReadBufferSize: 256, WriteBufferSize: 256,
 			DialerRetries: 1, ReadTimeout: o.long(readTimeout),
@@ -99,17 +100,19 @@ func (s *schedule) openClient(number int, process *locks.Process) (*client, erro
 	return c, nil
 }
 
-// moreLanes makes the lanes of the other pages of visits: their workers come after all clients, as history.Header.Caller has it.
+// moreLanes makes the lanes of the other pages of visits: their workers come after all clients, as
+// history.Header.Caller has it.
 func (c *client) moreLanes(w *world, o *Options, n int) {
 	for i := range n {
-		lane := history.NewLane(w.clock, (len(c.lanes)+i)*o.Clients+1+c.number, int32((1+i)*o.Clients+c.number), laneSlots, make(chan struct{}, 1))
+		lane := history.NewLane(w.clock, (len(c.lanes)+i)*o.Clients+1+c.number, int32((1+i)*o.Clients+c.number),
+			laneSlots, make(chan struct{}, 1))
 		lane.Process = c.lanes[0].Process
 		c.more = append(c.more, lane)
 	}
 }
 
-// ungreeted answers HELLO as an old server does, without asking one: it would cost a tenth of a schedule, and RESP 2 is spoken
-// all the same.
+// ungreeted answers HELLO as an old server does, without asking one: it would cost a tenth of a schedule, and RESP 2 is
+// spoken all the same.
 type ungreeted struct{}
 
 func (ungreeted) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
@@ -132,7 +135,8 @@ const crossingSeed = 21
 func (s *schedule) shape(number int) workload.Shape {
 	o, claims := s.o, &s.spec.Claims
 	shape := workload.Shape{
-		Workers: 1, First: number, Keys: len(pages(claims)), Popularity: workload.Even, TTL: o.TTL, Hold: o.Hold, Wait: o.long(patience), Retry: o.long(retry),
+		Workers: 1, First: number, Keys: len(pages(claims)), Popularity: workload.Even, TTL: o.TTL, Hold: o.Hold,
+		Wait: o.long(patience), Retry: o.long(retry),
 		Visits: o.Visits, End: history.Forever, Seed: 1,
 		Readers: 0.5, Upgrade: 2, Permits: max(claims.Permits, 1),
 		Heed: !claims.Fences, // a fence is there for those who do not
@@ -169,7 +173,8 @@ type calledLock struct {
 }
 
 // call makes a call that can be called off.
-func (c *calledLock) call(ctx context.Context, name string, do func(context.Context) (locks.Lease, error)) (l locks.Lease, err error) {
+func (c *calledLock) call(ctx context.Context, name string,
+	do func(context.Context) (locks.Lease, error)) (l locks.Lease, err error) {
 	defer c.caught(name, &err)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -196,7 +201,8 @@ func (c *calledLock) AcquireAll(ctx context.Context, keys []string, ttl, wait ti
 }
 
 // AcquireShare is Acquire for those who are not alone.
-func (c *calledLock) AcquireShare(ctx context.Context, key string, ttl time.Duration, permits int) (locks.Lease, error) {
+func (c *calledLock) AcquireShare(ctx context.Context, key string, ttl time.Duration, permits int) (locks.Lease,
+	error) {
 	c.counter.reads, c.counter.looked = true, false
 	return c.call(ctx, "AcquireShare", func(ctx context.Context) (locks.Lease, error) {
 		return c.Lock.(locks.Sharer).AcquireShare(ctx, key, ttl, permits)
@@ -205,7 +211,9 @@ func (c *calledLock) AcquireShare(ctx context.Context, key string, ttl time.Dura
 
 // Upgrade makes a reader the writer.
 func (c *calledLock) Upgrade(ctx context.Context, l locks.Lease, ttl time.Duration) (locks.Lease, error) {
-	return c.call(ctx, "Upgrade", func(ctx context.Context) (locks.Lease, error) { return c.Lock.(locks.Upgrader).Upgrade(ctx, l, ttl) })
+	return c.call(ctx, "Upgrade", func(ctx context.Context) (locks.Lease, error) {
+		return c.Lock.(locks.Upgrader).Upgrade(ctx, l, ttl)
+	})
 }
 
 func (c *calledLock) Extend(ctx context.Context, l locks.Lease, ttl time.Duration) (locks.Lease, error) {
@@ -227,14 +235,15 @@ func (c *calledLock) Close() (err error) {
 	return c.Lock.Close()
 }
 
-// waitingLock is a calledLock whose refused users wait for messages. A wait is not called off: a visit never gives up that alone.
+// waitingLock is a calledLock whose refused users wait for messages. A wait is not called off: a visit never gives up
+// that alone.
 type waitingLock struct {
 	*calledLock
 	waiter locks.Waiter
 }
 
-// Handed is there for every waiter: one that is no queue was handed nothing. A grant that came about before its waiter heard
-// that it has to wait has a call that is too late, for no worker makes two calls at a time.
+// Handed is there for every waiter: one that is no queue was handed nothing. A grant that came about before its waiter
+// heard that it has to wait has a call that is too late, for no worker makes two calls at a time.
 func (c *waitingLock) Handed(key string) (l locks.Lease, since time.Time, ok bool) {
 	if q, queues := c.waiter.(locks.Queue); queues {
 		if l, since, ok = q.Handed(key); ok {

@@ -9,8 +9,8 @@ import (
 	"hammerlock/workload"
 )
 
-// views is what all clients count in. If it is fenced it takes note of the tokens of readers, too: a store that does not
-// would take the late store of a holder whose successor has read already, and lose the successor's.
+// views is what all clients count in. If it is fenced it takes note of the tokens of readers, too: a store that does
+// not would take the late store of a holder whose successor has read already, and lose the successor's.
 type views struct {
 	fenced bool
 
@@ -29,7 +29,8 @@ type counter struct {
 	looked bool  // ... which has read
 }
 
-// Load reads the views. No other client comes between a grant and a load that shows its token: until then a fence cannot know of it.
+// Load reads the views. No other client comes between a grant and a load that shows its token: until then a fence
+// cannot know of it.
 func (c *counter) Load(_ context.Context, page string) (workload.Count, error) {
 	var n workload.Count
 	err := locks.ErrFenced

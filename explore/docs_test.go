@@ -22,10 +22,10 @@ var (
 
 const document = "../docs/EXPLORE.md"
 
-// TestTheDocumentSaysWhatIsFound: broken locks are found, right ones are fine, and docs/EXPLORE.md has the same numbers. The
-// columns from a time on are not compared. With -short these are the broken ones that
-// explore is expected to show, and one right one. With -update each row is written when it is
-// known, so that -run Document/right/lease measures one again.
+// TestTheDocumentSaysWhatIsFound: broken locks are found, right ones are fine, and docs/EXPLORE.md has the same
+// numbers. The columns from a time on are not compared. With -short these are the broken ones that explore is expected
+// to show, and one right one. With -update each row is written when it is known, so that -run Document/right/lease
+// measures one again.
 func TestTheDocumentSaysWhatIsFound(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(gcPercent))
 	for _, spec := range documented(t, true) {
@@ -66,7 +66,8 @@ func documented(t *testing.T, broken bool) []locks.Spec {
 	})
 }
 
-// row compares the beginning of a row with the document, or puts the row there: in place of the one that begins with name.
+// row compares the beginning of a row with the document, or puts the row there: in place of the one that begins with
+// name.
 func row(t *testing.T, part, name, row, times string) {
 	t.Helper()
 	t.Log(row + times)
@@ -121,8 +122,8 @@ func brokenRow(t *testing.T, spec locks.Spec) {
 		fmt.Sprintf(" %v |", (used()-begun).Round(10*time.Millisecond)))
 }
 
-// asExpected complains if the cause of a counterexample is none of those that the lock's entry expects. Where the entry names
-// scenarios, the first that is found may be another one.
+// asExpected complains if the cause of a counterexample is none of those that the lock's entry expects. Where the entry
+// names scenarios, the first that is found may be another one.
 func asExpected(t *testing.T, spec locks.Spec, f *Found) {
 	t.Helper()
 	elsewhere := func(e locks.Expectation) bool { return e.Scenario != "" }

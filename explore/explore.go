@@ -1,6 +1,7 @@
-// Package explore runs a lock in all interleavings of its messages up to a bound: real clients of the lock on servers in
-// memory, in virtual time, where each message waits until the search lets it go. What happened is a history, and
-// checker.Judge judges it. It proves something about the client's algorithm, nothing about Redis: no replication, no disk.
+// Package explore runs a lock in all interleavings of its messages up to a bound: real clients of the lock on servers
+// in memory, in virtual time, where each message waits until the search lets it go. What happened is a history, and
+// checker.Judge judges it. It proves something about the client's algorithm, nothing about Redis: no replication, no
+// disk.
 package explore
 
 import (
@@ -33,8 +34,8 @@ type Options struct {
 	Together   bool          // all clients live in one process, which shares what its locks share, and does not crash
 	// Random goes on with random schedules beyond the bound until the budget ends; they follow from the seed.
 	Random bool
-	// Schedules asks for that many random schedules, with one deviation to as many as Random goes to, in place of all up
-	// to the bound.
+	// Schedules asks for that many random schedules, with one deviation to as many as Random goes to, in place of all
+	// up to the bound.
 	Schedules int
 	Seed      uint64
 	// Unreduced explores every order, also those that differ from another one in nothing that a client can see.
@@ -55,8 +56,8 @@ var Defaults = Options{
 	TTL: 300 * time.Millisecond, Hold: 120 * time.Millisecond, Pause: 411 * time.Millisecond, // no multiple of anything: what happens at the same instant has no order
 }
 
-// Briefly are the options for an answer in a second or two: one deviation; a lock for many sites gets three of them, and one
-// visit a client.
+// Briefly are the options for an answer in a second or two: one deviation; a lock for many sites gets three of them,
+// and one visit a client.
 func Briefly(s locks.Spec) Options {
 	o := Defaults
 	if o.Deviations = 1; s.Sites == locks.ManySites {
@@ -195,7 +196,8 @@ func (r *Report) Verdict() string {
 	case r.Found != nil && r.Took == 0:
 		return fmt.Sprintf("%s, %s: %s", r.Found.Checker, r.Found.Cause, r.Found.Summary)
 	case r.Found != nil:
-		return fmt.Sprintf("%s, %s, with %s, in schedule %d after %v", r.Found.Checker, r.Found.Cause, counted(len(r.Found.Schedule), "deviation"),
+		return fmt.Sprintf("%s, %s, with %s, in schedule %d after %v", r.Found.Checker, r.Found.Cause,
+			counted(len(r.Found.Schedule), "deviation"),
 			r.Found.Number, r.Found.After.Round(time.Millisecond))
 	case r.Status == checker.Pass && r.Reason != "":
 		return r.Reason
@@ -204,10 +206,12 @@ func (r *Report) Verdict() string {
 	case o.Schedules > 0 && r.Status == checker.Pass:
 		return fmt.Sprintf("no violation in %s %s, in %v", r.Beyond, of, took)
 	case r.Status == checker.Pass:
-		return fmt.Sprintf("no violation in all %s %s with at most %s%s%s, in %v", counted(r.Schedules(), "schedule"), of, counted(n, "deviation"), r.repeated(),
+		return fmt.Sprintf("no violation in all %s %s with at most %s%s%s, in %v", counted(r.Schedules(), "schedule"),
+			of, counted(n, "deviation"), r.repeated(),
 			r.Beyond.after(", and "), took)
 	default:
-		return fmt.Sprintf("no violation in %s %s, but not all were run: %s (%v)", counted(r.Schedules(), "schedule"), of, r.Reason, took)
+		return fmt.Sprintf("no violation in %s %s, but not all were run: %s (%v)", counted(r.Schedules(), "schedule"),
+			of, r.Reason, took)
 	}
 }
 
@@ -250,7 +254,8 @@ func (o *Options) Check() (mistakes []string) {
 	for _, n := range []struct {
 		name           string
 		n, least, most int
-	}{{"clients", o.Clients, 1, 5}, {"visits", o.Visits, 1, 10}, {"sites", o.Sites, 1, 9}, {"deviations", o.Deviations, 0, 9},
+	}{{"clients", o.Clients, 1, 5}, {"visits", o.Visits, 1, 10}, {"sites", o.Sites, 1, 9},
+		{"deviations", o.Deviations, 0, 9},
 		{"jobs", o.jobs(), 1, 1024}} {
 		if n.n < n.least || n.n > n.most {
 			mistakes = append(mistakes, fmt.Sprintf("--%s %d: %d to %d", n.name, n.n, n.least, n.most))

@@ -16,8 +16,8 @@ import (
 	"github.com/yuin/gopher-lua/parse"
 )
 
-// interpreter carries scripts out for the servers in memory. They make a Lua state for each call, which costs more than all else
-// together; this one is kept. Nothing of a script stays in it: globals cannot be made.
+// interpreter carries scripts out for the servers in memory. They make a Lua state for each call, which costs more than
+// all else together; this one is kept. Nothing of a script stays in it: globals cannot be made.
 type interpreter struct {
 	state    *lua.LState
 	compiled map[string]*lua.FunctionProto // nil for a script that is left to the server
@@ -29,7 +29,8 @@ type interpreter struct {
 	failed   error // of the last command that a script called and that ended it
 }
 
-// plain is what scripts use of redis here, special what is left to the servers, when nothing plain is in the text any more.
+// plain is what scripts use of redis here, special what is left to the servers, when nothing plain is in the text any
+// more.
 var (
 	plain   = regexp.MustCompile(`\bredis\s*\.\s*(call|pcall|status_reply)\b`)
 	special = regexp.MustCompile(`\b(redis|server|cjson|cmsgpack|struct|bit|os|debug|require|coroutine|loadstring|[gs]etmetatable|rawset|_G)\b|(?i:\bb[lrz]m?(pop|move)|\bbzm?pop|\bxread)`)
@@ -75,7 +76,8 @@ func (i *interpreter) compile(script string) *lua.FunctionProto {
 	if known {
 		return proto
 	}
-	if chunk, err := parse.Parse(strings.NewReader(script), "user_script"); err == nil && !special.MatchString(plain.ReplaceAllString(script, "")) {
+	if chunk, err := parse.Parse(strings.NewReader(script), "user_script"); err == nil &&
+		!special.MatchString(plain.ReplaceAllString(script, "")) {
 		if proto, err = lua.Compile(chunk, "user_script"); err == nil { // else the server says what is wrong
 			proto.IsVarArg = 0 // no script reads its varargs, so none are made
 		}
@@ -84,8 +86,8 @@ func (i *interpreter) compile(script string) *lua.FunctionProto {
 	return proto
 }
 
-// run carries a request for a script out: eval, text, number of keys, keys, arguments. It reports whether it has: if not, the
-// server has to. Requests are carried out one at a time, so nothing comes between the commands of a script.
+// run carries a request for a script out: eval, text, number of keys, keys, arguments. It reports whether it has: if
+// not, the server has to. Requests are carried out one at a time, so nothing comes between the commands of a script.
 func (i *interpreter) run(m *miniredis.Miniredis, to *server.Peer, words []string) bool {
 	proto := i.compile(words[1])
 	n, err := strconv.Atoi(words[2])

@@ -28,7 +28,8 @@ var scriptsHere, scriptsThere = []string{
 	`return cjson.encode({1})`, `return redis.sha1hex("a")`, `local r = redis return r.call("GET", KEYS[1])`, `return redis.call("BLPOP", KEYS[1], 0)`, `this is no Lua`,
 }
 
-// TestScriptsDoAsOnTheServer: the interpreter answers and leaves behind what the server does. Errors need only be errors in both.
+// TestScriptsDoAsOnTheServer: the interpreter answers and leaves behind what the server does. Errors need only be
+// errors in both.
 func TestScriptsDoAsOnTheServer(t *testing.T) {
 	states := map[string][]string{
 		"nothing": nil, "own": {"SET", "p", "t1", "PX", "60000"}, "for ever": {"SET", "p", "t1"}, "other": {"SET", "p", "t2", "PX", "60000"}, "a hash": {"HSET", "p", "t1", "1"},

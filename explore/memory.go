@@ -73,7 +73,8 @@ type inMemory struct {
 }
 
 // blocking are the commands that may wait for another connection.
-var blocking = map[string]bool{"blpop": true, "brpop": true, "blmove": true, "brpoplpush": true, "bzpopmin": true, "bzpopmax": true, "xread": true, "xreadgroup": true}
+var blocking = map[string]bool{"blpop": true, "brpop": true, "blmove": true, "brpoplpush": true, "bzpopmin": true,
+	"bzpopmax": true, "xread": true, "xreadgroup": true}
 
 func (c *inMemory) send(name string, f *frame, queued bool) error {
 	if name == "eval" && !queued && len(f.words) > 2 && c.to.kit.lua.run(c.to.Miniredis, c.peer, f.words) {

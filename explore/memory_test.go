@@ -30,7 +30,8 @@ func (l sleeping) Release(ctx context.Context, lease locks.Lease) error {
 	return errors.Join(err, l.env.Sites[0].RPush(ctx, lease.Key+":free", "1").Err())
 }
 
-// TestBlockingCommandsWait: a command that waits for another connection neither stops the others nor outlives its schedule.
+// TestBlockingCommandsWait: a command that waits for another connection neither stops the others nor outlives its
+// schedule.
 func TestBlockingCommandsWait(t *testing.T) {
 	spec := find(t, "lease")
 	open := spec.Open
@@ -62,8 +63,8 @@ func TestBlockingCommandsWait(t *testing.T) {
 	}
 }
 
-// TestAClosedConnectionIsNotSubscribed: a server forgets a subscriber whose connection was closed before, while or after it
-// subscribed. Otherwise the server's goroutine for it outlives the schedule, and the lock is blamed for that.
+// TestAClosedConnectionIsNotSubscribed: a server forgets a subscriber whose connection was closed before, while or
+// after it subscribed. Otherwise the server's goroutine for it outlives the schedule, and the lock is blamed for that.
 func TestAClosedConnectionIsNotSubscribed(t *testing.T) {
 	for _, order := range []string{"close, subscribe", "close, subscribe, close", "subscribe, close", "close alone"} {
 		o := bounded(0)

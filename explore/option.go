@@ -35,8 +35,10 @@ const (
 	dies                   // the server never answers again: what is sent to it is lost
 )
 
-var acts = [...]string{"goes first", "is paused", "waits for the expiry", "is lost", "meets a broken connection", "crashes", "is called off",
-	"is answered an error", "meets a hung server", "comes after all keys were lost", "comes after the server's clock jumped",
+var acts = [...]string{"goes first", "is paused", "waits for the expiry", "is lost", "meets a broken connection",
+	"crashes", "is called off",
+	"is answered an error", "meets a hung server", "comes after all keys were lost",
+	"comes after the server's clock jumped",
 	"comes to a server that never answers again"}
 
 // what names the option, the same in every replay.
@@ -44,8 +46,8 @@ func (o option) what() string {
 	return fmt.Sprintf("c%d %s: %s", o.e.client, o.e.name(), acts[o.act])
 }
 
-// alternatives lists the options of a decision. Deviations concern the event that would be next: what happens to another
-// one can as well happen when that is next, for nothing of it can be seen before.
+// alternatives lists the options of a decision. Deviations concern the event that would be next: what happens to
+// another one can as well happen when that is next, for nothing of it can be seen before.
 func (s *schedule) alternatives(ready []*event) []option {
 	first := ready[0]
 	s.list = append(s.list[:0], option{first, letGo})
@@ -78,9 +80,9 @@ func (s *schedule) asks() bool {
 	return len(s.given) == 0 || len(s.given) < s.o.Deviations
 }
 
-// commutes tells whether it makes no difference that e happens before first: then it can as well wait. The delivery of a reply
-// does nothing but let its client go on, and what that does next is an event of its own; a request of the same client that is
-// on its way to another site is not taken back. Requests to different sites touch nothing in common.
+// commutes tells whether it makes no difference that e happens before first: then it can as well wait. The delivery of
+// a reply does nothing but let its client go on, and what that does next is an event of its own; a request of the same
+// client that is on its way to another site is not taken back. Requests to different sites touch nothing in common.
 func (s *schedule) commutes(first, e *event) bool {
 	switch {
 	case s.o.Unreduced:
@@ -175,7 +177,8 @@ func (s *schedule) take(o option) {
 		s.sleep(wait)
 		s.current = e.client
 	case loses:
-		s.fault("lost-message", s.o.long(readTimeout), history.Effect{Hits: []history.Party{history.Links}, Blocks: true}, o)
+		s.fault("lost-message", s.o.long(readTimeout),
+			history.Effect{Hits: []history.Party{history.Links}, Blocks: true}, o)
 		s.current = e.client
 		s.w.settle(e, lost)
 	case breaks:
@@ -187,7 +190,8 @@ func (s *schedule) take(o option) {
 		s.crashed[e.client] = true
 		s.w.hangUp(e.client)
 		for w := e.client; w < s.history.Workers; w += s.o.Clients {
-			s.died[e.client] = s.clients[e.client].lanes[2].Mark(&history.Op{Kind: history.Crash, Worker: int32(w), Call: s.w.clock.Now(), Outcome: history.OK})
+			s.died[e.client] = s.clients[e.client].lanes[2].Mark(&history.Op{Kind: history.Crash, Worker: int32(w),
+				Call: s.w.clock.Now(), Outcome: history.OK})
 		}
 	case cancelsCall:
 		s.fault("cancel", 0, history.Effect{Hits: []history.Party{history.Nobody}}, o)
@@ -232,7 +236,8 @@ func (s *schedule) fault(name string, lasts time.Duration, effect history.Effect
 		s.healing = append(s.healing, h)
 	}
 	id := s.suite.Next()
-	s.suite.Mark(&history.Op{Kind: history.Fault, Worker: -1, Key: -1, Call: from, Value: int64(len(s.history.Faults)), Outcome: history.OK})
+	s.suite.Mark(&history.Op{Kind: history.Fault, Worker: -1, Key: -1, Call: from, Value: int64(len(s.history.Faults)),
+		Outcome: history.OK})
 	s.history.Faults = append(s.history.Faults, i)
 	s.history.Notes[id] = o.what()
 }
@@ -244,9 +249,11 @@ func (s *schedule) heal() {
 			return false
 		}
 		if h.stops != nil {
-			h.stops.lanes[2].Mark(&history.Op{Kind: history.Gap, Worker: -1, Key: -1, Call: h.from, Outcome: history.OK})
+			h.stops.lanes[2].Mark(&history.Op{Kind: history.Gap, Worker: -1, Key: -1, Call: h.from,
+				Outcome: history.OK})
 		}
-		s.suite.Mark(&history.Op{Kind: history.Heal, Worker: -1, Key: -1, Call: s.w.clock.Now(), Value: h.number, Outcome: history.OK})
+		s.suite.Mark(&history.Op{Kind: history.Heal, Worker: -1, Key: -1, Call: s.w.clock.Now(), Value: h.number,
+			Outcome: history.OK})
 		return true
 	})
 }

@@ -34,8 +34,8 @@ func (c *calledLock) caught(call string, err *error) {
 	c.w.panics(c.client, call == "Close", fmt.Sprintf("%s by c%d panics: %v%s", call, c.client, p, culprit()))
 }
 
-// panics takes the first panic of a client down. After the end all connections break, which no client did: then only a lock
-// that is closed must not panic.
+// panics takes the first panic of a client down. After the end all connections break, which no client did: then only a
+// lock that is closed must not panic.
 func (w *world) panics(client int, last bool, what string) {
 	w.mu.Lock()
 	if last || !w.ended {
@@ -129,15 +129,16 @@ var waiting = regexp.MustCompile(`^(\t|created by |(runtime|time|sync|context|in
 // endVerdict is the verdict on a schedule that the lock itself has ended: it panicked, or does not return.
 func endVerdict(name, cause, what string, h *history.History) checker.Verdict {
 	story := strings.Split(what, "\n")
-	v := checker.Verdict{Checker: name, Status: checker.Fail, Cause: cause, Violations: 1, Summary: story[0], Story: story}
+	v := checker.Verdict{Checker: name, Status: checker.Fail, Cause: cause, Violations: 1, Summary: story[0],
+		Story: story}
 	if n := len(h.Ops); n > 0 {
 		v.Evidence = h.Ops[n-1:]
 	}
 	return v
 }
 
-// What a process says of its schedules on its standard error, for the case that it does not survive one: a lock may panic in a
-// goroutine of its own, where no other can catch it.
+// What a process says of its schedules on its standard error, for the case that it does not survive one: a lock may
+// panic in a goroutine of its own, where no other can catch it.
 const (
 	beginsSchedule = "explore: schedule"
 	takesDeviation = "explore: deviation "
@@ -207,12 +208,14 @@ func (t *tail) died(how error) *Found {
 	parts := strings.SplitN(rest, "\n\n", 3) // what, the goroutine, all others
 	var exit *exec.ExitError
 	killed := errors.As(how, &exit) && exit.ExitCode() < 0
-	if t.schedules == 0 || killed || strings.Contains(parts[0], "out of memory") || len(parts) > 1 && strings.Contains(parts[1], "\n"+ourOwn) {
+	if t.schedules == 0 || killed || strings.Contains(parts[0], "out of memory") || len(parts) > 1 &&
+		strings.Contains(parts[1], "\n"+ourOwn) {
 		return nil
 	}
 	f := &Found{
-		Checker: thePanic, Cause: thePanic, Number: t.schedules, Summary: fmt.Sprintf("the lock ends its process: %v", how),
-		Trace: []string{"  the trace ended with the process; the deviations were:"},
+		Checker: thePanic, Cause: thePanic, Number: t.schedules,
+		Summary: fmt.Sprintf("the lock ends its process: %v", how),
+		Trace:   []string{"  the trace ended with the process; the deviations were:"},
 	}
 	for line := range strings.Lines(said) {
 		var c Choice
@@ -227,10 +230,12 @@ func (t *tail) died(how error) *Found {
 		}
 	}
 	if rest != "" {
-		lines := slices.Concat(strings.Split(parts[0], "\n"), strings.Split(strings.Join(parts[1:min(len(parts), 2)], ""), "\n"))
+		lines := slices.Concat(strings.Split(parts[0], "\n"),
+			strings.Split(strings.Join(parts[1:min(len(parts), 2)], ""), "\n"))
 		f.Summary = strings.Replace(lines[0], "panic: ", "a goroutine of the lock panics: ", 1)
 		f.Trace = append(f.Trace, lines[:min(len(lines), mostOfDump)]...)
 	}
-	f.Verdicts = []checker.Verdict{{Checker: thePanic, Status: checker.Fail, Cause: thePanic, Violations: 1, Summary: f.Summary, Story: slices.Clone(f.Trace)}}
+	f.Verdicts = []checker.Verdict{{Checker: thePanic, Status: checker.Fail, Cause: thePanic, Violations: 1,
+		Summary: f.Summary, Story: slices.Clone(f.Trace)}}
 	return f
 }

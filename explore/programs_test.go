@@ -96,8 +96,8 @@ func (l drawnLock) Release(ctx context.Context, lease locks.Lease) error {
 
 func (drawnLock) Close() error { return nil }
 
-// TestDrawnProgramsLeaveOutNothing: what follows from one deviation of each kind, and from two of one kind, is the same by
-// brute force for locks that are drawn: one with -short, one for each kind, more at night.
+// TestDrawnProgramsLeaveOutNothing: what follows from one deviation of each kind, and from two of one kind, is the same
+// by brute force for locks that are drawn: one with -short, one for each kind, more at night.
 func TestDrawnProgramsLeaveOutNothing(t *testing.T) {
 	kinds := []act{loses, breaks, pauses, refuses, hangs, forgets, leaps, expires, crashes, cancelsCall}
 	many := len(kinds)
@@ -123,8 +123,9 @@ func TestDrawnProgramsLeaveOutNothing(t *testing.T) {
 	}
 }
 
-// TestTheFirstCounterexampleIsTheSame: of each broken lock the first one is that of the search that leaves out nothing. One lock
-// has several with one deviation, and the searches come to them in another order: there the reduced one finds the other's, too.
+// TestTheFirstCounterexampleIsTheSame: of each broken lock the first one is that of the search that leaves out nothing.
+// One lock has several with one deviation, and the searches come to them in another order: there the reduced one finds
+// the other's, too.
 func TestTheFirstCounterexampleIsTheSame(t *testing.T) {
 	others := []string{}
 	for i, spec := range explorable(true) {

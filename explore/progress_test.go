@@ -46,7 +46,8 @@ func TestProgressInWords(t *testing.T) {
 	}
 }
 
-// TestPowerIsALowerBound: random schedules find a violation that needs one certain deviation at least as often as they say.
+// TestPowerIsALowerBound: random schedules find a violation that needs one certain deviation at least as often as they
+// say.
 func TestPowerIsALowerBound(t *testing.T) {
 	b := &Beyond{Schedules: 2000, Fewest: 2, Deviations: 5, Decisions: 50, Options: 11}
 	// Two of 50 decisions are 1225 pairs, with 10 options each; so many are drawn once in four.

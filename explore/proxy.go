@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// link is a connection between a client and a server. Whatever goes over it waits until the scheduler lets it go. It is its client's
-// end, a net.Conn that nothing ever blocks but a client without an answer, and no goroutine is in between.
+// link is a connection between a client and a server. Whatever goes over it waits until the scheduler lets it go. It is
+// its client's end, a net.Conn that nothing ever blocks but a client without an answer, and no goroutine is in between.
 type link struct {
 	w            *world
 	client, site int
@@ -282,8 +282,8 @@ func (c nearEnd) Read(b []byte) (int, error) {
 	}
 }
 
-// watch sees to it that the alarm rings at the deadline or before. Few deadlines are reached, and each is later than the last
-// one, so one alarm serves many.
+// watch sees to it that the alarm rings at the deadline or before. Few deadlines are reached, and each is later than
+// the last one, so one alarm serves many.
 func (c nearEnd) watch() {
 	switch {
 	case c.closed || c.clientClosed:
@@ -356,8 +356,9 @@ type memoryAddr struct{}
 func (memoryAddr) Network() string { return "memory" }
 func (memoryAddr) String() string  { return "memory" }
 
-// scripts are those that were ever sent whole. A server that has been told a script once needs its digest only; one that
-// forgot it makes the client send it whole. Neither changes anything a lock could see, so neither is a scheduling point.
+// scripts are those that were ever sent whole. A server that has been told a script once needs its digest only; one
+// that forgot it makes the client send it whole. Neither changes anything a lock could see, so neither is a scheduling
+// point.
 type scripts struct {
 	mu    sync.Mutex
 	texts map[string]string // by digest

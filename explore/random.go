@@ -30,7 +30,8 @@ func (b *Beyond) schedules() int {
 
 // String counts them.
 func (b *Beyond) String() string {
-	text := fmt.Sprintf("%s with up to %s (seed %d)", counted(b.Schedules, "random schedule"), counted(b.Deviations, "deviation"), b.Seed)
+	text := fmt.Sprintf("%s with up to %s (seed %d)", counted(b.Schedules, "random schedule"),
+		counted(b.Deviations, "deviation"), b.Seed)
 	if b.Wrong > 0 {
 		text += fmt.Sprintf(", %d of them cut short", b.Wrong)
 	}
@@ -53,7 +54,8 @@ const mostBeyond = 4
 // search does: Emmi, Qadeer, Rakamaric 2011). What is drawn follows from the seed and from the number of the schedule.
 func (s *search) random(more int) (err error) {
 	b := &Beyond{
-		Fewest: more + 1, Deviations: s.o.Deviations + mostBeyond, Decisions: s.length, Options: s.widest, Seed: s.o.Seed,
+		Fewest: more + 1, Deviations: s.o.Deviations + mostBeyond, Decisions: s.length, Options: s.widest,
+		Seed: s.o.Seed,
 	}
 	s.report.Beyond = b
 	over := func(i int) bool {

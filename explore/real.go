@@ -18,8 +18,8 @@ import (
 	"hammerlock/topologies"
 )
 
-// Real is what a counterexample came to when it was repeated on real servers, in real time: the same clients, and links that
-// hold each message until the order of the trace lets it go.
+// Real is what a counterexample came to when it was repeated on real servers, in real time: the same clients, and links
+// that hold each message until the order of the trace lets it go.
 type Real struct {
 	Server  string        `json:"server,omitempty"` // name and version; empty = none was asked
 	Shows   bool          `json:"shows"`
@@ -35,7 +35,8 @@ type Real struct {
 // String says in a sentence whether it shows.
 func (r *Real) String() string {
 	where := fmt.Sprintf("%s: ", cmp.Or(r.Server, "a real server"))
-	how := fmt.Sprintf("%d steps in the order of the trace, times %d times as long, in %v", r.Steps-r.Left, r.Stretch, r.Took.Round(time.Millisecond))
+	how := fmt.Sprintf("%d steps in the order of the trace, times %d times as long, in %v", r.Steps-r.Left, r.Stretch,
+		r.Took.Round(time.Millisecond))
 	switch {
 	case r.Shows:
 		return fmt.Sprintf("shows on %syes, %s (%s)", where, r.Verdict, how)
@@ -71,8 +72,8 @@ type performance struct {
 	patience time.Duration // for what a step waits for, besides its time
 }
 
-// stretched runs a counterexample once more in virtual time, with all times as long as the budget allows. If the same violation
-// is not there then, because a lock has times of its own, they stay as they are.
+// stretched runs a counterexample once more in virtual time, with all times as long as the budget allows. If the same
+// violation is not there then, because a lock has times of its own, they stay as they are.
 func stretched(t *testing.T, spec locks.Spec, o Options, f *Found) (performance, Options, error) {
 	t.Helper()
 	run, err := again(t, spec, o, f)
@@ -126,7 +127,8 @@ func perform(t *testing.T, spec locks.Spec, o *Options, p performance, violated 
 	}
 	defer func() { err = errors.Join(err, up.Close()) }()
 	begun := time.Now()
-	c := &conductor{schedule: newSchedule(newWorld(o.Clients, o.Sites, newKit()), spec, o), performance: p, here: map[*exchange]*exchange{}, names: names{}}
+	c := &conductor{schedule: newSchedule(newWorld(o.Clients, o.Sites, newKit()), spec, o), performance: p,
+		here: map[*exchange]*exchange{}, names: names{}}
 	c.nodes = up.Nodes
 	for _, site := range up.Sites {
 		c.sites = append(c.sites, func(l *link) (far, error) { return connect(t.Context(), site, l) })
@@ -141,7 +143,8 @@ func perform(t *testing.T, spec locks.Spec, o *Options, p performance, violated 
 		return nil, err
 	}
 	if c.wrong != nil {
-		r.Step, r.Why = min(c.at+1, r.Steps), fmt.Sprintf("%v (by then up to %v late)", c.wrong, c.late.Round(time.Millisecond))
+		r.Step, r.Why = min(c.at+1, r.Steps),
+			fmt.Sprintf("%v (by then up to %v late)", c.wrong, c.late.Round(time.Millisecond))
 		return r, nil
 	}
 	return r, r.judge(c.schedule, violated)
@@ -241,7 +244,8 @@ func (c *conductor) conduct(ctx context.Context) {
 			return
 		}
 	}
-	if c.at = len(c.steps); !c.await(func() bool { return c.w.done(func(i int) bool { return !c.crashed[i] }) }, begun.Add(c.length+c.patience)) {
+	if c.at = len(c.steps); !c.await(func() bool { return c.w.done(func(i int) bool { return !c.crashed[i] }) },
+		begun.Add(c.length+c.patience)) {
 		c.wrong = errors.New("when the trace has ended clients go on")
 	}
 }

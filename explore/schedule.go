@@ -74,7 +74,8 @@ var (
 )
 
 // play runs a schedule in a bubble of its own.
-func play(t *testing.T, spec locks.Spec, o *Options, known *kit, given []Choice, seen func(*schedule) bool, told bool, draw func(at, options int) int) (s *schedule, err error) {
+func play(t *testing.T, spec locks.Spec, o *Options, known *kit, given []Choice, seen func(*schedule) bool, told bool,
+	draw func(at, options int) int) (s *schedule, err error) {
 	o.say(beginsSchedule, nil)
 	servers, err := known.servers(o.Sites)
 	if err != nil {
@@ -101,7 +102,8 @@ func play(t *testing.T, spec locks.Spec, o *Options, known *kit, given []Choice,
 
 func newSchedule(w *world, spec locks.Spec, o *Options) *schedule {
 	return &schedule{
-		w: w, o: o, spec: spec, current: -1, paused: make([]time.Time, o.Clients), hung: make([]time.Time, o.Sites), dead: make([]bool, o.Sites),
+		w: w, o: o, spec: spec, current: -1, paused: make([]time.Time, o.Clients), hung: make([]time.Time, o.Sites),
+		dead: make([]bool, o.Sites),
 		died: make([]time.Duration, o.Clients), crashed: make([]bool, o.Clients),
 		state: fingerprint{make([]uint64, o.Clients), make([]uint64, o.Sites+1), make([]uint64, o.Sites+1)},
 	}
@@ -154,10 +156,13 @@ func (s *schedule) header() history.Header {
 		callers = s.o.Clients
 	}
 	return history.Header{
-		Name: "explore-" + s.spec.Name, Topology: fmt.Sprintf("%d in memory, virtual time", s.o.Sites), Lock: s.spec.Name,
-		Workers: all * s.o.Clients, Callers: callers, Processes: processes, Keys: all, Retry: s.o.long(retry), Wait: s.o.long(patience), Sites: s.o.Sites,
+		Name: "explore-" + s.spec.Name, Topology: fmt.Sprintf("%d in memory, virtual time", s.o.Sites),
+		Lock:    s.spec.Name,
+		Workers: all * s.o.Clients, Callers: callers, Processes: processes, Keys: all, Retry: s.o.long(retry),
+		Wait: s.o.long(patience), Sites: s.o.Sites,
 		Counter: "memory", Fenced: s.views.fenced, Claims: s.spec.Claims,
-		Bounds: history.Bounds{Round: serverRound, Recovery: time.Millisecond, Gap: time.Millisecond, Idle: idle, Linger: s.spec.Lingers(s.o.TTL)},
+		Bounds: history.Bounds{Round: serverRound, Recovery: time.Millisecond, Gap: time.Millisecond, Idle: idle,
+			Linger: s.spec.Lingers(s.o.TTL)},
 	}
 }
 
@@ -212,7 +217,8 @@ func (s *schedule) keep(op *history.Op) {
 	}
 }
 
-// look records which locks the servers in memory have after a try for several keys was refused: it must have given back what it had.
+// look records which locks the servers in memory have after a try for several keys was refused: it must have given back
+// what it had.
 func (s *schedule) look(op *history.Op) {
 	if !s.spec.Claims.Sets || op.Kind != history.Acquire || op.Outcome != history.Failed || len(s.servers) > 1 {
 		return
@@ -221,14 +227,15 @@ func (s *schedule) look(op *history.Op) {
 		for key, page := range pages(&s.spec.Claims) {
 			if text, ttl := holding(m, page.Lock); text != "" && history.Hash(text) == op.Token {
 				now := s.w.clock.Now()
-				s.suite.Mark(&history.Op{Kind: history.Sight, Worker: -1, Key: int32(key), Call: now, Value: int64(i), Token: op.Token, Until: now + ttl, Outcome: history.OK})
+				s.suite.Mark(&history.Op{Kind: history.Sight, Worker: -1, Key: int32(key), Call: now, Value: int64(i),
+					Token: op.Token, Until: now + ttl, Outcome: history.OK})
 			}
 		}
 	}
 }
 
-// able tells whether an event can happen now. A store is not held up unless it is fenced, nor a reader's last look: its client has just looked at
-// the clock, and no lock can help a client that is late between that look and the store.
+// able tells whether an event can happen now. A store is not held up unless it is fenced, nor a reader's last look: its
+// client has just looked at the clock, and no lock can help a client that is late between that look and the store.
 func (s *schedule) able(e *event) bool {
 	now := time.Now()
 	switch {
@@ -313,7 +320,8 @@ func (s *schedule) decide(options []option) {
 	if due && s.given[len(s.taken)].At == at {
 		want := s.given[len(s.taken)]
 		number = want.Option
-		if number >= len(options) || want.of > 0 && want.of != len(options) || want.What != "" && want.What != options[number].what() {
+		if number >= len(options) || want.of > 0 && want.of != len(options) || want.What != "" &&
+			want.What != options[number].what() {
 			s.wrong = fmt.Errorf("%w: decision %d has no option %d, %s", errDiverged, at, number, want.What)
 			return
 		}
@@ -359,7 +367,8 @@ func (s *schedule) ending() {
 func (s *schedule) leftovers(holding func(site int, key string) (token string, ttl time.Duration)) {
 	for key, page := range pages(&s.spec.Claims) {
 		n := s.views.counts[page.Views]
-		s.suite.Mark(&history.Op{Kind: history.Final, Worker: -1, Key: int32(key), Call: s.w.clock.Now(), Value: n.Views, Seen: n.Writer, Outcome: history.OK})
+		s.suite.Mark(&history.Op{Kind: history.Final, Worker: -1, Key: int32(key), Call: s.w.clock.Now(),
+			Value: n.Views, Seen: n.Writer, Outcome: history.OK})
 		for i := range s.o.Sites {
 			if s.dead[i] {
 				continue // nothing can be released there
@@ -370,7 +379,8 @@ func (s *schedule) leftovers(holding func(site int, key string) (token string, t
 				until = now + ttl
 			}
 			if token != 0 {
-				s.suite.Mark(&history.Op{Kind: history.Found, Worker: -1, Key: int32(key), Call: now, Value: int64(i), Token: token, Until: until, Outcome: history.OK})
+				s.suite.Mark(&history.Op{Kind: history.Found, Worker: -1, Key: int32(key), Call: now, Value: int64(i),
+					Token: token, Until: until, Outcome: history.OK})
 			}
 		}
 	}

@@ -49,7 +49,8 @@ const (
 
 var fateOf = map[act]string{letGo: "", loses: Lost, crashes: Lost, breaks: Cut, refuses: Refused}
 
-// messages lists what a client and a server said to each other. A deviation that holds a message up is not its fate: it comes again later.
+// messages lists what a client and a server said to each other. A deviation that holds a message up is not its fate: it
+// comes again later.
 func (t *trace) messages() (list []Message) {
 	for _, s := range t.steps {
 		fate, known := fateOf[s.act]
@@ -108,7 +109,8 @@ func near(a, b string, lease time.Duration) bool {
 	x, failed := strconv.ParseInt(a, 10, 64)
 	y, err := strconv.ParseInt(b, 10, 64)
 	ms := lease.Milliseconds()
-	return failed == nil && err == nil && min(x, y) >= least && (min(x, y) > clock || max(x, y) <= ms && max(x-y, y-x) <= ms/2)
+	return failed == nil && err == nil && min(x, y) >= least &&
+		(min(x, y) > clock || max(x, y) <= ms && max(x-y, y-x) <= ms/2)
 }
 
 // drawn tells whether a word may be a token.

@@ -50,9 +50,9 @@ func (n *node) path() []Choice {
 	return list
 }
 
-// Run explores a lock until it has found a violation, or has run every schedule, or its budget has ended. It is inconclusive
-// where the lock needs something of its server that the one in memory has not; its error says that the lock could not be opened
-// for another reason, or that checkers contradict each other.
+// Run explores a lock until it has found a violation, or has run every schedule, or its budget has ended. It is
+// inconclusive where the lock needs something of its server that the one in memory has not; its error says that the
+// lock could not be opened for another reason, or that checkers contradict each other.
 func Run(t *testing.T, spec locks.Spec, o Options) (Report, error) {
 	t.Helper()
 	s := newSearch(t, spec, o)
@@ -131,8 +131,8 @@ func (d *done) length() (n int) {
 	return n
 }
 
-// unexplained is the cause of two grants at once that nothing in the history explains, plainer how many schedules are run
-// on to find, with as many deviations, a violation that is explained in a trace that is no longer.
+// unexplained is the cause of two grants at once that nothing in the history explains, plainer how many schedules are
+// run on to find, with as many deviations, a violation that is explained in a trace that is no longer.
 const (
 	unexplained = history.DoubleGrant
 	plainer     = 100
@@ -219,8 +219,8 @@ func (s *search) count(l *Level, d *done, err *error) bool {
 	return s.show(l, d, err)
 }
 
-// show puts a counterexample into the report. It reports whether the search goes on, because the counterexample was not there
-// again: it depends on chance, as on the order of random tokens.
+// show puts a counterexample into the report. It reports whether the search goes on, because the counterexample was not
+// there again: it depends on chance, as on the order of random tokens.
 func (s *search) show(l *Level, d *done, err *error) bool {
 	if *err = s.found(d); !errors.Is(*err, errDiverged) {
 		return false
@@ -230,8 +230,8 @@ func (s *search) show(l *Level, d *done, err *error) bool {
 	return true
 }
 
-// mostTries is how often a schedule is run that is not the one that was meant. A lock can choose at random, as select does if two things
-// have happened at the same instant: then a schedule follows from one of several that begin alike.
+// mostTries is how often a schedule is run that is not the one that was meant. A lock can choose at random, as select
+// does if two things have happened at the same instant: then a schedule follows from one of several that begin alike.
 const mostTries = 30
 
 // spares tells whether a schedule would come at once to a state that another one has been in.
@@ -341,7 +341,8 @@ func (s *search) found(d *done) error {
 	return nil
 }
 
-// Replay runs one schedule. It returns nil if nothing was violated; its error says also that the schedule was not the same.
+// Replay runs one schedule. It returns nil if nothing was violated; its error says also that the schedule was not the
+// same.
 func Replay(t *testing.T, spec locks.Spec, o Options, given []Choice) (f *Found, err error) {
 	t.Helper()
 	if err = Excluded(spec, o); err != nil {
@@ -369,7 +370,8 @@ func replay(t *testing.T, spec locks.Spec, o *Options, known *kit, given []Choic
 	if err != nil || v == nil {
 		return nil, err
 	}
-	return &Found{Verdicts: verdicts, Checker: v.Checker, Cause: v.Cause, Summary: v.Summary, Schedule: run.taken, Trace: run.w.trace.tell(run.history, v),
+	return &Found{Verdicts: verdicts, Checker: v.Checker, Cause: v.Cause, Summary: v.Summary, Schedule: run.taken,
+		Trace:    run.w.trace.tell(run.history, v),
 		Messages: run.w.trace.messages(), History: run.history}, nil
 }
 
@@ -389,7 +391,8 @@ func (r *Report) conclude() {
 			continue
 		}
 		r.Status = checker.Inconclusive
-		r.Reason = fmt.Sprintf("with %d deviations %d schedules were not run, %d were cut and %d diverged", l.Deviations, l.Left, l.Cut, l.Diverged)
+		r.Reason = fmt.Sprintf("with %d deviations %d schedules were not run, %d were cut and %d diverged",
+			l.Deviations, l.Left, l.Cut, l.Diverged)
 		return
 	}
 }

@@ -42,7 +42,8 @@ func (s *schedule) breakServer(o option) {
 	switch o.act {
 	case refuses:
 		// One command is as good as lost. No renewal may end with it: the next one is answered.
-		s.fault("refuse", 0, history.Effect{Hits: []history.Party{history.Servers, history.Links}, Blocks: true, Spares: true}, o)
+		s.fault("refuse", 0, history.Effect{Hits: []history.Party{history.Servers, history.Links}, Blocks: true,
+			Spares: true}, o)
 		s.w.settle(e, refused)
 	case hangs:
 		s.hung[e.site] = time.Now().Add(s.hangsFor())
@@ -86,9 +87,9 @@ func (s *schedule) loseDead() (some bool) {
 	return some
 }
 
-// excuses tells whether a violation is what any lock comes to when servers give up what they had granted, as they did in this
-// schedule: then nothing is held against the lock but what the judge blames on something else. A history with a call that is
-// too late proves nothing.
+// excuses tells whether a violation is what any lock comes to when servers give up what they had granted, as they did
+// in this schedule: then nothing is held against the lock but what the judge blames on something else. A history with a
+// call that is too late proves nothing.
 func (s *schedule) excuses(v *checker.Verdict) bool {
 	if s.w.early {
 		return true

@@ -7,9 +7,10 @@ import (
 	"time"
 )
 
-// fingerprint sums up what has happened, by what each client and each server has seen of it. Two schedules with the same
-// fingerprint differ only in the order of what no client could tell apart (they are one Mazurkiewicz trace), or in the names of
-// the sites, so that the same follows from both. No site has a name here: it is what was done to it, and who heard of that.
+// fingerprint sums up what has happened, by what each client and each server has seen of it. Two schedules with the
+// same fingerprint differ only in the order of what no client could tell apart (they are one Mazurkiewicz trace), or in
+// the names of the sites, so that the same follows from both. No site has a name here: it is what was done to it, and
+// who heard of that.
 type fingerprint struct {
 	clients []uint64 // what it has heard and done, in order
 	sites   []uint64 // what was carried out, in order; the last one is the counter
@@ -39,7 +40,8 @@ func (f *fingerprint) sent(pending []*event) {
 	}
 }
 
-// choose adds a decision. The sender of a request hears nothing before the reply: until then only the server has seen it.
+// choose adds a decision. The sender of a request hears nothing before the reply: until then only the server has seen
+// it.
 func (f *fingerprint) choose(e *event, a act, now time.Duration) {
 	what := seenAs{client: e.client, conn: e.conn, kind: e.kind, act: a, now: now}
 	own := &f.clients[e.client]
@@ -137,7 +139,8 @@ func (s *schedule) keyOf(f *fingerprint, current int, gone func(*event) bool) ui
 			site, past = e.site, e.x.past
 		}
 		left := max(time.Until(e.held), 0)
-		waiting[site] += maphash.Comparable(seed, [5]uint64{uint64(e.client), uint64(e.conn), uint64(e.kind), uint64(left), past})
+		waiting[site] += maphash.Comparable(seed,
+			[5]uint64{uint64(e.client), uint64(e.conn), uint64(e.kind), uint64(left), past})
 	}
 	var sites uint64 // a set: sites have no names
 	for i, x := range f.sites {
@@ -150,8 +153,8 @@ func (s *schedule) keyOf(f *fingerprint, current int, gone func(*event) bool) ui
 	return maphash.Comparable(seed, [2]uint64{h, sites})
 }
 
-// leads says where the options of a decision lead, each without taking it: to the state that is there before any client can
-// react. A client reacts by what it has seen, and posts what it has not posted yet. So the same follows from two
+// leads says where the options of a decision lead, each without taking it: to the state that is there before any client
+// can react. A client reacts by what it has seen, and posts what it has not posted yet. So the same follows from two
 // options that lead to the same, and from a state where everybody has reacted.
 func (s *schedule) leads(options []option) (list []uint64) {
 	s.w.mu.Lock()

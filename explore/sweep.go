@@ -13,8 +13,8 @@ import (
 	"hammerlock/locks"
 )
 
-// Sweep asks how a lock stands one deviation while a number of it grows: where it breaks, and where it stops breaking. Visits
-// are finite, so there is a window rather than a threshold.
+// Sweep asks how a lock stands one deviation while a number of it grows: where it breaks, and where it stops breaking.
+// Visits are finite, so there is a window rather than a threshold.
 type Sweep struct {
 	Parameter string        `json:"parameter"`
 	From      time.Duration `json:"from_ns"`
@@ -66,7 +66,8 @@ func ParseSweep(text string, ttl time.Duration) (*Sweep, error) {
 	s.From, errs[0] = length(first, ttl)
 	s.To, errs[1] = length(last, ttl)
 	if !ok || errs != [2]error{} || s.From < 0 || s.To <= s.From || !slices.Contains(known, name) {
-		return nil, fmt.Errorf("a parameter (%s) and a range of times or leases, as in pause=0..2ttl", strings.Join(known, ", "))
+		return nil, fmt.Errorf("a parameter (%s) and a range of times or leases, as in pause=0..2ttl",
+			strings.Join(known, ", "))
 	}
 	return s, nil
 }
@@ -143,12 +144,15 @@ func (e *Envelope) verdict(ttl time.Duration) string {
 		for last+1 < len(e.Points) && e.Points[last+1].Broken != "" {
 			last++
 		}
-		windows = append(windows, fmt.Sprintf("from %.2f to %.2f leases (%s)", leases(p.Value, ttl), leases(e.Points[last].Value, ttl), p.Broken))
+		windows = append(windows, fmt.Sprintf("from %.2f to %.2f leases (%s)", leases(p.Value, ttl),
+			leases(e.Points[last].Value, ttl), p.Broken))
 	}
 	if len(windows) == 0 {
-		return fmt.Sprintf("no violation with one %s of up to %.2f leases, in %s", e.Parameter, leases(e.To, ttl), counted(schedules, "schedule"))
+		return fmt.Sprintf("no violation with one %s of up to %.2f leases, in %s", e.Parameter, leases(e.To, ttl),
+			counted(schedules, "schedule"))
 	}
-	return fmt.Sprintf("breaks with one %s %s, in %s", e.Parameter, strings.Join(windows, " and "), counted(schedules, "schedule"))
+	return fmt.Sprintf("breaks with one %s %s, in %s", e.Parameter, strings.Join(windows, " and "),
+		counted(schedules, "schedule"))
 }
 
 func leases(d, ttl time.Duration) float64 { return d.Seconds() / ttl.Seconds() }
@@ -157,7 +161,8 @@ func leases(d, ttl time.Duration) float64 { return d.Seconds() / ttl.Seconds() }
 func WriteEnvelopes(w io.Writer, all []Report) error {
 	var b strings.Builder
 	e := all[0].Envelope
-	fmt.Fprintf(&b, "%-24s%-20s%-20s%s\n", e.Parameter+" / lease", axis(&all[0], 0), axis(&all[0], 0.5), axis(&all[0], 1))
+	fmt.Fprintf(&b, "%-24s%-20s%-20s%s\n", e.Parameter+" / lease", axis(&all[0], 0), axis(&all[0], 0.5),
+		axis(&all[0], 1))
 	for _, r := range all {
 		fmt.Fprintf(&b, "%-24s%s\n", r.Lock, r.Envelope)
 	}
@@ -181,7 +186,8 @@ func WriteEnvelopesSVG(w io.Writer, all []Report) error {
 	fmt.Fprintf(&b, "<title>Where one %s breaks a lock</title>\n", all[0].Envelope.Parameter)
 	for i := range 5 {
 		at := float64(i) / 4
-		fmt.Fprintf(&b, `<text x="%g" y="20" text-anchor="middle">%s</text>`+"\n", left+cell/2+at*cell*intervals, axis(&all[0], at))
+		fmt.Fprintf(&b, `<text x="%g" y="20" text-anchor="middle">%s</text>`+"\n", left+cell/2+at*cell*intervals,
+			axis(&all[0], at))
 	}
 	fmt.Fprintf(&b, `<text x="0" y="20">%s / lease</text>`+"\n", all[0].Envelope.Parameter)
 	for y, r := range all {
@@ -194,7 +200,8 @@ func WriteEnvelopesSVG(w io.Writer, all []Report) error {
 			case !p.Complete:
 				fill, height, what = "#999", row/2, "not all schedules were run"
 			}
-			fmt.Fprintf(&b, `<rect x="%d" y="%d" width="%d" height="%d" fill="%s"><title>%s, %v: %s</title></rect>`+"\n",
+			fmt.Fprintf(&b,
+				`<rect x="%d" y="%d" width="%d" height="%d" fill="%s"><title>%s, %v: %s</title></rect>`+"\n",
 				left+x*cell, top+(y+1)*row-2-height, cell-1, height, fill, r.Lock, p.Value, what)
 		}
 	}

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// TestASweepShowsWhereALockBreaks: a holder that is paused for longer than its lease has left deletes another's key, and not before.
+// TestASweepShowsWhereALockBreaks: a holder that is paused for longer than its lease has left deletes another's key,
+// and not before.
 func TestASweepShowsWhereALockBreaks(t *testing.T) {
 	o := bounded(0)
 	o.Visits = 1

@@ -82,7 +82,8 @@ func (t *trace) deviation(s *schedule, o option) {
 	case forgets:
 		t.server(o, "forgets all keys, before "+what)
 	case leaps:
-		t.server(o, fmt.Sprintf("has its clock jump %v ahead, before %s", cmp.Or(s.o.Leap, firstExpiry(s.servers[o.e.site])), what))
+		t.server(o, fmt.Sprintf("has its clock jump %v ahead, before %s",
+			cmp.Or(s.o.Leap, firstExpiry(s.servers[o.e.site])), what))
 	case dies:
 		t.server(o, "never answers again, before "+what)
 	case letGo:
@@ -164,7 +165,8 @@ func (t *trace) brief(words []string) string {
 	return strings.Join(short, " ")
 }
 
-// numbered are tokens as brief writes them. Those of refused tries are gone from the trace, so the rest is numbered again.
+// numbered are tokens as brief writes them. Those of refused tries are gone from the trace, so the rest is numbered
+// again.
 var numbered = regexp.MustCompile(`\bt\d+\b`)
 
 // token numbers a token.
@@ -186,7 +188,8 @@ func (t *trace) tell(h *history.History, v *checker.Verdict) []string {
 			continue // another page of a visit, to which the same happened
 		}
 		op.Worker = of
-		t.believe(&op, v.Cause == history.PartKept && h.Caller(v.Evidence[0].Worker) == of && v.Evidence[0].Call <= op.Return && v.Evidence[0].Return >= op.Call)
+		t.believe(&op, v.Cause == history.PartKept && h.Caller(v.Evidence[0].Worker) == of &&
+			v.Evidence[0].Call <= op.Return && v.Evidence[0].Return >= op.Call)
 	}
 	slices.SortStableFunc(t.lines, func(a, b *line) int { return int(a.at - b.at) })
 	end := ending(h, v)
@@ -240,7 +243,8 @@ func ending(h *history.History, v *checker.Verdict) (end time.Duration) {
 // believe says what a client was told, or did. Of a refusal that is evidence, its commands stay.
 func (t *trace) believe(op *history.Op, evidence bool) {
 	say := func(format string, args ...any) {
-		t.lines = append(t.lines, &line{at: op.Return, now: op.Return, client: int(op.Worker), told: true, text: fmt.Sprintf(format, args...)})
+		t.lines = append(t.lines, &line{at: op.Return, now: op.Return, client: int(op.Worker), told: true,
+			text: fmt.Sprintf(format, args...)})
 	}
 	switch {
 	case op.Kind == history.Acquire && op.Outcome == history.OK && op.Hold != op.ID:
@@ -279,11 +283,13 @@ func until(op *history.Op) string {
 func (t *trace) refused(op *history.Op, evidence bool) {
 	try := func(l *line) bool { return l.client == int(op.Worker) && l.at > op.Call && l.at < op.Return }
 	if evidence || slices.ContainsFunc(t.lines, func(l *line) bool { return try(l) && l.star }) {
-		t.lines = append(t.lines, &line{at: op.Return, now: op.Return, client: int(op.Worker), told: true, text: fmt.Sprintf("is refused: %v", op.Reason)})
+		t.lines = append(t.lines, &line{at: op.Return, now: op.Return, client: int(op.Worker), told: true,
+			text: fmt.Sprintf("is refused: %v", op.Reason)})
 		return
 	}
 	t.lines = slices.DeleteFunc(t.lines, try)
-	t.lines = append(t.lines, &line{at: op.Return, now: op.Return, client: int(op.Worker), refuse: 1, text: op.Reason.String()})
+	t.lines = append(t.lines, &line{at: op.Return, now: op.Return, client: int(op.Worker), refuse: 1,
+		text: op.Reason.String()})
 }
 
 // fold makes one line of what belongs together: a command and what its client made of the answer; refused tries that

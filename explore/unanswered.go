@@ -8,8 +8,9 @@ import (
 	"hammerlock/history"
 )
 
-// unanswered finds a call to the lock whose outcome stays unknown although nothing was broken in the schedule. In virtual time no
-// machine is slow, so the lock's own error is all that is left. It takes the place of the verdict on the activity.
+// unanswered finds a call to the lock whose outcome stays unknown although nothing was broken in the schedule. In
+// virtual time no machine is slow, so the lock's own error is all that is left. It takes the place of the verdict on
+// the activity.
 func (s *schedule) unanswered(all []checker.Verdict) *checker.Verdict {
 	at := slices.IndexFunc(all, func(v checker.Verdict) bool { return v.Checker == "activity" })
 	if at < 0 || len(s.history.Faults) > 0 {

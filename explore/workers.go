@@ -2,8 +2,8 @@ package explore
 
 import "sync"
 
-// inOrder runs schedules number 0, 1, ... on all workers side by side, until they are over, and hands them on one by one,
-// in the order of their numbers, until take says no. So it makes no difference how many workers there are.
+// inOrder runs schedules number 0, 1, ... on all workers side by side, until they are over, and hands them on one by
+// one, in the order of their numbers, until take says no. So it makes no difference how many workers there are.
 func (s *search) inOrder(over func(i int) bool, run func(worker *kit, i int) done, take func(i int, d done) bool) {
 	var mu sync.Mutex
 	var all sync.WaitGroup
@@ -39,9 +39,10 @@ func (s *search) inOrder(over func(i int) bool, run func(worker *kit, i int) don
 	}
 }
 
-// roomy lets new goroutines begin with a stack that is large enough for a call to a server. The runtime gives them as much
-// as goroutines use on average when it collects garbage, so there are some that use much of theirs and do nothing. Without
-// them each goroutine of a schedule copies its stack as it grows: a quarter of the time, where a lock asks three sites at once.
+// roomy lets new goroutines begin with a stack that is large enough for a call to a server. The runtime gives them as
+// much as goroutines use on average when it collects garbage, so there are some that use much of theirs and do nothing.
+// Without them each goroutine of a schedule copies its stack as it grows: a quarter of the time, where a lock asks
+// three sites at once.
 func roomy() (end func()) {
 	const many, depth = 64, 9
 	var all sync.WaitGroup

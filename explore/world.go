@@ -84,7 +84,8 @@ type world struct {
 func newWorld(clients, sites int, k *kit) *world {
 	w := &world{
 		clock: history.NewOrderedClock(0), kit: k, over: make(chan struct{}), arrived: make(chan struct{}, 1),
-		dialled: make([][]int, clients), finished: make([]bool, clients), calls: make([]func(), clients), panicked: make([]string, clients),
+		dialled: make([][]int, clients), finished: make([]bool, clients), calls: make([]func(), clients),
+		panicked: make([]string, clients),
 	}
 	for i := range w.dialled {
 		w.dialled[i] = make([]int, sites)

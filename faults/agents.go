@@ -57,7 +57,8 @@ var pauseAgent = Fault{
 			return "", nil, err
 		}
 		sleep(ctx, lasting)
-		return fmt.Sprintf("stopped agent %s with w%02d %s for %s", a.Name, caught.Worker, caught.where(), lasting), nil, nil
+		return fmt.Sprintf("stopped agent %s with w%02d %s for %s", a.Name, caught.Worker, caught.where(), lasting),
+			nil, nil
 	},
 }
 

@@ -32,7 +32,8 @@ var crashWorker = Fault{
 	Doc:         "a worker dies between load and store: it never releases",
 	Unavailable: diesAlone,
 	Effect:      always(hits(history.Holders)),
-	breaks:      When(func(s Scene) bool { return !s.Claims.Expires }, "a holder that dies is never missed: the lock has no lease"),
+	breaks: When(func(s Scene) bool { return !s.Claims.Expires },
+		"a holder that dies is never missed: the lock has no lease"),
 	Inject: func(ctx context.Context, t *Target) (string, Heal, error) {
 		caught, err := t.holder(ctx, Loaded)
 		if err != nil {
@@ -65,7 +66,8 @@ var stopProcess = Fault{
 		}
 		sleep(ctx, stallLasts.of(t.TTL))
 		caught.Go() // not before: the signal may arrive later than an order at the gate
-		return fmt.Sprintf("stopped the process of w%02d %s for %s", caught.Worker, caught.where(), stallLasts.of(t.TTL)), nil, p.Continue()
+		return fmt.Sprintf("stopped the process of w%02d %s for %s", caught.Worker, caught.where(),
+			stallLasts.of(t.TTL)), nil, p.Continue()
 	},
 }
 

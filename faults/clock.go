@@ -44,7 +44,8 @@ var clockRate = Fault{
 	Effect:              always(wrongClock),
 	lasts:               untilTakenLasts,
 	Inject: func(ctx context.Context, t *Target) (string, Heal, error) {
-		return t.clocks(ctx, 0, fastRate, fmt.Sprintf("the clock of %%s ran %d times as fast while w%%02d held a lock", fastRate))
+		return t.clocks(ctx, 0, fastRate,
+			fmt.Sprintf("the clock of %%s ran %d times as fast while w%%02d held a lock", fastRate))
 	},
 }
 

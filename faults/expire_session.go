@@ -11,9 +11,10 @@ var expireSession = Fault{
 	Name: "expire-session",
 	Doc: "the servers end the session of a worker that was just granted a lock, as if it had been silent for too long: " +
 		"others are granted the lock before its client hears of that (etcd, ZooKeeper)",
-	Unavailable: When(func(s Scene) bool { return !s.Can.Expire }, "needs servers that keep sessions: topology etcd or zookeeper"),
-	Effect:      always(history.Effect{Hits: []history.Party{history.Servers}, Loses: history.LosesKeys}),
-	lasts:       untilTakenLasts,
+	Unavailable: When(func(s Scene) bool { return !s.Can.Expire },
+		"needs servers that keep sessions: topology etcd or zookeeper"),
+	Effect: always(history.Effect{Hits: []history.Party{history.Servers}, Loses: history.LosesKeys}),
+	lasts:  untilTakenLasts,
 	Inject: holding(Granted, func(ctx context.Context, t *Target, caught *Caught) (string, Heal, error) {
 		name := t.LockKey(caught.Key)
 		if err := act(ctx, func(ctx context.Context) error { return t.Topology.Expire(ctx, name) }); err != nil {

@@ -131,8 +131,9 @@ type Caught struct {
 
 // where says where the worker stands.
 func (c *Caught) where() string {
-	return map[string]string{Refused: "when it had just been refused", Granted: "when it had just been granted the lock",
-		Loaded: "between load and store", Between: "between two commands of its lock"}[c.At]
+	return map[string]string{Refused: "when it had just been refused",
+		Granted: "when it had just been granted the lock",
+		Loaded:  "between load and store", Between: "between two commands of its lock"}[c.At]
 }
 
 // Process is a worker process.
@@ -170,7 +171,8 @@ const catchTimeout = 10 * time.Second
 // ErrNobody says that no worker came where a fault waited for one.
 var ErrNobody = errors.New("no worker came by")
 
-// injection does what a fault is, says what it did and returns the function that undoes it; nil if nothing is left to undo.
+// injection does what a fault is, says what it did and returns the function that undoes it; nil if nothing is left to
+// undo.
 type injection = func(context.Context, *Target) (what string, heal Heal, err error)
 
 // holder is a worker that stands with a grant: the one that triggered the fault, or the next that comes by.
@@ -306,7 +308,8 @@ func (f Fault) Breaks(s Scene) string {
 	if s.Session && e.Loses == history.LosesKeys {
 		return losesHold
 	}
-	return map[history.Loss]string{history.LosesWrites: losesWrites, history.LosesKeys: losesData, history.LosesTime: lyingClock}[e.Loses]
+	return map[history.Loss]string{history.LosesWrites: losesWrites, history.LosesKeys: losesData,
+		history.LosesTime: lyingClock}[e.Loses]
 }
 
 // always is an effect that is the same in every scene.
@@ -373,7 +376,8 @@ func When(holds func(Scene) bool, reason string) func(Scene) string {
 }
 
 var (
-	needsReplicas = When(func(s Scene) bool { return !s.redundant() }, "needs replicas: topology replica, sentinel or cluster")
+	needsReplicas = When(func(s Scene) bool { return !s.redundant() },
+		"needs replicas: topology replica, sentinel or cluster")
 	// The suite tells its own clients where they are to go, and no program.
 	needsHeirs = func(s Scene) string {
 		if s.Program && !s.Can.Find && s.redundant() {

@@ -47,7 +47,8 @@ var killNode = Fault{
 
 // StartNode is what somebody does who starts a node that is down: recorded as a fault, because it is in no plan.
 func StartNode(n *topologies.Node) Fault {
-	return Fault{Name: "start-node", Effect: always(hits(history.Servers)), Inject: func(ctx context.Context, _ *Target) (string, Heal, error) {
-		return "started " + n.Name, nil, n.Start(ctx)
-	}}
+	return Fault{Name: "start-node", Effect: always(hits(history.Servers)),
+		Inject: func(ctx context.Context, _ *Target) (string, Heal, error) {
+			return "started " + n.Name, nil, n.Start(ctx)
+		}}
 }

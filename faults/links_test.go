@@ -9,8 +9,8 @@ import (
 	"hammerlock/topologies/links"
 )
 
-// TestADelayIsHealedWhenAllHasArrived: its rule ends at once, and the heal when the last of what was under way can have come. Other
-// rules hold nothing under way, and a heal that is called off does not wait.
+// TestADelayIsHealedWhenAllHasArrived: its rule ends at once, and the heal when the last of what was under way can have
+// come. Other rules hold nothing under way, and a heal that is called off does not wait.
 func TestADelayIsHealedWhenAllHasArrived(t *testing.T) {
 	const latency, jitter = 20 * time.Millisecond, 300 * time.Millisecond
 	for name, tt := range map[string]struct {

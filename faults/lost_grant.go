@@ -115,10 +115,11 @@ func unreplicated(ctx context.Context, t *Target, site *topologies.Site, primary
 // refusing is for how long a primary must have granted nothing, for a refusal to show that its lock counts on replicas.
 const refusing = catchTimeout / 4
 
-// grantedOrRefused catches the next worker that is granted a lock by the primary. It is nil if none was for a while, and
-// one is refused then although the page is free, or has another value than when one was refused before: of a try that was not granted.
-// The function tells the value of a page's lock on the primary, and whether that lives there.
-func (t *Target) grantedOrRefused(ctx context.Context, look func(page int32) (held string, here bool)) (*Caught, error) {
+// grantedOrRefused catches the next worker that is granted a lock by the primary. It is nil if none was for a while,
+// and one is refused then although the page is free, or has another value than when one was refused before: of a try
+// that was not granted. The function tells the value of a page's lock on the primary, and whether that lives there.
+func (t *Target) grantedOrRefused(ctx context.Context, look func(page int32) (held string, here bool)) (*Caught,
+	error) {
 	holders := map[int32]string{} // by page, when a worker was refused
 	window := min(t.TTL, refusing)
 	for point, since := Granted, time.Now(); ; {

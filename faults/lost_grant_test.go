@@ -32,7 +32,8 @@ func (p *passing) Catch(ctx context.Context, point string, _ int32) (*Caught, er
 func (*passing) Process(int32) (Process, error) { return nil, errNoNode }
 func (*passing) Agent(int32) (Agent, error)     { return Agent{}, errNoNode }
 
-// TestALockThatRefusesWithoutReplicas is told from one that grants late, from one that no worker asks for, and from a holder who stays.
+// TestALockThatRefusesWithoutReplicas is told from one that grants late, from one that no worker asks for, and from a
+// holder who stays.
 func TestALockThatRefusesWithoutReplicas(t *testing.T) {
 	for name, c := range map[string]struct {
 		workers       passing

@@ -24,7 +24,8 @@ var partition = Fault{
 	Effect:              cut,
 	targets: func(t *topologies.Topology) (all []string) {
 		for _, name := range nodeNames(t) {
-			all = append(all, name+"/"+string(links.AllNodes), name+"/"+string(links.AllNodes)+"+"+string(links.AllClients))
+			all = append(all, name+"/"+string(links.AllNodes),
+				name+"/"+string(links.AllNodes)+"+"+string(links.AllClients))
 		}
 		return all
 	},
@@ -130,7 +131,9 @@ var partitionPrimary = Fault{
 	UnavailableAttached: ownServers,
 	Effect:              cut,
 	Inject: ofPrimary(func(_ context.Context, t *Target, primary *topologies.Node) (string, Heal, error) {
-		peers := slices.DeleteFunc(slices.Clone(t.Topology.Nodes), func(n *topologies.Node) bool { return n == primary })
+		peers := slices.DeleteFunc(slices.Clone(t.Topology.Nodes), func(n *topologies.Node) bool {
+			return n == primary
+		})
 		return t.link(between(primary, peers, links.Drop), "cut "+primary.Name+" from its peers")
 	}),
 }

@@ -23,11 +23,12 @@ var powerLoss = Fault{
 	},
 	lasts: untilTakenLasts,
 	Inject: func(ctx context.Context, t *Target) (string, Heal, error) {
-		return t.forget(ctx, "%s lost its power while w%02d held a lock", func(ctx context.Context, n *topologies.Node, _ string) (Heal, error) {
-			if err := n.PowerLoss(); err != nil {
-				return nil, err
-			}
-			return nil, n.Start(ctx)
-		})
+		return t.forget(ctx, "%s lost its power while w%02d held a lock",
+			func(ctx context.Context, n *topologies.Node, _ string) (Heal, error) {
+				if err := n.PowerLoss(); err != nil {
+					return nil, err
+				}
+				return nil, n.Start(ctx)
+			})
 	},
 }

@@ -45,8 +45,8 @@ func programs(t *topologies.Topology) (numbers []string) {
 	return numbers
 }
 
-// program breaks the program that the fault names by its number, from 1, or one that is drawn. It is healed when the service
-// is ready again.
+// program breaks the program that the fault names by its number, from 1, or one that is drawn. It is healed when the
+// service is ready again.
 func (t *Target) program(done string, breaks, heals func(*topologies.Program) error) (string, Heal, error) {
 	all := t.Topology.Programs
 	n := t.number(1 + t.Rand.IntN(len(all)))

@@ -135,7 +135,8 @@ var restartLate = Fault{
 		}
 		// The end of the run does not hurry it: back earlier, the node would have forgotten a lease that counts.
 		sleep(context.WithoutCancel(ctx), lateLasts.of(t.TTL))
-		return fmt.Sprintf("killed %s and restarted it %s later", primary.Name, lateLasts.of(t.TTL)), nil, act(ctx, primary.Start)
+		return fmt.Sprintf("killed %s and restarted it %s later", primary.Name, lateLasts.of(t.TTL)), nil,
+			act(ctx, primary.Start)
 	}),
 }
 
@@ -166,7 +167,8 @@ var failoverLate = Fault{
 			if err != nil {
 				return errors.Join(err, writes(least))
 			}
-			what = fmt.Sprintf("%s took the place of %s, which had taken no writes for %s", next.Name, primary.Name, lateLasts.of(t.TTL))
+			what = fmt.Sprintf("%s took the place of %s, which had taken no writes for %s", next.Name, primary.Name,
+				lateLasts.of(t.TTL))
 			demoted := poll(ctx, func() bool { // until it knows that, it would grant what the other one has granted
 				info, err := primary.Info(ctx, "replication")
 				return err == nil && info["role"] == "slave"

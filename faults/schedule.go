@@ -28,7 +28,7 @@ type Step struct {
 	Alone bool          // placed by the seed: it waits until others that were are over
 }
 
-// Stretched is the step with all its times so many times longer.
+// Stretched is the step with all its times multiplied.
 func (s Step) Stretched(by int) Step {
 	s.From, s.To = s.From*time.Duration(by), s.To*time.Duration(by)
 	if lasts, err := time.ParseDuration(s.Arg); err == nil {
@@ -39,7 +39,8 @@ func (s Step) Stretched(by int) Step {
 
 // Injection is the step as a history keeps it, in a scene.
 func (s Step) Injection(in Scene) history.Injection {
-	return history.Injection{Name: s.name(), At: s.at(), From: s.From, To: s.To, Timed: !s.Alone && s.Point == "" && s.To > 0, Effect: s.Fault.Effect(in)}
+	return history.Injection{Name: s.name(), At: s.at(), From: s.From, To: s.To, Timed: !s.Alone && s.Point == "" &&
+		s.To > 0, Effect: s.Fault.Effect(in)}
 }
 
 func (s Step) name() string {
@@ -60,9 +61,9 @@ func (s Step) at() string {
 func (s Step) String() string { return s.name() + s.at() }
 
 // Parse reads a list of faults, as in kill-primary@2s,heal@5s or lost-grant,delay: a name, perhaps with an argument
-// after a colon, perhaps with a time or a point after an @; heal@TIME heals what began before. Those without a time
-// are placed by the seed, each in a part of the run of its own. It returns all mistakes, each with its item; in a Scene without a topology, those that are
-// mistakes anywhere.
+// after a colon, perhaps with a time or a point after an @; heal@TIME heals what began before. Those without a time are
+// placed by the seed, each in a part of the run of its own. It returns all mistakes, each with its item; in a Scene
+// without a topology, those that are mistakes anywhere.
 func Parse(items []string, s Scene, duration time.Duration, seed uint64) (steps []Step, mistakes human.Mistakes) {
 	within := period{0, duration}
 	var open []int // by place in steps: those that the seed places
@@ -96,7 +97,8 @@ func Parse(items []string, s Scene, duration time.Duration, seed uint64) (steps 
 				}
 			}
 			if !healed && len(mistakes) == 0 {
-				mistakes.Add(human.Mistake{Item: item, Text: item + ": no fault begins before it, as in kill-primary@2s,heal@5s"})
+				mistakes.Add(human.Mistake{Item: item, Text: item +
+					": no fault begins before it, as in kill-primary@2s,heal@5s"})
 			}
 		default:
 			if step.From < 0 {
@@ -123,7 +125,8 @@ func parse(item string, duration time.Duration) (step Step, heal bool, mistake s
 	}
 	if step.Arg != "" {
 		if step.Fault.Arg == nil {
-			return step, heal, fmt.Sprintf("%s takes nothing after a colon; a time stands after an @, as in %s@2s", name, name)
+			return step, heal, fmt.Sprintf("%s takes nothing after a colon; a time stands after an @, as in %s@2s",
+				name, name)
 		}
 		if mistake := step.Fault.Arg(step.Arg); mistake != "" {
 			return step, heal, mistake
@@ -143,7 +146,8 @@ func parse(item string, duration time.Duration) (step Step, heal bool, mistake s
 			if _, err := strconv.Atoi(at); err == nil {
 				hint = "; did you mean @" + at + "s?"
 			}
-			return step, heal, fmt.Sprintf("@ takes a time from 0s to the end at %s, or a point: %s%s", duration, strings.Join(Points, ", "), hint)
+			return step, heal, fmt.Sprintf("@ takes a time from 0s to the end at %s, or a point: %s%s", duration,
+				strings.Join(Points, ", "), hint)
 		}
 		step.From = d
 	}
@@ -188,7 +192,8 @@ func (f Fault) abroad(arg string, s Scene) string {
 	}
 	for _, name := range f.Sends {
 		if !slices.Contains(s.Can.Allowed, name) {
-			return fmt.Sprintf("sends what can harm others who use the servers: --allow-destructive %s allows it", strings.Join(f.Sends, ","))
+			return fmt.Sprintf("sends what can harm others who use the servers: --allow-destructive %s allows it",
+				strings.Join(f.Sends, ","))
 		}
 	}
 	return ""
@@ -250,7 +255,8 @@ func LeftOut(s Scene, duration time.Duration, seed uint64) (lines []string) {
 	}
 	left := namesOf(late)
 	slices.Sort(left)
-	return append(lines, fmt.Sprintf("%s: the run is too short, there is time for all faults in %s", strings.Join(left, ", "), enough))
+	return append(lines, fmt.Sprintf("%s: the run is too short, there is time for all faults in %s",
+		strings.Join(left, ", "), enough))
 }
 
 // length is a time in leases, and what comes besides.

@@ -30,9 +30,10 @@ var flush = Fault{
 	Effect: keysLost(false),
 	lasts:  untilTakenLasts,
 	Inject: func(ctx context.Context, t *Target) (string, Heal, error) {
-		return t.forget(ctx, "flushed %s while w%02d held a lock", func(ctx context.Context, n *topologies.Node, _ string) (Heal, error) {
-			return nil, errors.Join(n.Do(ctx, "FLUSHALL").Err(), n.Do(ctx, "SCRIPT", "FLUSH").Err())
-		})
+		return t.forget(ctx, "flushed %s while w%02d held a lock",
+			func(ctx context.Context, n *topologies.Node, _ string) (Heal, error) {
+				return nil, errors.Join(n.Do(ctx, "FLUSHALL").Err(), n.Do(ctx, "SCRIPT", "FLUSH").Err())
+			})
 	},
 }
 
@@ -99,7 +100,8 @@ func pushOut(ctx context.Context, n *topologies.Node, name string) (Heal, error)
 		if ctx.Err() != nil {
 			return heal, fmt.Errorf("the lock was not evicted: %w", context.Cause(ctx))
 		}
-		if err := n.Do(ctx, "SET", fmt.Sprintf("%s%d", filler(name), i%4096), strings.Repeat("x", 16<<10)).Err(); err != nil {
+		if err := n.Do(ctx, "SET", fmt.Sprintf("%s%d", filler(name), i%4096),
+			strings.Repeat("x", 16<<10)).Err(); err != nil {
 			return heal, err
 		}
 	}
@@ -109,8 +111,8 @@ func pushOut(ctx context.Context, n *topologies.Node, name string) (Heal, error)
 // filler names keys in the lock's slot.
 func filler(name string) string { return name + ":filler:" }
 
-// sleepFor is less than half of the shortest time after which the fast profile takes a server for dead: 500 ms of sentinels
-// and clusters.
+// sleepFor is less than half of the shortest time after which the fast profile takes a server for dead: 500 ms of
+// sentinels and clusters.
 const sleepFor = 200 * time.Millisecond
 
 var slowServer = Fault{

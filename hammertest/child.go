@@ -29,7 +29,8 @@ func child() bool {
 	return len(os.Args) > 2 && (last == crew.Command || last == explore.Command)
 }
 
-// childArgs make the test program such a process: it runs the one test again, up to the call with the lock of that name.
+// childArgs make the test program such a process: it runs the one test again, up to the call with the lock of that
+// name.
 func childArgs(name string) []string { return []string{"-test.run=" + exactly(name), name} }
 
 // serve is what such a process does, if the call is the one that it was started for: nothing of the test follows.
@@ -42,7 +43,8 @@ func serve(t *testing.T, s locks.Spec) {
 	known := []locks.Spec{s}
 	if os.Args[n-1] == explore.Command {
 		explore.Serve(t, os.Stdin, stdout, known)
-	} else if err := crew.Child(t.Context(), os.Stdin, stdout, crew.Catalogue{Locks: known, Counters: workload.AllCounters}); err != nil {
+	} else if err := crew.Child(t.Context(), os.Stdin, stdout,
+		crew.Catalogue{Locks: known, Counters: workload.AllCounters}); err != nil {
 		t.Fatal(err)
 	}
 	t.SkipNow()

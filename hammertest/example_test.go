@@ -36,8 +36,8 @@ func play(name string, test func(*testing.T)) string {
 	return "FAIL"
 }
 
-// A test of your own package, beside func TestMain(m *testing.M) { hammertest.Main(m) }. Without Scenarios it runs all that
-// are something for the lock.
+// A test of your own package, beside func TestMain(m *testing.M) { hammertest.Main(m) }. Without Scenarios it runs all
+// that are something for the lock.
 func ExampleVerify() {
 	contention, _ := scenarios.Find("contention")
 	TestMyLock := func(t *testing.T) {

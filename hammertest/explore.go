@@ -10,9 +10,10 @@ import (
 	"hammerlock/results"
 )
 
-// Explore runs clients of the lock on servers in memory, in virtual time, through every order of their messages with at most
-// so many deviations from the plain one. A violation fails the test with its trace, and so does an exploration that did not
-// end within Options.Budget. It needs no server, and says something about the lock's client only. With -short it allows one deviation.
+// Explore runs clients of the lock on servers in memory, in virtual time, through every order of their messages with at
+// most so many deviations from the plain one. A violation fails the test with its trace, and so does an exploration
+// that did not end within Options.Budget. It needs no server, and says something about the lock's client only. With
+// -short it allows one deviation.
 func Explore(t *testing.T, open Open, c Config) {
 	t.Helper()
 	s := begin(t, open, c)
@@ -26,7 +27,8 @@ func Explore(t *testing.T, open Open, c Config) {
 	if err := explore.Excluded(s.spec, o); err != nil {
 		t.Fatalf("hammertest: the lock cannot be explored: %v", err)
 	}
-	orders := explore.Orders{Lock: s.spec.Name, Options: o, Command: s.command(""), File: filepath.Join(t.ArtifactDir(), results.HistoryFile)}
+	orders := explore.Orders{Lock: s.spec.Name, Options: o, Command: s.command(""),
+		File: filepath.Join(t.ArtifactDir(), results.HistoryFile)}
 	r, err := explore.InProcess(t.Context(), orders, childArgs(s.spec.Name)...)
 	if err != nil {
 		t.Fatalf("hammertest: %v", err)

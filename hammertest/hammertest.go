@@ -1,6 +1,7 @@
-// Package hammertest tests a lock of your own in your own "go test": Verify puts it through the scenarios of the command
-// verify on servers that it starts, Explore through every interleaving up to a bound, without any server. Both fail the test
-// with the cause, the story of what happened and the command that repeats it. A package that uses them needs
+// Package hammertest tests a lock of your own in your own "go test": Verify puts it through the scenarios of the
+// command verify on servers that it starts, Explore through every interleaving up to a bound, without any server. Both
+// fail the test with the cause, the story of what happened and the command that repeats it. A package that uses them
+// needs
 //
 //	func TestMain(m *testing.M) { hammertest.Main(m) }
 package hammertest
@@ -31,18 +32,19 @@ import (
 	"hammerlock/topologies"
 )
 
-// Open makes one worker's access to the lock; locks.Lock says what it must do. It is called in other processes, too: a test
-// that calls Verify or Explore is run again there up to that call.
+// Open makes one worker's access to the lock; locks.Lock says what it must do. It is called in other processes, too: a
+// test that calls Verify or Explore is run again there up to that call.
 type Open func(locks.Env) (locks.Lock, error)
 
 // Config says what is tested.
 type Config struct {
 	// Claims are what the lock promises, and all that it is judged by. A lock has at least one.
 	Claims history.Claims
-	// Topology is the name of one in topologies.All; empty = single. On several sites Env.Sites has one client for each.
+	// Topology is the name of one in topologies.All; empty = single. On several sites Env.Sites has one client for
+	// each.
 	Topology string
-	// Scenarios are what Verify puts the lock through, each a subtest; nil = scenarios.All. Those that are nothing for the lock
-	// are skipped, and say why.
+	// Scenarios are what Verify puts the lock through, each a subtest; nil = scenarios.All. Those that are nothing for
+	// the lock are skipped, and say why.
 	Scenarios []scenarios.Scenario
 	// Seed repeats the schedule of another run; 0 = the variable HAMMERLOCK_SEED, or drawn.
 	Seed uint64
@@ -66,10 +68,11 @@ const (
 	briefDuration = time.Second
 )
 
-// Verify runs workers that take the lock on real servers under the scenarios, each a subtest, and fails those in which a claim
-// was broken or too little was seen. Without redis-server it skips the test, or fails it where the variable CI is set. With
-// -short it runs one scenario for a second. A run is saved in the artifact directory of its subtest: go test -artifacts.
-// Without that a run that has not passed stays in a directory among the temporary files, which the output names.
+// Verify runs workers that take the lock on real servers under the scenarios, each a subtest, and fails those in which
+// a claim was broken or too little was seen. Without redis-server it skips the test, or fails it where the variable CI
+// is set. With -short it runs one scenario for a second. A run is saved in the artifact directory of its subtest: go
+// test -artifacts. Without that a run that has not passed stays in a directory among the temporary files, which the
+// output names.
 func Verify(t *testing.T, open Open, c Config) {
 	t.Helper()
 	s := begin(t, open, c)
@@ -99,7 +102,8 @@ type suite struct {
 	dir      string // of the package that is tested
 }
 
-// begin says what is wrong with a call before anything is started. It returns nil in a process that the call was not made for.
+// begin says what is wrong with a call before anything is started. It returns nil in a process that the call was not
+// made for.
 func begin(t *testing.T, open Open, c Config) *suite {
 	t.Helper()
 	c.Topology = cmp.Or(c.Topology, topologies.All[0].Name)
@@ -111,7 +115,8 @@ func begin(t *testing.T, open Open, c Config) *suite {
 		t.Fatal("hammertest: a lock needs a function that opens it, and claims that it is judged by; most promise history.Claims{Excludes: true, Expires: true, Owned: true}")
 	}
 	s := &suite{Config: c, topology: topology, spec: locks.Spec{
-		Name: t.Name(), Sites: locks.OneSite, Claims: c.Claims, Outlives: c.Outlives, Queues: c.Queues, Linger: c.Linger, Open: open,
+		Name: t.Name(), Sites: locks.OneSite, Claims: c.Claims, Outlives: c.Outlives, Queues: c.Queues,
+		Linger: c.Linger, Open: open,
 	}}
 	if topology.Sites > 1 {
 		s.spec.Sites = locks.ManySites
@@ -138,7 +143,8 @@ func needServer(t *testing.T) {
 	if !errors.Is(err, topologies.ErrNoServer) {
 		return // others are mistakes, which the plan's check names
 	}
-	text := fmt.Sprintf("hammertest: %v; to install one: %s; for a first look without one: %s=%s", err, topologies.InstallHint(), serverVariable, topologies.EmbeddedName)
+	text := fmt.Sprintf("hammertest: %v; to install one: %s; for a first look without one: %s=%s", err,
+		topologies.InstallHint(), serverVariable, topologies.EmbeddedName)
 	if os.Getenv(ciVariable) != "" {
 		t.Fatal(text)
 	}
@@ -149,7 +155,8 @@ func needServer(t *testing.T) {
 func (s *suite) job(t *testing.T) *harness.Job {
 	t.Helper()
 	p := harness.Default()
-	p.Topologies, p.Locks, p.Scenarios, p.Verify, p.Warmup = []topologies.Spec{s.topology}, []locks.Spec{s.spec}, s.Scenarios, true, 0
+	p.Topologies, p.Locks, p.Scenarios, p.Verify, p.Warmup = []topologies.Spec{s.topology}, []locks.Spec{s.spec},
+		s.Scenarios, true, 0
 	p.RedisServer, p.WorkerArgs, p.Out = os.Getenv(serverVariable), childArgs(s.spec.Name), t.TempDir()
 	if p.Scenarios == nil {
 		p.Scenarios = scenarios.All
@@ -190,7 +197,8 @@ func (s *suite) seed(t *testing.T) {
 
 // command repeats a test, or one of its subtests.
 func (s *suite) command(sub string) string {
-	args := []string{"go", "test", "-C", s.dir, "-count", "1", "-artifacts", "-run", exactly(strings.TrimSuffix(s.spec.Name+"/"+sub, "/"))}
+	args := []string{"go", "test", "-C", s.dir, "-count", "1", "-artifacts", "-run",
+		exactly(strings.TrimSuffix(s.spec.Name+"/"+sub, "/"))}
 	if testing.Short() {
 		args = append(args, "-short")
 	}

@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// visits makes a history as a run of 32 workers does: every visit is an acquire, a load, a store, a release and its end.
+// visits makes a history as a run of 32 workers does: every visit is an acquire, a load, a store, a release and its
+// end.
 func visits(ops int) *History {
 	const workers = 32
 	h := &History{Header: Header{Workers: workers, Processes: 1, Keys: 8}, Ops: make([]Op, 0, ops)}

@@ -46,8 +46,8 @@ func (e *formatError) Error() string {
 	return fmt.Sprintf("byte %d: %s", e.Offset, e.What)
 }
 
-// chunkHead stands before a chunk's payload: marker, type and sequence number, length and checksum of the payload, and a
-// checksum of the head itself, so that the length can be trusted.
+// chunkHead stands before a chunk's payload: marker, type and sequence number, length and checksum of the payload, and
+// a checksum of the head itself, so that the length can be trusted.
 type chunkHead struct {
 	kind     uint32
 	sequence uint32
@@ -83,7 +83,8 @@ type end struct {
 	Partial string `json:"partial"`           // why the rest is missing; empty if nothing is
 	Allowed bool   `json:"allowed,omitempty"` // the plan allowed that to be missing
 	Ops     int    `json:"ops"`
-	// What the clocks were found to agree within, if that was known only at the end; without a Slack it is as the header says.
+	// What the clocks were found to agree within, if that was known only at the end; without a Slack it is as the
+	// header says.
 	Slack  time.Duration `json:"slack_ns,omitempty"`
 	Doubts []Doubt       `json:"doubts,omitempty"`
 

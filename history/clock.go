@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Clock is the clock of a run, in nanoseconds since its start. The clocks of several processes of a machine agree within
-// the error of their measured offsets.
+// Clock is the clock of a run, in nanoseconds since its start. The clocks of several processes of a machine agree
+// within the error of their measured offsets.
 type Clock struct {
 	zero   time.Time
 	offset time.Duration
@@ -18,10 +18,10 @@ func NewClock(offset time.Duration) *Clock {
 	return &Clock{zero: time.Now(), offset: offset}
 }
 
-// NewOrderedClock starts a clock that reads offset now, for judging: "this returned before that was called" must never be
-// a matter of two equal readings, or of a core that was late. A stamp is max(now, last + 1), taken by compare-and-swap:
-// strictly increasing in the process, an order and a time at once, so that operations need no sequence number beside
-// it. The price is one contended cache line, which bench does not pay.
+// NewOrderedClock starts a clock that reads offset now, for judging: "this returned before that was called" must never
+// be a matter of two equal readings, or of a core that was late. A stamp is max(now, last + 1), taken by
+// compare-and-swap: strictly increasing in the process, an order and a time at once, so that operations need no
+// sequence number beside it. The price is one contended cache line, which bench does not pay.
 func NewOrderedClock(offset time.Duration) *Clock {
 	c := NewClock(offset)
 	c.order = &new(struct {
@@ -31,8 +31,8 @@ func NewOrderedClock(offset time.Duration) *Clock {
 	return c
 }
 
-// Set lets a clock that nobody has read yet read offset at a moment. However long it took from that moment to here, in a process
-// that had to wait for a core, the clock is not late by it.
+// Set lets a clock that nobody has read yet read offset at a moment. However long it took from that moment to here, in
+// a process that had to wait for a core, the clock is not late by it.
 func (c *Clock) Set(moment time.Time, offset time.Duration) { c.zero, c.offset = moment, offset }
 
 // Now reads the clock. Readings may repeat, so they are no order.

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Feed is what another machine records, as it comes in: operations in the order of their returns, and up to when they are
-// complete. A Merge takes it in beside the lanes of this machine.
+// Feed is what another machine records, as it comes in: operations in the order of their returns, and up to when they
+// are complete. A Merge takes it in beside the lanes of this machine.
 type Feed struct {
 	mu   sync.Mutex
 	ops  []Op
@@ -16,8 +16,9 @@ type Feed struct {
 }
 
 // Add takes operations in. Everything that returned before upTo has now been added; open are the calls that had not
-// returned yet. One that was made later is left out, for what its worker did before it may be missing: a judge who saw it would
-// believe that the visit before was over without a release. Any goroutine may call it; the operations are copied.
+// returned yet. One that was made later is left out, for what its worker did before it may be missing: a judge who saw
+// it would believe that the visit before was over without a release. Any goroutine may call it; the operations are
+// copied.
 func (f *Feed) Add(ops, open []Op, upTo time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -26,8 +27,8 @@ func (f *Feed) Add(ops, open []Op, upTo time.Duration) {
 	f.upTo = max(f.upTo, upTo)
 }
 
-// End says that nothing more comes: what is added holds the history back no longer, and Flush hands on the calls that were
-// open last.
+// End says that nothing more comes: what is added holds the history back no longer, and Flush hands on the calls that
+// were open last.
 func (f *Feed) End() { f.Add(nil, f.still(), Forever) }
 
 func (f *Feed) still() []Op {

@@ -40,8 +40,8 @@ func TestBatchesComeBack(t *testing.T) {
 	})
 }
 
-// TestFeedsHoldTheHistoryBack merges a lane and a feed: nothing is handed on before the feed has said that it is complete up
-// to then, and a feed that has ended holds nothing back.
+// TestFeedsHoldTheHistoryBack merges a lane and a feed: nothing is handed on before the feed has said that it is
+// complete up to then, and a feed that has ended holds nothing back.
 func TestFeedsHoldTheHistoryBack(t *testing.T) {
 	clock := NewOrderedClock(time.Hour)
 	lane, feed := NewLane(clock, 0, 0, 16, nil), &Feed{}

@@ -15,7 +15,8 @@ import (
 // Writer writes a native file during the run: whatever happens, what was added before the last Flush can be read. One
 // goroutine uses it. After an error it writes nothing more and repeats the error.
 type Writer struct {
-	// Proven is what the processes' clocks were found to agree within, if Close is to say so; zero = the header has said it.
+	// Proven is what the processes' clocks were found to agree within, if Close is to say so; zero = the header has
+	// said it.
 	Proven Agreement
 	// Allowed is that of the History, and Measured that of its Header, told by Close.
 	Allowed  bool
@@ -96,7 +97,8 @@ func (f *Writer) Close(partial string) error {
 	if err := f.Flush(); err != nil {
 		return err
 	}
-	payload, err := json.Marshal(end{Partial: partial, Allowed: f.Allowed, Ops: f.ops, Slack: f.Proven.Slack, Doubts: f.Proven.Doubts, Measured: f.Measured})
+	payload, err := json.Marshal(end{Partial: partial, Allowed: f.Allowed, Ops: f.ops, Slack: f.Proven.Slack,
+		Doubts: f.Proven.Doubts, Measured: f.Measured})
 	if err != nil {
 		return err
 	}

@@ -5,7 +5,8 @@ import "time"
 // History is everything that happened in a run.
 type History struct {
 	Header
-	// Ops stand in the order of their returns; calls without a return come last. They lie in Space, if they were read from a file.
+	// Ops stand in the order of their returns; calls without a return come last. They lie in Space, if they were read
+	// from a file.
 	Ops   []Op
 	Space Space
 	// Notes say in words what a Fault or Heal did.
@@ -36,12 +37,12 @@ type Header struct {
 	Counter string `json:"counter,omitempty"` // the page views' store; CounterOnTopology = what the lock stands on too
 	Fenced  bool   `json:"fenced,omitempty"`  // the store refuses a fencing token smaller than one that it took
 
-	// Service says that a service was visited which locks by itself: each Store is one request, without a hold, and Value is
-	// the count that its answer told, since the run began; 0 = it told none.
+	// Service says that a service was visited which locks by itself: each Store is one request, without a hold, and
+	// Value is the count that its answer told, since the run began; 0 = it told none.
 	Service bool `json:"service,omitempty"`
 
-	// Wire says that the history was read from what programs and servers said to each other on the wire, and what could not be
-	// seen there; empty if its workers recorded it.
+	// Wire says that the history was read from what programs and servers said to each other on the wire, and what could
+	// not be seen there; empty if its workers recorded it.
 	Wire string `json:"wire,omitempty"`
 
 	// Session says that a hold ends with the connection it was granted on, and so when its holder dies.
@@ -59,8 +60,8 @@ type Header struct {
 	Faults []Injection `json:"faults"`
 }
 
-// Caller is the worker that made a call. Where a visit takes several pages at once, it is a visit of each by a worker of its own:
-// workers whose numbers differ by Callers are one.
+// Caller is the worker that made a call. Where a visit takes several pages at once, it is a visit of each by a worker
+// of its own: workers whose numbers differ by Callers are one.
 func (h *Header) Caller(worker int32) int32 {
 	if h.Callers == 0 || worker < 0 {
 		return worker
@@ -85,8 +86,8 @@ type Bounds struct {
 	Agreement
 	Rate  float64       `json:"rate"`     // by which share the servers' clocks may run faster or slower
 	Round time.Duration `json:"round_ns"` // how much a server may round or freeze its clock
-	// Recovery is how long clients may need to be served again after servers are healthy, or after one took the place of
-	// another; 0 = not known.
+	// Recovery is how long clients may need to be served again after servers are healthy, or after one took the place
+	// of another; 0 = not known.
 	Recovery time.Duration `json:"recovery_ns,omitempty"`
 	// Gap is how long a process may stand still before that is recorded as a Gap; 0 = it is not recorded.
 	Gap time.Duration `json:"gap_ns,omitempty"`

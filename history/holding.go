@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// Holding is what a worker holds, as far as its operations tell in the order of their returns: the one reader of that for what is
-// measured, shown and reported while operations come. Judges read the whole history, and look at each hold from all sides. The zero
-// value holds nothing.
+// Holding is what a worker holds, as far as its operations tell in the order of their returns: the one reader of that
+// for what is measured, shown and reported while operations come. Judges read the whole history, and look at each hold
+// from all sides. The zero value holds nothing.
 type Holding struct {
 	ID    ID // of the acquire that was granted; 0 = the worker holds nothing
 	Key   int32
@@ -43,7 +43,8 @@ func (h *Holding) Observe(op *Op) Change {
 		switch {
 		case op.Outcome != OK || op.Return == Forever:
 		case op.Outermost():
-			*h = Holding{ID: op.ID, Key: op.Key, From: op.Return, Until: cmp.Or(op.Until, Forever), Lost: Forever, token: op.Token}
+			*h = Holding{ID: op.ID, Key: op.Key, From: op.Return, Until: cmp.Or(op.Until, Forever), Lost: Forever,
+				token: op.Token}
 			return Granted
 		case mine && op.Until > h.Until:
 			h.Until = op.Until

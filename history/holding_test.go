@@ -51,7 +51,8 @@ var holdings = map[string]struct {
 	}, Holding{}},
 }
 
-// TestHoldingFollowsAWorker tells operations of one worker, with the change that each makes, and what is held after them.
+// TestHoldingFollowsAWorker tells operations of one worker, with the change that each makes, and what is held after
+// them.
 func TestHoldingFollowsAWorker(t *testing.T) {
 	for name, tt := range holdings {
 		var h Holding

@@ -2,9 +2,9 @@ package history
 
 import "fmt"
 
-// ids turns the ids of a file of JSON lines into IDs. IDs of our own histories stay as they are. Other systems' ids may be
-// any text: an operation gets a lane by its worker, in the order in which workers appear, and a number by its place among
-// the worker's lines.
+// ids turns the ids of a file of JSON lines into IDs. IDs of our own histories stay as they are. Other systems' ids may
+// be any text: an operation gets a lane by its worker, in the order in which workers appear, and a number by its place
+// among the worker's lines.
 type ids struct {
 	foreign bool
 	symbols map[string]ID  // if foreign: an operation's ID, Hold and Seen are symbols until finish
@@ -116,7 +116,8 @@ func (x *ids) assign(l *lines) error {
 		for _, id := range op.ids() {
 			if *id != 0 && assigned[*id] == 0 {
 				if l.h.Partial == "" {
-					return &formatError{Line: int(l.at[i]), What: "its hold, or what it has seen, is the id of no operation"}
+					return &formatError{Line: int(l.at[i]),
+						What: "its hold, or what it has seen, is the id of no operation"}
 				}
 				lost++
 				assigned[*id] = ID(len(tracks)+1)<<idLaneShift | lost

@@ -1,7 +1,7 @@
 package history
 
-// Index finds operations by ID: it has a place for each, which is 0 until one is given to it. IDs are nearly dense in every lane, so
-// it is an array for each lane.
+// Index finds operations by ID: it has a place for each, which is 0 until one is given to it. IDs are nearly dense in
+// every lane, so it is an array for each lane.
 type Index []numbers // by lane
 
 // numbers are the places of a lane's operations, by their number from first on.

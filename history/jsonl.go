@@ -90,7 +90,8 @@ func readLines(br *bufio.Reader, size int64) (*History, error) {
 		return nil, err
 	}
 	if !l.ended && !slices.IsSortedFunc(l.h.Ops, byReturn) {
-		return nil, &formatError{Line: l.n, What: "the end is missing, and the lines are not in the order of their returns: what is missing cannot be told"}
+		return nil, &formatError{Line: l.n,
+			What: "the end is missing, and the lines are not in the order of their returns: what is missing cannot be told"}
 	}
 	sortOps(l.h.Ops, l.at)
 	err := l.h.Validate()
@@ -145,7 +146,7 @@ func (l *lines) all() error {
 	}
 }
 
-// line returns the next line, nil if there is none. It is torn if it does not end.
+// line returns the next line, nil at the end. It is torn if it does not end.
 func (l *lines) line() (text []byte, torn bool, err error) {
 	text, err = l.r.ReadSlice('\n')
 	l.start = l.next

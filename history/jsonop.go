@@ -104,7 +104,8 @@ type line struct {
 var fields = map[string]uint32{
 	"op": 1 << 0, "worker": 1 << 1, "call_ns": 1 << 2, "id": 1 << 3, "key": 1 << 4, "process": 1 << 5, "due_ns": 1 << 6,
 	"return_ns": 1 << 7, "outcome": 1 << 8, "reason": 1 << 9, "hold": 1 << 10, "token": 1 << 11, "fence": 1 << 12,
-	"value": 1 << 13, "seen": 1 << 14, "until_ns": 1 << 15, "ttl_ns": 1 << 16, "woken": 1 << 17, "note": 1 << 18, "permits": 1 << 19,
+	"value": 1 << 13, "seen": 1 << 14, "until_ns": 1 << 15, "ttl_ns": 1 << 16, "woken": 1 << 17, "note": 1 << 18,
+	"permits": 1 << 19,
 }
 
 func (l *line) parse(b []byte) error {

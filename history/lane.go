@@ -46,7 +46,8 @@ func NewLane(clock *Clock, n int, worker int32, slots int, wake chan<- struct{})
 }
 
 func newLane(clock *Clock, n int, worker int32, slots int, ring unsafe.Pointer) *Lane {
-	return &Lane{clock: clock, number: int32(n), worker: worker, slots: ring, mask: uint32(slots - 1), room: uint64(slots)}
+	return &Lane{clock: clock, number: int32(n), worker: worker, slots: ring, mask: uint32(slots - 1),
+		room: uint64(slots)}
 }
 
 func powerOfTwo(slots int) int {
@@ -62,8 +63,8 @@ func (l *Lane) Worker() int32 { return l.worker }
 // Clock is the clock that stamps the lane's operations.
 func (l *Lane) Clock() *Clock { return l.clock }
 
-// Call opens an operation and stamps its call: nothing may have been sent before. The operation lives in the lane; it is
-// valid until Return.
+// Call opens an operation and stamps its call: nothing may have been sent before. The operation lives in the lane; it
+// is valid until Return.
 func (l *Lane) Call(kind Kind, key int32) *Op {
 	op := l.slot(kind, key)
 	op.Call = l.clock.Stamp()
@@ -90,8 +91,8 @@ func (l *Lane) Return(op *Op) time.Duration {
 	return op.Return
 }
 
-// ReturnAt is Return for a writer that read the clock when the answer came and kept the operation open since. An ordered
-// clock is read in any case.
+// ReturnAt is Return for a writer that read the clock when the answer came and kept the operation open since. An
+// ordered clock is read in any case.
 func (l *Lane) ReturnAt(op *Op, at time.Duration) {
 	if l.clock.order != nil {
 		at = l.clock.Stamp()
@@ -100,8 +101,8 @@ func (l *Lane) ReturnAt(op *Op, at time.Duration) {
 	l.written.Store(l.written.Load() + 1)
 }
 
-// Split publishes an open operation as one that returned at a time between its call and now, and opens another one of the same
-// kind that was called right after: what it stands for turned out to be two.
+// Split publishes an open operation as one that returned at a time between its call and now, and opens another one of
+// the same kind that was called right after: what it stands for turned out to be two.
 func (l *Lane) Split(op *Op, at time.Duration) *Op {
 	kind, key := op.Kind, op.Key
 	op.Return = at

@@ -8,14 +8,16 @@ type Measured struct {
 	Cost   *Cost   `json:"cost,omitempty"`   // nil = the run is not about that
 	// Ended are programs of a service that ended by themselves, in words.
 	Ended []string `json:"ended,omitempty"`
-	// Hung are the calls of the lock that had to be called off after the run's end, Crashes what ended of the lock's own doing.
+	// Hung are the calls of the lock that had to be called off after the run's end, Crashes what ended of the lock's
+	// own doing.
 	Hung    []Hung      `json:"hung,omitempty"`
 	Crashes []Breakdown `json:"crashes,omitempty"`
 	Stream  *Stream     `json:"stream,omitempty"` // nil = none was read
 	Wear    []Wear      `json:"wear,omitempty"`   // nil = the run is not about that
 }
 
-// Stream is what the servers' replication streams told of a run's locks: a server streams each command that it has executed.
+// Stream is what the servers' replication streams told of a run's locks: a server streams each command that it has
+// executed.
 type Stream struct {
 	Effects  int64      `json:"effects"`            // commands on keys of locks
 	Compared int64      `json:"compared"`           // granted acquires and answered releases that were looked for
@@ -45,8 +47,8 @@ type Takeover struct {
 	Released int           `json:"released"` // locks that had been released, which it still had
 }
 
-// Wear is what a process that has the lock has at the end of a rest, in which its workers call nothing: a worker process, or
-// the program of the lock. What is 0 is not known.
+// Wear is what a process that has the lock has at the end of a rest, in which its workers call nothing: a worker
+// process, or the program of the lock. What is 0 is not known.
 type Wear struct {
 	Process    int16         `json:"process,omitempty"`
 	Workers    int           `json:"workers"`

@@ -34,9 +34,9 @@ func NewMerge(clock *Clock, lanes []*Lane) *Merge {
 	return &Merge{clock: clock, lanes: lanes, abandoned: make([]bool, len(lanes)), pending: make([]queue, len(lanes))}
 }
 
-// Abandon says that lane number i will never be written again, because its writer has ended. What was published is still
-// handed on; the open call, which can no longer return, delays nothing, and Flush hands it on. The goroutine that drains
-// calls it.
+// Abandon says that lane number i will never be written again, because its writer has ended. What was published is
+// still handed on; the open call, which can no longer return, delays nothing, and Flush hands it on. The goroutine that
+// drains calls it.
 func (m *Merge) Abandon(i int) { m.abandoned[i] = true }
 
 // Drain hands every operation that is final to emit, which must not keep the pointer, and returns the

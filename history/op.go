@@ -56,8 +56,8 @@ var kinds = [...]string{"?", "skip", "acquire", "extend", "release", "load", "st
 	"crash", "found", "final", "sight", "gap", "role", "incident"}
 
 // Visit stands for all that follows the Acquire of a visit that went well: the Store was called at Call and answered at
-// Released, when the Release was called; Return is the answer to that and the end of the visit. It began at Began; Until
-// is End's. Only measurements use it; it never stands in a file.
+// Released, when the Release was called; Return is the answer to that and the end of the visit. It began at Began;
+// Until is End's. Only measurements use it; it never stands in a file.
 const Visit Kind = 255
 
 // PartsOfVisit are the kinds of the operations that a Visit stands for.
@@ -154,7 +154,8 @@ func (w Wake) String() string { return name(wakes[:], uint8(w)) }
 // Op is one call and its return on the run's clock. All times count from the start of the run.
 // It holds no pointers, so that a lane can live in memory shared between processes.
 type Op struct {
-	// The first of two cache lines has what a measurement writes after the reply, when the worker may run on another core.
+	// The first of two cache lines has what a measurement writes after the reply, when the worker may run on another
+	// core.
 	ID     ID
 	Hold   ID            // the Acquire that this operation belongs to; an outermost Acquire names itself, a re-entry the outermost
 	Due    time.Duration // when the visit was due
@@ -169,12 +170,12 @@ type Op struct {
 	Outcome Outcome
 	Reason  Reason
 	Woken   Wake // Acquire: what made the worker try
-	// Permits is the mode of an Acquire: of how many of the lock's permits it asks for; 0 = exclusive, all of them. A reader of
-	// a lock that readers share asks for 1.
+	// Permits is the mode of an Acquire: of how many of the lock's permits it asks for; 0 = exclusive, all of them. A
+	// reader of a lock that readers share asks for 1.
 	Permits uint16
 
-	// Seen is, of a Load or Store: the Store whose value was read; of an Acquire: the shared hold that it takes the place of, by an
-	// upgrade; of a Role: the Role by which the server that it is a replica of now had become primary.
+	// Seen is, of a Load or Store: the Store whose value was read; of an Acquire: the shared hold that it takes the
+	// place of, by an upgrade; of a Role: the Role by which the server that it is a replica of now had become primary.
 	Seen  ID
 	Token uint64        // Hash of the token that marks the hold in the servers; 0 = none
 	Fence int64         // fencing token; 0 = none

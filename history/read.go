@@ -76,7 +76,8 @@ func (r *reader) chunks() error {
 	start, _ := r.r.Peek(len(magic))
 	switch {
 	case len(start) == len(magic) && string(start[:7]) == magic[:7] && start[7] != magic[7]:
-		return &formatError{What: fmt.Sprintf("version %d of the format; this program reads version %d", start[7], magic[7])}
+		return &formatError{What: fmt.Sprintf("version %d of the format; this program reads version %d", start[7],
+			magic[7])}
 	case string(start) != magic:
 		return &formatError{What: "not the beginning of a history"}
 	}
@@ -176,7 +177,9 @@ func (r *reader) torn() error {
 			return err
 		}
 		if found == whole {
-			return &formatError{Offset: at, What: fmt.Sprintf("corrupt: a chunk's checksum is wrong, yet there is a whole chunk at byte %d", r.offset)}
+			return &formatError{Offset: at,
+				What: fmt.Sprintf("corrupt: a chunk's checksum is wrong, yet there is a whole chunk at byte %d",
+					r.offset)}
 		}
 	}
 	if r.next == 0 {

@@ -6,8 +6,8 @@ import (
 )
 
 // Scan reads a native file and calls each for its operations in the order of the file, without keeping them: a long
-// history takes no more memory than a short one. An operation is valid during the call only. The history that is returned
-// has everything but operations. Unlike Open, Scan does not validate.
+// history takes no more memory than a short one. An operation is valid during the call only. The history that is
+// returned has everything but operations. Unlike Open, Scan does not validate.
 func Scan(r io.Reader, each func(*Op)) (*History, error) {
 	br, size := buffered(r)
 	s := &reader{r: br, size: size, each: each}

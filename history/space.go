@@ -9,10 +9,10 @@ import (
 	"unsafe"
 )
 
-// Space is memory for arrays that are as long as a history. Small ones lie in the heap. Large ones lie in a file without a name that is
-// mapped, so that the system writes out what others need the memory for: a judge takes disk by the length of a history, and
-// memory by what it looks at. Where there is no such file, or no room for it, all lie in the heap. The zero Space is ready; it is one
-// goroutine's.
+// Space is memory for arrays that are as long as a history. Small ones lie in the heap. Large ones lie in a file
+// without a name that is mapped, so that the system writes out what others need the memory for: a judge takes disk by
+// the length of a history, and memory by what it looks at. Where there is no such file, or no room for it, all lie in
+// the heap. The zero Space is ready; it is one goroutine's.
 type Space struct {
 	// Large is how many bytes an array has at least that lies in a file; 0 = 32 MiB.
 	Large int
@@ -64,8 +64,8 @@ func Append[T any](s *Space, list []T, x T) []T {
 // mostInHeap bounds what is reserved in the heap by an estimate.
 const mostInHeap = 4 << 30
 
-// Reserve makes room for n more in a list of that Space, or for fewer where they are many and there is no file for them. The list that
-// was given is gone.
+// Reserve makes room for n more in a list of that Space, or for fewer where they are many and there is no file for
+// them. The list that was given is gone.
 func Reserve[T any](s *Space, list []T, n int) []T {
 	var zero T
 	if n <= cap(list)-len(list) {
@@ -102,7 +102,8 @@ func (s *Space) drop(at unsafe.Pointer) {
 	}
 }
 
-// mapped maps a file of that size. It is nil without one: memory of a file that has no room for it would end the process.
+// mapped maps a file of that size. It is nil without one: memory of a file that has no room for it would end the
+// process.
 func (s *Space) mapped(size int) []byte {
 	f, err := Unnamed(SpaceDir())
 	if err != nil {
@@ -120,7 +121,8 @@ func (s *Space) mapped(size int) []byte {
 	return m
 }
 
-// SpaceDir is where the files of a Space lie: TMPDIR or, without it, the directory for what is too large for a /tmp in memory.
+// SpaceDir is where the files of a Space lie: TMPDIR or, without it, the directory for what is too large for a /tmp in
+// memory.
 func SpaceDir() string {
 	const large = "/var/tmp"
 	if _, err := os.Stat(large); os.Getenv("TMPDIR") == "" && err == nil {
@@ -132,8 +134,8 @@ func SpaceDir() string {
 // unnamed opens a file without a name (O_TMPFILE of Linux).
 const unnamed = 0o20000000 | syscall.O_DIRECTORY
 
-// Unnamed makes a file without a name in a directory: nothing is left of it when its processes are killed. Where a system or a file system
-// has none, it has a name for a moment.
+// Unnamed makes a file without a name in a directory: nothing is left of it when its processes are killed. Where a
+// system or a file system has none, it has a name for a moment.
 func Unnamed(dir string) (*os.File, error) {
 	if runtime.GOOS == "linux" {
 		if f, err := os.OpenFile(dir, unnamed|os.O_RDWR, 0o600); err == nil {

@@ -42,8 +42,8 @@ func (p problemList) Error() string {
 	return b.String()
 }
 
-// Validate returns an error that lists at most ten problems if the history is invalid, so that it cannot be judged. It is
-// near-linear and takes four bytes an operation.
+// Validate returns an error that lists at most ten problems if the history is invalid, so that it cannot be judged. It
+// is near-linear and takes four bytes an operation.
 func (h *History) Validate() error {
 	v := validation{h: h, space: h.Space.Beside()}
 	defer v.space.Free()
@@ -84,7 +84,8 @@ func (v *validation) header() {
 		name string
 		n    int
 		most int
-	}{{"workers", h.Workers, most}, {"callers", h.Callers, h.Workers}, {"processes", h.Processes, math.MaxInt16}, {"keys", h.Keys, math.MaxInt32}, {"permits", h.Claims.Permits, math.MaxUint16},
+	}{{"workers", h.Workers, most}, {"callers", h.Callers, h.Workers}, {"processes", h.Processes, math.MaxInt16},
+		{"keys", h.Keys, math.MaxInt32}, {"permits", h.Claims.Permits, math.MaxUint16},
 		{"sites", h.Sites, math.MaxInt16}, {"nodes", h.Nodes, math.MaxInt16}} {
 		if n.n < 0 || n.n > n.most {
 			v.add(-1, "%d %s, between 0 and %d are possible", n.n, n.name, n.most)
@@ -96,9 +97,11 @@ func (v *validation) header() {
 		most time.Duration
 	}{
 		{"retry", h.Retry, Forever}, {"wait", h.Wait, Forever},
-		{"slack of the clocks", h.Bounds.Slack, 2 * MaxDoubt}, {"rounding of the servers' clocks", h.Bounds.Round, time.Hour},
+		{"slack of the clocks", h.Bounds.Slack, 2 * MaxDoubt},
+		{"rounding of the servers' clocks", h.Bounds.Round, time.Hour},
 		{"recovery", h.Bounds.Recovery, time.Hour}, {"idle time of a lock", h.Bounds.Idle, time.Hour},
-		{"gap that is recorded", h.Bounds.Gap, Forever}, {"time by which leases linger", h.Bounds.Linger, 366 * 24 * time.Hour},
+		{"gap that is recorded", h.Bounds.Gap, Forever},
+		{"time by which leases linger", h.Bounds.Linger, 366 * 24 * time.Hour},
 	} {
 		if d.d < 0 || d.d > d.most {
 			v.add(-1, "%s of %v, between 0 and %v are possible", d.name, d.d, d.most)
@@ -112,7 +115,8 @@ func (v *validation) header() {
 	}
 	for p, d := range h.Bounds.Doubts {
 		if d.Machine < 0 || d.Machine > math.MaxInt16 || min(d.Own, d.Offset) < 0 || max(d.Own, d.Offset) > MaxDoubt {
-			v.add(-1, "impossible doubt of the clock of process %d: machine %d, %v and %v", p, d.Machine, d.Own, d.Offset)
+			v.add(-1, "impossible doubt of the clock of process %d: machine %d, %v and %v", p, d.Machine, d.Own,
+				d.Offset)
 		}
 	}
 	for i, f := range h.Faults {
@@ -315,8 +319,10 @@ func (v *validation) explain(i int, op *Op) {
 		{op.Return < op.Call, fmt.Sprintf("returned at %v, before its call at %v", op.Return, op.Call)},
 		{uint32(op.Worker+1) > uint32(h.Workers), fmt.Sprintf("worker %d of %d", op.Worker, h.Workers)},
 		{uint32(op.Key+1) > uint32(h.Keys), fmt.Sprintf("key %d of %d", op.Key, h.Keys)},
-		{op.Process < 0 || int(op.Process) >= max(h.Processes, 1), fmt.Sprintf("process %d of %d", op.Process, max(h.Processes, 1))},
-		{op.Return == Forever && op.Outcome != Unknown, fmt.Sprintf("never returned, but its outcome is %s", op.Outcome)},
+		{op.Process < 0 || int(op.Process) >= max(h.Processes, 1),
+			fmt.Sprintf("process %d of %d", op.Process, max(h.Processes, 1))},
+		{op.Return == Forever && op.Outcome != Unknown,
+			fmt.Sprintf("never returned, but its outcome is %s", op.Outcome)},
 		{op.Until != 0 && op.Until < op.Call && (op.Kind == Acquire || op.Kind == Extend),
 			fmt.Sprintf("holds until %v, before its call at %v", op.Until, op.Call)},
 		{op.Permits > 0 && !shareable(op, h), fmt.Sprintf("asks for %d permits of %d", op.Permits, h.Claims.Permits)},

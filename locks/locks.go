@@ -1,6 +1,6 @@
-// Package locks is what a lock under test is: its Spec, its methods, what it is given and what its errors say. A lock makes one
-// try and says what is certain about its outcome; waiting, backing off and judging are for others. The locks of the suite are in
-// locks/catalogue.
+// Package locks is what a lock under test is: its Spec, its methods, what it is given and what its errors say. A lock
+// makes one try and says what is certain about its outcome; waiting, backing off and judging are for others. The locks
+// of the suite are in locks/catalogue.
 package locks
 
 import (
@@ -36,8 +36,8 @@ type Spec struct {
 	// Counting is how visits count under it. What is not TwoSteps is no lock but a baseline: it does without one.
 	Counting Counting
 	Listens  bool // its waiters subscribe to channels
-	// Outlives says that what a worker holds lives on when the worker has died: a library renews it as long as the process
-	// lives, or it has a mutex of its process locked. Only the end of the whole process is a crash.
+	// Outlives says that what a worker holds lives on when the worker has died: a library renews it as long as the
+	// process lives, or it has a mutex of its process locked. Only the end of the whole process is a crash.
 	Outlives bool
 	// Linger is how much longer than ttl a lease may last, whose holder is told of it or is gone; nil = no longer.
 	Linger func(ttl time.Duration) time.Duration
@@ -65,8 +65,9 @@ const (
 	Elsewhere                  // a visit is one request to a service that does its own locking
 )
 
-// Expectation is a failure that verify has to find, and the run that shows it. A broken lock must show one of its causes. A right one
-// must pass all scenarios but those that it names, and show the cause there, and where a fault breaks what it assumes.
+// Expectation is a failure that verify has to find, and the run that shows it. A broken lock must show one of its
+// causes. A right one must pass all scenarios but those that it names, and show the cause there, and where a fault
+// breaks what it assumes.
 type Expectation struct {
 	Cause    string // as history names it
 	Scenario string // that shows it; empty, of a broken lock = several do
@@ -163,8 +164,8 @@ func (s Sites) Fits(n int) bool { return s != OneSite || n == 1 }
 
 // Env is what a lock is given when it is opened, once for each worker.
 type Env struct {
-	// Sites are shared by all workers of the process; the lock must not close them. Servers that are not Redis have none: there
-	// are Places.
+	// Sites are shared by all workers of the process; the lock must not close them. Servers that are not Redis have
+	// none: there are Places.
 	Sites   []redis.UniversalClient
 	Rand    *rand.Rand // of this worker alone
 	Process *Process
@@ -177,8 +178,8 @@ type Env struct {
 	Source int
 	// Server is what runs at the sites; zero if that is not known.
 	Server topologies.Server
-	// Within begins the names of all keys and channels where servers belong to others; empty = names are as the lock's own
-	// or its model's are. Keys that the lock is given begin with it.
+	// Within begins the names of all keys and channels where servers belong to others; empty = names are as the lock's
+	// own or its model's are. Keys that the lock is given begin with it.
 	Within string
 	// Pause is called between the two commands of a lock that needs two, so that a fault can hold or kill the worker
 	// there. An error ends the call at once, with nothing undone. It is nil if no fault asks for it.
@@ -214,8 +215,8 @@ type Lease struct {
 	// Spent is the part of the TTL that was over when Acquire was called: a lock that waits by itself may have been
 	// granted before.
 	Spent time.Duration
-	// Tried is how long after the call of an AcquireWithin, or of an Acquire that was refused before, the try began, at the earliest,
-	// that was granted: until then the lock waited for others. The TTL counts from there.
+	// Tried is how long after the call of an AcquireWithin, or of an Acquire that was refused before, the try began, at
+	// the earliest, that was granted: until then the lock waited for others. The TTL counts from there.
 	Tried time.Duration
 	// Lost is closed when the lock finds out that the hold is lost or can be relied on no more; nil if it never says.
 	Lost <-chan struct{}
@@ -243,33 +244,34 @@ type Waiter interface {
 	Wait(ctx context.Context, key string) (history.Wake, error)
 }
 
-// Queue is a Waiter that may be granted the lock while it waits. Handed returns such a grant, if there is one that has not expired,
-// and when it came about at the earliest: until then Lease.Spent counts. Acquire would return it as well.
+// Queue is a Waiter that may be granted the lock while it waits. Handed returns such a grant, if there is one that has
+// not expired, and when it came about at the earliest: until then Lease.Spent counts. Acquire would return it as well.
 type Queue interface {
 	Waiter
 	Handed(key string) (lease Lease, since time.Time, ok bool)
 }
 
-// Patient is a lock that waits by itself: AcquireWithin makes tries for so long, and ErrBusy says that none was granted. Where
-// Lease.Tried is not known, the lease counts from the call.
+// Patient is a lock that waits by itself: AcquireWithin makes tries for so long, and ErrBusy says that none was
+// granted. Where Lease.Tried is not known, the lease counts from the call.
 type Patient interface {
 	AcquireWithin(ctx context.Context, key string, ttl, wait time.Duration) (Lease, error)
 }
 
-// Sharer is a lock that several may hold at once, readers or holders of permits: AcquireShare asks for so many permits. A reader
-// asks for 1.
+// Sharer is a lock that several may hold at once, readers or holders of permits: AcquireShare asks for so many permits.
+// A reader asks for 1.
 type Sharer interface {
 	AcquireShare(ctx context.Context, key string, ttl time.Duration, permits int) (Lease, error)
 }
 
-// Several is a lock that takes several keys in one call, all of them or none: ErrBusy says that it has none of them. One that waits by
-// itself (Spec.Waits) may wait for so long; another makes one try. Extend and Release are of all of them.
+// Several is a lock that takes several keys in one call, all of them or none: ErrBusy says that it has none of them.
+// One that waits by itself (Spec.Waits) may wait for so long; another makes one try. Extend and Release are of all of
+// them.
 type Several interface {
 	AcquireAll(ctx context.Context, keys []string, ttl, wait time.Duration) (Lease, error)
 }
 
-// Upgrader is a lock whose reader can become the writer. What the reader has seen stays as it is until then: ErrBusy says that it
-// is a reader still, because there are others, ErrLost that it is not.
+// Upgrader is a lock whose reader can become the writer. What the reader has seen stays as it is until then: ErrBusy
+// says that it is a reader still, because there are others, ErrLost that it is not.
 type Upgrader interface {
 	Upgrade(ctx context.Context, l Lease, ttl time.Duration) (Lease, error)
 }

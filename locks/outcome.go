@@ -33,7 +33,8 @@ func Classify(err error) (history.Outcome, history.Reason) {
 		return history.Unknown, history.Crashed
 	case errors.Is(err, ErrQuorum):
 		return history.Failed, history.Quorum
-	case errors.Is(err, topologies.ErrUnreachable), errors.Is(err, redis.ErrPoolTimeout), errors.Is(err, redis.ErrClosed):
+	case errors.Is(err, topologies.ErrUnreachable), errors.Is(err, redis.ErrPoolTimeout),
+		errors.Is(err, redis.ErrClosed):
 		return history.Failed, history.Unreachable
 	}
 	if _, ok := errors.AsType[redis.Error](err); ok {

@@ -12,12 +12,14 @@ import (
 )
 
 // Availability says when workers asked for a lock and none was served. A page is served while a living worker holds its
-// lock. It is unavailable from the first ask that is not served until the next grant. Shorter times than Least are hand-offs.
+// lock. It is unavailable from the first ask that is not served until the next grant. Shorter times than Least are
+// hand-offs.
 type Availability struct {
 	Least   int64 `json:"least_ns"`
 	Total   int64 `json:"total_ns"` // some page was unavailable
 	Longest int64 `json:"longest_ns"`
-	// Recovery is that of the outage that took longest to recover from; null if there was neither an outage nor a fault.
+	// Recovery is that of the outage that took longest to recover from; null if there was neither an outage nor a
+	// fault.
 	Recovery *int64 `json:"recovery_ns"`
 	Count    int64  `json:"count"`
 	// Outages are in the order in which they began: of many, the longest.
@@ -29,16 +31,19 @@ type Outage struct {
 	From int64 `json:"from_ns"`
 	To   int64 `json:"to_ns"`
 	Open bool  `json:"open,omitempty"` // the measurement ended before it did
-	// Fault is the number of the fault that was in force when it began, in Run.Faults and beyond them those by hand; null if none was.
+	// Fault is the number of the fault that was in force when it began, in Run.Faults and beyond them those by hand;
+	// null if none was.
 	Fault *int64 `json:"fault"`
 	// Recovery is from the fault's injection to the end; without a fault, from the first ask.
 	Recovery int64 `json:"recovery_ns"`
-	// Longest is for how long the page was unavailable that was so for longest: where pages take turns, an outage is longer.
+	// Longest is for how long the page was unavailable that was so for longest: where pages take turns, an outage is
+	// longer.
 	Longest int64            `json:"longest_page_ns"`
 	Pages   int              `json:"pages"`  // that were unavailable
 	Parts   []Part           `json:"parts"`  // of the recovery, of the page that was unavailable for longest; they add up to it
 	Failed  map[string]int64 `json:"failed"` // calls that failed meanwhile, by "kind outcome reason"
-	// Resurrected pages were given back before, as the lock acknowledged, and were then another's by the answers of the servers.
+	// Resurrected pages were given back before, as the lock acknowledged, and were then another's by the answers of the
+	// servers.
 	Resurrected int `json:"resurrected,omitempty"`
 }
 
@@ -98,12 +103,13 @@ func (r *Run) AvailabilityText() string {
 			all.Failed[what] += n
 		}
 	}
-	return fmt.Sprintf("%s, %s in all, the longest %s; failed meanwhile: %s", human.Quantity(a.Count, "outage"), clipped(a.Total),
+	return fmt.Sprintf("%s, %s in all, the longest %s; failed meanwhile: %s", human.Quantity(a.Count, "outage"),
+		clipped(a.Total),
 		clipped(a.Longest), all.FailedText())
 }
 
-// RecoveryText says how long the longest recovery took, and what it was spent on; empty if there was none, or nothing is
-// known to have been broken.
+// RecoveryText says how long the longest recovery took, and what it was spent on; empty if there was none, or nothing
+// is known to have been broken.
 func (r *Run) RecoveryText() string {
 	o := r.Availability.slowest()
 	if o == nil || o.Fault == nil && o.PartsText() == string(Unexplained)+" "+clipped(o.Recovery) {
@@ -134,7 +140,9 @@ func (o *Outage) RecoveryText(faults []string) string {
 
 // FailedText says which calls failed meanwhile.
 func (o *Outage) FailedText() string {
-	return human.List(human.Names(slices.Sorted(maps.Keys(o.Failed)), func(what string) string { return human.Count(o.Failed[what]) + " " + what }))
+	return human.List(human.Names(slices.Sorted(maps.Keys(o.Failed)), func(what string) string {
+		return human.Count(o.Failed[what]) + " " + what
+	}))
 }
 
 // slowest is the outage that took longest to recover from; nil if there is none.
@@ -148,7 +156,8 @@ func (a *Availability) slowest() *Outage {
 
 // PartsText says what a recovery was spent on.
 func (o *Outage) PartsText() string {
-	return strings.Join(human.Names(o.Parts, func(p Part) string { return string(p.Name) + " " + clipped(p.Took) }), ", ")
+	return strings.Join(human.Names(o.Parts, func(p Part) string { return string(p.Name) + " " + clipped(p.Took) }),
+		", ")
 }
 
 // unavailable is a reading of how available the lock was.

@@ -31,7 +31,8 @@ var benchmarked = []struct{ metric, unit string }{
 // configuration.
 func WriteBenchmarks(w io.Writer, runs []Run) error {
 	b := benchfmt.NewWriter(w)
-	higher := &benchfmt.UnitMetadata{UnitMetadataKey: benchfmt.UnitMetadataKey{Unit: "jain", Key: "better"}, OrigUnit: "jain", Value: "higher"}
+	higher := &benchfmt.UnitMetadata{UnitMetadataKey: benchfmt.UnitMetadataKey{Unit: "jain", Key: "better"},
+		OrigUnit: "jain", Value: "higher"}
 	if err := b.Write(higher); err != nil {
 		return err
 	}
@@ -40,11 +41,14 @@ func WriteBenchmarks(w io.Writer, runs []Run) error {
 		if r.Visits.Done == 0 {
 			continue // a benchmark without an iteration is none
 		}
-		name := fmt.Sprintf("Visit/topology=%s/lock=%s/workers=%d/keys=%d-%d", r.Topology, r.Lock, r.Workers, r.Keys, max(r.Environment.Procs, 1))
+		name := fmt.Sprintf("Visit/topology=%s/lock=%s/workers=%d/keys=%d-%d", r.Topology, r.Lock, r.Workers, r.Keys,
+			max(r.Environment.Procs, 1))
 		result := &benchfmt.Result{Iters: int(r.Visits.Done), Name: benchfmt.Name(name)} // benchstat groups by what the name has
 		for _, c := range [][2]string{
-			{"goos", r.Environment.OS}, {"cpu", r.Environment.CPU}, {"suite", r.Environment.Suite}, {"server", r.Settings["server"]},
-			{"counter", r.Counter}, {"faults", strings.Join(r.Faults, " ")}, {"load", r.Workload()}, {"seed", fmt.Sprint(r.Seed)}, {"run", r.Name},
+			{"goos", r.Environment.OS}, {"cpu", r.Environment.CPU}, {"suite", r.Environment.Suite},
+			{"server", r.Settings["server"]},
+			{"counter", r.Counter}, {"faults", strings.Join(r.Faults, " ")}, {"load", r.Workload()},
+			{"seed", fmt.Sprint(r.Seed)}, {"run", r.Name},
 		} {
 			if c[1] != "" {
 				result.SetConfig(c[0], c[1])

@@ -96,9 +96,11 @@ func (c *Card) WriteMarkdown(w io.Writer) error {
 				parts = append(parts, some(of.names)+": "+of.what)
 			}
 		}
-		p.Line("| %s | %s | **%s** | %s |", r.lock, r.topology, word(len(r.failed) > 0, len(r.and) > 0 && c.Whole.Status != checker.Pass), strings.Join(parts, "; "))
+		p.Line("| %s | %s | **%s** | %s |", r.lock, r.topology,
+			word(len(r.failed) > 0, len(r.and) > 0 && c.Whole.Status != checker.Pass), strings.Join(parts, "; "))
 	}
-	p.Line("\nHammerlock %s, %s: %s. To repeat it:\n\n    %s\n<!-- end of the card -->", suite, day, c.Whole.Text, c.Command)
+	p.Line("\nHammerlock %s, %s: %s. To repeat it:\n\n    %s\n<!-- end of the card -->", suite, day, c.Whole.Text,
+		c.Command)
 	return p.Err
 }
 

@@ -27,7 +27,8 @@ func card(t *testing.T, judged ...Judgement) (markdown, badge string) {
 	return m.String(), b.String()
 }
 
-// TestCard: a card names the verdict in a word, the first scenarios, the suite, the day and the command; it is green for a pass alone.
+// TestCard: a card names the verdict in a word, the first scenarios, the suite, the day and the command; it is green
+// for a pass alone.
 func TestCard(t *testing.T) {
 	pass := func(name string) Judgement { return judged(name, checker.Pass) }
 	failed, open := judged("crash", checker.Fail, "leak"), judged("cost", checker.Inconclusive)

@@ -25,8 +25,8 @@ type Claim struct {
 // enough is the checker without which no other one says that something holds; secondOpinion has the least to tell.
 const enough, exclusion, secondOpinion = "activity", "exclusion", "linearizable"
 
-// broken is the claim, of those that were made, that a failure is on: the first that its cause breaks, else the first that
-// has the rest of its checker's failures; nil if it is on none.
+// broken is the claim, of those that were made, that a failure is on: the first that its cause breaks, else the first
+// that has the rest of its checker's failures; nil if it is on none.
 func broken(made *history.Claims, v *checker.Verdict) (by *history.Claim) {
 	for i := range history.AllClaims {
 		c := &history.AllClaims[i]
@@ -59,8 +59,8 @@ func holds(c *history.Claim, r *Run) (proved bool, why string) {
 	return proved, ""
 }
 
-// Conformance is what the runs of one lock say of its claims, all that are judged. A claim holds if some run has judged all of it
-// and none has failed it; a failure with the shortest story of an exact checker speaks for all.
+// Conformance is what the runs of one lock say of its claims, all that are judged. A claim holds if some run has judged
+// all of it and none has failed it; a failure with the shortest story of an exact checker speaks for all.
 func Conformance(made history.Claims, runs []Run) (all []Claim) {
 	for i := range history.AllClaims {
 		c := &history.AllClaims[i]
@@ -84,9 +84,11 @@ func (f *Claim) weigh(c *history.Claim, made *history.Claims, runs []Run) {
 			v := &runs[i].Verdicts[k]
 			// Two holders at once break exclusion, whatever their cause breaks besides.
 			both := v.Checker == exclusion && c.Rest && slices.Contains(c.Judges, v.Checker)
-			if v.Status == checker.Fail && (both || broken(made, v) == c) && (f.Status != checker.Fail || plainer(v, &told)) {
+			if v.Status == checker.Fail && (both || broken(made, v) == c) &&
+				(f.Status != checker.Fail || plainer(v, &told)) {
 				told = *v
-				f.Status, f.Summary, f.Story, f.Remedy, f.Run, f.Command = v.Status, sentence(v), v.Story, v.Remedy, runs[i].Combination(), runs[i].Command
+				f.Status, f.Summary, f.Story, f.Remedy, f.Run, f.Command = v.Status, sentence(v), v.Story, v.Remedy,
+					runs[i].Combination(), runs[i].Command
 			}
 		}
 		switch proved, why := holds(c, &runs[i]); {
@@ -97,7 +99,8 @@ func (f *Claim) weigh(c *history.Claim, made *history.Claims, runs []Run) {
 		}
 	}
 	if f.Status != checker.Fail && held > 0 {
-		*f = Claim{Claim: f.Claim, Says: f.Says, Status: checker.Pass, Summary: "in " + human.Quantity(int64(held), "run")}
+		*f = Claim{Claim: f.Claim, Says: f.Says, Status: checker.Pass, Summary: "in " +
+			human.Quantity(int64(held), "run")}
 	}
 	if c.Told {
 		f.Summary += heard(runs)
@@ -136,7 +139,8 @@ func plainer(v, other *checker.Verdict) bool {
 
 // WriteConformance writes what holds, claim by claim, and the shortest story for each that does not.
 func WriteConformance(w io.Writer, lock string, all []Claim) error {
-	words := map[checker.Status]string{checker.Pass: "HOLDS", checker.Fail: "DOES NOT HOLD", checker.Inconclusive: "INCONCLUSIVE", checker.NotJudged: "not claimed"}
+	words := map[checker.Status]string{checker.Pass: "HOLDS", checker.Fail: "DOES NOT HOLD",
+		checker.Inconclusive: "INCONCLUSIVE", checker.NotJudged: "not claimed"}
 	p := &human.Printer{W: w}
 	p.Line("%s", lock)
 	for i := range all {

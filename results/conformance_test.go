@@ -30,8 +30,8 @@ func told(made history.Claims, runs ...Run) (map[string]Claim, []Claim) {
 	return got, all
 }
 
-// TestConformance: a failure belongs to the claim that its cause breaks, the shortest story tells of it, and what nobody tried
-// or claimed does not hold.
+// TestConformance: a failure belongs to the claim that its cause breaks, the shortest story tells of it, and what
+// nobody tried or claimed does not hold.
 func TestConformance(t *testing.T) {
 	runs := []Run{
 		{Topology: "single", Lock: "x", Scenario: "a", Command: "verify a", Verdicts: append(passed("activity", "liveness", "lost-updates"),

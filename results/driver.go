@@ -9,8 +9,8 @@ import (
 	"hammerlock/internal/human"
 )
 
-// Driver is the program that had the lock, where it is none of the suite's own. Every time that was measured includes the way
-// to it and back, as the pings do; nothing is taken off.
+// Driver is the program that had the lock, where it is none of the suite's own. Every time that was measured includes
+// the way to it and back, as the pings do; nothing is taken off.
 type Driver struct {
 	Command  string           `json:"command"`
 	Version  string           `json:"version"`
@@ -32,15 +32,18 @@ func (d *Driver) Text() string {
 	}
 	parts := []string{"no ping was answered within the measurement"}
 	if d.Pings > 0 {
-		parts[0] = fmt.Sprintf("a ping takes %s (p50), %s (p99), %s (max) of %s; every time includes it", human.Duration(time.Duration(d.P50)),
+		parts[0] = fmt.Sprintf("a ping takes %s (p50), %s (p99), %s (max) of %s; every time includes it",
+			human.Duration(time.Duration(d.P50)),
 			human.Duration(time.Duration(d.P99)), human.Duration(time.Duration(d.Max)), human.Quantity(d.Pings, "ping"))
 	}
 	if d.Silent > 0 {
-		parts = append([]string{human.Quantity(d.Silent, "call") + " had no answer: every request has one, in time"}, parts...)
+		parts = append([]string{human.Quantity(d.Silent, "call") + " had no answer: every request has one, in time"},
+			parts...)
 	}
 	if d.Noise > 0 {
-		parts = append(parts, fmt.Sprintf("%s on its standard output were no messages, such as %s: print to standard error",
-			human.Quantity(d.Noise, "line"), d.Sample))
+		parts = append(parts,
+			fmt.Sprintf("%s on its standard output were no messages, such as %s: print to standard error",
+				human.Quantity(d.Noise, "line"), d.Sample))
 	}
 	var failures []string
 	for text, n := range d.Failures {

@@ -32,7 +32,8 @@ type Expected struct {
 }
 
 // Met compares what a lock showed with the causes that it has to show; none means that it must pass. It is Pass if they
-// agree. Shown is the cause that a reader is told first, if it is one of them: what is only counted beside it is no answer.
+// agree. Shown is the cause that a reader is told first, if it is one of them: what is only counted beside it is no
+// answer.
 func Met(causes []string, status checker.Status, verdicts []checker.Verdict) (met checker.Status, shown string) {
 	j := Judgement{Verdicts: verdicts}
 	if v := j.failure(); v != nil && slices.Contains(causes, v.Cause) {
@@ -172,7 +173,8 @@ func WriteExpected(w io.Writer, all []Expected) error {
 			p.Maybe("repeat", x.Command)
 		}
 	}
-	p.Line("\n%d of %d as expected, %d not, %d undecided; %.0f s", count[2], len(all), count[0], count[1], took.Seconds())
+	p.Line("\n%d of %d as expected, %d not, %d undecided; %.0f s", count[2], len(all), count[0], count[1],
+		took.Seconds())
 	return p.Err
 }
 
@@ -187,9 +189,9 @@ const (
 	notMeasuredYet = "not measured yet"
 )
 
-// PutExpected puts rows into a document. It has a row for each that is wanted: one of those given, or the old one if the
-// same was expected, or else one that says that it is not measured yet. A wanted row without a topology is of any. Made says
-// when the new rows were measured.
+// PutExpected puts rows into a document. It has a row for each that is wanted: one of those given, or the old one if
+// the same was expected, or else one that says that it is not measured yet. A wanted row without a topology is of any.
+// Made says when the new rows were measured.
 func PutExpected(document string, all, wanted []Expected, made string) string {
 	before, rest, found := strings.Cut(document, expectedBegin)
 	if !found {

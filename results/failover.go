@@ -75,8 +75,9 @@ func (r Rate) Text() string {
 	}
 }
 
-// Proportion is the interval that has the true share with 95 % confidence if something happened k times of n: that of Clopper and
-// Pearson (Biometrika 26, 1934). Each end is the share with which so many, or so few, happen in one of forty series.
+// Proportion is the interval that has the true share with 95 % confidence if something happened k times of n: that of
+// Clopper and Pearson (Biometrika 26, 1934). Each end is the share with which so many, or so few, happen in one of
+// forty series.
 func Proportion(k, n int) (low, high float64) {
 	if high = 1; k < n {
 		high = solve(func(p float64) bool { return atMost(k, n, p) > 0.025 })
@@ -168,7 +169,8 @@ func (f *Failover) Take(r *Run) bool {
 	return true
 }
 
-// trust takes in how far a run's generator can be trusted. Beside an outage its milliseconds do not count, such as a pause of its collector.
+// trust takes in how far a run's generator can be trusted. Beside an outage its milliseconds do not count, such as a
+// pause of its collector.
 func (f *Failover) trust(g *Generator, outage int64) {
 	switch {
 	case g.State == Disturbed, g.State == Saturated && g.LateMax >= outage && f.Generator != Disturbed:
@@ -199,8 +201,10 @@ type failoverTable struct {
 
 // failoverTables are what a reader asks of failovers: three narrow tables, for a wide one does not fit a terminal.
 var failoverTables = []failoverTable{
-	{"How long the lock was gone", []string{"n", "servers back p50", "recovery p50", "p90", "max", "a page p50", "generator"}, (*Failover).gone},
-	{"What became of grants", []string{"n", "in flight", "lost a grant", "two holders", "came back"}, (*Failover).grants},
+	{"How long the lock was gone", []string{"n", "servers back p50", "recovery p50", "p90", "max", "a page p50",
+		"generator"}, (*Failover).gone},
+	{"What became of grants", []string{"n", "in flight", "lost a grant", "two holders", "came back"},
+		(*Failover).grants},
 	{"How soon holders heard that they had lost the lock, of locks that renew their leases or signal a loss",
 		[]string{"lost holds", "told p50", "p99", "max", "never told", "went on"}, (*Failover).told},
 }
@@ -243,11 +247,13 @@ func (f *Failover) gone() []string {
 		return clipped(ns)
 	}
 	return []string{human.Count(int64(f.Injected)), d(f.Back, 0.5, f.away), d(f.Recovery, 0.5, f.Unfinished),
-		d(f.Recovery, 0.9, f.Unfinished), d(f.Recovery, 1, f.Unfinished), d(f.Pages, 0.5, f.Unfinished), string(f.Generator)}
+		d(f.Recovery, 0.9, f.Unfinished), d(f.Recovery, 1, f.Unfinished), d(f.Pages, 0.5, f.Unfinished),
+		string(f.Generator)}
 }
 
 func (f *Failover) grants() []string {
-	return []string{human.Count(int64(f.Injected)), human.Number(f.InFlight), f.Lost.Text(), f.Doubled.Text(), f.Resurrected.Text()}
+	return []string{human.Count(int64(f.Injected)), human.Number(f.InFlight), f.Lost.Text(), f.Doubled.Text(),
+		f.Resurrected.Text()}
 }
 
 func (f *Failover) told() []string {
@@ -296,7 +302,8 @@ func WriteFailovers(w io.Writer, all []Failover) error {
 			p.Wrapped("", 2, f.Name()+": the median recovery: "+o.PartsText())
 		}
 		if f.Failed > 0 {
-			p.Wrapped("", 2, f.Name()+": "+human.Quantity(int64(f.Failed), "run")+" could not be carried out, or had no fault")
+			p.Wrapped("", 2, f.Name()+": "+human.Quantity(int64(f.Failed),
+				"run")+" could not be carried out, or had no fault")
 		}
 	}
 	return p.Err

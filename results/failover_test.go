@@ -47,7 +47,8 @@ func choose(n, k int) float64 {
 	return x
 }
 
-// TestAFailoverCountsWhatItsRunsShow: recoveries, grants that were lost, and nothing of a run without the fault or without a verdict.
+// TestAFailoverCountsWhatItsRunsShow: recoveries, grants that were lost, and nothing of a run without the fault or
+// without a verdict.
 func TestAFailoverCountsWhatItsRunsShow(t *testing.T) {
 	fault, second := int64(0), int64(time.Second)
 	run := func(recovery int64, status checker.Status, lost, doubled int64) *Run {

@@ -12,7 +12,8 @@ import (
 // Fleet is the machines that the workers of a run lived on, and how well their clocks were known.
 type Fleet struct {
 	Agents []Agent `json:"agents"`
-	// Slack is what the clocks of any two, and that of the coordinator, were found to agree within: judges allow for it.
+	// Slack is what the clocks of any two, and that of the coordinator, were found to agree within: judges allow for
+	// it.
 	Slack int64 `json:"slack_ns"`
 }
 
@@ -83,7 +84,8 @@ func (f *Fleet) clocks() string {
 		}
 		return fmt.Sprintf("clocks agree within %s (%s)", human.Duration(time.Duration(f.Slack)), how)
 	}
-	text := fmt.Sprintf("clocks of %s and %s agree within %s (%s)", worst[0].Name, worst[1].Name, human.Duration(time.Duration(apart)),
+	text := fmt.Sprintf("clocks of %s and %s agree within %s (%s)", worst[0].Name, worst[1].Name,
+		human.Duration(time.Duration(apart)),
 		exchanged(worst[0].Exchanges+worst[1].Exchanges))
 	if len(f.Agents) > 2 {
 		text += ", of any others within that"
@@ -100,8 +102,10 @@ func exchanged(n int) string {
 
 // Text says where an agent lived, what it did, and what became of it.
 func (a *Agent) Text() string {
-	text := fmt.Sprintf("%s, %s, %s, %s in %s, at most %d kB not written yet, clock within %s", a.Host, human.Quantity(a.CPUs, "CPU"),
-		human.Quantity(a.Workers, "worker"), human.Quantity(a.Ops, "operation"), human.Quantity(a.Frames, "frame"), a.Spool/1000,
+	text := fmt.Sprintf("%s, %s, %s, %s in %s, at most %d kB not written yet, clock within %s", a.Host,
+		human.Quantity(a.CPUs, "CPU"),
+		human.Quantity(a.Workers, "worker"), human.Quantity(a.Ops, "operation"), human.Quantity(a.Frames, "frame"),
+		a.Spool/1000,
 		human.Duration(time.Duration(a.Doubt)))
 	if a.Lost != "" {
 		text += "; it " + a.Lost

@@ -31,7 +31,8 @@ const MostKilled = 2 << 30
 // Folder is the directory of one run. While the run goes on its name ends in ".partial"; Commit gives it its
 // own name, so that a directory without that ending is whole.
 type Folder struct {
-	// Killed are directories with the histories of killed runs that were found when this one was opened, each the first time.
+	// Killed are directories with the histories of killed runs that were found when this one was opened, each the first
+	// time.
 	Killed []string
 
 	name string
@@ -42,8 +43,8 @@ type Folder struct {
 	log  *bufio.Writer
 }
 
-// OpenFolder makes the directory of a run. It removes what runs have left there whose writers were killed, but for their
-// histories, up to MostKilled: they are evidence.
+// OpenFolder makes the directory of a run. It removes what runs have left there whose writers were killed, but for
+// their histories, up to MostKilled: they are evidence.
 func OpenFolder(out, name string) (*Folder, error) {
 	f := &Folder{name: name, dir: filepath.Join(out, name), temp: filepath.Join(out, name+unfinished)}
 	err := f.removeDead(out, MostKilled)
@@ -178,7 +179,8 @@ func ReadRun(dir string) (*Run, error) {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	if r.Schema > schemaVersion {
-		return nil, fmt.Errorf("%s has schema %d, and this build reads up to %d: a newer one wrote it", path, r.Schema, schemaVersion)
+		return nil, fmt.Errorf("%s has schema %d, and this build reads up to %d: a newer one wrote it", path, r.Schema,
+			schemaVersion)
 	}
 	return &r, nil
 }

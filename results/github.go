@@ -22,7 +22,8 @@ func WriteSummary(w io.Writer, all []Judgement) error {
 	b.WriteString("| topology | lock | scenario | faults | verdict | why |\n|---|---|---|---|---|---|\n")
 	for i := range all {
 		status, text := all[i].Status()
-		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s |\n", all[i].Topology, all[i].Lock, all[i].Scenario, cell(human.List(all[i].Faults)),
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s |\n", all[i].Topology, all[i].Lock, all[i].Scenario,
+			cell(human.List(all[i].Faults)),
 			strings.ToUpper(status.String()), cell(text))
 	}
 	for i := range all {
@@ -58,7 +59,8 @@ func WriteAnnotations(w io.Writer, all []Judgement) error {
 				continue
 			}
 			seen[cause] = true
-			text := strings.Join(append([]string{v.Summary}, append(slices.Clip(evidence(&v)), "repeat: "+all[i].Command)...), "\n")
+			text := strings.Join(append([]string{v.Summary},
+				append(slices.Clip(evidence(&v)), "repeat: "+all[i].Command)...), "\n")
 			escape := strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A")
 			title := strings.NewReplacer("%", "%25", ":", "%3A", ",", "%2C").Replace(cause)
 			if _, err := fmt.Fprintf(w, "::error title=%s::%s\n", title, escape.Replace(text)); err != nil {

@@ -10,8 +10,8 @@ import (
 	"hammerlock/history"
 )
 
-// Judge judges what is kept of the run in a directory: its history or, if it has none, its sums. Of an exploration, which keeps one of
-// many schedules, what no history shows stays as it was found.
+// Judge judges what is kept of the run in a directory: its history or, if it has none, its sums. Of an exploration,
+// which keeps one of many schedules, what no history shows stays as it was found.
 func (r *Run) Judge(dir string) (all []checker.Verdict, err error) {
 	file := filepath.Join(dir, HistoryFile)
 	switch _, missing := os.Stat(file); {
@@ -20,8 +20,10 @@ func (r *Run) Judge(dir string) (all []checker.Verdict, err error) {
 		return r.Verdicts, nil
 	default:
 		v := &r.Views
-		sums := checker.Tally{Acknowledged: v.Acknowledged, Unknown: v.Unknown, Final: v.Final, Unread: v.Unread, Doubt: v.Doubt, Excused: v.Excused}
-		return checker.WithMeasured([]checker.Verdict{sums.Verdict()}, &history.Measured{Driver: r.Driver.Measured()}, &history.Header{}, time.Duration(r.TTL)), nil
+		sums := checker.Tally{Acknowledged: v.Acknowledged, Unknown: v.Unknown, Final: v.Final, Unread: v.Unread,
+			Doubt: v.Doubt, Excused: v.Excused}
+		return checker.WithMeasured([]checker.Verdict{sums.Verdict()}, &history.Measured{Driver: r.Driver.Measured()},
+			&history.Header{}, time.Duration(r.TTL)), nil
 	}
 	if all, err = checker.JudgeFile(file); !r.Explored {
 		return all, err
@@ -38,10 +40,13 @@ func (r *Run) Judge(dir string) (all []checker.Verdict, err error) {
 	return all, err
 }
 
-// Standing are the judgements without those of runs in whose place another of them stands: attempts before it, which were undecided.
+// Standing are the judgements without those of runs in whose place another of them stands: attempts before it, which
+// were undecided.
 func Standing(all []Judgement) []Judgement {
 	return slices.DeleteFunc(slices.Clone(all), func(j Judgement) bool {
-		return slices.ContainsFunc(all, func(o Judgement) bool { return slices.Contains(o.earlier, filepath.Base(j.Saved)) })
+		return slices.ContainsFunc(all, func(o Judgement) bool {
+			return slices.Contains(o.earlier, filepath.Base(j.Saved))
+		})
 	})
 }
 

@@ -42,9 +42,9 @@ type (
 	}
 )
 
-// WriteJUnit writes the verdicts as JUnit XML. What is inconclusive or not judged is skipped: it is neither passed nor failed.
-// A suite has a name of its own. Its time is the run's, and so is that of its first case: all are judged of the same run, and
-// readers add them up.
+// WriteJUnit writes the verdicts as JUnit XML. What is inconclusive or not judged is skipped: it is neither passed nor
+// failed. A suite has a name of its own. Its time is the run's, and so is that of its first case: all are judged of the
+// same run, and readers add them up.
 func WriteJUnit(w io.Writer, all []Judgement) error {
 	var report junitSuites
 	seen := map[string]int{}
@@ -59,8 +59,9 @@ func WriteJUnit(w io.Writer, all []Judgement) error {
 		}
 		took := j.Took
 		for _, v := range j.Verdicts {
-			c := junitCase{Class: "hammerlock." + strings.ReplaceAll(j.Name(), " ", "."), Name: v.Checker, Output: v.Summary,
-				Time: seconds(took)}
+			c := junitCase{Class: "hammerlock." + strings.ReplaceAll(j.Name(), " ", "."), Name: v.Checker,
+				Output: v.Summary,
+				Time:   seconds(took)}
 			took = 0
 			if seen[c.Class+c.Name]++; seen[c.Class+c.Name] > 1 {
 				c.Name += fmt.Sprintf(" #%d", seen[c.Class+c.Name]) // readers tell cases by their names

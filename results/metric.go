@@ -79,7 +79,8 @@ var distributions = []distribution{
 		func(r *Run) *Percentiles { return &r.Waiting.RandomWaiter }},
 	{"response", "response", speed, "response (from due)", "response (from due)",
 		func(r *Run) *Percentiles { return &r.Latency.Response }},
-	{"response_with_unfinished", "response with unfinished", speed, "response with unfinished", "response with unfinished",
+	{"response_with_unfinished", "response with unfinished", speed, "response with unfinished",
+		"response with unfinished",
 		func(r *Run) *Percentiles { return &r.Waiting.Response }},
 	{"handoff", "hand-off", speed, "hand-off", "", func(r *Run) *Percentiles { return &r.Latency.Handoff }},
 	{"try", "try", speed, "one try", "one request", func(r *Run) *Percentiles { return &r.Latency.Try }},
@@ -119,21 +120,32 @@ func (p *Percentiles) reading(s statistic) Reading {
 
 // Metrics lists the metrics.
 var Metrics = slices.Concat(latencyMetrics(), []Metric{
-	{"throughput", true, work, func(r *Run) Reading { return known(r.Throughput, r.Measured > 0) }, perSecond, "throughput"},
-	{"fairness.jain", true, fair, func(r *Run) Reading { return known(r.Fairness.Jain, r.Visits.Done > 0) }, share, "jain"},
-	{"fairness.starving", false, fair, func(r *Run) Reading { return known(float64(r.Fairness.Starving), r.Visits.Done > 0) }, number, "starving"},
+	{"throughput", true, work, func(r *Run) Reading { return known(r.Throughput, r.Measured > 0) }, perSecond,
+		"throughput"},
+	{"fairness.jain", true, fair, func(r *Run) Reading { return known(r.Fairness.Jain, r.Visits.Done > 0) }, share,
+		"jain"},
+	{"fairness.starving", false, fair, func(r *Run) Reading {
+		return known(float64(r.Fairness.Starving),
+			r.Visits.Done > 0)
+	}, number, "starving"},
 	{"fairness.idle", false, work, func(r *Run) Reading { return maybe(r.Fairness.IdleShare) }, share, "idle"},
 	{"cost.round_trips", false, expense, func(r *Run) Reading { return maybe(r.Cost.RoundTrips) }, number, "trips"},
 	{"cost.commands", false, expense, func(r *Run) Reading { return maybe(r.Cost.Commands) }, number, "commands"},
-	{"cost.server_cpu", false, expense, func(r *Run) Reading { return maybe(r.Cost.ServerCPU) }, nanoseconds, "server cpu"},
+	{"cost.server_cpu", false, expense, func(r *Run) Reading { return maybe(r.Cost.ServerCPU) }, nanoseconds,
+		"server cpu"},
 	{"visits.timeout", false, accident, attempted(func(v *Visits) int64 { return v.Timeout }), number, "timed out"},
 	{"visits.failed", false, accident, attempted(func(v *Visits) int64 { return v.Failed }), number, "failed"},
 	{"visits.unknown", false, accident, attempted(func(v *Visits) int64 { return v.Unknown }), number, "unknown"},
 	{"visits.skipped", false, accident, attempted(func(v *Visits) int64 { return v.Skipped }), number, "skipped"},
-	{"unavailable.total", false, accident, unavailable(func(a *Availability) int64 { return a.Total }), nanoseconds, "unavailable"},
-	{"unavailable.longest", false, accident, unavailable(func(a *Availability) int64 { return a.Longest }), nanoseconds, "unavailable"},
+	{"unavailable.total", false, accident, unavailable(func(a *Availability) int64 { return a.Total }), nanoseconds,
+		"unavailable"},
+	{"unavailable.longest", false, accident, unavailable(func(a *Availability) int64 { return a.Longest }), nanoseconds,
+		"unavailable"},
 	{"recovery.longest", false, accident, recovered, nanoseconds, "recovery"},
-	{"counter.lost", false, accident, func(r *Run) Reading { return known(float64(r.Views.Lost), r.Views.Acknowledged > 0) }, number, "lost"},
+	{"counter.lost", false, accident, func(r *Run) Reading {
+		return known(float64(r.Views.Lost),
+			r.Views.Acknowledged > 0)
+	}, number, "lost"},
 })
 
 // Headline are the metrics of a comparison unless others are asked for. They are few, because each one more makes
@@ -227,7 +239,8 @@ func MetricNames() string {
 	percentiles := human.Names(statistics, func(s statistic) string { return s.name })
 	names := human.Names(distributions, func(d distribution) string { return d.name })
 	rest := human.Names(Metrics[len(distributions)*len(statistics):], func(m Metric) string { return m.Name })
-	return fmt.Sprintf("%s, each with .%s; %s", strings.Join(names, ", "), strings.Join(percentiles, " ."), strings.Join(rest, ", "))
+	return fmt.Sprintf("%s, each with .%s; %s", strings.Join(names, ", "), strings.Join(percentiles, " ."),
+		strings.Join(rest, ", "))
 }
 
 // Direction says which values are good.
@@ -240,8 +253,9 @@ func (m Metric) Direction() string {
 
 // Says is the unit of the metric, and which values are good.
 func (m Metric) Says() string {
-	return map[unit]string{number: "a number", nanoseconds: "a duration, as in 50ms", perSecond: "visits a second, as in 1000/s",
-		share: "a share, as in 0.8 or 80%"}[m.unit] + "; " + m.Direction()
+	return map[unit]string{number: "a number", nanoseconds: "a duration, as in 50ms",
+		perSecond: "visits a second, as in 1000/s",
+		share:     "a share, as in 0.8 or 80%"}[m.unit] + "; " + m.Direction()
 }
 
 // WriteMetrics writes the names of all metrics, what each is a number of in the glossary, and its unit.

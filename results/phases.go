@@ -32,12 +32,13 @@ type Phase struct {
 
 // Take fills in what was measured in the phase, which was summarized as if it were a run.
 func (p *Phase) Take(r *Run) {
-	p.Measured, p.Visits, p.Unfinished, p.Throughput, p.Latency = r.Measured, r.Visits, r.Arrivals.Unfinished, r.Throughput, r.Latency
+	p.Measured, p.Visits, p.Unfinished, p.Throughput, p.Latency = r.Measured, r.Visits, r.Arrivals.Unfinished,
+		r.Throughput, r.Latency
 	p.Waiting, p.Fairness, p.Errors = r.Waiting, r.Fairness, r.Errors
 }
 
-// In is the run as if there had been nothing but one of its phases; nil if it has none with that name. What is not measured by
-// phase, such as round trips and page views, has no data.
+// In is the run as if there had been nothing but one of its phases; nil if it has none with that name. What is not
+// measured by phase, such as round trips and page views, has no data.
 func (r *Run) In(phase string) *Run {
 	i := slices.IndexFunc(r.Phases, func(p Phase) bool { return p.Name == phase })
 	if i < 0 {
@@ -45,8 +46,10 @@ func (r *Run) In(phase string) *Run {
 	}
 	p := &r.Phases[i]
 	x := &Run{
-		Name: r.Name, Topology: r.Topology, Lock: r.Lock, Scenario: r.Scenario, Interactive: r.Interactive, Aborted: r.Aborted, Generator: r.Generator,
-		Visits: p.Visits, Throughput: p.Throughput, Latency: p.Latency, Waiting: p.Waiting, Fairness: p.Fairness, Errors: p.Errors, Cost: p.Cost,
+		Name: r.Name, Topology: r.Topology, Lock: r.Lock, Scenario: r.Scenario, Interactive: r.Interactive,
+		Aborted: r.Aborted, Generator: r.Generator,
+		Visits: p.Visits, Throughput: p.Throughput, Latency: p.Latency, Waiting: p.Waiting, Fairness: p.Fairness,
+		Errors: p.Errors, Cost: p.Cost,
 	}
 	x.Config = r.Config
 	x.Measured = p.Measured
@@ -68,7 +71,8 @@ func (r *Run) Loop() string {
 }
 
 // PhaseHead is the head of a table of phases.
-var PhaseHead = []string{"phase", "from", "for", "due", "counted", "counted/s", "response p50", "p99", "max", "commands", "server CPU"}
+var PhaseHead = []string{"phase", "from", "for", "due", "counted", "counted/s", "response p50", "p99", "max",
+	"commands", "server CPU"}
 
 // Row is the phase in a table whose head is PhaseHead.
 func (p *Phase) Row() []string {
@@ -80,14 +84,15 @@ func (p *Phase) Row() []string {
 		most = q.Text(&q.Max)
 	}
 	_, commands, cpu := p.Cost.Texts()
-	return []string{p.Name, clock(p.From), clock(p.To - p.From), human.Count(p.Visits.Begun + p.Visits.Skipped + p.Unfinished),
+	return []string{p.Name, clock(p.From), clock(p.To - p.From),
+		human.Count(p.Visits.Begun + p.Visits.Skipped + p.Unfinished),
 		human.Count(p.Visits.Done), rate, q.Text(q.P50), q.Text(q.P99), most, commands, cpu}
 }
 
 func clock(ns int64) string { return human.Number(time.Duration(ns).Seconds()) + " s" }
 
-// WritePhases writes what was measured by phase, for people; nothing if no run has phases. Those of services are written by
-// WriteService.
+// WritePhases writes what was measured by phase, for people; nothing if no run has phases. Those of services are
+// written by WriteService.
 func WritePhases(w io.Writer, runs []Run) error {
 	p := &human.Printer{W: w}
 	writePhases(p, slices.DeleteFunc(slices.Clone(runs), func(r Run) bool { return r.Unseen() }))

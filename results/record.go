@@ -9,7 +9,8 @@ import (
 	"hammerlock/history"
 )
 
-// schemaVersion is the version of the record. Fields may be added without a new one; those that are there keep names and units.
+// schemaVersion is the version of the record. Fields may be added without a new one; those that are there keep names
+// and units.
 const schemaVersion = 1
 
 // Run is everything that is kept of one run. Durations are in nanoseconds.
@@ -116,7 +117,8 @@ type Views struct {
 	Final        int64 `json:"final"`
 	Lost         int64 `json:"lost"`
 	Fenced       int64 `json:"fenced"` // stale stores that a fenced counter refused, and loads before them
-	// Doubt is what may have changed the sums and no lock answers for, Excused how many views that can have cost at most.
+	// Doubt is what may have changed the sums and no lock answers for, Excused how many views that can have cost at
+	// most.
 	Doubt   string `json:"doubt,omitempty"`
 	Excused int64  `json:"excused,omitempty"`
 	Unread  bool   `json:"unread,omitempty"` // nobody could read the counter at the end

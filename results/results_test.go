@@ -202,7 +202,8 @@ func TestBenchmarkFormat(t *testing.T) {
 	}
 }
 
-// TestARunNamesHowItsServersKeepThings: a log that is off is not named, although the servers of others tell how they would sync it.
+// TestARunNamesHowItsServersKeepThings: a log that is off is not named, although the servers of others tell how they
+// would sync it.
 func TestARunNamesHowItsServersKeepThings(t *testing.T) {
 	for want, settings := range map[string]map[string]string{
 		"Redis 7":                             {"server": "Redis 7", "appendonly": "no", "appendfsync": "everysec", "min-replicas-to-write": "0"},

@@ -9,7 +9,8 @@ import (
 	"hammerlock/internal/human"
 )
 
-// Unseen tells whether who waited and who had the lock was not seen, nor what that cost: what was visited has locks of its own.
+// Unseen tells whether who waited and who had the lock was not seen, nor what that cost: what was visited has locks of
+// its own.
 func (r *Run) Unseen() bool { return r.Service != "" }
 
 // visitsToService describes the load on a service.
@@ -36,7 +37,8 @@ func WriteService(w io.Writer, runs []Run) error {
 		r.writeLatency(p)
 		writePhases(p, runs[i:i+1])
 		p.Line("")
-		p.Fact("throughput", fmt.Sprintf("%s visits/s counted in %s", human.Number(r.Throughput), human.Duration(time.Duration(r.Measured))))
+		p.Fact("throughput", fmt.Sprintf("%s visits/s counted in %s", human.Number(r.Throughput),
+			human.Duration(time.Duration(r.Measured))))
 		p.Fact("visits", r.VisitsText())
 		p.Fact("GENERATOR", string(r.Generator.State)+"  "+strings.Join(r.Generator.Reasons, "; "))
 		p.Maybe("NOTE", r.Label)

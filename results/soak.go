@@ -20,7 +20,8 @@ type Soak struct {
 	Holds        int64 `json:"holds"`
 	HandOffs     int64 `json:"hand_offs"`
 	Kept         int64 `json:"kept_bytes"` // of histories of rounds that did not pass
-	// Standing has one judgement for each kind of round: the first that failed; without one, one that passed; else the last.
+	// Standing has one judgement for each kind of round: the first that failed; without one, one that passed; else the
+	// last.
 	Standing []Judgement `json:"standing"`
 }
 
@@ -55,7 +56,8 @@ func (s *Soak) Take(j Judgement) checker.Status {
 
 // Text says the sums.
 func (s *Soak) Text() string {
-	return fmt.Sprintf("%s: %d passed, %d FAILED, %d inconclusive; %s holds, %s contended hand-offs", human.Quantity(s.Rounds, "round"),
+	return fmt.Sprintf("%s: %d passed, %d FAILED, %d inconclusive; %s holds, %s contended hand-offs",
+		human.Quantity(s.Rounds, "round"),
 		s.Passed, s.Failed, s.Inconclusive, human.Count(s.Holds), human.Count(s.HandOffs))
 }
 

@@ -8,7 +8,8 @@ import (
 	"hammerlock/internal/human"
 )
 
-// StreamText says what the servers' replication streams told of the locks; empty if none was read, or they cannot be compared.
+// StreamText says what the servers' replication streams told of the locks; empty if none was read, or they cannot be
+// compared.
 func (r *Run) StreamText() string {
 	s := r.Stream
 	if s == nil || s.Compared == 0 && len(s.Forgot) == 0 && !s.Overflow {
@@ -21,7 +22,8 @@ func (r *Run) StreamText() string {
 	settled := func(what string, n history.Settled) {
 		switch {
 		case n.Executed+n.Without > 0:
-			parts = append(parts, fmt.Sprintf("of %s without an answer %s had an effect, %s had none", human.Quantity(n.Unknown, what),
+			parts = append(parts, fmt.Sprintf("of %s without an answer %s had an effect, %s had none",
+				human.Quantity(n.Unknown, what),
 				human.Count(n.Executed), human.Count(n.Without)))
 		case n.Unknown > 0:
 			parts = append(parts, human.Quantity(n.Unknown, what)+" without an answer, of which no stream can tell")
@@ -30,11 +32,13 @@ func (r *Run) StreamText() string {
 	settled("acquire", s.Grants)
 	settled("release", s.Releases)
 	for _, t := range s.Forgot {
-		parts = append(parts, fmt.Sprintf("%s took over from %s at its offset %d", t.Node, t.Before, t.Upto)+forgotten(&t))
+		parts = append(parts, fmt.Sprintf("%s took over from %s at its offset %d", t.Node, t.Before,
+			t.Upto)+forgotten(&t))
 	}
 	if len(s.Against) > 0 {
-		parts = append(parts, fmt.Sprintf("AGAINST IT, which is a mistake of the suite or of the lock's answers: %s, the first: %s",
-			human.Quantity(int64(len(s.Against)), "operation"), s.Against[0]))
+		parts = append(parts,
+			fmt.Sprintf("AGAINST IT, which is a mistake of the suite or of the lock's answers: %s, the first: %s",
+				human.Quantity(int64(len(s.Against)), "operation"), s.Against[0]))
 	}
 	return strings.Join(parts, "; ")
 }

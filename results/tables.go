@@ -24,7 +24,8 @@ func WriteText(w io.Writer, runs []Run) error {
 	return p.Err
 }
 
-// WriteCrowd writes what runs of a closed loop say of their locks, without latencies, which are about the machine as well.
+// WriteCrowd writes what runs of a closed loop say of their locks, without latencies, which are about the machine as
+// well.
 func WriteCrowd(w io.Writer, runs []Run) error {
 	p := &human.Printer{W: w}
 	writeComparison(p, runs, false)
@@ -51,13 +52,15 @@ func (r *Run) write(p *human.Printer) {
 	}
 	writePhases(p, []Run{*r})
 	p.Line("")
-	p.Fact("throughput", fmt.Sprintf("%s visits/s counted in %s", human.Number(r.Throughput), human.Duration(time.Duration(r.Measured))))
+	p.Fact("throughput", fmt.Sprintf("%s visits/s counted in %s", human.Number(r.Throughput),
+		human.Duration(time.Duration(r.Measured))))
 	p.Fact("visits", r.VisitsText())
 	p.Maybe("unavailable", r.AvailabilityText())
 	p.Maybe("recovery", r.RecoveryText())
 	p.Maybe("woken", r.WokenText())
 	if trips, commands, cpu := r.Cost.Texts(); !r.Unseen() {
-		p.Fact("cost a visit", fmt.Sprintf("%s round trips, %s commands on the servers, %s of their CPU", trips, commands, cpu))
+		p.Fact("cost a visit", fmt.Sprintf("%s round trips, %s commands on the servers, %s of their CPU", trips,
+			commands, cpu))
 	}
 	p.Maybe("stream", r.StreamText())
 	p.Maybe("driver", r.Driver.Text())
@@ -68,7 +71,8 @@ func (r *Run) write(p *human.Printer) {
 }
 
 func (r *Run) writeLatency(p *human.Printer) {
-	for _, row := range append([][]string{{"latency", "count", "p50", "p90", "p99", "p99.9", "max", "mean"}}, r.LatencyRows()...) {
+	for _, row := range append([][]string{{"latency", "count", "p50", "p90", "p99", "p99.9", "max", "mean"}},
+		r.LatencyRows()...) {
 		line := fmt.Sprintf("%-26s", row[0])
 		for _, cell := range row[1:] {
 			line += fmt.Sprintf("%9s", cell)

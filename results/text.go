@@ -27,7 +27,8 @@ func (r *Run) Workload() string {
 		hold += ", again and again for " + human.Duration(time.Duration(r.Term))
 	}
 	return strings.Join([]string{
-		human.Quantity(r.Workers, "worker"), human.Quantity(r.Keys, "page"), r.Loop(), "lease " + human.Duration(time.Duration(r.TTL)),
+		human.Quantity(r.Workers, "worker"), human.Quantity(r.Keys, "page"), r.Loop(), "lease " +
+			human.Duration(time.Duration(r.TTL)),
 		hold, "backoff " + human.Duration(time.Duration(r.Retry)),
 		human.Duration(time.Duration(r.Duration)) + " each", r.Servers(),
 	}, " · ")
@@ -53,7 +54,8 @@ func (r *Run) FairnessText() string {
 	if r.Unseen() { // its waits cannot be seen
 		return text
 	}
-	text += fmt.Sprintf(", mean wait %s, longest %s", human.Duration(time.Duration(f.Worst.Mean)), human.Duration(time.Duration(f.Worst.Longest)))
+	text += fmt.Sprintf(", mean wait %s, longest %s", human.Duration(time.Duration(f.Worst.Mean)),
+		human.Duration(time.Duration(f.Worst.Longest)))
 	if f.IdleShare != nil {
 		text += fmt.Sprintf("; lock idle while a worker waited %s of the time", human.Percent(*f.IdleShare))
 	}
@@ -76,7 +78,8 @@ func starving(workers []int) string {
 // LatencyRows are the rows of a table: name, count, p50, p90, p99, p99.9, max, mean.
 func (r *Run) LatencyRows() (rows [][]string) {
 	row := func(name string, p *Percentiles) []string {
-		return []string{name, human.Count(p.Count), p.Text(p.P50), p.Text(p.P90), p.Text(p.P99), p.Text(p.P999), p.Text(&p.Max), p.Text(&p.Mean)}
+		return []string{name, human.Count(p.Count), p.Text(p.P50), p.Text(p.P90), p.Text(p.P99), p.Text(p.P999),
+			p.Text(&p.Max), p.Text(&p.Mean)}
 	}
 	for _, d := range distributions {
 		name := d.row
@@ -107,7 +110,8 @@ func (r *Run) CensoredText() string {
 	if r.Waiting.Censored == 0 {
 		return ""
 	}
-	return human.Quantity(r.Waiting.Censored, "wait") + " ended without a grant or outlasted the measurement; they count with what was seen of them"
+	return human.Quantity(r.Waiting.Censored, "wait") +
+		" ended without a grant or outlasted the measurement; they count with what was seen of them"
 }
 
 // WokenText says what woke those who got the lock, and how many tries one of them took; empty if it is unknown.
@@ -122,7 +126,8 @@ func (r *Run) WokenText() string {
 			parts = append(parts, w.By+" never granted, tried "+human.Count(w.Tries)+" times")
 			continue
 		}
-		parts = append(parts, fmt.Sprintf("%s %s of the grants (%s tries each)", w.By, human.Percent(float64(w.Grants)/float64(sum)),
+		parts = append(parts, fmt.Sprintf("%s %s of the grants (%s tries each)", w.By,
+			human.Percent(float64(w.Grants)/float64(sum)),
 			human.Number(float64(w.Tries)/float64(w.Grants))))
 	}
 	return strings.Join(parts, "; ")
@@ -132,7 +137,8 @@ func (r *Run) WokenText() string {
 func (r *Run) VisitsText() string {
 	v := r.Visits
 	text := fmt.Sprintf("%s begun, %s counted, %s timed out, %s failed, %s unknown",
-		human.Count(v.Begun), human.Count(v.Done), human.Count(v.Timeout), human.Count(v.Failed), human.Count(v.Unknown))
+		human.Count(v.Begun), human.Count(v.Done), human.Count(v.Timeout), human.Count(v.Failed),
+		human.Count(v.Unknown))
 	if r.Rate > 0 {
 		a := r.Arrivals
 		text += fmt.Sprintf("; with the warm-up %s due = %s begun + %s skipped + %s unfinished",

@@ -46,9 +46,11 @@ type Judgement struct {
 // Judgement is that of a judged run.
 func (r *Run) Judgement() Judgement {
 	j := Judgement{
-		Topology: r.Topology, Lock: r.Lock, Scenario: r.Scenario, Strains: r.Strains, Class: r.Class, Stretched: r.Stretched,
-		Faults: r.Faults, Load: r.Workload(), Agents: r.Fleet.Text(), Command: r.Command, Partial: r.Partial,
-		Interactive: r.Interactive, Recovery: r.RecoveryText(), Stream: r.StreamText(), Before: r.Before, earlier: r.Earlier, Started: r.Started,
+		Topology: r.Topology, Lock: r.Lock, Scenario: r.Scenario, Strains: r.Strains, Class: r.Class,
+		Stretched: r.Stretched,
+		Faults:    r.Faults, Load: r.Workload(), Agents: r.Fleet.Text(), Command: r.Command, Partial: r.Partial,
+		Interactive: r.Interactive, Recovery: r.RecoveryText(), Stream: r.StreamText(), Before: r.Before,
+		earlier: r.Earlier, Started: r.Started,
 		Took: time.Duration(r.Took), Verdicts: r.Verdicts,
 	}
 	if r.Visits.Done == 0 {
@@ -145,7 +147,8 @@ func evidence(v *checker.Verdict) []string {
 	return append(slices.Clip(v.Story), "what to do: "+v.Remedy)
 }
 
-// sentence is what a verdict that failed found, under its name. A cause that the summary names first or last is said once.
+// sentence is what a verdict that failed found, under its name. A cause that the summary names first or last is said
+// once.
 func sentence(v *checker.Verdict) string {
 	text := strings.TrimSuffix(strings.TrimPrefix(v.Summary, v.Cause+": "), ": "+v.Cause)
 	return Title(v) + ": " + text
@@ -162,13 +165,16 @@ func Finding(v *checker.Verdict) string {
 
 // worst is the verdict that speaks for all: a failing one before an inconclusive one, the first of its kind.
 func worst(verdicts []checker.Verdict) (checker.Status, string) {
-	verdicts = slices.DeleteFunc(slices.Clone(verdicts), func(v checker.Verdict) bool { return v.Status == checker.NotJudged })
+	verdicts = slices.DeleteFunc(slices.Clone(verdicts), func(v checker.Verdict) bool {
+		return v.Status == checker.NotJudged
+	})
 	if len(verdicts) == 0 {
 		return checker.Inconclusive, "nothing was judged"
 	}
 	best := verdicts[0]
 	for _, v := range verdicts[1:] {
-		if v.Status == checker.Fail && best.Status != checker.Fail || v.Status == checker.Inconclusive && best.Status == checker.Pass {
+		if v.Status == checker.Fail && best.Status != checker.Fail || v.Status == checker.Inconclusive &&
+			best.Status == checker.Pass {
 			best = v
 		}
 	}

@@ -22,8 +22,8 @@ func TestACauseIsSaidOnce(t *testing.T) {
 	}
 }
 
-// TestScenariosAreATable: a row says what proves the verdict, a cause is told once, with its remedy, by the shortest story, and
-// the verdict on the whole comes last.
+// TestScenariosAreATable: a row says what proves the verdict, a cause is told once, with its remedy, by the shortest
+// story, and the verdict on the whole comes last.
 func TestScenariosAreATable(t *testing.T) {
 	passed := Judgement{Topology: "single", Lock: "lease", Scenario: "contention", Faults: []string{"stall-worker@granted", "stall-worker:300ms@1s"}, Took: 2600 * time.Millisecond,
 		Verdicts: []checker.Verdict{{Checker: "activity", Status: checker.Pass, Exposed: 1010, HandOffs: 99}, {Checker: "exclusion", Status: checker.Pass}}}
@@ -68,7 +68,8 @@ repeat        verify
 	}
 }
 
-// TestTheWholeVerdict: one undecided scenario in ten is tolerated, if every class of strain was judged, and nothing is missing.
+// TestTheWholeVerdict: one undecided scenario in ten is tolerated, if every class of strain was judged, and nothing is
+// missing.
 func TestTheWholeVerdict(t *testing.T) {
 	classes := []string{"a", "b"}
 	run := func(class string, status checker.Status) Judgement {

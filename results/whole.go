@@ -26,9 +26,9 @@ type Whole struct {
 // tolerated is the share of scenarios that may be undecided in a whole that passes.
 const tolerated = 0.1
 
-// Weigh makes one verdict of many, and of the scenarios that there was no time for. Cut says why the command ended early; empty if
-// it did not. Undecided scenarios leave it undecided, unless they are few and every one of the classes has a scenario in which
-// enough was tried and safety passed. Without classes none is tolerated.
+// Weigh makes one verdict of many, and of the scenarios that there was no time for. Cut says why the command ended
+// early; empty if it did not. Undecided scenarios leave it undecided, unless they are few and every one of the classes
+// has a scenario in which enough was tried and safety passed. Without classes none is tolerated.
 func Weigh(all []Judgement, not []NotRun, cut string, classes []string) (w Whole) {
 	var open []string
 	n, what, partial, seen := len(all), "scenario", cut != "", map[string]bool{}
@@ -75,7 +75,8 @@ func Weigh(all []Judgement, not []NotRun, cut string, classes []string) (w Whole
 // safe tells whether enough was tried, and nothing was wrong with who held the lock.
 func (j *Judgement) safe() bool {
 	for _, name := range []string{enough, exclusion, history.Updates} {
-		if !slices.ContainsFunc(j.Verdicts, func(v checker.Verdict) bool { return v.Checker == name && v.Status == checker.Pass }) {
+		if !slices.ContainsFunc(j.Verdicts,
+			func(v checker.Verdict) bool { return v.Checker == name && v.Status == checker.Pass }) {
 			return false
 		}
 	}
@@ -140,8 +141,9 @@ type Findings struct {
 // inFull is how many causes are told with their evidence; of the others, which are rarer, it is said where to find it.
 const inFull = 2
 
-// Write writes the verdict and all that was found of a single run. Of several it writes a row each, which says what proves the
-// verdict, then each cause of a failure once, with evidence and remedy, and the verdict on the whole at the end.
+// Write writes the verdict and all that was found of a single run. Of several it writes a row each, which says what
+// proves the verdict, then each cause of a failure once, with evidence and remedy, and the verdict on the whole at the
+// end.
 func (f *Findings) Write(w io.Writer) error {
 	p := &human.Printer{W: w}
 	if len(f.Judged) == 1 && len(f.NotRun) == 0 {
@@ -169,7 +171,8 @@ func (f *Findings) close(p *human.Printer) {
 	p.Maybe("replay", f.Replay)
 }
 
-// rows writes a row for each run and each scenario that there was no time for; those that do not apply to a lock share one.
+// rows writes a row for each run and each scenario that there was no time for; those that do not apply to a lock share
+// one.
 func (f *Findings) rows(p *human.Printer) {
 	title, width := (*Judgement).title, 0
 	if where := f.oneLock(); where != "" {
@@ -216,7 +219,8 @@ func (f *Findings) rows(p *human.Printer) {
 	}
 }
 
-// oneLock says which lock was judged where, if it is one and its scenarios are enough to tell the rows apart; empty if not.
+// oneLock says which lock was judged where, if it is one and its scenarios are enough to tell the rows apart; empty if
+// not.
 func (f *Findings) oneLock() string {
 	scenarios, topologies := map[string]bool{"": true}, map[string]bool{}
 	for i := range f.Judged {
@@ -246,7 +250,8 @@ func (j *Judgement) failure() *checker.Verdict {
 	return &j.Verdicts[i]
 }
 
-// Failure is a cause with the judgements that it was found in, by their places; the first of them tells it in the fewest words.
+// Failure is a cause with the judgements that it was found in, by their places; the first of them tells it in the
+// fewest words.
 type Failure struct {
 	*checker.Verdict
 	In []int

@@ -8,12 +8,14 @@ import (
 	"hammerlock/workload"
 )
 
-// A visit outlasts the time in which connections break, for only then another worker can be granted the lock beside a holder that believes too much.
+// A visit outlasts the time in which connections break, for only then another worker can be granted the lock beside a
+// holder that believes too much.
 var lostExtensions = Scenario{
-	Name:     "lost-extensions",
-	Class:    LostAnswers,
-	Doc:      "leases are lengthened while answers are lost and connections break: what was not lengthened for certain ends in its time",
-	NotFor:   both(plain, faults.When(func(s faults.Scene) bool { return s.Sites > 1 }, "failing-sites asks the same of several sites")),
+	Name:  "lost-extensions",
+	Class: LostAnswers,
+	Doc:   "leases are lengthened while answers are lost and connections break: what was not lengthened for certain ends in its time",
+	NotFor: both(plain, faults.When(func(s faults.Scene) bool { return s.Sites > 1 },
+		"failing-sites asks the same of several sites")),
 	Faults:   []string{"drop-reply:4@100ms", "reset:450ms@400ms", "drop-reply:3@1000ms", "reset:450ms@1300ms"},
 	Duration: 3200 * time.Millisecond,
 	Leases:   1,
@@ -53,7 +55,8 @@ var sleepers = Scenario{
 	Shows:    []string{history.Liveness},
 	Duration: 1600 * time.Millisecond,
 	Shape: func(w *workload.Shape) {
-		w.Workers, w.Keys, w.Hold, w.Think, w.TTL, w.Wait = 48, 16, 0, 1300*time.Millisecond, 3*time.Second, 4*time.Second
+		w.Workers, w.Keys, w.Hold, w.Think, w.TTL, w.Wait = 48, 16, 0, 1300*time.Millisecond, 3*time.Second,
+			4*time.Second
 	},
 }
 

@@ -267,7 +267,8 @@ func TestMain(m *testing.M) {
 	os.Exit(crew.Main(context.Background(), crew.Catalogue{Locks: known.Locks, Counters: workload.AllCounters}, m.Run))
 }
 
-// TestLiveWhatIsMeasuredIsJudged: a call that hangs, one that panics and what a client keeps fail their run, also when it is judged again from its file.
+// TestLiveWhatIsMeasuredIsJudged: a call that hangs, one that panics and what a client keeps fail their run, also when
+// it is judged again from its file.
 func TestLiveWhatIsMeasuredIsJudged(t *testing.T) {
 	t.Parallel()
 	for lock, want := range map[string]struct{ scenario, checker, cause string }{

@@ -68,7 +68,8 @@ var crossing = Scenario{
 	Shows:    []string{history.Liveness},
 	Duration: 4 * time.Second,
 	Shape: func(w *workload.Shape) {
-		w.Workers, w.Keys, w.TTL, w.Wait, w.Hold = 6, workload.MostPages, 3*time.Second, 3*time.Second, 4*time.Millisecond
+		w.Workers, w.Keys, w.TTL, w.Wait, w.Hold = 6, workload.MostPages, 3*time.Second, 3*time.Second,
+			4*time.Millisecond
 	},
 }
 

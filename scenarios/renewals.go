@@ -16,8 +16,9 @@ var renewal = Scenario{
 	Shape:    func(w *workload.Shape) { w.Workers, w.Keys, w.Hold = 40, 20, 2*Renewed },
 }
 
-// The fault catches a holder at its grant. Holds of different lengths let grants come all the time, so that a cut begins when it is planned:
-// if all were alike, all pages would be granted at once, and the next grant would come when the cut is to be healed.
+// The fault catches a holder at its grant. Holds of different lengths let grants come all the time, so that a cut
+// begins when it is planned: if all were alike, all pages would be granted at once, and the next grant would come when
+// the cut is to be healed.
 var renewalCut = Scenario{
 	Name:      "renewal-cut",
 	Doc:       "a process is cut off from the servers for longer than a lease that it renews: its holders must be told in time",
@@ -37,8 +38,8 @@ var renewalHangs = Scenario{
 	Shape:    func(w *workload.Shape) { w.Workers, w.Keys, w.Hold = 48, 24, 2*Renewed },
 }
 
-// Each page is an election of its own, for one has too few terms to tell. A candidate of each stands in every process. They have the
-// patience of those who stand by, and a term is many times what its leader does in it.
+// Each page is an election of its own, for one has too few terms to tell. A candidate of each stands in every process.
+// They have the patience of those who stand by, and a term is many times what its leader does in it.
 var leader = Scenario{
 	Name: "leader",
 	Doc: "elections with a candidate in each of three processes. A leader counts again and again for some leases. One is cut off, one paused " +
@@ -50,6 +51,7 @@ var leader = Scenario{
 	Duration:  7200 * time.Millisecond,
 	Shape: func(w *workload.Shape) {
 		w.Workers, w.Keys, w.Faithful = 54, 18, true
-		w.Term, w.Spread, w.Hold, w.Wait, w.Retry = 2*Renewed, 0.5, 50*time.Millisecond, 10*time.Second, 25*time.Millisecond
+		w.Term, w.Spread, w.Hold, w.Wait, w.Retry = 2*Renewed, 0.5, 50*time.Millisecond, 10*time.Second,
+			25*time.Millisecond
 	},
 }

@@ -1,5 +1,6 @@
-// Package scenarios is the catalogue of what a lock is strained with, by what it is about. A scenario is data: a shape of
-// load, what breaks meanwhile, and for whom that means anything. It makes visible what a wrong lock does, and judges nothing.
+// Package scenarios is the catalogue of what a lock is strained with, by what it is about. A scenario is data: a shape
+// of load, what breaks meanwhile, and for whom that means anything. It makes visible what a wrong lock does, and judges
+// nothing.
 package scenarios
 
 import (
@@ -12,18 +13,21 @@ import (
 	"hammerlock/workload"
 )
 
-// All lists the scenarios in the order in which they are run: first those that show most of what locks get wrong in the least
-// time, so that a wrong one fails soon, and that the end of the budget costs least.
+// All lists the scenarios in the order in which they are run: first those that show most of what locks get wrong in the
+// least time, so that a wrong one fails soon, and that the end of the budget costs least.
 var All = []Scenario{
 	contention, twoProcesses, minorityHung, lateHolder, crash, threeSites, fourSites,
 	readers, upgrade, steadyReaders, permits, crossing,
-	sharedObject, lateRelease, extensions, lateExtension, lateCommands, lostExtensions, failingSites, twoLeases, renewal, renewalCut, renewalHangs, leader, reentry, lateWriter, slowFence, cancelled, ambiguous, failedRelease,
+	sharedObject, lateRelease, extensions, lateExtension, lateCommands, lostExtensions, failingSites, twoLeases,
+	renewal, renewalCut, renewalHangs, leader, reentry, lateWriter, slowFence, cancelled, ambiguous, failedRelease,
 	sleepers, waiterCrash, comeback, slowGrant,
-	lostWakeup, lateProcess, processCrash, minorityRefuses, cost, clocks, serverHangs, cutOff, manyKeys, slowServer, slowSite, forgetful, takenOver, wear, wearRenewals,
+	lostWakeup, lateProcess, processCrash, minorityRefuses, cost, clocks, serverHangs, cutOff, manyKeys, slowServer,
+	slowSite, forgetful, takenOver, wear, wearRenewals,
 }
 
 // Brief are those that ask for every claim of a lock.
-var Brief = []Scenario{contention, readers, upgrade, steadyReaders, permits, crossing, twoProcesses, crash, cancelled, extensions, lateRelease, lateCommands, comeback, ambiguous, renewal, renewalHangs, leader, reentry, wear}
+var Brief = []Scenario{contention, readers, upgrade, steadyReaders, permits, crossing, twoProcesses, crash, cancelled,
+	extensions, lateRelease, lateCommands, comeback, ambiguous, renewal, renewalHangs, leader, reentry, wear}
 
 // The classes of what strains a lock most: a verdict on its safety needs one scenario of each.
 const (
@@ -51,8 +55,8 @@ type Scenario struct {
 	Processes int                  // that the workers live in; 0 = in the suite itself
 	Faults    []string             // as faults.Parse reads them; nil = none
 	Counter   workload.CounterSpec // where the page views are counted; the zero Spec = where the plan says, as where both are fenced
-	// Shows are the checkers, of liveness and fairness, that must have had enough to judge: both need stretches of time that
-	// nothing disturbs, and a run that is about something else has few of them on a busy machine.
+	// Shows are the checkers, of liveness and fairness, that must have had enough to judge: both need stretches of time
+	// that nothing disturbs, and a run that is about something else has few of them on a busy machine.
 	Shows    []string
 	Duration time.Duration
 	Leases   int                   // so many, one after the other, must fit in: it lasts longer where leases do
@@ -69,14 +73,15 @@ func Find(name string) (Scenario, bool) {
 	return Scenario{}, false
 }
 
-// TTL is that of most scenarios: it ends often in a short run, and is long beside what a busy machine takes for a visit.
+// TTL is that of most scenarios: it ends often in a short run, and is long beside what a busy machine takes for a
+// visit.
 const TTL = 400 * time.Millisecond
 
 // Renewed is that of leases that the lock renews: a busy machine must not keep it from doing so in time.
 const Renewed = time.Second
 
-// Load is the load of a scenario, with a seed of its own. Leases that the lock renews are longer, and visits that take several pages
-// have as many at least.
+// Load is the load of a scenario, with a seed of its own. Leases that the lock renews are longer, and visits that take
+// several pages have as many at least.
 func (s Scenario) Load(seed uint64, claims history.Claims) workload.Shape {
 	w := workload.Shape{
 		Workers: 16, Keys: 1, Popularity: workload.Even, TTL: TTL, Hold: time.Millisecond, Wait: 2 * time.Second,
@@ -105,7 +110,8 @@ func (s Scenario) Aside() []string {
 	return slices.DeleteFunc(all, func(name string) bool { return slices.Contains(s.Shows, name) })
 }
 
-// recovery is how long servers may need to be as good as new so that what a scenario leaves after its last fault is enough.
+// recovery is how long servers may need to be as good as new so that what a scenario leaves after its last fault is
+// enough.
 const recovery = time.Second
 
 // Lasts is how long the scenario is on servers that need so long to recover, and with leases that the lock renews.
@@ -128,8 +134,8 @@ func (s Scenario) Planned() []string {
 	return slices.Clone(s.Faults)
 }
 
-// Out says why a scenario is left out in a scene: it is nothing for the lock, a fault is unavailable there, or it breaks what the
-// lock relies on. It is empty if the scenario applies.
+// Out says why a scenario is left out in a scene: it is nothing for the lock, a fault is unavailable there, or it
+// breaks what the lock relies on. It is empty if the scenario applies.
 func (s Scenario) Out(in faults.Scene) string {
 	if s.NotFor != nil {
 		if why := s.NotFor(in); why != "" {
@@ -163,7 +169,8 @@ func own(s faults.Scene) string {
 }
 
 // alone is for what befalls the only site: minority-hung asks what befalls one of several.
-var alone = faults.When(func(s faults.Scene) bool { return s.Sites > 1 }, "one of several sites that hangs is what minority-hung is about")
+var alone = faults.When(func(s faults.Scene) bool { return s.Sites > 1 },
+	"one of several sites that hangs is what minority-hung is about")
 
 // both is for what two say something for.
 func both(a, b func(faults.Scene) string) func(faults.Scene) string {
@@ -181,13 +188,16 @@ func claim(claims func(faults.Scene) bool, what string) func(faults.Scene) strin
 }
 
 var (
-	plain   = claim(func(s faults.Scene) bool { return s.Claims.Expires && !s.Claims.Renews }, "a hold has a lease that is not renewed")
+	plain = claim(func(s faults.Scene) bool { return s.Claims.Expires && !s.Claims.Renews },
+		"a hold has a lease that is not renewed")
 	expires = claim(func(s faults.Scene) bool { return s.Claims.Expires }, "a hold has a lease")
 	renews  = claim(func(s faults.Scene) bool { return s.Claims.Renews }, "it renews a lease")
 	fences  = claim(func(s faults.Scene) bool { return s.Claims.Fences }, "it draws fencing tokens")
 	shared  = claim(func(s faults.Scene) bool { return s.Shared }, "one object of it serves several workers")
-	several = claim(func(s faults.Scene) bool { return s.Sites > 1 && s.Can.Own }, "it lives on as many servers as the suite starts")
-	refused = faults.When(func(s faults.Scene) bool { return s.Waits }, "a lock that waits inside Acquire refuses no worker")
+	several = claim(func(s faults.Scene) bool { return s.Sites > 1 && s.Can.Own },
+		"it lives on as many servers as the suite starts")
+	refused = faults.When(func(s faults.Scene) bool { return s.Waits },
+		"a lock that waits inside Acquire refuses no worker")
 	reads   = claim(func(s faults.Scene) bool { return s.Claims.Readers }, "readers share it")
 	sets    = claim(func(s faults.Scene) bool { return s.Claims.Sets }, "it takes several keys at once")
 	reenter = claim(func(s faults.Scene) bool { return s.Claims.Reentrant }, "its holder can acquire again")

@@ -93,7 +93,8 @@ func TestOut(t *testing.T) {
 	}
 }
 
-// TestEveryExpectationCanBeMet: its cause is one that verdicts name, its fault is there, and its scenario strains the lock somewhere.
+// TestEveryExpectationCanBeMet: its cause is one that verdicts name, its fault is there, and its scenario strains the
+// lock somewhere.
 func TestEveryExpectationCanBeMet(t *testing.T) {
 	named := 0
 	for _, lock := range known.Locks {
@@ -126,7 +127,8 @@ func TestEveryExpectationCanBeMet(t *testing.T) {
 	}
 }
 
-// TestTheTimeOfAllScenarios leaves about half of the budget, three minutes, for what goes on besides, and for what is run again, also one after the other.
+// TestTheTimeOfAllScenarios leaves about half of the budget, three minutes, for what goes on besides, and for what is
+// run again, also one after the other.
 func TestTheTimeOfAllScenarios(t *testing.T) {
 	for _, lock := range known.Locks {
 		for _, on := range topologies.All {

@@ -12,17 +12,20 @@ const rounds = 3
 
 // In a process of their own nothing but the lock's clients grows.
 var wear = Scenario{
-	Name:      "wear",
-	Doc:       "locks are taken and refused, then none is wanted for longer than a lease, three times: a client may keep nothing of each call",
-	NotFor:    faults.When(func(s faults.Scene) bool { return s.Nodes == 1 && s.Claims.Renews }, "wear-renewals asks the same, and more"),
+	Name: "wear",
+	Doc:  "locks are taken and refused, then none is wanted for longer than a lease, three times: a client may keep nothing of each call",
+	NotFor: faults.When(func(s faults.Scene) bool { return s.Nodes == 1 && s.Claims.Renews },
+		"wear-renewals asks the same, and more"),
 	Processes: 2,
 	Duration:  rounds * 1150 * time.Millisecond,
 	Shape: func(w *workload.Shape) {
-		w.Keys, w.Wait, w.Retry, w.Rounds, w.Rest = 4, 20*time.Millisecond, 4*time.Millisecond, rounds, 500*time.Millisecond
+		w.Keys, w.Wait, w.Retry, w.Rounds, w.Rest = 4, 20*time.Millisecond, 4*time.Millisecond, rounds,
+			500*time.Millisecond
 	},
 }
 
-// All take a lock at once, and lose it before they are done: no worker wants one while another may still believe in its own.
+// All take a lock at once, and lose it before they are done: no worker wants one while another may still believe in its
+// own.
 var wearRenewals = Scenario{
 	Name: "wear-renewals",
 	Doc: "many locks are taken, and a server stops for longer than their leases, which the lock renews; then none is wanted, three times: a client may " +
@@ -30,8 +33,9 @@ var wearRenewals = Scenario{
 	NotFor:    both(alone, renews),
 	Processes: 2,
 	Unused:    true,
-	Faults:    []string{"pause-primary@300ms", "heal@1100ms", "pause-primary@2900ms", "heal@3700ms", "pause-primary@5500ms", "heal@6300ms"},
-	Duration:  rounds * 2600 * time.Millisecond,
+	Faults: []string{"pause-primary@300ms", "heal@1100ms", "pause-primary@2900ms", "heal@3700ms",
+		"pause-primary@5500ms", "heal@6300ms"},
+	Duration: rounds * 2600 * time.Millisecond,
 	Shape: func(w *workload.Shape) {
 		w.Workers, w.Keys, w.Hold, w.Wait = 96, 192, 3*Renewed/2, 20*time.Millisecond
 		w.Rounds, w.Rest = rounds, 2300*time.Millisecond

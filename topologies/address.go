@@ -9,9 +9,9 @@ import (
 	"syscall"
 )
 
-// block is a range of loopback addresses that this process owns: 127.A.B.0/24, claimed by listening on its last address,
-// so that a second run on the machine cannot claim it. The claim ends with the process. Where only 127.0.0.1 can be bound
-// the block is a range of ports.
+// block is a range of loopback addresses that this process owns: 127.A.B.0/24, claimed by listening on its last
+// address, so that a second run on the machine cannot claim it. The claim ends with the process. Where only 127.0.0.1
+// can be bound the block is a range of ports.
 type block struct {
 	claim  *net.TCPListener
 	prefix string // of all its addresses; empty where there is only one
@@ -101,8 +101,9 @@ func (b *block) free() bool {
 	return true
 }
 
-// bind makes a socket with an address, if none listens there. It does not listen itself: a child that is forked meanwhile has a copy of
-// the socket for a moment longer than its parent waits for it, and one that listens would keep a server from the address.
+// bind makes a socket with an address, if none listens there. It does not listen itself: a child that is forked
+// meanwhile has a copy of the socket for a moment longer than its parent waits for it, and one that listens would keep
+// a server from the address.
 func bind(ip string, port int) (fd int, err error) {
 	syscall.ForkLock.RLock()
 	fd, err = syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)

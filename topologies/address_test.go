@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestABlockIsFreeWhileNoSocketListens on its ports. A copy of a socket that has tried one, and does not listen, keeps no server from it.
+// TestABlockIsFreeWhileNoSocketListens on its ports. A copy of a socket that has tried one, and does not listen, keeps
+// no server from it.
 func TestABlockIsFreeWhileNoSocketListens(t *testing.T) {
 	b, err := claimBlock(false)
 	if err != nil {

@@ -104,7 +104,8 @@ func (t *Topology) attach(ctx context.Context) (err error) {
 }
 
 // configured are the settings of servers that decide what a lock can rely on.
-var configured = []string{"maxmemory-policy", "save", "appendonly", "appendfsync", "min-replicas-to-write", "cluster-node-timeout"}
+var configured = []string{"maxmemory-policy", "save", "appendonly", "appendfsync", "min-replicas-to-write",
+	"cluster-node-timeout"}
 
 // readConfig asks the first primary for its settings, which many providers hide.
 func (t *Topology) readConfig(ctx context.Context) {
@@ -153,8 +154,8 @@ func (t *Topology) describe() {
 	}
 }
 
-// openLinks puts links between clients and nodes, if the plan has faults of links. Clients are sent to them in place of the
-// addresses that servers announce.
+// openLinks puts links between clients and nodes, if the plan has faults of links. Clients are sent to them in place of
+// the addresses that servers announce.
 func (t *Topology) openLinks(ctx context.Context) error {
 	if t.network == nil {
 		return nil

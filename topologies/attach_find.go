@@ -16,8 +16,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// find asks the deployment what it consists of. An address that clients are sent to must be reachable; a replica that is
-// not is left out.
+// find asks the deployment what it consists of. An address that clients are sent to must be reachable; a replica that
+// is not is left out.
 func (t *Topology) find(ctx context.Context) error {
 	a := t.Spec.attached
 	var err error
@@ -29,7 +29,8 @@ func (t *Topology) find(ctx context.Context) error {
 	case kind == replica.Name:
 		err = t.findReplicas(ctx)
 	case kind == redlock.Name && len(a.Endpoints) < 3:
-		return fmt.Errorf("%d addresses: a majority that survives the loss of a server needs three or more", len(a.Endpoints))
+		return fmt.Errorf("%d addresses: a majority that survives the loss of a server needs three or more",
+			len(a.Endpoints))
 	default:
 		err = t.findIndependent(ctx)
 	}
@@ -73,7 +74,8 @@ func (n *Node) connect(ctx context.Context, e Endpoint) error {
 	n.runID = info["run_id"]
 	mode := cmp.Or(info["redis_mode"], info["server_mode"], fields["mode"])
 	if want, ok := modes[n.topology.Spec.Name]; ok && mode != "" && n.Role != Sentinel && mode != want {
-		return fmt.Errorf("%s is no %s: it runs in mode %s; --topology says what it is", n.front, n.topology.Spec.Name, mode)
+		return fmt.Errorf("%s is no %s: it runs in mode %s; --topology says what it is", n.front, n.topology.Spec.Name,
+			mode)
 	}
 	if n.Role == Sentinel && mode != "" && mode != "sentinel" {
 		return fmt.Errorf("%s is no sentinel: it runs in mode %s; --addr names the sentinels", n.front, mode)
@@ -89,11 +91,13 @@ func (n *Node) connect(ctx context.Context, e Endpoint) error {
 }
 
 // modes are what servers call themselves in each topology.
-var modes = map[string]string{"single": "standalone", "replica": "standalone", "sentinel": "standalone", "redlock": "standalone", "cluster": "cluster"}
+var modes = map[string]string{"single": "standalone", "replica": "standalone", "sentinel": "standalone",
+	"redlock": "standalone", "cluster": "cluster"}
 
 // refusedLogin tells an answer that nobody got in from one that a command is refused.
 func refusedLogin(err error) bool {
-	return redis.HasErrorPrefix(err, "NOAUTH") || redis.HasErrorPrefix(err, "WRONGPASS") || redis.HasErrorPrefix(err, "ERR AUTH")
+	return redis.HasErrorPrefix(err, "NOAUTH") || redis.HasErrorPrefix(err, "WRONGPASS") ||
+		redis.HasErrorPrefix(err, "ERR AUTH")
 }
 
 // unreachable says what to do about a server that cannot be asked.
@@ -158,7 +162,8 @@ func (t *Topology) version(info, hello map[string]string) {
 	case info["redis_version"] != "":
 		t.Options.Server = Server{Name: "Redis", Version: info["redis_version"]}
 	case hello["version"] != "":
-		t.Options.Server = Server{Name: map[string]string{"valkey": "Valkey"}[hello["server"]], Version: hello["version"]}
+		t.Options.Server = Server{Name: map[string]string{"valkey": "Valkey"}[hello["server"]],
+			Version: hello["version"]}
 		t.Options.Server.Name = cmp.Or(t.Options.Server.Name, "Redis")
 	}
 }
@@ -218,7 +223,8 @@ func (t *Topology) findReplicas(ctx context.Context) error {
 		switch {
 		case n.Role != Primary:
 		case primary != nil:
-			return fmt.Errorf("%s and %s are both primaries: servers without replicas are --topology redlock", primary.front, n.front)
+			return fmt.Errorf("%s and %s are both primaries: servers without replicas are --topology redlock",
+				primary.front, n.front)
 		default:
 			primary, of = n, e
 		}
@@ -243,7 +249,8 @@ func (t *Topology) findBehindSentinels(ctx context.Context) error {
 	}
 	addr, err := sentinels[0].Do(ctx, "SENTINEL", "GET-MASTER-ADDR-BY-NAME", a.Master).StringSlice()
 	if err != nil || len(addr) != 2 {
-		return fmt.Errorf("the sentinel %s knows no primary by the name %q (--master): %w", sentinels[0].front, a.Master, err)
+		return fmt.Errorf("the sentinel %s knows no primary by the name %q (--master): %w", sentinels[0].front,
+			a.Master, err)
 	}
 	data := Endpoint{Login: a.Data, DB: a.Endpoints[0].DB, Addr: net.JoinHostPort(addr[0], addr[1])}
 	if _, err := t.at(ctx, "n1", Primary, data); err != nil {
@@ -256,7 +263,8 @@ func (t *Topology) findBehindSentinels(ctx context.Context) error {
 	for i, r := range replicas {
 		fields, _ := r.([]any)
 		p := pairs(fields)
-		t.maybe(ctx, nodeName("n", i+1), Endpoint{Login: data.Login, DB: data.DB, Addr: net.JoinHostPort(p["ip"], p["port"])})
+		t.maybe(ctx, nodeName("n", i+1),
+			Endpoint{Login: data.Login, DB: data.DB, Addr: net.JoinHostPort(p["ip"], p["port"])})
 	}
 	t.Spec.Nodes = len(replicas) + 1
 	nodes := t.Nodes[len(sentinels):]
@@ -266,8 +274,8 @@ func (t *Topology) findBehindSentinels(ctx context.Context) error {
 	return nil
 }
 
-// maybe adds a replica if it can be reached; no client is sent to it. Sentinels that know a server by two names make it follow itself when
-// they promote it under one of them.
+// maybe adds a replica if it can be reached; no client is sent to it. Sentinels that know a server by two names make it
+// follow itself when they promote it under one of them.
 func (t *Topology) maybe(ctx context.Context, name string, e Endpoint) {
 	n, err := t.at(ctx, name, Replica, e)
 	if err == nil {
@@ -332,7 +340,8 @@ func (t *Topology) findCluster(ctx context.Context) (err error) {
 
 // slots asks one node which nodes have the slots. A node that does not know its own name leaves it out.
 func (t *Topology) slots(ctx context.Context, e Endpoint) ([]redis.ClusterSlot, error) {
-	n := &Node{Name: "seed", Role: Primary, topology: t, front: e.Addr, back: cmp.Or(t.Spec.attached.Map[e.Addr], e.Addr)}
+	n := &Node{Name: "seed", Role: Primary, topology: t, front: e.Addr,
+		back: cmp.Or(t.Spec.attached.Map[e.Addr], e.Addr)}
 	defer func() { _ = n.close() }()
 	if err := n.connect(ctx, e); err != nil {
 		return nil, err

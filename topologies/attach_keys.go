@@ -16,9 +16,9 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Every run writes its prefix into a hash of each site that it is attached to, so that the next run finds what a run left
-// that was killed: an owner on this machine is looked up among the processes; one elsewhere is dead when its sign of life
-// has expired.
+// Every run writes its prefix into a hash of each site that it is attached to, so that the next run finds what a run
+// left that was killed: an owner on this machine is looked up among the processes; one elsewhere is dead when its sign
+// of life has expired.
 const (
 	registry  = "runs"  // after the common prefix
 	signOf    = "alive" // after the run's prefix
@@ -40,7 +40,8 @@ type owner struct {
 
 // me is this process as an owner.
 func me() owner {
-	o := owner{PID: os.Getpid(), Start: processStart(os.Getpid()), Space: processSpace(), Started: time.Now().UTC().Format(time.RFC3339)}
+	o := owner{PID: os.Getpid(), Start: processStart(os.Getpid()), Space: processSpace(),
+		Started: time.Now().UTC().Format(time.RFC3339)}
 	o.Host, _ = os.Hostname()
 	return o
 }
@@ -64,7 +65,8 @@ func processStart(pid int) string {
 	return ""
 }
 
-// processStat is what the system says of a process, from field 3 of proc_pid_stat(5) on; nil if there is none, or no /proc.
+// processStat is what the system says of a process, from field 3 of proc_pid_stat(5) on; nil if there is none, or no
+// /proc.
 func processStat(pid int) []string {
 	text, _ := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
 	_, after, _ := strings.Cut(string(text), ") ")
@@ -83,7 +85,8 @@ func (t *Topology) keep(ctx context.Context) error {
 	return nil
 }
 
-// enter removes what dead runs left, registers this one and keeps its sign of life; clean undoes that and removes its keys.
+// enter removes what dead runs left, registers this one and keeps its sign of life; clean undoes that and removes its
+// keys.
 func (t *Topology) enter(ctx context.Context) error {
 	a := t.Spec.attached
 	text, err := json.Marshal(me())
@@ -114,7 +117,8 @@ func (t *Topology) enter(ctx context.Context) error {
 				err = c.HDel(ctx, a.Prefix+registry, t.prefix).Err()
 			}
 			if err != nil {
-				errs = append(errs, fmt.Errorf("site %s: remove the keys under %s, which the next run tries again: %w", t.Sites[i].Name, t.prefix, err))
+				errs = append(errs, fmt.Errorf("site %s: remove the keys under %s, which the next run tries again: %w",
+					t.Sites[i].Name, t.prefix, err))
 			}
 		}
 		return errors.Join(errs...)
@@ -124,7 +128,8 @@ func (t *Topology) enter(ctx context.Context) error {
 
 // sign enters the run on a site, and says that it lives.
 func (t *Topology) sign(ctx context.Context, c redis.UniversalClient, owner []byte) error {
-	return errors.Join(c.Set(ctx, t.prefix+signOf, "1", aliveFor).Err(), c.HSet(ctx, t.Spec.attached.Prefix+registry, t.prefix, owner).Err())
+	return errors.Join(c.Set(ctx, t.prefix+signOf, "1", aliveFor).Err(),
+		c.HSet(ctx, t.Spec.attached.Prefix+registry, t.prefix, owner).Err())
 }
 
 // live signs again and again: servers may forget.
@@ -240,7 +245,8 @@ func literal(text string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`).Replace(text)
 }
 
-// Empty removes every key of the runs on the topology: those under the prefix, or all if the servers are the suite's own.
+// Empty removes every key of the runs on the topology: those under the prefix, or all if the servers are the suite's
+// own.
 func (t *Topology) Empty(ctx context.Context) error {
 	for _, c := range t.keepers {
 		if _, err := sweep(ctx, c, t.prefix); err != nil {

@@ -55,8 +55,8 @@ func names(t *testing.T, n *Node) map[string]bool {
 	return all
 }
 
-// TestOnlyTheKeysOfDeadRunsAreRemoved finds in the registry a run of another machine that lives, one that does not, one of this
-// machine, and what this suite never wrote.
+// TestOnlyTheKeysOfDeadRunsAreRemoved finds in the registry a run of another machine that lives, one that does not, one
+// of this machine, and what this suite never wrote.
 func TestOnlyTheKeysOfDeadRunsAreRemoved(t *testing.T) {
 	t.Parallel()
 	n := theirs(t)

@@ -1,7 +1,7 @@
 package topologies
 
-// Can is what those who use a deployment can do with it. Each kind of deployment answers here: no other package asks whether servers
-// are the suite's own, which engine they have, or whether they live in the suite.
+// Can is what those who use a deployment can do with it. Each kind of deployment answers here: no other package asks
+// whether servers are the suite's own, which engine they have, or whether they live in the suite.
 type Can struct {
 	Own     bool     // start, stop and break the servers: they are the suite's, and work for nothing else
 	Allowed []string // where they are not: what may be sent to them all the same, as Destructive names it

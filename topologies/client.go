@@ -103,8 +103,8 @@ const (
 	controlDialTimeout = 5 * time.Second
 )
 
-// dialTimeout bounds how long a connection to the site may take, with all that belongs to it. A client that waits longer
-// for replies waits as long.
+// dialTimeout bounds how long a connection to the site may take, with all that belongs to it. A client that waits
+// longer for replies waits as long.
 func (s *Site) dialTimeout(o ClientOptions) time.Duration {
 	if s.access.Foreign {
 		return max(foreignDialTimeout, o.ReadTimeout)
@@ -164,7 +164,8 @@ func (s *Site) Client(o ClientOptions) redis.UniversalClient {
 func (s *Site) options(o ClientOptions) *redis.UniversalOptions {
 	sentinelUser, sentinelPassword := s.SentinelLogin()
 	u := &redis.UniversalOptions{
-		Dialer: s.dialer(o), Addrs: s.Addrs(), MasterName: s.Master, Username: s.access.User, Password: s.access.Password, DB: s.access.DB,
+		Dialer: s.dialer(o), Addrs: s.Addrs(), MasterName: s.Master, Username: s.access.User,
+		Password: s.access.Password, DB: s.access.DB,
 		SentinelUsername: sentinelUser, SentinelPassword: sentinelPassword,
 		ClientName: o.Name, Protocol: 2, DisableIdentity: true,
 		MaxRetries: -1, MaxRedirects: clientMaxRedirects, ContextTimeoutEnabled: true, PoolSize: clientPoolSize,
@@ -193,7 +194,8 @@ type controlOptions struct {
 func newControl(to controlOptions) *redis.Client {
 	quiet()
 	o := &redis.Options{
-		Addr: to.addr, Username: to.login.user, Password: to.login.password, DB: to.db, Protocol: 2, DisableIdentity: true, MaxRetries: -1, PoolSize: 4,
+		Addr: to.addr, Username: to.login.user, Password: to.login.password, DB: to.db, Protocol: 2,
+		DisableIdentity: true, MaxRetries: -1, PoolSize: 4,
 		ContextTimeoutEnabled: true, DialTimeout: controlDialTimeout, DialerRetries: 1, ReadTimeout: controlReadTimeout,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	}

@@ -12,8 +12,9 @@ import (
 	"time"
 )
 
-// ClientClock is a wall clock that a program sees in place of the machine's if it is started with its Env and asks the C
-// library for the time, as Python and Node do, and Go does not. It is plain data: the program may be another process's child.
+// ClientClock is a wall clock that a program sees in place of the machine's if it is started with its Env and asks the
+// C library for the time, as Python and Node do, and Go does not. It is plain data: the program may be another
+// process's child.
 type ClientClock struct {
 	Library string // that the dynamic linker loads
 	File    string // what the clock shows
@@ -42,7 +43,8 @@ func NoClientClock() string {
 func (t *Topology) ClientClock(ctx context.Context) (*ClientClock, error) {
 	dir := filepath.Join(t.dir, clientClockDir)
 	if t.dir == "" || strings.ContainsAny(dir, " :") {
-		return nil, fmt.Errorf("a clock for programs needs a directory without a space or a colon in its name, not %q", dir)
+		return nil, fmt.Errorf("a clock for programs needs a directory without a space or a colon in its name, not %q",
+			dir)
 	}
 	if err := errors.Join(os.RemoveAll(dir), os.Mkdir(dir, 0o700)); err != nil {
 		return nil, err

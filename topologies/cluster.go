@@ -59,8 +59,8 @@ func busPort(port string) string {
 	return strconv.Itoa(p + busOffset)
 }
 
-// joinCluster assigns the slots, makes every node meet every other, so that none waits for gossip, and gives each primary
-// its replica.
+// joinCluster assigns the slots, makes every node meet every other, so that none waits for gossip, and gives each
+// primary its replica.
 func joinCluster(ctx context.Context, t *Topology) error {
 	for i, n := range t.Nodes {
 		commands := [][]any{{"CLUSTER", "SET-CONFIG-EPOCH", i + 1}}

@@ -21,9 +21,9 @@ func anyNode(n *Node) []directive {
 	}
 }
 
-// dataNode is the configuration of every node that holds data: no persistence unless asked for, addresses of its own, and a
-// snapshot for new replicas that goes through the disk. A diskless one reports a replica as online up to a
-// second before the stream of commands reaches it, so that a failover would lose locks.
+// dataNode is the configuration of every node that holds data: no persistence unless asked for, addresses of its own,
+// and a snapshot for new replicas that goes through the disk. A diskless one reports a replica as online up to a second
+// before the stream of commands reaches it, so that a failover would lose locks.
 func dataNode(n *Node) []directive {
 	frontIP, frontPort := splitAddr(n.front)
 	d := append(anyNode(n), []directive{
@@ -75,7 +75,8 @@ func followed(ctx context.Context, primary *Node, replicas []*Node) error {
 			return err
 		}
 		if info["role"] != "slave" || info["master_link_status"] != "up" || info["master_sync_in_progress"] != "0" {
-			return fmt.Errorf("node %s: role %s, link to its primary %s", n.Name, info["role"], info["master_link_status"])
+			return fmt.Errorf("node %s: role %s, link to its primary %s", n.Name, info["role"],
+				info["master_link_status"])
 		}
 	}
 	info, err := primary.replication(ctx)
@@ -89,7 +90,8 @@ func followed(ctx context.Context, primary *Node, replicas []*Node) error {
 		}
 	}
 	if info["role"] != "master" || online < len(replicas) { // a reader of its stream shows as one more
-		return fmt.Errorf("node %s: role %s, %d of %d replicas online", primary.Name, info["role"], online, len(replicas))
+		return fmt.Errorf("node %s: role %s, %d of %d replicas online", primary.Name, info["role"], online,
+			len(replicas))
 	}
 	return reached(ctx, primary, len(replicas))
 }

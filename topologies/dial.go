@@ -76,8 +76,8 @@ func (s *Site) dialer(o ClientOptions) func(ctx context.Context, network, addr s
 	}
 }
 
-// route says how to get to an announced address of servers of others: through the link in front of it, which secures the
-// connection by itself, or from any source to where the address is from here.
+// route says how to get to an announced address of servers of others: through the link in front of it, which secures
+// the connection by itself, or from any source to where the address is from here.
 func (s *Site) route(own *net.Dialer, addr string) (d *net.Dialer, to string, security *tls.Config) {
 	if link := s.access.Links[addr]; link != "" {
 		return own, link, nil

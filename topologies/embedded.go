@@ -9,8 +9,8 @@ import (
 	"github.com/alicebob/miniredis/v2"
 )
 
-// embeddedNode is an in-process stand-in for a server. A ticker drives its clock, so that leases end, to the millisecond.
-// On a busy machine it falls behind and does not catch up, because a jump would shorten leases.
+// embeddedNode is an in-process stand-in for a server. A ticker drives its clock, so that leases end, to the
+// millisecond. On a busy machine it falls behind and does not catch up, because a jump would shorten leases.
 type embeddedNode struct {
 	server *miniredis.Miniredis
 	stop   chan struct{}

@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// Engine is a server that is not Redis, as far as it differs: how its nodes are started, asked and ended. All else is the
-// same for all: addresses, links, signals, and an end that leaves nothing. Its clients are the locks' own affair.
+// Engine is a server that is not Redis, as far as it differs: how its nodes are started, asked and ended. All else is
+// the same for all: addresses, links, signals, and an end that leaves nothing. Its clients are the locks' own affair.
 type Engine struct {
 	Name string // as those name it that are its clients
 	// Find says what is installed here; its error says how to install it.
@@ -25,23 +25,26 @@ type Engine struct {
 	Prepare func(ctx context.Context, n *Node) error
 	// Command is the process that is the node. It listens at Back, and tells others that it is at Addr.
 	Command func(n *Node) (*exec.Cmd, error)
-	// Info says what INFO of Redis would, in its words: role, which is master or slave, and connected_clients. An answer
-	// means that the process serves, not that the deployment does.
+	// Info says what INFO of Redis would, in its words: role, which is master or slave, and connected_clients. An
+	// answer means that the process serves, not that the deployment does.
 	Info func(ctx context.Context, n *Node) (map[string]string, error)
 	// Ready returns nil if a write through the node succeeds.
 	Ready func(ctx context.Context, n *Node) error
-	// Empty removes what clients have left on the nodes, so that the next run can have them; nil if that cannot be done.
+	// Empty removes what clients have left on the nodes, so that the next run can have them; nil if that cannot be
+	// done.
 	Empty func(ctx context.Context, nodes []*Node) error
-	// Expire ends the session that a lock is held with, as if its client had been silent for too long; nil if there are none.
+	// Expire ends the session that a lock is held with, as if its client had been silent for too long; nil if there are
+	// none.
 	Expire func(ctx context.Context, n *Node, lock string) error
-	// End is the signal that ends a node that is to leave nothing; 0 = SIGKILL. Sweep removes what a node that was killed
-	// leaves outside its directory; nil if that is nothing.
+	// End is the signal that ends a node that is to leave nothing; 0 = SIGKILL. Sweep removes what a node that was
+	// killed leaves outside its directory; nil if that is nothing.
 	End   syscall.Signal
 	Sweep func(n *Node) error
-	// Asks tells whether what a client sends is a command with an effect: the fault drop-reply loses the answers to those.
+	// Asks tells whether what a client sends is a command with an effect: the fault drop-reply loses the answers to
+	// those.
 	Asks func(sent []byte) bool
-	// PeerLinks are the addresses, each with the one behind it, at which links stand between a node and its peers; nil if there
-	// are none, or Proxied.
+	// PeerLinks are the addresses, each with the one behind it, at which links stand between a node and its peers; nil
+	// if there are none, or Proxied.
 	PeerLinks func(n *Node) map[string]string
 	// Proxied says that a node's server connects to its peers through Node.Proxy.
 	Proxied bool
@@ -80,7 +83,7 @@ func (e *Engine) known(ctx context.Context, n *Node) error {
 // PeerPort is the distance from a node's port to the one that is kept free for its peers.
 const PeerPort = busOffset
 
-// Topology completes a spec of so many nodes of the engine, which are one site.
+// Topology completes a spec whose nodes the engine runs, which are one site.
 func (e *Engine) Topology(s Spec) Spec {
 	s.engine, s.Sites = e, 1
 	s.shape = func(t *Topology) {
@@ -134,8 +137,8 @@ type asker struct {
 	value io.Closer
 }
 
-// Asker is what an engine keeps to ask a node with, such as connections past all links. It is opened when it is first needed and
-// closed with the node.
+// Asker is what an engine keeps to ask a node with, such as connections past all links. It is opened when it is first
+// needed and closed with the node.
 func Asker[T io.Closer](n *Node, open func(*Node) (T, error)) (T, error) {
 	a := &n.asker
 	a.mu.Lock()
@@ -196,7 +199,8 @@ func (n *Node) prepare(ctx context.Context) error {
 		err = os.Mkdir(n.dir, 0o700)
 	}
 	if err == nil && who != nil {
-		err = errors.Join(os.Chown(n.topology.dir, int(who.Uid), int(who.Gid)), os.Chown(n.dir, int(who.Uid), int(who.Gid)))
+		err = errors.Join(os.Chown(n.topology.dir, int(who.Uid), int(who.Gid)),
+			os.Chown(n.dir, int(who.Uid), int(who.Gid)))
 	}
 	if err == nil && e.Prepare != nil {
 		err = e.Prepare(ctx, n)
@@ -218,8 +222,8 @@ func (n *Node) command() (*exec.Cmd, error) {
 	return cmd, err
 }
 
-// end ends a node for good, so that nothing of it is left. An engine's own signal is for the server alone, which ends what it
-// has started.
+// end ends a node for good, so that nothing of it is left. An engine's own signal is for the server alone, which ends
+// what it has started.
 func (n *Node) end() error {
 	e := n.engine()
 	if err := n.asker.close(); err != nil {
@@ -262,8 +266,8 @@ func (n *Node) quit(with syscall.Signal) error {
 	}
 }
 
-// family is the processes that a server has started whose processes may leave its group. There are none where there is no
-// /proc.
+// family is the processes that a server has started whose processes may leave its group. There are none where there is
+// no /proc.
 func (n *Node) family() (all []int) {
 	if n.engine().groups {
 		return nil

@@ -78,8 +78,8 @@ func (s *Site) failover(ctx context.Context, primary *Node) (*Node, error) {
 	return next, s.promote(ctx, next, primary)
 }
 
-// Repair makes nodes of the replica topology follow the primary if they do not, like a former primary that has restarted.
-// Sentinels and clusters do so by themselves.
+// Repair makes nodes of the replica topology follow the primary if they do not, like a former primary that has
+// restarted. Sentinels and clusters do so by themselves.
 func (s *Site) Repair(ctx context.Context) error {
 	primary := s.byHand.Load()
 	if primary == nil {
@@ -134,8 +134,8 @@ func (s *Site) freshest(ctx context.Context, primary *Node) (*Node, error) {
 	return best, nil
 }
 
-// promote is the failover by hand: the replica stops following, clients are sent to it, the others follow it. So does the
-// old primary, unless it is cut off: then it stays a primary until Repair.
+// promote is the failover by hand: the replica stops following, clients are sent to it, the others follow it. So does
+// the old primary, unless it is cut off: then it stays a primary until Repair.
 func (s *Site) promote(ctx context.Context, next, old *Node) error {
 	if err := next.run(ctx, []any{"REPLICAOF", "NO", "ONE"}, []any{"CONFIG", "REWRITE"}); err != nil {
 		return err
@@ -145,7 +145,8 @@ func (s *Site) promote(ctx context.Context, next, old *Node) error {
 		return fmt.Errorf("publish the address of %s: %w", next.Name, err)
 	}
 	for _, n := range s.Nodes {
-		if n == next || n.State() != Up || n == old && old.topology.network.Apart(links.Party(old.Name), links.Party(next.Name)) {
+		if n == next || n.State() != Up || n == old &&
+			old.topology.network.Apart(links.Party(old.Name), links.Party(next.Name)) {
 			continue
 		}
 		if err := follow(ctx, n, next); err != nil {
@@ -155,8 +156,8 @@ func (s *Site) promote(ctx context.Context, next, old *Node) error {
 	return nil
 }
 
-// takeOver is a coordinated failover if primary and replica are connected; otherwise the replica takes the slots without
-// a vote.
+// takeOver is a coordinated failover if primary and replica are connected; otherwise the replica takes the slots
+// without a vote.
 func takeOver(ctx context.Context, next, primary *Node) error {
 	command := []any{"CLUSTER", "FAILOVER"}
 	if primary.State() != Up || primary.topology.network.Apart(links.Party(primary.Name), links.Party(next.Name)) {
@@ -176,9 +177,9 @@ func leads(ctx context.Context, n *Node) error {
 	return err
 }
 
-// elect asks a sentinel for a failover and waits until most of them name the new primary. It asks again if it was refused,
-// if the sentinel gave the failover up (its replica did not answer, or there was no majority in time), and if the sentinel is
-// down. A request granted twice would be two failovers.
+// elect asks a sentinel for a failover and waits until most of them name the new primary. It asks again if it was
+// refused, if the sentinel gave the failover up (its replica did not answer, or there was no majority in time), and if
+// the sentinel is down. A request granted twice would be two failovers.
 func (s *Site) elect(ctx context.Context, old *Node) (next *Node, err error) {
 	var asked *Node
 	err = poll(ctx, pollEvery, func() error {

@@ -67,8 +67,8 @@ func healthyAgain(t testing.TB, top *Topology, c redis.UniversalClient, key stri
 	succeeds(t, "a client's write", func() error { return c.Set(t.Context(), key, "again", 0).Err() })
 }
 
-// awaitFollower waits until a node is a replica of the primary, whoever that is by then: on a busy machine sentinels take even the
-// next primary for dead at times, and replace it.
+// awaitFollower waits until a node is a replica of the primary, whoever that is by then: on a busy machine sentinels
+// take even the next primary for dead at times, and replace it.
 func awaitFollower(t testing.TB, top *Topology, key string, n *Node) {
 	t.Helper()
 	succeeds(t, "that "+n.Name+" follows", func() error {
@@ -301,8 +301,8 @@ func TestReplicaThatSleptThroughAFailover(t *testing.T) {
 	})
 }
 
-// TestAFailoverThatTheSentinelGaveUpIsAskedForAgain loses the order to the replica that the sentinel has chosen. The sentinel
-// accepts the request, and gives the failover up after its timeout.
+// TestAFailoverThatTheSentinelGaveUpIsAskedForAgain loses the order to the replica that the sentinel has chosen. The
+// sentinel accepts the request, and gives the failover up after its timeout.
 func TestAFailoverThatTheSentinelGaveUpIsAskedForAgain(t *testing.T) {
 	t.Parallel()
 	top := up(t, "sentinel", Options{Links: true})
@@ -351,7 +351,8 @@ func TestAFailoverThatTheSentinelGaveUpIsAskedForAgain(t *testing.T) {
 	}
 }
 
-// TestMinReplicas: a primary that no replica confirms to follow takes no writes, nor does one that was promoted and is alone.
+// TestMinReplicas: a primary that no replica confirms to follow takes no writes, nor does one that was promoted and is
+// alone.
 func TestMinReplicas(t *testing.T) {
 	t.Parallel()
 	top := up(t, "cluster", Options{MinReplicas: 1})

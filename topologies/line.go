@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Line is the way of a process to all servers. While it is cut, nothing comes through, without an error, as when a cable is
-// out; a connection that was used meanwhile stays mute for ever. A nil Line is never cut.
+// Line is the way of a process to all servers. While it is cut, nothing comes through, without an error, as when a
+// cable is out; a connection that was used meanwhile stays mute for ever. A nil Line is never cut.
 type Line struct{ cut atomic.Bool }
 
 // Cut cuts or mends it.

@@ -73,7 +73,9 @@ func (g *gate) openToPeers(ctx context.Context) error {
 	}
 	for front, back := range e.PeerLinks(g.node) {
 		err := g.listen(ctx, front, func(src *net.TCPConn) {
-			g.serve(src, g.node.topology.owner(src), g.node, func(from *net.TCPAddr) (links.Conn, error) { return g.dialPeer(from, back) })
+			g.serve(src, g.node.topology.owner(src), g.node, func(from *net.TCPAddr) (links.Conn, error) {
+				return g.dialPeer(from, back)
+			})
 		})
 		if err != nil {
 			return err
@@ -134,8 +136,8 @@ func (g *gate) serve(src *net.TCPConn, from links.Party, to *Node, dial func(fro
 	g.network.Serve(src, links.Link{From: from, To: links.Party(to.Name), Asks: to.asks, Dial: dial})
 }
 
-// dialPeer tries for a while: a server opens the ports for its peers when it needs them, and who was let in once does not try
-// again soon.
+// dialPeer tries for a while: a server opens the ports for its peers when it needs them, and who was let in once does
+// not try again soon.
 func (g *gate) dialPeer(from *net.TCPAddr, back string) (conn links.Conn, err error) {
 	every, late := time.NewTicker(10*time.Millisecond), time.After(linkDialTimeout)
 	defer every.Stop()

@@ -155,8 +155,8 @@ func doEach(ctx context.Context, c *redis.Client, command string, keys []string)
 	return answers
 }
 
-// Info returns the fields of the given sections of INFO; of all sections if none is given. Of servers that are not Redis it
-// has their roles and clients.
+// Info returns the fields of the given sections of INFO; of all sections if none is given. Of servers that are not
+// Redis it has their roles and clients.
 func (n *Node) Info(ctx context.Context, sections ...string) (map[string]string, error) {
 	if n.control == nil {
 		return n.engine().Info(ctx, n)
@@ -174,7 +174,8 @@ func (n *Node) Info(ctx context.Context, sections ...string) (map[string]string,
 	return fields, nil
 }
 
-// SeesDown tells whether a sentinel, or a node of a cluster, agrees with others that a primary is down. Other nodes see nothing.
+// SeesDown tells whether a sentinel, or a node of a cluster, agrees with others that a primary is down. Other nodes see
+// nothing.
 func (n *Node) SeesDown(ctx context.Context) (bool, error) {
 	switch {
 	case n.Role == Sentinel:

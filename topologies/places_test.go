@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestDirectoriesMayHaveAnyName brings up what writes most into its directories, in one that is named relative to where the
-// suite stands, and whose name has what shells, configurations and the linker take for an end. The server's path is
+// TestDirectoriesMayHaveAnyName brings up what writes most into its directories, in one that is named relative to where
+// the suite stands, and whose name has what shells, configurations and the linker take for an end. The server's path is
 // relative too.
 func TestDirectoriesMayHaveAnyName(t *testing.T) {
 	binary := server(t).Path

@@ -101,8 +101,8 @@ func (n *Node) Kill() error {
 	return n.finish(syscall.SIGKILL)
 }
 
-// finish ends the process and returns when it has ended; the caller holds the lock. A stopped process would be killed too,
-// but it is continued first so that its end is not delayed.
+// finish ends the process and returns when it has ended; the caller holds the lock. A stopped process would be killed
+// too, but it is continued first so that its end is not delayed.
 func (n *Node) finish(with syscall.Signal) error {
 	n.killed = true
 	all := n.family()
@@ -141,8 +141,8 @@ func (n *Node) Resume() error {
 	return n.signal(syscall.SIGCONT)
 }
 
-// Sleep keeps the server from doing anything for a while, as a slow command would, and returns when it is awake. It takes
-// that time and no more, however busy the machine is: a script would take what it gets of the processor.
+// Sleep keeps the server from doing anything for a while, as a slow command would, and returns when it is awake. It
+// takes that time and no more, however busy the machine is: a script would take what it gets of the processor.
 func (n *Node) Sleep(ctx context.Context, d time.Duration) error {
 	n.asleep.Add(1)
 	defer n.asleep.Add(-1)

@@ -24,8 +24,8 @@ var Outside = Spec{
 	healthy: func(context.Context, *Topology) error { return nil },
 }
 
-// Program is a command that was started in a topology: a process group of its own, which ends with the topology, whatever
-// happens to the suite.
+// Program is a command that was started in a topology: a process group of its own, which ends with the topology,
+// whatever happens to the suite.
 type Program struct {
 	Name    string
 	Command string   // for the shell
@@ -63,7 +63,8 @@ func (p *Program) Start() error {
 	// It has no parent-death signal, which reaches the shell alone: the reaper ends the whole group.
 	cmd := exec.Command("/bin/sh", "-c", p.Command)
 	cmd.Env = append(append(cmd.Environ(), p.Env...), p.reaper.Mark())
-	cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = cmp.Or(p.Output, file), cmp.Or(p.Output, file), &syscall.SysProcAttr{Setpgid: true}
+	cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = cmp.Or(p.Output, file), cmp.Or(p.Output, file),
+		&syscall.SysProcAttr{Setpgid: true}
 	if err := errors.Join(cmd.Start(), file.Close()); err != nil {
 		return fmt.Errorf("start %q: %w", p.Command, err)
 	}

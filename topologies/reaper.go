@@ -12,9 +12,9 @@ import (
 const tempPrefix = "hammerlock-"
 
 // reaper is a shell that outlives the suite by a moment: when its input ends, however the suite ended, it kills the
-// processes that it was told of, with their groups, and removes the directory that it was given. It checks that a process
-// number was not reused. It starts no program where the shell itself can do it: each costs every deployment a few ms a
-// node. It backs up the parent-death signal, which only Linux has, and which removes no directory.
+// processes that it was told of, with their groups, and removes the directory that it was given. It checks that a
+// process number was not reused. It starts no program where the shell itself can do it: each costs every deployment a
+// few ms a node. It backs up the parent-death signal, which only Linux has, and which removes no directory.
 type reaper struct {
 	mu    sync.Mutex
 	input io.WriteCloser
@@ -82,8 +82,8 @@ func (r *reaper) Watch(pid int) {
 	_, _ = fmt.Fprintf(r.input, "pid %d\n", pid)
 }
 
-// Mark is a variable for the environment of programs that may start others: the reaper ends all that have it, also those
-// that have left their group, where the system shows environments (Linux).
+// Mark is a variable for the environment of programs that may start others: the reaper ends all that have it, also
+// those that have left their group, where the system shows environments (Linux).
 func (r *reaper) Mark() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -35,8 +35,8 @@ var redisServers = &Engine{
 	groups:   true,
 }
 
-// configure writes the configuration at the first start. The password stands there and not in the arguments, which every
-// user of the machine can read.
+// configure writes the configuration at the first start. The password stands there and not in the arguments, which
+// every user of the machine can read.
 func configure(_ context.Context, n *Node) error {
 	var b strings.Builder
 	for _, d := range n.config(n) {
@@ -54,7 +54,8 @@ func configure(_ context.Context, n *Node) error {
 
 // controlled gives the node the suite's own connections.
 func (n *Node) controlled() *redis.Client {
-	n.control = newControl(controlOptions{addr: n.back, login: Login{password: n.topology.password}, clustered: n.topology.clustered()})
+	n.control = newControl(controlOptions{addr: n.back, login: Login{password: n.topology.password},
+		clustered: n.topology.clustered()})
 	return n.control
 }
 

@@ -4,7 +4,7 @@ import "time"
 
 var redlock = Independent(5)
 
-// Independent is redlock with so many servers.
+// Independent is redlock with that number of servers.
 func Independent(n int) Spec {
 	return Spec{
 		Name:       "redlock",

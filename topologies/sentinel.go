@@ -122,8 +122,8 @@ func (t *Topology) recordWatch() {
 	}
 }
 
-// agrees returns nil if a sentinel knows the primary, all replicas and the other sentinels, and finds nothing wrong with
-// any of them. A failover that begins before that may never end.
+// agrees returns nil if a sentinel knows the primary, all replicas and the other sentinels, and finds nothing wrong
+// with any of them. A failover that begins before that may never end.
 func agrees(ctx context.Context, n, primary *Node, replicas []*Node) error {
 	m, err := n.control.Do(ctx, "SENTINEL", "MASTER", masterName).Slice()
 	if err != nil {
@@ -166,8 +166,8 @@ func allFlagged(ctx context.Context, n *Node, list, flag string) error {
 }
 
 // settled tells whether a sentinel finds nothing wrong with a replica or another sentinel. A flag that the other one
-// reported the primary as down does not count: Valkey 9.1 shows it long after a failover, and every sentinel is asked for
-// its own view.
+// reported the primary as down does not count: Valkey 9.1 shows it long after a failover, and every sentinel is asked
+// for its own view.
 func settled(entry map[string]string, flag string) bool {
 	if flag == "sentinel" {
 		return strings.TrimSuffix(entry["flags"], ",master_down") == flag

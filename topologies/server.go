@@ -55,7 +55,9 @@ func FindServer(ctx context.Context, path string) (Server, error) {
 	}
 	found, err := exec.LookPath(path)
 	if errors.Is(err, exec.ErrNotFound) {
-		return Server{}, fmt.Errorf("there is no program %q on the path; write ./%s for one in this directory, or %s to do without", path, path, EmbeddedName)
+		return Server{},
+			fmt.Errorf("there is no program %q on the path; write ./%s for one in this directory, or %s to do without",
+				path, path, EmbeddedName)
 	}
 	if err == nil {
 		found, err = filepath.Abs(found) // nodes have directories of their own
@@ -76,7 +78,9 @@ func identify(ctx context.Context, path string) (Server, error) {
 	cmd.WaitDelay = time.Second
 	out, err := cmd.Output()
 	if ctx.Err() != nil {
-		return Server{}, fmt.Errorf("%s --version did not end within %s: the machine is too busy, or it is no Redis server", path, versionTimeout)
+		return Server{},
+			fmt.Errorf("%s --version did not end within %s: the machine is too busy, or it is no Redis server", path,
+				versionTimeout)
 	}
 	m := versionLine.FindSubmatch(out)
 	if m == nil {
@@ -84,7 +88,8 @@ func identify(ctx context.Context, path string) (Server, error) {
 		if err != nil {
 			ended = fmt.Sprintf(" and ended with %v", err)
 		}
-		return Server{}, fmt.Errorf("%s is no Redis, Valkey or Redict server: --version printed %.60q%s", path, out, ended)
+		return Server{}, fmt.Errorf("%s is no Redis, Valkey or Redict server: --version printed %.60q%s", path, out,
+			ended)
 	}
 	s := Server{Path: path, Name: string(m[1]), Version: string(m[2])}
 	major, err := strconv.Atoi(strings.Split(s.Version, ".")[0])

@@ -18,9 +18,9 @@ import (
 	"time"
 )
 
-// The shims are small libraries that the dynamic linker loads into a server before its own: one changes the time that it
-// reads, one records what it has synced. They are built when needed. A prebuilt one beside the suite's binary, named as
-// here, is used instead.
+// The shims are small libraries that the dynamic linker loads into a server before its own: one changes the time that
+// it reads, one records what it has synced. They are built when needed. A prebuilt one beside the suite's binary, named
+// as here, is used instead.
 const (
 	clockShim = "clock"
 	fsyncShim = "fsync"
@@ -126,12 +126,12 @@ func (n *Node) shimFiles() error {
 		os.WriteFile(n.syncedPath(), make([]byte, syncedSlots*slotSize), 0o600))
 }
 
-// clockCache is longer than a server may go without reading the clock: Valkey 9.1 reads it once a millisecond and counts
-// the processor's ticks in between.
+// clockCache is longer than a server may go without reading the clock: Valkey 9.1 reads it once a millisecond and
+// counts the processor's ticks in between.
 const clockCache = 5 * time.Millisecond
 
-// SetClock makes the node's wall clock show true time plus the offset now, and run at the rate from now on: 2 is
-// twice as fast, 1 is true. SetClock(0, 1) heals it. The change is in force when it returns and outlives a restart of the
+// SetClock makes the node's wall clock show true time plus the offset now, and run at the rate from now on: 2 is twice
+// as fast, 1 is true. SetClock(0, 1) heals it. The change is in force when it returns and outlives a restart of the
 // node. The node's monotonic clock, which drives its own timers, stays true.
 func (n *Node) SetClock(offset time.Duration, rate float64) error {
 	n.mu.Lock()
@@ -169,9 +169,9 @@ func writeNumbers(f *os.File, at int64, numbers ...int64) error {
 	return err
 }
 
-// PowerLoss kills the server and truncates its log to what was synced, as if the machine had lost power: the worst case,
-// as a disk may have kept more. Torn sectors and lost directory entries are not modelled. Start brings the node back.
-// (Kill alone is no power loss: the operating system keeps what was written.)
+// PowerLoss kills the server and truncates its log to what was synced, as if the machine had lost power: the worst
+// case, as a disk may have kept more. Torn sectors and lost directory entries are not modelled. Start brings the node
+// back. (Kill alone is no power loss: the operating system keeps what was written.)
 func (n *Node) PowerLoss() error {
 	if !n.topology.Options.Power {
 		return fmt.Errorf("node %s: the topology was brought up without power loss", n.Name)

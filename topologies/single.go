@@ -21,7 +21,8 @@ var single = Spec{
 
 // site adds a site that clients find through the given nodes.
 func (t *Topology) site(name string, seeds ...*Node) *Site {
-	s := &Site{Name: name, Nodes: seeds, seeds: seeds, access: Access{Password: t.password, Engine: t.Spec.Can().Engine}}
+	s := &Site{Name: name, Nodes: seeds, seeds: seeds,
+		access: Access{Password: t.password, Engine: t.Spec.Can().Engine}}
 	if t.network != nil {
 		s.access.Sources = t.block.prefix
 	}

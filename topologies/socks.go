@@ -16,8 +16,9 @@ import (
 // firstProxy begins the addresses of proxies, after those of clients.
 const firstProxy = links.LastSource + 5
 
-// Proxy is where a node that is started with links finds a SOCKS proxy for all that it connects to; empty without links. It
-// is the link of an engine whose servers announce the address that they listen at: whoever asks there is that node.
+// Proxy is where a node that is started with links finds a SOCKS proxy for all that it connects to; empty without
+// links. It is the link of an engine whose servers announce the address that they listen at: whoever asks there is that
+// node.
 func (n *Node) Proxy() string {
 	if n.topology.network == nil {
 		return ""
@@ -81,5 +82,6 @@ func socksTarget(src *net.TCPConn) (to netip.AddrPort, err error) {
 		return to, errSocks
 	}
 	ip, port := said[len(socksConnect):len(said)-2], said[len(said)-2:]
-	return netip.AddrPortFrom(netip.AddrFrom4([net.IPv4len]byte(ip)), binary.BigEndian.Uint16(port)), src.SetDeadline(time.Time{})
+	return netip.AddrPortFrom(netip.AddrFrom4([net.IPv4len]byte(ip)), binary.BigEndian.Uint16(port)),
+		src.SetDeadline(time.Time{})
 }

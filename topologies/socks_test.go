@@ -12,8 +12,8 @@ import (
 	"hammerlock/topologies/links"
 )
 
-// TestProxyKnowsWhoHasHungUp: a server that says something to another and closes its connection at once is heard, and the rules
-// between the two hold for it. That is how servers of ZooKeeper ask to be called back.
+// TestProxyKnowsWhoHasHungUp: a server that says something to another and closes its connection at once is heard, and
+// the rules between the two hold for it. That is how servers of ZooKeeper ask to be called back.
 func TestProxyKnowsWhoHasHungUp(t *testing.T) {
 	t.Parallel()
 	top, listener := twoNodes(t)

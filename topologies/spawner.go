@@ -5,9 +5,9 @@ import (
 	"runtime"
 )
 
-// Spawner starts processes that end with this one, from one operating-system thread, and keeps that thread. Linux sends the parent-death signal
-// when the thread that started a child ends, not the process: children of ordinary goroutines would be killed whenever
-// the runtime ends a thread.
+// Spawner starts processes that end with this one, from one operating-system thread, and keeps that thread. Linux sends
+// the parent-death signal when the thread that started a child ends, not the process: children of ordinary goroutines
+// would be killed whenever the runtime ends a thread.
 type Spawner struct {
 	requests chan spawn
 	done     chan struct{}
@@ -31,8 +31,8 @@ func OpenSpawner() *Spawner {
 	return s
 }
 
-// Start starts a process in a group of its own: an interrupt at the terminal does not reach it. Of its attributes only the
-// credential counts.
+// Start starts a process in a group of its own: an interrupt at the terminal does not reach it. Of its attributes only
+// the credential counts.
 func (s *Spawner) Start(cmd *exec.Cmd) error {
 	attr := childAttr()
 	if cmd.SysProcAttr != nil {

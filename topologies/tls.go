@@ -29,7 +29,8 @@ func (t *TLS) config() (*tls.Config, error) {
 	if len(t.CA) > 0 {
 		c.RootCAs = x509.NewCertPool()
 		if !c.RootCAs.AppendCertsFromPEM(t.CA) {
-			return nil, errors.New("--tls-ca: the file has no certificate of an authority (-----BEGIN CERTIFICATE-----)")
+			return nil,
+				errors.New("--tls-ca: the file has no certificate of an authority (-----BEGIN CERTIFICATE-----)")
 		}
 	}
 	if len(t.Cert)+len(t.Key) > 0 {

@@ -31,8 +31,8 @@ type Spec struct {
 	Nodes int // that hold data
 	// Copies is how many replicas each primary has.
 	Copies int
-	// Recovery is how long clients may need to be served when the deployment is healthy again, or one server has taken the
-	// place of another: they reconnect, and ask who the primary is. About twice what was seen.
+	// Recovery is how long clients may need to be served when the deployment is healthy again, or one server has taken
+	// the place of another: they reconnect, and ask who the primary is. About twice what was seen.
 	Recovery time.Duration
 
 	engine     *Engine // nil = Redis
@@ -76,8 +76,8 @@ type Options struct {
 	Clock   bool // let SetClock set the nodes' clocks; Linux with a C compiler
 	Durable Durability
 	Power   bool // let PowerLoss cut the power of nodes that are durable; Linux with a C compiler
-	// MinReplicas is how many replicas must have confirmed that they follow, a second ago at most, for a primary to take
-	// writes: min-replicas-to-write, with a min-replicas-max-lag of 1.
+	// MinReplicas is how many replicas must have confirmed that they follow, a second ago at most, for a primary to
+	// take writes: min-replicas-to-write, with a min-replicas-max-lag of 1.
 	MinReplicas int
 	Tell        func(doing string) // is told what a start is doing, by any goroutine; nil = not wanted
 	// Through, if it is not nil, carries the connections of clients to nodes that hold data, in the place of links: it
@@ -213,14 +213,16 @@ func (t *Topology) claim(ctx context.Context) (err error) {
 	return nil
 }
 
-// nameDir names a directory that does not exist, and its name is good wherever a process stands: TMPDIR may be relative.
+// nameDir names a directory that does not exist, and its name is good wherever a process stands: TMPDIR may be
+// relative.
 func nameDir() (string, error) {
 	base, err := filepath.Abs(os.TempDir())
 	if err != nil {
 		return "", err
 	}
 	if strings.ContainsAny(base, "*?[") {
-		return "", fmt.Errorf("%q (TMPDIR): servers take * ? and [ in the name of their configuration for patterns", base)
+		return "", fmt.Errorf("%q (TMPDIR): servers take * ? and [ in the name of their configuration for patterns",
+			base)
 	}
 	return filepath.Join(base, tempPrefix+strings.ToLower(rand.Text()[:10])), nil
 }
@@ -276,8 +278,8 @@ func (t *Topology) AwaitHealthy(ctx context.Context) error {
 	return poll(ctx, pollEvery, func() error { return t.healthy(ctx) })
 }
 
-// Dir is a directory that is removed when the topology is closed, or when the suite is killed. It is empty for the embedded
-// server, which has none.
+// Dir is a directory that is removed when the topology is closed, or when the suite is killed. It is empty for the
+// embedded server, which has none.
 func (t *Topology) Dir() string { return t.dir }
 
 // Close ends every process and removes everything that the topology made. It is safe to call twice.
@@ -343,8 +345,8 @@ func each(nodes []*Node, f func(*Node) error) error {
 	return errors.Join(errs...)
 }
 
-// poll calls f until it returns nil or ctx is done. It asks less often what takes long: those who are asked have to work
-// for the answer, on the cores that they need to become ready. It adds a twentieth to the time at most.
+// poll calls f until it returns nil or ctx is done. It asks less often what takes long: those who are asked have to
+// work for the answer, on the cores that they need to become ready. It adds a twentieth to the time at most.
 func poll(ctx context.Context, every time.Duration, f func() error) error {
 	start := time.Now()
 	timer := time.NewTimer(0)

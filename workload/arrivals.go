@@ -38,7 +38,8 @@ func newArrivals(p *Shape, t *Tempo) *arrivals {
 	if p.Arrivals != Poisson {
 		step = func() float64 { return 1 }
 	}
-	a := &arrivals{shape: p, tempo: t, pace: pace{shape: p, step: step}, keys: newChooser(p, r), changed: make(chan struct{})}
+	a := &arrivals{shape: p, tempo: t, pace: pace{shape: p, step: step}, keys: newChooser(p, r),
+		changed: make(chan struct{})}
 	a.next = a.pace.first()
 	return a
 }

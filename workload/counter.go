@@ -25,9 +25,9 @@ type Counter interface {
 	Close() error
 }
 
-// Shown is a fenced counter whose loads show it the token of their hold. From then on it takes no store of an earlier hold: that would
-// change what was read. A load of such a hold is answered locks.ErrFenced. Each hold loads before it stores, so what is kept is
-// the token before its own.
+// Shown is a fenced counter whose loads show it the token of their hold. From then on it takes no store of an earlier
+// hold: that would change what was read. A load of such a hold is answered locks.ErrFenced. Each hold loads before it
+// stores, so what is kept is the token before its own.
 type Shown interface {
 	LoadFor(ctx context.Context, page string, fence int64) (Count, error)
 }
@@ -37,7 +37,8 @@ type Lister interface {
 	LoadAll(ctx context.Context, pages []string) ([]Count, error)
 }
 
-// Adder is a counter that adds one view in one step and returns the count that it replaced: what those use who are not alone.
+// Adder is a counter that adds one view in one step and returns the count that it replaced: what those use who are not
+// alone.
 type Adder interface {
 	Add(ctx context.Context, page string, writer history.ID) (replaced Count, err error)
 }

@@ -9,8 +9,8 @@ import (
 	"hammerlock/locks"
 )
 
-// Statements are what the databases differ in. A page's row comes into being with its first store. What is written is given as
-// page, views, writer, fence; WriteIfSame is given the writer that must be there besides.
+// Statements are what the databases differ in. A page's row comes into being with its first store. What is written is
+// given as page, views, writer, fence; WriteIfSame is given the writer that must be there besides.
 type Statements struct {
 	Load         string
 	LoadToWrite  string // the same, and no other transaction writes the row until this one ends
@@ -75,11 +75,14 @@ func (s *sqlCounter) write(ctx context.Context, statement string, row ...any) (r
 func (s *sqlCounter) Close() error { return s.db.Close() }
 
 func (s *sqlCounter) Add(ctx context.Context, page string, writer history.ID) (Count, error) {
-	return s.change(ctx, page, func(seen Count) (Count, error) { return Count{Views: seen.Views + 1, Writer: writer}, nil })
+	return s.change(ctx, page, func(seen Count) (Count, error) {
+		return Count{Views: seen.Views + 1, Writer: writer}, nil
+	})
 }
 
 // change is a transaction that takes the lock of the row before it reads.
-func (s *sqlCounter) change(ctx context.Context, page string, next func(seen Count) (Count, error)) (seen Count, err error) {
+func (s *sqlCounter) change(ctx context.Context, page string, next func(seen Count) (Count, error)) (seen Count,
+	err error) {
 	tx, err := s.db.BeginTx(ctx, nil)
 	if err != nil {
 		return seen, s.do.Outcome(err)

@@ -24,8 +24,8 @@ var sqliteFenced = CounterSpec{
 	Open:   func(e CounterEnv) (Counter, error) { return openSQLite(e.File, true) },
 }
 
-// sqliteDriver is the name under which modernc.org/sqlite makes itself known. The commands import it; a program that only
-// wants a lock of its own tested does without.
+// sqliteDriver is the name under which modernc.org/sqlite makes itself known. The commands import it; a program that
+// only wants a lock of its own tested does without.
 const sqliteDriver = "sqlite"
 
 // sqliteBusy is how long a statement waits for another process, in milliseconds.
@@ -54,9 +54,10 @@ var sqliteStatements = Statements{
 // openSQLite opens the database in the file and makes its table if it is new. Nothing waits for the disk: a process
 // that is killed loses nothing that it wrote, and no run outlives the machine.
 func openSQLite(file string, fenced bool) (Counter, error) {
-	db, err := sql.Open(sqliteDriver, (&url.URL{Scheme: "file", Opaque: (&url.URL{Path: file}).EscapedPath(), RawQuery: url.Values{
-		"_txlock": {"immediate"}, "_busy_timeout": {sqliteBusy}, "_journal_mode": {"WAL"}, "_synchronous": {"OFF"},
-	}.Encode()}).String())
+	db, err := sql.Open(sqliteDriver, (&url.URL{Scheme: "file", Opaque: (&url.URL{Path: file}).EscapedPath(),
+		RawQuery: url.Values{
+			"_txlock": {"immediate"}, "_busy_timeout": {sqliteBusy}, "_journal_mode": {"WAL"}, "_synchronous": {"OFF"},
+		}.Encode()}).String())
 	if err != nil {
 		return nil, fmt.Errorf("open the counter in %s: %w", file, err)
 	}

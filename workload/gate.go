@@ -172,7 +172,8 @@ func (g *Gate) pass(ctx context.Context, p Point, worker, key int32, hold histor
 		return true
 	}
 	at := &g.words.places[number-1]
-	if k := at.key.Load(); at.point.Load() != uint32(p) || k != AnyKey && k != key || !g.words.armed.CompareAndSwap(number, 0) {
+	if k := at.key.Load(); at.point.Load() != uint32(p) || k != AnyKey && k != key ||
+		!g.words.armed.CompareAndSwap(number, 0) {
 		return true
 	}
 	at.worker.Store(worker)

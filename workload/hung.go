@@ -132,7 +132,10 @@ func ofTheLock(stack string) []string {
 	if at := slices.IndexFunc(lines, func(l string) bool { return strings.HasPrefix(l, "panic(") }); at >= 0 {
 		lines = lines[min(at+2, len(lines)):]
 	}
-	if at := slices.IndexFunc(lines, func(l string) bool { return strings.HasPrefix(l, "hammerlock/workload.(*worker)") }); at >= 0 {
+	if at := slices.IndexFunc(lines, func(l string) bool {
+		return strings.HasPrefix(l,
+			"hammerlock/workload.(*worker)")
+	}); at >= 0 {
 		lines = lines[:at]
 	}
 	return lines[:min(len(lines), mostStack)]

@@ -9,8 +9,8 @@ import (
 	"hammerlock/history"
 )
 
-// Rate is how many visits a second are due in a stretch: First at its begin, Last at its end, evenly in between, with a sine
-// wave around that.
+// Rate is how many visits a second are due in a stretch: First at its begin, Last at its end, evenly in between, with a
+// sine wave around that.
 type Rate struct {
 	First, Last float64
 	Amplitude   float64
@@ -126,7 +126,8 @@ func (s *Shape) Resting(now time.Duration) (from, to time.Duration) {
 	return to - s.Rest, to
 }
 
-// takesPart waits until a worker of a closed loop is one of those that visit. It is false when that will not be any more.
+// takesPart waits until a worker of a closed loop is one of those that visit. It is false when that will not be any
+// more.
 func (w *worker) takesPart(stop context.Context) bool {
 	all := w.shape.Stretches
 	if w.shape.Rounds > 0 {

@@ -12,8 +12,8 @@ import (
 // MostPages is how many pages a visit takes at most, of a lock that takes several keys in one call.
 const MostPages = 3
 
-// Lanes is how many lanes a worker writes for its visits: one for each page of a visit. The others are those of the workers that
-// history.Header.Caller tells of.
+// Lanes is how many lanes a worker writes for its visits: one for each page of a visit. The others are those of the
+// workers that history.Header.Caller tells of.
 func Lanes(c *history.Claims) int {
 	if c.Sets {
 		return MostPages
@@ -124,7 +124,9 @@ func (w *worker) storeMore(ctx context.Context, g *grant) {
 	for i := range g.more {
 		s := &g.more[i]
 		if s.outcome, s.reason = history.Failed, history.Lost; !w.late(g) && !w.lost(g) {
-			s.outcome, s.reason = w.store(g, s, s.seen, func(c Count) error { return w.group.Counter.Store(ctx, s.page.Views, c) })
+			s.outcome, s.reason = w.store(g, s, s.seen, func(c Count) error {
+				return w.group.Counter.Store(ctx, s.page.Views, c)
+			})
 		}
 	}
 }

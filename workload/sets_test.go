@@ -60,8 +60,8 @@ func (s *shelf) Release(_ context.Context, l locks.Lease) error {
 
 func (s *shelf) Close() error { return nil }
 
-// TestAVisitOfSeveralPagesIsAVisitOfEach: the record has the same calls with the same outcomes of each page, by workers that one caller
-// stands for, and each page has its views. Every number of pages occurs, and every order of them.
+// TestAVisitOfSeveralPagesIsAVisitOfEach: the record has the same calls with the same outcomes of each page, by workers
+// that one caller stands for, and each page has its views. Every number of pages occurs, and every order of them.
 func TestAVisitOfSeveralPagesIsAVisitOfEach(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		plan := Shape{Workers: 4, Keys: 3, End: history.Forever, Visits: 60, Hold: time.Millisecond, Retry: time.Millisecond, Extend: time.Second}

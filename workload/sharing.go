@@ -18,8 +18,8 @@ func (w *worker) mode() int {
 	return 0
 }
 
-// countShared is the visit of one that is not alone: a holder of permits counts in one step, for others count at the same time; a
-// reader reads.
+// countShared is the visit of one that is not alone: a holder of permits counts in one step, for others count at the
+// same time; a reader reads.
 func (w *worker) countShared(ctx context.Context, g *grant) (history.Outcome, history.Reason) {
 	if w.group.Claims.Permits == 0 {
 		return w.read(ctx, g)
@@ -32,8 +32,10 @@ func (w *worker) countShared(ctx context.Context, g *grant) (history.Outcome, hi
 
 // remain stays and lengthens the lease, as often as it is asked to. It says why a visit must not go on.
 func (w *worker) remain(ctx context.Context, g *grant) history.Reason {
-	// Where holds outlast the lease, half of the re-entries come before the first renewal: what an inner release ends is missed then.
-	early := w.shape.Hold > w.shape.TTL && w.group.Claims.Reentrant && w.rand.IntN(2) == 0 && w.clock.Now() < g.asked+w.ttl()/3
+	// Where holds outlast the lease, half of the re-entries come before the first renewal: what an inner release ends
+	// is missed then.
+	early := w.shape.Hold > w.shape.TTL && w.group.Claims.Reentrant && w.rand.IntN(2) == 0 &&
+		w.clock.Now() < g.asked+w.ttl()/3
 	if early && !w.reenter(w.during(ctx), g) {
 		return history.Lost
 	}
@@ -52,8 +54,8 @@ func (w *worker) remain(ctx context.Context, g *grant) history.Reason {
 	return history.None
 }
 
-// read loads the page when it comes and before it goes: nobody may have stored meanwhile. Some readers become the writer, and
-// store one more than they saw.
+// read loads the page when it comes and before it goes: nobody may have stored meanwhile. Some readers become the
+// writer, and store one more than they saw.
 func (w *worker) read(ctx context.Context, g *grant) (history.Outcome, history.Reason) {
 	seen, outcome, reason := w.load(ctx, g, &g.spot)
 	if outcome != history.OK {
@@ -74,8 +76,8 @@ func (w *worker) read(ctx context.Context, g *grant) (history.Outcome, history.R
 	return history.OK, history.None
 }
 
-// upgrade makes a reader the writer: another hold takes the place of its own. Where it is not known whether that came about, what
-// may have been granted is given back; the visit's end gives back the reader's hold.
+// upgrade makes a reader the writer: another hold takes the place of its own. Where it is not known whether that came
+// about, what may have been granted is given back; the visit's end gives back the reader's hold.
 func (w *worker) upgrade(ctx context.Context, g *grant) history.Reason {
 	op := w.lane.Call(history.Acquire, g.key)
 	w.enter()

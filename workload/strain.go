@@ -63,8 +63,9 @@ func (w *worker) moment() time.Duration {
 	return time.Duration(float64(10*time.Microsecond) * math.Pow(1000, w.rand.Float64()))
 }
 
-// late tells whether a holder that heeds its deadline must not store any more: a store takes a while, so a tenth of a lease
-// before the end is too late. Where leases are renewed the deadline is nobody's to know; but a holder knows that it was away.
+// late tells whether a holder that heeds its deadline must not store any more: a store takes a while, so a tenth of a
+// lease before the end is too late. Where leases are renewed the deadline is nobody's to know; but a holder knows that
+// it was away.
 func (w *worker) late(g *grant) bool {
 	switch {
 	case !w.shape.Heed:

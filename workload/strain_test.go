@@ -148,7 +148,8 @@ func TestEverySecondWorkerAsksForLongerLeases(t *testing.T) {
 	}
 }
 
-// TestALeaderCountsAgainAndAgain for its term, and a term that was cut short has counted what it counted. Each worker keeps to its page.
+// TestALeaderCountsAgainAndAgain for its term, and a term that was cut short has counted what it counted. Each worker
+// keeps to its page.
 func TestALeaderCountsAgainAndAgain(t *testing.T) {
 	for name, c := range map[string]struct {
 		term, lose, end time.Duration

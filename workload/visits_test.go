@@ -16,8 +16,8 @@ func TestAWorkerMakesAsManyVisitsAsAreAsked(t *testing.T) {
 	}
 }
 
-// TestReentriesBeforeAndAfterALongHold: what the end of an inner hold does to the outer one shows while it goes on, and what the outer
-// one's lease did to it shows when it ends.
+// TestReentriesBeforeAndAfterALongHold: what the end of an inner hold does to the outer one shows while it goes on, and
+// what the outer one's lease did to it shows when it ends.
 func TestReentriesBeforeAndAfterALongHold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for hold, want := range map[time.Duration]bool{2 * time.Millisecond: false, 20 * time.Millisecond: true} {

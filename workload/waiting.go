@@ -9,9 +9,9 @@ import (
 	"hammerlock/locks"
 )
 
-// await waits until another try makes sense: the lock tells when, or else the backoff decides. It says what ended the wait.
-// A lock that waits learns when the visit gives up, so that it can leave its queue: over says that it has done so, and another try
-// would begin at the end of the queue.
+// await waits until another try makes sense: the lock tells when, or else the backoff decides. It says what ended the
+// wait. A lock that waits learns when the visit gives up, so that it can leave its queue: over says that it has done
+// so, and another try would begin at the end of the queue.
 func (w *worker) await(ctx context.Context, name string, left time.Duration) (woken history.Wake, over bool) {
 	waiter, ok := w.lock.(locks.Waiter)
 	if !ok {
@@ -72,8 +72,8 @@ func (w *worker) ask(ctx context.Context, g *grant, called time.Duration) (locks
 	return w.lock.Acquire(ctx, name, w.ttl())
 }
 
-// waited makes two operations of an acquire in which the lock waited: one that was refused, until the try began that was
-// granted, and that try. So its lease has an earliest and a latest end as any other.
+// waited makes two operations of an acquire in which the lock waited: one that was refused, until the try began that
+// was granted, and that try. So its lease has an earliest and a latest end as any other.
 func (w *worker) waited(g *grant, op *history.Op, again time.Duration) *history.Op {
 	again = min(again, w.clock.Now()) - 1
 	split := func(lane *history.Lane, op *history.Op) *history.Op {

@@ -31,8 +31,8 @@ func (l *waiting) AcquireWithin(_ context.Context, key string, ttl, wait time.Du
 	return locks.Lease{Key: key, Token: "t", Until: until, Tried: refusedFor}, nil
 }
 
-// TestALockThatWaitsByItself: its history says what that of a lock would say which the worker asks again and again. The lease
-// begins with the try that was granted, at the earliest.
+// TestALockThatWaitsByItself: its history says what that of a lock would say which the worker asks again and again. The
+// lease begins with the try that was granted, at the earliest.
 func TestALockThatWaitsByItself(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &waiting{}
@@ -107,7 +107,8 @@ func (l *leaver) Wait(ctx context.Context, _ string) (history.Wake, error) {
 	return history.Poll, ctx.Err()
 }
 
-// TestAVisitThatGaveUpItsPlaceAsksNoMore: another try would stand at the end of the queue, and a judge would take both for one wait.
+// TestAVisitThatGaveUpItsPlaceAsksNoMore: another try would stand at the end of the queue, and a judge would take both
+// for one wait.
 func TestAVisitThatGaveUpItsPlaceAsksNoMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &leaver{scripted{acquire: func(int) error { return locks.ErrBusy }}}
@@ -126,7 +127,8 @@ func (*unreachable) AcquireWithin(context.Context, string, time.Duration, time.D
 	return locks.Lease{}, fmt.Errorf("%w: no entry\nfor hunter2 %s", topologies.ErrUnreachable, strings.Repeat("ß", mostSaid))
 }
 
-// TestWhatErrorsSaidIsKept: of the first one of a kind, on one line that is not too long, without passwords; nothing of what is part of the game.
+// TestWhatErrorsSaidIsKept: of the first one of a kind, on one line that is not too long, without passwords; nothing of
+// what is part of the game.
 func TestWhatErrorsSaidIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		plan := Shape{Workers: 2, Keys: 1, Visits: 1, End: time.Hour, Wait: 20 * time.Millisecond, Retry: time.Millisecond}

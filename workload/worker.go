@@ -76,7 +76,8 @@ func (w *worker) run(ctx, stop context.Context) {
 
 // end tells that a visit is over, and how.
 func (w *worker) end(kind history.Kind, key int32, outcome history.Outcome, reason history.Reason) {
-	w.now = w.lane.Mark(&history.Op{Kind: kind, Key: key, Call: w.began, Until: w.free, Outcome: outcome, Reason: reason})
+	w.now = w.lane.Mark(&history.Op{Kind: kind, Key: key, Call: w.began, Until: w.free, Outcome: outcome,
+		Reason: reason})
 }
 
 // closed makes the next visit due as soon as the worker has thought.
@@ -133,8 +134,8 @@ func (w *worker) open(stop context.Context) (due time.Duration, key int32, ok bo
 	return 0, 0, false
 }
 
-// visit is what everything is about. A lost update must be possible: load and store are two steps. It says how the visit
-// came out, unless that is told.
+// visit is what everything is about. A lost update must be possible: load and store are two steps. It says how the
+// visit came out, unless that is told.
 func (w *worker) visit(ctx context.Context, key int32) (outcome history.Outcome, reason history.Reason, told bool) {
 	if w.group.Counting == locks.Elsewhere {
 		outcome, reason = w.request(ctx, key)

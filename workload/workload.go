@@ -87,7 +87,8 @@ type Shape struct {
 
 // Stretch makes all times of the load so many times longer.
 func (s *Shape) Stretch(by int) {
-	for _, d := range []*time.Duration{&s.TTL, &s.Hold, &s.Term, &s.Think, &s.Wait, &s.Retry, &s.Extend, &s.Skew, &s.Rest} {
+	for _, d := range []*time.Duration{&s.TTL, &s.Hold, &s.Term, &s.Think, &s.Wait, &s.Retry, &s.Extend, &s.Skew,
+		&s.Rest} {
 		*d *= time.Duration(by)
 	}
 	s.Rate /= float64(by)
@@ -111,7 +112,8 @@ type Workers struct {
 	Claims   history.Claims // of the lock: what it offers is used
 	Secrets  []string       // passwords, which errors may repeat: they are kept without them
 	Judged   bool           // the history is kept: what only a checker asks for is recorded too, and no visit in one
-	// Patience is how long a call of the lock may be open when no visit is due any more; then it is called off, and given up at last.
+	// Patience is how long a call of the lock may be open when no visit is due any more; then it is called off, and
+	// given up at last.
 	// 0 = for ever.
 	Patience time.Duration
 	// Reopen replaces the lock of a worker that died, counted from 0 in this process; nil if none can die.
@@ -144,7 +146,8 @@ type Due struct {
 	Begun   int64
 	Skipped int64
 	Err     error // workers died and have no successor
-	// Said is what the first error of a kind said, by "kind outcome reason": nothing of answers that are part of the game.
+	// Said is what the first error of a kind said, by "kind outcome reason": nothing of answers that are part of the
+	// game.
 	Said map[string]string
 	// Hung are the calls of the lock that had to be called off, Panics those that panicked.
 	Hung   []history.Hung
@@ -159,8 +162,8 @@ func (d *Due) Unfinished(show func(due time.Duration)) int64 {
 	return d.arrivals.remaining(d.ended, show)
 }
 
-// Run lets the workers work until the shape's End or until stop is done; visits in progress are finished. When ctx is done
-// calls in progress are called off as well.
+// Run lets the workers work until the shape's End or until stop is done; visits in progress are finished. When ctx is
+// done calls in progress are called off as well.
 func (c *Workers) Run(ctx, stop context.Context) Due {
 	arrivals := newArrivals(&c.Shape, c.Tempo)
 	var follower sync.WaitGroup
@@ -198,7 +201,8 @@ func (c *Workers) Run(ctx, stop context.Context) Due {
 	return due
 }
 
-// carryOut runs a worker. One whose lock panics ends, and the others go on; what panics outside of the lock is an error of the run.
+// carryOut runs a worker. One whose lock panics ends, and the others go on; what panics outside of the lock is an error
+// of the run.
 func (w *worker) carryOut(ctx, stop context.Context) {
 	w.goroutine = goroutine()
 	defer func() {
@@ -208,7 +212,8 @@ func (w *worker) carryOut(ctx, stop context.Context) {
 		case turn%2 == 0:
 			w.err = fmt.Errorf("%s\n%s", what, debug.Stack())
 		case w.turn.CompareAndSwap(turn, turn+1):
-			w.panicked = history.Breakdown{Workers: w.numbers(), At: w.clock.Now(), Text: what, Said: ofTheLock(string(debug.Stack()))}
+			w.panicked = history.Breakdown{Workers: w.numbers(), At: w.clock.Now(), Text: what,
+				Said: ofTheLock(string(debug.Stack()))}
 		}
 	}()
 	w.run(ctx, stop)
@@ -222,8 +227,8 @@ func (w *worker) numbers() (all []int32) {
 	return all
 }
 
-// within makes the contexts of the worker's calls, which callOff ends. Its end does not: a lock may have begun something under them that
-// serves other workers, too.
+// within makes the contexts of the worker's calls, which callOff ends. Its end does not: a lock may have begun
+// something under them that serves other workers, too.
 func (w *worker) within(ctx context.Context) context.Context {
 	off, callOff := context.WithCancel(ctx)
 	cleanup, callOffCleanup := context.WithCancel(context.WithoutCancel(ctx))

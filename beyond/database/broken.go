@@ -67,7 +67,8 @@ func (s *Server) SelectInsert() locks.Spec {
 }
 
 // ByRow completes the spec of a lock that is a row without expiry. What takes it says locks.ErrLost if there was none.
-func (s *Server) ByRow(l locks.Spec, free string, taker func(locks.Env, *Session) func(context.Context, locks.Lease) error) locks.Spec {
+func (s *Server) ByRow(l locks.Spec, free string,
+	taker func(locks.Env, *Session) func(context.Context, locks.Lease) error) locks.Spec {
 	l.Name, l.Sites, l.Engine = s.Prefix+l.Name, locks.OneSite, s.Engine
 	l.Open = func(e locks.Env) (locks.Lock, error) {
 		session, err := s.open(e)
@@ -102,7 +103,8 @@ func (l *rowLock) Release(ctx context.Context, h locks.Lease) error {
 // pooled is how many connections a process has.
 const pooled = 4
 
-// Pooled is a lock of Names, taken and given back on whatever connection a pool has. It is known by the name of the right one.
+// Pooled is a lock of Names, taken and given back on whatever connection a pool has. It is known by the name of the
+// right one.
 func (s *Server) Pooled(right, doc string) locks.Spec {
 	return locks.Spec{
 		Name:   s.Prefix + right + "-pool",

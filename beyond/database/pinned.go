@@ -32,8 +32,8 @@ type Pinned struct {
 // Pins is how such a lock is taken and given back.
 type Pins struct {
 	Row string // makes that of a lock, if there is none; empty if there are no rows
-	// Take waits for a lock, and returns its fence, or 0. Its error says what is certain, and it leaves nothing that the server could
-	// know by the connection.
+	// Take waits for a lock, and returns its fence, or 0. Its error says what is certain, and it leaves nothing that
+	// the server could know by the connection.
 	Take func(ctx context.Context, conn Conn, key string, wait time.Duration) (fence int64, err error)
 	Give func(ctx context.Context, conn Conn, key string) error
 }

@@ -1,6 +1,6 @@
-// Package database is what locks, counters and servers of SQL databases have in common. What a kind of database does in its own
-// way is in a Server, which its package fills in. It gets a topology, counters and the locks that are alike everywhere, and sessions
-// to write the others on.
+// Package database is what locks, counters and servers of SQL databases have in common. What a kind of database does in
+// its own way is in a Server, which its package fills in. It gets a topology, counters and the locks that are alike
+// everywhere, and sessions to write the others on.
 package database
 
 import (
@@ -54,8 +54,9 @@ func (s *Server) Topology(e topologies.Engine) topologies.Spec {
 		return s.ask(all[0], func(db *sql.DB) error { return s.Empty(ctx, db) })
 	}
 	return e.Topology(topologies.Spec{
-		Name:     s.Name,
-		Doc:      "one " + s.Engine + ", which keeps what it has committed over a crash, and ends sessions with their connections",
+		Name: s.Name,
+		Doc: "one " + s.Engine +
+			", which keeps what it has committed over a crash, and ends sessions with their connections",
 		Nodes:    1,
 		Recovery: 2 * time.Second,
 	})

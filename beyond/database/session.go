@@ -28,7 +28,7 @@ type Row interface{ Scan(into ...any) error }
 type Session struct {
 	server  *Server
 	connect func(context.Context) (Conn, error)
-	conn    Conn // nil = there is none
+	conn    Conn // nil before it is opened
 }
 
 // get is the connection. An error says that nothing was asked of the server.

@@ -1,5 +1,5 @@
-// Package engine is what servers that are not Redis have in common before they run: where they are on this machine, and how many of
-// them make a topology.
+// Package engine is what servers that are not Redis have in common before they run: where they are on this machine, and
+// how many of them make a topology.
 package engine
 
 import (
@@ -47,16 +47,19 @@ func (p Program) Find(ctx context.Context) (topologies.Server, error) {
 	return topologies.Server{Path: path, Name: p.Engine, Version: string(m[1])}, nil
 }
 
-// OneAndThree are a server alone, and three that agree on every write by a protocol. Each recovers within a time of its own.
+// OneAndThree are a server alone, and three that agree on every write by a protocol. Each recovers within a time of its
+// own.
 func OneAndThree(e *topologies.Engine, name, protocol string, recovery [2]time.Duration) []topologies.Spec {
 	return []topologies.Spec{
 		e.Topology(topologies.Spec{
-			Name: name, Doc: "one " + e.Name + " server, every write synced to the disk: no failover; what it acknowledged outlives its death",
+			Name: name, Doc: "one " + e.Name +
+				" server, every write synced to the disk: no failover; what it acknowledged outlives its death",
 			Nodes: 1, Recovery: recovery[0],
 		}),
 		e.Topology(topologies.Spec{
 			Name: name + "3", Nodes: 3, Recovery: recovery[1],
-			Doc: "three " + e.Name + " servers (" + protocol + "): a write is on the disks of a majority, which elects another leader when one dies",
+			Doc: "three " + e.Name + " servers (" + protocol +
+				"): a write is on the disks of a majority, which elects another leader when one dies",
 		}),
 	}
 }

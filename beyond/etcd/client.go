@@ -1,5 +1,6 @@
-// Package etcd has what the suite needs to try locks on etcd: its topologies, its faults and its locks, right and wrong ones.
-// A lock is what its client library offers, with what a careful user adds; what a session proves is read off the wire.
+// Package etcd has what the suite needs to try locks on etcd: its topologies, its faults and its locks, right and wrong
+// ones. A lock is what its client library offers, with what a careful user adds; what a session proves is read off the
+// wire.
 package etcd
 
 import (
@@ -28,8 +29,8 @@ import (
 // callTimeout bounds each call, as the suite's clients of Redis do. The library's own default is for ever.
 const callTimeout = time.Second
 
-// client is what the workers of a process share, as in an application: one connection to each server, and one stream for
-// all renewals.
+// client is what the workers of a process share, as in an application: one connection to each server, and one stream
+// for all renewals.
 type client struct {
 	*clientv3.Client
 
@@ -51,7 +52,9 @@ func openClient(e locks.Env) (*client, error) {
 		c.Client, err = clientv3.New(clientv3.Config{
 			Endpoints: e.Places[0].Addrs(), Logger: zap.NewNop(),
 			DialOptions: []grpc.DialOption{
-				grpc.WithContextDialer(func(ctx context.Context, addr string) (net.Conn, error) { return dial(ctx, "tcp", addr) }),
+				grpc.WithContextDialer(func(ctx context.Context, addr string) (net.Conn, error) {
+					return dial(ctx, "tcp", addr)
+				}),
 				grpc.WithChainStreamInterceptor(c.observe),
 			},
 		})
@@ -60,7 +63,8 @@ func openClient(e locks.Env) (*client, error) {
 }
 
 // observe lets the renewals of sessions be seen: the library tells nobody when it asks for one and what it is told.
-func (c *client) observe(ctx context.Context, d *grpc.StreamDesc, cc *grpc.ClientConn, method string, open grpc.Streamer, o ...grpc.CallOption) (grpc.ClientStream, error) {
+func (c *client) observe(ctx context.Context, d *grpc.StreamDesc, cc *grpc.ClientConn, method string,
+	open grpc.Streamer, o ...grpc.CallOption) (grpc.ClientStream, error) {
 	s, err := open(ctx, d, cc, method, o...)
 	if err != nil || !strings.HasSuffix(method, "/LeaseKeepAlive") {
 		return s, err
@@ -124,7 +128,8 @@ func (c *client) watch(id int64, l *proof.Lease) {
 
 // harmless are the answers that say that a call had no effect.
 var harmless = []error{
-	rpctypes.ErrNoLeader, rpctypes.ErrNotLeader, rpctypes.ErrLeaseNotFound, rpctypes.ErrTooManyRequests, rpctypes.ErrNoSpace, rpctypes.ErrStopped,
+	rpctypes.ErrNoLeader, rpctypes.ErrNotLeader, rpctypes.ErrLeaseNotFound, rpctypes.ErrTooManyRequests,
+	rpctypes.ErrNoSpace, rpctypes.ErrStopped,
 }
 
 // outcome says what an error of the library leaves certain, in the words of package locks.

@@ -37,7 +37,8 @@ const (
 )
 
 var program = engine.Program{
-	Engine: engineName, Name: "etcd", Ask: []string{"--version"}, Version: regexp.MustCompile(`(?m)^etcd Version: (\S+)`),
+	Engine: engineName, Name: "etcd", Ask: []string{"--version"},
+	Version: regexp.MustCompile(`(?m)^etcd Version: (\S+)`),
 }
 
 // peer is where a node's peers reach it, of the address of its clients.
@@ -55,8 +56,10 @@ func command(n *topologies.Node) (*exec.Cmd, error) {
 	return exec.Command(n.Server().Path, "--name", n.Name, "--data-dir", filepath.Join(n.Dir(), "data"),
 		"--listen-client-urls", "http://"+n.Back(), "--advertise-client-urls", "http://"+n.Addr(),
 		"--listen-peer-urls", "http://"+peer(n.Back()), "--initial-advertise-peer-urls", "http://"+peer(n.Addr()),
-		"--initial-cluster", strings.Join(cluster, ","), "--initial-cluster-state", "new", "--initial-cluster-token", n.Password(),
-		"--heartbeat-interval", strconv.FormatInt(heartbeat.Milliseconds(), 10), "--election-timeout", strconv.FormatInt(election.Milliseconds(), 10),
+		"--initial-cluster", strings.Join(cluster, ","), "--initial-cluster-state", "new", "--initial-cluster-token",
+		n.Password(),
+		"--heartbeat-interval", strconv.FormatInt(heartbeat.Milliseconds(), 10), "--election-timeout",
+		strconv.FormatInt(election.Milliseconds(), 10),
 		"--logger", "zap", "--log-level", "warn"), nil
 }
 
@@ -124,7 +127,8 @@ func empty(ctx context.Context, nodes []*topologies.Node) error {
 func expire(ctx context.Context, n *topologies.Node, lock string) error {
 	var first struct{ Kvs []struct{ Lease string } }
 	prefix := directory(lock)
-	body, err := json.Marshal(map[string]any{"key": []byte(prefix), "range_end": []byte(prefix[:len(prefix)-1] + "0"), "sort_target": "CREATE", "limit": 1})
+	body, err := json.Marshal(map[string]any{"key": []byte(prefix), "range_end": []byte(prefix[:len(prefix)-1] + "0"),
+		"sort_target": "CREATE", "limit": 1})
 	if err == nil {
 		err = ask(ctx, n, "/v3/kv/range", string(body), &first)
 	}
@@ -137,8 +141,8 @@ func expire(ctx context.Context, n *topologies.Node, lock string) error {
 	return ask(ctx, n, "/v3/lease/revoke", fmt.Sprintf(`{"ID":%q}`, first.Kvs[0].Lease), &struct{}{})
 }
 
-// directory begins the keys of a lock, as the library makes them; no other key begins so that is less than its end with 0 for
-// the slash.
+// directory begins the keys of a lock, as the library makes them; no other key begins so that is less than its end with
+// 0 for the slash.
 func directory(lock string) string { return "/" + lock + "/" }
 
 // The beginning of an HTTP/2 frame.

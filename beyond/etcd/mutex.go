@@ -113,7 +113,8 @@ func mutexOf(s *session, key string) *concurrency.Mutex {
 	return concurrency.NewMutex(s.Session, strings.TrimSuffix(directory(key), "/"))
 }
 
-// Wait is Lock: the library's own queue, in the order of the create revisions. What it is granted waits for the next try.
+// Wait is Lock: the library's own queue, in the order of the create revisions. What it is granted waits for the next
+// try.
 func (l *mutexLock) Wait(ctx context.Context, key string) (history.Wake, error) {
 	if ctx.Err() != nil {
 		if g, ok := l.ready[key]; ok {
@@ -155,7 +156,8 @@ func (l *mutexLock) queue(ctx context.Context, s *session, key string) (g *grant
 // takenBack is the key of a mutex of the library's that was given back, or refused.
 const takenBack = "\x00"
 
-// granted makes a lease of a mutex that was asked for at the time of a call. Its end is that which the session's last renewal has promised.
+// granted makes a lease of a mutex that was asked for at the time of a call. Its end is that which the session's last
+// renewal has promised.
 func (l *mutexLock) granted(ctx context.Context, call time.Time, g *grant, lease locks.Lease) (locks.Lease, error) {
 	if l.strict && g.session.lease.Left() < g.session.ttl/2 {
 		if _, err := l.client.KeepAliveOnce(ctx, g.session.Lease()); err != nil {
@@ -199,8 +201,8 @@ func (l *mutexLock) Extend(_ context.Context, lease locks.Lease, _ time.Duration
 	return lease, fmt.Errorf("etcd mutex: %w", errors.ErrUnsupported)
 }
 
-// Release asks whether the lock is still the owner's: Unlock of the library says yes in any case. What may have been granted
-// ends with its session.
+// Release asks whether the lock is still the owner's: Unlock of the library says yes in any case. What may have been
+// granted ends with its session.
 func (l *mutexLock) Release(ctx context.Context, lease locks.Lease) error {
 	g, ok := l.held[lease.Token]
 	if !ok {

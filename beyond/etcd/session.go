@@ -25,8 +25,8 @@ type session struct {
 
 // open makes a session. A lease of etcd lasts whole seconds, and the server may grant more than it was asked for.
 //
-// The library looks twice a second whether a lease is to be renewed: of the shortest one, a single late answer is the end. A
-// strict session is renewed at a third of its lease.
+// The library looks twice a second whether a lease is to be renewed: of the shortest one, a single late answer is the
+// end. A strict session is renewed at a third of its lease.
 func (c *client) open(ctx context.Context, ttl time.Duration, strict bool, lane *history.Lane) (*session, error) {
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
 	s := &session{client: c, ttl: ttl, end: end}
@@ -46,7 +46,8 @@ func (c *client) open(ctx context.Context, ttl time.Duration, strict bool, lane 
 	if strict {
 		own.Lease = punctual{c.Lease, lasts / 3}
 	}
-	if s.Session, err = concurrency.NewSession(own, concurrency.WithLease(granted.ID), concurrency.WithContext(life)); err != nil {
+	if s.Session, err = concurrency.NewSession(own, concurrency.WithLease(granted.ID),
+		concurrency.WithContext(life)); err != nil {
 		end()
 		c.watch(int64(granted.ID), nil)
 	}

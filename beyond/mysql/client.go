@@ -17,7 +17,8 @@ import (
 // config says how to connect to an address. Statements are prepared by the client: one round trip each.
 func config(addr, password string) *mysql.Config {
 	c := mysql.NewConfig()
-	c.User, c.Passwd, c.Net, c.Addr, c.DBName, c.Timeout, c.InterpolateParams = owner, password, "tcp", addr, schema, database.ConnectTimeout, true
+	c.User, c.Passwd, c.Net, c.Addr, c.DBName, c.Timeout, c.InterpolateParams = owner, password, "tcp", addr, schema,
+		database.ConnectTimeout, true
 	c.Logger = silent{}
 	return c
 }
@@ -100,7 +101,8 @@ const (
 	interrupted     = 1317
 )
 
-// outcome says what an error of one statement leaves certain: nothing was sent, or the server has answered that it did nothing.
+// outcome says what an error of one statement leaves certain: nothing was sent, or the server has answered that it did
+// nothing.
 func outcome(err error) error {
 	if err == nil || errors.Is(err, topologies.ErrUnreachable) {
 		return err

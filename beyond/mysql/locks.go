@@ -11,8 +11,8 @@ import (
 	"hammerlock/locks"
 )
 
-// SYSDATE is the time at which it is evaluated, which is when the row is locked; NOW would be that of the statement's beginning.
-// The fence comes back in the answer to the UPDATE, as the number that was inserted last.
+// SYSDATE is the time at which it is evaluated, which is when the row is locked; NOW would be that of the statement's
+// beginning. The fence comes back in the answer to the UPDATE, as the number that was inserted last.
 var leases = database.Leases{
 	Make: `INSERT IGNORE INTO leases VALUES (?, '', '1970-01-02', 0)`,
 	Take: func(ctx context.Context, on database.Conn, h locks.Lease, ttl time.Duration) (int64, error) {
@@ -40,8 +40,8 @@ var getLock = server.ByConnection(locks.Spec{
 	return database.Pin(s, database.Pins{Take: getName, Give: giveName})
 })
 
-// getName lets the server wait; it counts in seconds, with a fraction. A try that failed gives its connection up, for nobody knows
-// whether that has the lock.
+// getName lets the server wait; it counts in seconds, with a fraction. A try that failed gives its connection up, for
+// nobody knows whether that has the lock.
 func getName(ctx context.Context, on database.Conn, key string, wait time.Duration) (int64, error) {
 	err := server.Truth(on.QueryRow(ctx, `SELECT GET_LOCK(?, ?)`, key, wait.Seconds()), locks.ErrBusy)
 	if err != nil && err != locks.ErrBusy {
@@ -68,7 +68,8 @@ var forUpdate = server.ByConnection(locks.Spec{
 func lockRow(ctx context.Context, on database.Conn, key string, wait time.Duration) (int64, error) {
 	_, err := on.Exec(ctx, `START TRANSACTION`)
 	if err == nil {
-		err = on.QueryRow(ctx, `SELECT 1 FROM locked WHERE name = ? FOR UPDATE WAIT ?`, key, int(math.Floor(wait.Seconds()))).Scan(new(int))
+		err = on.QueryRow(ctx, `SELECT 1 FROM locked WHERE name = ? FOR UPDATE WAIT ?`, key,
+			int(math.Floor(wait.Seconds()))).Scan(new(int))
 	}
 	if err != nil {
 		_ = on.Break() // it takes the transaction with it

@@ -1,5 +1,5 @@
-// Package mysql is what a lock on MySQL or MariaDB needs: a server that is started and broken as those of Redis are, the locks
-// that people build on it, right and wrong, and counters in it. The server that is started is MariaDB.
+// Package mysql is what a lock on MySQL or MariaDB needs: a server that is started and broken as those of Redis are,
+// the locks that people build on it, right and wrong, and counters in it. The server that is started is MariaDB.
 package mysql
 
 import (
@@ -9,11 +9,13 @@ import (
 	"hammerlock/workload"
 )
 
-// Topologies, Locks and Counters are what the commands are told of; the first lock is the one that the topology is made for.
+// Topologies, Locks and Counters are what the commands are told of; the first lock is the one that the topology is made
+// for.
 var (
 	Topologies = []topologies.Spec{topology}
-	Locks      = []locks.Spec{server.Lease(), getLock, forUpdate, server.Row(), server.SelectInsert(), server.Pooled("get-lock", "GET_LOCK and RELEASE_LOCK")}
-	Counters   = server.Counters(topology)
+	Locks      = []locks.Spec{server.Lease(), getLock, forUpdate, server.Row(), server.SelectInsert(),
+		server.Pooled("get-lock", "GET_LOCK and RELEASE_LOCK")}
+	Counters = server.Counters(topology)
 )
 
 var server = &database.Server{
@@ -44,10 +46,11 @@ var ready = []string{
 }
 
 // cleared empties what runs write to.
-var cleared = []string{`DELETE FROM leases`, `DELETE FROM locked`, `DELETE FROM taken`, `DELETE FROM noted`, `DELETE FROM pages`}
+var cleared = []string{`DELETE FROM leases`, `DELETE FROM locked`, `DELETE FROM taken`, `DELETE FROM noted`,
+	`DELETE FROM pages`}
 
-// The counter's statements. Assignments are made from left to right: the column that is compared comes last. A row that stays as it
-// was does not count as affected.
+// The counter's statements. Assignments are made from left to right: the column that is compared comes last. A row that
+// stays as it was does not count as affected.
 const writePage = `INSERT INTO pages VALUES (?, ?, ?, ?) ON DUPLICATE KEY UPDATE `
 
 var pages = workload.Statements{

@@ -33,12 +33,13 @@ var program = engine.Program{
 
 // settings are those of every process on a node's data, the first of them first.
 func settings(n *topologies.Node) []string {
-	return []string{"--no-defaults", "--datadir=" + filepath.Join(n.Dir(), "data"), "--tmpdir=" + filepath.Join(n.Dir(), "tmp"),
+	return []string{"--no-defaults", "--datadir=" + filepath.Join(n.Dir(), "data"), "--tmpdir=" +
+		filepath.Join(n.Dir(), "tmp"),
 		"--innodb-buffer-pool-size=32M", "--innodb-log-file-size=16M"}
 }
 
-// bootstrap makes the system tables, the user and the database, as mariadb-install-db does, which is in another package. The
-// server takes one statement a line.
+// bootstrap makes the system tables, the user and the database, as mariadb-install-db does, which is in another
+// package. The server takes one statement a line.
 func bootstrap(ctx context.Context, n *topologies.Node) error {
 	for _, name := range []string{"data", "tmp"} {
 		path := filepath.Join(n.Dir(), name)
@@ -55,7 +56,8 @@ func bootstrap(ctx context.Context, n *topologies.Node) error {
 		}
 		script = append(script, text...)
 	}
-	script = fmt.Appendf(script, "flush privileges;\ncreate user '%s'@'%%' identified by '%s';\ngrant all on *.* to '%[1]s'@'%%';\ncreate database %[3]s;\n",
+	script = fmt.Appendf(script,
+		"flush privileges;\ncreate user '%s'@'%%' identified by '%s';\ngrant all on *.* to '%[1]s'@'%%';\ncreate database %[3]s;\n",
 		owner, n.Password(), schema)
 	cmd := exec.CommandContext(ctx, n.Server().Path, append(settings(n), "--bootstrap", "--skip-networking")...)
 	cmd.Stdin = bytes.NewReader(script)
@@ -65,15 +67,18 @@ func bootstrap(ctx context.Context, n *topologies.Node) error {
 // maxConnections is enough for a connection a worker, and the counter's.
 const maxConnections = "400"
 
-// command runs the server on TCP; its socket, which it does not do without, has a name relative to its data: a path would be too long.
+// command runs the server on TCP; its socket, which it does not do without, has a name relative to its data: a path
+// would be too long.
 func command(n *topologies.Node) (*exec.Cmd, error) {
 	host, port, err := net.SplitHostPort(n.Back())
 	if err != nil {
 		return nil, err
 	}
-	return exec.Command(n.Server().Path, append(settings(n), "--skip-networking=0", "--bind-address="+host, "--port="+port, "--socket=s.sock",
-		"--pid-file=server.pid", "--performance-schema=off", "--skip-log-bin", "--skip-name-resolve", "--max-connections="+maxConnections,
-		"--innodb-lock-wait-timeout=60", "--thread-stack=256K")...), nil
+	return exec.Command(n.Server().Path,
+		append(settings(n), "--skip-networking=0", "--bind-address="+host, "--port="+port, "--socket=s.sock",
+			"--pid-file=server.pid", "--performance-schema=off", "--skip-log-bin", "--skip-name-resolve",
+			"--max-connections="+maxConnections,
+			"--innodb-lock-wait-timeout=60", "--thread-stack=256K")...), nil
 }
 
 func empty(ctx context.Context, db *sql.DB) error {

@@ -18,7 +18,8 @@ import (
 
 // config says how to connect to an address.
 func config(addr, password string) (*pgx.ConnConfig, error) {
-	c, err := pgx.ParseConfig((&url.URL{Scheme: "postgres", User: url.UserPassword(owner, password), Host: addr, Path: "/postgres", RawQuery: "sslmode=disable"}).String())
+	c, err := pgx.ParseConfig((&url.URL{Scheme: "postgres", User: url.UserPassword(owner, password), Host: addr,
+		Path: "/postgres", RawQuery: "sslmode=disable"}).String())
 	if err != nil {
 		return nil, err
 	}
@@ -102,7 +103,8 @@ const (
 	uniqueViolation  = "23505"
 )
 
-// outcome says what an error of one statement leaves certain: nothing was sent, or the server has answered that it did nothing.
+// outcome says what an error of one statement leaves certain: nothing was sent, or the server has answered that it did
+// nothing.
 func outcome(err error) error {
 	if err == nil || errors.Is(err, topologies.ErrUnreachable) {
 		return err

@@ -9,9 +9,9 @@ import (
 	"hammerlock/locks"
 )
 
-// clock_timestamp is read when the row is this transaction's: it goes on within one. An UPDATE that finds the lease to be another's
-// locks nothing. INSERT .. ON CONFLICT .. WHERE locks the row to look at it: with 16 waiters, releases came so late behind them that
-// the lease was over; and what it inserts has an expiry of before the wait.
+// clock_timestamp is read when the row is this transaction's: it goes on within one. An UPDATE that finds the lease to
+// be another's locks nothing. INSERT .. ON CONFLICT .. WHERE locks the row to look at it: with 16 waiters, releases
+// came so late behind them that the lease was over; and what it inserts has an expiry of before the wait.
 var leases = database.Leases{
 	Make: `INSERT INTO leases VALUES ($1, '', '-infinity', 0) ON CONFLICT DO NOTHING`,
 	Take: func(ctx context.Context, on database.Conn, h locks.Lease, ttl time.Duration) (fence int64, err error) {

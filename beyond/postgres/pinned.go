@@ -22,7 +22,8 @@ var advisory = server.ByConnection(locks.Spec{
 	Waits:  true,
 }, func(s *database.Session) locks.Lock { return database.Pin(s, exclusive) })
 
-var exclusive = database.Pins{Take: take{lock: `SELECT pg_advisory_lock(hashtextextended($1, 0))`, free: server.Names.Give}.within, Give: unlock(server.Names.Give)}
+var exclusive = database.Pins{Take: take{lock: `SELECT pg_advisory_lock(hashtextextended($1, 0))`,
+	free: server.Names.Give}.within, Give: unlock(server.Names.Give)}
 
 var advisoryXact = server.ByConnection(locks.Spec{
 	Name:   "advisory-xact",
@@ -31,7 +32,8 @@ var advisoryXact = server.ByConnection(locks.Spec{
 	Claims: advisory.Claims,
 	Waits:  true,
 }, func(s *database.Session) locks.Lock {
-	return database.Pin(s, database.Pins{Take: take{lock: `SELECT pg_advisory_xact_lock(hashtextextended($1, 0))`, transaction: true}.within, Give: commit})
+	return database.Pin(s, database.Pins{Take: take{lock: `SELECT pg_advisory_xact_lock(hashtextextended($1, 0))`,
+		transaction: true}.within, Give: commit})
 })
 
 var forUpdate = server.ByConnection(locks.Spec{
@@ -70,7 +72,8 @@ var advisoryRW = server.ByConnection(locks.Spec{
 	Waits:  true,
 }, func(s *database.Session) locks.Lock {
 	return &readWrite{Pinned: database.Pin(s, exclusive), reader: database.Pin(s, database.Pins{
-		Take: take{lock: `SELECT pg_advisory_lock_shared(hashtextextended($1, 0))`, free: freeShared}.within, Give: unlock(freeShared),
+		Take: take{lock: `SELECT pg_advisory_lock_shared(hashtextextended($1, 0))`, free: freeShared}.within,
+		Give: unlock(freeShared),
 	})}
 })
 
@@ -129,8 +132,9 @@ func (t take) within(ctx context.Context, on database.Conn, key string, wait tim
 	return fence, nil
 }
 
-// undo makes sure that nothing is left of a try that failed: a transaction is rolled back, a connection whose state is not known
-// is given up. What a session has taken survives an error: a wait that times out just when the lock is granted leaves it there.
+// undo makes sure that nothing is left of a try that failed: a transaction is rolled back, a connection whose state is
+// not known is given up. What a session has taken survives an error: a wait that times out just when the lock is
+// granted leaves it there.
 func (t take) undo(ctx context.Context, on database.Conn, key string, why error) error {
 	if errors.Is(why, sql.ErrNoRows) {
 		why = locks.ErrBusy

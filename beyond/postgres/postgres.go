@@ -1,5 +1,5 @@
-// Package postgres is what a lock on PostgreSQL needs: a server that is started and broken as those of Redis are, the locks that
-// people build on it, right and wrong, and counters in it.
+// Package postgres is what a lock on PostgreSQL needs: a server that is started and broken as those of Redis are, the
+// locks that people build on it, right and wrong, and counters in it.
 package postgres
 
 import (
@@ -12,12 +12,14 @@ import (
 	"hammerlock/workload"
 )
 
-// Topologies, Locks and Counters are what the commands are told of; the first lock is the one that the topology is made for.
+// Topologies, Locks and Counters are what the commands are told of; the first lock is the one that the topology is made
+// for.
 var (
 	Topologies = []topologies.Spec{topology}
 	Locks      = []locks.Spec{
 		server.Lease(), advisory, advisoryXact, advisoryRW, forUpdate, skipLocked,
-		server.Row(), server.SelectInsert(), autocommit, server.Pooled("advisory", "pg_try_advisory_lock and pg_advisory_unlock"), leaseByName,
+		server.Row(), server.SelectInsert(), autocommit,
+		server.Pooled("advisory", "pg_try_advisory_lock and pg_advisory_unlock"), leaseByName,
 	}
 	Counters = server.Counters(topology)
 )
@@ -31,12 +33,14 @@ var server = &database.Server{
 	Pages:   pages,
 	Leases:  leases,
 	Rows: database.Rows{
-		Insert: `INSERT INTO taken VALUES ($1, $2) ON CONFLICT DO NOTHING`, Delete: `DELETE FROM taken WHERE name = $1 AND token = $2`,
-		There: `SELECT EXISTS (SELECT FROM noted WHERE name = $1)`,
-		Add:   `INSERT INTO noted VALUES ($1, $2)`, Remove: `DELETE FROM noted WHERE name = $1 AND token = $2`,
+		Insert: `INSERT INTO taken VALUES ($1, $2) ON CONFLICT DO NOTHING`,
+		Delete: `DELETE FROM taken WHERE name = $1 AND token = $2`,
+		There:  `SELECT EXISTS (SELECT FROM noted WHERE name = $1)`,
+		Add:    `INSERT INTO noted VALUES ($1, $2)`, Remove: `DELETE FROM noted WHERE name = $1 AND token = $2`,
 	},
 	Names: database.Names{
-		Take: `SELECT pg_try_advisory_lock(hashtextextended($1, 0))`, Give: `SELECT pg_advisory_unlock(hashtextextended($1, 0))`,
+		Take: `SELECT pg_try_advisory_lock(hashtextextended($1, 0))`,
+		Give: `SELECT pg_advisory_unlock(hashtextextended($1, 0))`,
 	},
 }
 

@@ -38,7 +38,8 @@ func initialize(ctx context.Context, n *topologies.Node) error {
 	if err := errors.Join(os.WriteFile(secret, []byte(n.Password()), 0o600), database.Give(n, secret)); err != nil {
 		return err
 	}
-	cmd := exec.CommandContext(ctx, filepath.Join(filepath.Dir(n.Server().Path), "initdb"), "-D", dataDir(n), "-U", owner, "-A", "password",
+	cmd := exec.CommandContext(ctx, filepath.Join(filepath.Dir(n.Server().Path), "initdb"), "-D", dataDir(n), "-U",
+		owner, "-A", "password",
 		"--pwfile", secret, "--no-sync", "--no-locale", "-E", "UTF8")
 	if err := database.Setup(n, "initdb", cmd); err != nil {
 		return err
@@ -54,7 +55,8 @@ func dataDir(n *topologies.Node) string { return filepath.Join(n.Dir(), "data") 
 // maxConnections is enough for a connection a worker, and the counter's.
 const maxConnections = "400"
 
-// command runs the server on TCP alone. Its dynamic shared memory is in files of its directory, where nobody has to look for it.
+// command runs the server on TCP alone. Its dynamic shared memory is in files of its directory, where nobody has to
+// look for it.
 func command(n *topologies.Node) (*exec.Cmd, error) {
 	host, port, err := net.SplitHostPort(n.Back())
 	if err != nil {
@@ -62,7 +64,8 @@ func command(n *topologies.Node) (*exec.Cmd, error) {
 	}
 	args := []string{"-D", dataDir(n), "-p", port}
 	for _, setting := range []string{
-		"listen_addresses=" + host, "unix_socket_directories=", "shared_buffers=16MB", "max_connections=" + maxConnections,
+		"listen_addresses=" + host, "unix_socket_directories=", "shared_buffers=16MB", "max_connections=" +
+			maxConnections,
 		"dynamic_shared_memory_type=mmap", "restart_after_crash=off", "autovacuum_naptime=5s",
 	} {
 		args = append(args, "-c", setting)
@@ -70,7 +73,8 @@ func command(n *topologies.Node) (*exec.Cmd, error) {
 	return exec.Command(n.Server().Path, args...), nil
 }
 
-// sharedMemory is the line of postmaster.pid with the key and the number of a segment, which a server that was killed leaves.
+// sharedMemory is the line of postmaster.pid with the key and the number of a segment, which a server that was killed
+// leaves.
 const sharedMemory = 6
 
 func sweep(n *topologies.Node) error {
@@ -86,7 +90,8 @@ func sweep(n *topologies.Node) error {
 	if _, err := fmt.Sscan(lines[sharedMemory], &key, &id); err != nil {
 		return nil // it was killed before it had one
 	}
-	if _, err := unix.SysvShmCtl(id, unix.IPC_RMID, nil); err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.EIDRM) {
+	if _, err := unix.SysvShmCtl(id, unix.IPC_RMID, nil); err != nil && !errors.Is(err, unix.EINVAL) &&
+		!errors.Is(err, unix.EIDRM) {
 		return fmt.Errorf("remove the shared memory of %s: %w", n.Name, err)
 	}
 	return nil

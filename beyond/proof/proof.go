@@ -1,4 +1,5 @@
-// Package proof keeps until when a lease is proved to last that a client library renews by itself, and the hold that stands on it.
+// Package proof keeps until when a lease is proved to last that a client library renews by itself, and the hold that
+// stands on it.
 package proof
 
 import (
@@ -74,7 +75,8 @@ func (l *Lease) Left() time.Duration {
 	return time.Until(l.ends)
 }
 
-// Begin lets a hold stand on the lease, and returns until when that is promised. A strict hold is lost when the last proof is over.
+// Begin lets a hold stand on the lease, and returns until when that is promised. A strict hold is lost when the last
+// proof is over.
 func (l *Lease) Begin(h *Hold, strict bool) time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -106,8 +108,9 @@ func (l *Lease) Lose() {
 func (l *Lease) lose() {
 	if l.Lane != nil && !l.asked.IsZero() {
 		clock := l.Lane.Clock()
-		l.Lane.Mark(&history.Op{Kind: history.Extend, Key: -1, Call: max(clock.At(l.asked), clock.At(l.hold.began)), Token: history.Hash(l.hold.Token),
-			TTL: l.promised.Sub(l.hold.began), Outcome: history.Unknown})
+		l.Lane.Mark(&history.Op{Kind: history.Extend, Key: -1, Call: max(clock.At(l.asked), clock.At(l.hold.began)),
+			Token: history.Hash(l.hold.Token),
+			TTL:   l.promised.Sub(l.hold.began), Outcome: history.Unknown})
 		l.asked = time.Time{}
 	}
 	l.hold.Lose()

@@ -8,8 +8,8 @@ import (
 	"hammerlock/history"
 )
 
-// TestWhatIsAskedInVainIsRecorded: a renewal without an answer stands in the history when the hold is lost, and one that was
-// answered does not stand there as one without.
+// TestWhatIsAskedInVainIsRecorded: a renewal without an answer stands in the history when the hold is lost, and one
+// that was answered does not stand there as one without.
 func TestWhatIsAskedInVainIsRecorded(t *testing.T) {
 	for name, tt := range map[string]struct {
 		do   func(*Lease, time.Time)

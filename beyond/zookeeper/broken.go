@@ -29,7 +29,8 @@ var reuse = onZooKeeper(locks.Spec{
 	Source: "Kafka issue KAFKA-1387, the same mistake with the node of a broker",
 	Broken: "the node belongs to the session before, and ends with it: while its owner, as it thinks, goes on",
 	Expect: []locks.Expectation{
-		{Cause: history.RenewalFailure, Scenario: "renewal-cut"}, {Cause: history.ForeignRelease, Scenario: "renewal-cut"},
+		{Cause: history.RenewalFailure, Scenario: "renewal-cut"},
+		{Cause: history.ForeignRelease, Scenario: "renewal-cut"},
 		{Cause: history.FalseRelease, Scenario: "renewal-cut"},
 	},
 	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Fences: true, Renews: true},

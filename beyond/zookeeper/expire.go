@@ -15,8 +15,8 @@ import (
 	"hammerlock/topologies"
 )
 
-// expire ends the session of the first node of a lock. No command of the servers does that; but who knows the password of a
-// session takes it over, and may close it.
+// expire ends the session of the first node of a lock. No command of the servers does that; but who knows the password
+// of a session takes it over, and may close it.
 func expire(ctx context.Context, n *topologies.Node, lock string) error {
 	conn, _, err := zk.Connect([]string{n.Back()}, 4*time.Second, zk.WithLogger(quiet{}), zk.WithLogInfo(false))
 	if err != nil {

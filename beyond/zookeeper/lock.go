@@ -28,8 +28,9 @@ var recipe = onZooKeeper(locks.Spec{
 		"of the session and that of the last proof that the leader knows it, and in doubt ends the session",
 	Source:  "zookeeper.apache.org, ZooKeeper Recipes and Solutions: Locks",
 	Assumes: "a majority keeps what it acknowledged; the holder heeds Lost",
-	Claims:  history.Claims{Excludes: true, Expires: true, Owned: true, Fences: true, Ordered: true, Renews: true, Wakes: true},
-	Open:    func(e locks.Env) (locks.Lock, error) { return newQueue(e, true) },
+	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Fences: true, Ordered: true, Renews: true,
+		Wakes: true},
+	Open: func(e locks.Env) (locks.Lock, error) { return newQueue(e, true) },
 })
 
 // onZooKeeper completes the spec of a lock.

@@ -19,11 +19,13 @@ import (
 // callTimeout bounds each call, as the suite's clients of Redis do. The library's own calls wait for ever.
 const callTimeout = time.Second
 
-// sessionShare is how much longer a session lasts than a hold is believed in after its last proof. A server that has lost its
-// leader goes on answering its clients; only what went through the leader proves something, and the leader hears from
-// the other servers which sessions live every half tick. So a proof is as old as the call before the one that was answered.
+// sessionShare is how much longer a session lasts than a hold is believed in after its last proof. A server that has
+// lost its leader goes on answering its clients; only what went through the leader proves something, and the leader
+// hears from the other servers which sessions live every half tick. So a proof is as old as the call before the one
+// that was answered.
 //
-// The servers grant shorter sessions than the shortest one; but on a slow line they are over before two answers have arrived.
+// The servers grant shorter sessions than the shortest one; but on a slow line they are over before two answers have
+// arrived.
 const (
 	sessionShare    = 1.5
 	shortestSession = time.Second
@@ -35,7 +37,8 @@ func lifeOf(ttl time.Duration) time.Duration {
 	return max(time.Duration(float64(ttl)*sessionShare), shortestSession)
 }
 
-// linger is how much longer than a lease a session lasts after its last sign of life: it ends at the tick after the next.
+// linger is how much longer than a lease a session lasts after its last sign of life: it ends at the tick after the
+// next.
 func linger(ttl time.Duration) time.Duration { return lifeOf(ttl) - ttl + 2*tick }
 
 // session is one worker's: what it created ends with it.
@@ -75,7 +78,8 @@ func open(ctx context.Context, e locks.Env, all *endings, ttl time.Duration, fra
 	s.last = time.Now()
 	s.since(s.last)
 	var err error
-	s.conn, _, err = zk.Connect(e.Places[0].Addrs(), s.life, zk.WithLogger(quiet{}), zk.WithLogInfo(false), zk.WithEventCallback(s.event),
+	s.conn, _, err = zk.Connect(e.Places[0].Addrs(), s.life, zk.WithLogger(quiet{}), zk.WithLogInfo(false),
+		zk.WithEventCallback(s.event),
 		zk.WithDialer(func(network, addr string, within time.Duration) (net.Conn, error) {
 			return s.connect(life, network, addr, within)
 		}))
@@ -153,8 +157,8 @@ func shareEndings(e locks.Env) (*endings, error) {
 	return locks.Share(e.Process, endingsKey{}, func() (*endings, error) { return &endings{}, nil })
 }
 
-// end ends the session, in the background: the library waits for up to a second for an answer. Without politeness nothing is
-// sent: that is how a process dies.
+// end ends the session, in the background: the library waits for up to a second for an answer. Without politeness
+// nothing is sent: that is how a process dies.
 func (s *session) end(polite bool) {
 	s.expire()
 	s.lease.Finish()

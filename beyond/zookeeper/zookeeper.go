@@ -1,5 +1,5 @@
-// Package zookeeper has what the suite needs to try locks on ZooKeeper: its topologies, its faults and its locks, right and
-// wrong ones. What a session proves is what went through the leader.
+// Package zookeeper has what the suite needs to try locks on ZooKeeper: its topologies, its faults and its locks, right
+// and wrong ones. What a session proves is what went through the leader.
 package zookeeper
 
 import (
@@ -74,7 +74,8 @@ func prepare(_ context.Context, n *topologies.Node) error {
 		return err
 	}
 	conf := fmt.Sprintf("tickTime=%d\ninitLimit=50\nsyncLimit=10\ndataDir=%s\nclientPort=%s\nclientPortAddress=%s\nmaxClientCnxns=0\n"+
-		"minSessionTimeout=%d\nmaxSessionTimeout=600000\n", tick.Milliseconds(), n.Dir(), port, host, 2*tick.Milliseconds())
+		"minSessionTimeout=%d\nmaxSessionTimeout=600000\n", tick.Milliseconds(), n.Dir(), port, host,
+		2*tick.Milliseconds())
 	all := n.Peers()
 	for i, p := range all {
 		if len(all) > 1 {
@@ -99,8 +100,10 @@ func command(n *topologies.Node) (*exec.Cmd, error) {
 		host, port, _ := net.SplitHostPort(proxy)
 		args = append(args, "-DsocksProxyHost="+host, "-DsocksProxyPort="+port, "-DsocksNonProxyHosts=")
 	}
-	return exec.Command(n.Server().Path, append(args, "-Dzookeeper.admin.enableServer=false", "-Dzookeeper.4lw.commands.whitelist=srvr", "-cp", strings.Join(path, ":"),
-		"org.apache.zookeeper.server.quorum.QuorumPeerMain", filepath.Join(n.Dir(), "zoo.cfg"))...), nil
+	return exec.Command(n.Server().Path,
+		append(args, "-Dzookeeper.admin.enableServer=false", "-Dzookeeper.4lw.commands.whitelist=srvr", "-cp",
+			strings.Join(path, ":"),
+			"org.apache.zookeeper.server.quorum.QuorumPeerMain", filepath.Join(n.Dir(), "zoo.cfg"))...), nil
 }
 
 // ask makes a connection to a node, past all links.

@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// TestAttachedFaultsFromOutside breaks links in front of clients, workers and processes, and, with permission only, the server.
+// TestAttachedFaultsFromOutside breaks links in front of clients, workers and processes, and, with permission only, the
+// server.
 func TestAttachedFaultsFromOutside(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {

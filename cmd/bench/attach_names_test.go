@@ -11,8 +11,8 @@ import (
 	"hammerlock/topologies"
 )
 
-// nameOf is a name that the servers of this machine resolve, and nobody else need: an address as one number, which is good for
-// getaddrinfo and no host name in the DNS.
+// nameOf is a name that the servers of this machine resolve, and nobody else need: an address as one number, which is
+// good for getaddrinfo and no host name in the DNS.
 func nameOf(t *testing.T, n *topologies.Node) (name, port string) {
 	t.Helper()
 	host, port, err := net.SplitHostPort(n.Addr())
@@ -75,7 +75,8 @@ func TestAttachedToSentinelsThatAnnounceNames(t *testing.T) {
 	secondName(t, top, args)
 }
 
-// secondName gives replicas a second name, by which a failover would make one a replica of itself: that is said before a run.
+// secondName gives replicas a second name, by which a failover would make one a replica of itself: that is said before
+// a run.
 func secondName(t *testing.T, top *topologies.Topology, args []string) {
 	t.Helper()
 	for _, n := range top.Nodes {

@@ -110,8 +110,8 @@ func strange(line string) string {
 	return ""
 }
 
-// managed are the commands that manage a server, which MONITOR does not show, as far as it was sent them by somebody else than
-// these tests and they are not harmless. That a server refused them is no excuse.
+// managed are the commands that manage a server, which MONITOR does not show, as far as it was sent them by somebody
+// else than these tests and they are not harmless. That a server refused them is no excuse.
 func managed(t *testing.T, n *topologies.Node) (sent []string) {
 	t.Helper()
 	stats := fmt.Sprint(testbed.Command(t, n, "INFO", "commandstats"))
@@ -145,8 +145,8 @@ type reported struct {
 	code int
 }
 
-// attached runs a command of the suite in a directory. When it has found the servers, no process of the machine may show
-// the secret.
+// attached runs a command of the suite in a directory. When it has found the servers, no process of the machine may
+// show the secret.
 func attached(t *testing.T, dir, secret, name string, args ...string) reported {
 	t.Helper()
 	attaching.Lock()
@@ -179,7 +179,8 @@ func attached(t *testing.T, dir, secret, name string, args ...string) reported {
 	return reported{all.String(), 0}
 }
 
-// attaching is held while a program runs that is given a password: for a moment it shows its arguments, and shown sees all processes.
+// attaching is held while a program runs that is given a password: for a moment it shows its arguments, and shown sees
+// all processes.
 var attaching sync.Mutex
 
 // shown looks for a secret in the arguments of all processes.
@@ -282,8 +283,8 @@ func TestAttachedTouchesNothingElse(t *testing.T) {
 	}
 }
 
-// TestAttachedRunsThatWereKilledAreCleared kills a run in the middle: the next one removes its keys and says so. A run that
-// goes on beside it keeps its own.
+// TestAttachedRunsThatWereKilledAreCleared kills a run in the middle: the next one removes its keys and says so. A run
+// that goes on beside it keeps its own.
 func TestAttachedRunsThatWereKilledAreCleared(t *testing.T) {
 	for _, kind := range []string{"single", "cluster"} {
 		t.Run(kind, func(t *testing.T) {

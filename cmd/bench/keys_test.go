@@ -51,7 +51,8 @@ func alone(t *testing.T) *seat {
 		"--duration", "10m", "--lease", "200ms", "--fault", "none", "--out", "runs")
 }
 
-// byHand are the names and notes of what a person did, from the history of the seat's run, and how many of it were healed.
+// byHand are the names and notes of what a person did, from the history of the seat's run, and how many of it were
+// healed.
 func (s *seat) byHand() (notes []string, healed int) {
 	s.t.Helper()
 	h, err := history.Open(filepath.Join(s.out, "runs", "latest", results.HistoryFile))

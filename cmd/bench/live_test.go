@@ -16,7 +16,8 @@ import (
 	"hammerlock/internal/live"
 )
 
-// TestLivePage watches a job of two runs from outside: its address is printed, its events come, and at the end the page is the report.
+// TestLivePage watches a job of two runs from outside: its address is printed, its events come, and at the end the page
+// is the report.
 func TestLivePage(t *testing.T) {
 	t.Parallel()
 	live.Again(t, func(int) string { return livePage(t) })

@@ -14,8 +14,8 @@ import (
 	"hammerlock/results"
 )
 
-// TestDocumentsFitTheirSchemas checks a record, a summary and a saved plan against what schema prints, and that a field of another
-// type does not fit.
+// TestDocumentsFitTheirSchemas checks a record, a summary and a saved plan against what schema prints, and that a field
+// of another type does not fit.
 func TestDocumentsFitTheirSchemas(t *testing.T) {
 	t.Parallel()
 	out := filepath.Join(t.TempDir(), "runs")

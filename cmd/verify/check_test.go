@@ -17,8 +17,8 @@ import (
 	"hammerlock/results"
 )
 
-// TestLiveCheckSaysWhatTheRunSaid: whatever was saved, of verify or bench, check finds the same verdicts, one run at a time and all at
-// once, and ends with the same exit code.
+// TestLiveCheckSaysWhatTheRunSaid: whatever was saved, of verify or bench, check finds the same verdicts, one run at a
+// time and all at once, and ends with the same exit code.
 func TestLiveCheckSaysWhatTheRunSaid(t *testing.T) {
 	t.Parallel()
 	some := "--scenario=late-holder,crash"

@@ -10,6 +10,7 @@ import (
 
 func main() {
 	os.Exit(cli.Verify(context.Background(), cli.Env{
-		Args: cli.Arguments(os.Args[1:]), Stdin: os.Stdin, Getenv: cli.Environment(), Stdout: os.Stdout, Stderr: os.Stderr,
+		Args: cli.Arguments(os.Args[1:]), Stdin: os.Stdin, Getenv: cli.Environment(), Stdout: os.Stdout,
+		Stderr: os.Stderr,
 	}))
 }

@@ -42,7 +42,8 @@ func lease(name string, with func(locks.Lock) locks.Lock) locks.Spec {
 	return spec
 }
 
-// queueing lets nobody else ask while somebody waits for the server's answer, and does not say so: virtual time stops then.
+// queueing lets nobody else ask while somebody waits for the server's answer, and does not say so: virtual time stops
+// then.
 type queueing struct{ locks.Lock }
 
 var queue sync.Mutex

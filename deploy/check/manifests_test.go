@@ -1,5 +1,5 @@
-// Package check reads what is in deploy as strictly as those do whom it is for. It is a module of its own: nothing else needs the
-// types of Kubernetes and of Compose.
+// Package check reads what is in deploy as strictly as those do whom it is for. It is a module of its own: nothing else
+// needs the types of Kubernetes and of Compose.
 package check
 
 import (

@@ -24,7 +24,8 @@ var client *redislock.Client
 func open(ctx context.Context, sites []site) error {
 	s := sites[0]
 	c := redis.NewClient(&redis.Options{
-		Addr: s.addr(), Username: s.User, Password: s.Password, DB: s.DB, Protocol: 2, DisableIdentity: true, MaxRetries: -1,
+		Addr: s.addr(), Username: s.User, Password: s.Password, DB: s.DB, Protocol: 2, DisableIdentity: true,
+		MaxRetries:            -1,
 		ContextTimeoutEnabled: true, PoolSize: 1000, ReadTimeout: time.Second, DialTimeout: time.Second,
 	})
 	client = redislock.New(c)

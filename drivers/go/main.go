@@ -1,6 +1,6 @@
-// Command driver runs a lock of a Go library behind Hammerlock's protocol (docs/DRIVERS.md). It is a module of its own, so
-// that any release of a library can be tried: go get github.com/bsm/redislock@v0.9.0, then go build. What is about the
-// library stands in lock.go.
+// Command driver runs a lock of a Go library behind Hammerlock's protocol (docs/DRIVERS.md). It is a module of its own,
+// so that any release of a library can be tried: go get github.com/bsm/redislock@v0.9.0, then go build. What is about
+// the library stands in lock.go.
 package main
 
 import (
@@ -44,7 +44,8 @@ func (s site) addr() string { return net.JoinHostPort(s.Host, strconv.Itoa(s.Por
 
 // greeting is the hello of a lock of the module, by the name of its library.
 func greeting(name, module string, topologies []string, claims ...string) map[string]any {
-	return map[string]any{"hello": "hammerlock-driver", "protocol": 1, "name": name, "version": version(module), "claims": claims, "topologies": topologies}
+	return map[string]any{"hello": "hammerlock-driver", "protocol": 1, "name": name, "version": version(module),
+		"claims": claims, "topologies": topologies}
 }
 
 // A lock may know until when it holds, or hear that it is lost.
@@ -81,7 +82,8 @@ type server struct {
 }
 
 func main() {
-	s := &server{out: os.Stdout, jobs: make(chan *request), cancels: map[uint64]context.CancelFunc{}, holds: map[uint64]*lock{}}
+	s := &server{out: os.Stdout, jobs: make(chan *request), cancels: map[uint64]context.CancelFunc{},
+		holds: map[uint64]*lock{}}
 	os.Stdout = os.Stderr // a library that prints, prints there
 	s.say(hello(slices.Contains(os.Args, "waits")))
 	_ = syscall.SetNonblock(0, true) // to wait for it Go needs no thread then, which is quicker
@@ -139,7 +141,8 @@ func (i input) Read(b []byte) (int, error) {
 	return i.File.Read(b)
 }
 
-// say leaves a line to be written. One write takes all that there are until then: a write for each costs more than a lock.
+// say leaves a line to be written. One write takes all that there are until then: a write for each costs more than a
+// lock.
 func (s *server) say(message any) {
 	text, err := json.Marshal(message)
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"hammerlock/scenarios"
 )
 
-// Five mistakes that are often made. TestWrongLocks has each of them tested, in a process of its own, and looks whether that
-// test fails as it should.
+// Five mistakes that are often made. TestWrongLocks has each of them tested, in a process of its own, and looks whether
+// that test fails as it should.
 var wrong = map[string]struct {
 	open  hammertest.Open
 	cause string

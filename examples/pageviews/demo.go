@@ -102,13 +102,16 @@ func (r *row) arguments(dir, nginx string) (args []string, err error) {
 		return nil, err
 	}
 	store, quorum, instances, front := addrs[0], addrs[1:6], addrs[6:6+r.instances], addrs[len(addrs)-1]
-	args = []string{"http", "--json", "--quiet", "--out", "results/runs", "--burst", fmt.Sprint(r.visits), "--patience", "1m"}
+	args = []string{"http", "--json", "--quiet", "--out", "results/runs", "--burst", fmt.Sprint(r.visits), "--patience",
+		"1m"}
 	for _, addr := range addrs[:6] {
 		_, port, _ := net.SplitHostPort(addr)
-		args = append(args, "--serve", fmt.Sprintf("exec redis-server --bind 127.0.0.1 --port %s --save '' --appendonly no --dir '%s'", port, dir))
+		args = append(args, "--serve",
+			fmt.Sprintf("exec redis-server --bind 127.0.0.1 --port %s --save '' --appendonly no --dir '%s'", port, dir))
 	}
 	for _, addr := range instances {
-		args = append(args, "--serve", fmt.Sprintf("exec '%s' serve -listen %s -redis %s -redlock %s", self, addr, store, strings.Join(quorum, ",")))
+		args = append(args, "--serve", fmt.Sprintf("exec '%s' serve -listen %s -redis %s -redlock %s", self, addr,
+			store, strings.Join(quorum, ",")))
 	}
 	if r.instances > 1 {
 		conf := filepath.Join(dir, "nginx.conf")
@@ -176,14 +179,17 @@ var errOtherwise = errors.New("that is not what was to be shown")
 // write prints the table. It is an error if a route lost page views that must not, or lost none that should.
 func write(w io.Writer, all []row) error {
 	const line = "%-6s %-26s %-26s %8s %14s %8s %6s  %s\n"
-	_, err := fmt.Fprintf(w, line, "route", "guarded by", "runs as", "visits", "acknowledged", "counted", "lost", "verdict")
+	_, err := fmt.Fprintf(w, line, "route", "guarded by", "runs as", "visits", "acknowledged", "counted", "lost",
+		"verdict")
 	for _, r := range all {
 		verdict := map[int]string{0: "PASS", 1: "FAIL", 3: "INCONCLUSIVE"}[r.exit]
-		_, failed := fmt.Fprintf(w, line, r.route, r.guard, human(r.instances), fmt.Sprint(r.visits), fmt.Sprint(r.acknowledged),
+		_, failed := fmt.Fprintf(w, line, r.route, r.guard, human(r.instances), fmt.Sprint(r.visits),
+			fmt.Sprint(r.acknowledged),
 			fmt.Sprint(r.counted), fmt.Sprint(r.lost), verdict)
 		err = errors.Join(err, failed)
 		if r.safe != (r.exit == 0) || !r.safe && r.lost == 0 {
-			err = errors.Join(err, fmt.Errorf("%s, %s: exit code %d, %d lost: %w: %s", r.route, human(r.instances), r.exit, r.lost, errOtherwise, r.reason))
+			err = errors.Join(err, fmt.Errorf("%s, %s: exit code %d, %d lost: %w: %s", r.route, human(r.instances),
+				r.exit, r.lost, errOtherwise, r.reason))
 		}
 	}
 	return err

@@ -24,7 +24,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestTheTable makes the demonstration: without a distributed lock page views are lost as soon as there are two instances.
+// TestTheTable makes the demonstration: without a distributed lock page views are lost as soon as there are two
+// instances.
 func TestTheTable(t *testing.T) {
 	if _, err := findNginx(); err != nil {
 		t.Skip(err)

@@ -59,7 +59,8 @@ func serve(ctx context.Context, args []string) error {
 // client must not send a command again by itself: a lock that was granted and not heard of would look as if it were
 // somebody else's.
 func client(addr string) *redis.Client {
-	return redis.NewClient(&redis.Options{Addr: addr, MaxRetries: -1, ContextTimeoutEnabled: true, PoolSize: 32, PoolTimeout: patience})
+	return redis.NewClient(&redis.Options{Addr: addr, MaxRetries: -1, ContextTimeoutEnabled: true, PoolSize: 32,
+		PoolTimeout: patience})
 }
 
 // routes are the four versions of the service. Each counts by itself.
@@ -108,8 +109,8 @@ func (i *instance) views(ctx context.Context, page string) (int64, error) {
 	return n, err
 }
 
-// count reads the views, adds one and writes them back, as a program does that knows no INCR: two at the same time read the
-// same number, and one view is lost.
+// count reads the views, adds one and writes them back, as a program does that knows no INCR: two at the same time read
+// the same number, and one view is lost.
 func (i *instance) count(ctx context.Context, page string) (int64, error) {
 	n, err := i.views(ctx, page)
 	if err != nil {
@@ -118,8 +119,8 @@ func (i *instance) count(ctx context.Context, page string) (int64, error) {
 	return n + 1, i.store.Set(ctx, page, n+1, 0).Err()
 }
 
-// locker takes a lock of Hammerlock's catalogue on its servers. Requests of one instance queue up in it, so that only one of
-// each instance competes for the lock.
+// locker takes a lock of Hammerlock's catalogue on its servers. Requests of one instance queue up in it, so that only
+// one of each instance competes for the lock.
 type locker struct {
 	turn  sync.Mutex
 	name  string

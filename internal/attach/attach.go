@@ -53,8 +53,10 @@ const (
 // Resolve reads files and the environment. It returns all mistakes.
 func (f *Flags) Resolve(sentinels bool) (a *topologies.Attachment, mistakes human.Mistakes) {
 	r := resolving{Flags: f}
-	a = &topologies.Attachment{Master: f.Master, Prefix: f.Prefix, Allow: f.Allow, Tell: f.Say, Map: map[string]string{}}
-	file, sentinelFile := r.secret("password-file", f.PasswordFile), r.secret("sentinel-password-file", f.SentinelPasswordFile)
+	a = &topologies.Attachment{Master: f.Master, Prefix: f.Prefix, Allow: f.Allow, Tell: f.Say,
+		Map: map[string]string{}}
+	file, sentinelFile := r.secret("password-file", f.PasswordFile),
+		r.secret("sentinel-password-file", f.SentinelPasswordFile)
 	secured := 0
 	for _, text := range f.Addrs {
 		e, u := r.endpoint(text)
@@ -65,9 +67,11 @@ func (f *Flags) Resolve(sentinels bool) (a *topologies.Attachment, mistakes huma
 		if sentinels {
 			e.Login = topologies.NewLogin(cmp.Or(f.SentinelUser, own, f.Secrets.env(envSentinelUser)),
 				cmp.Or(sentinelFile, ownPassword, f.Secrets.env(envSentinelPassword)))
-			a.Data = topologies.NewLogin(cmp.Or(f.User, f.Secrets.env(envUser), own), cmp.Or(file, f.Secrets.env(envPassword), ownPassword))
+			a.Data = topologies.NewLogin(cmp.Or(f.User, f.Secrets.env(envUser), own),
+				cmp.Or(file, f.Secrets.env(envPassword), ownPassword))
 		} else {
-			e.Login = topologies.NewLogin(cmp.Or(f.User, own, f.Secrets.env(envUser)), cmp.Or(file, ownPassword, f.Secrets.env(envPassword)))
+			e.Login = topologies.NewLogin(cmp.Or(f.User, own, f.Secrets.env(envUser)),
+				cmp.Or(file, ownPassword, f.Secrets.env(envPassword)))
 		}
 		a.Endpoints = append(a.Endpoints, e)
 	}
@@ -129,14 +133,16 @@ func (r *resolving) endpoint(text string) (e topologies.Endpoint, u *url.URL) {
 		if err == nil && (u.Scheme == "sentinel" || u.Scheme == "cluster") {
 			hint = "; --topology " + u.Scheme + " says what is there"
 		}
-		r.mistake("addr", "%s: an address is HOST:PORT, redis://USER:PASSWORD@HOST:PORT/DB or rediss://...%s", shown, hint)
+		r.mistake("addr", "%s: an address is HOST:PORT, redis://USER:PASSWORD@HOST:PORT/DB or rediss://...%s", shown,
+			hint)
 		return e, &url.URL{}
 	}
 	if u.RawQuery != "" || u.Fragment != "" {
 		r.mistake("addr", "%s: nothing may follow the number of the database", u.Host)
 	}
 	if port, err := strconv.Atoi(cmp.Or(u.Port(), defaultPort)); err != nil || port < 1 || port > math.MaxUint16 {
-		r.mistake("addr", "%s: a port is from 1 to %d, as in %s", u.Host, math.MaxUint16, net.JoinHostPort(u.Hostname(), defaultPort))
+		r.mistake("addr", "%s: a port is from 1 to %d, as in %s", u.Host, math.MaxUint16,
+			net.JoinHostPort(u.Hostname(), defaultPort))
 	}
 	e.Addr = net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), defaultPort))
 	if db := strings.Trim(u.Path, "/"); db != "" {
@@ -169,7 +175,8 @@ func (r *resolving) file(flag, path string) []byte {
 }
 
 func (r *resolving) tls(a *topologies.Attachment, secured bool) {
-	t := &topologies.TLS{CA: r.file("tls-ca", r.CA), Cert: r.file("tls-cert", r.Cert), Key: r.file("tls-key", r.Key), ServerName: r.ServerName}
+	t := &topologies.TLS{CA: r.file("tls-ca", r.CA), Cert: r.file("tls-cert", r.Cert), Key: r.file("tls-key", r.Key),
+		ServerName: r.ServerName}
 	if (r.Cert == "") != (r.Key == "") {
 		r.mistake("tls-cert", "and --tls-key belong together")
 	}
@@ -190,7 +197,8 @@ func (r *resolving) addresses(a *topologies.Attachment) {
 		_, _, err := net.SplitHostPort(from)
 		_, _, failed := net.SplitHostPort(to)
 		if !ok || err != nil || failed != nil {
-			r.mistake("map", "%q: the announced address and the one from here, as in 10.0.0.3:6379=localhost:7003", pair)
+			r.mistake("map", "%q: the announced address and the one from here, as in 10.0.0.3:6379=localhost:7003",
+				pair)
 			continue
 		}
 		a.Map[from] = to

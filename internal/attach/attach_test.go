@@ -69,7 +69,8 @@ func attached(t *testing.T, kind string, f Flags) *topologies.Topology {
 	return top
 }
 
-// TestEveryLockStaysWithinThePrefix lets all locks and stores be tried by a user whom the server refuses everything else.
+// TestEveryLockStaysWithinThePrefix lets all locks and stores be tried by a user whom the server refuses everything
+// else.
 func TestEveryLockStaysWithinThePrefix(t *testing.T) {
 	t.Parallel()
 	theirs := others(t, "single")
@@ -132,8 +133,8 @@ func TestPreflightNamesWhatIsRefused(t *testing.T) {
 	}
 }
 
-// TestRenamedCommandsAreNamed attaches to one of several databases of a server that knows scripts by other names, which only its
-// own configuration can do.
+// TestRenamedCommandsAreNamed attaches to one of several databases of a server that knows scripts by other names, which
+// only its own configuration can do.
 func TestRenamedCommandsAreNamed(t *testing.T) {
 	t.Parallel()
 	server, err := topologies.FindServer(t.Context(), "")

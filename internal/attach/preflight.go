@@ -32,9 +32,9 @@ const trialTTL = 2 * time.Second
 // tries are how often a lock is tried that no server has refused: a busy machine may be late for a quorum.
 const tries = 4
 
-// Preflight tries on an attached deployment what the load will ask of it, on pages of its own under the run's prefix. It
-// says in lines what was found and what will and will not be measured; its error is what the servers refuse of what the
-// load cannot do without.
+// Preflight tries on an attached deployment what the load will ask of it, on pages of its own under the run's prefix.
+// It says in lines what was found and what will and will not be measured; its error is what the servers refuse of what
+// the load cannot do without.
 func Preflight(ctx context.Context, t *topologies.Topology, l Load) (lines []string, err error) {
 	p := preflight{topology: t, load: l}
 	for _, s := range t.Sites {
@@ -106,7 +106,8 @@ func (p *preflight) try(ctx context.Context, spec locks.Spec, key string) (err e
 		}
 	}
 	if p.load.Extends || spec.Claims.Renews {
-		if lease, err = l.Extend(ctx, lease, trialTTL); err != nil && !errors.Is(err, locks.ErrLost) && !errors.Is(err, errors.ErrUnsupported) {
+		if lease, err = l.Extend(ctx, lease, trialTTL); err != nil && !errors.Is(err, locks.ErrLost) &&
+			!errors.Is(err, errors.ErrUnsupported) {
 			return refused("extend", err)
 		}
 	}
@@ -145,7 +146,8 @@ func (p *preflight) counter(ctx context.Context) error {
 	}
 	page := p.page(p.load.Counter.Name).Views
 	_, failed := c.Load(ctx, page)
-	if err := errors.Join(failed, c.Store(ctx, page, workload.Count{Views: 1, Writer: 1, Fence: 1}), c.Close()); err != nil {
+	if err := errors.Join(failed, c.Store(ctx, page, workload.Count{Views: 1, Writer: 1, Fence: 1}),
+		c.Close()); err != nil {
 		return refused("counter "+p.load.Counter.Name, err)
 	}
 	return nil
@@ -170,9 +172,12 @@ func (p *preflight) look(ctx context.Context) error {
 // lines say what there is, and what will and will not be measured.
 func (p *preflight) lines() []string {
 	t := p.topology
-	nodes := human.Names(t.Nodes, func(n *topologies.Node) string { return fmt.Sprintf("%s %s %s", n.Name, n.Addr(), n.Role) })
+	nodes := human.Names(t.Nodes, func(n *topologies.Node) string {
+		return fmt.Sprintf("%s %s %s", n.Name, n.Addr(), n.Role)
+	})
 	lines := []string{
-		fmt.Sprintf("%s, %s of %s: %s", t.Settings["server"], t.Spec.Name, human.Quantity(len(t.Nodes), "node"), strings.Join(nodes, ", ")),
+		fmt.Sprintf("%s, %s of %s: %s", t.Settings["server"], t.Spec.Name, human.Quantity(len(t.Nodes), "node"),
+			strings.Join(nodes, ", ")),
 		"keys live under " + t.Spec.Can().Prefix + "... and are removed at the end",
 	}
 	measured := []string{"latency", "fairness", "lost page views", "round trips"}

@@ -10,7 +10,8 @@ import (
 	"unsafe"
 )
 
-// Secrets are passwords that were taken out of arguments, and what the environment holds. Nothing prints or encodes them.
+// Secrets are passwords that were taken out of arguments, and what the environment holds. Nothing prints or encodes
+// them.
 type Secrets struct {
 	found  map[string]string // passwords by user@host:port
 	getenv func(string) string
@@ -19,7 +20,8 @@ type Secrets struct {
 // Format implements fmt.Formatter: secrets stay hidden whatever the verb.
 func (Secrets) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, "(hidden)") }
 
-// Environ is the environment that another build of the suite needs to get in; an error if it cannot be told all passwords.
+// Environ is the environment that another build of the suite needs to get in; an error if it cannot be told all
+// passwords.
 func (s Secrets) Environ() (all []string, err error) {
 	for _, name := range secretNames {
 		if value := s.env(name); value != "" {
@@ -29,7 +31,8 @@ func (s Secrets) Environ() (all []string, err error) {
 	var one string
 	for _, password := range s.found {
 		if one != "" && password != one {
-			return nil, fmt.Errorf("the addresses have different passwords, another program can be given one: use %s", envPassword)
+			return nil, fmt.Errorf("the addresses have different passwords, another program can be given one: use %s",
+				envPassword)
 		}
 		one = password
 	}
@@ -46,7 +49,8 @@ func (s Secrets) env(name string) string {
 	return s.getenv(name)
 }
 
-// Take takes the passwords out of the URLs in arguments, so that whatever reads or shows the arguments does not have them.
+// Take takes the passwords out of the URLs in arguments, so that whatever reads or shows the arguments does not have
+// them.
 func Take(args []string, getenv func(string) string) ([]string, Secrets) {
 	s := Secrets{found: map[string]string{}, getenv: getenv}
 	clean := make([]string, len(args))
@@ -84,8 +88,8 @@ func unescaped(text string) string {
 // span is where a password stands in a text, and where the user before it begins.
 type span struct{ user, from, to int }
 
-// passwords finds the passwords of URLs of Redis. A password that is not escaped may hold what ends an address: then it goes
-// on to the next @.
+// passwords finds the passwords of URLs of Redis. A password that is not escaped may hold what ends an address: then it
+// goes on to the next @.
 func passwords(text string) (all []span) {
 	for begin := 0; ; {
 		i := strings.Index(text[begin:], "://")
@@ -93,7 +97,8 @@ func passwords(text string) (all []span) {
 			return all
 		}
 		begin += i + len("://")
-		if scheme := text[:begin-len("://")]; !strings.HasSuffix(scheme, plainScheme) && !strings.HasSuffix(scheme, secureScheme) {
+		if scheme := text[:begin-len("://")]; !strings.HasSuffix(scheme, plainScheme) &&
+			!strings.HasSuffix(scheme, secureScheme) {
 			continue
 		}
 		rest := text[begin:]
@@ -117,8 +122,8 @@ func passwords(text string) (all []span) {
 // secretNames are the variables that hold passwords.
 var secretNames = []string{envPassword, envSentinelPassword}
 
-// HideEnvironment takes the passwords out of this process's environment, which every process that it starts would inherit. It
-// returns what reads the environment as it was.
+// HideEnvironment takes the passwords out of this process's environment, which every process that it starts would
+// inherit. It returns what reads the environment as it was.
 func HideEnvironment() (getenv func(string) string) {
 	hidden := map[string]string{}
 	for _, name := range secretNames {
@@ -128,9 +133,9 @@ func HideEnvironment() (getenv func(string) string) {
 	return func(name string) string { return cmp.Or(hidden[name], os.Getenv(name)) }
 }
 
-// Hide returns a copy of the arguments of this process and overwrites the passwords in the originals, which every user of
-// the machine can read as long as it runs. The strings must be those that the process was started with: where they are is
-// memory that may be written, unlike that of a constant.
+// Hide returns a copy of the arguments of this process and overwrites the passwords in the originals, which every user
+// of the machine can read as long as it runs. The strings must be those that the process was started with: where they
+// are is memory that may be written, unlike that of a constant.
 func Hide(args []string) []string {
 	copied := make([]string, len(args))
 	for i, arg := range args {

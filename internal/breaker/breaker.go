@@ -44,8 +44,8 @@ type Breaker struct {
 	r       *recording.Recording
 	session *crew.Session
 	gate    sync.Mutex // of the crew's gate: it serves one fault at a time
-	// Two lanes a fault: its own operations, and the deaths of workers that it causes meanwhile. Those of faults that are
-	// in no plan follow.
+	// Two lanes a fault: its own operations, and the deaths of workers that it causes meanwhile. Those of faults that
+	// are in no plan follow.
 	lanes []*history.Lane
 
 	mended []mended     // by the number of the step
@@ -130,8 +130,8 @@ func (b *Breaker) until(ctx context.Context, at time.Duration) bool {
 	}
 }
 
-// inOrder waits until what the plan heals before a step is healed: a machine that paused past both would do it in any order. It tells
-// whether there is still time for the step.
+// inOrder waits until what the plan heals before a step is healed: a machine that paused past both would do it in any
+// order. It tells whether there is still time for the step.
 func (b *Breaker) inOrder(ending context.Context, step faults.Step) bool {
 	for i, s := range b.o.Steps {
 		if s.Alone || s.Point != "" || s.To == 0 || s.To > step.From { // the first two have no time of their own
@@ -243,7 +243,8 @@ func (b *Breaker) heal(ctx context.Context, a act, heal faults.Heal) (err error)
 // ErrUnhealthy says that everything was healed, and that the deployment did not come back.
 var ErrUnhealthy = errors.New("the deployment did not come back")
 
-// ErrNoAnswer says that a server was to be broken or healed, and did not answer in time: the history says so of the fault.
+// ErrNoAnswer says that a server was to be broken or healed, and did not answer in time: the history says so of the
+// fault.
 var ErrNoAnswer = errors.New("a server did not answer in time")
 
 func (b *Breaker) healthy(ctx context.Context) error {
@@ -260,8 +261,9 @@ func (b *Breaker) healthy(ctx context.Context) error {
 
 func (b *Breaker) target(place int, step faults.Step) *faults.Target {
 	return &faults.Target{
-		Scene: b.o.Scene, Topology: b.d.Topology, Arg: step.Arg, Rand: rand.New(rand.NewPCG(b.o.Shape.Seed, uint64(place)|1<<34)),
-		TTL: b.o.Shape.TTL, Keys: b.o.Shape.Keys, LockKey: func(key int32) string { return b.d.Pages[key].Lock },
+		Scene: b.o.Scene, Topology: b.d.Topology, Arg: step.Arg,
+		Rand: rand.New(rand.NewPCG(b.o.Shape.Seed, uint64(place)|1<<34)),
+		TTL:  b.o.Shape.TTL, Keys: b.o.Shape.Keys, LockKey: func(key int32) string { return b.d.Pages[key].Lock },
 		Workers: &workers{b, b.lanes[2*place+1]},
 	}
 }

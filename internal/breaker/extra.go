@@ -32,7 +32,8 @@ func (b *Breaker) Inject(ctx, ending context.Context, step faults.Step, healed t
 // when do returns. An error of do is recorded as one, and returned.
 func (b *Breaker) Record(name string, e history.Effect, do func() (what string, err error)) (over func(), err error) {
 	now := b.r.Clock().Now()
-	a, err := b.place(history.Injection{Name: name, At: "@" + now.Round(time.Millisecond).String(), From: now, Effect: e})
+	a, err := b.place(history.Injection{Name: name, At: "@" + now.Round(time.Millisecond).String(), From: now,
+		Effect: e})
 	if err != nil {
 		return func() {}, err
 	}
@@ -65,7 +66,8 @@ func (b *Breaker) place(i history.Injection) (act, error) {
 	case b.closed:
 		return act{}, errors.New("the run is about to end")
 	case len(b.free) == 0:
-		return act{}, fmt.Errorf("%d faults that were injected by hand are at work, there is no room for more", b.o.Extra)
+		return act{}, fmt.Errorf("%d faults that were injected by hand are at work, there is no room for more",
+			b.o.Extra)
 	}
 	last := len(b.free) - 1
 	i.ByHand = true

@@ -82,10 +82,12 @@ func Start(t Owner) context.Context {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	allocator, stop := chromedp.NewExecAllocator(t.Context(), chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.DisableGPU,
+	allocator, stop := chromedp.NewExecAllocator(t.Context(), chromedp.ExecPath(path), chromedp.NoSandbox,
+		chromedp.DisableGPU,
 		chromedp.NoFirstRun, chromedp.UserDataDir(dir), chromedp.Env("TMPDIR="+dir), chromedp.Flag("headless", "new"),
 		chromedp.Flag("disable-background-networking", true), chromedp.Flag("disable-component-update", true),
-		chromedp.Flag("disable-sync", true), chromedp.Flag("hide-scrollbars", true), chromedp.Flag("force-color-profile", "srgb"),
+		chromedp.Flag("disable-sync", true), chromedp.Flag("hide-scrollbars", true),
+		chromedp.Flag("force-color-profile", "srgb"),
 		chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"), chromedp.ProxyServer("127.0.0.1:9"))
 	t.Cleanup(stop)
 	chromium, cancel := chromedp.NewContext(allocator)
@@ -121,7 +123,8 @@ func (b *Tab) note(event any) {
 	defer b.mu.Unlock()
 	switch e := event.(type) {
 	case *cdpruntime.EventExceptionThrown:
-		b.complaints = append(b.complaints, fmt.Sprintf("%s %+v", e.ExceptionDetails.Text, e.ExceptionDetails.Exception))
+		b.complaints = append(b.complaints,
+			fmt.Sprintf("%s %+v", e.ExceptionDetails.Text, e.ExceptionDetails.Exception))
 	case *cdpruntime.EventConsoleAPICalled:
 		b.complaints = append(b.complaints, fmt.Sprintf("console.%s %v", e.Type, e.Args))
 	case *log.EventEntryAdded:
@@ -168,7 +171,9 @@ func (b *Tab) Size(t Owner, wide, high int64) {
 // Scheme says what the system of the reader prefers: light or dark.
 func (b *Tab) Scheme(t Owner, name string) {
 	t.Helper()
-	Call(t, b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: name}}})
+	Call(t, b, emulation.SetEmulatedMedia,
+		emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme",
+			Value: name}}})
 }
 
 // Media says for what the page is laid out: screen or print.

@@ -57,7 +57,8 @@ const (
 
 func (e Env) abCommand(p harness.Plan, example string) *cobra.Command {
 	c := &cobra.Command{
-		Use: "ab 'SETTINGS' 'SETTINGS'", Short: "compare two settings in turns, and tell a difference from noise", Args: takes(2, 2),
+		Use: "ab 'SETTINGS' 'SETTINGS'", Short: "compare two settings in turns, and tell a difference from noise",
+		Args: takes(2, 2),
 		Long: "ab runs two settings in turns (A B A' A' B A, and so on), so that what else happens on the machine happens to both.\n" +
 			"A' has the settings of A: what it shows against A is the noise floor, and only what goes beyond it is called a\n" +
 			"difference. Deployments stay up between the runs. Settings are flags without their dashes, with commas in\n" +
@@ -121,15 +122,16 @@ func (t *trial) check(stop context.Context, args []string) error {
 		}
 	}
 	if need := compare.PairsNeeded(len(t.shown())); t.pairs < need && len(t.o.Mistakes) == 0 {
-		t.o.Mistake("pairs", "%d: at least %d to tell a difference from noise in %s; or fewer numbers (--show)", t.pairs, need,
+		t.o.Mistake("pairs", "%d: at least %d to tell a difference from noise in %s; or fewer numbers (--show)",
+			t.pairs, need,
 			human.Quantity(len(t.shown()), "number"))
 	}
 	t.outputs = t.e.openOutputs(t.o)
 	return cmp.Or(t.o.invalid(), problem)
 }
 
-// newSide is a side with the flags that hold for both, and its own settings: flags without their dashes, of a plan or one of more, each of
-// which adds a flag and says its name.
+// newSide is a side with the flags that hold for both, and its own settings: flags without their dashes, of a plan or
+// one of more, each of which adds a flag and says its name.
 func newSide(common *options, text string, more ...func(*options) string) *side {
 	s := &side{name: text, o: &options{Set: settings.New(), plan: common.plan}}
 	if own := common.plan.Service; own != nil {
@@ -150,7 +152,8 @@ func newSide(common *options, text string, more ...func(*options) string) *side 
 		case name == abProgram && s.o.plan.Service == nil:
 			s.program = v
 		case !slices.Contains(good, name):
-			s.o.Mistake("", "%q: no such setting of one side%s", name, cmp.Or(human.Meant(name, good), "; bench plan prints all that there are"))
+			s.o.Mistake("", "%q: no such setting of one side%s", name,
+				cmp.Or(human.Meant(name, good), "; bench plan prints all that there are"))
 		default:
 			_ = s.o.Flags.Set(name, v) // what is wrong with it is a mistake
 		}
@@ -158,7 +161,8 @@ func newSide(common *options, text string, more ...func(*options) string) *side 
 	return s
 }
 
-// ofSide are the parts of "lock=redsync,backoff=1ms". What follows a comma without a name belongs to the value before it.
+// ofSide are the parts of "lock=redsync,backoff=1ms". What follows a comma without a name belongs to the value before
+// it.
 func ofSide(text string) (parts []string) {
 	for part := range strings.SplitSeq(text, ",") {
 		if len(parts) > 0 && !strings.Contains(part, "=") {
@@ -179,7 +183,8 @@ func (t *trial) checkSide(stop context.Context, s *side) error {
 		t.o.Mistakes.Add(usage.Mistakes...)
 		err = nil
 	case err == nil && len(job.Combinations) != 1:
-		t.o.Mistake("", "%s: names %d combinations of topology and lock; ab compares one with one", s.name, len(job.Combinations))
+		t.o.Mistake("", "%s: names %d combinations of topology and lock; ab compares one with one", s.name,
+			len(job.Combinations))
 	}
 	if s.program != "" {
 		if info, err := os.Stat(s.program); err != nil || info.IsDir() {
@@ -196,7 +201,8 @@ func (t *trial) runAll(ctx, stop context.Context) error {
 	}
 	var pair compare.Pair
 	runs := time.Duration(t.pairs * len(pair))
-	t.e.say(t.o, "%s of %d runs, about %v", human.Quantity(t.pairs, "pair"), len(pair), (runs * (t.o.plan.Warmup + t.o.plan.Duration)).Round(time.Second))
+	t.e.say(t.o, "%s of %d runs, about %v", human.Quantity(t.pairs, "pair"), len(pair),
+		(runs * (t.o.plan.Warmup + t.o.plan.Duration)).Round(time.Second))
 	done := map[compare.Arm]bool{}
 	for i, arm := range compare.Schedule(t.pairs, t.o.plan.Workload.Seed) {
 		s := t.sides[int(arm)%2]

@@ -10,20 +10,22 @@ import (
 	"hammerlock/topologies"
 )
 
-// Arguments is what a process was started with, without the passwords in it, which are overwritten where every user of the
-// machine can read them.
+// Arguments is what a process was started with, without the passwords in it, which are overwritten where every user of
+// the machine can read them.
 func Arguments(args []string) []string { return attach.Hide(args) }
 
-// Environment reads the environment of the process, out of which it takes the passwords: no process that is started has them.
+// Environment reads the environment of the process, out of which it takes the passwords: no process that is started has
+// them.
 func Environment() func(string) string { return attach.HideEnvironment() }
 
 // attachFlags declares the flags of an existing deployment.
 func (o *options) attachFlags() {
 	a := &o.plan.Attach
 	a.Prefix = cmp.Or(a.Prefix, topologies.DefaultPrefix)
-	o.Add(flag(setting, "addr", "work on servers that are up already, and start nothing: host:port, redis://user:password@host:port/db,\n"+
-		"rediss://...; several for sentinels, a cluster's seeds, replicas, or redlock: --topology says what they are.\n"+
-		"User and password also from $HAMMERLOCK_REDIS_USER and $HAMMERLOCK_REDIS_PASSWORD; see docs/ATTACH.md"),
+	o.Add(flag(setting, "addr",
+		"work on servers that are up already, and start nothing: host:port, redis://user:password@host:port/db,\n"+
+			"rediss://...; several for sentinels, a cluster's seeds, replicas, or redlock: --topology says what they are.\n"+
+			"User and password also from $HAMMERLOCK_REDIS_USER and $HAMMERLOCK_REDIS_PASSWORD; see docs/ATTACH.md"),
 		"url,...", strings.Join(a.Addrs, ","), func(text string) error {
 			a.Addrs = settings.Split(text)
 			if len(a.Addrs) == 0 {
@@ -33,16 +35,22 @@ func (o *options) attachFlags() {
 		})
 	o.Text(flag(setting, "user", "with --addr: the user"), "name", &a.User)
 	o.Text(flag(setting, "password-file", "with --addr: a file with the password"), "path", &a.PasswordFile)
-	o.Text(flag(setting, "master", "with --addr of sentinels: the name that they know the primary by"), "name", &a.Master)
+	o.Text(flag(setting, "master", "with --addr of sentinels: the name that they know the primary by"), "name",
+		&a.Master)
 	o.Text(flag(setting, "sentinel-user", "with --addr of sentinels: their own user"), "name", &a.SentinelUser)
-	o.Text(flag(setting, "sentinel-password-file", "with --addr of sentinels: a file with their own password"), "path", &a.SentinelPasswordFile)
-	o.Text(flag(setting, "tls-ca", "with rediss://: certificates of the authorities (default: the system's)"), "path", &a.CA)
+	o.Text(flag(setting, "sentinel-password-file", "with --addr of sentinels: a file with their own password"), "path",
+		&a.SentinelPasswordFile)
+	o.Text(flag(setting, "tls-ca", "with rediss://: certificates of the authorities (default: the system's)"), "path",
+		&a.CA)
 	o.Text(flag(setting, "tls-cert", "with rediss://: the certificate of the client"), "path", &a.Cert)
 	o.Text(flag(setting, "tls-key", "with rediss://: the key of the client's certificate"), "path", &a.Key)
-	o.Text(flag(setting, "tls-server-name", "with rediss://: the name in the servers' certificates (default: the host)"), "name", &a.ServerName)
-	o.Add(flag(setting, "map", "with --addr: announced addresses and where they are from here, as in 10.0.0.3:6379=localhost:7003"),
+	o.Text(flag(setting, "tls-server-name",
+		"with rediss://: the name in the servers' certificates (default: the host)"), "name", &a.ServerName)
+	o.Add(flag(setting, "map",
+		"with --addr: announced addresses and where they are from here, as in 10.0.0.3:6379=localhost:7003"),
 		"a=b,...", strings.Join(a.Map, ","), func(text string) error { a.Map = settings.Split(text); return nil })
-	o.Text(flag(setting, "prefix", "with --addr: what the names of all keys begin with; braces make a cluster's hash tag"), "text", &a.Prefix)
+	o.Text(flag(setting, "prefix",
+		"with --addr: what the names of all keys begin with; braces make a cluster's hash tag"), "text", &a.Prefix)
 	o.Names(flag(setting, "allow-destructive", "with --addr: what may be sent although it can harm others:\n"+
 		strings.Join(topologies.DestructiveNames(), ", ")), &a.Allow, topologies.DestructiveNames())
 }

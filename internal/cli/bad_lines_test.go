@@ -106,7 +106,8 @@ var badLines = []struct{ line, answer string }{
 	{"bench search --over rate", "--slo is missing: the objective, as in --slo 'response.p99<50ms'"},
 }
 
-// TestABadCommandLineIsAnswered with what to type instead, and nothing is started: there is nothing to start on the path.
+// TestABadCommandLineIsAnswered with what to type instead, and nothing is started: there is nothing to start on the
+// path.
 func TestABadCommandLineIsAnswered(t *testing.T) {
 	t.Chdir(t.TempDir())
 	t.Setenv("PATH", t.TempDir())

@@ -32,7 +32,9 @@ func (e Env) benchCommand() *cobra.Command {
 			"  bench --topology single --lock none --workers 16 --duration 2s   # exits 1: page views are lost\n" +
 			"  bench --topology single --gate 'response.p99<50ms' --count 6     # exits 5 if it is slower",
 	}, e.benchPlan())
-	bench.AddCommand(e.agentCommand(), e.abCommand(e.shortPlan(), abExample), e.compareCommand(), e.httpCommand(e.benchPlan()), e.planFileCommand(e.benchPlan()), e.replayCommand(), e.reportCommand(), e.schemaCommand(e.benchPlan()),
+	bench.AddCommand(e.agentCommand(), e.abCommand(e.shortPlan(), abExample), e.compareCommand(),
+		e.httpCommand(e.benchPlan()), e.planFileCommand(e.benchPlan()), e.replayCommand(), e.reportCommand(),
+		e.schemaCommand(e.benchPlan()),
 		e.searchCommand(e.shortPlan(), searchExample), e.failoverCommand(e.benchPlan()))
 	return bench
 }
@@ -60,10 +62,12 @@ func (o *options) allFlags() {
 		o.Begin(agentsSection)
 		o.fleetFlags()
 		o.Begin(runSection)
-		o.Integer(flag(session, "count", "how often to run everything, each time with the next seed"), &o.count, maxCount)
+		o.Integer(flag(session, "count", "how often to run everything, each time with the next seed"), &o.count,
+			maxCount)
 	}
 	if o.listing && !o.plan.Verify {
-		o.Toggle(flag(session, "quick", "a first look: 2 s each, 4 workers and a short warm-up, where nothing else is said of them"), "", &o.quick)
+		o.Toggle(flag(session, "quick",
+			"a first look: 2 s each, 4 workers and a short warm-up, where nothing else is said of them"), "", &o.quick)
 	}
 	o.Begin(outputSection)
 	o.webFlag()
@@ -103,7 +107,8 @@ func (e Env) run(ctx context.Context, s signals, c *cobra.Command, o *options) i
 	gates := compare.CheckGates(o.gates, runs)
 	o.plan.Workload.Seed = seed
 	judged := append(o.explored, judgements(o.plan.Out, runs)...)
-	f := results.Findings{Judged: judged, NotRun: not, Whole: o.weigh(judged, not, cmp.Or(err, context.Cause(s.stop))), Took: time.Since(begun),
+	f := results.Findings{Judged: judged, NotRun: not, Whole: o.weigh(judged, not, cmp.Or(err, context.Cause(s.stop))),
+		Took:   time.Since(begun),
 		Report: kept.last(o.plan.Out), Replay: o.replays(runs), Repeat: o.repeats(c, o.plan)}
 	x := exit(s.stop, f.Whole, gates, err)
 	document := Document{Schema: schema, Exit: x, Runs: runs, Explored: o.explored, NotRun: not, Gates: gates}
@@ -128,7 +133,8 @@ func (e Env) run(ctx context.Context, s signals, c *cobra.Command, o *options) i
 
 // rounds runs the plan --count times, each time with the next seed.
 // It returns the runs, and the scenarios that were not run.
-func (e Env) rounds(ctx context.Context, s signals, c *cobra.Command, o *options, kept *reports) (runs []results.Run, not []results.NotRun, err error) {
+func (e Env) rounds(ctx context.Context, s signals, c *cobra.Command, o *options, kept *reports) (runs []results.Run,
+	not []results.NotRun, err error) {
 	shown := e.openOutputs(o)
 	defer func() { err = errors.Join(err, shown.close(ctx, kept.last(o.plan.Out))) }()
 	if len(shown) > 0 {
@@ -199,7 +205,8 @@ func (o *options) inTurn() {
 // foretell says how long a job takes that is carried out so often.
 func (e Env) foretell(o *options, job *harness.Job, times int) {
 	if n := len(job.Combinations) * times; n > 1 {
-		e.say(o, "%s on %s, about %v", human.Quantity(n, "run"), human.List(on(job)), (job.Expected() * time.Duration(times)).Round(time.Second))
+		e.say(o, "%s on %s, about %v", human.Quantity(n, "run"), human.List(on(job)),
+			(job.Expected() * time.Duration(times)).Round(time.Second))
 	}
 }
 

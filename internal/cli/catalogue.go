@@ -20,10 +20,12 @@ import (
 )
 
 // taps say whether servers' replication streams are read where they can be.
-var taps = settings.Catalogue[bool]{All: []bool{true, false}, Name: func(read bool) string { return map[bool]string{true: "auto", false: "off"}[read] }}
+var taps = settings.Catalogue[bool]{All: []bool{true, false},
+	Name: func(read bool) string { return map[bool]string{true: "auto", false: "off"}[read] }}
 
 // syncs say how often servers sync their log of writes; off = they have none.
-var syncs = settings.Catalogue[topologies.Durability]{All: []topologies.Durability{"", topologies.SyncEverySecond, topologies.SyncAlways},
+var syncs = settings.Catalogue[topologies.Durability]{All: []topologies.Durability{"", topologies.SyncEverySecond,
+	topologies.SyncAlways},
 	Name: func(d topologies.Durability) string { return cmp.Or(string(d), "off") }}
 
 // autoLock is the name that asks for the lock a topology is made for, which a plan knows as the zero Spec.
@@ -42,31 +44,37 @@ func lockNames(all []locks.Spec) string {
 			own = append(own, s.Name)
 		}
 	}
-	return fmt.Sprintf("%s; of libraries: %s; or one of %d that are broken, to see how: --list", strings.Join(own, ", "), strings.Join(libraries, ", "), broken)
+	return fmt.Sprintf("%s; of libraries: %s; or one of %d that are broken, to see how: --list",
+		strings.Join(own, ", "), strings.Join(libraries, ", "), broken)
 }
 
 // everyScenario is the name that asks for all scenarios that apply.
 const everyScenario = "all"
 
 var (
-	allScenarios = settings.Catalogue[scenarios.Scenario]{All: append([]scenarios.Scenario{{Name: everyScenario}}, allStrains...), Name: func(s scenarios.Scenario) string { return s.Name }}
-	allMetrics   = settings.Catalogue[results.Metric]{All: results.Metrics, Name: func(m results.Metric) string { return m.Name }}
+	allScenarios = settings.Catalogue[scenarios.Scenario]{All: append([]scenarios.Scenario{{Name: everyScenario}},
+		allStrains...), Name: func(s scenarios.Scenario) string { return s.Name }}
+	allMetrics = settings.Catalogue[results.Metric]{All: results.Metrics,
+		Name: func(m results.Metric) string { return m.Name }}
 )
 
 // everyTopology is the name that asks for all topologies.
 const everyTopology = "all"
 
 func topologiesOf(k crew.Catalogue) settings.Catalogue[topologies.Spec] {
-	return settings.Catalogue[topologies.Spec]{All: k.Topologies, Name: func(s topologies.Spec) string { return s.Name },
+	return settings.Catalogue[topologies.Spec]{All: k.Topologies,
+		Name:   func(s topologies.Spec) string { return s.Name },
 		Groups: map[string]func(topologies.Spec) bool{everyTopology: func(topologies.Spec) bool { return true }}}
 }
 
 func countersOf(k crew.Catalogue) settings.Catalogue[workload.CounterSpec] {
-	return settings.Catalogue[workload.CounterSpec]{All: k.Counters, Name: func(s workload.CounterSpec) string { return s.Name }}
+	return settings.Catalogue[workload.CounterSpec]{All: k.Counters,
+		Name: func(s workload.CounterSpec) string { return s.Name }}
 }
 
 func locksOf(k crew.Catalogue) settings.Catalogue[locks.Spec] {
-	c := settings.Catalogue[locks.Spec]{All: append([]locks.Spec{{}}, k.Locks...), Name: lockName, Own: program, Groups: lockGroups}
+	c := settings.Catalogue[locks.Spec]{All: append([]locks.Spec{{}}, k.Locks...), Name: lockName, Own: program,
+		Groups: lockGroups}
 	c.Join = func(parts []string) []string { return programs(parts, c.Names()) }
 	return c
 }

@@ -44,8 +44,10 @@ func (o *options) runFlags() {
 		}
 		return m, err
 	})
-	o.Text(flag(session, settings.FileFlag, "read settings from a YAML file, whose keys are the flags' names; flags and HAMMERLOCK_* variables\n"+
-		"(as in HAMMERLOCK_WORKERS) are stronger; bench plan FILE shows what comes of it"), "file", &o.File).Here = true
+	o.Text(flag(session, settings.FileFlag,
+		"read settings from a YAML file, whose keys are the flags' names; flags and HAMMERLOCK_* variables\n"+
+			"(as in HAMMERLOCK_WORKERS) are stronger; bench plan FILE shows what comes of it"), "file",
+		&o.File).Here = true
 	o.outputFlags()
 	o.tuiFlag()
 	settings.ValueOf(o.Toggle(flag(session, "list", "print what there is to choose from"), "", &o.list)).Here = true
@@ -53,7 +55,8 @@ func (o *options) runFlags() {
 
 func (o *options) tuiFlag() {
 	o.tui = tuiAuto
-	settings.One(&o.Set, flag(session, "tui", "the dashboard: auto = if stdout and stderr are a terminal; on; off"), &o.tui, settings.Words(tuiAuto, tuiOn, tuiOff))
+	settings.One(&o.Set, flag(session, "tui", "the dashboard: auto = if stdout and stderr are a terminal; on; off"),
+		&o.tui, settings.Words(tuiAuto, tuiOn, tuiOff))
 }
 
 // judgements are the verdicts of runs, as reports for CI systems show them.
@@ -73,10 +76,12 @@ func gateJudgements(gates []compare.GateResult) (all []results.Judgement) {
 		key := g.Topology + " " + g.Lock
 		if _, known := at[key]; !known {
 			at[key] = len(all)
-			all = append(all, results.Judgement{Topology: cmp.Or(g.Topology, "comparison"), Lock: cmp.Or(g.Lock, "gates"), Faults: []string{}})
+			all = append(all, results.Judgement{Topology: cmp.Or(g.Topology, "comparison"),
+				Lock: cmp.Or(g.Lock, "gates"), Faults: []string{}})
 		}
 		j := &all[at[key]]
-		v := checker.Verdict{Checker: g.Gate, Status: checker.Inconclusive, Cause: string(g.Status), Summary: g.Gate + ": " + g.Summary}
+		v := checker.Verdict{Checker: g.Gate, Status: checker.Inconclusive, Cause: string(g.Status), Summary: g.Gate +
+			": " + g.Summary}
 		switch g.Status {
 		case compare.GatePass:
 			v.Status, v.Cause = checker.Pass, ""
@@ -97,7 +102,9 @@ func (e Env) stepSummary(write func(io.Writer) error) error {
 
 // notify writes what CI systems read: a JUnit file beside the runs, a step's summary and annotations.
 func (e Env) notify(out string, all []results.Judgement) error {
-	err := writeFile(filepath.Join(out, "junit.xml"), os.O_TRUNC, func(w io.Writer) error { return results.WriteJUnit(w, all) })
+	err := writeFile(filepath.Join(out, "junit.xml"), os.O_TRUNC, func(w io.Writer) error {
+		return results.WriteJUnit(w, all)
+	})
 	return errors.Join(err, e.announce(all))
 }
 

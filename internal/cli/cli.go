@@ -49,7 +49,8 @@ func Bench(ctx context.Context, e Env) int { return e.execute(ctx, Env.benchComm
 // Verify runs the command "verify" and returns its exit code.
 func Verify(ctx context.Context, e Env) int { return e.execute(ctx, Env.verifyCommand) }
 
-// execute runs the command that the arguments name. Worker processes are started with one argument and need no commands.
+// execute runs the command that the arguments name. Worker processes are started with one argument and need no
+// commands.
 func (e Env) execute(ctx context.Context, tree func(Env) *cobra.Command) (code int) {
 	if len(e.Args) == 1 && e.Args[0] == crew.Command {
 		return e.work(ctx)
@@ -76,10 +77,11 @@ func (e Env) execute(ctx context.Context, tree func(Env) *cobra.Command) (code i
 	root := tree(e)
 	version := &cobra.Command{Use: "version", Short: "print the version", Args: takes(0, 0)}
 	o := newOptions(version, e.benchPlan())
-	root.AddCommand(e.manualCommand(), e.explainCommand(), e.command(version, o, e.simple(o, func(context.Context, []string) error {
-		_, err := fmt.Fprintf(e.Stdout, "%s version %s\n", root.Name(), root.Version) // as --version does
-		return err
-	})))
+	root.AddCommand(e.manualCommand(), e.explainCommand(),
+		e.command(version, o, e.simple(o, func(context.Context, []string) error {
+			_, err := fmt.Fprintf(e.Stdout, "%s version %s\n", root.Name(), root.Version) // as --version does
+			return err
+		})))
 	e.libraryCommands(root)
 	root.SetHelpFunc(func(c *cobra.Command, _ []string) { e.complain(e.helpOf(c)) })
 	root.Version = harness.Version()
@@ -206,6 +208,7 @@ func (e Env) manualCommand() *cobra.Command {
 			return err
 		}
 		c.Root().DisableAutoGenTag = true
-		return doc.GenManTree(c.Root(), &doc.GenManHeader{Section: "1", Source: "Hammerlock " + harness.Version(), Manual: "Hammerlock"}, args[0])
+		return doc.GenManTree(c.Root(), &doc.GenManHeader{Section: "1", Source: "Hammerlock " + harness.Version(),
+			Manual: "Hammerlock"}, args[0])
 	}))
 }

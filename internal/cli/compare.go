@@ -32,7 +32,8 @@ func (o *options) comparingFlags(to *comparing) {
 		return err
 	}
 	preset := strings.Join(results.Headline, ",")
-	o.Add(flag(session, "show", "the numbers to compare"), "name,...", preset, show).Complete = settings.CompleteList(allMetrics.Names(), false)
+	o.Add(flag(session, "show", "the numbers to compare"), "name,...", preset,
+		show).Complete = settings.CompleteList(allMetrics.Names(), false)
 	to.show, _ = results.FindMetrics(results.Headline) // they exist
 	o.gateFlag("what may not become worse, or the exit code is 5; may be given several times: a change with its sign, as in\nresponse.p99<+10%, or "+
 		compare.RegressionGate+", for anything that is more than noise", func(text string) error {
@@ -44,7 +45,8 @@ func (o *options) comparingFlags(to *comparing) {
 		return func(w io.Writer, _ *Document) error { return format(to.view, w) }
 	}
 	o.fileFlags(fileOutput{"html", "write the comparison as one page to this file", write(report.WriteComparison)},
-		fileOutput{"markdown", "write it as a comment on a pull request to this file", write((*compare.View).WriteMarkdown)})
+		fileOutput{"markdown", "write it as a comment on a pull request to this file",
+			write((*compare.View).WriteMarkdown)})
 }
 
 // summarize writes the summary of a CI step.
@@ -62,7 +64,8 @@ func (e Env) called(program string) string {
 func (c *comparing) shown() []results.Metric {
 	all := c.show
 	for _, g := range c.gates {
-		if g.Metric.Name != "" && !slices.ContainsFunc(all, func(m results.Metric) bool { return m.Name == g.Metric.Name }) {
+		if g.Metric.Name != "" && !slices.ContainsFunc(all,
+			func(m results.Metric) bool { return m.Name == g.Metric.Name }) {
 			all = append(all, g.Metric)
 		}
 	}
@@ -71,7 +74,8 @@ func (c *comparing) shown() []results.Metric {
 
 func (e Env) compareCommand() *cobra.Command {
 	c := &cobra.Command{
-		Use: "compare A B [C...]", Short: "tell what changed between saved runs, and what is noise", Args: takes(2, unlimited),
+		Use: "compare A B [C...]", Short: "tell what changed between saved runs, and what is noise",
+		Args: takes(2, unlimited),
 		Long: "compare reads saved runs and compares every side with the first: medians with their confidence intervals, and\n" +
 			"which differences are more than noise. A side is one or more runs, with commas in between: directories of\n" +
 			"runs or of several, patterns of them, or names (also their beginnings) where runs are saved. Repeat runs (--count) for a side to have a spread.",
@@ -82,7 +86,9 @@ func (e Env) compareCommand() *cobra.Command {
 	var with comparing
 	var by []string
 	groupings := settings.Words(compare.Groupings()...)
-	settings.Some(&o.Set, flag(session, "by", "what to compare apart: "+groupings.String()+" (default: topology and lock, if all sides have the same)"), &by, groupings)
+	settings.Some(&o.Set, flag(session, "by",
+		"what to compare apart: "+groupings.String()+" (default: topology and lock, if all sides have the same)"), &by,
+		groupings)
 	o.comparingFlags(&with)
 	o.out("where runs are saved")
 	o.jsonFlag()
@@ -110,8 +116,8 @@ func (e Env) compare(ctx context.Context, o *options, with *comparing, by, args 
 		errors.Join(e.announce(gateJudgements(c.Gates)), with.summarize(e))})
 }
 
-// nameSides names sides that were given as patterns or lists by the topology and lock of their runs, if these tell all of
-// them apart.
+// nameSides names sides that were given as patterns or lists by the topology and lock of their runs, if these tell all
+// of them apart.
 func nameSides(sides []compare.Side, args []string) {
 	names, seen := make([]string, len(sides)), map[string]bool{}
 	for i, s := range sides {

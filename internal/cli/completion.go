@@ -16,7 +16,8 @@ func completeSettings(c *cobra.Command, args []string, typed string) ([]string, 
 	names := human.Names(settings.Having(c.Flags(), ofPlan), func(name string) string { return name + "=" })
 	at := strings.LastIndex(typed, ",") + 1
 	if name, text, ok := strings.Cut(typed[at:], "="); ok && slices.Contains(names, name+"=") {
-		return settings.CompleteAfter(typed[:at]+name+"=", settings.ValueOf(c.Flags().Lookup(name)).Complete, c, args, text)
+		return settings.CompleteAfter(typed[:at]+name+"=", settings.ValueOf(c.Flags().Lookup(name)).Complete, c, args,
+			text)
 	}
 	return settings.CompleteList(names, true)(c, args, typed)
 }

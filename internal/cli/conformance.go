@@ -19,7 +19,8 @@ import (
 
 func (e Env) conformanceCommand() *cobra.Command {
 	c := &cobra.Command{
-		Use: "conformance LOCK", Short: "which claims of a lock hold, claim by claim, in half a minute", Args: takes(1, 1),
+		Use: "conformance LOCK", Short: "which claims of a lock hold, claim by claim, in half a minute",
+		Args: takes(1, 1),
 		Long: "conformance strains a lock with the scenarios that ask for its claims, and tells of each claim whether it holds,\n" +
 			"with the shortest story of what broke it. A lock that is in no catalogue is a program: docs/DRIVERS.md.",
 		Example:           "  verify conformance 'exec:python3 drivers/python/template.py'\n  verify conformance plain-del",
@@ -28,14 +29,17 @@ func (e Env) conformanceCommand() *cobra.Command {
 	p := e.verifyPlan()
 	p.Topologies, p.Scenarios = topologies.All[:1], scenarios.Brief
 	o := newOptions(c, p)
-	settings.One(&o.Set, flag(axis, "topology", "where: "+topologiesOf(p.Known).String()), &o.plan.Topologies[0], topologiesOf(p.Known))
+	settings.One(&o.Set, flag(axis, "topology", "where: "+topologiesOf(p.Known).String()), &o.plan.Topologies[0],
+		topologiesOf(p.Known))
 	o.Names(flag(setting, "driver-env", "variables that the program of exec: gets besides"), &o.plan.DriverEnv, nil)
 	o.seed("repeats the schedules of another time (default: drawn)")
 	o.Text(flag(setting, "redis-server", "the server to start (default: looked for)"), "path", &o.plan.RedisServer)
 	o.out("where runs are saved")
 	o.outputFlags()
 	o.tui = tuiOff
-	return e.command(c, o, interruptible(func(ctx context.Context, s signals, args []string) int { return e.conformance(ctx, s, c, o, args) }))
+	return e.command(c, o, interruptible(func(ctx context.Context, s signals, args []string) int {
+		return e.conformance(ctx, s, c, o, args)
+	}))
 }
 
 // undecided names the claims that no run has judged.
@@ -84,5 +88,6 @@ func (e Env) conformance(ctx context.Context, s signals, c *cobra.Command, o *op
 		Lock   string          `json:"lock"`
 		Made   history.Claims  `json:"made"`
 		Claims []results.Claim `json:"claims"`
-	}{schema, x, lock.Name, lock.Claims, all}, func(w io.Writer) error { return results.WriteConformance(w, lock.Name, all) }, nil})
+	}{schema, x, lock.Name, lock.Claims, all},
+		func(w io.Writer) error { return results.WriteConformance(w, lock.Name, all) }, nil})
 }

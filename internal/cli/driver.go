@@ -28,7 +28,8 @@ func lockName(s locks.Spec) string {
 func program(text string) (s locks.Spec, is bool, err error) {
 	command, is := strings.CutPrefix(text, execPrefix)
 	if !is && strings.ContainsAny(text, " /") {
-		return s, true, fmt.Errorf("a lock that is a program is named by its command: did you mean %s?", quote(execPrefix+text))
+		return s, true, fmt.Errorf("a lock that is a program is named by its command: did you mean %s?",
+			quote(execPrefix+text))
 	}
 	if !is {
 		return s, false, nil
@@ -37,8 +38,8 @@ func program(text string) (s locks.Spec, is bool, err error) {
 	return locks.Spec{Name: text, Program: &locks.Program{Args: args}}, true, err
 }
 
-// programs joins the parts of commands that have commas in them: what follows exec: belongs to it up to the name of a lock,
-// or the next exec:.
+// programs joins the parts of commands that have commas in them: what follows exec: belongs to it up to the name of a
+// lock, or the next exec:.
 func programs(parts, names []string) (list []string) {
 	for _, part := range parts {
 		last := len(list) - 1

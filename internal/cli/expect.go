@@ -26,8 +26,10 @@ import (
 
 // expectFlags declares what compares locks with the catalogue.
 func (o *options) expectFlags() {
-	o.Toggle(flag(session, "expect", "compare what is found with what the entries of the locks expect, a row for each:\n"+
-		"right ones must pass, broken ones must show one of their causes; with --lock all, right or broken"), "", &o.expect)
+	o.Toggle(flag(session, "expect",
+		"compare what is found with what the entries of the locks expect, a row for each:\n"+
+			"right ones must pass, broken ones must show one of their causes; with --lock all, right or broken"), "",
+		&o.expect)
 	o.Text(flag(session, "markdown", "with --expect: put the rows into this document; rows of other locks stay"),
 		"file", &o.markdown)
 }
@@ -46,8 +48,8 @@ func (o *options) unexpected() {
 	}
 }
 
-// wanted is what the entry of a lock expects: a row for what it must do by default, and of a right lock one for each fault
-// or scenario that it names.
+// wanted is what the entry of a lock expects: a row for what it must do by default, and of a right lock one for each
+// fault or scenario that it names.
 func wanted(l locks.Spec) (all []results.Expected) {
 	if l.Broken != "" {
 		return []results.Expected{{Lock: l.Name, Causes: l.Expected("")}}
@@ -171,8 +173,9 @@ func (x *expecting) prepare(stop context.Context) error {
 	o.Flags.VisitAll(func(f *pflag.Flag) {
 		v := settings.ValueOf(f)
 		if v != nil && f.Changed && (v.Part == load || v.Part == instead || slices.Contains(notExpected, f.Name)) {
-			o.Mistake(f.Name, ": --expect runs scenarios, which have loads and faults of their own, on servers of its own: "+
-				"leave it out, or --expect")
+			o.Mistake(f.Name,
+				": --expect runs scenarios, which have loads and faults of their own, on servers of its own: "+
+					"leave it out, or --expect")
 		}
 	})
 	server, err := topologies.FindServer(stop, o.plan.RedisServer)
@@ -225,8 +228,8 @@ func (x *expecting) without() (names []string) {
 	return names
 }
 
-// add makes the rows of a lock on a topology with the seed of a round. A failure is looked for once, on the first topology
-// where it can be found.
+// add makes the rows of a lock on a topology with the seed of a round. A failure is looked for once, on the first
+// topology where it can be found.
 func (x *expecting) add(stop context.Context, round int, l locks.Spec, t topologies.Spec) error {
 	for _, row := range wanted(l) {
 		r := expectedRow{Expected: row}
@@ -248,7 +251,8 @@ func (x *expecting) add(stop context.Context, round int, l locks.Spec, t topolog
 			r.parts = []expectedPart{{plan: p, again: harness.NextSeed}}
 		default:
 			short := tour.Short(l, t, r.Under)
-			short.Known, short.RedisServer, short.Out, short.Workload.Seed = p.Known, p.RedisServer, p.Out, p.Workload.Seed
+			short.Known, short.RedisServer, short.Out, short.Workload.Seed = p.Known, p.RedisServer, p.Out,
+				p.Workload.Seed
 			r.parts = []expectedPart{{plan: short, again: harness.Doubling}}
 		}
 		for _, part := range r.parts {
@@ -272,8 +276,8 @@ func (x *expecting) add(stop context.Context, round int, l locks.Spec, t topolog
 	return nil
 }
 
-// parts are what a lock goes through by default: of a broken one first the scenarios that its entry names, again and again.
-// Those that the entry of a right one names have rows of their own.
+// parts are what a lock goes through by default: of a broken one first the scenarios that its entry names, again and
+// again. Those that the entry of a right one names have rows of their own.
 func (x *expecting) parts(l locks.Spec, p harness.Plan) (all []expectedPart) {
 	var named, others []scenarios.Scenario
 	for _, s := range p.Scenarios {

@@ -62,7 +62,10 @@ func (e Env) explain(args []string) error {
 		if text, ok := meaning(e.knows(), name); ok {
 			p.Line("%s", text)
 		} else {
-			unknown = append(unknown, usage("%q is no word of the suite%s; explain prints all words, explain metrics the names of numbers", name, human.Meant(strings.ToLower(name), slices.DeleteFunc(explained(e.knows()), func(word string) bool { return len(word) < 4 }))))
+			unknown = append(unknown,
+				usage("%q is no word of the suite%s; explain prints all words, explain metrics the names of numbers",
+					name, human.Meant(strings.ToLower(name),
+						slices.DeleteFunc(explained(e.knows()), func(word string) bool { return len(word) < 4 }))))
 		}
 	}
 	return errors.Join(append(unknown, p.Err)...)
@@ -92,14 +95,16 @@ func meaning(k crew.Catalogue, name string) (text string, found bool) {
 		add("fault", sentence(f.Doc))
 	}
 	named(allStrains, name, func(s scenarios.Scenario) (string, string) { return s.Name, s.Doc }, "scenario", add)
-	named(slices.Concat(checker.All, checker.OfServices), name, func(c checker.Checker) (string, string) { return c.Name, c.Doc }, "check", add)
+	named(slices.Concat(checker.All, checker.OfServices), name,
+		func(c checker.Checker) (string, string) { return c.Name, c.Doc }, "check", add)
 	named(history.AllClaims, name, func(c history.Claim) (string, string) { return c.Name, c.Says }, "claim", add)
 	named(k.Topologies, name, func(s topologies.Spec) (string, string) { return s.Name, s.Doc }, "topology", add)
 	named(k.Counters, name, func(s workload.CounterSpec) (string, string) { return s.Name, s.Doc }, "counter", add)
 	if name == metricsWord {
 		var text strings.Builder
 		if results.WriteMetrics(&text) == nil { // text in memory
-			all = append(all, "metrics (names that --gate, --show and --slo take)\n"+strings.TrimSuffix(text.String(), "\n"))
+			all = append(all, "metrics (names that --gate, --show and --slo take)\n"+strings.TrimSuffix(text.String(),
+				"\n"))
 		}
 	}
 	return strings.Join(all, "\n"), len(all) > 0
@@ -130,7 +135,8 @@ func explained(k crew.Catalogue) (all []string) {
 	for _, w := range glossary.All {
 		all = append(all, w.Names()...)
 	}
-	all = slices.Concat(all, []string{metricsWord}, allMetrics.Names(), locksOf(k).Names()[1:], faults.Names(), topologiesOf(k).Names(),
+	all = slices.Concat(all, []string{metricsWord}, allMetrics.Names(), locksOf(k).Names()[1:], faults.Names(),
+		topologiesOf(k).Names(),
 		allScenarios.Names()[1:], countersOf(k).Names(),
 		human.Names(slices.Concat(checker.All, checker.OfServices), func(c checker.Checker) string { return c.Name }),
 		human.Names(history.AllClaims, func(c history.Claim) string { return c.Name }))

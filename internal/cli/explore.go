@@ -51,33 +51,43 @@ func (e Env) exploreCommand() *cobra.Command {
 			"is printed step by step (* marks a deviation) and saved; --replay shows it again, and --real repeats it on a real server. Exploring needs no Redis, and proves something about the client's algorithm only.",
 		Example: "  verify explore --lock plain-del\n  verify explore --lock lease --deviations 1\n  verify explore --lock plain-del,get-del,lease --sweep pause=0..2ttl\n  verify explore --replay results/runs/latest/explore.json --real",
 	}
-	x := &exploreOptions{options: newOptions(c, e.benchPlan()), locks: []locks.Spec{known.Locks[0]}, o: explore.Defaults}
+	x := &exploreOptions{options: newOptions(c, e.benchPlan()), locks: []locks.Spec{known.Locks[0]},
+		o: explore.Defaults}
 	x.o.Random = true
-	settings.Some(&x.Set, flag(session, "lock", "these locks"), &x.locks, settings.Catalogue[locks.Spec]{All: known.Locks, Name: func(s locks.Spec) string { return s.Name }})
-	x.Integer(flag(session, "clients", "how many clients, each a process of its own unless --together"), &x.o.Clients, 5)
+	settings.Some(&x.Set, flag(session, "lock", "these locks"), &x.locks,
+		settings.Catalogue[locks.Spec]{All: known.Locks, Name: func(s locks.Spec) string { return s.Name }})
+	x.Integer(flag(session, "clients", "how many clients, each a process of its own unless --together"), &x.o.Clients,
+		5)
 	x.Toggle(flag(session, "together", "the clients live in one process, which does not crash"), "", &x.o.Together)
 	x.Integer(flag(session, "visits", "how many visits each client makes"), &x.o.Visits, 10)
 	x.Integer(flag(session, "sites", "how many independent servers; unless it is given, 3 for a lock\n"+
 		"on several, and one visit"), &x.o.Sites, 9)
 	x.Integer(flag(session, "deviations", "how many deviations a schedule has at most"), &x.o.Deviations, 0)
-	x.Integer(flag(session, "jobs", "how many schedules run at a time; the findings do not depend on it (0: one a core)"),
+	x.Integer(flag(session, "jobs",
+		"how many schedules run at a time; the findings do not depend on it (0: one a core)"),
 		&x.o.Jobs, 0)
 	x.Duration(flag(session, "budget", "how long to explore each lock at most, in real time"), &x.o.Budget)
 	x.Duration(flag(session, "lease", "the lease, in virtual time"), &x.o.TTL)
 	x.Duration(flag(session, "hold", "how long a holder stays, in virtual time"), &x.o.Hold)
 	x.Duration(flag(session, "pause", "how long a paused client is paused, in virtual time"), &x.o.Pause)
-	x.Toggle(flag(session, "random", "go on with random schedules of more deviations until the budget ends"), "", &x.o.Random)
-	x.Integer(flag(session, "schedules", "this many random schedules in all, with up to as many deviations, in place of all up to the bound;\n"+
-		"without --lock of every right lock that can be explored"), &x.o.Schedules, 0)
+	x.Toggle(flag(session, "random", "go on with random schedules of more deviations until the budget ends"), "",
+		&x.o.Random)
+	x.Integer(flag(session, "schedules",
+		"this many random schedules in all, with up to as many deviations, in place of all up to the bound;\n"+
+			"without --lock of every right lock that can be explored"), &x.o.Schedules, 0)
 	x.seed("of the random schedules (default: drawn and printed)")
-	x.Text(flag(session, "sweep", "in place of one exploration: where one deviation breaks a lock while a number of it grows, as in\n"+
-		"pause=0..2ttl, delay=0..2ttl (messages), hang=0..5ttl or clock=0..2ttl (servers)"), "range", &x.sweep)
+	x.Text(flag(session, "sweep",
+		"in place of one exploration: where one deviation breaks a lock while a number of it grows, as in\n"+
+			"pause=0..2ttl, delay=0..2ttl (messages), hang=0..5ttl or clock=0..2ttl (servers)"), "range", &x.sweep)
 	x.Text(flag(session, "svg", "with --sweep: draw it, too"), "file", &x.svg)
 	x.Text(flag(session, "replay", "show a saved counterexample again: its explore.json"), "file", &x.replay)
-	x.Toggle(flag(session, "real", "repeat a counterexample on real servers, in real time, and say whether it shows there"), "", &x.real)
+	x.Toggle(flag(session, "real",
+		"repeat a counterexample on real servers, in real time, and say whether it shows there"), "", &x.real)
 	x.out("where a counterexample is saved")
 	x.outputFlags()
-	return e.command(c, x.options, interruptible(func(_ context.Context, s signals, _ []string) int { return e.explore(s.stop, x) }))
+	return e.command(c, x.options, interruptible(func(_ context.Context, s signals, _ []string) int {
+		return e.explore(s.stop, x)
+	}))
 }
 
 // explore explores one lock after another and answers for all.
@@ -129,7 +139,8 @@ func (x *exploreOptions) orders(ctx context.Context) (list []explore.Orders, err
 			x.Mistake("replay", "%s: no saved counterexample: %v", x.replay, err)
 			return nil, x.invalid()
 		}
-		return []explore.Orders{{Lock: r.Lock, Options: r.Options, Replay: true, Schedule: r.Found.Schedule, Real: x.real}}, x.invalid()
+		return []explore.Orders{{Lock: r.Lock, Options: r.Options, Replay: true, Schedule: r.Found.Schedule,
+			Real: x.real}}, x.invalid()
 	}
 	var sweep *explore.Sweep
 	if x.sweep != "" {
@@ -174,7 +185,8 @@ func savedExploration(file string) (r explore.Report, err error) {
 // aNight is how long random schedules are run at most if no budget was given.
 const aNight = 12 * time.Hour
 
-// sized are the options for a lock: one on several sites stands on as many as verify gives it, unless something else is asked for.
+// sized are the options for a lock: one on several sites stands on as many as verify gives it, unless something else is
+// asked for.
 func (x *exploreOptions) sized(spec locks.Spec) explore.Options {
 	o, brief := x.o, explore.Briefly(spec)
 	if !x.Flags.Changed("sites") && brief.Sites > 1 {
@@ -224,9 +236,11 @@ func (x *exploreOptions) one(stop context.Context, o explore.Orders) (r explore.
 		return r, "", errors.Join(err, folder.Leave())
 	}
 	dir, err = folder.Commit(&results.Run{
-		Name: name, Started: started, Command: o.Command, Explored: true, Topology: fmt.Sprintf("%d in memory", o.Options.Sites), Lock: o.Lock,
+		Name: name, Started: started, Command: o.Command, Explored: true,
+		Topology: fmt.Sprintf("%d in memory", o.Options.Sites), Lock: o.Lock,
 		Label: "explored: one schedule in virtual time; its times say nothing about Redis", Verdicts: r.Found.Verdicts,
-		Config: results.Config{Workers: o.Options.Clients, Processes: o.Options.Clients, Keys: 1, TTL: int64(o.Options.TTL), Hold: int64(o.Options.Hold)},
+		Config: results.Config{Workers: o.Options.Clients, Processes: o.Options.Clients, Keys: 1,
+			TTL: int64(o.Options.TTL), Hold: int64(o.Options.Hold)},
 	})
 	return r, dir, err
 }
@@ -241,7 +255,8 @@ func (x *exploreOptions) command(o explore.Orders) string {
 		further = fmt.Sprintf(" --seed %d", o.Options.Seed)
 	}
 	return fmt.Sprintf("verify explore --lock %s --clients %d --together=%t --visits %d --sites %d --deviations %d --lease %v --hold %v --pause %v",
-		o.Lock, o.Options.Clients, o.Options.Together, o.Options.Visits, o.Options.Sites, o.Options.Deviations, o.Options.TTL, o.Options.Hold, o.Options.Pause) + further
+		o.Lock, o.Options.Clients, o.Options.Together, o.Options.Visits, o.Options.Sites, o.Options.Deviations,
+		o.Options.TTL, o.Options.Hold, o.Options.Pause) + further
 }
 
 func exploreExit(all []explore.Report) Exit {
@@ -271,7 +286,8 @@ func writeExplored(w io.Writer, all []explore.Report, saved []string) error {
 			p.Line("\n%s", r.Real)
 		}
 		if saved[i] != "" && r.Envelope == nil {
-			p.Line("\nsaved in %s; to see it again: verify explore --replay %s", saved[i], filepath.Join(saved[i], exploreFile))
+			p.Line("\nsaved in %s; to see it again: verify explore --replay %s", saved[i],
+				filepath.Join(saved[i], exploreFile))
 		}
 	}
 	if all[0].Envelope != nil { // a sweep: where locks break

@@ -15,7 +15,8 @@ import (
 
 // exploreScenario is the first scenario of verify. The harness does not have it, because it needs no topology.
 var exploreScenario = scenarios.Scenario{
-	Name: "explore", Doc: "every order of messages with at most one deviation, in virtual time, without a server; see verify explore",
+	Name: "explore",
+	Doc:  "every order of messages with at most one deviation, in virtual time, without a server; see verify explore",
 }
 
 // allStrains are the scenarios of verify.
@@ -26,8 +27,8 @@ func isExplore(s scenarios.Scenario) bool { return s.Name == exploreScenario.Nam
 // exploreFor is how long a lock is explored at most, in real time. Most take a second or two.
 const exploreFor = 20 * time.Second
 
-// exploreFirst explores the locks of a job, each once, and takes down what was found. It returns the locks that it could not
-// explore, or had no time for, and whether the runs of the job are to follow.
+// exploreFirst explores the locks of a job, each once, and takes down what was found. It returns the locks that it
+// could not explore, or had no time for, and whether the runs of the job are to follow.
 func (e Env) exploreFirst(stop context.Context, o *options, job *harness.Job) (not []results.NotRun, further bool) {
 	x := &exploreOptions{options: o}
 	job.Earlier = map[string]time.Duration{}
@@ -76,7 +77,8 @@ func (e Env) exploreFirst(stop context.Context, o *options, job *harness.Job) (n
 // explored is the judgement of an exploration. The story of a violation is the trace.
 func explored(r explore.Report, saved, command string) results.Judgement {
 	j := results.Judgement{
-		Topology: "memory", Lock: r.Lock, Scenario: exploreScenario.Name, Faults: []string{}, Command: command, Saved: saved,
+		Topology: "memory", Lock: r.Lock, Scenario: exploreScenario.Name, Faults: []string{}, Command: command,
+		Saved:    saved,
 		Verdicts: []checker.Verdict{{Checker: exploreScenario.Name, Status: r.Status, Summary: r.Verdict()}},
 	}
 	if r.Found == nil {

@@ -27,13 +27,15 @@ func (x *exploreOptions) saveSweep(all []explore.Report, started time.Time) (str
 	o := all[0].Options
 	run := results.Run{
 		Started: started, Explored: true, Topology: "in memory", Command: "verify explore --sweep " + quote(x.sweep),
-		Label:  "explored: one deviation while a number of it grows, in virtual time; nothing was measured",
-		Config: results.Config{Workers: o.Clients, Processes: o.Clients, Keys: 1, TTL: int64(o.TTL), Hold: int64(o.Hold)},
+		Label: "explored: one deviation while a number of it grows, in virtual time; nothing was measured",
+		Config: results.Config{Workers: o.Clients, Processes: o.Clients, Keys: 1, TTL: int64(o.TTL),
+			Hold: int64(o.Hold)},
 	}
 	var names []string
 	for _, r := range all {
 		names = append(names, r.Lock)
-		run.Verdicts = append(run.Verdicts, checker.Verdict{Checker: exploreScenario.Name, Status: r.Status, Summary: r.Lock + ": " + r.Verdict()})
+		run.Verdicts = append(run.Verdicts,
+			checker.Verdict{Checker: exploreScenario.Name, Status: r.Status, Summary: r.Lock + ": " + r.Verdict()})
 	}
 	run.Lock = strings.Join(names, ",")
 	run.Command += " --lock " + run.Lock

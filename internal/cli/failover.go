@@ -22,8 +22,8 @@ import (
 	"hammerlock/topologies"
 )
 
-// The load and the times of a failover. A lease outlasts the time without a server, so that a grant that was lost is seen as
-// that, and the run outlasts the leases that could not be given back.
+// The load and the times of a failover. A lease outlasts the time without a server, so that a grant that was lost is
+// seen as that, and the run outlasts the leases that could not be given back.
 const (
 	failoverKills    = 20
 	mostKills        = 1000
@@ -57,7 +57,8 @@ type failoverCell struct {
 
 func (e Env) failoverCommand(p harness.Plan) *cobra.Command {
 	c := &cobra.Command{
-		Use: "failover ['SETTINGS']...", Short: "break the primary again and again: recovery, lost grants with an interval", Args: takes(0, mostSides),
+		Use:   "failover ['SETTINGS']...",
+		Short: "break the primary again and again: recovery, lost grants with an interval", Args: takes(0, mostSides),
 		ValidArgsFunction: completeSettings,
 		Long: "failover injects a fault into each topology --kills times, each time into servers that were just started and are whole,\n" +
 			"and tells how long the lock was gone, and how often a grant was lost, two workers had the lock, or a lock came back that\n" +
@@ -79,9 +80,10 @@ func (e Env) failoverCommand(p harness.Plan) *cobra.Command {
 	killsFlag(o, &f.kills)
 	o.Share(flag(session, "until", "go on until the interval of lost grants is that narrow"), "share", &f.until,
 		"1% to 100%", func(n float64) bool { return n >= 1 })
-	o.fileFlags(fileOutput{"markdown", "write the table as a document to this file", func(w io.Writer, d *Document) error {
-		return results.WriteFailoverMarkdown(w, d.Failovers, e.called(typed(c.Root().Name())))
-	}})
+	o.fileFlags(fileOutput{"markdown", "write the table as a document to this file",
+		func(w io.Writer, d *Document) error {
+			return results.WriteFailoverMarkdown(w, d.Failovers, e.called(typed(c.Root().Name())))
+		}})
 	o.runFlags()
 	return e.command(c, o, interruptible(func(ctx context.Context, s signals, args []string) int {
 		f.series = newSeries(e, c, o)
@@ -109,7 +111,8 @@ func (f *failovers) carryOut(ctx, stop context.Context, args []string) int {
 	}
 	f.e.complain(err)
 	x := f.exit(stop, f.runs, nil, err)
-	if none := func(r results.Failover) bool { return r.Lost.Of == 0 }; x.Code == Inconclusive && !slices.ContainsFunc(f.all, none) {
+	if none := func(r results.Failover) bool { return r.Lost.Of == 0 }; x.Code == Inconclusive &&
+		!slices.ContainsFunc(f.all, none) {
 		x = Exit{} // what counts is what each row says, with its interval
 	}
 	document := Document{Schema: schema, Exit: x, Saved: f.dir, Failovers: f.all}
@@ -117,7 +120,8 @@ func (f *failovers) carryOut(ctx, stop context.Context, args []string) int {
 	return f.e.answer(f.o, result{x, document, text, f.save("failover.json", document)})
 }
 
-// check finds every mistake, and makes a row of each fault on each topology, for each lock with each argument's settings.
+// check finds every mistake, and makes a row of each fault on each topology, for each lock with each argument's
+// settings.
 func (f *failovers) check(stop context.Context, args []string) (cells []failoverCell, err error) {
 	o := f.o
 	if len(args) == 0 {
@@ -146,7 +150,8 @@ func (f *failovers) check(stop context.Context, args []string) (cells []failover
 		topologies, names = append(topologies, c.plan.Topologies[0].Name), append(names, c.fault)
 	}
 	slices.SortStableFunc(cells, func(a, b failoverCell) int {
-		return cmp.Or(slices.Index(topologies, a.plan.Topologies[0].Name)-slices.Index(topologies, b.plan.Topologies[0].Name),
+		return cmp.Or(slices.Index(topologies, a.plan.Topologies[0].Name)-slices.Index(topologies,
+			b.plan.Topologies[0].Name),
 			slices.Index(names, a.fault)-slices.Index(names, b.fault))
 	})
 	return cells, o.invalid()
@@ -168,7 +173,8 @@ func (f *failovers) rows(stop context.Context, s *side, kills int) (cells []fail
 	}
 	healed := p.Warmup + failoverBegins + p.Duration/3
 	if p.Duration < 3*failoverBegins {
-		o.Mistake("duration", "%s: at least %s, of which the fault is in force for a third", p.Duration, 3*failoverBegins)
+		o.Mistake("duration", "%s: at least %s, of which the fault is in force for a third", p.Duration,
+			3*failoverBegins)
 	}
 	for _, name := range names {
 		kind, _, _ := strings.Cut(name, ":")
@@ -191,7 +197,8 @@ func (f *failovers) rows(stop context.Context, s *side, kills int) (cells []fail
 		for _, name := range names {
 			cell := failoverCell{name, f.settings(s), p, kills}
 			cell.plan.Topologies, cell.plan.Locks = []topologies.Spec{x.Topology}, []locks.Spec{x.Lock}
-			cell.plan.Faults = []string{fmt.Sprintf("%s@%s", name, p.Warmup+failoverBegins), fmt.Sprintf("heal@%s", healed)}
+			cell.plan.Faults = []string{fmt.Sprintf("%s@%s", name, p.Warmup+failoverBegins),
+				fmt.Sprintf("heal@%s", healed)}
 			_, err := cell.plan.Check(stop, nil)
 			usage, invalid := errors.AsType[*harness.UsageError](err)
 			switch {
@@ -219,7 +226,8 @@ func (f *failovers) settings(s *side) string {
 	var all []string
 	s.o.Flags.VisitAll(func(x *pflag.Flag) {
 		common := f.o.Flags.Lookup(x.Name)
-		servers := slices.Contains([]string{"profile", "aof", "min-replicas"}, x.Name) && x.Value.String() != common.DefValue
+		servers := slices.Contains([]string{"profile", "aof", "min-replicas"}, x.Name) &&
+			x.Value.String() != common.DefValue
 		own := s.o != f.o && x.Changed && !slices.Contains([]string{"topology", "lock", "fault", "kills"}, x.Name)
 		if servers || own {
 			all = append(all, x.Name+"="+x.Value.String())
@@ -246,7 +254,8 @@ func (f *failovers) slower(s *side, p *harness.Plan) {
 // row injects a fault again and again.
 func (f *failovers) row(ctx, stop context.Context, c *failoverCell) {
 	p := c.plan
-	r := results.Failover{Topology: p.Topologies[0].Name, Lock: p.Locks[0].Name, Fault: c.fault, Settings: c.settings, Profile: string(p.Profile)}
+	r := results.Failover{Topology: p.Topologies[0].Name, Lock: p.Locks[0].Name, Fault: c.fault, Settings: c.settings,
+		Profile: string(p.Profile)}
 	broken := 0
 	for n := 0; n < mostKills && (n < c.kills || f.until > 0 && r.Lost.High-r.Lost.Low > f.until); n++ {
 		run, err := f.run(ctx, stop, p)

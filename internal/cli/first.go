@@ -27,10 +27,12 @@ var firstLoads = []func(*harness.Plan){
 	},
 }
 
-// loads are the loads that a job is carried out with, one after the other: the plan's own, if a flag or a file says one.
+// loads are the loads that a job is carried out with, one after the other: the plan's own, if a flag or a file says
+// one.
 func (o *options) loads() []func(*harness.Plan) {
 	p := &o.plan
-	own := p.Verify || p.Service != nil || len(p.Services) > 0 || p.Fleet.Agents != "" || o.File != "" || o.count > 1 || len(o.gates) > 0
+	own := p.Verify || p.Service != nil || len(p.Services) > 0 || p.Fleet.Agents != "" || o.File != "" || o.count > 1 ||
+		len(o.gates) > 0
 	o.Flags.VisitAll(func(f *pflag.Flag) {
 		v := settings.ValueOf(f)
 		own = own || v != nil && f.Changed && v.Part == load

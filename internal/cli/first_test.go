@@ -38,8 +38,8 @@ func TestFirstLoads(t *testing.T) {
 	}
 }
 
-// TestFirstTables: latencies stand in the table of the open loop only, and a bench that was stopped before the crowd came
-// has a table.
+// TestFirstTables: latencies stand in the table of the open loop only, and a bench that was stopped before the crowd
+// came has a table.
 func TestFirstTables(t *testing.T) {
 	runs := []results.Run{{Topology: "single", Lock: "lease"}, {Topology: "single", Lock: "lease"}}
 	runs[0].Workers, runs[0].Rate, runs[1].Workers = 8, 100, 32

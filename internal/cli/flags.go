@@ -80,8 +80,9 @@ func flag(p settings.Part, name, usage string) settings.Flag {
 // ofPlan tells whether a flag says something about the plan.
 func ofPlan(_ *pflag.Flag, v *settings.Value) bool { return v.Part != session }
 
-// unknownFlags names the flags that a command does not have. The library has ignored them to read all others. Now it reads
-// the arguments again, without effect, and must stop at each of them; the next turn begins with the argument after it.
+// unknownFlags names the flags that a command does not have. The library has ignored them to read all others. Now it
+// reads the arguments again, without effect, and must stop at each of them; the next turn begins with the argument
+// after it.
 func (o *options) unknownFlags(c *cobra.Command, args []string) {
 	f := c.Flags()
 	var good []string
@@ -115,7 +116,8 @@ func (o *options) scenarioFlags() {
 		o.plan.Scenarios = []scenarios.Scenario{{Name: everyScenario}}
 	}
 	settings.Some(&o.Set, flag(axis, scenarioFlag, "what to strain the lock with, a run each:\n"+allScenarios.String()+
-		";\nall: those that apply. Without it, --fault or anything about the load makes one run of that"), &o.plan.Scenarios, allScenarios)
+		";\nall: those that apply. Without it, --fault or anything about the load makes one run of that"),
+		&o.plan.Scenarios, allScenarios)
 	o.plan.Scenarios = preset
 }
 

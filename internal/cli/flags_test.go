@@ -146,7 +146,8 @@ func TestAnOlderBuildKnowsTheFlagsOfARun(t *testing.T) {
 	}
 }
 
-// TestARepeatedCommandCanBePasted into a shell. It names its load, or it would have those of a bench that is told of none.
+// TestARepeatedCommandCanBePasted into a shell. It names its load, or it would have those of a bench that is told of
+// none.
 func TestARepeatedCommandCanBePasted(t *testing.T) {
 	p := Env{}.benchPlan()
 	p.LibraryRetries, p.RedisServer, p.Workload.Seed, p.Out = true, "/opt/it's here", 7, "elsewhere"

@@ -37,16 +37,23 @@ type fleetFlags struct {
 // fleetFlags declares the flags of a coordinator.
 func (o *options) fleetFlags() {
 	f := &o.fleet
-	o.agentsFlag("n|name,...", o.agents, "let agents do the work: how many are waited for, or their names, as in a,b,c;\n"+
-		"local:N starts N of them on this machine; see agent --help and docs/FLEET.md")
-	o.Text(flag(session, "listen", "with --agents: where they join (default: 127.0.0.1:4222, any port for local ones)"), "host:port", &f.listen)
-	o.Text(flag(session, "token-file", "with --agents: a file with the token that they need, too"), "path", &f.tokenFile)
-	o.Text(flag(session, "nats", "with --agents: NATS servers that agents join, too, in place of --listen; with --creds"), "url", &f.NATS)
+	o.agentsFlag("n|name,...", o.agents,
+		"let agents do the work: how many are waited for, or their names, as in a,b,c;\n"+
+			"local:N starts N of them on this machine; see agent --help and docs/FLEET.md")
+	o.Text(flag(session, "listen", "with --agents: where they join (default: 127.0.0.1:4222, any port for local ones)"),
+		"host:port", &f.listen)
+	o.Text(flag(session, "token-file", "with --agents: a file with the token that they need, too"), "path",
+		&f.tokenFile)
+	o.Text(flag(session, "nats",
+		"with --agents: NATS servers that agents join, too, in place of --listen; with --creds"), "url", &f.NATS)
 	o.login(&f.Login)
 	o.Duration(flag(session, "join-timeout", "with --agents: how long they are waited for"), &f.Join)
 	o.Duration(flag(session, "agent-timeout", "with --agents: an agent that is silent for so long is lost"), &f.Timeout)
-	o.Toggle(flag(session, "allow-lost", "with --agents: a run that has lost some of them is judged by what is known of the others"), "", &o.plan.Fleet.AllowLost)
-	o.Duration(flag(session, "max-slack", "with --agents: by how much two clocks may seem to differ at most"), &f.MaxSlack)
+	o.Toggle(flag(session, "allow-lost",
+		"with --agents: a run that has lost some of them is judged by what is known of the others"), "",
+		&o.plan.Fleet.AllowLost)
+	o.Duration(flag(session, "max-slack", "with --agents: by how much two clocks may seem to differ at most"),
+		&f.MaxSlack)
 }
 
 // agentsFlag declares --agents, without which the other flags of a coordinator mean nothing.
@@ -90,7 +97,8 @@ func coordinator(p *harness.Plan) (args []string) {
 func (e Env) coordinate(o *options) (end func()) {
 	var f *fleet.Fleet
 	if o.plan.Fleet.Agents == "" {
-		for _, name := range []string{"listen", "token-file", "nats", "creds", "nats-ca", "join-timeout", "agent-timeout", "allow-lost", "max-slack"} {
+		for _, name := range []string{"listen", "token-file", "nats", "creds", "nats-ca", "join-timeout",
+			"agent-timeout", "allow-lost", "max-slack"} {
 			if o.Differs(name) {
 				o.Mistake(name, ": it is about agents: add --agents")
 			}
@@ -130,7 +138,8 @@ func (o *options) readFleet(e Env) {
 		flag  string
 		value time.Duration
 		least time.Duration
-	}{{"join-timeout", f.Join, time.Second}, {"agent-timeout", f.Timeout, 2 * time.Second}, {"max-slack", f.MaxSlack, 20 * time.Microsecond}} {
+	}{{"join-timeout", f.Join, time.Second}, {"agent-timeout", f.Timeout, 2 * time.Second},
+		{"max-slack", f.MaxSlack, 20 * time.Microsecond}} {
 		if d.value < d.least {
 			o.Mistake(d.flag, "%s: at least %s", d.value, d.least)
 		}
@@ -140,7 +149,8 @@ func (o *options) readFleet(e Env) {
 	}
 	switch {
 	case f.Local && (f.listen != "" || f.tokenFile != "" || f.NATS != ""):
-		o.Mistake("agents", "%s: agents that are started here need no --listen, no --nats and no --token-file", o.plan.Fleet.Agents)
+		o.Mistake("agents", "%s: agents that are started here need no --listen, no --nats and no --token-file",
+			o.plan.Fleet.Agents)
 	case f.Local:
 		f.Listen, f.Token = "127.0.0.1:0", fleet.NewToken()
 	case (f.NATS == "") != (f.Login.Creds == ""):
@@ -149,7 +159,8 @@ func (o *options) readFleet(e Env) {
 		o.Mistake("listen", "and --nats: agents join either this command or servers of others")
 	case f.NATS != "" && f.tokenFile == "":
 	case f.tokenFile == "":
-		o.Mistake("agents", "needs --token-file: a secret that agents have, too; to make one: openssl rand -hex 24 > token")
+		o.Mistake("agents",
+			"needs --token-file: a secret that agents have, too; to make one: openssl rand -hex 24 > token")
 	default:
 		var err error
 		if f.Token, err = fleet.ReadToken(f.tokenFile); err != nil {
@@ -160,13 +171,17 @@ func (o *options) readFleet(e Env) {
 
 // login declares the flags for existing NATS servers.
 func (o *options) login(l *fleet.Login) {
-	o.Text(flag(session, "creds", "a file of credentials for NATS servers of others, which have TLS; then a token only names the fleet"), "path", &l.Creds)
-	o.Text(flag(session, "nats-ca", "with --creds: a file of certificates to know the servers by (default: the system's)"), "path", &l.CA)
+	o.Text(flag(session, "creds",
+		"a file of credentials for NATS servers of others, which have TLS; then a token only names the fleet"), "path",
+		&l.Creds)
+	o.Text(flag(session, "nats-ca",
+		"with --creds: a file of certificates to know the servers by (default: the system's)"), "path", &l.CA)
 }
 
 // entry are the flags that an agent needs to join.
 func (f *fleetFlags) entry() (flags string) {
-	for _, x := range []struct{ flag, file string }{{"creds", f.Login.Creds}, {"nats-ca", f.Login.CA}, {"token-file", f.tokenFile}} {
+	for _, x := range []struct{ flag, file string }{{"creds", f.Login.Creds}, {"nats-ca", f.Login.CA},
+		{"token-file", f.tokenFile}} {
 		if x.file != "" {
 			flags += " --" + x.flag + " " + quote(x.file)
 		}
@@ -189,7 +204,9 @@ func (e Env) agentCommand() *cobra.Command {
 	var w fleet.AgentOptions
 	var tokenFile string
 	o.Text(flag(session, "join", "the coordinator, as in nats://10.0.0.1:4222"), "url", &w.Join)
-	o.Text(flag(session, "token-file", "a file with the token; - reads it from the first line of the input, whose end ends the agent"), "path", &tokenFile)
+	o.Text(flag(session, "token-file",
+		"a file with the token; - reads it from the first line of the input, whose end ends the agent"), "path",
+		&tokenFile)
 	o.login(&w.Login)
 	o.Text(flag(session, "name", "what it is called (default: the name of the machine)"), "name", &w.Name)
 	o.Toggle(flag(session, "quiet", "do not tell what goes on"), "q", &o.quiet)
@@ -223,7 +240,8 @@ func (e Env) agentToken(o *options, file string, end func()) fleet.Token {
 	var err error
 	switch file {
 	case "":
-		o.Mistake("token-file", ": the file with the token of the coordinator; or --creds, where it uses NATS servers of others")
+		o.Mistake("token-file",
+			": the file with the token of the coordinator; or --creds, where it uses NATS servers of others")
 		return ""
 	case "-":
 		input := bufio.NewReader(e.Stdin)

@@ -16,12 +16,16 @@ import (
 
 // The sections. A flag that is declared before any of them is the command's own.
 var (
-	runSection    = settings.Section{Name: "run", About: "what is run: --topology --lock --fault --counter --seed --count --redis-server ..."}
-	loadSection   = settings.Section{Name: "load", About: "the load: --workers --pages --rate --lease --hold --patience --backoff --phases ..."}
-	attachSection = settings.Section{Name: "attach", About: "servers that are up already: --addr --user --tls-ca --prefix ..."}
+	runSection = settings.Section{Name: "run",
+		About: "what is run: --topology --lock --fault --counter --seed --count --redis-server ..."}
+	loadSection = settings.Section{Name: "load",
+		About: "the load: --workers --pages --rate --lease --hold --patience --backoff --phases ..."}
+	attachSection = settings.Section{Name: "attach",
+		About: "servers that are up already: --addr --user --tls-ca --prefix ..."}
 	agentsSection = settings.Section{Name: "agents", About: "workers on several machines: --agents --listen ..."}
 	gatesSection  = settings.Section{Name: "gates", About: "what must hold, or the exit code is not 0: --gate ..."}
-	outputSection = settings.Section{Name: "output", About: "what is shown and saved: --out --json --tui --web --metrics --plan --list ..."}
+	outputSection = settings.Section{Name: "output",
+		About: "what is shown and saved: --out --json --tui --web --metrics --plan --list ..."}
 )
 
 var sections = []settings.Section{runSection, loadSection, attachSection, agentsSection, gatesSection, outputSection}
@@ -47,7 +51,8 @@ func (e Env) helpOf(c *cobra.Command) error {
 	help := strings.Replace(c.CommandPath(), c.Root().Name(), c.Root().Name()+" help", 1)
 	listed := slices.DeleteFunc(c.Commands(), func(sub *cobra.Command) bool { return sub.Hidden })
 	if len(listed) > 0 {
-		p.Wrapped("  commands   ", 13, strings.Join(human.Names(listed, (*cobra.Command).Name), ", ")+": "+help+" COMMAND")
+		p.Wrapped("  commands   ", 13, strings.Join(human.Names(listed, (*cobra.Command).Name),
+			", ")+": "+help+" COMMAND")
 	}
 	own := settings.In(c, "")
 	many := len(settings.Having(c.Flags(), func(*pflag.Flag, *settings.Value) bool { return true })) > helpFlags
@@ -79,7 +84,8 @@ func (e Env) helpOfSection(c *cobra.Command, name string) (found bool) {
 	for _, s := range append(sections, settings.Section{Name: "", About: "of this command alone"}) {
 		if in := settings.In(c, s.Name); in.HasFlags() && (name == s.Name || name == everySection) {
 			title, _, _ := strings.Cut(s.About, ": --")
-			_, _ = fmt.Fprintf(e.Stdout, "%s\n\n%s\n", strings.TrimPrefix(s.Name+": "+title, ": "), in.FlagUsagesWrapped(e.columns()))
+			_, _ = fmt.Fprintf(e.Stdout, "%s\n\n%s\n", strings.TrimPrefix(s.Name+": "+title, ": "),
+				in.FlagUsagesWrapped(e.columns()))
 			found = true
 		}
 	}

@@ -21,7 +21,8 @@ func withoutValue(err error) string {
 		return err.Error()
 	}
 	f := missing.GetFlag()
-	return fmt.Sprintf("--%s: its value is missing, as in --%s %s", f.Name, f.Name, cmp.Or(f.DefValue, strings.ToUpper(f.Value.Type())))
+	return fmt.Sprintf("--%s: its value is missing, as in --%s %s", f.Name, f.Name,
+		cmp.Or(f.DefValue, strings.ToUpper(f.Value.Type())))
 }
 
 // meantFlag suggests a flag for an argument that is misspelt, or has one dash or a colon.
@@ -35,16 +36,20 @@ func meantFlag(arg string, good []string) string {
 
 // otherNames are what other load tools and Redis clients call flags of this suite.
 var otherNames = map[string]string{
-	"url": "addr", "host": "addr", "uri": "addr", "server": "addr", "h": "addr", "p": "addr", "password": "password-file",
-	"pass": "password-file", "clients": "workers", "concurrency": "workers", "connections": "workers", "threads": "workers",
-	"vus": "workers", "users": "workers", "c": "workers", "t": "workers", "qps": "rate", "rps": "rate", "d": "duration",
+	"url": "addr", "host": "addr", "uri": "addr", "server": "addr", "h": "addr", "p": "addr",
+	"password": "password-file",
+	"pass":     "password-file", "clients": "workers", "concurrency": "workers", "connections": "workers",
+	"threads": "workers",
+	"vus":     "workers", "users": "workers", "c": "workers", "t": "workers", "qps": "rate", "rps": "rate",
+	"d":    "duration",
 	"time": "duration", "timeout": "patience", "delay": "backoff", "slo": "gate", "threshold": "gate", "output": "json",
-	"o": "out", "format": "json", "config": "plan", "f": "plan", "runs": "count", "repeat": "count", "db": "addr", "appendonly": "aof",
+	"o": "out", "format": "json", "config": "plan", "f": "plan", "runs": "count", "repeat": "count", "db": "addr",
+	"appendonly":  "aof",
 	"appendfsync": "aof", "durability": "aof",
 }
 
-// unknownFlag says what to type instead of a flag that a command does not have: one that is similar, one of another name, or
-// the command that has it.
+// unknownFlag says what to type instead of a flag that a command does not have: one that is similar, one of another
+// name, or the command that has it.
 func unknownFlag(c *cobra.Command, arg string, good []string) string {
 	name, _, _ := strings.Cut(strings.TrimLeft(arg, "-"), "=")
 	if meant := meantFlag(arg, good); meant != "" {
@@ -71,7 +76,8 @@ func longDash(arg string) string {
 	return ""
 }
 
-// libraryCommands are those that the library brings. It answers what they do not know with their help, and with success.
+// libraryCommands are those that the library brings. It answers what they do not know with their help, and with
+// success.
 func (e Env) libraryCommands(root *cobra.Command) {
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
@@ -84,14 +90,17 @@ func (e Env) libraryCommands(root *cobra.Command) {
 					return nil
 				}
 				if err == nil && len(rest) > 0 {
-					good := append(human.Names(sections, func(s settings.Section) string { return s.Name }), below(found)...)
-					return usage("help %s: no such command%s", rest[0], cmp.Or(misplaced(c, rest[0]), human.Meant(rest[0], good), expected(found)))
+					good := append(human.Names(sections, func(s settings.Section) string { return s.Name }),
+						below(found)...)
+					return usage("help %s: no such command%s", rest[0],
+						cmp.Or(misplaced(c, rest[0]), human.Meant(rest[0], good), expected(found)))
 				}
 				return errors.Join(err, found.Help())
 			}
 		case "completion":
 			c.Args, c.RunE = cobra.ArbitraryArgs, func(c *cobra.Command, args []string) error {
-				return usage("completion %s: %s", strings.Join(args, " "), human.Instead(strings.Join(args, " "), below(c)))
+				return usage("completion %s: %s", strings.Join(args, " "),
+					human.Instead(strings.Join(args, " "), below(c)))
 			}
 		}
 	}

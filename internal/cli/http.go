@@ -45,7 +45,8 @@ func (e Env) httpCommand(p harness.Plan) *cobra.Command {
 	c := &cobra.Command{
 		Use: "http --visit REQUEST --count REQUEST", Short: short, Args: takes(0, 0),
 		Long: "http visits a service that does its own locking: each visit is a request that adds one page view, all at once (--burst)\n" +
-			"or in any shape of load. It compares the acknowledged visits with the count at the end" + judged + ".\n\n" +
+			"or in any shape of load. It compares the acknowledged visits with the count at the end" + judged +
+			".\n\n" +
 			"An answer with a 2xx acknowledges a visit. A refused connection is no visit. Of anything else, a timeout or a\n" +
 			"connection that breaks too, it is unknown whether it counted, unless --refusal names the status.",
 		Example: own("NAME http --visit 'POST http://127.0.0.1:8080/pview' --count 'GET http://127.0.0.1:8080/pview' --burst 666\n") +
@@ -56,8 +57,10 @@ func (e Env) httpCommand(p harness.Plan) *cobra.Command {
 	o := newOptions(c, httpPlan(p))
 	o.allFlags()
 	c.AddCommand(e.planFileCommand(httpPlan(p)),
-		e.abCommand(httpPlan(p), own("NAME http ab 'visit=POST http://127.0.0.1:8080/v3' 'visit=POST http://127.0.0.1:8080/v4' --count 'GET http://127.0.0.1:8080/pview'")),
-		e.searchCommand(httpPlan(p), own("NAME http search --slo 'response.p99<50ms' --visit 'POST http://127.0.0.1:8080/pview' --count 'GET http://127.0.0.1:8080/pview'")))
+		e.abCommand(httpPlan(p),
+			own("NAME http ab 'visit=POST http://127.0.0.1:8080/v3' 'visit=POST http://127.0.0.1:8080/v4' --count 'GET http://127.0.0.1:8080/pview'")),
+		e.searchCommand(httpPlan(p),
+			own("NAME http search --slo 'response.p99<50ms' --visit 'POST http://127.0.0.1:8080/pview' --count 'GET http://127.0.0.1:8080/pview'")))
 	return e.command(c, o, interruptible(func(ctx context.Context, s signals, _ []string) int {
 		o.onlyBurst()
 		return e.wiredRun(ctx, s, c, o)
@@ -69,22 +72,27 @@ func (o *options) serviceFlags() {
 	p, s := &o.plan, o.plan.Service
 	defer o.Begin(settings.Section{})
 	o.Text(flag(setting, "name", "what results call the service (default: the path of its visits)"), "name", &s.Called)
-	o.request(flag(setting, "visit", "the request that adds a page view: a method and an address, or several with blanks in between;\n"+
-		service.PagePlace+" stands for the number of the page, and $TOKEN in a query for a variable of the environment"), &s.Visit)
+	o.request(flag(setting, "visit",
+		"the request that adds a page view: a method and an address, or several with blanks in between;\n"+
+			service.PagePlace+" stands for the number of the page, and $TOKEN in a query for a variable of the environment"), &s.Visit)
 	o.request(flag(setting, "count", "the request that asks how many there are"), &s.Count)
-	o.Text(flag(setting, "field", "where the count is in an answer in JSON, as in data.views (default: the answer is a number)"), "name", &s.Answer.Field)
+	o.Text(flag(setting, "field",
+		"where the count is in an answer in JSON, as in data.views (default: the answer is a number)"), "name",
+		&s.Answer.Field)
 	match := ""
 	if s.Answer.Match != nil {
 		match = s.Answer.Match.String()
 	}
-	o.Add(flag(setting, "match", "what finds the count in an answer: its first group, as in 'views: ([0-9]+)'"), "regexp", match, func(text string) (err error) {
-		s.Answer.Match, err = regexp.Compile(text)
-		return err
-	})
+	o.Add(flag(setting, "match", "what finds the count in an answer: its first group, as in 'views: ([0-9]+)'"),
+		"regexp", match, func(text string) (err error) {
+			s.Answer.Match, err = regexp.Compile(text)
+			return err
+		})
 	o.Toggle(flag(setting, "silent", "what a visit is answered is no count, although it looks like one"), "", &s.Silent)
 	o.refusal(&s.Refusal)
-	header := o.Add(flag(setting, "header", "a header of every request, as in 'X-Tenant: 7'; may be given several times. A secret comes from a variable\n"+
-		"of the environment, as in 'Authorization: Bearer $TOKEN'"), "name: value", "", func(text string) error {
+	header := o.Add(flag(setting, "header",
+		"a header of every request, as in 'X-Tenant: 7'; may be given several times. A secret comes from a variable\n"+
+			"of the environment, as in 'Authorization: Bearer $TOKEN'"), "name: value", "", func(text string) error {
 		h, err := service.ParseHeader(text)
 		if err != nil { // said without the value, which may be a secret
 			name, _, _ := strings.Cut(text, ":")
@@ -95,19 +103,23 @@ func (o *options) serviceFlags() {
 		return nil
 	})
 	header.Many, header.Given = true, slices.Clone(s.Headers)
-	serve := o.Add(flag(setting, "serve", "a command that starts the service, or a part of it; may be given several times"), "command", "", func(text string) error {
-		if strings.TrimSpace(text) == "" {
-			return errors.New("it is empty: it takes a command; or leave it out, if the service is up")
-		}
-		s.Serve = append(s.Serve, text)
-		return nil
-	})
+	serve := o.Add(flag(setting, "serve",
+		"a command that starts the service, or a part of it; may be given several times"), "command", "",
+		func(text string) error {
+			if strings.TrimSpace(text) == "" {
+				return errors.New("it is empty: it takes a command; or leave it out, if the service is up")
+			}
+			s.Serve = append(s.Serve, text)
+			return nil
+		})
 	serve.Many, serve.Given = true, slices.Clone(s.Serve)
-	o.Text(flag(setting, "wire", "the service's Redis is watched, so that a wrong count gets a cause: a topology to start for it, or the address of a\n"+
-		"server, as in redis://10.0.0.1; what --serve starts finds it by $REDIS_URL"), "topology|url", &s.Wire.To)
+	o.Text(flag(setting, "wire",
+		"the service's Redis is watched, so that a wrong count gets a cause: a topology to start for it, or the address of a\n"+
+			"server, as in redis://10.0.0.1; what --serve starts finds it by $REDIS_URL"), "topology|url", &s.Wire.To)
 	o.wirePatterns(&s.Wire.Locks, &s.Wire.Data, &s.Wire.Env)
-	o.Names(flag(load, "fault", "what breaks of the programs: kill-program, pause-program, with @TIME and heal@TIME, as in\n"+
-		"kill-program:2@2s,heal@4s"), &p.Faults, []string{"kill-program", "pause-program"})
+	o.Names(flag(load, "fault",
+		"what breaks of the programs: kill-program, pause-program, with @TIME and heal@TIME, as in\n"+
+			"kill-program:2@2s,heal@4s"), &p.Faults, []string{"kill-program", "pause-program"})
 	o.Begin(loadSection)
 	o.Integer(flag(load, "burst", "this many visits at once and no more, in place of a load"), &s.Burst, 0)
 	o.loadFlags("a visit without an answer for so long is called off, and unknown")
@@ -119,14 +131,16 @@ func (o *options) serviceFlags() {
 func (o *options) request(f settings.Flag, to *service.Request) {
 	o.Add(f, "request", to.String(), func(text string) (err error) {
 		if *to, err = service.ParseRequest(text); err != nil { // it may hold secrets
-			o.Mistakes.Add(human.Wrong(f.Name, "%q: %s", service.Masked(text), service.Masked(err.Error())).In(text, ""))
+			o.Mistakes.Add(human.Wrong(f.Name, "%q: %s", service.Masked(text), service.Masked(err.Error())).In(text,
+				""))
 		}
 		return nil
 	})
 }
 
 func (o *options) refusal(to *[]int) {
-	o.Add(flag(setting, "refusal", "statuses by which the service says that it has not counted the visit, as in 409,503"), "status,...",
+	o.Add(flag(setting, "refusal",
+		"statuses by which the service says that it has not counted the visit, as in 409,503"), "status,...",
 		strings.Join(human.Names(*to, strconv.Itoa), ","), func(text string) error {
 			*to = nil
 			for _, item := range settings.Split(text) {

@@ -98,11 +98,13 @@ func (m *metricsServer) Collect(to chan<- prometheus.Metric) {
 		{"visits_total", "counted visits of the run within its measurement", counter, float64(e.Live.Done), "", ""},
 		{"errors_total", "operations of the run that did not go well", counter, float64(e.Live.Errors), "", ""},
 		{"waiting_workers", "workers that wait for a lock", gauge, float64(e.Live.Waiting), "", ""},
-		{"unserved_seconds", "for how long a page has been unavailable that still is, the longest", gauge, e.Live.Unserved.Seconds(), "", ""},
+		{"unserved_seconds", "for how long a page has been unavailable that still is, the longest", gauge,
+			e.Live.Unserved.Seconds(), "", ""},
 		{"starving_workers",
 			fmt.Sprintf("workers with less than %.0f %% of an even share of the visits", 100*results.StarvingShare),
 			gauge, float64(picture.Fairness.Starving), "", ""},
-		{"violations_total", "violations of safety that were proved so far, while the run goes on", counter, float64(picture.Safety.Violations), "", ""},
+		{"violations_total", "violations of safety that were proved so far, while the run goes on", counter,
+			float64(picture.Safety.Violations), "", ""},
 		{"faults_total", "faults that were injected in the run", counter, float64(picture.Injected), "", ""},
 		{"active_faults", "faults that are in force", gauge, float64(len(picture.Active)), "", ""},
 	} {
@@ -110,14 +112,18 @@ func (m *metricsServer) Collect(to chan<- prometheus.Metric) {
 		if s.label != "" {
 			more[s.label] = s.is
 		}
-		to <- prometheus.MustNewConstMetric(prometheus.NewDesc("hammerlock_"+s.name, s.help, nil, more), s.kind, s.value)
+		to <- prometheus.MustNewConstMetric(prometheus.NewDesc("hammerlock_"+s.name, s.help, nil, more), s.kind,
+			s.value)
 	}
 	if e.Live.Done > 0 {
-		to <- prometheus.MustNewConstMetric(prometheus.NewDesc("hammerlock_fairness_jain", "Jain's index of the workers' visits: 1 if all have as many", nil, labels),
+		to <- prometheus.MustNewConstMetric(prometheus.NewDesc("hammerlock_fairness_jain",
+			"Jain's index of the workers' visits: 1 if all have as many", nil, labels),
 			gauge, picture.Fairness.Jain)
 	}
-	to <- histogram(prometheus.NewDesc("hammerlock_acquire_seconds", "waits of those who got the lock", nil, labels), &picture.Acquired)
-	to <- histogram(prometheus.NewDesc("hammerlock_response_seconds", "from when a visit was due to its end, of those that went well", nil, labels), &picture.Answered)
+	to <- histogram(prometheus.NewDesc("hammerlock_acquire_seconds", "waits of those who got the lock", nil, labels),
+		&picture.Acquired)
+	to <- histogram(prometheus.NewDesc("hammerlock_response_seconds",
+		"from when a visit was due to its end, of those that went well", nil, labels), &picture.Answered)
 }
 
 // histogram is a distribution in buckets that are cumulative, as Prometheus has them.

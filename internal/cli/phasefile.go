@@ -14,8 +14,8 @@ import (
 	"hammerlock/internal/settings"
 )
 
-// readPhases reads the list of phases in a plan's file. What is wrong with it is a mistake; then the flag is not set, but the
-// plan has the phases, so that what speaks of them can be checked as well.
+// readPhases reads the list of phases in a plan's file. What is wrong with it is a mistake; then the flag is not set,
+// but the plan has the phases, so that what speaks of them can be checked as well.
 func (o *options) readPhases(n *yaml.Node) []settings.Item {
 	before := len(o.Mistakes)
 	var phases []harness.Phase
@@ -161,7 +161,8 @@ func gateSchema() map[string]any {
 	}, gateKeys[1])
 }
 
-// settleLoad reports what does nothing beside phases, and makes a run as long as its trace unless something else is said.
+// settleLoad reports what does nothing beside phases, and makes a run as long as its trace unless something else is
+// said.
 func (o *options) settleLoad() {
 	o.besidePhases()
 	w := &o.plan.Workload

@@ -38,43 +38,47 @@ var phaseKeys = []phaseKey{
 		return nil
 	}, func(p *harness.Phase) string { return p.Kind }},
 	durationKey("duration", "how long it takes", func(p *harness.Phase) *time.Duration { return &p.Duration }),
-	{"name", "text", "what gates and reports call it (default: what it is for)", func(p *harness.Phase, text string) error {
-		if p.Name = text; text == "" || strings.ContainsAny(text, " \t:;,=<>{}[]\"'#") {
-			return errors.New("a name is a word without punctuation, as in steady-2")
-		}
-		return nil
-	}, func(p *harness.Phase) string { return p.Name }},
-	{"rate", "n/s", "open loop: visits a second, as in 100/s, or for a ramp 100/s..500/s (default: the plan's)", func(p *harness.Phase, text string) (err error) {
-		p.Rated = true
-		first, last, two := strings.Cut(text, "..")
-		if p.Rate.First, err = settings.PerSecond(first); err == nil && two {
-			p.Rate.Last, err = settings.PerSecond(last)
+	{"name", "text", "what gates and reports call it (default: what it is for)",
+		func(p *harness.Phase, text string) error {
+			if p.Name = text; text == "" || strings.ContainsAny(text, " \t:;,=<>{}[]\"'#") {
+				return errors.New("a name is a word without punctuation, as in steady-2")
+			}
+			return nil
+		}, func(p *harness.Phase) string { return p.Name }},
+	{"rate", "n/s", "open loop: visits a second, as in 100/s, or for a ramp 100/s..500/s (default: the plan's)",
+		func(p *harness.Phase, text string) (err error) {
+			p.Rated = true
+			first, last, two := strings.Cut(text, "..")
+			if p.Rate.First, err = settings.PerSecond(first); err == nil && two {
+				p.Rate.Last, err = settings.PerSecond(last)
+				return err
+			}
+			p.Rate.Last = p.Rate.First
 			return err
-		}
-		p.Rate.Last = p.Rate.First
-		return err
-	}, func(p *harness.Phase) string {
-		switch {
-		case !p.Rated:
-			return ""
-		case p.Rate.First != p.Rate.Last:
-			return settings.PerSecondText(p.Rate.First) + ".." + settings.PerSecondText(p.Rate.Last)
-		}
-		return settings.PerSecondText(p.Rate.First)
-	}},
-	{"amplitude", "n/s", "of a sine: by how much its rate rises and falls, as in 200/s", func(p *harness.Phase, text string) (err error) {
-		p.Rate.Amplitude, err = settings.PerSecond(text)
-		return err
-	}, func(p *harness.Phase) string {
-		return unless(p.Rate.Amplitude == 0, settings.PerSecondText(p.Rate.Amplitude))
-	}},
+		}, func(p *harness.Phase) string {
+			switch {
+			case !p.Rated:
+				return ""
+			case p.Rate.First != p.Rate.Last:
+				return settings.PerSecondText(p.Rate.First) + ".." + settings.PerSecondText(p.Rate.Last)
+			}
+			return settings.PerSecondText(p.Rate.First)
+		}},
+	{"amplitude", "n/s", "of a sine: by how much its rate rises and falls, as in 200/s",
+		func(p *harness.Phase, text string) (err error) {
+			p.Rate.Amplitude, err = settings.PerSecond(text)
+			return err
+		}, func(p *harness.Phase) string {
+			return unless(p.Rate.Amplitude == 0, settings.PerSecondText(p.Rate.Amplitude))
+		}},
 	durationKey("period", "of a sine: how long a wave is",
 		func(p *harness.Phase) *time.Duration { return &p.Rate.Period }),
 	wholeKey("burst", "of a burst: how many visits are due at once when it begins, besides its rate",
 		func(p *harness.Phase) *int { return &p.Burst }),
 	wholeKey("workers", "closed loop: how many visit at the same time (default: the plan's)",
 		func(p *harness.Phase) *int { return &p.Workers }),
-	{"fault", "name,...", "what breaks, as in --fault; times count from the phase's begin, and it is healed at its end at the latest",
+	{"fault", "name,...",
+		"what breaks, as in --fault; times count from the phase's begin, and it is healed at its end at the latest",
 		func(p *harness.Phase, text string) error {
 			p.Faults = settings.Split(text)
 			return nil
@@ -176,7 +180,8 @@ func parsePhase(text string) (p harness.Phase, wrong []string) {
 		}
 		at := slices.IndexFunc(phaseKeys, func(k phaseKey) bool { return k.name == name })
 		if at < 0 || !named && i >= 2 {
-			wrong = append(wrong, fmt.Sprintf("%s: a phase is KIND DURATION NAME=VALUE...%s", word, human.Meant(name, phaseKeyNames())))
+			wrong = append(wrong, fmt.Sprintf("%s: a phase is KIND DURATION NAME=VALUE...%s", word,
+				human.Meant(name, phaseKeyNames())))
 			continue
 		}
 		if err := phaseKeys[at].set(&p, v); err != nil {
@@ -206,7 +211,8 @@ func (o *options) besidePhases() {
 		case len(names) == 0:
 			o.Mistakes.Add(human.Wrong("gate", "%q: there are no phases: --phases says which", g.Text).In(g.Text, ""))
 		default:
-			o.Mistakes.Add(human.Wrong("gate", "%q: no phase %q: %s", g.Text, g.Phase, human.Instead(g.Phase, names)).In(g.Text, ""))
+			o.Mistakes.Add(human.Wrong("gate", "%q: no phase %q: %s", g.Text, g.Phase,
+				human.Instead(g.Phase, names)).In(g.Text, ""))
 		}
 	}
 }
@@ -247,8 +253,9 @@ func (o *options) hopeless() func(*results.Run) string {
 func (o *options) arrivalsFlag() {
 	w := &o.plan.Workload
 	known := settings.Words(workload.AllArrivals...)
-	v := o.Add(flag(load, "arrivals", "open loop: how visits are spread: poisson, uniform; or trace:FILE, which says when each is due:\n"+
-		"docs/PLAN.md"), "name", string(w.Arrivals), func(text string) (err error) {
+	v := o.Add(flag(load, "arrivals",
+		"open loop: how visits are spread: poisson, uniform; or trace:FILE, which says when each is due:\n"+
+			"docs/PLAN.md"), "name", string(w.Arrivals), func(text string) (err error) {
 		w.Trace = nil
 		if file, ok := strings.CutPrefix(text, workload.TracePrefix); ok {
 			w.Trace, err = workload.ReadTrace(file)

@@ -66,18 +66,25 @@ func (o *options) planFlags() {
 	}
 	o.Begin(runSection)
 	defer o.Begin(settings.Section{})
-	settings.Some(&o.Set, flag(axis, "topology", "what to bring up: "+topologiesOf(p.Known).String()), &p.Topologies, topologiesOf(p.Known))
+	settings.Some(&o.Set, flag(axis, "topology", "what to bring up: "+topologiesOf(p.Known).String()), &p.Topologies,
+		topologiesOf(p.Known))
 	settings.Some(&o.Set, flag(axis, "lock", "what to take:\n"+lockNames(p.Known.Locks)+
-		";\nor exec:COMMAND, a program that has the lock, as in --lock 'exec:python3 driver.py': docs/DRIVERS.md"), &p.Locks, locksOf(p.Known))
+		";\nor exec:COMMAND, a program that has the lock, as in --lock 'exec:python3 driver.py': docs/DRIVERS.md"),
+		&p.Locks, locksOf(p.Known))
 	breaks, breaking := load, "auto: what the lock must survive; none"
 	if p.Verify {
-		breaks, breaking = instead, "auto: what the lock must survive, as where only the load is given; none (default: scenarios)"
+		breaks, breaking = instead,
+			"auto: what the lock must survive, as where only the load is given; none (default: scenarios)"
 		o.scenarioFlags()
 		o.Toggle(flag(session, "fail-fast", "begin nothing after a run that failed"), "", &p.FailFast)
-		o.Integer(flag(session, "attempts", "how often a scenario is run, at most, while it is undecided, within the budget; and any other run\nwhile a server that failed without a planned fault, or a machine that paused, leaves it undecided"), &p.Attempts, 0)
-		settings.One(&o.Set, flag(setting, "tap", "whether to compare what calls were answered with the servers' replication streams: auto = where the suite starts these, and\n--min-replicas does not count them; off"), &p.Tap, taps)
-		o.Integer(flag(session, "jobs", "how many scenarios of a lock run at a time (0: as many as the machine bears; with --web or --metrics, 1)"), &p.Jobs, 0)
-		o.Duration(flag(session, "budget", "no scenario begins that would end later, for each lock on a topology; explore counts on the first"), &p.Budget)
+		o.Integer(flag(session, "attempts",
+			"how often a scenario is run, at most, while it is undecided, within the budget; and any other run\nwhile a server that failed without a planned fault, or a machine that paused, leaves it undecided"), &p.Attempts, 0)
+		settings.One(&o.Set, flag(setting, "tap",
+			"whether to compare what calls were answered with the servers' replication streams: auto = where the suite starts these, and\n--min-replicas does not count them; off"), &p.Tap, taps)
+		o.Integer(flag(session, "jobs",
+			"how many scenarios of a lock run at a time (0: as many as the machine bears; with --web or --metrics, 1)"), &p.Jobs, 0)
+		o.Duration(flag(session, "budget",
+			"no scenario begins that would end later, for each lock on a topology; explore counts on the first"), &p.Budget)
 	}
 	o.Names(flag(breaks, "fault", "what breaks in one run: names from --list, with @TIME or @POINT and heal@TIME, as in\n"+
 		"kill-primary@2s,heal@5s; "+breaking), &p.Faults, faultNames())
@@ -117,12 +124,14 @@ func (o *options) loadFlags(patience string) {
 	p, w := &o.plan, &o.plan.Workload
 	o.Integer(flag(load, "workers", "how many visit at the same time"), &w.Workers, 0)
 	o.Integer(flag(load, "pages", "how many pages there are"), &w.Keys, 0)
-	settings.One(&o.Set, flag(load, "popularity", "how visits choose a page: even, zipf"), &w.Popularity, settings.Words(workload.AllPopularities...))
+	settings.One(&o.Set, flag(load, "popularity", "how visits choose a page: even, zipf"), &w.Popularity,
+		settings.Words(workload.AllPopularities...))
 	o.Duration(flag(load, "duration", "how long to measure"), &p.Duration)
 	o.Duration(flag(load, "warmup", "how long to work before that"), &p.Warmup)
 	o.Duration(flag(load, "think", "closed loop: how long a worker rests between visits"), &w.Think)
 	o.Duration(flag(load, "patience", patience), &w.Wait)
-	o.Rate(flag(load, "rate", "open loop: visits a second over all workers, as in 1000/s (default: closed loop)"), &w.Rate)
+	o.Rate(flag(load, "rate", "open loop: visits a second over all workers, as in 1000/s (default: closed loop)"),
+		&w.Rate)
 	o.arrivalsFlag()
 	o.phasesFlag()
 }
@@ -150,8 +159,8 @@ func (o *options) jsonFlag() {
 	o.Toggle(flag(session, "json", "print one JSON document instead of text"), "", &o.json)
 }
 
-// arguments are the flags of the command above all others that carry out a plan: topology, lock, seed, and every setting
-// that is not the default.
+// arguments are the flags of the command above all others that carry out a plan: topology, lock, seed, and every
+// setting that is not the default.
 func arguments(root *cobra.Command, p harness.Plan) (args []string) {
 	o := &options{Set: settings.New(), plan: p}
 	o.planFlags()
@@ -190,7 +199,8 @@ func repeat(root *cobra.Command, p harness.Plan) string {
 
 // typed is a program of the suite as this one was called, so that it can be pasted: bin/verify.
 func typed(program string) string {
-	if own := os.Args[0]; !filepath.IsAbs(own) && slices.Contains([]string{"bench", "verify"}, filepath.Base(own)) && filepath.Dir(own) != "." {
+	if own := os.Args[0]; !filepath.IsAbs(own) && slices.Contains([]string{"bench", "verify"}, filepath.Base(own)) &&
+		filepath.Dir(own) != "." {
 		return filepath.Join(filepath.Dir(own), program)
 	}
 	return program
@@ -210,9 +220,11 @@ func repeatRun(root *cobra.Command, p harness.Plan) func(harness.Combination) st
 	}
 }
 
-// folder names a directory for runs of a plan that belong together. Commands that begin in the same second get different ones.
+// folder names a directory for runs of a plan that belong together. Commands that begin in the same second get
+// different ones.
 func folder(p harness.Plan, what string) string {
-	return filepath.Join(p.Out, fmt.Sprintf("%s-%s-%s", what, time.Now().UTC().Format("20060102-150405"), strings.ToLower(rand.Text()[:6])))
+	return filepath.Join(p.Out, fmt.Sprintf("%s-%s-%s", what, time.Now().UTC().Format("20060102-150405"),
+		strings.ToLower(rand.Text()[:6])))
 }
 
 func quote(s string) string {

@@ -48,7 +48,8 @@ func (s *side) runProgram(ctx, stop context.Context, args []string) (*results.Ru
 	}
 	var d Document
 	if err := json.Unmarshal(stdout.Bytes(), &d); err != nil || len(d.Runs) != 1 {
-		return nil, fmt.Errorf("%s: exit code %d and no run: %s", program, cmd.ProcessState.ExitCode(), strings.TrimSpace(stderr.String()))
+		return nil, fmt.Errorf("%s: exit code %d and no run: %s", program, cmd.ProcessState.ExitCode(),
+			strings.TrimSpace(stderr.String()))
 	}
 	return &d.Runs[0], nil
 }

@@ -16,7 +16,8 @@ import (
 	"hammerlock/results"
 )
 
-// progressEvery is how often a run shows that it is alive when no terminal is watched, firstProgress when it does so first.
+// progressEvery is how often a run shows that it is alive when no terminal is watched, firstProgress when it does so
+// first.
 const (
 	progressEvery = 2 * time.Second
 	firstProgress = 500 * time.Millisecond
@@ -63,7 +64,8 @@ func (p *progress) tell(e harness.Event) {
 		l := e.Live
 		visits := fmt.Sprintf("warm-up: %s (%.0f/s)", human.Quantity(l.Warm, "visit"), float64(l.Warm)/l.At.Seconds())
 		if from := max(p.last, e.Combination.Plan.Warmup); l.At > from {
-			visits = fmt.Sprintf("%s visits (%.0f/s)", human.Count(l.Done), float64(l.Done-p.done)/(l.At-from).Seconds())
+			visits = fmt.Sprintf("%s visits (%.0f/s)", human.Count(l.Done),
+				float64(l.Done-p.done)/(l.At-from).Seconds())
 		}
 		unserved := ""
 		if l.Unserved > 0 {
@@ -105,8 +107,8 @@ func headline(r *results.Run) string {
 	return strings.Join(append(parts, fmt.Sprintf("Jain %.2f", r.Fairness.Jain)), "  ")
 }
 
-// exploring shows how far the exploration of a lock has come: on a terminal in one line, which over takes away, and else
-// in a line after some seconds, after twice as many, and so on.
+// exploring shows how far the exploration of a lock has come: on a terminal in one line, which over takes away, and
+// else in a line after some seconds, after twice as many, and so on.
 func (e Env) exploring(o *options, lock string) (tell func(explore.Progress), over func()) {
 	at := e.terminals[1]
 	if o.quiet {

@@ -9,7 +9,8 @@ import (
 	"hammerlock/internal/measure"
 )
 
-// TestProgressBeginsSoon: the first line comes after half a second, and those of the warm-up are counted for themselves.
+// TestProgressBeginsSoon: the first line comes after half a second, and those of the warm-up are counted for
+// themselves.
 func TestProgressBeginsSoon(t *testing.T) {
 	var out strings.Builder
 	p := progress{w: &out}

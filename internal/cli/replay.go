@@ -24,7 +24,8 @@ const (
 
 func (e Env) replayCommand() *cobra.Command {
 	c := &cobra.Command{
-		Use: "replay RUN", Short: "show a saved run in the dashboard", Args: takes(1, 1), ValidArgsFunction: completeRuns,
+		Use: "replay RUN", Short: "show a saved run in the dashboard", Args: takes(1, 1),
+		ValidArgsFunction: completeRuns,
 		Long: "replay shows a saved run of verify in the dashboard: its history has every operation. A run is a directory, or\n" +
 			"its name, or the beginning of its name, where runs are saved, as in latest. z shows less of the history around the moment, Z more;\n" +
 			"left and right seek by a second, or by a quarter of what is shown if that is less, with shift by a tenth of it;\n" +
@@ -85,7 +86,9 @@ func play(stop context.Context, d *dashboard.Dashboard, r *measure.Replay) {
 			pressed(func() { at = min(max(at+min(max(by, -r.End()), r.End()), 0), r.End()) })
 		},
 		PlayPause: func() { pressed(func() { held = !held }) },
-		Speed:     func(factor float64) { pressed(func() { speed = min(max(speed*factor, slowestReplay), fastestReplay) }) },
+		Speed: func(factor float64) {
+			pressed(func() { speed = min(max(speed*factor, slowestReplay), fastestReplay) })
+		},
 		Violation: func(step int) bool {
 			found := make(chan bool, 1)
 			pressed(func() {

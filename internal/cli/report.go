@@ -41,7 +41,8 @@ func (r *reports) last(out string) string {
 	return filepath.Join(out, report.File)
 }
 
-// close writes one report of all runs, if there are several, and prints what went wrong: a run is a run without its report.
+// close writes one report of all runs, if there are several, and prints what went wrong: a run is a run without its
+// report.
 func (r *reports) close(e Env, o *options, not []results.NotRun) {
 	if len(r.dirs) > 1 {
 		r.write(o.plan.Out, r.dirs, report.Beside{Explored: o.explored, NotRun: not})
@@ -52,7 +53,8 @@ func (r *reports) close(e Env, o *options, not []results.NotRun) {
 // reportCommand prints saved runs again, or writes them as one page.
 func (e Env) reportCommand() *cobra.Command {
 	c := &cobra.Command{
-		Use: "report RUN...", Short: "print saved runs again, or write them as one page", Args: takes(1, unlimited), ValidArgsFunction: completeRuns,
+		Use: "report RUN...", Short: "print saved runs again, or write them as one page", Args: takes(1, unlimited),
+		ValidArgsFunction: completeRuns,
 		Long: "report prints the tables of saved runs: a run is a directory, or its name, or the beginning of its name, where\n" +
 			"runs are saved, as in latest. What is no run is passed over. With --html it writes one page instead, which needs no network: verdicts, latency, who held the lock\n" +
 			"when, fairness, cost, faults, and all runs compared.",

@@ -26,16 +26,18 @@ func isRun(dir string) bool {
 // foundKilled says where the history of a killed run is.
 func (e Env) foundKilled(dir string) {
 	e.lines("note:", fmt.Errorf("%s has the history of a run that was killed: verify check %s judges it\n"+
-		"it stays until you remove it, or such histories take more than %d GiB: then the oldest goes", dir, quote(dir), results.MostKilled>>30))
+		"it stays until you remove it, or such histories take more than %d GiB: then the oldest goes", dir, quote(dir),
+		results.MostKilled>>30))
 }
 
 // noRun says that there is something, but no run.
 func noRun(path, out string) error {
-	return fmt.Errorf("%s is no saved run: it has no %s; a run is a directory in %s, as latest is", path, results.RunFile, out)
+	return fmt.Errorf("%s is no saved run: it has no %s; a run is a directory in %s, as latest is", path,
+		results.RunFile, out)
 }
 
-// locate finds what an argument names: a path, or a pattern of paths; or else, where runs are saved, a name, a pattern of names,
-// or the beginning of one name.
+// locate finds what an argument names: a path, or a pattern of paths; or else, where runs are saved, a name, a pattern
+// of names, or the beginning of one name.
 func locate(arg, out string) ([]string, error) {
 	if _, err := os.Stat(arg); err == nil {
 		return []string{arg}, nil
@@ -53,9 +55,11 @@ func locate(arg, out string) ([]string, error) {
 	case len(begin) == 1:
 		return begin, nil
 	case len(begin) > 1:
-		return nil, fmt.Errorf("%s: %d runs in %s begin with that: %s and so on", arg, len(begin), out, filepath.Base(begin[0]))
+		return nil, fmt.Errorf("%s: %d runs in %s begin with that: %s and so on", arg, len(begin), out,
+			filepath.Base(begin[0]))
 	}
-	return nil, fmt.Errorf("%s: no such run, here or in %s%s", arg, out, human.Meant(arg, human.Names(runsIn(out), filepath.Base)))
+	return nil, fmt.Errorf("%s: no such run, here or in %s%s", arg, out,
+		human.Meant(arg, human.Names(runsIn(out), filepath.Base)))
 }
 
 // locateOne finds the one run, or file, that an argument names.
@@ -70,7 +74,8 @@ func locateOne(arg, out string) (string, error) {
 	return all[0], nil
 }
 
-// runDirs finds the directories of all runs that arguments name, also in directories of runs, each once: "latest" is another one's name.
+// runDirs finds the directories of all runs that arguments name, also in directories of runs, each once: "latest" is
+// another one's name.
 func runDirs(args []string, out string) (dirs []string, err error) {
 	seen := map[string]bool{}
 	for _, arg := range args {

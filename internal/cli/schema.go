@@ -60,8 +60,10 @@ func documents(p harness.Plan) map[string]func(io.Writer) error {
 		"record": func(w io.Writer) error {
 			return writeSchemaOf[results.Released](w, "Hammerlock record of a release: record/runs")
 		},
-		"run":     func(w io.Writer) error { return writeSchemaOf[results.Run](w, "Hammerlock run: "+results.RunFile) },
-		"summary": func(w io.Writer) error { return writeSchemaOf[Document](w, "Hammerlock summary: what --json prints") },
+		"run": func(w io.Writer) error { return writeSchemaOf[results.Run](w, "Hammerlock run: "+results.RunFile) },
+		"summary": func(w io.Writer) error {
+			return writeSchemaOf[Document](w, "Hammerlock summary: what --json prints")
+		},
 	}
 }
 
@@ -84,7 +86,8 @@ func (e Env) schemaCommand(p harness.Plan) *cobra.Command {
 	}))
 }
 
-// writeSchemaOf writes the schema of what a type is written as. Fields that are not in it are allowed: some may be added.
+// writeSchemaOf writes the schema of what a type is written as. Fields that are not in it are allowed: some may be
+// added.
 func writeSchemaOf[T any](w io.Writer, title string) error {
 	statuses := []any{}
 	for s := range checker.NotJudged + 1 {

@@ -126,7 +126,8 @@ func (s *search) try(ctx, stop context.Context, at float64) (r compare.GateResul
 	p := s.o.plan
 	s.over.set(&p.Workload, at)
 	for p = range harness.Sixteen.Of(p) {
-		s.e.say(s.o, "trying %s %s, about %v", s.over.name, human.Number(at), (p.Warmup + p.Duration).Round(time.Second))
+		s.e.say(s.o, "trying %s %s, about %v", s.over.name, human.Number(at),
+			(p.Warmup + p.Duration).Round(time.Second))
 		run, err := s.run(ctx, stop, p)
 		if err = errors.Join(err, context.Cause(stop)); err != nil {
 			return compare.GateResult{}, err

@@ -24,14 +24,15 @@ func serviceSettings(flags *pflag.FlagSet) []string {
 	})
 }
 
-// settleServices reads the services that a plan's file lists. Where it names no topology, no lock and no deployment, they are all
-// that is run.
+// settleServices reads the services that a plan's file lists. Where it names no topology, no lock and no deployment,
+// they are all that is run.
 func (o *options) settleServices() {
 	if o.Lists[servicesKey] == nil {
 		return
 	}
 	if o.Lists[servicesKey].Kind != yaml.SequenceNode || len(o.Lists[servicesKey].Content) == 0 {
-		o.Wrong(o.Lists[servicesKey], "%s: a list, as in - {visit: POST http://..., count: GET http://...}", servicesKey)
+		o.Wrong(o.Lists[servicesKey], "%s: a list, as in - {visit: POST http://..., count: GET http://...}",
+			servicesKey)
 		return
 	}
 	for _, n := range o.Lists[servicesKey].Content {

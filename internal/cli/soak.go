@@ -142,7 +142,8 @@ func (s *soaking) check(stop context.Context) error {
 	if len(s.rounds) == 0 {
 		s.rounds = []harness.Plan{p}
 	}
-	s.e.say(o, "soak: rounds of %s at %s/s, and %s in turn, for %s; saved in %s", p.Duration, human.Number(p.Workload.Rate),
+	s.e.say(o, "soak: rounds of %s at %s/s, and %s in turn, for %s; saved in %s", p.Duration,
+		human.Number(p.Workload.Rate),
 		human.Quantity(len(all.Combinations), "scenario"), s.length, s.dir)
 	s.e.say(o, "soak: each round is judged and forgotten: memory or disk as for one round, about %s for the load; disk: "+
 		"the history of one round, and of those that do not pass up to %d GiB", megabytes(p.Judging()), soakKeeps>>30)
@@ -167,7 +168,8 @@ func (s *soaking) round(ctx, stop context.Context, n int) (failed bool, err erro
 	status := s.sum.Take(j)
 	if status != checker.Pass {
 		_, why := j.Status()
-		s.e.say(s.o, "%s: round %d, %s: %s: %s", time.Since(s.begun).Round(time.Second), s.sum.Rounds, s.now, status, why)
+		s.e.say(s.o, "%s: round %d, %s: %s: %s", time.Since(s.begun).Round(time.Second), s.sum.Rounds, s.now, status,
+			why)
 	}
 	size := results.HistorySize(j.Saved)
 	if status == checker.Pass || s.sum.Kept+size > soakKeeps {

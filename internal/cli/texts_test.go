@@ -20,7 +20,8 @@ var inText = regexp.MustCompile(`(?:^|[^\w-])--([a-z][a-z0-9-]*[a-z0-9])`)
 // elsewhere are flags that every command has, and those of the servers that the suite starts.
 var elsewhere = []string{"help", "version", "bind", "port", "save", "appendonly", "dir", "sentinel"}
 
-// TestTextsNameFlagsThatThereAre reads what the suite says, wherever it says it: a hint that names a flag names one that can be typed.
+// TestTextsNameFlagsThatThereAre reads what the suite says, wherever it says it: a hint that names a flag names one
+// that can be typed.
 func TestTextsNameFlagsThatThereAre(t *testing.T) {
 	t.Parallel()
 	known := slices.Clone(elsewhere)

@@ -117,7 +117,8 @@ func (v *view) tell(e harness.Event) {
 		r.controls = nil
 	default:
 		r.State, r.Place = "running", 0
-		r.Text = fmt.Sprintf("%.1f of %.1f s, %s", e.Live.At.Seconds(), e.Combination.Plan.Duration.Seconds(), human.Quantity(e.Live.Done, "visit"))
+		r.Text = fmt.Sprintf("%.1f of %.1f s, %s", e.Live.At.Seconds(), e.Combination.Plan.Duration.Seconds(),
+			human.Quantity(e.Live.Done, "visit"))
 	}
 	if e.Controls == nil {
 		r.next(e)

@@ -34,12 +34,14 @@ func (e Env) verifyCommand() *cobra.Command {
 			"  verify tour                                                      # how locks fail, and why",
 	}, e.verifyPlan())
 	verify.AddCommand(e.checkCommand(), e.exportCommand(), e.httpCommand(e.verifyPlan()), e.conformanceCommand(),
-		e.exploreCommand(), e.wireCommand(), e.planFileCommand(e.verifyPlan()), e.tourCommand(), e.agentCommand(), e.failoverCommand(e.benchPlan()), e.soakCommand(e.verifyPlan()))
+		e.exploreCommand(), e.wireCommand(), e.planFileCommand(e.verifyPlan()), e.tourCommand(), e.agentCommand(),
+		e.failoverCommand(e.benchPlan()), e.soakCommand(e.verifyPlan()))
 	return verify
 }
 
 func (e Env) checkCommand() *cobra.Command {
-	c := &cobra.Command{Use: "check FILE|RUN...", Short: "judge a saved history again, without Redis", Args: takes(1, unlimited),
+	c := &cobra.Command{Use: "check FILE|RUN...", Short: "judge a saved history again, without Redis",
+		Args:              takes(1, unlimited),
 		ValidArgsFunction: completeRuns}
 	o := newOptions(c, harness.Default())
 	o.out("where runs are saved")
@@ -62,7 +64,8 @@ func (e Env) checkCommand() *cobra.Command {
 }
 
 func (e Env) exportCommand() *cobra.Command {
-	c := &cobra.Command{Use: "export RUN", Short: "print a saved history as JSON lines, or write its violation as a test", Args: takes(1, 1),
+	c := &cobra.Command{Use: "export RUN",
+		Short: "print a saved history as JSON lines, or write its violation as a test", Args: takes(1, 1),
 		ValidArgsFunction: completeRuns,
 		Long: "export prints a saved history as JSON lines. With --test it writes what the worst verdict says as a test instead, in the\n" +
 			"language of the lock's library, which calls the library as --calls does. It needs a redis-server, and nothing of Hammerlock.",
@@ -72,7 +75,8 @@ func (e Env) exportCommand() *cobra.Command {
 	o.out("where runs are saved")
 	var test, calls string
 	o.Text(flag(session, "test", "write the violation as a test to this file, .go, .js or .py"), "file", &test)
-	o.Text(flag(session, "calls", "how the library is called, in the same language; record/exported/calls has examples"), "file", &calls)
+	o.Text(flag(session, "calls",
+		"how the library is called, in the same language; record/exported/calls has examples"), "file", &calls)
 	return e.command(c, o, e.simple(o, func(_ context.Context, args []string) error {
 		if (test == "") != (calls == "") {
 			o.Mistake("test", "and --calls belong together")
@@ -130,7 +134,8 @@ func (e Env) exportTest(path, test, calls string) error {
 
 // strictFlag declares whether a scenario may be undecided.
 func (o *options) strictFlag() {
-	o.Toggle(flag(session, "strict", "exit 3 if any scenario is undecided; else at least nine in ten must have passed, and safety\nunder contention, late holders, crashes and lost answers"), "", &o.strict)
+	o.Toggle(flag(session, "strict",
+		"exit 3 if any scenario is undecided; else at least nine in ten must have passed, and safety\nunder contention, late holders, crashes and lost answers"), "", &o.strict)
 }
 
 // weigh makes one verdict of many. Cut says why the command ended early; nil if it did not.
@@ -172,7 +177,8 @@ func openHistory(path string) (*history.History, string, error) {
 		dir := path
 		path = filepath.Join(dir, results.HistoryFile)
 		if _, err := os.Stat(path); os.IsNotExist(err) {
-			return nil, path, usage("%s: no history: runs of verify keep one (%s), those of bench do not", dir, results.HistoryFile)
+			return nil, path, usage("%s: no history: runs of verify keep one (%s), those of bench do not", dir,
+				results.HistoryFile)
 		}
 	}
 	h, err := history.Open(path)
@@ -195,8 +201,8 @@ func judgeFiles(o *options, args []string) (all []results.Judgement, err error) 
 	return results.Standing(all), errors.Join(errs...)
 }
 
-// judged judges again what was saved: a run, what is left of one whose writer was killed, or a history in a file. It has a Saved unless
-// nothing could be read.
+// judged judges again what was saved: a run, what is left of one whose writer was killed, or a history in a file. It
+// has a Saved unless nothing could be read.
 func judged(path string) (j results.Judgement, err error) {
 	if r, err := results.ReadRun(path); err == nil {
 		verdicts, err := r.Judge(path)
@@ -208,7 +214,8 @@ func judged(path string) (j results.Judgement, err error) {
 	if err != nil {
 		return j, err
 	}
-	j = results.Judgement{Topology: h.Topology, Lock: h.Lock, Command: h.Command, Partial: h.Partial, Faults: []string{}, Saved: file}
+	j = results.Judgement{Topology: h.Topology, Lock: h.Lock, Command: h.Command, Partial: h.Partial,
+		Faults: []string{}, Saved: file}
 	for _, f := range h.Faults {
 		j.Faults = append(j.Faults, f.Name+f.At)
 	}

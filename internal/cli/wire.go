@@ -37,7 +37,8 @@ type wireOptions struct {
 
 func (e Env) wireCommand() *cobra.Command {
 	c := &cobra.Command{
-		Use: "wire --to redis://... --locks PATTERN [-- COMMAND...]", Short: "the locks of any program that speaks to Redis, judged as seen on the wire",
+		Use:   "wire --to redis://... --locks PATTERN [-- COMMAND...]",
+		Short: "the locks of any program that speaks to Redis, judged as seen on the wire",
 		Long: "wire stands between a program and its Redis, and reads from what they say to each other, and from the server's\n" +
 			"replication stream, who was granted which lock, by which command it ended, and whose that was. The history is judged as\n" +
 			"that of any other run. The program is not touched: it gets the proxy's address in $REDIS_URL, and as --env says.\n\n" +
@@ -52,38 +53,53 @@ func (e Env) wireCommand() *cobra.Command {
 	p.Topologies, p.Duration = nil, 0
 	o := &wireOptions{options: newOptions(c, p)}
 	o.wireFlags()
-	return e.command(c, o.options, interruptible(func(ctx context.Context, s signals, args []string) int { return e.wire(ctx, s, o, args) }))
+	return e.command(c, o.options, interruptible(func(ctx context.Context, s signals, args []string) int {
+		return e.wire(ctx, s, o, args)
+	}))
 }
 
 func (o *wireOptions) wireFlags() {
-	to := o.Add(flag(setting, "to", "the server, as redis://user:password@host:port/db or rediss://...; given several times: independent servers, as of Redlock"), "url", "",
+	to := o.Add(flag(setting, "to",
+		"the server, as redis://user:password@host:port/db or rediss://...; given several times: independent servers, as of Redlock"), "url", "",
 		func(text string) error {
 			o.plan.Attach.Addrs = append(o.plan.Attach.Addrs, settings.Split(text)...)
 			return nil
 		})
 	to.Many = true
 	known := topologiesOf(o.plan.Known)
-	settings.One(&o.Set, flag(setting, "topology", "what to start in place of --to: "+known.String()), &o.topology, known)
+	settings.One(&o.Set, flag(setting, "topology", "what to start in place of --to: "+known.String()), &o.topology,
+		known)
 	o.wirePatterns(&o.Locks, &o.Data, &o.env)
 	o.Holder.By = witness.Auto
-	o.Add(flag(setting, "holder", "what tells holders apart: auto, token, connection (each serves one at a time), or arg:N, an argument of their commands"), "way",
+	o.Add(flag(setting, "holder",
+		"what tells holders apart: auto, token, connection (each serves one at a time), or arg:N, an argument of their commands"), "way",
 		string(witness.Auto), o.holder)
-	o.Duration(flag(setting, "duration", "how long to watch; 0s = until the command ends, or an interrupt"), &o.plan.Duration)
-	settings.One(&o.Set, flag(setting, "tap", "whether to read the server's replication stream: auto = if it lets us; off = answers alone tell"), &o.plan.Tap, taps)
-	o.Toggle(flag(setting, "tap-only", "no proxy: only read the replication stream, and print a line for each violation and a summary a minute"), "", &o.tapOnly)
-	o.Add(flag(load, "fault", "what breaks, and when: "+breakNames()+", at @granted, @refused, @extended, @released or @read, of which :3 is the third and /10 every tenth, "+
-		"as in pause-program:2s@granted:5; may be given several times"), "name@moment", "", func(text string) error {
-		o.breaks = append(o.breaks, text)
-		_, err := parseBreak(text)
-		return err
-	}).Many = true
+	o.Duration(flag(setting, "duration", "how long to watch; 0s = until the command ends, or an interrupt"),
+		&o.plan.Duration)
+	settings.One(&o.Set, flag(setting, "tap",
+		"whether to read the server's replication stream: auto = if it lets us; off = answers alone tell"), &o.plan.Tap,
+		taps)
+	o.Toggle(flag(setting, "tap-only",
+		"no proxy: only read the replication stream, and print a line for each violation and a summary a minute"), "",
+		&o.tapOnly)
+	o.Add(flag(load, "fault",
+		"what breaks, and when: "+breakNames()+", at @granted, @refused, @extended, @released or @read, of which :3 is the third and /10 every tenth, "+
+			"as in pause-program:2s@granted:5; may be given several times"), "name@moment", "",
+		func(text string) error {
+			o.breaks = append(o.breaks, text)
+			_, err := parseBreak(text)
+			return err
+		}).Many = true
 	names := settings.Words(wireScenarioNames()...)
 	names.Groups = map[string]func(string) bool{everyScenario: func(string) bool { return true }}
-	settings.Some(&o.Set, flag(load, "scenario", "faults that a right program survives, each on a command of its own: all, or some of "+names.String()), &o.scenes, names)
+	settings.Some(&o.Set, flag(load, "scenario",
+		"faults that a right program survives, each on a command of its own: all, or some of "+names.String()),
+		&o.scenes, names)
 	o.Text(flag(setting, "listen", "where the proxy listens (default: a free port on loopback)"), "addr", &o.listen)
 	o.Text(flag(setting, "user", "with --to: the user"), "name", &o.plan.Attach.User)
 	o.Text(flag(setting, "password-file", "with --to: a file with the password"), "path", &o.plan.Attach.PasswordFile)
-	o.Text(flag(setting, "tls-ca", "with rediss://: certificates of the authorities (default: the system's)"), "path", &o.plan.Attach.CA)
+	o.Text(flag(setting, "tls-ca", "with rediss://: certificates of the authorities (default: the system's)"), "path",
+		&o.plan.Attach.CA)
 	o.Text(flag(setting, "redis-server", "the server to start (default: looked for)"), "path", &o.plan.RedisServer)
 	o.Begin(outputSection)
 	o.out("where runs are saved")
@@ -112,10 +128,13 @@ func (o *options) wirePatterns(locks, data, env *[]string) {
 		})
 		v.Many, v.Given = true, slices.Clone(*to)
 	}
-	many("locks", "pattern", "the keys that are locks, as KEYS has patterns; may be given several times", locks, pattern)
-	many("data", "pattern", "the keys that the locks guard: what is read and written under a lock shows lost updates", data, pattern)
-	many("env", "name=text", "a variable that the command gets besides $REDIS_URL, with {url}, {host}, {port}, {urls}, {nodes}, {sentinels} or {master} "+
-		"in it,\nas in DSN={host}:{port}; may be given several times", env, variable)
+	many("locks", "pattern", "the keys that are locks, as KEYS has patterns; may be given several times", locks,
+		pattern)
+	many("data", "pattern", "the keys that the locks guard: what is read and written under a lock shows lost updates",
+		data, pattern)
+	many("env", "name=text",
+		"a variable that the command gets besides $REDIS_URL, with {url}, {host}, {port}, {urls}, {nodes}, {sentinels} or {master} "+
+			"in it,\nas in DSN={host}:{port}; may be given several times", env, variable)
 }
 
 func (o *wireOptions) holder(text string) error {
@@ -153,11 +172,14 @@ func (o *wireOptions) check(args []string) error {
 	if len(o.Locks) == 0 {
 		o.Mistake("locks", "is missing: which keys are locks, as in --locks 'lock:*'")
 	}
-	if o.tapOnly && (len(args) > 0 || !o.plan.Tap || len(o.breaks)+len(o.scenes) > 0 || len(o.Data) > 0 || len(o.env) > 0) {
-		o.Mistake("tap-only", "reads the replication stream and does nothing else: leave out the command, --tap off, --fault, --scenario, --data and --env")
+	if o.tapOnly && (len(args) > 0 || !o.plan.Tap || len(o.breaks)+len(o.scenes) > 0 || len(o.Data) > 0 ||
+		len(o.env) > 0) {
+		o.Mistake("tap-only",
+			"reads the replication stream and does nothing else: leave out the command, --tap off, --fault, --scenario, --data and --env")
 	}
 	if len(o.scenes) > 0 && (len(args) == 0 || len(o.breaks) > 0) {
-		o.Mistake("scenario", "runs the command once for each, with the scenario's faults: give a command, and no --fault")
+		o.Mistake("scenario",
+			"runs the command once for each, with the scenario's faults: give a command, and no --fault")
 	}
 	for _, text := range o.breaks {
 		if b, err := parseBreak(text); err == nil && b.refusedHere(o, len(args) > 0) != "" {
@@ -208,13 +230,14 @@ func (e Env) wire(ctx context.Context, s signals, o *wireOptions, args []string)
 		f.Took += time.Duration(runs[i].Took)
 	}
 	x := exit(stop, f.Whole, nil, nil)
-	return e.answer(o.options, result{x, Document{Schema: schema, Exit: x, Runs: runs, Verdict: &f.Whole}, func(out io.Writer) error {
-		err := f.Write(out)
-		for _, w := range seen {
-			err = errors.Join(err, w.write(out))
-		}
-		return err
-	}, e.notify(o.plan.Out, judged)})
+	return e.answer(o.options, result{x, Document{Schema: schema, Exit: x, Runs: runs, Verdict: &f.Whole},
+		func(out io.Writer) error {
+			err := f.Write(out)
+			for _, w := range seen {
+				err = errors.Join(err, w.write(out))
+			}
+			return err
+		}, e.notify(o.plan.Out, judged)})
 }
 
 // round is a run of the command: with the faults that were given, or with those of a scenario.
@@ -250,8 +273,9 @@ func (o *wireOptions) rounds(tell func(string)) (all []round) {
 // wiredRun visits a service, and watches its Redis meanwhile if that is planned.
 func (e Env) wiredRun(ctx context.Context, s signals, c *cobra.Command, o *options) int {
 	to, v := o.plan.Service.Wire, e.verifyPlan()
-	w := &wireOptions{options: &options{plan: v}, Options: witness.Options{Locks: to.Locks, Data: to.Data, Holder: witness.Holder{By: witness.Auto}},
-		env: to.Env}
+	w := &wireOptions{options: &options{plan: v},
+		Options: witness.Options{Locks: to.Locks, Data: to.Data, Holder: witness.Holder{By: witness.Auto}},
+		env:     to.Env}
 	w.plan.Attach.Secrets, w.plan.Out, w.plan.Topologies, w.quiet = e.secrets, o.plan.Out, nil, o.quiet
 	known := topologiesOf(v.Known)
 	switch i := slices.Index(known.Names(), to.To); {
@@ -292,7 +316,8 @@ func (e Env) wiredRun(ctx context.Context, s signals, c *cobra.Command, o *optio
 // repeated is the command that does it again, without secrets.
 func (o *wireOptions) repeated() string {
 	parts := []string{typed("verify"), "wire"}
-	for _, name := range settings.Having(o.Flags, func(_ *pflag.Flag, v *settings.Value) bool { return v.Part != session && len(v.Given) > 0 }) {
+	for _, name := range settings.Having(o.Flags,
+		func(_ *pflag.Flag, v *settings.Value) bool { return v.Part != session && len(v.Given) > 0 }) {
 		for _, text := range o.Value(name).Given {
 			parts = append(parts, "--"+name, quote(text))
 		}

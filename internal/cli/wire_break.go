@@ -27,7 +27,8 @@ type wireBreak struct {
 	fault                   faults.Fault // without a name: of messages or of the program
 }
 
-// messageBreaks are the faults of messages and of the program, and how long they last if nothing is said; 0 = they take no time.
+// messageBreaks are the faults of messages and of the program, and how long they last if nothing is said; 0 = they take
+// no time.
 var messageBreaks = map[string]time.Duration{"drop-reply": 0, "delay": 50 * time.Millisecond, "cut": 0, "refuse": 0,
 	"pause-program": 2 * time.Second, "kill-program": 0}
 
@@ -66,7 +67,8 @@ func wireScenarioNames() (names []string) {
 func ofServers() (all []faults.Fault) {
 	for _, f := range faults.All {
 		on := faults.Scene{Sites: 1, Nodes: 4}
-		if n := f.Needs; !f.Service && !n.Processes && !n.Clock && !n.Power && slices.Contains(f.Effect(on).Hits, history.Servers) {
+		if n := f.Needs; !f.Service && !n.Processes && !n.Clock && !n.Power &&
+			slices.Contains(f.Effect(on).Hits, history.Servers) {
 			all = append(all, f)
 		}
 	}
@@ -104,12 +106,14 @@ func parseBreak(text string) (*wireBreak, error) {
 	switch {
 	case b.name == "refuse":
 		if refusals[b.arg] == "" {
-			return nil, errors.New("refuse says with what: refuse:OOM@granted, refuse:LOADING@granted or refuse:READONLY@granted")
+			return nil,
+				errors.New("refuse says with what: refuse:OOM@granted, refuse:LOADING@granted or refuse:READONLY@granted")
 		}
 	case err == nil && d > 0 && lasts > 0:
 		b.lasts, b.arg = d, ""
 	case b.arg != "" && b.fault.Name == "":
-		return nil, fmt.Errorf("%q: only delay, pause-program and faults of servers last, as in delay:500ms@granted", b.arg)
+		return nil, fmt.Errorf("%q: only delay, pause-program and faults of servers last, as in delay:500ms@granted",
+			b.arg)
 	}
 	return b, b.when(when)
 }
@@ -147,7 +151,8 @@ func (b *wireBreak) hit() bool {
 // scene is where faults of servers are to happen.
 func (o *wireOptions) scene() faults.Scene {
 	t := o.topology
-	return faults.Scene{Topology: t.Name, Sites: t.Sites, Nodes: t.Nodes, TTL: time.Second, Recovery: t.Recovery, Can: t.Can(), Processes: 1}
+	return faults.Scene{Topology: t.Name, Sites: t.Sites, Nodes: t.Nodes, TTL: time.Second, Recovery: t.Recovery,
+		Can: t.Can(), Processes: 1}
 }
 
 func (b *wireBreak) effect(o *wireOptions) history.Effect {
@@ -166,7 +171,8 @@ func (b *wireBreak) effect(o *wireOptions) history.Effect {
 func (w *watch) breaking(ctx context.Context) wire.Break {
 	for _, b := range w.breaks {
 		_, at, _ := strings.Cut(b.text, "@")
-		w.faults = append(w.faults, history.Injection{Name: strings.TrimSuffix(b.text, "@"+at), At: "@" + at, Effect: b.effect(w.o)})
+		w.faults = append(w.faults, history.Injection{Name: strings.TrimSuffix(b.text, "@"+at), At: "@" + at,
+			Effect: b.effect(w.o)})
 	}
 	if len(w.breaks) == 0 {
 		return nil
@@ -213,7 +219,8 @@ func (w *watch) action(ctx context.Context, b *wireBreak, n int, q *wire.Request
 // broke keeps that a fault was there, and was healed after a while.
 func (w *watch) broke(n int, at, lasts time.Duration) {
 	now := w.clock.Stamp()
-	w.keep(n, history.Op{Kind: history.Fault, Call: at, Return: now}, history.Op{Kind: history.Heal, Call: now + lasts, Return: now + lasts})
+	w.keep(n, history.Op{Kind: history.Fault, Call: at, Return: now},
+		history.Op{Kind: history.Heal, Call: now + lasts, Return: now + lasts})
 }
 
 // keep keeps operations of a fault.
@@ -226,7 +233,8 @@ func (w *watch) keep(n int, ops ...history.Op) {
 	}
 }
 
-// injected leaves faults of a scenario out whose moment never came, as that of an extension: the program does no such thing.
+// injected leaves faults of a scenario out whose moment never came, as that of an extension: the program does no such
+// thing.
 func (w *watch) injected() {
 	for n := len(w.faults) - 1; n >= 0 && w.scenario != ""; n-- {
 		if slices.ContainsFunc(w.ops, func(op history.Op) bool { return op.Value == int64(n) }) {
@@ -277,7 +285,8 @@ func (w *watch) breakProgram(b *wireBreak, n int) {
 	}
 }
 
-// standing is a client that is about to hear of its grant. It is not held up: it has the lock for as long as the program works.
+// standing is a client that is about to hear of its grant. It is not held up: it has the lock for as long as the
+// program works.
 func standing() *faults.Caught {
 	return &faults.Caught{At: faults.Granted, Go: func() {}, Die: func() {}}
 }
@@ -316,8 +325,9 @@ func (catcher) Agent(int32) (faults.Agent, error) {
 func (w *watch) breakServers(ctx context.Context, b *wireBreak, n int, q *wire.Request) {
 	key, _ := w.reader.LockOf(q)
 	sums, _ := w.reader.Sums()
-	t := &faults.Target{Scene: w.o.scene(), Topology: w.top, Workers: catcher{w, key}, Arg: b.arg, Rand: rand.New(rand.NewPCG(1, uint64(n))),
-		TTL: max(sums.Lease, time.Second), Keys: 1, LockKey: func(int32) string { return key }, Over: func() {}}
+	t := &faults.Target{Scene: w.o.scene(), Topology: w.top, Workers: catcher{w, key}, Arg: b.arg,
+		Rand: rand.New(rand.NewPCG(1, uint64(n))),
+		TTL:  max(sums.Lease, time.Second), Keys: 1, LockKey: func(int32) string { return key }, Over: func() {}}
 	if b.moment == faults.Granted {
 		t.Caught = standing()
 	}

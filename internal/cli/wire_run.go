@@ -94,7 +94,8 @@ func (w *watch) begin(ctx, stop context.Context) error {
 	options.Epoch, options.Sites, options.Most, options.Ours = w.started, w.sites(), mostKept, w.o.topology.Name != ""
 	if w.o.tapOnly {
 		options.Most, options.Violation = 0, func(f witness.Finding) {
-			_, _ = fmt.Fprintf(w.Stdout, "%s %s: %s\n", w.started.Add(f.At).UTC().Format(time.RFC3339Nano), f.Key, f.What)
+			_, _ = fmt.Fprintf(w.Stdout, "%s %s: %s\n", w.started.Add(f.At).UTC().Format(time.RFC3339Nano), f.Key,
+				f.What)
 			w.violations++
 		}
 	}
@@ -188,7 +189,8 @@ func (w *watch) tick(ctx context.Context) {
 // summary prints a line of counts.
 func (w *watch) summary() {
 	sums, held := w.reader.Sums()
-	_, _ = fmt.Fprintf(w.Stdout, "%s %d granted, %d given back, %d expired, %d held, %s\n", time.Now().UTC().Format(time.RFC3339),
+	_, _ = fmt.Fprintf(w.Stdout, "%s %d granted, %d given back, %d expired, %d held, %s\n",
+		time.Now().UTC().Format(time.RFC3339),
 		sums.Grants, sums.Releases, sums.Expiries, held, human.Quantity(w.violations, "violation"))
 }
 
@@ -227,14 +229,19 @@ func (w *watch) save() (*results.Run, error) {
 	w.broken.Wait()
 	w.injected()
 	r := &results.Run{
-		Name:    strings.Join([]string{w.started.UTC().Format("20060102-150405"), "wire", strings.ToLower(rand.Text()[:6])}, "-"),
-		Started: w.started.UTC(), Command: w.o.command, Topology: "wire", Lock: strings.Join(w.o.Locks, ","), Counter: "none", Faults: []string{}, Recorded: true,
-		Partial: map[bool]string{true: w.over}[len(w.o.given) > 0], Took: int64(time.Since(w.started)), Environment: harness.Environment(),
+		Name: strings.Join([]string{w.started.UTC().Format("20060102-150405"), "wire",
+			strings.ToLower(rand.Text()[:6])}, "-"),
+		Started: w.started.UTC(), Command: w.o.command, Topology: "wire", Lock: strings.Join(w.o.Locks, ","),
+		Counter: "none", Faults: []string{}, Recorded: true,
+		Partial: map[bool]string{true: w.over}[len(w.o.given) > 0], Took: int64(time.Since(w.started)),
+		Environment: harness.Environment(),
 	}
 	r.Scenario, r.Faults = w.scenario, append(r.Faults, w.round.faults...)
 	h := w.reader.History(history.Header{
-		Name: r.Name, Started: r.Started, Command: r.Command, Topology: r.Topology, Lock: r.Lock, Sites: w.sites(), Nodes: len(w.servers),
-		Bounds: history.Bounds{Rate: witness.Rate, Round: witness.Round, Recovery: w.o.topology.Recovery}, Faults: w.faults, Aside: []string{history.Liveness, history.Fairness, history.Updates},
+		Name: r.Name, Started: r.Started, Command: r.Command, Topology: r.Topology, Lock: r.Lock, Sites: w.sites(),
+		Nodes:  len(w.servers),
+		Bounds: history.Bounds{Rate: witness.Rate, Round: witness.Round, Recovery: w.o.topology.Recovery},
+		Faults: w.faults, Aside: []string{history.Liveness, history.Fairness, history.Updates},
 	}, left && len(w.o.given) > 0, w.ops)
 	sums, _ := w.reader.Sums()
 	h.Wire = w.limits(&sums)

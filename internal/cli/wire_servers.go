@@ -44,7 +44,8 @@ func (w *watch) open(stop context.Context) (err error) {
 	own, options := topologies.Outside, topologies.Options{}
 	if w.o.topology.Name != "" {
 		own = w.o.topology
-		options = topologies.Options{Links: true, Through: func(n *topologies.Node, client net.Conn) { w.through(stop, n, client) }}
+		options = topologies.Options{Links: true,
+			Through: func(n *topologies.Node, client net.Conn) { w.through(stop, n, client) }}
 		if options.Server, err = topologies.FindServer(stop, w.o.plan.RedisServer); err != nil {
 			return err
 		}
@@ -54,7 +55,8 @@ func (w *watch) open(stop context.Context) (err error) {
 	}
 	for _, s := range w.top.Sites {
 		for _, n := range s.Nodes {
-			w.servers = append(w.servers, &watched{Access: topologies.Access{Addrs: []string{n.Back()}, Password: n.Password()}, node: n})
+			w.servers = append(w.servers,
+				&watched{Access: topologies.Access{Addrs: []string{n.Back()}, Password: n.Password()}, node: n})
 		}
 	}
 	if len(w.servers) > 0 {
@@ -62,7 +64,8 @@ func (w *watch) open(stop context.Context) (err error) {
 	}
 	for _, e := range w.o.found.Endpoints {
 		user, password := e.Login.Parts()
-		a := topologies.Access{Foreign: true, Addrs: []string{e.Addr}, User: user, Password: password, DB: e.DB, TLS: w.o.found.TLS}
+		a := topologies.Access{Foreign: true, Addrs: []string{e.Addr}, User: user, Password: password, DB: e.DB,
+			TLS: w.o.found.TLS}
 		w.servers = append(w.servers, &watched{Access: a})
 	}
 	return nil
@@ -108,7 +111,8 @@ func (w *watch) listen(stop context.Context) error {
 		name := s.Addrs[0]
 		if !w.o.plan.Tap {
 			w.deaf = append(w.deaf, name+" has none (--tap off)")
-		} else if tap, err := w.wire.Tap(stop, wire.Source{Server: i, Dial: s.dial(), User: s.User, Password: s.Password}); err == nil {
+		} else if tap, err := w.wire.Tap(stop,
+			wire.Source{Server: i, Dial: s.dial(), User: s.User, Password: s.Password}); err == nil {
 			w.taps = append(w.taps, tap)
 		} else if w.o.tapOnly {
 			return fmt.Errorf("%s: %w", name, err)
@@ -151,7 +155,8 @@ func (w *watch) compare(stop context.Context, i int, c redis.UniversalClient) er
 			return err
 		}
 		// A server's clock has microseconds.
-		least, most = max(least, at.Sub(time.Now().Round(0))-time.Microsecond), min(most, at.Sub(before.Round(0))+time.Microsecond)
+		least, most = max(least, at.Sub(time.Now().Round(0))-time.Microsecond),
+			min(most, at.Sub(before.Round(0))+time.Microsecond)
 	}
 	w.reader.Clock(i, least, most)
 	return nil
@@ -197,7 +202,8 @@ func (w *watch) variables() (env []string) {
 		master, sentinels = own[0].Master, own[0].Addrs()
 	}
 	host, port, _ := net.SplitHostPort(nodes[0])
-	names := map[string]string{"url": urls[0], "urls": strings.Join(urls, ","), "nodes": strings.Join(nodes, ","), "password": w.servers[0].Password,
+	names := map[string]string{"url": urls[0], "urls": strings.Join(urls, ","), "nodes": strings.Join(nodes, ","),
+		"password":  w.servers[0].Password,
 		"sentinels": strings.Join(sentinels, ","), "master": master}
 	fill := []string{"{host}", host, "{port}", port}
 	for name, value := range names {

@@ -23,7 +23,8 @@ func (w *watch) limits(t *witness.Tallies) string {
 // text is the counts.
 func (w *watch) text(t *witness.Tallies) string {
 	parts := []string{human.Quantity(t.Requests, "request") + " about locks", human.Quantity(t.Effects, "effect"),
-		human.Quantity(t.Grants, "grant"), human.Quantity(t.Releases, "release"), human.Count(t.Expiries) + " expired", human.Count(t.Refused) + " refused"}
+		human.Quantity(t.Grants, "grant"), human.Quantity(t.Releases, "release"), human.Count(t.Expiries) + " expired",
+		human.Count(t.Refused) + " refused"}
 	if t.Grants > 0 {
 		parts = append(parts, human.Number(float64(t.Refused+t.Grants)/float64(t.Grants))+" tries a grant")
 	}
@@ -40,13 +41,15 @@ func (w *watch) write(out io.Writer) error {
 		}
 	}
 	count(t.Ambiguous, "releases or extensions of which it cannot be told whose they were; they are judged as unknown")
-	count(t.Guesses, "answers that only the connection can attribute, where connections serve several holders at a time; they are judged as unknown: "+
-		"--holder connection says that each serves one")
+	count(t.Guesses,
+		"answers that only the connection can attribute, where connections serve several holders at a time; they are judged as unknown: "+
+			"--holder connection says that each serves one")
 	count(t.Outsiders, "changes of locks by an unseen client: something else writes these keys, past the proxy")
 	count(t.Unreleased, "grants that were never given back")
 	count(t.Strange, "keys or scripts with commands that are not understood")
 	count(t.Passed, "connections that were passed on unseen")
-	count(t.DataLoose, "commands on data that belong to no visit, or cannot be attributed: lost updates are not judged there")
+	count(t.DataLoose,
+		"commands on data that belong to no visit, or cannot be attributed: lost updates are not judged there")
 	count(t.DataUnsure, "keys with data whose reads can have seen several writes: lost updates are not judged there")
 	for _, note := range w.notes {
 		p.Fact("program", note)

@@ -19,7 +19,8 @@ const (
 	viewedEvery   = 5           // ticks
 )
 
-// wireView shows holders and waiters in the dashboard while a program runs. It judges nothing: some operations come late.
+// wireView shows holders and waiters in the dashboard while a program runs. It judges nothing: some operations come
+// late.
 type wireView struct {
 	*dashboard.Dashboard
 	meter  *measure.Meter
@@ -40,9 +41,12 @@ func (w *watch) openView(quit func()) (*wireView, error) {
 }
 
 func (w *watch) viewOn(d *dashboard.Dashboard) *wireView {
-	v := &wireView{Dashboard: d, meter: measure.NewMeter(measure.Options{Workers: viewedWorkers, Keys: viewedLocks, To: history.Forever})}
-	head := measure.Head{Watched: true, Topology: "wire", Lock: strings.Join(w.o.Locks, ","), Scenario: w.scenario, Workers: viewedWorkers, Keys: 1, Faults: w.round.faults}
-	v.viewer = measure.NewViewer(v.meter, head, history.Header{Workers: viewedWorkers, Keys: viewedLocks, Faults: w.faults},
+	v := &wireView{Dashboard: d, meter: measure.NewMeter(measure.Options{Workers: viewedWorkers, Keys: viewedLocks,
+		To: history.Forever})}
+	head := measure.Head{Watched: true, Topology: "wire", Lock: strings.Join(w.o.Locks, ","), Scenario: w.scenario,
+		Workers: viewedWorkers, Keys: 1, Faults: w.round.faults}
+	v.viewer = measure.NewViewer(v.meter, head,
+		history.Header{Workers: viewedWorkers, Keys: viewedLocks, Faults: w.faults},
 		func(op *history.Op) (i history.Injection, words string) {
 			if op.Kind == history.Fault {
 				i = w.faults[op.Value]

@@ -20,8 +20,8 @@ import (
 	"hammerlock/scenarios"
 )
 
-// TestEveryWordOnTheScreenIsExplained asks explain for what heads a row or a column of a text, as it stands there, and for every
-// verdict, cause, check, scenario and metric.
+// TestEveryWordOnTheScreenIsExplained asks explain for what heads a row or a column of a text, as it stands there, and
+// for every verdict, cause, check, scenario and metric.
 func TestEveryWordOnTheScreenIsExplained(t *testing.T) {
 	words := []string{"metrics"}
 	for _, dir := range []string{"../../results", "../../results/compare"} {

@@ -32,7 +32,8 @@ func makeBoard(lanes, slots int) (*board, error) {
 	}
 	size := int64(lanesAt + lanes*history.LaneSize(slots))
 	if err := fill(file, size); err != nil {
-		return nil, errors.Join(fmt.Errorf("make the shared memory, %d bytes in %s (TMPDIR): %w", size, os.TempDir(), err), file.Close())
+		return nil, errors.Join(fmt.Errorf("make the shared memory, %d bytes in %s (TMPDIR): %w", size, os.TempDir(),
+			err), file.Close())
 	}
 	return mapBoard(file, slots)
 }
@@ -54,7 +55,8 @@ func mapBoard(file *os.File, slots int) (*board, error) {
 	if err != nil {
 		return nil, err
 	}
-	memory, err := syscall.Mmap(int(file.Fd()), 0, int(info.Size()), syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
+	memory, err := syscall.Mmap(int(file.Fd()), 0, int(info.Size()), syscall.PROT_READ|syscall.PROT_WRITE,
+		syscall.MAP_SHARED)
 	if err != nil {
 		return nil, fmt.Errorf("map the shared memory: %w", err)
 	}

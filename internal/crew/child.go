@@ -29,8 +29,8 @@ type Catalogue struct {
 	Counters   []workload.CounterSpec
 }
 
-// message is what the suite tells a worker process: its orders, then when the clock's zero was, then whether its line to all
-// servers is cut. The end of its input tells it to stop.
+// message is what the suite tells a worker process: its orders, then when the clock's zero was, then whether its line
+// to all servers is cut. The end of its input tells it to stop.
 type message struct {
 	Orders  *Orders        `json:"orders,omitempty"`
 	Lock    string         `json:"lock,omitempty"`
@@ -53,8 +53,8 @@ type answer struct {
 	Report *Report       `json:"report,omitempty"`
 }
 
-// Main is the exit code of a program whose worker processes are that program again: of a worker process if it was started
-// as one, and of run if not.
+// Main is the exit code of a program whose worker processes are that program again: of a worker process if it was
+// started as one, and of run if not.
 func Main(ctx context.Context, known Catalogue, run func() int) int {
 	switch {
 	case len(os.Args) != 2 || os.Args[1] != Command:

@@ -16,7 +16,8 @@ type Crew interface {
 	// Run lets the workers work until their plan ends or stop is done; calls in progress are called off when ctx
 	// is done.
 	Run(ctx, stop context.Context) (Report, error)
-	// RoundTrips is how many round trips the locks' clients have made so far; false if that is not known before the end.
+	// RoundTrips is how many round trips the locks' clients have made so far; false if that is not known before the
+	// end.
 	RoundTrips() (int64, bool)
 	Close() error
 }

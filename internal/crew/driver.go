@@ -41,7 +41,8 @@ func (t *team) startDriver(ctx context.Context) (err error) {
 	if o.Lock.Program == nil {
 		return nil
 	}
-	options := driver.Options{Topology: o.Topology, Sites: o.Sites, Source: o.Process + 1, Lease: max(o.Shape.TTL, o.Shape.Extend)}
+	options := driver.Options{Topology: o.Topology, Sites: o.Sites, Source: o.Process + 1,
+		Lease: max(o.Shape.TTL, o.Shape.Extend)}
 	if t.skewed() {
 		options.Env = o.Clock.Env()
 		if err := o.Clock.Set(1, o.Shape.Skew); err != nil {
@@ -73,8 +74,8 @@ func (t *team) step(done <-chan struct{}) error {
 	}
 }
 
-// drive watches the program while the workers work. The contexts that it returns are done when the program can be used no
-// more: no call would have an answer. The function ends the watch and reports what was seen.
+// drive watches the program while the workers work. The contexts that it returns are done when the program can be used
+// no more: no call would have an answer. The function ends the watch and reports what was seen.
 func (t *team) drive(ctx, stop context.Context) (context.Context, context.Context, func(*Report)) {
 	if t.driver == nil {
 		return ctx, stop, func(*Report) {}
@@ -124,7 +125,8 @@ func (t *team) pinged(d *Driven, g driver.Ping) {
 		d.Pings = append(d.Pings, g.Took)
 	}
 	if g.Took > max(gap, o.Shape.TTL/10) {
-		t.pings.Mark(&history.Op{Kind: history.Gap, Key: -1, Worker: -1, Call: began, Outcome: history.OK, Reason: history.Timeout})
+		t.pings.Mark(&history.Op{Kind: history.Gap, Key: -1, Worker: -1, Call: began, Outcome: history.OK,
+			Reason: history.Timeout})
 	}
 }
 

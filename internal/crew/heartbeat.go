@@ -8,8 +8,9 @@ import (
 	"hammerlock/history"
 )
 
-// A heart beats every beat. A process whose heart was late by more than Gap was paused. On two cores with two busy loops
-// beside a run the latest of 6000 beats was 29 ms late; with ten times as many as cores, most gaps are under 100 ms.
+// A heart beats every beat. A process whose heart was late by more than Gap was paused. On two cores with two busy
+// loops beside a run the latest of 6000 beats was 29 ms late; with ten times as many as cores, most gaps are under 100
+// ms.
 const (
 	beat = 10 * time.Millisecond
 	gap  = 100 * time.Millisecond
@@ -39,9 +40,9 @@ type Heartbeat struct {
 	ran   atomic.Int64
 }
 
-// NewHeartbeat makes one that records gaps into a lane of its own, and beats for the first time. Apart tells that it beats
-// in the suite's own process while the workers live in others. Note is given words for a gap whose reason is known; nil
-// = nobody keeps them.
+// NewHeartbeat makes one that records gaps into a lane of its own, and beats for the first time. Apart tells that it
+// beats in the suite's own process while the workers live in others. Note is given words for a gap whose reason is
+// known; nil = nobody keeps them.
 func NewHeartbeat(lane *history.Lane, gap time.Duration, apart bool, note func(history.ID, string)) *Heartbeat {
 	h := &Heartbeat{lane: lane, gap: gap, note: note, last: lane.Clock().Now()}
 	if apart {
@@ -63,15 +64,16 @@ func (h *Heartbeat) Run(done <-chan struct{}) {
 		last, now := h.last, clock.Now()
 		h.look(last, now)
 		if now-last > h.gap {
-			h.lane.Mark(&history.Op{Kind: history.Gap, Key: -1, Worker: -1, Call: last, Value: h.value, Outcome: history.OK})
+			h.lane.Mark(&history.Op{Kind: history.Gap, Key: -1, Worker: -1, Call: last, Value: h.value,
+				Outcome: history.OK})
 		}
 		h.ran.Add(int64(min(now-last, 2*beat)))
 		h.last = now
 	}
 }
 
-// look reads the load now and then, and after a gap, which it gives words if the load explains it. They begin like those
-// that checkers and the dashboard have for a gap without.
+// look reads the load now and then, and after a gap, which it gives words if the load explains it. They begin like
+// those that checkers and the dashboard have for a gap without.
 func (h *Heartbeat) look(last, now time.Duration) {
 	gap := now - last
 	if h.note == nil || gap <= h.gap && now-h.load.at < loadEvery {

@@ -135,8 +135,8 @@ func stopped(pid int) bool {
 	})
 }
 
-// TestABoardWithoutRoom has nowhere to put the memory of all lanes: that is an error, and not a signal at the first write. It
-// runs alone, since the limit is that of the whole process.
+// TestABoardWithoutRoom has nowhere to put the memory of all lanes: that is an error, and not a signal at the first
+// write. It runs alone, since the limit is that of the whole process.
 func TestABoardWithoutRoom(t *testing.T) {
 	var before syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_FSIZE, &before); err != nil {

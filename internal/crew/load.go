@@ -58,8 +58,8 @@ func readAll(now time.Duration, clients []redis.UniversalClient) loadSample {
 	return l
 }
 
-// family is the CPU time of a process, of its ancestors that run the same program, and of all that come from them, ended ones
-// included: of the suite with its worker processes and servers. It is 0 where proc is not as proc(5) says.
+// family is the CPU time of a process, of its ancestors that run the same program, and of all that come from them,
+// ended ones included: of the suite with its worker processes and servers. It is 0 where proc is not as proc(5) says.
 func family(proc string, pid int) (sum time.Duration) {
 	type process struct {
 		parent int

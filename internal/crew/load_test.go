@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// TestFamilyIsTheWholeSuite: a worker process counts what its suite has used, with all that the suite has started, however
-// deep, and what of that has ended. A shell that started the suite does not belong to it, nor what else the shell runs.
-// TestWhatAGroupHas: its processes' threads, open files, memory and CPU, and nothing of others.
+// TestFamilyIsTheWholeSuite: a worker process counts what its suite has used, with all that the suite has started,
+// however deep, and what of that has ended. A shell that started the suite does not belong to it, nor what else the
+// shell runs. TestWhatAGroupHas: its processes' threads, open files, memory and CPU, and nothing of others.
 func TestWhatAGroupHas(t *testing.T) {
 	proc := t.TempDir()
 	for pid, group := range map[int]int{30: 30, 31: 30, 32: 99} {

@@ -6,7 +6,8 @@ import (
 	"os"
 )
 
-// Resident is how many bytes of memory this process has for itself, without what lies in files, too; 0 where that is not known.
+// Resident is how many bytes of memory this process has for itself, without what lies in files, too; 0 where that is
+// not known.
 func Resident() int64 {
 	text, _ := os.ReadFile("/proc/self/statm") // not every system has it
 	var all, resident, shared int64

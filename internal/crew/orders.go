@@ -67,7 +67,8 @@ func (o *Orders) Resolve(known Catalogue, lock, counter string) bool {
 	return o.Lock.Name != "" && o.Counter.Spec.Name != ""
 }
 
-// lanes is how many lanes the workers need: for their visits, and one more each for leases that are renewed in the background.
+// lanes is how many lanes the workers need: for their visits, and one more each for leases that are renewed in the
+// background.
 func (o *Orders) lanes() int {
 	n := workload.Lanes(&o.Lock.Claims)
 	if o.Lock.Claims.Renews {
@@ -132,7 +133,8 @@ type Trips struct {
 func (r *Report) Trouble() error {
 	var errs []error
 	for _, h := range r.Hung {
-		errs = append(errs, fmt.Errorf("a call of the lock by worker %d has not returned until it was called off at %v", h.Worker, h.CalledOff))
+		errs = append(errs, fmt.Errorf("a call of the lock by worker %d has not returned until it was called off at %v",
+			h.Worker, h.CalledOff))
 	}
 	for _, b := range r.Crashes {
 		errs = append(errs, fmt.Errorf("%s: %s", b.Text, strings.Join(b.Said, " | ")))
@@ -189,7 +191,8 @@ func (o Orders) open(ctx context.Context, counter workload.Counter) (t *team, er
 		}
 	}
 	t.crew = workload.Workers{
-		Shape: o.Shape, Counter: counter, Counting: o.Lock.Counting, Pages: workload.Pages(o.Prefix, o.Shape.Keys, o.Shape.Bare), Reopen: t.reopen,
+		Shape: o.Shape, Counter: counter, Counting: o.Lock.Counting,
+		Pages: workload.Pages(o.Prefix, o.Shape.Keys, o.Shape.Bare), Reopen: t.reopen,
 		Claims: o.Lock.Claims, Judged: o.Judged, Secrets: secrets, Patience: o.Patience,
 	}
 	if counter == nil {
@@ -198,7 +201,8 @@ func (o Orders) open(ctx context.Context, counter workload.Counter) (t *team, er
 		}
 	}
 	if !workload.Does(t.crew.Counter, o.Lock.Counting) {
-		return nil, errors.Join(fmt.Errorf("lock %s: counter %s cannot do without a lock", o.Lock.Name, o.Counter.Spec.Name), t.close())
+		return nil, errors.Join(fmt.Errorf("lock %s: counter %s cannot do without a lock", o.Lock.Name,
+			o.Counter.Spec.Name), t.close())
 	}
 	if err := t.startDriver(ctx); err != nil {
 		return nil, errors.Join(err, t.close())
@@ -219,15 +223,16 @@ func (t *team) openCounter() (err error) {
 }
 
 func (t *team) client(site *topologies.Site, traffic *topologies.Traffic) redis.UniversalClient {
-	c := site.Client(topologies.ClientOptions{Source: t.orders.Process + 1, Traffic: traffic, LibraryRetries: t.orders.Retries && traffic != nil})
+	c := site.Client(topologies.ClientOptions{Source: t.orders.Process + 1, Traffic: traffic,
+		LibraryRetries: t.orders.Retries && traffic != nil})
 	if c != nil {
 		t.clients = append(t.clients, c)
 	}
 	return c
 }
 
-// begin gives the workers their clock and lanes: the own ones first, then those for renewals, as board makes them. The lane
-// for pings is given before, if there is one.
+// begin gives the workers their clock and lanes: the own ones first, then those for renewals, as board makes them. The
+// lane for pings is given before, if there is one.
 func (t *team) begin(clock *history.Clock, lanes []*history.Lane, gate *workload.Gate, tempo *workload.Tempo) error {
 	n := t.orders.Shape.Workers
 	visits := n * workload.Lanes(&t.orders.Lock.Claims)
@@ -316,7 +321,8 @@ func (t *team) measure(done <-chan struct{}) Report {
 	}
 	begin := read(t.orders.From)
 	end := read(t.orders.To)
-	return Report{Load: end.load.since(begin.load), RoundTrips: []Trips{{end.trips - begin.trips, begin.at, end.at}}, CPU: end.spent - begin.spent}
+	return Report{Load: end.load.since(begin.load), RoundTrips: []Trips{{end.trips - begin.trips, begin.at, end.at}},
+		CPU: end.spent - begin.spent}
 }
 
 func (t *team) close() error {

@@ -121,7 +121,8 @@ func (p *Processes) start(i int, spawn Spawn) (*Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	child := &Process{Number: p.orders.Process + i, part: i, cmd: exec.Command(self, append(slices.Clone(p.orders.Before), Command)...)}
+	child := &Process{Number: p.orders.Process + i, part: i,
+		cmd: exec.Command(self, append(slices.Clone(p.orders.Before), Command)...)}
 	child.cmd.Stderr = &child.stderr
 	child.cmd.ExtraFiles = []*os.File{p.board.file}
 	if child.input, err = child.cmd.StdinPipe(); err != nil {
@@ -140,7 +141,8 @@ func (p *Processes) start(i int, spawn Spawn) (*Process, error) {
 	child.Workers = o.Numbers(from, to)
 	o.Process, o.Shape.First, o.Shape.Workers, o.Shape.Part, o.Shape.Parts = child.Number, from, to-from, i, p.share.Of
 	return child, json.NewEncoder(child.input).Encode(message{
-		Orders: &o, Lock: o.Lock.Name, Program: o.Lock.Program, Claims: o.Lock.Claims, Waits: o.Lock.Waits, Counter: o.Counter.Spec.Name, First: from, All: all,
+		Orders: &o, Lock: o.Lock.Name, Program: o.Lock.Program, Claims: o.Lock.Claims, Waits: o.Lock.Waits,
+		Counter: o.Counter.Spec.Name, First: from, All: all,
 	})
 }
 
@@ -266,7 +268,8 @@ func (c *Process) report(now func() time.Duration) (*Report, error) {
 		return nil, nil
 	}
 	if said := c.stderr.panic(); said != nil && a.Error == "" && c.cmd != nil && c.cmd.ProcessState.Exited() {
-		return &Report{Crashes: []history.Breakdown{{Process: int16(c.Number), Workers: c.Workers, At: now(), Said: said,
+		return &Report{Crashes: []history.Breakdown{{Process: int16(c.Number), Workers: c.Workers, At: now(),
+			Said: said,
 			Text: fmt.Sprintf("worker process %d ended unexpectedly (%s)", c.Number, c.cmd.ProcessState)}}}, nil
 	}
 	return nil, c.complaint(a, err)

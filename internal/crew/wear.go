@@ -98,7 +98,8 @@ func usedBy(proc string, group int) (u use) {
 		number := func(i int) int64 { n, _ := strconv.ParseInt(fields[i], 10, 64); return n }
 		open, _ := os.ReadDir(filepath.Join(dir, "fd"))
 		u.cpu += time.Duration(number(utime)+number(stime)) * tick
-		u.threads, u.memory, u.files = u.threads+number(threads), u.memory+number(resident)*int64(os.Getpagesize()), u.files+int64(len(open))
+		u.threads, u.memory, u.files = u.threads+number(threads), u.memory+number(resident)*int64(os.Getpagesize()),
+			u.files+int64(len(open))
 	}
 	return u
 }
@@ -134,7 +135,9 @@ const (
 // grown are the places at which goroutines have become more.
 func grown(before, now map[string]int64) (most []string) {
 	more := func(place string) int64 { return now[place] - before[place] }
-	names := slices.SortedFunc(maps.Keys(now), func(a, b string) int { return cmp.Or(cmp.Compare(more(b), more(a)), strings.Compare(a, b)) })
+	names := slices.SortedFunc(maps.Keys(now), func(a, b string) int {
+		return cmp.Or(cmp.Compare(more(b), more(a)), strings.Compare(a, b))
+	})
 	for _, name := range names[:min(len(names), mostPlaces)] {
 		if before != nil && more(name) > 0 {
 			most = append(most, fmt.Sprintf("%d more in %s", more(name), name))

@@ -47,8 +47,8 @@ func agents(c canvas, s *measure.Snapshot) {
 	}
 }
 
-// agent is a line: its rate, by how much its history lags behind, what it keeps that is not written, and how far its clock may
-// be off.
+// agent is a line: its rate, by how much its history lags behind, what it keeps that is not written, and how far its
+// clock may be off.
 func agent(c canvas, y int, a *results.LiveAgent, now time.Duration) {
 	if a.Lost != "" {
 		c.put(0, y, bad, cut(fmt.Sprintf("%s on %s LOST at %.1f s", a.Name, a.Host, a.UpTo.Seconds()), c.w))
@@ -61,5 +61,6 @@ func agent(c canvas, y int, a *results.LiveAgent, now time.Duration) {
 	}
 	x = c.put(x, y, plain, fmt.Sprintf(" %s op/s ", human.Count(int64(a.Rate))))
 	x = c.put(x, y, t, fmt.Sprintf("lag %.1f s ", lag.Seconds()))
-	c.put(x, y, plain, cut(fmt.Sprintf("spool %s clock %s on %s", size(a.Spool), human.Duration(time.Duration(a.Doubt)), a.Host), c.w-x))
+	c.put(x, y, plain, cut(fmt.Sprintf("spool %s clock %s on %s", size(a.Spool), human.Duration(time.Duration(a.Doubt)),
+		a.Host), c.w-x))
 }

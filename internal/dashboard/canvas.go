@@ -55,7 +55,8 @@ func (l look) tint(s tcell.Style, c tcell.Color) tcell.Style {
 
 // asciiLetters replace the others on a terminal without Unicode.
 var asciiLetters = map[rune]rune{
-	'µ': 'u', '·': '.', '─': '-', '│': '|', '█': '#', '░': '~', '▒': ':', '▓': '*', '‖': '=', '▲': '^', '→': '>', '…': '.', '×': 'x',
+	'µ': 'u', '·': '.', '─': '-', '│': '|', '█': '#', '░': '~', '▒': ':', '▓': '*', '‖': '=', '▲': '^', '→': '>',
+	'…': '.', '×': 'x',
 	'▁': '_', '▂': '_', '▃': ':', '▄': ':', '▅': '+', '▆': '+', '▇': '#',
 }
 
@@ -122,7 +123,8 @@ func (c canvas) panel(title, more string) canvas {
 // bars are the eighths of a bar, from nothing to full.
 var bars = []rune(" ▁▂▃▄▅▆▇█")
 
-// spark draws values as columns over all rows of the canvas, the last at the right edge, and returns the x of the first.
+// spark draws values as columns over all rows of the canvas, the last at the right edge, and returns the x of the
+// first.
 func (c canvas) spark(values []float64, most float64, toneOf func(i int) tone) int {
 	values = values[max(len(values)-c.w, 0):]
 	left := c.w - len(values)

@@ -31,7 +31,8 @@ func events(c canvas, s *measure.Snapshot, st *state) {
 	}
 	c = c.panel("events", more)
 	if len(all) == 0 {
-		c.put(0, 0, faint, map[bool]string{true: "nothing happened yet", false: "no event has that in it; esc forgets the filter"}[len(s.Events) == 0])
+		c.put(0, 0, faint, map[bool]string{true: "nothing happened yet",
+			false: "no event has that in it; esc forgets the filter"}[len(s.Events) == 0])
 		return
 	}
 	at := st.chosen(len(all))
@@ -85,7 +86,8 @@ func window(c canvas, e *measure.Event, keys string) {
 		body.put(0, y, faint, "what the workers did around it is not known yet")
 		return
 	}
-	strips := body.part(0, y, body.w, body.h-y).panel("around it, "+human.Duration(measure.StripStep)+" a column", legend())
+	strips := body.part(0, y, body.w, body.h-y).panel("around it, "+human.Duration(measure.StripStep)+" a column",
+		legend())
 	width := min(strips.w-5, len(e.Around[0].Cells))
 	for i, l := range e.Around {
 		strips.put(0, i, plain, fmt.Sprintf("w%02d", l.Worker))
@@ -98,5 +100,6 @@ func window(c canvas, e *measure.Event, keys string) {
 		strips.row(rows+1, plain, "")
 	}
 	strips.put(x, rows, strong, fmt.Sprintf("▲ %.3f s", e.At.Seconds()))
-	strips.part(4, 0, width, strips.h).timeAxis(rows+1, e.Begin, e.Begin+measure.StripStep*time.Duration(len(e.Around[0].Cells)))
+	strips.part(4, 0, width, strips.h).timeAxis(rows+1, e.Begin,
+		e.Begin+measure.StripStep*time.Duration(len(e.Around[0].Cells)))
 }

@@ -61,7 +61,8 @@ func fairnessLine(c canvas, s *measure.Snapshot) bool {
 	x := c.put(0, 0, plain, fmt.Sprintf("Jain %.3f  ", f.Jain))
 	x = c.put(x, 0, t, fmt.Sprintf("starving %d  ", f.Starving))
 	x = c.put(x, 0, plain, fmt.Sprintf("worst w%02d %s", f.Worst.Worker, human.Count(f.Worst.Visits)))
-	if wait := ", " + human.Duration(time.Duration(f.Worst.Longest)); !s.Head.Unseen && x+utf8.RuneCountInString(wait) <= c.w {
+	if wait := ", " + human.Duration(time.Duration(f.Worst.Longest)); !s.Head.Unseen &&
+		x+utf8.RuneCountInString(wait) <= c.w {
 		c.put(x, 0, plain, wait)
 	}
 	return true
@@ -74,8 +75,8 @@ func sharing(c canvas, s *measure.Snapshot, st *state) {
 	longestWaits(c.part(left, 0, c.w-left, c.h), s, st)
 }
 
-// lorenz draws the curve of M. O. Lorenz (Publ. Am. Stat. Assoc. 70, 1905): which share of the visits the poorest workers
-// have, against their share of the workers.
+// lorenz draws the curve of M. O. Lorenz (Publ. Am. Stat. Assoc. 70, 1905): which share of the visits the poorest
+// workers have, against their share of the workers.
 func lorenz(c canvas, s *measure.Snapshot) {
 	c = c.panel("fairness", "Lorenz curve")
 	if !fairnessLine(c, s) || c.h < 6 {

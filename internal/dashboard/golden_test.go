@@ -135,7 +135,8 @@ func pictureLanes() (lanes []measure.Strip, workers []results.Worker) {
 	return lanes, workers
 }
 
-// inTurns is a history in which 16 workers hold a lock one after the other, a millisecond each, and w03 too early at 41.2 s.
+// inTurns is a history in which 16 workers hold a lock one after the other, a millisecond each, and w03 too early at
+// 41.2 s.
 func inTurns(worker int, from, to time.Duration, n int) []measure.Cell {
 	cells := make([]measure.Cell, n)
 	for i := range cells {

@@ -11,8 +11,8 @@ import (
 	"syscall"
 )
 
-// guard restores the terminal when this process cannot: after a panic, or when it was killed. It is a shell that has the
-// terminal's settings and waits for the end of its input.
+// guard restores the terminal when this process cannot: after a panic, or when it was killed. It is a shell that has
+// the terminal's settings and waits for the end of its input.
 type guard struct {
 	shell *exec.Cmd
 	pipe  *os.File
@@ -47,7 +47,8 @@ func newGuard() (*guard, error) {
 		return nil, errors.Join(err, write.Close())
 	}
 	if line, err := bufio.NewReader(answer).ReadString('\n'); err != nil || line != "ready\n" {
-		return nil, errors.Join(fmt.Errorf("the terminal's settings cannot be read: %v", err), write.Close(), g.shell.Wait())
+		return nil, errors.Join(fmt.Errorf("the terminal's settings cannot be read: %v", err), write.Close(),
+			g.shell.Wait())
 	}
 	return g, debug.SetCrashOutput(write, debug.CrashOptions{})
 }

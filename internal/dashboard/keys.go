@@ -199,7 +199,8 @@ func (d *Dashboard) violation(step int) {
 	case c == nil || c.Violation == nil:
 		d.state.say(time.Now(), "only a replay can go to the next violation: 6 lists those of this run")
 	case !c.Violation(step):
-		d.state.say(time.Now(), "there is no violation %s", map[bool]string{true: "after this", false: "before this"}[step > 0])
+		d.state.say(time.Now(), "there is no violation %s",
+			map[bool]string{true: "after this", false: "before this"}[step > 0])
 	}
 }
 

@@ -64,7 +64,8 @@ type stretch struct {
 	begin, end, column time.Duration
 }
 
-// stretch is the part that was chosen, for lanes with so many columns: the end of a run, or what lies around a moment of a history.
+// stretch is the part that was chosen, for lanes with so many columns: the end of a run, or what lies around a moment
+// of a history.
 func (st *state) stretch(s *measure.Snapshot, columns int) stretch {
 	span, columns := st.shown(s), max(columns, 1)
 	if s.Lane != nil {
@@ -92,7 +93,8 @@ func (v stretch) of(s *measure.Snapshot, l *measure.Strip, columns int) []measur
 	return l.Cells[max(last-int((v.end-v.begin)/measure.StripStep), 0):max(last, 0)]
 }
 
-// holders shows who holds the lock: a lane a worker. As a view of its own it has an axis, and can be scrolled and zoomed.
+// holders shows who holds the lock: a lane a worker. As a view of its own it has an axis, and can be scrolled and
+// zoomed.
 func holders(c canvas, s *measure.Snapshot, st *state) {
 	heading, whole := c.part(0, 0, c.w, 1), st.view == holdersView
 	c = c.part(0, 1, c.w, c.h-1)
@@ -170,8 +172,8 @@ func shownText(s *measure.Snapshot, st *state, shown stretch, rest int) string {
 	return text
 }
 
-// order puts those lanes first that something unusual is seen on, if there is no room for all: where for twice as long, before
-// the others, so that rows do not change places all the time.
+// order puts those lanes first that something unusual is seen on, if there is no room for all: where for twice as long,
+// before the others, so that rows do not change places all the time.
 func order(lanes []measure.Strip, room int) {
 	if len(lanes) <= room {
 		return
@@ -197,8 +199,8 @@ func order(lanes []measure.Strip, room int) {
 	})
 }
 
-// paintStrip paints cells over the whole width. Where a column stands for several, the most important mark counts, and of holds
-// the share of the time.
+// paintStrip paints cells over the whole width. Where a column stands for several, the most important mark counts, and
+// of holds the share of the time.
 func paintStrip(c canvas, cells []measure.Cell) {
 	for x := range c.w {
 		var sum measure.Cell

@@ -90,7 +90,8 @@ const (
 	heatBars    = 20
 )
 
-// heat shows how long things took in each second of the last minute, as shades, and beside them how long in all of them.
+// heat shows how long things took in each second of the last minute, as shades, and beside them how long in all of
+// them.
 func heat(c canvas, s *measure.Snapshot, st *state) {
 	what, of := "response", func(x *measure.Second) *measure.Spread { return &x.Response }
 	if st.waits && !s.Head.Unseen {
@@ -184,7 +185,8 @@ func (b band) name() string {
 	return fmt.Sprintf("%d %s", d/unit, name)
 }
 
-// rowsOf makes rows of the bands from low to high, the longest first: of one band each, or of a decade if there is no room.
+// rowsOf makes rows of the bands from low to high, the longest first: of one band each, or of a decade if there is no
+// room.
 func rowsOf(low, high, room int) (rows []band) {
 	each := 1
 	if high-low+1 > room {

@@ -177,8 +177,8 @@ func deployment(c canvas, s *measure.Snapshot, st *state) {
 	c.put(0, c.h-1, faint, roleLegend())
 }
 
-// roles paints what a node was from the beginning of the run until now. In a column with several, the latest counts, but a
-// node that was not up is not hidden.
+// roles paints what a node was from the beginning of the run until now. In a column with several, the latest counts,
+// but a node that was not up is not hidden.
 func (c canvas) roles(r *measure.Roles, now time.Duration) {
 	for x := range c.w {
 		from := now * time.Duration(x) / time.Duration(c.w)

@@ -26,7 +26,8 @@ func header(c canvas, s *measure.Snapshot, st *state) {
 	if i := phaseAt(s, s.At); i >= 0 {
 		loop += fmt.Sprintf("  phase %d of %d: %s", i+1, len(h.Phases), h.Phases[i].Name)
 	}
-	title := fmt.Sprintf("%s  %s  %s  %s", h.Name(), human.Quantity(h.Workers, "worker"), human.Quantity(h.Keys, "page"), loop)
+	title := fmt.Sprintf("%s  %s  %s  %s", h.Name(), human.Quantity(h.Workers, "worker"),
+		human.Quantity(h.Keys, "page"), loop)
 	if h.Of > 1 {
 		title = fmt.Sprintf("[%d/%d] ", h.Number, h.Of) + title
 	}
@@ -104,7 +105,8 @@ func throughput(c canvas, s *measure.Snapshot) {
 		now = float64(x.Done)
 		values, most = append(values, now), max(most, now)
 	}
-	text := fmt.Sprintf("now %s/s  peak %s/s  errors %s", human.Count(int64(now)), human.Count(int64(most)), human.Count(s.Errors))
+	text := fmt.Sprintf("now %s/s  peak %s/s  errors %s", human.Count(int64(now)), human.Count(int64(most)),
+		human.Count(s.Errors))
 	if c.w >= 56 {
 		text += "  done " + human.Count(s.Done)
 	}
@@ -185,7 +187,8 @@ func cost(c canvas, s *measure.Snapshot) {
 	if s.Cost.ServerCPU != nil {
 		cpu = human.Duration(time.Duration(*s.Cost.ServerCPU))
 	}
-	text := fmt.Sprintf("%s round trips  %s commands  %s CPU", number(s.Cost.RoundTrips, "%.1f"), number(s.Cost.Commands, "%.1f"), cpu)
+	text := fmt.Sprintf("%s round trips  %s commands  %s CPU", number(s.Cost.RoundTrips, "%.1f"),
+		number(s.Cost.Commands, "%.1f"), cpu)
 	if s.Cost == (results.Cost{}) {
 		text = "not measured: " + costUnknown(s)
 	} else if strings.HasPrefix(text, "-") || strings.Contains(text, " - ") {

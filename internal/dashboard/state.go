@@ -50,11 +50,15 @@ func (st *state) passes(text string) bool {
 
 // events, lanes and nodes are those that match the filter. If no lane or node matches, all of them are shown.
 func (st *state) events(s *measure.Snapshot) []measure.Event {
-	return slices.DeleteFunc(slices.Clone(s.Events), func(e measure.Event) bool { return !st.passes(string(e.Kind) + " " + e.Text) })
+	return slices.DeleteFunc(slices.Clone(s.Events), func(e measure.Event) bool {
+		return !st.passes(string(e.Kind) + " " + e.Text)
+	})
 }
 
 func (st *state) lanes(s *measure.Snapshot) []measure.Strip {
-	return matching(slices.Clone(s.Lanes), func(l measure.Strip) bool { return st.passes(fmt.Sprintf("w%02d", l.Worker)) })
+	return matching(slices.Clone(s.Lanes), func(l measure.Strip) bool {
+		return st.passes(fmt.Sprintf("w%02d", l.Worker))
+	})
 }
 
 func (st *state) nodes(s *measure.Snapshot) []measure.NodeState {

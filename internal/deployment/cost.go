@@ -20,19 +20,22 @@ type Cost struct {
 
 // Since is what was done between two readings.
 func (c Cost) Since(before Cost) Cost {
-	return Cost{Known: c.Known && before.Known && c.servers == before.servers, Commands: c.Commands - before.Commands, CPU: c.CPU - before.CPU}
+	return Cost{Known: c.Known && before.Known && c.servers == before.servers, Commands: c.Commands - before.Commands,
+		CPU: c.CPU - before.CPU}
 }
 
-// managing are the commands that make connections, keep them and ask for roles, whoever sends them: no visit does.
-// All others count, but for those that the suite and sentinels have sent. A server tells how often it has executed a
+// managing are the commands that make connections, keep them and ask for roles, whoever sends them: no visit does. All
+// others count, but for those that the suite and sentinels have sent. A server tells how often it has executed a
 // command, and not for whom: CLIENT LIST of Redis 7 counts no commands. So the suite counts what it sends itself, and
 // sentinels' messages as they come. Measured over 2.5 s on each topology without visits: nothing is left of hundreds of
-// commands, where sentinels alone had sent 72 messages to a replica. Of the commands below, the clients of locks sent none
-// in 3 s of visits on single and redlock; on cluster, they asked for its map about five times a second. SUBSCRIBE is a
-// lock's: where two workers contend, Redisson's sends one for each visit.
+// commands, where sentinels alone had sent 72 messages to a replica. Of the commands below, the clients of locks sent
+// none in 3 s of visits on single and redlock; on cluster, they asked for its map about five times a second. SUBSCRIBE
+// is a lock's: where two workers contend, Redisson's sends one for each visit.
 var managing = map[string]bool{
-	"auth": true, "client": true, "cluster": true, "command": true, "config": true, "hello": true, "info": true, "ping": true,
-	"psync": true, "replconf": true, "replicaof": true, "role": true, "select": true, "sentinel": true, "slaveof": true, "sync": true,
+	"auth": true, "client": true, "cluster": true, "command": true, "config": true, "hello": true, "info": true,
+	"ping":  true,
+	"psync": true, "replconf": true, "replicaof": true, "role": true, "select": true, "sentinel": true, "slaveof": true,
+	"sync": true,
 }
 
 // costTimeout bounds how long the servers may take to say what they did.

@@ -13,8 +13,8 @@ import (
 	"hammerlock/topologies"
 )
 
-// TestIdleServersCostNothing looks at what servers of each topology execute while only they, sentinels and the suite talk,
-// and at what a client's own messages cost there.
+// TestIdleServersCostNothing looks at what servers of each topology execute while only they, sentinels and the suite
+// talk, and at what a client's own messages cost there.
 func TestIdleServersCostNothing(t *testing.T) {
 	const messages = 1000
 	for _, spec := range topologies.All {

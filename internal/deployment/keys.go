@@ -62,7 +62,8 @@ func (d *Deployment) Leftovers(ctx context.Context, lane *history.Lane) error {
 	}
 	for key, c := range counts {
 		lane.Mark(&history.Op{
-			Kind: history.Final, Key: int32(key), Call: lane.Clock().Now(), Value: c.Views, Seen: c.Writer, Outcome: history.OK,
+			Kind: history.Final, Key: int32(key), Call: lane.Clock().Now(), Value: c.Views, Seen: c.Writer,
+			Outcome: history.OK,
 		})
 	}
 	for i, n := range d.Topology.Nodes {
@@ -109,12 +110,14 @@ func (d *Deployment) leftovers(ctx context.Context, lane *history.Lane, number i
 }
 
 // see records the lock of a page if a node has it.
-func see(ctx context.Context, lane *history.Lane, kind history.Kind, key int, lock string, number int, n *topologies.Node) error {
+func see(ctx context.Context, lane *history.Lane, kind history.Kind, key int, lock string, number int,
+	n *topologies.Node) error {
 	call := lane.Clock().Now()
 	token, until, err := holding(lock, lane.Clock(), func(args ...any) *redis.Cmd { return n.Do(ctx, args...) })
 	if err == nil && token != 0 {
 		lane.Mark(&history.Op{
-			Kind: kind, Key: int32(key), Call: call, Value: int64(number), Token: token, Until: until, Outcome: history.OK,
+			Kind: kind, Key: int32(key), Call: call, Value: int64(number), Token: token, Until: until,
+			Outcome: history.OK,
 		})
 	}
 	return err

@@ -67,7 +67,8 @@ func (s *Survey) Look(ctx context.Context) []measure.NodeState {
 		}
 	}
 	for _, p := range s.topology.Programs {
-		states = append(states, measure.NodeState{Name: p.Name, Role: "program", Made: "program", State: p.State().String(), Lag: -1})
+		states = append(states, measure.NodeState{Name: p.Name, Role: "program", Made: "program",
+			State: p.State().String(), Lag: -1})
 	}
 	return states
 }

@@ -47,8 +47,8 @@ func (d *Deployment) openService(ctx context.Context) error {
 	return err
 }
 
-// ready waits until every address takes connections and the first page has a count. A program that has ended will never do
-// its part.
+// ready waits until every address takes connections and the first page has a count. A program that has ended will never
+// do its part.
 func (d *Deployment) ready(ctx context.Context, s *service.Spec) error {
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
@@ -88,7 +88,8 @@ func reached(ctx context.Context, addresses []string) error {
 		if err != nil {
 			return err
 		}
-		conn, err := (&net.Dialer{Timeout: readyAsk}).DialContext(ctx, "tcp", net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), u.Scheme)))
+		conn, err := (&net.Dialer{Timeout: readyAsk}).DialContext(ctx, "tcp",
+			net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), u.Scheme)))
 		if err != nil {
 			return err
 		}

@@ -41,7 +41,8 @@ func (d *Deployment) openStore(ctx context.Context) (err error) {
 		if server.Name == "" {
 			server, _ = topologies.Find("single")
 		}
-		if s.own, err = server.Up(ctx, topologies.Options{Server: d.spec.Options.Server, Profile: d.spec.Options.Profile}); err != nil {
+		if s.own, err = server.Up(ctx, topologies.Options{Server: d.spec.Options.Server,
+			Profile: d.spec.Options.Profile}); err != nil {
 			return err
 		}
 		s.reach(s.own.Sites[0])

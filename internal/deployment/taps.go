@@ -26,7 +26,8 @@ func (d *Deployment) Stream(clock *history.Clock) *witness.Stream {
 	return witness.NewStream(clock, keys, names, sites)
 }
 
-// Tap reads these streams, past all links, until done is closed. A server that refuses is named in what the stream sums up.
+// Tap reads these streams, past all links, until done is closed. A server that refuses is named in what the stream sums
+// up.
 func (d *Deployment) Tap(ctx context.Context, done <-chan struct{}, clock *history.Clock, s *witness.Stream) {
 	run := &wire.Run{Clock: clock, Sink: s}
 	var all sync.WaitGroup

@@ -40,8 +40,8 @@ func (l *listed) LoadAll(_ context.Context, pages []string) (counts []workload.C
 	return counts, nil
 }
 
-// TestViewsOfManyPages reads more pages than one round trip takes, of a counter that lists pages and of one that does not;
-// one request has no answer.
+// TestViewsOfManyPages reads more pages than one round trip takes, of a counter that lists pages and of one that does
+// not; one request has no answer.
 func TestViewsOfManyPages(t *testing.T) {
 	const pages = 2*atOnce + 1
 	d := &Deployment{}

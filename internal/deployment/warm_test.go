@@ -72,7 +72,8 @@ func reused(t *testing.T, counter string) (undecided string) {
 	return undecided
 }
 
-// TestWarmDeploymentsThatBrokeAreNot has a replica that makes itself a primary between two runs, as after an election that was cut short.
+// TestWarmDeploymentsThatBrokeAreNot has a replica that makes itself a primary between two runs, as after an election
+// that was cut short.
 func TestWarmDeploymentsThatBrokeAreNot(t *testing.T) {
 	t.Parallel()
 	var warm Warm

@@ -28,8 +28,8 @@ const (
 	watchTimeout = 350 * time.Millisecond
 )
 
-// Watch looks after the servers of a run while it goes on. It records which of them takes another role, and which ends, is
-// replaced by another process or falls silent although no fault has asked for it.
+// Watch looks after the servers of a run while it goes on. It records which of them takes another role, and which ends,
+// is replaced by another process or falls silent although no fault has asked for it.
 type Watch struct {
 	nodes    []*watched
 	note     func(history.ID, string)
@@ -74,7 +74,8 @@ type WatchOptions struct {
 	Note  func(history.ID, string)
 	Heart *crew.Heartbeat // of this process
 	TTL   time.Duration   // a lease: a server that is silent for much less hurts none
-	// Closely makes it ask more often, for when roles change, and whether sentinels and clusters know that a primary is down.
+	// Closely makes it ask more often, for when roles change, and whether sentinels and clusters know that a primary is
+	// down.
 	Closely bool
 }
 
@@ -106,12 +107,13 @@ func (w *Watch) Run(ctx context.Context, done <-chan struct{}) {
 	all.Wait()
 }
 
-// displacedBy is the server that has taken the place of a primary of its site, which still takes itself for one; nil without one. Such a
-// primary serves on, and gives up what it grants meanwhile. A cluster has several primaries.
+// displacedBy is the server that has taken the place of a primary of its site, which still takes itself for one; nil
+// without one. Such a primary serves on, and gives up what it grants meanwhile. A cluster has several primaries.
 func (n *watched) displacedBy() *watched {
 	for _, site := range n.d.Topology.Sites {
 		for _, m := range n.watch.nodes {
-			if !site.Cluster && n.role == primaryRole && m.role == primaryRole && m.since > n.since && slices.Contains(site.Nodes, n.node) &&
+			if !site.Cluster && n.role == primaryRole && m.role == primaryRole && m.since > n.since &&
+				slices.Contains(site.Nodes, n.node) &&
 				slices.Contains(site.Nodes, m.node) {
 				return m
 			}
@@ -225,7 +227,8 @@ func (n *watched) notice(ctx context.Context) {
 	}
 	sees, err := n.node.SeesDown(ctx)
 	if err == nil && sees && !n.sees {
-		n.watch.change(results.RoleChange{Node: n.node.Name, Became: results.NoticedDown, After: int64(n.before), By: int64(n.lane.Clock().Now()),
+		n.watch.change(results.RoleChange{Node: n.node.Name, Became: results.NoticedDown, After: int64(n.before),
+			By:   int64(n.lane.Clock().Now()),
 			Text: n.node.Name + " knows that a primary is down"})
 	}
 	n.sees = err == nil && sees
@@ -242,7 +245,9 @@ func (w *Watch) change(c results.RoleChange) {
 func (w *Watch) Roles() []results.RoleChange {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return slices.SortedFunc(slices.Values(w.roles), func(a, b results.RoleChange) int { return cmp.Compare(a.By, b.By) })
+	return slices.SortedFunc(slices.Values(w.roles), func(a, b results.RoleChange) int {
+		return cmp.Compare(a.By, b.By)
+	})
 }
 
 // ails begins an incident. That the server has ended is more than that it does not answer.
@@ -256,7 +261,8 @@ func (n *watched) ails(what string) {
 func (n *watched) recover(at time.Duration) {
 	if n.trouble != "" {
 		n.watch.note(n.lane.Next(), n.says())
-		to := n.lane.Mark(&history.Op{Kind: history.Incident, Key: -1, Worker: -1, Call: n.well, Value: int64(n.number), Outcome: history.OK})
+		to := n.lane.Mark(&history.Op{Kind: history.Incident, Key: -1, Worker: -1, Call: n.well, Value: int64(n.number),
+			Outcome: history.OK})
 		lasted := to - n.well
 		if n.trouble != silent {
 			lasted = 0
@@ -301,12 +307,14 @@ func (n *watched) take(info map[string]string) {
 	}
 	n.since = n.note(what, follows)
 	if n.number < len(n.d.Topology.Nodes) {
-		n.watch.change(results.RoleChange{Node: n.node.Name, Became: became, After: int64(n.before), By: int64(n.since), Text: what})
+		n.watch.change(results.RoleChange{Node: n.node.Name, Became: became, After: int64(n.before), By: int64(n.since),
+			Text: what})
 	}
 }
 
 // note records a role, and when that was seen.
 func (n *watched) note(what string, follows history.ID) (seen time.Duration) {
 	n.watch.note(n.lane.Next(), what)
-	return n.lane.Mark(&history.Op{Kind: history.Role, Key: -1, Worker: -1, Call: n.before, Value: int64(n.number), Seen: follows, Outcome: history.OK})
+	return n.lane.Mark(&history.Op{Kind: history.Role, Key: -1, Worker: -1, Call: n.before, Value: int64(n.number),
+		Seen: follows, Outcome: history.OK})
 }

@@ -11,8 +11,9 @@ import (
 	"hammerlock/topologies"
 )
 
-// TestAFormerPrimarySaysWhoseReplicaItIs: its change of roles names the one by which its new primary became that, so that a judge knows
-// for how long two servers may have taken themselves for the primary. One that has not heard of it when the run ends is recorded, too.
+// TestAFormerPrimarySaysWhoseReplicaItIs: its change of roles names the one by which its new primary became that, so
+// that a judge knows for how long two servers may have taken themselves for the primary. One that has not heard of it
+// when the run ends is recorded, too.
 func TestAFormerPrimarySaysWhoseReplicaItIs(t *testing.T) {
 	top := testbed.Up(t, "replica", topologies.Options{})
 	w := &Watch{note: func(history.ID, string) {}, programs: func() []string { return nil }}

@@ -144,8 +144,8 @@ func TestASlowStartIsAskedAgain(t *testing.T) {
 	}
 }
 
-// TestALateAnswerIsUnknownAndWhatItGrantsIsGivenBack stops a driver under a call, with everything that it has started, until
-// the caller has gone.
+// TestALateAnswerIsUnknownAndWhatItGrantsIsGivenBack stops a driver under a call, with everything that it has started,
+// until the caller has gone.
 func TestALateAnswerIsUnknownAndWhatItGrantsIsGivenBack(t *testing.T) {
 	t.Parallel()
 	p, err := started(t, "right")
@@ -172,8 +172,8 @@ func TestALateAnswerIsUnknownAndWhatItGrantsIsGivenBack(t *testing.T) {
 	})
 }
 
-// TestOnlyARenewedLeaseHasASignal: a holder that has one takes it for what ends its belief, and not the deadline. That it may have been
-// renewed is written down whether its program tells a token or not.
+// TestOnlyARenewedLeaseHasASignal: a holder that has one takes it for what ends its belief, and not the deadline. That
+// it may have been renewed is written down whether its program tells a token or not.
 func TestOnlyARenewedLeaseHasASignal(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []string{"right", "tokenless"} {

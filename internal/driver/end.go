@@ -13,7 +13,8 @@ import (
 // How long a program has to end after each step: it is asked to, its input ends, it gets a signal.
 const endTimeout = 700 * time.Millisecond
 
-// Close ends the program, if there is one, with everything that it has started. It returns when nothing of that is left.
+// Close ends the program, if there is one, with everything that it has started. It returns when nothing of that is
+// left.
 func (p *Process) Close() {
 	if p != nil {
 		p.closing.Do(p.end)
@@ -69,14 +70,16 @@ func (p *Process) over() bool {
 // signal reaches the program and everything in its group. If that is gone there is nobody to be reached.
 func (p *Process) signal(s syscall.Signal) error { return syscall.Kill(-p.PID(), s) }
 
-// Broke is how the program ended of its own doing, or what it said of a panic that it has outlived, and when; false without either.
+// Broke is how the program ended of its own doing, or what it said of a panic that it has outlived, and when; false
+// without either.
 func (p *Process) Broke() (b history.Breakdown, at time.Time, broke bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.broke.Text != "" {
 		return p.broke, p.brokeAt, true
 	}
-	b = history.Breakdown{Lives: true, Text: "the program that has the lock goes on, and said that a part of it panicked"}
+	b = history.Breakdown{Lives: true,
+		Text: "the program that has the lock goes on, and said that a part of it panicked"}
 	b.Said, at = p.tail.alarmed()
 	return b, at, b.Said != nil
 }
@@ -88,7 +91,8 @@ func (p *Process) Last() string {
 }
 
 // faulty are the signals by which a program ends for what it did itself.
-var faulty = []syscall.Signal{syscall.SIGABRT, syscall.SIGSEGV, syscall.SIGBUS, syscall.SIGFPE, syscall.SIGILL, syscall.SIGTRAP, syscall.SIGSYS}
+var faulty = []syscall.Signal{syscall.SIGABRT, syscall.SIGSEGV, syscall.SIGBUS, syscall.SIGFPE, syscall.SIGILL,
+	syscall.SIGTRAP, syscall.SIGSYS}
 
 // ownEnd notes how the program has ended, unless others ended it or it had no memory.
 func (p *Process) ownEnd() {
@@ -97,11 +101,14 @@ func (p *Process) ownEnd() {
 	if said == nil {
 		said = p.tail.last()
 	}
-	starved := slices.ContainsFunc(said, func(l string) bool { return strings.Contains(l, "out of memory") || strings.Contains(l, "MemoryError") })
+	starved := slices.ContainsFunc(said, func(l string) bool {
+		return strings.Contains(l, "out of memory") || strings.Contains(l, "MemoryError")
+	})
 	if !ok || starved || !state.Exited() && !slices.Contains(faulty, state.Signal()) {
 		return
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.broke, p.brokeAt = history.Breakdown{Text: fmt.Sprintf("the program that has the lock ended unexpectedly (%s)", p.cmd.ProcessState), Said: said}, time.Now()
+	p.broke, p.brokeAt = history.Breakdown{Text: fmt.Sprintf("the program that has the lock ended unexpectedly (%s)",
+		p.cmd.ProcessState), Said: said}, time.Now()
 }

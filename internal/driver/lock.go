@@ -10,11 +10,12 @@ import (
 	"hammerlock/locks"
 )
 
-// Worker is one more worker's access to the lock. Every worker has a number of its own: one that takes the place of a dead
-// one is somebody else.
+// Worker is one more worker's access to the lock. Every worker has a number of its own: one that takes the place of a
+// dead one is somebody else.
 //
-// Whether and when the library renews a lease cannot be seen. So one extension whose outcome is unknown is recorded with each hold, from
-// its grant to the answer to its release: it promises nothing, and the servers may keep the lock for a lease from then on.
+// Whether and when the library renews a lease cannot be seen. So one extension whose outcome is unknown is recorded
+// with each hold, from its grant to the answer to its release: it promises nothing, and the servers may keep the lock
+// for a lease from then on.
 func (p *Process) Worker(renewals *history.Lane) locks.Lock {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -140,8 +141,8 @@ func (w *worker) outcome(a *message) error {
 	}
 }
 
-// until is the end of a lease that began with a call at the earliest. A lock that renews and names no end is believed in
-// until it reports a loss.
+// until is the end of a lease that began with a call at the earliest. A lock that renews and names no end is believed
+// in until it reports a loss.
 func (w *worker) until(call time.Time, ttl time.Duration, a *message) time.Time {
 	claims := &w.p.spec.Claims
 	switch {

@@ -5,8 +5,9 @@ import (
 	"time"
 )
 
-// A ping goes out every pingEvery. While its answer is awaited the time in which this process runs is measured in steps of
-// beat: if more than stall of the wait is missing there, the machine paused and the ping says nothing of the program.
+// A ping goes out every pingEvery. While its answer is awaited the time in which this process runs is measured in steps
+// of beat: if more than stall of the wait is missing there, the machine paused and the ping says nothing of the
+// program.
 const (
 	pingEvery = 50 * time.Millisecond
 	beat      = 10 * time.Millisecond
@@ -19,8 +20,8 @@ type Ping struct {
 	Took  time.Duration
 }
 
-// Watch pings the program until done is closed, and tells of every answer. A program that leaves a ping unanswered is done
-// with.
+// Watch pings the program until done is closed, and tells of every answer. A program that leaves a ping unanswered is
+// done with.
 func (p *Process) Watch(done <-chan struct{}, tell func(Ping)) {
 	next := time.Tick(pingEvery)
 	for {

@@ -17,8 +17,8 @@ import (
 	"hammerlock/topologies"
 )
 
-// patience is how long the program may leave a ping unanswered, at least; a line that it does not read may wait as long. A call waits for
-// its answer until it is called off, and for offPatience then.
+// patience is how long the program may leave a ping unanswered, at least; a line that it does not read may wait as
+// long. A call waits for its answer until it is called off, and for offPatience then.
 const (
 	patience      = 5 * time.Second
 	offPatience   = 4 * time.Second
@@ -193,7 +193,8 @@ func (p *Process) event(m *message) error {
 		return fmt.Errorf(`event %q: there is "lost"`, m.Event)
 	}
 	if m.Hold == 0 || m.Hold > p.last {
-		return fmt.Errorf("it reports hold %d as lost, which no acquire had: a hold is named by the id of its acquire", m.Hold)
+		return fmt.Errorf("it reports hold %d as lost, which no acquire had: a hold is named by the id of its acquire",
+			m.Hold)
 	}
 	if h, ok := p.holds[m.Hold]; ok && !h.told { // it may have been given back meanwhile
 		h.told = true

@@ -1,6 +1,6 @@
 // Package driver runs a lock that lives in a program of its own and speaks JSON lines on its standard input and output:
-// docs/DRIVERS.md is the protocol. It starts and ends the program, keeps it from blocking or outliving the suite, and says
-// what is certain about every call. It judges nothing.
+// docs/DRIVERS.md is the protocol. It starts and ends the program, keeps it from blocking or outliving the suite, and
+// says what is certain about every call. It judges nothing.
 package driver
 
 import (
@@ -115,8 +115,8 @@ func read(line []byte) (m message, err error) {
 	return m, nil
 }
 
-// plain reads what most answers are, without their brace: a number, words and texts that JSON writes as they are. It says whether it
-// has understood all of it. The pipe of a quick library costs a tenth less with it (BenchmarkDrivers).
+// plain reads what most answers are, without their brace: a number, words and texts that JSON writes as they are. It
+// says whether it has understood all of it. The pipe of a quick library costs a tenth less with it (BenchmarkDrivers).
 func (m *message) plain(rest []byte) bool {
 	for {
 		name, value, found := bytes.Cut(rest, []byte(`":`))
@@ -177,8 +177,9 @@ func Claims() (all [][2]string) {
 		{outlives, "what a worker holds lives on when the worker alone has died, as a mutex of the program that others wait for: a crash is " +
 			"one of the whole program. `renews` says so, too"},
 		{waits, "it heeds `wait_ms`. Without this claim the suite makes the further tries"},
-		{doubtfulBusy, "no promise, an exception: `busy` is also said when something else went wrong, so that it says nothing for certain. " +
-			"Without it `busy` means that the call had no effect"},
+		{doubtfulBusy,
+			"no promise, an exception: `busy` is also said when something else went wrong, so that it says nothing for certain. " +
+				"Without it `busy` means that the call had no effect"},
 	}...)
 }
 

@@ -12,9 +12,10 @@ import (
 	"hammerlock/topologies"
 )
 
-// reach is how the program reaches a site. Links tell processes apart by the addresses that they connect from, a primary may be
-// moved by hand, and servers of others may want TLS: where there is any of it, the program connects to a relay, which connects
-// as the suite's clients do. Sentinels and clusters name addresses themselves, to which no relay leads.
+// reach is how the program reaches a site. Links tell processes apart by the addresses that they connect from, a
+// primary may be moved by hand, and servers of others may want TLS: where there is any of it, the program connects to a
+// relay, which connects as the suite's clients do. Sentinels and clusters name addresses themselves, to which no relay
+// leads.
 func (p *Process) reach(ctx context.Context, a topologies.Access, source int) (s site, err error) {
 	s = site{User: a.User, Password: a.Password, DB: a.DB, Master: a.Master, Cluster: a.Cluster, Addrs: a.Addrs}
 	plain, elsewhere := !a.Cluster && a.Master == "", len(a.Links)+len(a.Map) > 0
@@ -56,7 +57,8 @@ type relay struct {
 	conns  map[net.Conn]struct{}
 }
 
-func openRelay(ctx context.Context, to string, dial func(ctx context.Context, network, addr string) (net.Conn, error)) (*relay, error) {
+func openRelay(ctx context.Context, to string,
+	dial func(ctx context.Context, network, addr string) (net.Conn, error)) (*relay, error) {
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
 		return nil, fmt.Errorf("relay to %s: %w", to, err)
@@ -78,7 +80,8 @@ func (r *relay) serve(ctx context.Context) {
 	}
 }
 
-// carry carries one connection. One that cannot be made is reset: the program sees an error, as it would without a relay.
+// carry carries one connection. One that cannot be made is reset: the program sees an error, as it would without a
+// relay.
 func (r *relay) carry(ctx context.Context, near *net.TCPConn) {
 	defer r.forget(near)
 	far, err := r.dial(ctx, "tcp4", r.to)

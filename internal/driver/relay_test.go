@@ -9,7 +9,8 @@ import (
 	"hammerlock/topologies"
 )
 
-// TestHowAProgramReachesASite: all that it needs is in the site, or a relay does it for the program; no secret of it is shown.
+// TestHowAProgramReachesASite: all that it needs is in the site, or a relay does it for the program; no secret of it is
+// shown.
 func TestHowAProgramReachesASite(t *testing.T) {
 	t.Parallel()
 	security := &topologies.TLS{CA: []byte("ca"), Cert: []byte("cert"), Key: []byte("key"), ServerName: "redis.test"}

@@ -42,8 +42,8 @@ func Greet(ctx context.Context, args, env []string) (locks.Spec, error) {
 	return s, nil
 }
 
-// Start starts the program of a lock and lets it connect to the sites. The program must say the same of itself as before. The
-// caller closes it, also after it has failed.
+// Start starts the program of a lock and lets it connect to the sites. The program must say the same of itself as
+// before. The caller closes it, also after it has failed.
 func Start(ctx context.Context, s locks.Spec, o Options) (*Process, error) {
 	again, p, err := start(ctx, s.Program.Args, s.Program.Env, o.Env)
 	if err != nil {
@@ -83,8 +83,9 @@ func start(ctx context.Context, args, env, besides []string) (s locks.Spec, p *P
 
 func try(ctx context.Context, args, env, besides []string, within time.Duration) (s locks.Spec, p *Process, err error) {
 	p = &Process{
-		args: args, patience: patience, calls: map[uint64]*call{}, holds: map[uint64]*hold{}, failures: map[string]int64{},
-		done: make(chan struct{}), ended: make(chan struct{}), read: make(chan struct{}),
+		args: args, patience: patience, calls: map[uint64]*call{}, holds: map[uint64]*hold{},
+		failures: map[string]int64{},
+		done:     make(chan struct{}), ended: make(chan struct{}), read: make(chan struct{}),
 	}
 	if err := p.launch(slices.Concat(env, besides)); err != nil {
 		return s, nil, err
@@ -100,7 +101,8 @@ func try(ctx context.Context, args, env, besides []string, within time.Duration)
 	case <-ctx.Done():
 		p.fail(ctx.Err())
 	case <-time.After(within):
-		p.fail(fmt.Errorf(`%w within %s. It must write {"hello":%q,...} and a newline, and flush its standard output`, errMute, within, greeting))
+		p.fail(fmt.Errorf(`%w within %s. It must write {"hello":%q,...} and a newline, and flush its standard output`,
+			errMute, within, greeting))
 	}
 	if p.failed() {
 		p.Close()
@@ -131,7 +133,8 @@ func (p *Process) launch(env []string) (err error) {
 	if p.guard, err = topologies.OpenGuard(); err != nil {
 		return err
 	}
-	p.cmd = &exec.Cmd{Path: path, Args: p.args, Env: append(env, p.guard.Mark()), Stdin: ends[0], Stdout: ends[3], Stderr: ends[5]}
+	p.cmd = &exec.Cmd{Path: path, Args: p.args, Env: append(env, p.guard.Mark()), Stdin: ends[0], Stdout: ends[3],
+		Stderr: ends[5]}
 	p.spawner = topologies.OpenSpawner()
 	if err := p.spawner.Start(p.cmd); err != nil {
 		p.spawner.Close()

@@ -30,8 +30,8 @@ func TestALineIsItsJSON(t *testing.T) {
 	}
 }
 
-// TestAPlainAnswerIsItsJSON: what is read by hand is what encoding/json would read, of whole lines and of what is left of them when
-// bytes are lost or doubled.
+// TestAPlainAnswerIsItsJSON: what is read by hand is what encoding/json would read, of whole lines and of what is left
+// of them when bytes are lost or doubled.
 func TestAPlainAnswerIsItsJSON(t *testing.T) {
 	t.Parallel()
 	read := 0

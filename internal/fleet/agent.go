@@ -47,8 +47,8 @@ const helloEvery = time.Second
 // errRefused says that a coordinator cannot use the agent.
 var errRefused = errors.New("refused")
 
-// Work is an agent: it joins a coordinator and works for it until ctx is done. It waits for one that is not there yet, or
-// not any more. An error says why it can never work for the one that is there.
+// Work is an agent: it joins a coordinator and works for it until ctx is done. It waits for one that is not there yet,
+// or not any more. An error says why it can never work for the one that is there.
 func Work(ctx context.Context, o AgentOptions) error {
 	w := &worker{o: o, me: introduce(o.Name, rand.Text(), o.Version)}
 	if o.machine != "" {

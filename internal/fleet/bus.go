@@ -25,8 +25,8 @@ func (l *Login) options(t Token) []nats.Option {
 	return o
 }
 
-// bus is a connection to a NATS server. Others may use that, too: all subjects begin with the name of the fleet, which follows
-// from its token.
+// bus is a connection to a NATS server. Others may use that, too: all subjects begin with the name of the fleet, which
+// follows from its token.
 type bus struct {
 	*nats.Conn
 	fleet string

@@ -8,13 +8,13 @@ import (
 	"hammerlock/history"
 )
 
-// drift is by which share two machines' clocks are assumed to run apart at most. Crystals stay below 100 ppm; a daemon that
-// sets the clock adds 500 ppm at most by default.
+// drift is by which share two machines' clocks are assumed to run apart at most. Crystals stay below 100 ppm; a daemon
+// that sets the clock adds 500 ppm at most by default.
 const drift = 500e-6
 
-// exchange is a message to the coordinator and back: sent and received by the agent at A0 and A3 on its clock, received and
-// answered by the coordinator at C1 and C2. Whatever the two ways took, the offset of the coordinator's clock was at least
-// C2-A3 and at most C1-A0.
+// exchange is a message to the coordinator and back: sent and received by the agent at A0 and A3 on its clock, received
+// and answered by the coordinator at C1 and C2. Whatever the two ways took, the offset of the coordinator's clock was
+// at least C2-A3 and at most C1-A0.
 type exchange struct{ A0, C1, C2, A3 int64 }
 
 // track is what is known of an agent's clock: between which bounds its offset lies at any time, and which one was used.
@@ -63,8 +63,8 @@ func (k *track) bounds(at int64) (lo, hi int64) {
 	return k.lo - more, k.hi + more
 }
 
-// fix decides which offset is used up to a time. It changes by twice the drift at most, so that durations stay what they
-// were, and the order of the agent's stamps too.
+// fix decides which offset is used up to a time. It changes by twice the drift at most, so that durations stay what
+// they were, and the order of the agent's stamps too.
 func (k *track) fix(at int64) {
 	if k.same {
 		return
@@ -108,8 +108,8 @@ func (k *track) offset(at int64) int64 {
 	return a.used + int64(float64(b.used-a.used)*float64(at-a.at)/float64(b.at-a.at))
 }
 
-// proven is how far any offset that was used was from the true one at most, as all exchanges show: later ones tell about
-// earlier times, too. If they contradict each other, it is unknown since when.
+// proven is how far any offset that was used was from the true one at most, as all exchanges show: later ones tell
+// about earlier times, too. If they contradict each other, it is unknown since when.
 func (k *track) proven() (worst time.Duration) {
 	if k.err != nil {
 		return history.MaxDoubt
@@ -144,8 +144,8 @@ func (s *scale) time(t time.Duration) time.Duration {
 	return max(time.Duration(at+s.track.offset(at)-s.to), 0)
 }
 
-// op translates the times of an operation. How long its holder may believe in it is made shorter by what the drift may make
-// of it, because the offset at that time is not known yet.
+// op translates the times of an operation. How long its holder may believe in it is made shorter by what the drift may
+// make of it, because the offset at that time is not known yet.
 func (s *scale) op(op *history.Op) {
 	if s.track.same {
 		return

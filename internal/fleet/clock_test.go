@@ -37,9 +37,9 @@ func (w *wrong) exchangeAt(r *rand.Rand, at, up, down int64) exchange {
 	return exchange{A0: at, C1: w.truth(at + there), C2: w.truth(at + there + 5000), A3: at3}
 }
 
-// TestTheTruthIsWithinTheBound runs random clocks, offset and drifting by less than what is assumed, over ways that are as
-// asymmetric as can be, with silences in between: every stamp that was translated is within the bound that is proven at the
-// end of the truth, in the order in which it was taken.
+// TestTheTruthIsWithinTheBound runs random clocks, offset and drifting by less than what is assumed, over ways that are
+// as asymmetric as can be, with silences in between: every stamp that was translated is within the bound that is proven
+// at the end of the truth, in the order in which it was taken.
 func TestTheTruthIsWithinTheBound(t *testing.T) {
 	rounds := 2000
 	if testing.Short() {
@@ -104,8 +104,8 @@ func TestTheBoundIsNarrow(t *testing.T) {
 	}
 }
 
-// TestAStepIsNoticed: exchanges that contradict each other are an error, and so are those with a clock that is said to be
-// the same and is not.
+// TestAStepIsNoticed: exchanges that contradict each other are an error, and so are those with a clock that is said to
+// be the same and is not.
 func TestAStepIsNoticed(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	for name, same := range map[string]bool{"another machine": false, "the same": true} {

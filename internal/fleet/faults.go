@@ -34,8 +34,9 @@ func (t *task) cut(cut bool) (err error) {
 	return err
 }
 
-// killOrPause ends the agent at once, or stops it for a while: itself, and its worker process. Another process stops and continues
-// the agent: a stopped one cannot continue itself, and one that stopped itself could be late, continued before it has stopped.
+// killOrPause ends the agent at once, or stops it for a while: itself, and its worker process. Another process stops
+// and continues the agent: a stopped one cannot continue itself, and one that stopped itself could be late, continued
+// before it has stopped.
 func (t *task) killOrPause(o *order) error {
 	self := os.Getpid()
 	if o.Do == doKill {
@@ -43,7 +44,8 @@ func (t *task) killOrPause(o *order) error {
 	}
 	err := t.signal(syscall.SIGSTOP)
 	if err == nil {
-		shell := exec.Command("sh", "-c", fmt.Sprintf("kill -STOP %[1]d; sleep %.3[2]f; kill -CONT %[1]d", self, o.For.Seconds()))
+		shell := exec.Command("sh", "-c",
+			fmt.Sprintf("kill -STOP %[1]d; sleep %.3[2]f; kill -CONT %[1]d", self, o.For.Seconds()))
 		if err = t.w.o.Spawn(shell); err == nil {
 			_ = shell.Wait() // it has done what it was for
 		}
@@ -53,7 +55,8 @@ func (t *task) killOrPause(o *order) error {
 
 func (t *task) signal(s syscall.Signal) error {
 	do := map[syscall.Signal]func(*crew.Process) error{
-		syscall.SIGSTOP: (*crew.Process).Stop, syscall.SIGCONT: (*crew.Process).Continue, syscall.SIGKILL: (*crew.Process).Kill,
+		syscall.SIGSTOP: (*crew.Process).Stop, syscall.SIGCONT: (*crew.Process).Continue,
+		syscall.SIGKILL: (*crew.Process).Kill,
 	}[s]
 	all := t.processes()
 	if do == nil || all == nil {

@@ -11,8 +11,8 @@ import (
 	"hammerlock/workload"
 )
 
-// TestAWorkerIsCaughtOnItsMachine holds a worker of whichever agent has one first, kills its process, and lets a worker of the
-// other one go on.
+// TestAWorkerIsCaughtOnItsMachine holds a worker of whichever agent has one first, kills its process, and lets a worker
+// of the other one go on.
 func TestAWorkerIsCaughtOnItsMachine(t *testing.T) {
 	t.Parallel()
 	b := coordinator(t, func(*Options) {})
@@ -53,7 +53,8 @@ func TestAWorkerIsCaughtOnItsMachine(t *testing.T) {
 	}
 }
 
-// TestNothingStartsLate: an agent that is told to begin after the beginning refuses, and so does one that was told nothing.
+// TestNothingStartsLate: an agent that is told to begin after the beginning refuses, and so does one that was told
+// nothing.
 func TestNothingStartsLate(t *testing.T) {
 	k := &task{}
 	if err := k.start(); err == nil || err.Error() != "it is not armed" {

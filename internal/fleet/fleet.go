@@ -1,6 +1,6 @@
-// Package fleet is a crew on several machines. The coordinator has a NATS server in it; agents dial out to that, are told
-// what to do, and send what they record, which they keep until the coordinator has written it. How far their clocks may be
-// off is measured and becomes the history's slack. NATS carries messages and keeps no evidence.
+// Package fleet is a crew on several machines. The coordinator has a NATS server in it; agents dial out to that, are
+// told what to do, and send what they record, which they keep until the coordinator has written it. How far their
+// clocks may be off is measured and becomes the history's slack. NATS carries messages and keeps no evidence.
 package fleet
 
 import (
@@ -108,8 +108,9 @@ func (o *Options) server() (*server.Options, error) {
 	}
 	secured, err := o.Token.server()
 	return &server.Options{
-		Host: host, Port: cmp.Or(number, server.RANDOM_PORT), NoSigs: true, NoLog: true, ServerName: "hammerlock", Authorization: o.Token.password(),
-		TLSConfig: secured, TLS: true, TLSTimeout: serverTimeout.Seconds(), DisableShortFirstPing: true,
+		Host: host, Port: cmp.Or(number, server.RANDOM_PORT), NoSigs: true, NoLog: true, ServerName: "hammerlock",
+		Authorization: o.Token.password(),
+		TLSConfig:     secured, TLS: true, TLSTimeout: serverTimeout.Seconds(), DisableShortFirstPing: true,
 		MaxPayload: planMost,
 	}, err
 }
@@ -124,7 +125,8 @@ func (f *Fleet) Address() string {
 
 func (f *Fleet) subscribe() error {
 	var errs []error
-	for subject, take := range map[string]nats.MsgHandler{joinSubject: f.join, clockSubject: f.clock, frameSubject: f.frame, finalSubject: f.final} {
+	for subject, take := range map[string]nats.MsgHandler{joinSubject: f.join, clockSubject: f.clock,
+		frameSubject: f.frame, finalSubject: f.final} {
 		_, err := f.nc.Subscribe(subject, take)
 		errs = append(errs, err)
 	}
@@ -226,7 +228,8 @@ func (f *Fleet) wait(ctx context.Context) ([]hello, error) {
 func (f *Fleet) answer(here []hello) bool {
 	all := true
 	for _, h := range here {
-		if _, err := ask[answer](f.nc, orderSubject+h.Epoch, order{Do: doStop}, orderTimeout); errors.Is(err, nats.ErrNoResponders) {
+		if _, err := ask[answer](f.nc, orderSubject+h.Epoch, order{Do: doStop}, orderTimeout); errors.Is(err,
+			nats.ErrNoResponders) {
 			f.mu.Lock()
 			delete(f.here, h.Epoch)
 			f.mu.Unlock()

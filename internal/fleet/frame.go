@@ -15,7 +15,8 @@ type frame struct {
 	Run    string `json:"run"`
 	Agent  string `json:"agent"`  // its epoch: another one if it was started again
 	Number uint64 `json:"number"` // from 1, without gaps
-	// UpTo is, on the agent's clock, up to when the agent's history is complete with this frame; Forever in the last one.
+	// UpTo is, on the agent's clock, up to when the agent's history is complete with this frame; Forever in the last
+	// one.
 	UpTo      time.Duration `json:"up_to_ns"`
 	Exchanges []exchange    `json:"exchanges,omitempty"` // since the frame before
 	Kept      int           `json:"kept"`                // bytes of frames that are not written yet

@@ -21,8 +21,8 @@ type gate struct {
 // catchTurn is how long an agent waits for a worker before it answers that there is none yet, and is asked again.
 const catchTurn = 50 * time.Millisecond
 
-// Catch implements crew.Catcher. Every agent holds the next worker at the point. The first agent that has one wins, and the
-// others let theirs go on.
+// Catch implements crew.Catcher. Every agent holds the next worker at the point. The first agent that has one wins, and
+// the others let theirs go on.
 func (g *gate) Catch(ctx context.Context, p workload.Point, key int32) (*workload.Caught, error) {
 	g.turn <- struct{}{}
 	g.next++

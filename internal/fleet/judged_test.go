@@ -111,11 +111,11 @@ type together struct {
 	long   time.Duration
 }
 
-// TestNoHistoryIsMisjudged makes random histories of three agents on two machines whose clocks are apart, drift, and are compared
-// over ways as asymmetric as they please; some of them are stepped by more than exchanges allow for. What was right is never accused,
-// and two holders at a time for longer than twice the slack of their clocks are always found. What loads saw may narrow the slack, and
-// never by too much. A step is noticed: nothing is proved of that machine's clock then, and the history is partial,
-// which no run passes with.
+// TestNoHistoryIsMisjudged makes random histories of three agents on two machines whose clocks are apart, drift, and
+// are compared over ways as asymmetric as they please; some of them are stepped by more than exchanges allow for. What
+// was right is never accused, and two holders at a time for longer than twice the slack of their clocks are always
+// found. What loads saw may narrow the slack, and never by too much. A step is noticed: nothing is proved of that
+// machine's clock then, and the history is partial, which no run passes with.
 func TestNoHistoryIsMisjudged(t *testing.T) {
 	t.Parallel()
 	rounds := 10000
@@ -182,8 +182,8 @@ func untrue(c *checker.Case, called map[history.ID]int64) string {
 	return ""
 }
 
-// random is a history of three agents on two machines that take turns at a lock, when each operation was called, and for how
-// long two had it both.
+// random is a history of three agents on two machines that take turns at a lock, when each operation was called, and
+// for how long two had it both.
 func random(t *testing.T, r *rand.Rand) (*history.History, map[history.ID]int64, []together) {
 	t.Helper()
 	first := newRemote(r, 1, nil)

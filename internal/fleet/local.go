@@ -23,7 +23,8 @@ func (f *Fleet) start(number int, spawn crew.Spawn) (*child, error) {
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.Command(self, "agent", "--join", f.Address(), "--name", fmt.Sprintf("local-%d", number+1), "--token-file", "-", "--quiet")
+	cmd := exec.Command(self, "agent", "--join", f.Address(), "--name", fmt.Sprintf("local-%d", number+1),
+		"--token-file", "-", "--quiet")
 	cmd.Stderr = says(f.o.Say)
 	input, err := cmd.StdinPipe()
 	if err != nil {

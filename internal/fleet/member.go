@@ -85,8 +85,10 @@ func (a *agent) arm(within time.Duration) error {
 func (a *agent) result() results.Agent {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return results.Agent{Name: a.Name, Host: a.Host, CPUs: a.CPUs, Workers: len(a.workers), Frames: int64(a.received), Ops: a.ops, Spool: int64(a.most),
-		SameClock: a.track.same, Machine: a.host.number, Exchanges: a.track.exchanges, Doubt: int64(a.track.proven() + a.slack), Own: int64(a.slack), Lost: a.lost}
+	return results.Agent{Name: a.Name, Host: a.Host, CPUs: a.CPUs, Workers: len(a.workers), Frames: int64(a.received),
+		Ops: a.ops, Spool: int64(a.most),
+		SameClock: a.track.same, Machine: a.host.number, Exchanges: a.track.exchanges,
+		Doubt: int64(a.track.proven() + a.slack), Own: int64(a.slack), Lost: a.lost}
 }
 
 // works tells whether more is to come from an agent. One that is silent for too long is lost: nothing is known of its
@@ -101,7 +103,8 @@ func (a *agent) works() bool {
 	if silent < a.r.f.o.Timeout {
 		return true
 	}
-	a.lost = fmt.Sprintf("was lost: nothing was heard of it for %s; its history ends at %.3f s", silent.Round(time.Millisecond), a.upTo.Seconds())
+	a.lost = fmt.Sprintf("was lost: nothing was heard of it for %s; its history ends at %.3f s",
+		silent.Round(time.Millisecond), a.upTo.Seconds())
 	if a.track.err != nil {
 		a.lost += "; " + a.track.err.Error()
 	}

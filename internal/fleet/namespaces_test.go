@@ -30,9 +30,9 @@ const (
 	machineOne     = "127.77.0.1"
 )
 
-// TestThreeMachines lets agents work in two network namespaces for a coordinator in a third. The clock of one of them is a day
-// ahead, and its cable is out for 2.5 s in the middle of a run. A lease passes and a mutex of each process fails, judged with
-// the slack that was measured; so does a lease whose server forgets a grant.
+// TestThreeMachines lets agents work in two network namespaces for a coordinator in a third. The clock of one of them
+// is a day ahead, and its cable is out for 2.5 s in the middle of a run. A lease passes and a mutex of each process
+// fails, judged with the slack that was measured; so does a lease whose server forgets a grant.
 func TestThreeMachines(t *testing.T) {
 	if os.Getenv(bridgeVariable) == "" {
 		t.Parallel()
@@ -108,8 +108,8 @@ func (x *threeMachines) play(b *bench, addr, number string, out time.Duration) (
 	return judged(t, h, "exclusion", x.want)
 }
 
-// injected writes the cut of a link into a history, as the suite does with its own faults: a command that was on its way may
-// arrive when the link is whole again.
+// injected writes the cut of a link into a history, as the suite does with its own faults: a command that was on its
+// way may arrive when the link is whole again.
 func injected(h *history.History, from, to time.Duration) {
 	const lane = 1 << 10 // no other has it
 	h.Faults = append(h.Faults, history.Injection{Name: "cable", From: from, To: to, Effect: history.Effect{Hits: []history.Party{history.Links}, Blocks: true}})
@@ -241,8 +241,8 @@ func cable(t testing.TB, machine, state string) {
 	}
 }
 
-// testAgent is an agent that the test has started on another machine. That is busy: a shell has done its work before the agent
-// goes on.
+// testAgent is an agent that the test has started on another machine. That is busy: a shell has done its work before
+// the agent goes on.
 func testAgent() {
 	spawner := topologies.OpenSpawner()
 	defer spawner.Close()

@@ -85,9 +85,9 @@ func foreignServer(t *testing.T, o server.Options) *server.Server {
 	return s
 }
 
-// TestServersOfOthers joins coordinators and agents on a NATS server that is none of theirs, with TLS and credentials. It is
-// restarted in the middle of the run, and nothing is lost. Another fleet on it hears nothing of this one, and nobody comes in
-// who does not trust the server, or whom it does not know.
+// TestServersOfOthers joins coordinators and agents on a NATS server that is none of theirs, with TLS and credentials.
+// It is restarted in the middle of the run, and nothing is lost. Another fleet on it hears nothing of this one, and
+// nobody comes in who does not trust the server, or whom it does not know.
 func TestServersOfOthers(t *testing.T) {
 	t.Parallel()
 	cert, ca := authority(t)

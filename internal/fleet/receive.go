@@ -26,8 +26,8 @@ func (f *Fleet) find(run, epoch string) *agent {
 	return nil
 }
 
-// frame takes what an agent has recorded. A frame that was taken before is not taken again, one that comes too early is sent
-// once more.
+// frame takes what an agent has recorded. A frame that was taken before is not taken again, one that comes too early is
+// sent once more.
 func (f *Fleet) frame(m *nats.Msg) {
 	w, err := parseFrame(m.Data)
 	if err != nil {

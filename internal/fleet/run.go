@@ -111,14 +111,16 @@ func (r *run) ready(ctx context.Context) error {
 		case got.Plan != sum:
 			return fmt.Errorf("it has another plan: %s, not %s", got.Plan, sum)
 		case !slices.Equal(got.Views, views):
-			return fmt.Errorf("it sees other servers: %s, here %s", strings.Join(got.Views, ", "), strings.Join(views, ", "))
+			return fmt.Errorf("it sees other servers: %s, here %s", strings.Join(got.Views, ", "),
+				strings.Join(views, ", "))
 		}
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		a.slack = got.Slack
 		lo, hi := a.track.bounds(a.track.at)
 		if doubt := time.Duration(hi-lo) / 2; a.track.err == nil && doubt > r.f.o.MaxSlack/2 {
-			return fmt.Errorf("its clock is known within %s only, --max-slack %s allows half of that", doubt, r.f.o.MaxSlack)
+			return fmt.Errorf("its clock is known within %s only, --max-slack %s allows half of that", doubt,
+				r.f.o.MaxSlack)
 		}
 		return a.track.err
 	})
@@ -134,7 +136,8 @@ func (r *run) Begin(wake chan<- struct{}) (*crew.Session, error) {
 			break
 		}
 		if try == tries {
-			return nil, errors.Join(err, fmt.Errorf("not all agents were armed in time, %s before the beginning", ahead))
+			return nil, errors.Join(err,
+				fmt.Errorf("not all agents were armed in time, %s before the beginning", ahead))
 		}
 	}
 	if err := r.each(func(a *agent) error { return a.tell(order{Do: doGo}) }); err != nil {
@@ -223,8 +226,8 @@ func (r *run) live() (all []results.LiveAgent) {
 // RoundTrips implements crew.Crew: the agents tell when they are done.
 func (r *run) RoundTrips() (int64, bool) { return 0, false }
 
-// Close implements crew.Crew. Agents that have not come to their end are told to. The run stays known until the next one: what
-// comes of it late is answered.
+// Close implements crew.Crew. Agents that have not come to their end are told to. The run stays known until the next
+// one: what comes of it late is answered.
 func (r *run) Close() error {
 	if r.gate != nil {
 		defer r.gate.all.Wait()

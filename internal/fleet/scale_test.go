@@ -12,9 +12,9 @@ import (
 	"hammerlock/history"
 )
 
-// BenchmarkCoordinator lets simulated agents send frames of a thousand operations each, as fast as the coordinator takes and
-// writes them; an iteration is a frame. The CPU is that of both sides: half of the messages, of TLS and of the NATS server
-// would be that of agents. A history of a million operations: -benchtime 1000x.
+// BenchmarkCoordinator lets simulated agents send frames of a thousand operations each, as fast as the coordinator
+// takes and writes them; an iteration is a frame. The CPU is that of both sides: half of the messages, of TLS and of
+// the NATS server would be that of agents. A history of a million operations: -benchtime 1000x.
 func BenchmarkCoordinator(b *testing.B) {
 	for _, n := range []int{4, 50, 200} {
 		b.Run(fmt.Sprintf("%d agents", n), func(b *testing.B) { benchmarkCoordinator(b, n) })

@@ -17,8 +17,8 @@ type sender struct {
 	sent  time.Time
 }
 
-// run sends until the workers have gone, and then the rest. While the spool is full it takes nothing, so that the workers
-// wait for room in their lanes, which they count.
+// run sends until the workers have gone, and then the rest. While the spool is full it takes nothing, so that the
+// workers wait for room in their lanes, which they count.
 func (s *sender) run(worked <-chan struct{}) {
 	next := time.Tick(drainEvery)
 	for working := true; working; {
@@ -61,7 +61,8 @@ func (s *sender) frame(upTo time.Duration) {
 		return
 	}
 	all, _, _ := t.spool.state()
-	f := frame{Kept: t.spool.kept(), Run: t.plan.Run, Agent: t.w.me.Epoch, Number: all + 1, UpTo: max(upTo, 0), Exchanges: t.exchanged(), Ops: s.ops, Open: s.open}
+	f := frame{Kept: t.spool.kept(), Run: t.plan.Run, Agent: t.w.me.Epoch, Number: all + 1, UpTo: max(upTo, 0),
+		Exchanges: t.exchanged(), Ops: s.ops, Open: s.open}
 	if upTo != history.Forever {
 		s.merge.Open(func(op *history.Op) { f.Open = append(f.Open, *op) })
 	}

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// How much an agent keeps that is not written yet, how many frames are under way at a time, and after what time one that
-// was not received is sent again.
+// How much an agent keeps that is not written yet, how many frames are under way at a time, and after what time one
+// that was not received is sent again.
 const (
 	spoolMost = 256 << 20
 	window    = 16
@@ -41,7 +41,8 @@ func (s *spool) add(b []byte) {
 
 func (s *spool) push() {
 	last := s.written + uint64(len(s.frames))
-	for s.sent = max(s.sent, s.received, s.written); s.sent < last && s.sent < max(s.received, s.written)+window; s.sent++ {
+	for s.sent = max(s.sent, s.received, s.written); s.sent < last && s.sent < max(s.received,
+		s.written)+window; s.sent++ {
 		if s.nc.Publish(frameSubject, s.frames[s.sent-s.written]) != nil {
 			return // there is no connection: again later
 		}

@@ -35,8 +35,9 @@ func (b *bench) starts(name string) *os.Process {
 	return cmd.Process
 }
 
-// TestAnAgentSuffers stops an agent for a while, cuts another one from the servers, and kills that in the end: what an agent
-// does not do itself is done to its worker process, nothing is lost but the one that was killed, and the other works on.
+// TestAnAgentSuffers stops an agent for a while, cuts another one from the servers, and kills that in the end: what an
+// agent does not do itself is done to its worker process, nothing is lost but the one that was killed, and the other
+// works on.
 func TestAnAgentSuffers(t *testing.T) {
 	t.Parallel()
 	live.Again(t, func(int) string { return suffered(t) })

@@ -48,7 +48,8 @@ const (
 
 // newTask gets ready for a run, which ends with close, and not with ctx.
 func newTask(ctx context.Context, w *worker, p *plan) (*task, error) {
-	t := &task{w: w, plan: p, spool: newSpool(w.nc), begin: make(chan int64, 1), heard: time.Now(), catches: map[int]*catch{}}
+	t := &task{w: w, plan: p, spool: newSpool(w.nc), begin: make(chan int64, 1), heard: time.Now(),
+		catches: map[int]*catch{}}
 	ctx, t.end = context.WithCancel(context.WithoutCancel(ctx))
 	stopped, stop := context.WithCancel(ctx)
 	t.stop = stop

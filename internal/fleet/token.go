@@ -16,8 +16,9 @@ import (
 	"time"
 )
 
-// Token is what coordinator and agents share. The key of the coordinator's certificate follows from it, so that each side
-// knows the other without an authority: agents accept no other key, and the coordinator lets nobody in without the token.
+// Token is what coordinator and agents share. The key of the coordinator's certificate follows from it, so that each
+// side knows the other without an authority: agents accept no other key, and the coordinator lets nobody in without the
+// token.
 type Token string
 
 // leastToken is how long a token must be: whoever sees the certificate could try short ones.
@@ -59,12 +60,14 @@ func (t Token) key() ed25519.PrivateKey { return ed25519.NewKeyFromSeed(t.derive
 func (t Token) server() (*tls.Config, error) {
 	key := t.key()
 	now := time.Now()
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: now.AddDate(-1, 0, 0), NotAfter: now.AddDate(10, 0, 0)}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: now.AddDate(-1, 0, 0),
+		NotAfter: now.AddDate(10, 0, 0)}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	if err != nil {
 		return nil, fmt.Errorf("make the certificate: %w", err)
 	}
-	return &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}, MinVersion: tls.VersionTLS13}, nil
+	return &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}},
+		MinVersion: tls.VersionTLS13}, nil
 }
 
 var errToken = errors.New("the coordinator has another token")

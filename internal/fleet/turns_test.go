@@ -19,9 +19,9 @@ const (
 	turnLong   = time.Second
 )
 
-// BenchmarkTurns lets four workers record 100 000 operations a second, in turns of a second: one time they share a process with
-// the file, another time each is an agent that sends them over NATS and TLS. An iteration is a pair of turns; a minute of each:
-// -benchtime 60x. All is one process here: its CPU is that of both sides.
+// BenchmarkTurns lets four workers record 100 000 operations a second, in turns of a second: one time they share a
+// process with the file, another time each is an agent that sends them over NATS and TLS. An iteration is a pair of
+// turns; a minute of each: -benchtime 60x. All is one process here: its CPU is that of both sides.
 func BenchmarkTurns(b *testing.B) {
 	var ops, used [2]float64
 	var heap [2]uint64
@@ -46,8 +46,8 @@ type turned struct {
 	end     func()                    // the workers have gone
 }
 
-// take runs a turn: how many operations were recorded in its time, with how much CPU until all of them were written, and how much
-// memory was in use.
+// take runs a turn: how many operations were recorded in its time, with how much CPU until all of them were written,
+// and how much memory was in use.
 func take(b *testing.B, turn func(*testing.B, *history.Clock, []*history.Lane) *turned) (n int64, used time.Duration, heap uint64) {
 	b.Helper()
 	clock := history.NewClock(0)

@@ -17,8 +17,8 @@ import (
 // viewTimeout bounds how long servers may take to say which ones they are.
 const viewTimeout = 10 * time.Second
 
-// serverViews names the servers that the orders lead to from here, by the ids that they drew when they were started. An agent
-// that sees other servers than the coordinator would measure, and judge, something else.
+// serverViews names the servers that the orders lead to from here, by the ids that they drew when they were started. An
+// agent that sees other servers than the coordinator would measure, and judge, something else.
 func serverViews(ctx context.Context, o *crew.Orders) (views []string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, viewTimeout)
 	defer cancel()

@@ -160,10 +160,12 @@ func respond(m *nats.Msg, v any) {
 
 func introduce(name, epoch, version string) hello {
 	host, _ := os.Hostname() // only shown
-	return hello{Protocol: protocol, Version: version, Name: cmp.Or(name, host), Epoch: epoch, Host: host, CPUs: runtime.NumCPU(), Machine: machine()}
+	return hello{Protocol: protocol, Version: version, Name: cmp.Or(name, host), Epoch: epoch, Host: host,
+		CPUs: runtime.NumCPU(), Machine: machine()}
 }
 
-// machine names the clock that all processes of a machine share; empty if that is not known. A time namespace has another.
+// machine names the clock that all processes of a machine share; empty if that is not known. A time namespace has
+// another.
 func machine() string {
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	space, err2 := os.Readlink("/proc/self/ns/time")

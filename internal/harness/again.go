@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// Again is a policy of asking again what is undecided: a number for each try, by which it is longer than the one before.
+// Again is a policy of asking again what is undecided: a number for each try, by which it is longer than the one
+// before.
 type Again []int
 
 // The policies, beside that of the runs of a job.
@@ -35,7 +36,8 @@ func (a Again) Of(p Plan) iter.Seq[Plan] {
 	}
 }
 
-// repeat makes the plan that of another try: it has the next seed and is so many times longer. Phases and traces say how long they are.
+// repeat makes the plan that of another try: it has the next seed and is so many times longer. Phases and traces say
+// how long they are.
 func (p *Plan) repeat(longer int) {
 	p.Workload.Seed++
 	if p.steerable() {
@@ -46,8 +48,8 @@ func (p *Plan) repeat(longer int) {
 // longest is how many times longer than planned all times of a scenario can become.
 const longest = 8
 
-// again makes the plan of another run, longer by a factor: all its times, or its duration alone, as where requests are counted: how
-// often a lock asks does not follow from how long leases are. Why says what was wrong with the one before.
+// again makes the plan of another run, longer by a factor: all its times, or its duration alone, as where requests are
+// counted: how often a lock asks does not follow from how long leases are. Why says what was wrong with the one before.
 func (c *Combination) again(by int, all bool, why string) {
 	c.Before = append(c.Before, why)
 	before := max(c.Stretched, 1)

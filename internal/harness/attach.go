@@ -29,7 +29,8 @@ func (c *check) attach(ctx context.Context) (t *topologies.Topology, done func()
 	}
 	if p.Counter.Place == workload.OwnServer {
 		c.mistake("counter", "%s starts a server; with --addr nothing is started: use %s", p.Counter.Name,
-			strings.Join(c.countersBut(func(s workload.CounterSpec) bool { return s.Place == workload.OwnServer }), ", "))
+			strings.Join(c.countersBut(func(s workload.CounterSpec) bool { return s.Place == workload.OwnServer }),
+				", "))
 	}
 	if len(p.Topologies) == 0 { // --topology was wrong, and is answered
 		return nil, nothing
@@ -42,7 +43,8 @@ func (c *check) attach(ctx context.Context) (t *topologies.Topology, done func()
 		c.mistake("addr", "is one deployment: --topology says what it is")
 	}
 	if single := topologies.All[0].Name; kind.Name == single && len(p.Attach.Addrs) > 1 {
-		c.mistake("addr", ": %d addresses, a single server has one: --topology says what they are: %s", len(p.Attach.Addrs),
+		c.mistake("addr", ": %d addresses, a single server has one: --topology says what they are: %s",
+			len(p.Attach.Addrs),
 			strings.Join(topologies.Names()[1:], ", "))
 	}
 	sentinel, _ := topologies.Find("sentinel")
@@ -106,14 +108,15 @@ func (c *check) preflight(ctx context.Context, t *topologies.Topology, all []Com
 	}
 }
 
-// tried is a lock as the preflight opens it. A program that has it is started and ended for that; extensions that a library makes
-// by itself are not asked for.
+// tried is a lock as the preflight opens it. A program that has it is started and ended for that; extensions that a
+// library makes by itself are not asked for.
 func tried(ctx context.Context, t *topologies.Topology, s locks.Spec) (locks.Spec, func(), error) {
 	if s.Program == nil {
 		return s, func() {}, nil
 	}
 	if !strings.HasPrefix(s.Program.Keys, locks.KeyPattern) {
-		return s, nil, fmt.Errorf("its keys are called %s, and on servers of others all keys begin with --prefix", s.Program.Keys)
+		return s, nil, fmt.Errorf("its keys are called %s, and on servers of others all keys begin with --prefix",
+			s.Program.Keys)
 	}
 	o := driver.Options{Topology: t.Spec.Name}
 	for _, site := range t.Sites {

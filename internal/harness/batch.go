@@ -55,8 +55,8 @@ func (b *batch) all(ctx, stop context.Context, from, to int) {
 	b.again(ctx, stop)
 }
 
-// ask asks what begins says of that it is to be asked, as many runs at a time as there is room for; last, and each for itself, what needs the
-// machine alone.
+// ask asks what begins says of that it is to be asked, as many runs at a time as there is room for; last, and each for
+// itself, what needs the machine alone.
 func (b *batch) ask(ctx, stop context.Context, all []question, begins func(question) bool) {
 	alone := func(q question) int {
 		if b.Combinations[q.number].Scenario.Alone || q.spoilt() {
@@ -107,7 +107,8 @@ func (b *batch) ask(ctx, stop context.Context, all []question, begins func(quest
 	}
 }
 
-// begins tells whether a combination is to be run, and says of one that is not why. The first one of all begins however long it is.
+// begins tells whether a combination is to be run, and says of one that is not why. The first one of all begins however
+// long it is.
 func (b *batch) begins(number, first int) bool {
 	c := &b.Combinations[number]
 	n := c.notRun(b.ended)
@@ -151,10 +152,10 @@ func (b *batch) take(o outcome) {
 	}
 }
 
-// again asks once more what is undecided, with the next seed and longer, as often as the plan allows and, for scenarios, as far as there is
-// time: what they were too short for is no answer. If a scenario was undecided because the machine or a program was slow, all its times
-// grow by as much; otherwise it only goes on for longer. What others may have slowed down is asked as it was, alone, and that is
-// no attempt.
+// again asks once more what is undecided, with the next seed and longer, as often as the plan allows and, for
+// scenarios, as far as there is time: what they were too short for is no answer. If a scenario was undecided because
+// the machine or a program was slow, all its times grow by as much; otherwise it only goes on for longer. What others
+// may have slowed down is asked as it was, alone, and that is no attempt.
 func (b *batch) again(ctx, stop context.Context) {
 	for n, by := range b.Plan.again() {
 		open := b.open
@@ -196,7 +197,8 @@ func (b *batch) why(q question) string {
 	return why
 }
 
-// room is for how many runs the machine has room. Most of them only wait, for leases to end and for what was broken to be mended.
+// room is for how many runs the machine has room. Most of them only wait, for leases to end and for what was broken to
+// be mended.
 type room struct {
 	jobs  int // so many; 0 = as many as the machine bears
 	probe crew.Probe
@@ -211,14 +213,16 @@ type room struct {
 const (
 	asked   = 10 * time.Millisecond  // how often a room is asked
 	settled = 200 * time.Millisecond // after that what a run uses shows
-	// A machine has room while nothing waits for a core for long, which is what makes holders late, and while a part of its cores has
-	// nothing to do: the load of a run comes and goes. The servers of a run use about as much as its workers.
+	// A machine has room while nothing waits for a core for long, which is what makes holders late, and while a part of
+	// its cores has nothing to do: the load of a run comes and goes. The servers of a run use about as much as its
+	// workers.
 	prompt = 8 * time.Millisecond
 	full   = 0.75
 )
 
-// more tells whether another run has room beside those that go on. It expects to be asked every 10 ms. Its measure is how late it is
-// asked, how long goroutines wait for a core, and how much the cores have to do, over a fifth of a second after the last run has begun to work.
+// more tells whether another run has room beside those that go on. It expects to be asked every 10 ms. Its measure is
+// how late it is asked, how long goroutines wait for a core, and how much the cores have to do, over a fifth of a
+// second after the last run has begun to work.
 func (r *room) more(running int) bool {
 	if r.jobs > 0 {
 		return running < r.jobs
@@ -234,7 +238,8 @@ func (r *room) more(running int) bool {
 	}
 	used, ok := r.probe.Look(time.Duration(now.UnixNano()))
 	r.busy, r.own = (r.busy+used.MachineCPU)/2, (r.own+used.OwnCPU)/2
-	free := ok && max(r.late, time.Duration(used.SchedulingP99)) < prompt && r.own < full/2 && (r.never || r.busy < full)
+	free := ok && max(r.late, time.Duration(used.SchedulingP99)) < prompt && r.own < full/2 &&
+		(r.never || r.busy < full)
 	r.since, r.late = now, 0
 	return free && running < 2*runtime.GOMAXPROCS(0)+2
 }

@@ -10,8 +10,8 @@ import (
 )
 
 // beside begins what goes on beside the workers: taking in what they record, reading what the servers do for them,
-// looking after them and for keys. The function that it returns ends all that, and says what the measurement cost the servers. A run
-// that ended early is measured up to then.
+// looking after them and for keys. The function that it returns ends all that, and says what the measurement cost the
+// servers. A run that ended early is measured up to then.
 func (x *Run) beside(ctx context.Context) (end func() costs) {
 	var all sync.WaitGroup
 	var cost costs
@@ -56,7 +56,8 @@ type reading struct {
 	at, late time.Duration
 }
 
-// costLate is by how much of a phase a reading of its costs may be late: a later one counts what is done for visits of the next phase.
+// costLate is by how much of a phase a reading of its costs may be late: a later one counts what is done for visits of
+// the next phase.
 const costLate = 0.1
 
 // since is what the servers did in a time that began with another reading; unknown if a reading is too late for that.

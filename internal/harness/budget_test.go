@@ -36,7 +36,8 @@ func TestTheBudget(t *testing.T) {
 	}
 }
 
-// TestNothingBeginsAfterARunThatIsEnough, or after one that failed if --fail-fast asks for that; what is left out is said.
+// TestNothingBeginsAfterARunThatIsEnough, or after one that failed if --fail-fast asks for that; what is left out is
+// said.
 func TestNothingBeginsAfterARunThatIsEnough(t *testing.T) {
 	leak := &results.Run{Verdicts: []checker.Verdict{{Status: checker.Fail, Cause: history.Leak}}}
 	enough := func(run *results.Run) bool { return run.Verdicts[0].Cause == history.Leak }
@@ -62,8 +63,8 @@ func TestNothingBeginsAfterARunThatIsEnough(t *testing.T) {
 	}
 }
 
-// TestAScenarioIsStretched by as much as the machine was slow, eight times at most: load, faults and duration. What was only too short
-// goes on for longer.
+// TestAScenarioIsStretched by as much as the machine was slow, eight times at most: load, faults and duration. What was
+// only too short goes on for longer.
 func TestAScenarioIsStretched(t *testing.T) {
 	const ms = time.Millisecond
 	c := Combination{Steps: []faults.Step{{Arg: "80ms", From: 200 * ms, To: 900 * ms}, {Arg: "20", From: 300 * ms}}}

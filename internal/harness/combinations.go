@@ -32,7 +32,8 @@ func (c *check) combinations() (all []Combination) {
 			case lock.Fits(topology):
 				all = append(all, x)
 			case c.everywhere(), c.elsewhere(lock):
-				c.without = append(c.without, fmt.Sprintf("%s: without %s, which lives elsewhere", topology.Name, lock.Name))
+				c.without = append(c.without,
+					fmt.Sprintf("%s: without %s, which lives elsewhere", topology.Name, lock.Name))
 			default:
 				c.mistakes.Add(c.misfit(x))
 			}
@@ -50,11 +51,14 @@ func (c *check) unsettable(t topologies.Spec) human.Mistake {
 	case !can.Own:
 		return human.Wrong("min-replicas", "and --aof set servers that are started; with --addr nothing is started")
 	case !can.Ask():
-		return human.Wrong("min-replicas", "and --aof are settings of Redis, and topology %s has %s", t.Name, can.Engine)
+		return human.Wrong("min-replicas", "and --aof are settings of Redis, and topology %s has %s", t.Name,
+			can.Engine)
 	case p.MinReplicas > 0 && t.Copies == 0:
-		return human.Wrong("min-replicas", "%d: topology %s has no replicas; replica, sentinel and cluster have", p.MinReplicas, t.Name)
+		return human.Wrong("min-replicas", "%d: topology %s has no replicas; replica, sentinel and cluster have",
+			p.MinReplicas, t.Name)
 	case p.MinReplicas > t.Copies:
-		return human.Wrong("min-replicas", "%d: a primary of topology %s has no more than %d", p.MinReplicas, t.Name, t.Copies)
+		return human.Wrong("min-replicas", "%d: a primary of topology %s has no more than %d", p.MinReplicas, t.Name,
+			t.Copies)
 	}
 	return human.Mistake{}
 }
@@ -62,7 +66,8 @@ func (c *check) unsettable(t topologies.Spec) human.Mistake {
 // everywhere tells whether the plan takes every topology there is: then those that do not fit a lock are left out.
 func (c *check) everywhere() bool { return len(c.plan.Topologies) == len(topologies.All) }
 
-// elsewhere tells whether a lock is a client of other servers, which another topology of the plan has: the plan compares them.
+// elsewhere tells whether a lock is a client of other servers, which another topology of the plan has: the plan
+// compares them.
 func (c *check) elsewhere(lock locks.Spec) bool {
 	fits, others := false, false
 	for _, t := range c.plan.Topologies {
@@ -92,7 +97,8 @@ func (c *check) strained(all []Combination) (strained []Combination) {
 				out = why
 			}
 			if x.short() > longest {
-				out = cmp.Or(out, fmt.Sprintf("its leases are of %s, too short for the lock's program", x.Plan.Workload.TTL))
+				out = cmp.Or(out, fmt.Sprintf("its leases are of %s, too short for the lock's program",
+					x.Plan.Workload.TTL))
 			}
 			if out == "" {
 				strained = append(strained, x)
@@ -116,7 +122,8 @@ const perPermit = 4
 func (p Plan) under(s scenarios.Scenario, lock locks.Spec, on topologies.Spec) Plan {
 	p.Workload, p.Faults, p.Warmup = s.Load(p.Workload.Seed, lock.Claims), s.Planned(), 0
 	p.Duration = s.Lasts(on.Recovery+lock.Lingers(p.Workload.TTL), lock.Claims.Renews)
-	if p.Processes = p.Fleet.processes(max(s.Processes, 1)); s.Counter.Name != "" && !(s.Counter.Fenced && p.Counter.Fenced) {
+	if p.Processes = p.Fleet.processes(max(s.Processes, 1)); s.Counter.Name != "" &&
+		!(s.Counter.Fenced && p.Counter.Fenced) {
 		p.Counter = s.Counter
 	}
 	if w, n := &p.Workload, lock.Claims.Permits; w.Permits == 1 && w.Workers < perPermit*n*w.Keys {
@@ -134,7 +141,8 @@ func (c *Combination) notRun(why string) results.NotRun {
 func (c *check) engines(ctx context.Context) {
 	for _, t := range c.plan.Topologies {
 		if spec := c.plan.Counter; spec.Place == workload.OnTopology && !t.Can().Ask() {
-			c.mistake("counter", "%s is on the servers of the lock, and needs Redis there: topology %s has %s", spec.Name, t.Name, t.Can().Engine)
+			c.mistake("counter", "%s is on the servers of the lock, and needs Redis there: topology %s has %s",
+				spec.Name, t.Name, t.Can().Engine)
 		}
 	}
 	for _, t := range append(slices.Clone(c.plan.Topologies), c.plan.Counter.Server) {

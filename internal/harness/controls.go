@@ -82,22 +82,26 @@ func (x *Run) changeRate() func(factor float64) (float64, error) {
 			return plan, errors.New("the rate of workers on other machines cannot be changed")
 		}
 		if plan == 0 {
-			return 0, errors.New("a closed loop has no rate: its workers go on as soon as they can; --rate 100/s makes an open one")
+			return 0,
+				errors.New("a closed loop has no rate: its workers go on as soon as they can; --rate 100/s makes an open one")
 		}
 		one.Lock()
 		defer one.Unlock()
 		before, after := plan*tempo.Speed(), plan*tempo.Speed()*factor
 		if after > maxRate || after > plan*fastest || after < plan*slowest {
-			return before, fmt.Errorf("%s visits a second is as far as it goes: at most %s, at least %s, of %s planned", human.Number(before),
+			return before, fmt.Errorf("%s visits a second is as far as it goes: at most %s, at least %s, of %s planned",
+				human.Number(before),
 				human.Number(min(maxRate, plan*fastest)), human.Number(plan*slowest), human.Number(plan))
 		}
-		over, err := x.breaker.Record("rate", history.Effect{Hits: []history.Party{history.Nobody}}, func() (string, error) {
-			from, err := tempo.Change(x.session.Clock.Now(), after/plan)
-			if err != nil {
-				return err.Error(), err
-			}
-			return fmt.Sprintf("%s/s became %s/s from %.3f s on", human.Number(before), human.Number(after), from.Seconds()), nil
-		})
+		over, err := x.breaker.Record("rate", history.Effect{Hits: []history.Party{history.Nobody}},
+			func() (string, error) {
+				from, err := tempo.Change(x.session.Clock.Now(), after/plan)
+				if err != nil {
+					return err.Error(), err
+				}
+				return fmt.Sprintf("%s/s became %s/s from %.3f s on", human.Number(before), human.Number(after),
+					from.Seconds()), nil
+			})
 		over()
 		if err != nil {
 			return before, err

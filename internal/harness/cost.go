@@ -10,10 +10,13 @@ import (
 // measured is what the judge must know of a run besides its operations: the program that has the lock, what the load
 // made the servers do, in a scenario that asks for it, and programs of a service that ended by themselves.
 func (x *Run) measured(r *crew.Report) *history.Measured {
-	m := history.Measured{Driver: x.run.Driver.Measured(), Hung: r.Hung, Crashes: r.Crashes, Wear: r.Wear, Stream: x.run.Stream}
+	m := history.Measured{Driver: x.run.Driver.Measured(), Hung: r.Hung, Crashes: r.Crashes, Wear: r.Wear,
+		Stream: x.run.Stream}
 	if run := x.run; x.combo.Scenario.Frugal {
-		m.Cost = &history.Cost{Visits: run.Visits.Done, Commands: run.Cost.Commands, RoundTrips: run.Cost.RoundTrips, Duration: time.Duration(run.Duration)}
-		if lasted, workers := m.Cost.Duration, x.combo.Plan.Workload.Workers; r.CPU > 0 && lasted > 0 && x.combo.Plan.Processes > 1 {
+		m.Cost = &history.Cost{Visits: run.Visits.Done, Commands: run.Cost.Commands, RoundTrips: run.Cost.RoundTrips,
+			Duration: time.Duration(run.Duration)}
+		if lasted, workers := m.Cost.Duration, x.combo.Plan.Workload.Workers; r.CPU > 0 && lasted > 0 &&
+			x.combo.Plan.Processes > 1 {
 			cpu := float64(r.CPU) / float64(lasted) / float64(workers)
 			m.Cost.CPU = &cpu
 		}

@@ -13,7 +13,8 @@ import (
 func (c *check) counter(all []Combination) {
 	p, spec := c.plan, c.plan.Counter
 	if p.Processes > 1 && spec.Place == workload.InMemory {
-		c.mistake("counter", "%s is the memory of one process, there are --processes %d: use %s", spec.Name, p.Processes,
+		c.mistake("counter", "%s is the memory of one process, there are --processes %d: use %s", spec.Name,
+			p.Processes,
 			strings.Join(c.countersBut(func(s workload.CounterSpec) bool {
 				return s.Place == spec.Place || s.Fenced != spec.Fenced || s.Broken != ""
 			}), ", "))
@@ -26,8 +27,10 @@ func (c *check) counter(all []Combination) {
 		}
 		said[lock.Name] = true
 		if lock.Counting != locks.TwoSteps {
-			c.mistake("counter", "%s asks every store for a fencing token, --lock %s is no lock and has none: use --counter %s",
-				spec.Name, lock.Name, strings.Join(c.countersBut(func(s workload.CounterSpec) bool { return s.Fenced }), ", "))
+			c.mistake("counter",
+				"%s asks every store for a fencing token, --lock %s is no lock and has none: use --counter %s",
+				spec.Name, lock.Name, strings.Join(c.countersBut(func(s workload.CounterSpec) bool { return s.Fenced }),
+					", "))
 			continue
 		}
 		c.mistake("counter", "%s asks every store for a fencing token, --lock %s draws none: use --lock %s", spec.Name,
@@ -36,7 +39,8 @@ func (c *check) counter(all []Combination) {
 }
 
 func (c *check) countersBut(not func(workload.CounterSpec) bool) []string {
-	return human.Names(slices.DeleteFunc(slices.Clone(c.plan.Known.Counters), not), func(s workload.CounterSpec) string { return s.Name })
+	return human.Names(slices.DeleteFunc(slices.Clone(c.plan.Known.Counters), not),
+		func(s workload.CounterSpec) string { return s.Name })
 }
 
 // fencingLocks names the locks that draw fencing tokens, the wrong ones too.

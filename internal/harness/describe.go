@@ -30,7 +30,8 @@ func (j *Job) deployment(c Combination) deployment.Spec {
 	p := &c.Plan
 	s := deployment.Spec{
 		Service: p.Service, Topology: c.Topology, Counter: p.Counter, Processes: p.Processes, Crew: p.Fleet.Crew,
-		Options: topologies.Options{Server: c.server, Profile: p.Profile, Links: needs.Links, Clock: needs.Clock, Power: needs.Power,
+		Options: topologies.Options{Server: c.server, Profile: p.Profile, Links: needs.Links, Clock: needs.Clock,
+			Power:   needs.Power,
 			Durable: p.Durable, MinReplicas: p.MinReplicas},
 		Orders: crew.Orders{
 			Shape: p.Workload, Lock: c.Lock, Judged: p.Verify, From: p.Warmup, To: p.Warmup + p.Duration,
@@ -44,8 +45,8 @@ func (j *Job) deployment(c Combination) deployment.Spec {
 	return s
 }
 
-// patience is how long a call may be open after the end of a run whose faults are healed by then: longer than any that returns, and as
-// long as the check calls needs to blame it.
+// patience is how long a call may be open after the end of a run whose faults are healed by then: longer than any that
+// returns, and as long as the check calls needs to blame it.
 func (c *Combination) patience() time.Duration {
 	w := &c.Plan.Workload
 	lease := max(w.TTL, w.Extend) + c.Lock.Lingers(w.TTL)
@@ -62,9 +63,11 @@ func (c *Combination) recorded() int { return c.Plan.Workload.Workers * workload
 func (c *Combination) scene() faults.Scene {
 	p := &c.Plan
 	s := faults.Scene{
-		Topology: c.Topology.Name, Sites: c.Topology.Sites, Nodes: c.Topology.Nodes, TTL: p.Workload.TTL, Recovery: c.Topology.Recovery, Claims: c.Lock.Claims,
+		Topology: c.Topology.Name, Sites: c.Topology.Sites, Nodes: c.Topology.Nodes, TTL: p.Workload.TTL,
+		Recovery: c.Topology.Recovery, Claims: c.Lock.Claims,
 		Can: c.Topology.Can(), Session: c.Lock.Session,
-		Waits: c.Lock.Waits, Outlives: c.Lock.Outlives, Shared: c.Lock.Shared, Processes: p.Processes, Heeds: p.Workload.Heed,
+		Waits: c.Lock.Waits, Outlives: c.Lock.Outlives, Shared: c.Lock.Shared, Processes: p.Processes,
+		Heeds:    p.Workload.Heed,
 		Programs: p.programs(), AllowLost: p.Fleet.AllowLost, Silence: p.Fleet.Silence, Agents: p.Fleet.Count,
 	}
 	s.Program = c.Lock.Program != nil
@@ -81,13 +84,16 @@ func (x *Run) describe(started time.Time) *results.Run {
 	name := []string{started.UTC().Format("20060102-150405"), c.Topology.Name, lock, strings.ToLower(rand.Text()[:6])}
 	r := &results.Run{
 		Name: strings.Join(name, "-"), Started: started.UTC(),
-		Topology: c.Topology.Name, Lock: c.Lock.Name, Scenario: c.Scenario.Name, Class: c.Scenario.Class, Strains: c.Scenario.Doc, Recorded: plan.Verify, Counter: plan.Counter.Name, Faults: []string{},
+		Topology: c.Topology.Name, Lock: c.Lock.Name, Scenario: c.Scenario.Name, Class: c.Scenario.Class,
+		Strains: c.Scenario.Doc, Recorded: plan.Verify, Counter: plan.Counter.Name, Faults: []string{},
 		Config: results.Config{
 			Workers: w.Workers, Processes: plan.Processes, Keys: w.Keys, Popularity: string(w.Popularity), Rate: w.Rate,
-			Spread: string(w.Arrivals), Seed: w.Seed, TTL: int64(w.TTL), Hold: int64(w.Hold), Term: int64(w.Term), Think: int64(w.Think),
-			Wait: int64(w.Wait), Retry: int64(w.Retry), Warmup: int64(plan.Warmup), Duration: int64(plan.Duration),
+			Spread: string(w.Arrivals), Seed: w.Seed, TTL: int64(w.TTL), Hold: int64(w.Hold), Term: int64(w.Term),
+			Think: int64(w.Think),
+			Wait:  int64(w.Wait), Retry: int64(w.Retry), Warmup: int64(plan.Warmup), Duration: int64(plan.Duration),
 		},
-		Settings: x.deployment.Topology.Settings, Client: x.deployment.Topology.ClientSettings(), Environment: environment(),
+		Settings: x.deployment.Topology.Settings, Client: x.deployment.Topology.ClientSettings(),
+		Environment: environment(),
 	}
 	if x.job.Command != nil {
 		r.Command = x.job.Command(*c)
@@ -107,10 +113,12 @@ func (x *Run) header() history.Header {
 	plan, w, c, run := &x.combo.Plan, &x.combo.Plan.Workload, &x.combo, x.run
 	h := history.Header{
 		Name: run.Name, Started: run.Started, Command: run.Command, Topology: run.Topology, Lock: run.Lock,
-		Workers: c.recorded(), Processes: plan.Fleet.judged(plan.Processes), Keys: w.Keys, Retry: w.Retry, Wait: w.Wait, Sites: c.Topology.Sites,
+		Workers: c.recorded(), Processes: plan.Fleet.judged(plan.Processes), Keys: w.Keys, Retry: w.Retry, Wait: w.Wait,
+		Sites:  c.Topology.Sites,
 		Fenced: plan.Counter.Fenced, Service: c.Topology.Can().Lock, Session: c.Lock.Session, Claims: c.Lock.Claims,
 		Bounds: history.Bounds{
-			Agreement: history.Agreement{Slack: x.session.Slack, Doubts: x.session.Doubts}, Rate: x.session.Rate, Round: serverRound,
+			Agreement: history.Agreement{Slack: x.session.Slack, Doubts: x.session.Doubts}, Rate: x.session.Rate,
+			Round:    serverRound,
 			Recovery: c.Topology.Recovery, Gap: crew.Gap(w.TTL), Linger: c.Lock.Lingers(w.TTL),
 		},
 		Nodes: len(x.deployment.Topology.Nodes),
@@ -136,7 +144,8 @@ func (x *Run) fill(r *crew.Report, c costs) {
 		x.meter.NeverBegun(due)
 	}
 	left := int64(len(r.Unfinished))
-	x.run.Arrivals = results.Arrivals{Due: r.Begun + r.Skipped + left, Begun: r.Begun, Skipped: r.Skipped, Unfinished: left}
+	x.run.Arrivals = results.Arrivals{Due: r.Begun + r.Skipped + left, Begun: r.Begun, Skipped: r.Skipped,
+		Unfinished: left}
 	x.run.Said = r.Said
 	load := r.Load
 	load.OpenLoop, load.Stalls = x.combo.Plan.Workload.Open(), load.Stalls+x.stalls
@@ -168,8 +177,8 @@ func (x *Run) fill(r *crew.Report, c costs) {
 	x.run.Cost = share(c.whole, x.meter.Between(c.from, c.to), trips, x.combo.Lock.Sites)
 }
 
-// share divides a cost among the visits of the same time; the round trips are of one. A lock that lives on sites and sent them nothing through the suite's
-// clients makes connections of its own: nobody counts what goes over them.
+// share divides a cost among the visits of the same time; the round trips are of one. A lock that lives on sites and
+// sent them nothing through the suite's clients makes connections of its own: nobody counts what goes over them.
 func share(c deployment.Cost, visits, roundTrips float64, on locks.Sites) results.Cost {
 	if visits == 0 {
 		return results.Cost{}

@@ -20,7 +20,8 @@ func (c *check) drivers(ctx context.Context) {
 	for _, name := range p.DriverEnv {
 		switch only, _, valued := strings.Cut(name, "="); {
 		case valued:
-			c.mistake("driver-env", "%s: a name alone, as in --driver-env %s: its value comes from the environment", name, only)
+			c.mistake("driver-env", "%s: a name alone, as in --driver-env %s: its value comes from the environment",
+				name, only)
 		case p.Getenv == nil || p.Getenv(name) == "":
 			c.mistake("driver-env", "%s: it is not set in the environment", name)
 		}
@@ -46,10 +47,12 @@ func (c *check) drivers(ctx context.Context) {
 // misfit says why a lock cannot be run on a topology, and what can.
 func (c *check) misfit(x Combination) human.Mistake {
 	if p := x.Lock.Program; p != nil {
-		return human.Wrong("lock", "%s runs on %v, not on %s, as its program says: use --topology %s", x.Lock.Name, p.On, x.Topology.Name, p.On[0])
+		return human.Wrong("lock", "%s runs on %v, not on %s, as its program says: use --topology %s", x.Lock.Name,
+			p.On, x.Topology.Name, p.On[0])
 	}
 	if l, t := x.Lock.Engine, x.Topology.Can().Engine; l != t {
-		return human.Wrong("lock", "%s is a client of %s, topology %s has %s: use --lock %s", x.Lock.Name, cmp.Or(l, "Redis"),
+		return human.Wrong("lock", "%s is a client of %s, topology %s has %s: use --lock %s", x.Lock.Name,
+			cmp.Or(l, "Redis"),
 			x.Topology.Name, cmp.Or(t, "Redis"), locks.Auto(c.plan.Known.Locks, x.Topology).Name)
 	}
 	return human.Wrong("lock", "%s lives on one site, topology %s has %d: use --lock %s", x.Lock.Name, x.Topology.Name,

@@ -19,7 +19,8 @@ func (c *check) embedded(server topologies.Server, all []Combination) (served []
 		c.mistake("redis-server", "embedded keeps no log: --aof needs a server")
 	}
 	if c.plan.Processes > 1 {
-		c.mistake("redis-server", "embedded lives in the suite: it serves one process, not --processes %d", c.plan.Processes)
+		c.mistake("redis-server", "embedded lives in the suite: it serves one process, not --processes %d",
+			c.plan.Processes)
 	}
 	for _, t := range c.plan.Topologies {
 		if !t.Embeddable() {

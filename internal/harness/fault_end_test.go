@@ -13,7 +13,8 @@ import (
 	"hammerlock/results"
 )
 
-// TestFaultsAtTheEnd lets faults be at work when a run ends, or is interrupted: the run is kept, and each of them with it.
+// TestFaultsAtTheEnd lets faults be at work when a run ends, or is interrupted: the run is kept, and each of them with
+// it.
 func TestFaultsAtTheEnd(t *testing.T) {
 	for fault, interrupted := range map[string]bool{
 		"slow-server@480ms": false, "slow-server@100ms": true, "restart-late@450ms": false, "stall-worker@100ms": true, "failover@490ms": false,

@@ -27,8 +27,8 @@ func (f *Fleet) processes(asked int) int {
 	return cmp.Or(f.Count, asked)
 }
 
-// judged is how many processes a judge tells apart. Those of agents are numbered from 1: what the suite itself records is
-// process 0, whose clock is another one.
+// judged is how many processes a judge tells apart. Those of agents are numbered from 1: what the suite itself records
+// is process 0, whose clock is another one.
 func (f *Fleet) judged(processes int) int {
 	if f.Count > 0 {
 		return f.Count + 1
@@ -43,10 +43,12 @@ func (c *check) fleet() {
 		return
 	}
 	if p.Processes != 1 && p.Processes != p.Fleet.Count {
-		c.mistake("processes", "%d: with --agents each agent has one worker process: leave one of the two out", p.Processes)
+		c.mistake("processes", "%d: with --agents each agent has one worker process: leave one of the two out",
+			p.Processes)
 	}
 	if p.Fleet.Count > p.Workload.Workers {
-		c.mistake("agents", ": %d of them for %d workers: --workers %d gives each at least one", p.Fleet.Count, p.Workload.Workers, p.Fleet.Count)
+		c.mistake("agents", ": %d of them for %d workers: --workers %d gives each at least one", p.Fleet.Count,
+			p.Workload.Workers, p.Fleet.Count)
 	}
 	p.Processes = p.Fleet.Count
 	for _, lock := range p.Locks {
@@ -58,7 +60,8 @@ func (c *check) fleet() {
 		return
 	}
 	if !p.Attach.Asked() {
-		c.mistake("agents", "on other machines do not reach servers that this one starts on its loopback: name servers that all of them reach, with --addr")
+		c.mistake("agents",
+			"on other machines do not reach servers that this one starts on its loopback: name servers that all of them reach, with --addr")
 	}
 	if p.Counter.Name == workload.RedisCounter.Name {
 		p.Counter, _ = workload.FindCounter(fleetCounter)

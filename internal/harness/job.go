@@ -36,8 +36,8 @@ type Job struct {
 	Kept func(dir string)
 	// Killed gets the directory of each killed run whose history was found, as Kept does; nil = not wanted.
 	Killed func(dir string)
-	// Hopeless is asked once a second, of what was measured so far, why the run should end now; empty = it goes on. nil = nobody
-	// wants to end one.
+	// Hopeless is asked once a second, of what was measured so far, why the run should end now; empty = it goes on. nil
+	// = nobody wants to end one.
 	Hopeless func(*results.Run) string
 	// Enough is asked of each run, by one goroutine: nothing begins after one that it says yes to. nil = it never does.
 	Enough func(*results.Run) bool
@@ -82,9 +82,10 @@ const (
 	Saved    Stage = "saved"
 )
 
-// Run carries the job out, a lock on a topology after the other, the scenarios of each side by side if the plan has any. When stop is
-// done the runs in hand are finished early and saved as partial; when ctx is done they are called off. An error says what could not be
-// carried out; the runs before it are returned all the same, in the order of the combinations.
+// Run carries the job out, a lock on a topology after the other, the scenarios of each side by side if the plan has
+// any. When stop is done the runs in hand are finished early and saved as partial; when ctx is done they are called
+// off. An error says what could not be carried out; the runs before it are returned all the same, in the order of the
+// combinations.
 func (j *Job) Run(ctx, stop context.Context) (runs []results.Run, err error) {
 	ended := ""
 	j.begun, j.ended, j.counted = time.Now(), 0, 0
@@ -92,7 +93,8 @@ func (j *Job) Run(ctx, stop context.Context) (runs []results.Run, err error) {
 		c := &j.Combinations[from]
 		for to = from + 1; to < len(j.Combinations) && j.Combinations[to].of() == c.of(); to++ {
 		}
-		b := batch{Job: j, since: time.Now().Add(-j.Earlier[c.Lock.Name]), room: room{jobs: j.jobs()}, runs: map[int]*results.Run{}, ended: ended}
+		b := batch{Job: j, since: time.Now().Add(-j.Earlier[c.Lock.Name]), room: room{jobs: j.jobs()},
+			runs: map[int]*results.Run{}, ended: ended}
 		delete(j.Earlier, c.Lock.Name)
 		if from > 0 && j.Combinations[from-1].Topology.Name != c.Topology.Name {
 			b.err = j.Warm.Close() // servers of another topology have nothing more to do
@@ -110,8 +112,9 @@ func (j *Job) Run(ctx, stop context.Context) (runs []results.Run, err error) {
 
 // Only is the job of one of its combinations.
 func (j *Job) Only(number int) *Job {
-	return &Job{Plan: j.Plan, Combinations: slices.Clone(j.Combinations[number : number+1]), Command: j.Command, Progress: j.Progress,
-		Kept: j.Kept, Killed: j.Killed, Warm: j.Warm}
+	return &Job{Plan: j.Plan, Combinations: slices.Clone(j.Combinations[number : number+1]), Command: j.Command,
+		Progress: j.Progress,
+		Kept:     j.Kept, Killed: j.Killed, Warm: j.Warm}
 }
 
 // starts is about how long it takes until servers and workers are ready.
@@ -147,9 +150,11 @@ func (j *Job) count(e *Event) {
 	e.Left = time.Duration(float64(time.Since(j.begun)) * float64(max(rest, 0)) / float64(j.counted))
 }
 
-// named carries out one combination once; its name is in an error. Longer is how many times longer the run has to be if it is made again:
+// named carries out one combination once; its name is in an error. Longer is how many times longer the run has to be if
+// it is made again:
 // 0 = it need not be. It says when the run has begun to work, or will not.
-func (j *Job) named(ctx, stop context.Context, number int, started chan<- struct{}) (run *results.Run, longer int, err error) {
+func (j *Job) named(ctx, stop context.Context, number int, started chan<- struct{}) (run *results.Run, longer int,
+	err error) {
 	c := &j.Combinations[number]
 	x, err := j.prepare(stop, number, j.Warm)
 	started <- struct{}{}

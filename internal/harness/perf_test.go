@@ -180,8 +180,8 @@ func benchmarkVisits(b *testing.B, visits func(*testing.B, *arena, int) float64)
 	}
 }
 
-// BenchmarkOverhead is the throughput of the suite as a part of that of the bare commands, measured in turns: bare, suite,
-// suite, bare. It is given with its standard error.
+// BenchmarkOverhead is the throughput of the suite as a part of that of the bare commands, measured in turns: bare,
+// suite, suite, bare. It is given with its standard error.
 func BenchmarkOverhead(b *testing.B) {
 	for _, workers := range crowds {
 		b.Run(fmt.Sprintf("workers=%d", workers), func(b *testing.B) {
@@ -238,8 +238,8 @@ func BenchmarkVerify(b *testing.B) {
 	}
 }
 
-// BenchmarkScenarios is how long all scenarios of lease on a single server take one after the other and side by side, and the CPU time of
-// the suite and its servers.
+// BenchmarkScenarios is how long all scenarios of lease on a single server take one after the other and side by side,
+// and the CPU time of the suite and its servers.
 func BenchmarkScenarios(b *testing.B) {
 	for name, jobs := range map[string]int{"one after the other": 1, "side by side": 0} {
 		b.Run(name, func(b *testing.B) {

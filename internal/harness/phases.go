@@ -78,7 +78,8 @@ func (p *Phase) Mistakes() (all human.Mistakes) {
 		{p.Kind == sine && r.Period == 0, "period", "a sine needs one, as in 5s"},
 		{p.Kind != sine && r.Amplitude != 0, "amplitude", "only a sine has one"},
 		{p.Kind != sine && r.Period != 0, "period", "only a sine has one"},
-		{p.Kind == sine && p.Rated && r.Amplitude > r.First, "amplitude", "it is more than the rate, which cannot fall below zero"},
+		{p.Kind == sine && p.Rated && r.Amplitude > r.First, "amplitude",
+			"it is more than the rate, which cannot fall below zero"},
 		{p.Kind == burst && p.Burst == 0, "burst", "how many visits at once, as in 300?"},
 		{p.Kind != burst && p.Burst != 0, "burst", "only a burst has one"},
 		{p.Burst < 0 || p.Burst > maxRate, "burst", fmt.Sprintf("from 1 to %d", maxRate)},
@@ -150,7 +151,8 @@ func (p *Plan) rate(x *Phase) workload.Rate {
 	return r
 }
 
-// phased is the plan with its phases laid out, one stretch each, and the mean of what they or a trace make due as its rate.
+// phased is the plan with its phases laid out, one stretch each, and the mean of what they or a trace make due as its
+// rate.
 func (p Plan) phased() Plan {
 	if n := len(p.Workload.Trace); n > 0 {
 		p.Workload.Rate = float64(n) / (p.Warmup + p.Duration).Seconds()
@@ -224,7 +226,8 @@ func (p *Plan) measuredPhases(measured []results.Run) (all []results.Phase) {
 	for i := range measured {
 		x, s := &p.Phases[i], &p.Workload.Stretches[i]
 		phase := results.Phase{
-			Name: x.Called(), Kind: x.Kind, Load: load(s, p.Workload.Open()), From: int64(s.From), To: int64(s.To), Faults: x.Faults,
+			Name: x.Called(), Kind: x.Kind, Load: load(s, p.Workload.Open()), From: int64(s.From), To: int64(s.To),
+			Faults: x.Faults,
 		}
 		phase.Take(&measured[i])
 		all = append(all, phase)

@@ -12,7 +12,8 @@ import (
 	"hammerlock/workload"
 )
 
-// TestPhasesAreLaidOut: one stretch each, at rates of their own or that of the plan; what breaks in one is over at its end.
+// TestPhasesAreLaidOut: one stretch each, at rates of their own or that of the plan; what breaks in one is over at its
+// end.
 func TestPhasesAreLaidOut(t *testing.T) {
 	const s = time.Second
 	p := Default()

@@ -31,7 +31,8 @@ func newPicture(x *Run, h history.Header) *picture {
 	p := &picture{x: x}
 	w := &x.combo.Plan.Workload
 	head := measure.Head{
-		Topology: x.run.Topology, Lock: x.run.Lock, Scenario: x.run.Scenario, Faults: x.run.Faults, Label: x.run.Label, Command: x.run.Command,
+		Topology: x.run.Topology, Lock: x.run.Lock, Scenario: x.run.Scenario, Faults: x.run.Faults, Label: x.run.Label,
+		Command: x.run.Command,
 		Workers: x.combo.recorded(), Keys: w.Keys, Rate: w.Rate, Phases: x.combo.Plan.spans(),
 	}
 	p.viewer = measure.NewViewer(x.meter, head, h, p.told)

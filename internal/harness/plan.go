@@ -71,10 +71,12 @@ func Default() Plan {
 		Topologies: slices.Clone(topologies.All), Locks: make([]locks.Spec, 1), Counter: workload.RedisCounter,
 		Workload: workload.Shape{
 			Workers: 32, Keys: 1, Popularity: workload.Even, TTL: 5 * time.Second, Hold: time.Millisecond,
-			Wait: 10 * time.Second, Retry: time.Millisecond, Reenter: 4, Readers: 0.5, Permits: 1, Arrivals: workload.Poisson,
+			Wait: 10 * time.Second, Retry: time.Millisecond, Reenter: 4, Readers: 0.5, Permits: 1,
+			Arrivals: workload.Poisson,
 		},
 		Warmup: 2 * time.Second, Duration: 10 * time.Second,
-		Budget: 3 * time.Minute, Attempts: 3, Jobs: 1, Profile: topologies.Fast, Out: "results/runs", Processes: 1, Faults: []string{faults.None},
+		Budget: 3 * time.Minute, Attempts: 3, Jobs: 1, Profile: topologies.Fast, Out: "results/runs", Processes: 1,
+		Faults: []string{faults.None},
 	}
 }
 
@@ -146,7 +148,9 @@ func (p *Plan) Check(ctx context.Context, mistakes human.Mistakes) (*Job, error)
 	c.out()
 	c.preflight(ctx, attached, combinations)
 	detach()
-	return c.job(&Job{Plan: *p, Combinations: append(combinations, c.services()...), LeftOut: slices.Concat(c.without, c.leftOut(combinations), c.tooLong(combinations), p.tooLarge(crew.Free(), history.SpaceFree())), NotRun: c.not})
+	return c.job(&Job{Plan: *p, Combinations: append(combinations, c.services()...),
+		LeftOut: slices.Concat(c.without, c.leftOut(combinations), c.tooLong(combinations),
+			p.tooLarge(crew.Free(), history.SpaceFree())), NotRun: c.not})
 }
 
 // job is the job of a plan without mistakes.
@@ -182,8 +186,10 @@ func (c *check) numbers() {
 		flag      string
 		value     int
 		low, high int
-	}{{"workers", w.Workers, 1, maxWorkers}, {"pages", w.Keys, 1, maxKeys}, {"reenter", w.Reenter, 1, maxReenter}, {"permits", w.Permits, 1, math.MaxUint16},
-		{"processes", p.Processes, 1, min(maxProcesses, max(w.Workers, 1))}, {"jobs", p.Jobs, 0, maxJobs}, {"min-replicas", p.MinReplicas, 0, maxCopies}} {
+	}{{"workers", w.Workers, 1, maxWorkers}, {"pages", w.Keys, 1, maxKeys}, {"reenter", w.Reenter, 1, maxReenter},
+		{"permits", w.Permits, 1, math.MaxUint16},
+		{"processes", p.Processes, 1, min(maxProcesses, max(w.Workers, 1))}, {"jobs", p.Jobs, 0, maxJobs},
+		{"min-replicas", p.MinReplicas, 0, maxCopies}} {
 		if n.value < n.low || n.value > n.high {
 			c.mistake(n.flag, "%d: from %d to %d", n.value, n.low, n.high)
 		}
@@ -193,8 +199,10 @@ func (c *check) numbers() {
 		value time.Duration
 		least time.Duration
 	}{
-		{"lease", w.TTL, p.leastTTL()}, {"hold", w.Hold, 0}, {"think", w.Think, 0}, {"backoff", w.Retry, 0}, {"extend", w.Extend, 0},
-		{"budget", p.Budget, 0}, {"patience", w.Wait, time.Millisecond}, {"warmup", p.Warmup, 0}, {"duration", p.Duration, 100 * time.Millisecond},
+		{"lease", w.TTL, p.leastTTL()}, {"hold", w.Hold, 0}, {"think", w.Think, 0}, {"backoff", w.Retry, 0},
+		{"extend", w.Extend, 0},
+		{"budget", p.Budget, 0}, {"patience", w.Wait, time.Millisecond}, {"warmup", p.Warmup, 0},
+		{"duration", p.Duration, 100 * time.Millisecond},
 	} {
 		if d.value < d.least {
 			c.mistake(d.flag, "%s: at least %s", d.value, d.least)
@@ -207,7 +215,8 @@ func (c *check) numbers() {
 		c.mistake("think", "does nothing with --rate: visits are due by the schedule")
 	}
 	if w.Rate == 0 && len(p.Phases) == 0 && len(w.Trace) == 0 && w.Arrivals == workload.Uniform {
-		c.mistake("arrivals", "%s does nothing without --rate: workers of a closed loop visit when they are ready", w.Arrivals)
+		c.mistake("arrivals", "%s does nothing without --rate: workers of a closed loop visit when they are ready",
+			w.Arrivals)
 	}
 	if w.Keys == 1 && w.Popularity == workload.Zipf {
 		c.mistake("popularity", "%s does nothing with one page: --pages 100 has more", w.Popularity)
@@ -216,7 +225,8 @@ func (c *check) numbers() {
 		oneOf(c, "arrivals", w.Arrivals, workload.AllArrivals)
 	}
 	if p.Jobs > 1 && p.alone() {
-		c.mistake("jobs", "%d: scenarios run side by side, on servers and a machine of their own; anything else runs alone", p.Jobs)
+		c.mistake("jobs",
+			"%d: scenarios run side by side, on servers and a machine of their own; anything else runs alone", p.Jobs)
 	}
 	oneOf(c, "popularity", w.Popularity, workload.AllPopularities)
 	oneOf(c, "profile", p.Profile, topologies.Profiles)
@@ -225,7 +235,8 @@ func (c *check) numbers() {
 // visitBytes is about how much memory or disk a recorded visit takes when it is judged.
 const visitBytes = 2500
 
-// Judging is about how many bytes of memory or disk it takes to judge a run of a load with a rate; 0 if it is not known.
+// Judging is about how many bytes of memory or disk it takes to judge a run of a load with a rate; 0 if it is not
+// known.
 func (p *Plan) Judging() int64 {
 	if !p.Verify || len(p.Phases) > 0 || len(p.Scenarios) > 0 {
 		return 0
@@ -233,8 +244,8 @@ func (p *Plan) Judging() int64 {
 	return int64(visitBytes * p.Workload.Rate * (p.Warmup + p.Duration).Seconds())
 }
 
-// tooLarge says that there is no room to judge a run, if the lock serves as many visits as are due: neither so much memory nor so much
-// disk is free; 0 = it is not known how much memory there is.
+// tooLarge says that there is no room to judge a run, if the lock serves as many visits as are due: neither so much
+// memory nor so much disk is free; 0 = it is not known how much memory there is.
 func (p *Plan) tooLarge(memory, disk int64) []string {
 	need, free := p.Judging(), max(memory, disk)
 	if memory == 0 || need <= free {
@@ -242,11 +253,12 @@ func (p *Plan) tooLarge(memory, disk int64) []string {
 	}
 	most := time.Duration(float64(p.Duration) * float64(free) / float64(need))
 	return []string{fmt.Sprintf("--rate %g/s for %s: judging all these visits takes about %d MB, and %d MB are free in %s (TMPDIR), %d MB of memory: at most %s at "+
-		"that rate; verify soak goes on for hours", p.Workload.Rate, p.Duration, need/1e6, disk/1e6, history.SpaceDir(), memory/1e6, most.Truncate(time.Second))}
+		"that rate; verify soak goes on for hours", p.Workload.Rate, p.Duration, need/1e6, disk/1e6, history.SpaceDir(),
+		memory/1e6, most.Truncate(time.Second))}
 }
 
-// alone tells whether each run has the machine for itself, as all have that are no scenario, and those on servers of others or on many
-// machines.
+// alone tells whether each run has the machine for itself, as all have that are no scenario, and those on servers of
+// others or on many machines.
 func (p *Plan) alone() bool {
 	return len(p.Scenarios) == 0 || p.Attach.Asked() || p.Fleet.Count > 0
 }
@@ -290,8 +302,10 @@ func (c *check) leftOut(all []Combination) (lines []string) {
 func (c *check) tooLong(all []Combination) (lines []string) {
 	for _, x := range all {
 		w := &x.Plan.Workload
-		if claims := x.Lock.Claims; x.Scenario.Name == "" && claims.Expires && !claims.Renews && w.TTL > 0 && w.Hold >= w.TTL && w.Extend == 0 {
-			lines = append(lines, fmt.Sprintf("%s %s: --hold %s is not shorter than --lease %s: every holder is late, and visits are lost", x.Topology.Name, x.Lock.Name, w.Hold, w.TTL))
+		if claims := x.Lock.Claims; x.Scenario.Name == "" && claims.Expires && !claims.Renews && w.TTL > 0 &&
+			w.Hold >= w.TTL && w.Extend == 0 {
+			lines = append(lines,
+				fmt.Sprintf("%s %s: --hold %s is not shorter than --lease %s: every holder is late, and visits are lost", x.Topology.Name, x.Lock.Name, w.Hold, w.TTL))
 		}
 	}
 	return lines
@@ -308,7 +322,8 @@ func (c *check) toStart(ctx context.Context) topologies.Server {
 		c.problems = append(c.problems, "--redis-server: "+err.Error())
 	case !server.Embedded():
 		if err := writable(os.TempDir()); err != nil {
-			c.problems = append(c.problems, fmt.Sprintf("servers need a place for their files: %v; let TMPDIR name a directory that can be written to", err))
+			c.problems = append(c.problems,
+				fmt.Sprintf("servers need a place for their files: %v; let TMPDIR name a directory that can be written to", err))
 		}
 	}
 	return server
@@ -339,13 +354,15 @@ func (c *check) out() {
 		return
 	}
 	if err := writable(dir); err != nil {
-		c.problems = append(c.problems, fmt.Sprintf("--out %s: %v; name a directory that can be written to", c.plan.Out, err))
+		c.problems = append(c.problems, fmt.Sprintf("--out %s: %v; name a directory that can be written to", c.plan.Out,
+			err))
 	}
 }
 
 // oneOf finds a value that is not one of the good ones.
 func oneOf[T ~string](c *check, flag string, value T, good []T) {
 	if !slices.Contains(good, value) {
-		c.mistake(flag, "%q: there is %s", value, strings.Join(human.Names(good, func(t T) string { return string(t) }), ", "))
+		c.mistake(flag, "%q: there is %s", value,
+			strings.Join(human.Names(good, func(t T) string { return string(t) }), ", "))
 	}
 }

@@ -33,8 +33,8 @@ const (
 // ownSlots is the room of the suite's own lanes.
 const ownSlots = 1 << 10
 
-// Run is a run on its way. When it is prepared its servers are up and its workers ready to begin, so that the next run of a show can
-// be made ready while one goes on; Do fills in the rest.
+// Run is a run on its way. When it is prepared its servers are up and its workers ready to begin, so that the next run
+// of a show can be made ready while one goes on; Do fills in the rest.
 type Run struct {
 	job        *Job
 	combo      Combination
@@ -82,7 +82,8 @@ func (x *Run) Do(ctx, stop context.Context) (_ *results.Run, err error) {
 		x.run.Partial, allowed = report.Lost, x.combo.Plan.Fleet.AllowLost
 	}
 	x.fill(&report, cost)
-	if err = errors.Join(err, x.record.Close(x.run.Partial, allowed && report.Lost != "", x.measured(&report))); err != nil {
+	if err = errors.Join(err, x.record.Close(x.run.Partial, allowed && report.Lost != "",
+		x.measured(&report))); err != nil {
 		return nil, errors.Join(err, x.giveUp())
 	}
 	if err := x.judge(ctx); err != nil {
@@ -97,21 +98,24 @@ func (x *Run) Do(ctx, stop context.Context) (_ *results.Run, err error) {
 	return x.run, nil
 }
 
-// howMuchLonger is how many times longer the run has to be if it is made again: 0 if it need not be. That is how much slower the machine,
-// a server or the program that has the lock, was than a lease bears; 1 if none was. A run that is no scenario's is made again only if something that
-// nobody had planned hit it. A service that ends by itself is no such thing: it is what is tested.
+// howMuchLonger is how many times longer the run has to be if it is made again: 0 if it need not be. That is how much
+// slower the machine, a server or the program that has the lock, was than a lease bears; 1 if none was. A run that is
+// no scenario's is made again only if something that nobody had planned hit it. A service that ends by itself is no
+// such thing: it is what is tested.
 func (x *Run) howMuchLonger() int {
 	c, lease := &x.combo, x.combo.Plan.Workload.TTL
 	_, stood := x.meter.Stood()
 	slow := stood > checker.Margin(lease)
 	disturbed := c.Scenario.Name != "" || slow || len(x.incidents) > 0 && !c.Topology.Can().Lock
-	if status, _ := x.run.Safety(); status != checker.Inconclusive || !c.Plan.Verify || !disturbed || x.run.Interactive {
+	if status, _ := x.run.Safety(); status != checker.Inconclusive || !c.Plan.Verify || !disturbed ||
+		x.run.Interactive {
 		return 0
 	}
 	if c.Scenario.Name == "" || lease == 0 {
 		return 1
 	}
-	by := max(float64(stood)/float64(checker.Margin(lease)), float64(x.watch.Silent)/float64(deployment.Patience(lease)))
+	by := max(float64(stood)/float64(checker.Margin(lease)),
+		float64(x.watch.Silent)/float64(deployment.Patience(lease)))
 	if d := x.run.Driver; d != nil {
 		by = max(by, float64(d.P50)/float64(checker.Prompt(lease)))
 	}
@@ -126,13 +130,17 @@ func (x *Run) begin() (err error) {
 		return err
 	}
 	x.meter = measure.NewMeter(measure.Options{
-		Workers: x.combo.recorded(), Callers: plan.Workload.Workers, Keys: plan.Workload.Keys, From: plan.Warmup, To: plan.Warmup + plan.Duration,
-		Excludes: x.combo.Lock.Claims.Alone(), OpenLoop: plan.Workload.Open(), Spans: plan.spans(), Log: x.folder.Log(), Started: x.run.Started,
-		Bears: x.combo.bears(), Backoff: plan.Workload.Retry,
+		Workers: x.combo.recorded(), Callers: plan.Workload.Workers, Keys: plan.Workload.Keys, From: plan.Warmup,
+		To:       plan.Warmup + plan.Duration,
+		Excludes: x.combo.Lock.Claims.Alone(), OpenLoop: plan.Workload.Open(), Spans: plan.spans(), Log: x.folder.Log(),
+		Started: x.run.Started,
+		Bears:   x.combo.bears(), Backoff: plan.Workload.Retry,
 	})
 	o := recording.Options{
 		Clock: x.session.Clock, Lanes: x.session.Lanes, Slack: x.session.Slack, Wake: wake, Abandoned: x.session.Dead,
-		Observe: x.meter.Observe, Tell: func(now, _ time.Duration) { x.tell(Event{Stage: Running, Live: x.meter.Live(now)}) },
+		Observe: x.meter.Observe, Tell: func(now, _ time.Duration) {
+			x.tell(Event{Stage: Running, Live: x.meter.Live(now)})
+		},
 		Header: x.header(), Feeds: x.session.Feeds, Written: x.session.Written, Proven: x.session.Proven,
 	}
 	if plan.Verify {
@@ -157,8 +165,10 @@ func (x *Run) begin() (err error) {
 		return err
 	}
 	lane := func() *history.Lane { return x.record.Lane(ownSlots) }
-	x.own, x.keys, x.heart = lane(), lane(), crew.NewHeartbeat(lane(), crew.Gap(plan.Workload.TTL), plan.Fleet.judged(plan.Processes) > 1, x.record.Note)
-	x.watch = x.deployment.Watch(deployment.WatchOptions{Lane: lane, Note: x.record.Note, Heart: x.heart, TTL: plan.Workload.TTL,
+	x.own, x.keys, x.heart = lane(), lane(),
+		crew.NewHeartbeat(lane(), crew.Gap(plan.Workload.TTL), plan.Fleet.judged(plan.Processes) > 1, x.record.Note)
+	x.watch = x.deployment.Watch(deployment.WatchOptions{Lane: lane, Note: x.record.Note, Heart: x.heart,
+		TTL:     plan.Workload.TTL,
 		Closely: len(x.combo.Steps) > 0 && x.combo.Scenario.Name == ""})
 	x.breaker = breaker.New(x.deployment, x.record, x.session, b)
 	return nil
@@ -182,12 +192,13 @@ func (x *Run) work(ctx, stop context.Context) (report crew.Report, cost costs, e
 	}
 	servers := x.breaker.Wait()
 	if err == nil && servers == nil && plan.Verify && report.Lost == "" {
-		clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanTimeout+time.Duration(len(x.deployment.Pages))*cleanPage)
+		clean, cancel := context.WithTimeout(context.WithoutCancel(ctx),
+			cleanTimeout+time.Duration(len(x.deployment.Pages))*cleanPage)
 		defer cancel()
 		servers = x.deployment.Leftovers(clean, x.own)
 	}
-	// Servers that failed by themselves, did not answer or did not come back are named in the history; no wonder that they
-	// could not be broken or read.
+	// Servers that failed by themselves, did not answer or did not come back are named in the history; no wonder that
+	// they could not be broken or read.
 	told := plan.Verify && (errors.Is(servers, breaker.ErrUnhealthy) || errors.Is(servers, breaker.ErrNoAnswer))
 	cost = end()
 	if report.Lost != "" {
@@ -203,7 +214,8 @@ func (x *Run) work(ctx, stop context.Context) (report crew.Report, cost costs, e
 func (x *Run) died(all []history.Breakdown) {
 	for _, b := range all {
 		for _, w := range b.Workers {
-			x.own.Mark(&history.Op{Kind: history.Crash, Key: -1, Worker: w, Process: b.Process, Call: b.At, Outcome: history.OK})
+			x.own.Mark(&history.Op{Kind: history.Crash, Key: -1, Worker: w, Process: b.Process, Call: b.At,
+				Outcome: history.OK})
 		}
 	}
 }
@@ -212,7 +224,8 @@ func (x *Run) died(all []history.Breakdown) {
 // things went wrong is all there is.
 func (x *Run) giveUp() error {
 	if x.combo.Plan.Verify {
-		return errors.Join(x.folder.Leave(), fmt.Errorf("what was recorded is left in %s", filepath.Dir(x.folder.Path(results.HistoryFile))))
+		return errors.Join(x.folder.Leave(),
+			fmt.Errorf("what was recorded is left in %s", filepath.Dir(x.folder.Path(results.HistoryFile))))
 	}
 	return x.folder.Discard()
 }
@@ -249,9 +262,11 @@ func (c *Combination) bears() time.Duration {
 // does, if views are missing, that holders may have paused for too long: but for no more views than that can have cost.
 // A counter that cannot be read is an error, unless a server failed without a planned fault.
 func (x *Run) tally(ctx context.Context) (t checker.Tally, err error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanTimeout+time.Duration(len(x.deployment.Pages))*cleanPage)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx),
+		cleanTimeout+time.Duration(len(x.deployment.Pages))*cleanPage)
 	defer cancel()
-	t = checker.Tally{Acknowledged: x.meter.Stores.Acknowledged, Unknown: x.meter.Stores.Unknown, Doubt: strings.Join(x.incidents, "; ")}
+	t = checker.Tally{Acknowledged: x.meter.Stores.Acknowledged, Unknown: x.meter.Stores.Unknown,
+		Doubt: strings.Join(x.incidents, "; ")}
 	counts, err := x.deployment.Views(ctx)
 	if t.Unread = err != nil; t.Unread && t.Doubt != "" {
 		return t, nil

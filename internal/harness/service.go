@@ -95,7 +95,8 @@ func (c *check) services() (all []Combination) {
 		known[name] = true
 		for _, m := range one.mistakes {
 			if !slices.Contains(c.mistakes, m) { // of the load, which all have
-				c.mistakes.Add(human.Mistake{Setting: "services", Item: fmt.Sprint(i + 1), Key: m.Setting, Text: fmt.Sprintf("services %d: %s", i+1, m.Text)})
+				c.mistakes.Add(human.Mistake{Setting: "services", Item: fmt.Sprint(i + 1), Key: m.Setting,
+					Text: fmt.Sprintf("services %d: %s", i+1, m.Text)})
 			}
 		}
 	}
@@ -108,16 +109,19 @@ func (c *check) requests(s *service.Spec) {
 		flag    string
 		request service.Request
 	}{{"visit", s.Visit}, {"count", s.Count}} {
-		if len(r.request.URLs) == 0 && slices.ContainsFunc(c.mistakes, func(m human.Mistake) bool { return m.Setting == r.flag }) {
+		if len(r.request.URLs) == 0 && slices.ContainsFunc(c.mistakes,
+			func(m human.Mistake) bool { return m.Setting == r.flag }) {
 			continue // it is there, and wrong
 		}
 		if len(r.request.URLs) == 0 {
-			c.mistake(r.flag, "is missing: a request, as in --visit 'POST http://127.0.0.1:8080/pview' --count 'GET http://127.0.0.1:8080/pview'")
+			c.mistake(r.flag,
+				"is missing: a request, as in --visit 'POST http://127.0.0.1:8080/pview' --count 'GET http://127.0.0.1:8080/pview'")
 			continue
 		}
 		for _, u := range r.request.URLs {
 			if paged := strings.Contains(u, service.PagePlace); paged != (c.plan.Workload.Keys > 1) {
-				c.mistake(r.flag, "%s: with --pages above 1, and only then, %s stands for the number of the page", u, service.PagePlace)
+				c.mistake(r.flag, "%s: with --pages above 1, and only then, %s stands for the number of the page", u,
+					service.PagePlace)
 			}
 		}
 	}

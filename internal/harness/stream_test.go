@@ -11,8 +11,8 @@ import (
 	"hammerlock/results"
 )
 
-// TestStreamsAgreeWithOperations breaks connections under commands: the servers' streams know which of those had an effect, and agree with
-// every answer that there was.
+// TestStreamsAgreeWithOperations breaks connections under commands: the servers' streams know which of those had an
+// effect, and agree with every answer that there was.
 func TestStreamsAgreeWithOperations(t *testing.T) {
 	t.Parallel()
 	for topology, lock := range map[string]string{"single": "lease", "redlock": "redlock"} {

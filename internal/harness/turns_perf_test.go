@@ -20,15 +20,15 @@ const (
 	suiteSide
 )
 
-// turn is how long a side works before the other has its turn: so short that a machine's pace, which changes for seconds
-// and minutes, is the same for both. What a side leaves to be done beside its workers is done in settle.
+// turn is how long a side works before the other has its turn: so short that a machine's pace, which changes for
+// seconds and minutes, is the same for both. What a side leaves to be done beside its workers is done in settle.
 const (
 	turn   = 250 * time.Millisecond
 	settle = 2 * recording.DrainEvery
 )
 
-// turns lets two crews of workers, both of them in the middle of a long run, work one after the other. Who stands is out
-// of a lock's call, and costs nothing.
+// turns lets two crews of workers, both of them in the middle of a long run, work one after the other. Who stands is
+// out of a lock's call, and costs nothing.
 type turns struct {
 	whose    atomic.Int32
 	over     atomic.Bool

@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// Mistake is something wrong with what a user has set. Where it was set is the command line's to say: in a plan's file, or a variable.
+// Mistake is something wrong with what a user has set. Where it was set is the command line's to say: in a plan's file,
+// or a variable.
 type Mistake struct {
 	Setting string // the name of a flag, or of a list in a plan's file; empty: no setting alone is wrong
 	Item    string // the one that is wrong, where the setting is a list; empty: all, or none in particular
@@ -14,8 +15,8 @@ type Mistake struct {
 	Text    string // all that is said
 }
 
-// Wrong is a mistake in a setting: its text begins with the flag, and goes on with the format, after a blank unless that begins with a
-// colon. Without a setting the format is all of it.
+// Wrong is a mistake in a setting: its text begins with the flag, and goes on with the format, after a blank unless
+// that begins with a colon. Without a setting the format is all of it.
 func Wrong(setting, format string, args ...any) Mistake {
 	text := fmt.Sprintf(format, args...)
 	switch {

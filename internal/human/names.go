@@ -9,8 +9,8 @@ import (
 // fewNames are few enough for a reader to find the right one among them.
 const fewNames = 20
 
-// Instead answers a name that does not exist with the one that was probably meant, and with those that do exist. Of a long
-// list it names the first ones: --list has all of those.
+// Instead answers a name that does not exist with the one that was probably meant, and with those that do exist. Of a
+// long list it names the first ones: --list has all of those.
 func Instead(name string, good []string) string {
 	meant := Meant(name, good)
 	switch {
@@ -48,8 +48,8 @@ func Meant(name string, good []string) string {
 	return "; did you mean " + best + "?"
 }
 
-// distance is how many letters must be inserted, deleted, replaced or swapped with the next one to make one word the other
-// (Damerau 1964).
+// distance is how many letters must be inserted, deleted, replaced or swapped with the next one to make one word the
+// other (Damerau 1964).
 func distance(a, b string) int {
 	row, last := make([]int, len(b)+1), []int(nil)
 	for j := range row {

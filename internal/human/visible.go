@@ -7,9 +7,10 @@ import (
 	"unicode/utf8"
 )
 
-// Visible returns a writer to w that escapes what a terminal would obey instead of showing it: control characters except
-// newline and tab, characters that change the direction of text, and bytes that are no UTF-8. A name in somebody's file or an
-// answer of a server can contain them. In JSON, where they stand in strings only, the escapes mean the same characters.
+// Visible returns a writer to w that escapes what a terminal would obey instead of showing it: control characters
+// except newline and tab, characters that change the direction of text, and bytes that are no UTF-8. A name in
+// somebody's file or an answer of a server can contain them. In JSON, where they stand in strings only, the escapes
+// mean the same characters.
 func Visible(w io.Writer) io.Writer { return &visible{w: w} }
 
 type visible struct {

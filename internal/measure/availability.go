@@ -11,8 +11,8 @@ import (
 // keptOutages is how many outages of a run are told, the longest.
 const keptOutages = 64
 
-// Availability says when no worker was served within the measurement. Of the roles that servers took it is told, for what
-// a recovery was spent on. It is nil if no worker asked for a lock.
+// Availability says when no worker was served within the measurement. Of the roles that servers took it is told, for
+// what a recovery was spent on. It is nil if no worker asked for a lock.
 func (m *Meter) Availability(roles []results.RoleChange) *results.Availability {
 	if m.outages == nil || !m.outages.asked {
 		return nil
@@ -74,16 +74,18 @@ func (m *Meter) outage(gaps []gap, end time.Duration, roles []results.RoleChange
 		begin, o.Fault = max(min(begin, fault.Injected), fault.From), &fault.Fault
 	}
 	o.Recovery = int64(end - begin)
-	t := timeline{begin: begin, end: end, answered: min(longest.answered, end), open: o.Open, fault: fault, roles: roles}
+	t := timeline{begin: begin, end: end, answered: min(longest.answered, end), open: o.Open, fault: fault,
+		roles: roles}
 	o.Parts = t.parts()
 	return o
 }
 
-// resurrected tells whether a lock that was given back was another's again, by the servers, for so much as least, and no try of a worker
-// explains it: one that may have had success, or that was given up by the lock itself.
+// resurrected tells whether a lock that was given back was another's again, by the servers, for so much as least, and
+// no try of a worker explains it: one that may have had success, or that was given up by the lock itself.
 func (g *gap) resurrected(least time.Duration) bool {
 	for f := range g.failed {
-		if f.kind == history.Acquire && (f.outcome == history.Unknown || f.reason == history.Quorum || f.reason == history.Expired) {
+		if f.kind == history.Acquire && (f.outcome == history.Unknown || f.reason == history.Quorum ||
+			f.reason == history.Expired) {
 			return false
 		}
 	}

@@ -37,8 +37,8 @@ func BenchmarkObserve(b *testing.B) {
 }
 
 // BenchmarkObserveCold is the same as it is beside a run: after every few hundred visits others have had the caches for
-// themselves, nobody met anybody on 10 000 pages, and latencies are spread as wide as real ones. The time that counts is
-// ns/visit.
+// themselves, nobody met anybody on 10 000 pages, and latencies are spread as wide as real ones. The time that counts
+// is ns/visit.
 func BenchmarkObserveCold(b *testing.B) {
 	const keys, between = 10_000, 320
 	m := NewMeter(Options{Workers: 64, Keys: keys, To: time.Hour, Excludes: true})

@@ -2,8 +2,8 @@ package measure
 
 import "time"
 
-// ends says when visits ended, in few cells: what was read of servers and clients a moment late is shared among the visits of the
-// same time, and not among those that should have been counted.
+// ends says when visits ended, in few cells: what was read of servers and clients a moment late is shared among the
+// visits of the same time, and not among those that should have been counted.
 type ends struct {
 	from, cell time.Duration
 	counts     [400]int64
@@ -19,7 +19,8 @@ func (e *ends) add(at time.Duration) {
 	e.counts[min(int64((at-e.from)/e.cell), int64(len(e.counts)-1))]++
 }
 
-// Between is how many visits came out well between two moments of the measurement; in a part of a cell there are as many as its share.
+// Between is how many visits came out well between two moments of the measurement; in a part of a cell there are as
+// many as its share.
 func (m *Meter) Between(from, to time.Duration) (n float64) {
 	for i, count := range m.ends.counts {
 		begin := m.ends.from + time.Duration(i)*m.ends.cell

@@ -69,7 +69,8 @@ func (b *begun) events() (list []Event) {
 }
 
 func (v *events) fault(op *history.Op, what string) {
-	e := Event{Kind: FaultEvent, At: op.Call, Text: what, Detail: []string{"began " + at(op.Call) + ", was in force " + at(op.Return)}}
+	e := Event{Kind: FaultEvent, At: op.Call, Text: what,
+		Detail: []string{"began " + at(op.Call) + ", was in force " + at(op.Return)}}
 	if op.Outcome == history.Failed {
 		e.Text, e.To = "failed: "+what, op.Return
 		v.add(e)
@@ -90,7 +91,9 @@ func (v *events) heal(op *history.Op) {
 
 // faultIn tells whether a fault was in force at some time between from and to.
 func (v *events) faultIn(from, to time.Duration) bool {
-	return slices.ContainsFunc(v.list, func(e Event) bool { return e.Kind == FaultEvent && e.At < to && (e.To == 0 || e.To >= from) })
+	return slices.ContainsFunc(v.list, func(e Event) bool {
+		return e.Kind == FaultEvent && e.At < to && (e.To == 0 || e.To >= from)
+	})
 }
 
 func at(t time.Duration) string { return fmt.Sprintf("at %.3f s", t.Seconds()) }

@@ -6,9 +6,8 @@ import (
 	"hammerlock/history"
 )
 
-// excuses bound how many page views a right lock can have lost because workers paused while they held it, for longer than
-// checker.Spare. A holder that
-// stores too late overwrites what others stored meanwhile.
+// excuses bound how many page views a right lock can have lost because workers paused while they held it, for longer
+// than checker.Spare. A holder that stores too late overwrites what others stored meanwhile.
 type excuses struct {
 	bears     time.Duration // a shorter pause makes no holder late; 0 = the lock has no lease that a pause can outlast
 	processes []paused      // by number

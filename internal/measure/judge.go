@@ -14,32 +14,39 @@ type limit struct {
 	text                      string
 }
 
-// The shares of the cores from which on other programs make a generator suspect, and disturb it, where half of the cores
-// are busy.
+// The shares of the cores from which on other programs make a generator suspect, and disturb it, where half of the
+// cores are busy.
 const suspectOthers, disturbing, halfBusy = 0.1, 0.25, 0.5
 
 // judge reads the symptoms of the generator. The limits are conventions: a tenth of a millisecond of lateness is the
-// timers' own, ten are a queue; above three quarters of the machine latencies depend on its cores. Every gap counts: the
-// heartbeat records none that are too short to. While other programs use a quarter of a busy machine, lateness is theirs.
+// timers' own, ten are a queue; above three quarters of the machine latencies depend on its cores. Every gap counts:
+// the heartbeat records none that are too short to. While other programs use a quarter of a busy machine, lateness is
+// theirs.
 func (m *Meter) judge(u results.Usage) results.Generator {
 	late := m.late.quantile(0.99)
-	g := results.Generator{State: results.GeneratorOK, Reasons: []string{}, Usage: u, LateP99: int64(late), LateMax: int64(m.late.max)}
+	g := results.Generator{State: results.GeneratorOK, Reasons: []string{}, Usage: u, LateP99: int64(late),
+		LateMax: int64(m.late.max)}
 	ms := float64(time.Millisecond)
 	others := max(u.OthersCPU, 0)
 	limits := []limit{
 		{others, suspectOthers, 1, fmt.Sprintf("other programs use %.0f %% of the cores", 100*others)},
 		{u.MachineCPU - others, 0.75, 0.95, fmt.Sprintf("machine %.0f %% busy", 100*u.MachineCPU)},
 		{u.OwnCPU, 0.50, 0.85, fmt.Sprintf("generator uses %.0f %% of the cores", 100*u.OwnCPU)},
-		{float64(u.GCPauseMax), 2 * ms, 20 * ms, fmt.Sprintf("a GC pause of %s", human.Duration(time.Duration(u.GCPauseMax)))},
-		{float64(u.SchedulingP99), 2 * ms, 20 * ms, fmt.Sprintf("goroutines wait %s for a core (p99)", human.Duration(time.Duration(u.SchedulingP99)))},
-		{float64(u.PoolWaits), 1, float64(max(m.visits.Begun/10, 2)), fmt.Sprintf("%s waits for a connection", human.Count(u.PoolWaits))},
+		{float64(u.GCPauseMax), 2 * ms, 20 * ms,
+			fmt.Sprintf("a GC pause of %s", human.Duration(time.Duration(u.GCPauseMax)))},
+		{float64(u.SchedulingP99), 2 * ms, 20 * ms,
+			fmt.Sprintf("goroutines wait %s for a core (p99)", human.Duration(time.Duration(u.SchedulingP99)))},
+		{float64(u.PoolWaits), 1, float64(max(m.visits.Begun/10, 2)),
+			fmt.Sprintf("%s waits for a connection", human.Count(u.PoolWaits))},
 		{float64(u.Stalls), 1, float64(max(m.ops/1000, 2)), fmt.Sprintf("%s waits to record", human.Count(u.Stalls))},
 	}
 	if m.stoodAt+m.stood > m.from {
-		limits = append(limits, limit{float64(m.stood), 1, 250 * ms, fmt.Sprintf("paused for %s at %s", human.Duration(m.stood), human.Duration(m.stoodAt))})
+		limits = append(limits, limit{float64(m.stood), 1, 250 * ms,
+			fmt.Sprintf("paused for %s at %s", human.Duration(m.stood), human.Duration(m.stoodAt))})
 	}
 	if u.OpenLoop {
-		limits = append(limits, limit{float64(late), 1 * ms, 10 * ms, fmt.Sprintf("visits begin %s late (p99)", human.Duration(late))})
+		limits = append(limits, limit{float64(late), 1 * ms, 10 * ms,
+			fmt.Sprintf("visits begin %s late (p99)", human.Duration(late))})
 	} else {
 		g.State = results.Suspect
 		g.Reasons = append(g.Reasons, "closed loop on the servers' cores")

@@ -39,8 +39,8 @@ func newInterval(from time.Duration, log io.Writer, started time.Time) interval 
 	return i
 }
 
-// record adds to one of its histograms a duration that came to its end at the given time. Times ascend; what is a little
-// late counts in the current second.
+// record adds to one of its histograms a duration that came to its end at the given time. Times ascend; what is a
+// little late counts in the current second.
 func (i *interval) record(h *histogram, at, d time.Duration) {
 	if at >= i.from+intervalWidth {
 		i.flush(at)

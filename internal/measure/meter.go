@@ -108,7 +108,8 @@ func NewMeter(o Options) *Meter {
 		acquire: newFine(), response: newFine(), hold: newFine(), release: newFine(), handoff: newFine(),
 		tries: newFine(), waits: newWaits(o.From, o.To), answers: newWaits(o.From, o.To), late: newFine(),
 		errors:  map[string]int64{},
-		workers: make([]workerMeter, o.Workers), pages: make([]pageMeter, o.Keys), holds: make([]history.Holding, o.Workers),
+		workers: make([]workerMeter, o.Workers), pages: make([]pageMeter, o.Keys),
+		holds:    make([]history.Holding, o.Workers),
 		interval: newInterval(o.From, o.Log, o.Started),
 		called:   o.alwaysCalled(), spans: newSpans(o), ends: newEnds(o.From, o.To),
 	}
@@ -156,7 +157,8 @@ func (m *Meter) Observe(op *history.Op) {
 func (m *Meter) observe(op *history.Op) {
 	m.ops++
 	m.excuses.observe(op)
-	if op.Outcome != history.OK && op.Reason != history.Busy && op.Reason != history.Fenced && op.Kind != history.Incident {
+	if op.Outcome != history.OK && op.Reason != history.Busy && op.Reason != history.Fenced &&
+		op.Kind != history.Incident {
 		m.errors[op.Kind.String()+" "+op.Outcome.String()+" "+op.Reason.String()]++
 	}
 	if op.Worker < 0 {

@@ -7,9 +7,9 @@ import (
 	"hammerlock/history"
 )
 
-// outages finds when workers asked for a page's lock and none was served. A gap of a page is the time between the end of
-// a hold of a living worker and the next grant. The page is unavailable in a gap from when the first worker asked that
-// still waited when the gap began, or asked in it, until the gap ends. What is shorter than least is a hand-off.
+// outages finds when workers asked for a page's lock and none was served. A gap of a page is the time between the end
+// of a hold of a living worker and the next grant. The page is unavailable in a gap from when the first worker asked
+// that still waited when the gap began, or asked in it, until the gap ends. What is shorter than least is a hand-off.
 //
 // A release, and the first try of a waiter, may be told after the grant that ends the gap, so that gaps are kept for a
 // while, and corrected by what is told later.
@@ -87,8 +87,8 @@ func newOutages(o *Options, holds []history.Holding) *outages {
 		failed: map[int32]map[failure]int64{}}
 }
 
-// observe takes in an operation of a worker, but for tries, and what it did to the worker's hold. Who hears of a loss believes in the
-// hold no more: it has ended then.
+// observe takes in an operation of a worker, but for tries, and what it did to the worker's hold. Who hears of a loss
+// believes in the hold no more: it has ended then.
 func (o *outages) observe(op *history.Op, h *history.Holding, change history.Change) {
 	switch {
 	case op.Kind == history.Release:
@@ -164,7 +164,8 @@ func (o *outages) quits(key int32, first, end time.Duration) {
 	o.quitted = append(o.quitted, quitted{key, first, end})
 }
 
-// granted takes in a grant to a worker. It returns the gap that the grant ended, for its time of the first ask; nil if it was short.
+// granted takes in a grant to a worker. It returns the gap that the grant ended, for its time of the first ask; nil if
+// it was short.
 func (o *outages) granted(op *history.Op, h *history.Holding) (ended *gap) {
 	p := &o.pages[op.Key]
 	if goesOn(h) { // the new hold takes the place of another
@@ -200,8 +201,8 @@ func (p *pageGaps) answered(until, least time.Duration, knows bool) time.Duratio
 	return until
 }
 
-// end takes in the end of a hold: its worker does not believe in it any more, or should not. It is given back when the lock acknowledges
-// that; 0 = it is not.
+// end takes in the end of a hold: its worker does not believe in it any more, or should not. It is given back when the
+// lock acknowledges that; 0 = it is not.
 func (o *outages) end(h *history.Holding, at, given time.Duration) {
 	p := &o.pages[h.Key]
 	at = max(min(at, h.Until), h.From)
@@ -305,7 +306,8 @@ func (o *outages) open(workers []workerMeter, now time.Duration) (list []gap) {
 	}
 	for key, first := range unserved {
 		p := &o.pages[key]
-		g := gap{key: key, again: p.again, open: true, from: p.free, to: now, asked: first, failed: o.failed[key], answered: p.answered(now, o.handOff(), false)}
+		g := gap{key: key, again: p.again, open: true, from: p.free, to: now, asked: first, failed: o.failed[key],
+			answered: p.answered(now, o.handOff(), false)}
 		if now > p.free && o.decide(&g) {
 			list = append(list, g)
 		}

@@ -14,8 +14,8 @@ import (
 	"hammerlock/results"
 )
 
-// visitsOf draws the operations of a worker: waits with tries of any length, holds that end in every way, and answers that
-// come late. No two times are the same.
+// visitsOf draws the operations of a worker: waits with tries of any length, holds that end in every way, and answers
+// that come late. No two times are the same.
 func visitsOf(r *rand.Rand, worker int32, keys int, unique *time.Duration) (ops []history.Op) {
 	at := time.Duration(0)
 	n := uint64(0)
@@ -147,8 +147,8 @@ func gapsBetween(holds, waits []lived, grants map[time.Duration]bool, key int32,
 	return found
 }
 
-// TestOutagesAgreeWithTheirDefinition compares the meter, which is told of operations in the order of their returns, with
-// the definition, on random histories.
+// TestOutagesAgreeWithTheirDefinition compares the meter, which is told of operations in the order of their returns,
+// with the definition, on random histories.
 func TestOutagesAgreeWithTheirDefinition(t *testing.T) {
 	t.Parallel()
 	total := 0
@@ -236,8 +236,8 @@ func TestAnOutageStaysFoundAmongGaps(t *testing.T) {
 	}
 }
 
-// TestALockThatComesBack was given back, and is then another's by the answers of the servers: of that no try of a worker may be the reason,
-// nor a release that is still on its way.
+// TestALockThatComesBack was given back, and is then another's by the answers of the servers: of that no try of a
+// worker may be the reason, nor a release that is still on its way.
 func TestALockThatComesBack(t *testing.T) {
 	released, asked := 51*ms, 401*ms
 	for name, c := range map[string]struct {
@@ -274,7 +274,8 @@ func TestALockThatComesBack(t *testing.T) {
 	}
 }
 
-// TestALockThatKeepsItsOwnPauses asks every 200 ms: what is served so late is no outage, and the servers have not been silent meanwhile.
+// TestALockThatKeepsItsOwnPauses asks every 200 ms: what is served so late is no outage, and the servers have not been
+// silent meanwhile.
 func TestALockThatKeepsItsOwnPauses(t *testing.T) {
 	t.Parallel()
 	s := &script{}
@@ -308,8 +309,8 @@ func TestALockThatKeepsItsOwnPauses(t *testing.T) {
 	}
 }
 
-// TestALeaseThatIsRenewedIsNoOutage: a watchdog's extension has only the token. Before it was read, the page seemed unavailable from the
-// end of the first lease on.
+// TestALeaseThatIsRenewedIsNoOutage: a watchdog's extension has only the token. Before it was read, the page seemed
+// unavailable from the end of the first lease on.
 func TestALeaseThatIsRenewedIsNoOutage(t *testing.T) {
 	s := &script{}
 	id := s.op(0, history.Acquire, 0, 1*ms, 2*ms, history.OK, history.None)

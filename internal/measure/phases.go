@@ -38,8 +38,8 @@ func (o *Options) alwaysCalled() int {
 	return n
 }
 
-// inSpans shows an operation to the spans that it belongs to: those in which it returns, and, if that is later, the one in
-// which its visit was due. It is called before the operation is taken into account.
+// inSpans shows an operation to the spans that it belongs to: those in which it returns, and, if that is later, the one
+// in which its visit was due. It is called before the operation is taken into account.
 func (m *Meter) inSpans(op *history.Op) {
 	for _, s := range m.spans {
 		if op.Return < s.from || op.Due >= s.to && op.Call >= s.to {

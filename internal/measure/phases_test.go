@@ -11,7 +11,8 @@ import (
 	"hammerlock/results"
 )
 
-// TestASpanIsMeasuredAsARunOfItsOwn compares the spans of a run with meters that measure nothing else and see everything.
+// TestASpanIsMeasuredAsARunOfItsOwn compares the spans of a run with meters that measure nothing else and see
+// everything.
 func TestASpanIsMeasuredAsARunOfItsOwn(t *testing.T) {
 	ops := lonelyVisits(5000, 3)
 	options := Options{Workers: 64, Keys: 3, From: 100 * ms, To: 900 * ms, Excludes: true, OpenLoop: true}
@@ -41,7 +42,8 @@ func TestASpanIsMeasuredAsARunOfItsOwn(t *testing.T) {
 		got := spans[i]
 		want.Errors, got.Errors, want.Generator, got.Generator = nil, nil, results.Generator{}, results.Generator{}
 		want.Availability = nil // it is the whole run's
-		// That a lock stood idle at the very end of a span may be known from the grant to a visit that was due after it.
+		// That a lock stood idle at the very end of a span may be known from the grant to a visit that was due after
+		// it.
 		if a, b := got.Fairness.IdleShare, want.Fairness.IdleShare; a != nil && math.Abs(*a-*b) < 0.002 {
 			got.Fairness.IdleShare = b
 		}

@@ -41,8 +41,8 @@ func NewReplay(h *history.History, run *results.Run) *Replay {
 // End is when the last thing happened.
 func (r *Replay) End() time.Duration { return r.end }
 
-// Violation is the moment after a time at which the next violation can be seen, or the last such moment before it if step is
-// negative; false if there is none. Violations that follow each other closely share one.
+// Violation is the moment after a time at which the next violation can be seen, or the last such moment before it if
+// step is negative; false if there is none. Violations that follow each other closely share one.
 func (r *Replay) Violation(from time.Duration, step int) (at time.Duration, found bool) {
 	for _, t := range r.moments {
 		if step < 0 && t < from || step >= 0 && t > from && !found {
@@ -99,8 +99,10 @@ func (r *Replay) lane(worker int, from, to time.Duration, cells int) []Cell {
 // rewind goes to the beginning.
 func (r *Replay) rewind() {
 	h := &r.history.Header
-	o := Options{Workers: h.Workers, Callers: h.Callers, Keys: h.Keys, To: r.end, Excludes: h.Claims.Alone(), Backoff: h.Retry}
-	head := Head{Topology: h.Topology, Lock: h.Lock, Workers: h.Workers, Keys: h.Keys, Command: h.Command, Number: 1, Of: 1}
+	o := Options{Workers: h.Workers, Callers: h.Callers, Keys: h.Keys, To: r.end, Excludes: h.Claims.Alone(),
+		Backoff: h.Retry}
+	head := Head{Topology: h.Topology, Lock: h.Lock, Workers: h.Workers, Keys: h.Keys, Command: h.Command, Number: 1,
+		Of: 1}
 	for _, f := range h.Faults {
 		head.Faults = append(head.Faults, f.Name+f.At)
 	}

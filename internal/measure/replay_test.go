@@ -9,7 +9,8 @@ import (
 	"hammerlock/history"
 )
 
-// TestReplayGoesToViolations: a lock that excludes nobody is held twice at once, three times; two of them share a moment.
+// TestReplayGoesToViolations: a lock that excludes nobody is held twice at once, three times; two of them share a
+// moment.
 func TestReplayGoesToViolations(t *testing.T) {
 	const ms = time.Millisecond
 	h := &history.History{Header: history.Header{Workers: 2, Keys: 1, Claims: history.Claims{Excludes: true}}, Notes: map[history.ID]string{}}

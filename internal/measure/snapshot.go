@@ -107,7 +107,8 @@ const (
 	StripCells = 2400
 )
 
-// Cell says what a worker did within one step: any of the marks, and in the lower bits for how much of the step it held the lock.
+// Cell says what a worker did within one step: any of the marks, and in the lower bits for how much of the step it held
+// the lock.
 type Cell uint32
 
 // The marks, and Whole, with which a cell was held all the time.
@@ -202,13 +203,13 @@ type Controls struct {
 	Rate   func(factor float64) (float64, error) // of visits still to come; returns the new one, in visits a second
 	// Pause says that the whole suite is about to be stopped; it returns the function that says that it goes on.
 	Pause func(why string) (resume func())
-	// Seek moves a replay: by so much, or to the beginning or the end with Seek(±history.Forever). PlayPause stops it or
-	// lets it go on.
+	// Seek moves a replay: by so much, or to the beginning or the end with Seek(±history.Forever). PlayPause stops it
+	// or lets it go on.
 	Seek      func(by time.Duration)
 	PlayPause func()
 	Speed     func(factor float64) // of a replay
-	// Violation moves a replay to the next violation, or to the one before if step is negative, and stops it there; it tells
-	// whether there is one.
+	// Violation moves a replay to the next violation, or to the one before if step is negative, and stops it there; it
+	// tells whether there is one.
 	Violation func(step int) bool
 }
 

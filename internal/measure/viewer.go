@@ -45,7 +45,8 @@ type Surroundings struct {
 	Measured bool // Usage is known
 }
 
-// NewViewer makes a viewer of what the meter measures; told is asked what a Fault injects, and for the words of operations.
+// NewViewer makes a viewer of what the meter measures; told is asked what a Fault injects, and for the words of
+// operations.
 func NewViewer(m *Meter, head Head, header history.Header, told func(*history.Op) (history.Injection, string)) *Viewer {
 	head.Unseen = header.Service
 	v := &Viewer{meter: m, stream: checker.NewStream(&header), head: head, header: header, told: told,
@@ -74,11 +75,13 @@ func (v *Viewer) UpTo(now time.Duration) { v.stream.UpTo(now) }
 // Known says up to when everything is known that has happened, in a run that goes on.
 func (v *Viewer) Known(now time.Duration) { v.known = now }
 
-// Begin says that the injection of a fault begins: its operation is observed when it is in force. Any goroutine may call it.
+// Begin says that the injection of a fault begins: its operation is observed when it is in force. Any goroutine may
+// call it.
 func (v *Viewer) Begin(number int64, name string, at time.Duration) {
 	v.begun.mu.Lock()
 	defer v.begun.mu.Unlock()
-	v.begun.list = append(v.begun.list, beginning{number, Event{Kind: FaultEvent, At: at, Count: 1, Text: name + ": is being injected"}})
+	v.begun.list = append(v.begun.list, beginning{number,
+		Event{Kind: FaultEvent, At: at, Count: 1, Text: name + ": is being injected"}})
 }
 
 // States takes in how the servers are, and makes events of what has changed since the look before.
@@ -129,7 +132,8 @@ func (v *Viewer) Observe(op *history.Op) {
 		v.events.heal(op)
 	case history.Lose, history.Release, history.Extend:
 		if op.Kind == history.Lose || op.Outcome == history.Failed && op.Reason == history.Lost {
-			v.events.add(Event{Kind: LeaseLostEvent, At: op.Return, Text: fmt.Sprintf("w%02d was told that its hold is lost", op.Worker)})
+			v.events.add(Event{Kind: LeaseLostEvent, At: op.Return,
+				Text: fmt.Sprintf("w%02d was told that its hold is lost", op.Worker)})
 		}
 	case history.Role, history.Incident, history.Gap:
 		v.unplanned(op)
@@ -143,7 +147,8 @@ func (v *Viewer) unplanned(op *history.Op) {
 	e := Event{Kind: RoleEvent, At: op.Return}
 	switch _, e.Text = v.told(op); {
 	case op.Kind == history.Gap:
-		e.Kind, e.At, e.Text = UnplannedEvent, op.Call, cmp.Or(e.Text, "the machine paused for "+human.Duration(op.Latency()))
+		e.Kind, e.At, e.Text = UnplannedEvent, op.Call,
+			cmp.Or(e.Text, "the machine paused for "+human.Duration(op.Latency()))
 	case op.Kind == history.Incident:
 		e.Kind, e.At = UnplannedEvent, op.Call
 	}

@@ -54,7 +54,8 @@ type Recording struct {
 
 // New opens the file, if there is to be one.
 func New(o Options) (r *Recording, err error) {
-	r = &Recording{o: o, lanes: o.Lanes, done: make(chan struct{}), faults: o.Header.Faults, notes: map[history.ID]string{}}
+	r = &Recording{o: o, lanes: o.Lanes, done: make(chan struct{}), faults: o.Header.Faults,
+		notes: map[history.ID]string{}}
 	if o.File != "" {
 		r.tape, err = newTape(o.File, o.Header)
 	}
@@ -159,8 +160,8 @@ func (r *Recording) Flush() (stalls int64) {
 	return stalls
 }
 
-// Close ends the file, after Flush, or of a run that did not begin; partial says why the run ended early, and allowed that
-// this is as good as whole.
+// Close ends the file, after Flush, or of a run that did not begin; partial says why the run ended early, and allowed
+// that this is as good as whole.
 func (r *Recording) Close(partial string, allowed bool, measured *history.Measured) error {
 	var proven history.Agreement
 	if r.o.Proven != nil {

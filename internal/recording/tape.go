@@ -75,7 +75,8 @@ func (t *tape) add(op *history.Op) {
 	}
 }
 
-// flush writes what came since the last flush if that is long enough ago, and tells whether nothing is left to be written.
+// flush writes what came since the last flush if that is long enough ago, and tells whether nothing is left to be
+// written.
 func (t *tape) flush(now time.Duration) bool {
 	switch {
 	case t == nil:

@@ -36,10 +36,11 @@ type evil struct {
 	queued   time.Time // when the last of them came
 }
 
-// EvilDriver is a driver, as docs/DRIVERS.md describes them: a lock in the memory of its process, and a way to misbehave that the
-// suite must end in time with; "right" is none. It returns the exit code.
+// EvilDriver is a driver, as docs/DRIVERS.md describes them: a lock in the memory of its process, and a way to
+// misbehave that the suite must end in time with; "right" is none. It returns the exit code.
 func EvilDriver(mode string, in io.Reader, out *os.File) int {
-	e := &evil{mode: mode, out: out, lines: bufio.NewWriterSize(out, 1<<20), held: map[string]float64{}, until: map[string]time.Time{}, keys: map[float64]string{}, fence: 1 << 30}
+	e := &evil{mode: mode, out: out, lines: bufio.NewWriterSize(out, 1<<20), held: map[string]float64{},
+		until: map[string]time.Time{}, keys: map[float64]string{}, fence: 1 << 30}
 	if code := e.prepare(); code >= 0 {
 		return code
 	}
@@ -218,7 +219,8 @@ func (e *evil) misbehave(id float64) (code int, said bool) {
 		return 6, true
 	case "rejects":
 		if first {
-			fmt.Fprintln(os.Stderr, "(node:1) UnhandledPromiseRejectionWarning: Error: no answer\n    at renew (lock.js:7)")
+			fmt.Fprintln(os.Stderr,
+				"(node:1) UnhandledPromiseRejectionWarning: Error: no answer\n    at renew (lock.js:7)")
 		}
 	case "hangs":
 		forever()

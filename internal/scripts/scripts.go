@@ -40,7 +40,8 @@ func Run(t *testing.T) {
 	})
 }
 
-// HearHangups lets programs that tests start hear SIGHUP, also if nohup, whose answer to it all children inherit, started the tests.
+// HearHangups lets programs that tests start hear SIGHUP, also if nohup, whose answer to it all children inherit,
+// started the tests.
 func HearHangups() {
 	if signals.Ignored(unix.SIGHUP) {
 		signals.Notify(make(chan os.Signal, 1), unix.SIGHUP)
@@ -118,7 +119,8 @@ func servers(ts *testscript.TestScript, neg bool, args []string) {
 	until(ts, func() (string, bool) {
 		alive := ServersUnder(tmp)
 		dirs, _ := filepath.Glob(filepath.Join(tmp, "hammerlock-*"))
-		return fmt.Sprintf("servers %v alive, directories %v, want %d", alive, dirs, want), len(alive) == want && (want > 0 || len(dirs) == 0)
+		return fmt.Sprintf("servers %v alive, directories %v, want %d", alive, dirs, want), len(alive) == want &&
+			(want > 0 || len(dirs) == 0)
 	})
 }
 

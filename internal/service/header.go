@@ -16,8 +16,8 @@ var (
 	secretName = regexp.MustCompile(`(?i)auth|cookie|token|key|secret|password|session|credential`)
 )
 
-// ParseHeader reads "Name: value". Variables in the value, as in $TOKEN, stay as they are: Resolve fills them in, so that nothing
-// that is saved or shown has them. A header that holds a secret must have a variable.
+// ParseHeader reads "Name: value". Variables in the value, as in $TOKEN, stay as they are: Resolve fills them in, so
+// that nothing that is saved or shown has them. A header that holds a secret must have a variable.
 func ParseHeader(text string) (string, error) {
 	m := headerForm.FindStringSubmatch(strings.TrimSpace(text))
 	switch {
@@ -34,7 +34,8 @@ func (s *Spec) Clone() *Spec {
 	c := *s
 	c.Headers, c.Serve, c.Refusal = slices.Clone(s.Headers), slices.Clone(s.Serve), slices.Clone(s.Refusal)
 	w := &c.Wire
-	w.Locks, w.Data, w.Env, c.Env = slices.Clone(w.Locks), slices.Clone(w.Data), slices.Clone(w.Env), slices.Clone(s.Env)
+	w.Locks, w.Data, w.Env, c.Env = slices.Clone(w.Locks), slices.Clone(w.Data), slices.Clone(w.Env),
+		slices.Clone(s.Env)
 	return &c
 }
 
@@ -65,7 +66,8 @@ func (s *Spec) Resolve(getenv func(string) string) (missing []string) {
 	return missing
 }
 
-// secretQuery returns the name of a parameter whose value is a secret that stands in the address itself; empty if there is none.
+// secretQuery returns the name of a parameter whose value is a secret that stands in the address itself; empty if there
+// is none.
 func secretQuery(u *url.URL) string {
 	for name, values := range u.Query() {
 		if name != "key" && secretName.MatchString(name) && !strings.Contains(strings.Join(values, ""), "$") {

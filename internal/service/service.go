@@ -1,5 +1,5 @@
-// Package service visits a service that does its own locking, over HTTP, as its clients do. It knows addresses and how to
-// read a count from an answer, and nothing of what is behind them.
+// Package service visits a service that does its own locking, over HTTP, as its clients do. It knows addresses and how
+// to read a count from an answer, and nothing of what is behind them.
 package service
 
 import (
@@ -56,7 +56,8 @@ type Request struct {
 // PagePlace stands for the number of the page in an address.
 const PagePlace = "{page}"
 
-var methods = []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodHead, http.MethodOptions}
+var methods = []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete,
+	http.MethodHead, http.MethodOptions}
 
 // ParseRequest reads a request as in "POST http://127.0.0.1:8080/pview", with one address or several.
 func ParseRequest(text string) (r Request, err error) {
@@ -76,11 +77,13 @@ func ParseRequest(text string) (r Request, err error) {
 		case err != nil && !strings.Contains(word, "@"):
 			return r, err
 		case err != nil || u.User != nil:
-			return r, errors.New("an address with a user or a password would be shown to everybody: leave out what ends with @, and see --header")
+			return r,
+				errors.New("an address with a user or a password would be shown to everybody: leave out what ends with @, and see --header")
 		case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
 			return r, fmt.Errorf("%q: an address begins with http:// or https:// and a host", word)
 		case secretQuery(u) != "":
-			return r, fmt.Errorf("the value of %s would be saved and shown: put it into a variable of the environment, as in %s=$TOKEN", secretQuery(u), secretQuery(u))
+			return r,
+				fmt.Errorf("the value of %s would be saved and shown: put it into a variable of the environment, as in %s=$TOKEN", secretQuery(u), secretQuery(u))
 		}
 		r.URLs = append(r.URLs, word)
 	}
@@ -172,8 +175,8 @@ func (c *Service) count(ctx context.Context, key int32) (int64, error) {
 	return n, nil
 }
 
-// Visit sends one visit. Its error says whether it certainly did not count: no connection was made, or the service answered
-// so; anything else but a 2xx leaves that open.
+// Visit sends one visit. Its error says whether it certainly did not count: no connection was made, or the service
+// answered so; anything else but a 2xx leaves that open.
 func (c *Service) Visit(ctx context.Context, worker int, key int32) (int64, error) {
 	body, err := c.do(ctx, &c.spec.Visit, worker, key)
 	if err != nil || c.spec.Silent {
@@ -228,8 +231,9 @@ func shown(err error, address string) error {
 	return err
 }
 
-// unrepeatable is a body that keeps the HTTP client from sending a request again by itself, as it does with methods that
-// should have no effect if the connection breaks: a visit must not be counted twice. It is empty, and not announced.
+// unrepeatable is a body that keeps the HTTP client from sending a request again by itself, as it does with methods
+// that should have no effect if the connection breaks: a visit must not be counted twice. It is empty, and not
+// announced.
 func unrepeatable(method string) io.Reader {
 	switch method {
 	case http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace:

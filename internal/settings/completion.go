@@ -27,7 +27,8 @@ func CompleteList(names []string, open bool) cobra.CompletionFunc {
 }
 
 // CompleteAfter completes what follows a head.
-func CompleteAfter(head string, complete cobra.CompletionFunc, c *cobra.Command, args []string, typed string) (all []string, _ cobra.ShellCompDirective) {
+func CompleteAfter(head string, complete cobra.CompletionFunc, c *cobra.Command, args []string,
+	typed string) (all []string, _ cobra.ShellCompDirective) {
 	if complete == nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}

@@ -37,8 +37,8 @@ type Item struct {
 	Parts    []Item
 }
 
-// Settle sets the flags that the command line does not, from the environment, or else from the plan's file, and notes where
-// each comes from.
+// Settle sets the flags that the command line does not, from the environment, or else from the plan's file, and notes
+// where each comes from.
 func (s *Set) Settle(getenv func(string) string) {
 	s.Origins, s.Places = map[string]string{}, map[human.Mistake]string{}
 	s.Flags.VisitAll(func(f *pflag.Flag) {
@@ -167,8 +167,8 @@ func (s *Set) Wrong(n *yaml.Node, format string, args ...any) {
 	s.Mistake("", "%s: %s", s.Place(n), fmt.Sprintf(format, args...))
 }
 
-// ItemsOf are the values of a node: one, those of a list with commas in between, or, if a flag may be given several times,
-// those of a list one by one.
+// ItemsOf are the values of a node: one, those of a list with commas in between, or, if a flag may be given several
+// times, those of a list one by one.
 func (s *Set) ItemsOf(n *yaml.Node, v *Value) (items []Item, err error) {
 	if n.Kind == yaml.AliasNode {
 		n = n.Alias

@@ -118,42 +118,44 @@ func One[T any](s *Set, f Flag, to *T, from Catalogue[T]) {
 
 // Some declares a flag for some of a catalogue, with commas in between.
 func Some[T any](s *Set, f Flag, to *[]T, from Catalogue[T]) {
-	v := s.Add(f, "name,...", strings.Join(Catalogue[T]{All: *to, Name: from.Name}.Names(), ","), func(text string) error {
-		*to = nil
-		named := func(list []T, t T) bool {
-			return slices.ContainsFunc(list, func(other T) bool { return from.Name(other) == from.Name(t) })
-		}
-		parts := Split(text)
-		if from.Join != nil {
-			parts = from.Join(parts)
-		}
-		for _, name := range parts {
-			if in := from.Groups[name]; in != nil {
-				for _, t := range from.All {
-					if in(t) && !named(*to, t) {
-						*to = append(*to, t)
+	v := s.Add(f, "name,...", strings.Join(Catalogue[T]{All: *to, Name: from.Name}.Names(), ","),
+		func(text string) error {
+			*to = nil
+			named := func(list []T, t T) bool {
+				return slices.ContainsFunc(list, func(other T) bool { return from.Name(other) == from.Name(t) })
+			}
+			parts := Split(text)
+			if from.Join != nil {
+				parts = from.Join(parts)
+			}
+			for _, name := range parts {
+				if in := from.Groups[name]; in != nil {
+					for _, t := range from.All {
+						if in(t) && !named(*to, t) {
+							*to = append(*to, t)
+						}
 					}
+					continue
 				}
-				continue
+				t, err := from.Find(name)
+				if blanks := strings.Fields(name); err != nil && len(blanks) > 1 &&
+					slices.Contains(from.Names(), blanks[0]) {
+					err = fmt.Errorf("names have commas in between: %s", strings.Join(blanks, ","))
+				}
+				if err == nil && named(*to, t) {
+					err = errors.New("it is named twice; --count 2 runs everything twice")
+				}
+				if err != nil {
+					s.Mistakes.Add(human.Wrong(f.Name, "%q: %v", name, err).In(name, ""))
+					continue
+				}
+				*to = append(*to, t)
 			}
-			t, err := from.Find(name)
-			if blanks := strings.Fields(name); err != nil && len(blanks) > 1 && slices.Contains(from.Names(), blanks[0]) {
-				err = fmt.Errorf("names have commas in between: %s", strings.Join(blanks, ","))
+			if len(parts) == 0 {
+				return errors.New("no name: " + human.Instead("", from.Names()))
 			}
-			if err == nil && named(*to, t) {
-				err = errors.New("it is named twice; --count 2 runs everything twice")
-			}
-			if err != nil {
-				s.Mistakes.Add(human.Wrong(f.Name, "%q: %v", name, err).In(name, ""))
-				continue
-			}
-			*to = append(*to, t)
-		}
-		if len(parts) == 0 {
-			return errors.New("no name: " + human.Instead("", from.Names()))
-		}
-		return nil
-	})
+			return nil
+		})
 	v.Complete, v.Enum = CompleteList(from.Names(), false), from.Names()
 }
 

@@ -1,6 +1,7 @@
-// Package settings is the table of a command's settings. A setting is declared once: a flag of the command line, a variable of
-// the environment, a key of a plan's file, a property of that file's schema, what completion offers and a row of help come of it.
-// What is wrong with a value is a mistake, with the place where it was found, and all of them are collected.
+// Package settings is the table of a command's settings. A setting is declared once: a flag of the command line, a
+// variable of the environment, a key of a plan's file, a property of that file's schema, what completion offers and a
+// row of help come of it. What is wrong with a value is a mistake, with the place where it was found, and all of them
+// are collected.
 package settings
 
 import (
@@ -23,8 +24,8 @@ type Set struct {
 	Lists map[string]*yaml.Node
 	// Hide takes the secrets out of a value; nil = there are none.
 	Hide func(text string) string
-	// Origins say where the values of flags that are set come from, by name; Places where items of them, and their keys, are in
-	// the file. Settle makes both.
+	// Origins say where the values of flags that are set come from, by name; Places where items of them, and their
+	// keys, are in the file. Settle makes both.
 	Origins map[string]string
 	Places  map[human.Mistake]string
 
@@ -45,12 +46,13 @@ func Of(c *cobra.Command) Set {
 	return Set{Flags: c.Flags()}
 }
 
-// Name is what a thing is called on the command line and in plans, was called there before, and is called in JSON, whose
-// names stay.
+// Name is what a thing is called on the command line and in plans, was called there before, and is called in JSON,
+// whose names stay.
 type Name struct{ Flag, Before, JSON string }
 
 // Names are those that differ. A flag may still be called by its name before.
-var Names = []Name{{"lease", "ttl", "ttl_ns"}, {"backoff", "retry", "retry_ns"}, {"pages", "keys", "keys"}, {"patience", "wait", "wait_ns"}}
+var Names = []Name{{"lease", "ttl", "ttl_ns"}, {"backoff", "retry", "retry_ns"}, {"pages", "keys", "keys"},
+	{"patience", "wait", "wait_ns"}}
 
 // Current is a flag's name today.
 func Current(name string) string {
@@ -124,7 +126,8 @@ type Value struct {
 	Enum     []string // the values that there are; nil if there are others
 	Many     bool     // it may be given several times
 	Here     bool     // the command line alone says it
-	// In a plan's file it can be more than text: Nodes reads that, and reports what is wrong; Object is its schema. nil = it cannot.
+	// In a plan's file it can be more than text: Nodes reads that, and reports what is wrong; Object is its schema. nil
+	// = it cannot.
 	Nodes  func(*yaml.Node) []Item
 	Object func() map[string]any
 	Given  []string // what it was given

@@ -36,8 +36,8 @@ func newTable(t interface{ Fatal(...any) }, file string, args ...string) *table 
 	return o
 }
 
-// TestTheStrongestOriginWins: the command line is stronger than the environment, that than the file, that than what another
-// flag stands for; of two names of a setting in the environment today's wins. The origin is kept.
+// TestTheStrongestOriginWins: the command line is stronger than the environment, that than the file, that than what
+// another flag stands for; of two names of a setting in the environment today's wins. The origin is kept.
 func TestTheStrongestOriginWins(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "plan.yaml")
 	rapid.Check(t, func(t *rapid.T) {

@@ -1,5 +1,5 @@
-// Package story makes of a verdict the shortest story that shows it, in calls of the lock, and writes that as a test in the
-// language of the lock's library. It judges nothing: the test does.
+// Package story makes of a verdict the shortest story that shows it, in calls of the lock, and writes that as a test in
+// the language of the lock's library. It judges nothing: the test does.
 package story
 
 import (
@@ -28,8 +28,8 @@ type Step struct {
 	At  time.Duration // since the first one
 	Who string
 	Do  string // acquire, extend, release, or goOn
-	// Fault is what happens to a message of the call, counted since the call began or went on, as in "late reply 2": it waits until the
-	// call goes on. A message that is cut breaks its connection; an error is the server's answer to it.
+	// Fault is what happens to a message of the call, counted since the call began or went on, as in "late reply 2": it
+	// waits until the call goes on. A message that is cut breaks its connection; an error is the server's answer to it.
 	Fault string
 }
 
@@ -47,8 +47,9 @@ const slow = 10 * time.Millisecond
 
 var dos = map[history.Kind]string{history.Acquire: "acquire", history.Extend: "extend", history.Release: "release"}
 
-// Of tells the story of a verdict. What an exploration found says which message was late or lost. Without it, as of a run under load, a
-// call during which another client called was late with its first request, and one without an answer lost its first reply.
+// Of tells the story of a verdict. What an exploration found says which message was late or lost. Without it, as of a
+// run under load, a call during which another client called was late with its first request, and one without an answer
+// lost its first reply.
 func Of(h *history.History, v *checker.Verdict, found *explore.Found) (*Story, error) {
 	if h.Sites > 1 {
 		return nil, fmt.Errorf("the story happens on %d servers; a test has one: run it on topology single, or explore it with --sites 1", h.Sites)
@@ -91,7 +92,8 @@ func Of(h *history.History, v *checker.Verdict, found *explore.Found) (*Story, e
 	return s, nil
 }
 
-// calls are those of the story, in their order: of an exploration all but refused tries, else those of the holds in the evidence.
+// calls are those of the story, in their order: of an exploration all but refused tries, else those of the holds in the
+// evidence.
 func calls(h *history.History, v *checker.Verdict, all bool) (ops []history.Op) {
 	end := v.Proved()
 	holds := map[history.ID]bool{}
@@ -152,12 +154,15 @@ func stepsOf(op *history.Op, ops []history.Op, messages []explore.Message) ([]St
 	return steps, nil
 }
 
-// fates are what a test does to messages. One that is lost breaks its connection, so that its client need not run out of patience.
+// fates are what a test does to messages. One that is lost breaks its connection, so that its client need not run out
+// of patience.
 var fates = map[string]string{explore.Lost: "cut", explore.Cut: "cut", explore.Refused: "error"}
 
 // between tells whether another client begins a call between two moments.
 func between(ops []history.Op, than *history.Op, from, to time.Duration) bool {
-	return slices.ContainsFunc(ops, func(o history.Op) bool { return o.Worker != than.Worker && o.Call > from && o.Call < to })
+	return slices.ContainsFunc(ops, func(o history.Op) bool {
+		return o.Worker != than.Worker && o.Call > from && o.Call < to
+	})
 }
 
 // stretch counts times from the first step, and lets all last longer if the lease is short.

@@ -50,7 +50,8 @@ func compare(t *testing.T, s *Story, want ...string) {
 	}
 }
 
-// TestOfACounterexample: what was late in the exploration is late in the story, message by message, and a third client asks at the end.
+// TestOfACounterexample: what was late in the exploration is late in the story, message by message, and a third client
+// asks at the end.
 func TestOfACounterexample(t *testing.T) {
 	compare(t, explored(t, "plain-del"), "0 a acquire late reply 1", "2241 b acquire", "2877 a go on", "3081 b extend", "3081 b release",
 		"3081 b acquire", "3716 a extend", "3717 a release", "3717 c acquire")
@@ -64,7 +65,8 @@ func TestOfACounterexample(t *testing.T) {
 	}
 }
 
-// ran is a history of a run under load: a's extension has no answer, and b is granted the lock while the lease of a runs.
+// ran is a history of a run under load: a's extension has no answer, and b is granted the lock while the lease of a
+// runs.
 func ran(sites int) (*history.History, *checker.Verdict) {
 	const ms = time.Millisecond
 	op := func(id, hold history.ID, worker int32, kind history.Kind, call, ret time.Duration, outcome history.Outcome) history.Op {
@@ -147,7 +149,8 @@ func written(t *testing.T, s *Story, calls string) string {
 	return string(text)
 }
 
-// TestLiveExported runs a test in each language: it is red for the lock that it is about, and green for the one that compares tokens.
+// TestLiveExported runs a test in each language: it is red for the lock that it is about, and green for the one that
+// compares tokens.
 func TestLiveExported(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it builds programs, and takes 20 s")

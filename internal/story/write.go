@@ -52,8 +52,10 @@ func (s *Story) Write(language, calls string) ([]byte, error) {
 	if s.Owned {
 		owned = l.yes
 	}
-	text := strings.NewReplacer("{{comment}}", comment.String(), "{{calls}}", strings.TrimSpace(bare(calls))+"\n", "{{lease}}", l.time(s.Lease),
-		"{{linger}}", l.time(s.Linger), "{{owned}}", owned, "{{steps}}", steps.String(), "{{name}}", l.name(s.Cause), "{{must}}", must).Replace(string(frame))
+	text := strings.NewReplacer("{{comment}}", comment.String(), "{{calls}}", strings.TrimSpace(bare(calls))+"\n",
+		"{{lease}}", l.time(s.Lease),
+		"{{linger}}", l.time(s.Linger), "{{owned}}", owned, "{{steps}}", steps.String(), "{{name}}", l.name(s.Cause),
+		"{{must}}", must).Replace(string(frame))
 	if language != "go" {
 		return []byte(text), nil
 	}

@@ -1,5 +1,5 @@
-// Package testbed brings real servers up for tests, as if somebody else ran them: whoever is tested knows no more of them than
-// it is told.
+// Package testbed brings real servers up for tests, as if somebody else ran them: whoever is tested knows no more of
+// them than it is told.
 package testbed
 
 import (

@@ -33,38 +33,56 @@ type chapter struct {
 var Chapters = []chapter{
 	{"No lock", "Eight workers read a counter, wait two milliseconds, and write one more. Two who read the same value " +
 		"write the same value: a page view is lost.", "none", "single", faults.None, nil},
-	{"A mutex, in two processes", "A mutex of the language is a perfect lock, until the service runs twice. Each process " +
-		"has a mutex of its own, and they know nothing of each other.",
+	{"A mutex, in two processes",
+		"A mutex of the language is a perfect lock, until the service runs twice. Each process " +
+			"has a mutex of its own, and they know nothing of each other.",
 		"local", "single", faults.None, func(p *harness.Plan) { p.Processes = 2 }},
-	{"SETNX and DEL", "The first recipe: who creates the key has the lock. It has no expiry, so when a holder dies, no worker " +
-		"gets the lock again.", "setnx", "single", "crash-worker", nil},
-	{"SETNX, then EXPIRE", "An expiry, as a second command. Between the two the worker can die: the key stays for ever, " +
-		"only more seldom.", "setnx-expire", "single", "crash-worker@between", nil},
-	{"SET NX PX, and a plain DEL", "The expiry is atomic now. But whose key does the DEL delete? A holder that was slow deletes " +
-		"that of its successor, who never notices.", "plain-del", "single", "stall-worker", slow},
-	{"Compare, then DEL", "So look first whether the key is still ours. In two commands: between the comparison and the DEL " +
-		"the lease ends, and the DEL hits the lock of another worker.", "get-del", "single", "stall-worker@between", slow},
-	{"Deadlines by the clients' clocks", "The deadline is the key's value, and who finds it passed takes over by GETSET: for " +
-		"years the official recipe. The late holder's DEL is still a plain one.", "timestamp", "single", "stall-worker", slow},
-	{"The lease, done right", "SET NX PX with a random token, compared and deleted in one script, believed in from before the " +
-		"call. Answers are lost on the way, and no page view is.", "lease", "single", "drop-reply:40", nil},
-	{"The same lease, on a sentinel", "Replication is asynchronous. A grant is acknowledged, the primary dies, the replica that " +
-		"takes its place has never heard of it, and grants the lock again.", "lease", "sentinel", "lost-grant@300ms", failingOver},
-	{"Redlock, two of five hung", "Five independent servers, a majority must grant. Two stop answering, and the lock goes " +
-		"on: nothing is lost.", "redlock", "redlock", "pause-minority@300ms", hung},
-	{"Redlock, a server that forgets", "But a server of the majority that restarts without its keys grants again what it had " +
-		"granted. Without fsync, or a delayed restart, Redlock cannot know.", "redlock", "redlock", "restart-empty", nil},
-	{"The holder that was away", "The best lease ends while its holder still works: a long pause of the garbage collector, a " +
-		"stalled disk. No lock can prevent that.", "lease", "single", "stall-worker", slow},
+	{"SETNX and DEL",
+		"The first recipe: who creates the key has the lock. It has no expiry, so when a holder dies, no worker " +
+			"gets the lock again.", "setnx", "single", "crash-worker", nil},
+	{"SETNX, then EXPIRE",
+		"An expiry, as a second command. Between the two the worker can die: the key stays for ever, " +
+			"only more seldom.", "setnx-expire", "single", "crash-worker@between", nil},
+	{"SET NX PX, and a plain DEL",
+		"The expiry is atomic now. But whose key does the DEL delete? A holder that was slow deletes " +
+			"that of its successor, who never notices.", "plain-del", "single", "stall-worker", slow},
+	{"Compare, then DEL",
+		"So look first whether the key is still ours. In two commands: between the comparison and the DEL " +
+			"the lease ends, and the DEL hits the lock of another worker.", "get-del", "single", "stall-worker@between",
+		slow},
+	{"Deadlines by the clients' clocks",
+		"The deadline is the key's value, and who finds it passed takes over by GETSET: for " +
+			"years the official recipe. The late holder's DEL is still a plain one.", "timestamp", "single",
+		"stall-worker",
+		slow},
+	{"The lease, done right",
+		"SET NX PX with a random token, compared and deleted in one script, believed in from before the " +
+			"call. Answers are lost on the way, and no page view is.", "lease", "single", "drop-reply:40", nil},
+	{"The same lease, on a sentinel",
+		"Replication is asynchronous. A grant is acknowledged, the primary dies, the replica that " +
+			"takes its place has never heard of it, and grants the lock again.", "lease", "sentinel",
+		"lost-grant@300ms",
+		failingOver},
+	{"Redlock, two of five hung",
+		"Five independent servers, a majority must grant. Two stop answering, and the lock goes " +
+			"on: nothing is lost.", "redlock", "redlock", "pause-minority@300ms", hung},
+	{"Redlock, a server that forgets",
+		"But a server of the majority that restarts without its keys grants again what it had " +
+			"granted. Without fsync, or a delayed restart, Redlock cannot know.", "redlock", "redlock", "restart-empty",
+		nil},
+	{"The holder that was away",
+		"The best lease ends while its holder still works: a long pause of the garbage collector, a " +
+			"stalled disk. No lock can prevent that.", "lease", "single", "stall-worker", slow},
 	{"The fence", "So every grant draws a number, and the store refuses a smaller one than it has seen. The holder is late " +
 		"again, it is refused, and no page view is lost.",
 		"fenced", "single", "stall-worker", func(p *harness.Plan) { slow(p); p.Counter = workload.RedisFenced }},
 }
 
 // lastLine is told where there is a database with a counter that compares fencing tokens.
-var lastLine = chapter{"The last line of defence", "A failover forgets a grant again, as on the sentinel above, and two hold the lock. No lock on " +
-	"these servers can prevent that, so the verdict is FAIL. But tokens are drawn from the clock, so that no failover repeats one, and the " +
-	"page views are in a database that compares them. It refuses the first holder, whose token is the older one, and no page view is lost.",
+var lastLine = chapter{"The last line of defence",
+	"A failover forgets a grant again, as on the sentinel above, and two hold the lock. No lock on " +
+		"these servers can prevent that, so the verdict is FAIL. But tokens are drawn from the clock, so that no failover repeats one, and the " +
+		"page views are in a database that compares them. It refuses the first holder, whose token is the older one, and no page view is lost.",
 	"fenced-clock", "sentinel", "lost-grant@300ms", nil}
 
 // A wrong hand-off is a violation only while the next holder holds, and a failover takes longer than most chapters.
@@ -234,8 +252,8 @@ func (t *Tour) chapter(ctx, stop context.Context, number int, c *chapter, r read
 	return shows, p.Err
 }
 
-// met compares a run with what is expected of it, and says what is wrong. Of a counter with a fence it expects that a late
-// holder is refused, and nothing lost.
+// met compares a run with what is expected of it, and says what is wrong. Of a counter with a fence it expects that a
+// late holder is refused, and nothing lost.
 func met(causes []string, run *results.Run, fenced bool) (met checker.Status, why string) {
 	status, summary := run.Safety()
 	met, _ = results.Met(causes, status, run.Verdicts)

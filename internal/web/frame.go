@@ -112,7 +112,8 @@ type span struct {
 	Note string `json:"note"`
 }
 
-// lanes are what the workers did in the last seconds, as the planes of the report's strip: a byte a cell, a row a worker.
+// lanes are what the workers did in the last seconds, as the planes of the report's strip: a byte a cell, a row a
+// worker.
 type lanes struct {
 	From    int64  `json:"from"`
 	End     int64  `json:"end"`
@@ -124,7 +125,8 @@ type lanes struct {
 
 func newFrame(m *measure.Snapshot, done []doneRun) *frame {
 	f := &frame{
-		Title: m.Head.Name(), Stage: m.Stage, Note: m.Head.Label, Command: m.Head.Command, Run: m.Head.Number, At: int64(m.At), To: int64(m.To),
+		Title: m.Head.Name(), Stage: m.Stage, Note: m.Head.Label, Command: m.Head.Command, Run: m.Head.Number,
+		At: int64(m.At), To: int64(m.To),
 		Safety: safety(m), Tiles: tiles(m), Workers: m.Fairness.Workers, Done: done[max(len(done)-shownRuns, 0):],
 		Faults: []span{}, Phases: []span{}, Events: [][3]string{}, Nodes: [][3]string{},
 	}
@@ -158,11 +160,13 @@ func newFrame(m *measure.Snapshot, done []doneRun) *frame {
 
 func newLanes(m *measure.Snapshot) *lanes {
 	n := min(shownCells, max(int(m.LanesEnd/measure.StripStep), 1))
-	l := &lanes{From: int64(m.LanesEnd - time.Duration(n)*measure.StripStep), End: int64(m.LanesEnd), Cells: n, Hidden: m.Hidden}
+	l := &lanes{From: int64(m.LanesEnd - time.Duration(n)*measure.StripStep), End: int64(m.LanesEnd), Cells: n,
+		Hidden: m.Hidden}
 	for i := range m.Lanes {
 		l.Workers = append(l.Workers, m.Lanes[i].Worker)
 	}
-	for _, share := range []func(measure.Cell) float64{measure.Cell.Share, marked(measure.Waited), marked(measure.Overlap)} {
+	for _, share := range []func(measure.Cell) float64{measure.Cell.Share, marked(measure.Waited),
+		marked(measure.Overlap)} {
 		for i := range m.Lanes {
 			for _, c := range m.Lanes[i].Cells[len(m.Lanes[i].Cells)-n:] {
 				l.Planes = append(l.Planes, report.Share(share(c)))
@@ -192,14 +196,16 @@ func safety(m *measure.Snapshot) []string {
 	case m.Head.Unseen, !m.Safety.Excludes:
 		return []string{"unsure", "…", "RUNNING", "judged at the end"}
 	default:
-		return []string{"unsure", "…", "RUNNING", fmt.Sprintf("no violation up to %.1f s; judged at the end", m.Safety.SafeUpTo.Seconds())}
+		return []string{"unsure", "…", "RUNNING",
+			fmt.Sprintf("no violation up to %.1f s; judged at the end", m.Safety.SafeUpTo.Seconds())}
 	}
 }
 
 func tiles(m *measure.Snapshot) [][3]string {
 	all := [][3]string{{"Visits", human.Count(m.Done), human.Quantity(m.Errors, "error")}}
 	if n := len(m.Seconds); n > 1 {
-		all = append(all, [3]string{"Last second", human.Count(m.Seconds[n-2].Done) + "/s", human.Quantity(m.Waiting, "worker") + " waiting"})
+		all = append(all, [3]string{"Last second", human.Count(m.Seconds[n-2].Done) + "/s",
+			human.Quantity(m.Waiting, "worker") + " waiting"})
 	}
 	for _, l := range m.Latency {
 		all = append(all, [3]string{"The run's " + l.Name + " p50", l.Run.Text(false), "p99 " + l.Run.Text(true)})
@@ -209,9 +215,11 @@ func tiles(m *measure.Snapshot) [][3]string {
 		longest = fmt.Sprintf("longest now %s, w%02d", human.Duration(m.Longest), m.LongestBy)
 	}
 	all = append(all, [3]string{"Random waiter p50", m.Random.Text(false), longest})
-	all = append(all, [3]string{"Fairness", fmt.Sprintf("Jain %.2f", m.Fairness.Jain), fmt.Sprintf("%d of %d starving", m.Fairness.Starving, m.Head.Workers)})
+	all = append(all, [3]string{"Fairness", fmt.Sprintf("Jain %.2f", m.Fairness.Jain),
+		fmt.Sprintf("%d of %d starving", m.Fairness.Starving, m.Head.Workers)})
 	if m.Generator.State != "" {
-		all = append(all, [3]string{"Generator", string(m.Generator.State), cmp.Or(append(m.Generator.Reasons, "")[0], "its latencies are those of the lock")})
+		all = append(all, [3]string{"Generator", string(m.Generator.State),
+			cmp.Or(append(m.Generator.Reasons, "")[0], "its latencies are those of the lock")})
 	}
 	return all
 }

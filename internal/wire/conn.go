@@ -99,7 +99,8 @@ func (c *conn) serve() {
 // unseen says why bytes are passed on unseen from now on, once.
 func (c *conn) unseen(why string) error {
 	if c.plain.CompareAndSwap(false, true) {
-		c.proxy.run.Sink.Event(Event{Kind: PassedThrough, Server: c.proxy.server, Conn: c.id, At: c.proxy.run.Clock.Stamp(), Text: why})
+		c.proxy.run.Sink.Event(Event{Kind: PassedThrough, Server: c.proxy.server, Conn: c.id,
+			At: c.proxy.run.Clock.Stamp(), Text: why})
 	}
 	return errUnparsed
 }
@@ -228,7 +229,8 @@ func (c *conn) head() (e pending, ok bool) {
 	return c.flight[c.first], true
 }
 
-// pop takes a confirmation off the oldest command in flight, or its reply, which is all. It is false if more have to come.
+// pop takes a confirmation off the oldest command in flight, or its reply, which is all. It is false if more have to
+// come.
 func (c *conn) pop(all bool) (e pending, last bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

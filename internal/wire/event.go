@@ -94,11 +94,11 @@ type Origin struct {
 	Upto    int64  // ... and the offset in that up to which it had its commands
 }
 
-// Sink takes in requests, effects and events, from several goroutines, and must not block. Requests come in the order of their replies
-// on each connection. Effects come in the server's order.
+// Sink takes in requests, effects and events, from several goroutines, and must not block. Requests come in the order
+// of their replies on each connection. Effects come in the server's order.
 type Sink interface {
-	// Sent is called before a request is forwarded. Reply, Return and Lost are empty, and must not be read until Request
-	// brings them. DB supposes that all commands before it succeed.
+	// Sent is called before a request is forwarded. Reply, Return and Lost are empty, and must not be read until
+	// Request brings them. DB supposes that all commands before it succeed.
 	Sent(*Request)
 	// Request is called when the reply is about to be passed on, or lost. It brings the same pointer as Sent, or a
 	// corrected copy where DB was supposed wrongly.

@@ -29,8 +29,8 @@ var errProtocol = errors.New("not understood as RESP")
 // errUnparsed ends the parsing of a connection whose bytes are to be passed on as they are.
 var errUnparsed = errors.New("not to be parsed")
 
-// flow is one direction of a connection. Parsers read values from it, and it passes complete values on as they came, before it
-// waits for more. The beginning of a value is held until its end comes, or until it fills the buffer.
+// flow is one direction of a connection. Parsers read values from it, and it passes complete values on as they came,
+// before it waits for more. The beginning of a value is held until its end comes, or until it fills the buffer.
 type flow struct {
 	from    io.Reader
 	to      io.Writer
@@ -156,7 +156,8 @@ func (f *flow) each(left int64, take func([]byte)) error {
 	return nil
 }
 
-// text adds a string to b, or the digest of a long one. Like servers, it does not look at the two bytes behind the string.
+// text adds a string to b, or the digest of a long one. Like servers, it does not look at the two bytes behind the
+// string.
 func (f *flow) text(b []byte, size int64) ([]byte, error) {
 	if size <= maxKept {
 		err := f.need(int(size) + 2)

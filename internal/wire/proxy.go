@@ -12,7 +12,8 @@ import (
 	"hammerlock/history"
 )
 
-// Run has the clock and the sink that the proxies and the taps of a run share. Its fields are set before the first of them is made.
+// Run has the clock and the sink that the proxies and the taps of a run share. Its fields are set before the first of
+// them is made.
 type Run struct {
 	Clock *history.Clock // an ordered one
 	Sink  Sink
@@ -48,8 +49,8 @@ type Proxy struct {
 	conns  map[*conn]struct{}
 }
 
-// Listen opens a proxy. Clients are served until Close, or until the context ends. Without an address to listen at it has
-// those that it is given by Serve.
+// Listen opens a proxy. Clients are served until Close, or until the context ends. Without an address to listen at it
+// has those that it is given by Serve.
 func (r *Run) Listen(ctx context.Context, e Endpoint) (*Proxy, error) {
 	if r.Clock == nil || r.Sink == nil || e.Dial == nil {
 		return nil, errors.New("a proxy needs a clock, a sink and a server to dial")

@@ -32,7 +32,8 @@ func (c *conn) replies() {
 		return
 	}
 	// A client may still read the server's last words.
-	if half, ok := c.client.(interface{ CloseWrite() error }); c.gone.Load() || !ok || err != nil || half.CloseWrite() != nil {
+	if half, ok := c.client.(interface{ CloseWrite() error }); c.gone.Load() || !ok || err != nil ||
+		half.CloseWrite() != nil {
 		c.end(err != nil && !c.gone.Load())
 	} else {
 		_ = c.client.SetReadDeadline(time.Now().Add(lastWords))

@@ -5,8 +5,8 @@ import "strconv"
 var kinds = map[byte]Kind{'+': Simple, '-': Error, ':': Integer, '(': BigNumber, ',': Double, '#': Bool, '_': Nil,
 	'$': Bulk, '=': Verbatim, '!': Error, '*': Array, '~': Set, '>': Push, '%': Map}
 
-// reply reads a reply of a server, down to a depth. Left is how many values are kept. Types that no server sends unless it is told
-// to debug (attributes, values in pieces) are not understood.
+// reply reads a reply of a server, down to a depth. Left is how many values are kept. Types that no server sends unless
+// it is told to debug (attributes, values in pieces) are not understood.
 func (f *flow) reply(left *int, depth int) (r Reply, err error) {
 	line, err := f.line(maxInline)
 	if err != nil {

@@ -232,7 +232,8 @@ func (t *Tap) start(answer []string) error {
 		return fmt.Errorf("snapshot: %w", err)
 	}
 	began := t.id != ""
-	t.event(Event{Kind: TapBegan, Missing: began, Another: began && (answer[1] != t.id || offset < t.offset), Origin: t.origin})
+	t.event(Event{Kind: TapBegan, Missing: began, Another: began && (answer[1] != t.id || offset < t.offset),
+		Origin: t.origin})
 	t.id, t.offset, t.inside = answer[1], offset, false
 	return nil
 }

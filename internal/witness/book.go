@@ -79,8 +79,8 @@ func (r *Reader) who(q *sighting) string {
 	return strconv.FormatInt(q.Conn, 10)
 }
 
-// holder finds whose request it is: that of the hold whose token it names, or the newest hold of its connection. Guess says
-// that the connection told, which may serve several holders at a time. An only hold is its owner's.
+// holder finds whose request it is: that of the hold whose token it names, or the newest hold of its connection. Guess
+// says that the connection told, which may serve several holders at a time. An only hold is its owner's.
 func (r *Reader) holder(b *book, q *sighting, owner *hold) (h *hold, guess bool) {
 	for _, arg := range q.args {
 		if h := b.of(arg); h != nil && r.o.Holder.By != ByConnection && r.o.Holder.By != ByArg {
@@ -150,7 +150,8 @@ func (r *Reader) grant(b *book, a act) {
 	b.seen = true
 	r.grants[token]++
 	r.Grants++
-	h := &hold{token: token, mark: history.Hash(token), key: op.Key, call: op.Call, end: history.Forever, others: q == nil}
+	h := &hold{token: token, mark: history.Hash(token), key: op.Key, call: op.Call, end: history.Forever,
+		others: q == nil}
 	if n := r.grants[token]; n > 1 {
 		h.mark = history.Hash(token + "#" + strconv.Itoa(n))
 	}
@@ -274,7 +275,8 @@ func (r *Reader) refuse(b *book, q *sighting, op history.Op, token string) {
 		return
 	}
 	r.Refused++
-	if h := b.of(token); h != nil && h.lost && !h.words && q.Call > h.call && h.has(q.Call) && h.op >= 0 && r.grants[token] == 1 {
+	if h := b.of(token); h != nil && h.lost && !h.words && q.Call > h.call && h.has(q.Call) && h.op >= 0 &&
+		r.grants[token] == 1 {
 		r.phantom = append(r.phantom, h.op) // of its own grant, which it has not heard of
 		r.ops[h.op].Return = max(r.ops[h.op].Call, op.Return)
 		return

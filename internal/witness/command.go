@@ -38,18 +38,26 @@ type form struct {
 
 // forms are those of commands whose names say it. SET says it by its options.
 var forms = map[string]form{
-	"SETNX": {intent: tries, token: 2}, "SET": {intent: sets, token: 2}, "GETSET": {intent: swaps, token: 2}, "SETEX": {sets, 3, 2, time.Second, false},
-	"PSETEX": {sets, 3, 2, time.Millisecond, false}, "EXPIRE": {extends, 0, 2, time.Second, false}, "PEXPIRE": {extends, 0, 2, time.Millisecond, false},
-	"EXPIREAT": {extends, 0, 2, time.Second, true}, "PEXPIREAT": {extends, 0, 2, time.Millisecond, true}, "PERSIST": {intent: extends}, "GETEX": {intent: extends},
-	"DEL": {intent: frees}, "UNLINK": {intent: frees}, "GETDEL": {intent: frees}, "EVAL": {intent: runs}, "EVALSHA": {intent: runs}, "FCALL": {intent: runs},
-	"HSET": {intent: enters}, "HMSET": {intent: enters}, "HSETNX": {intent: enters}, "HINCRBY": {intent: enters}, "SADD": {intent: enters},
-	"ZADD": {intent: enters}, "ZINCRBY": {intent: enters}, "HDEL": {intent: leaves}, "SREM": {intent: leaves}, "ZREM": {intent: leaves},
-	"ZREMRANGEBYSCORE": {intent: leaves}, "ZREMRANGEBYRANK": {intent: leaves}, "ZPOPMIN": {intent: leaves}, "SPOP": {intent: leaves},
+	"SETNX": {intent: tries, token: 2}, "SET": {intent: sets, token: 2}, "GETSET": {intent: swaps, token: 2},
+	"SETEX":  {sets, 3, 2, time.Second, false},
+	"PSETEX": {sets, 3, 2, time.Millisecond, false}, "EXPIRE": {extends, 0, 2, time.Second, false},
+	"PEXPIRE":  {extends, 0, 2, time.Millisecond, false},
+	"EXPIREAT": {extends, 0, 2, time.Second, true}, "PEXPIREAT": {extends, 0, 2, time.Millisecond, true},
+	"PERSIST": {intent: extends}, "GETEX": {intent: extends},
+	"DEL": {intent: frees}, "UNLINK": {intent: frees}, "GETDEL": {intent: frees}, "EVAL": {intent: runs},
+	"EVALSHA": {intent: runs}, "FCALL": {intent: runs},
+	"HSET": {intent: enters}, "HMSET": {intent: enters}, "HSETNX": {intent: enters}, "HINCRBY": {intent: enters},
+	"SADD": {intent: enters},
+	"ZADD": {intent: enters}, "ZINCRBY": {intent: enters}, "HDEL": {intent: leaves}, "SREM": {intent: leaves},
+	"ZREM":             {intent: leaves},
+	"ZREMRANGEBYSCORE": {intent: leaves}, "ZREMRANGEBYRANK": {intent: leaves}, "ZPOPMIN": {intent: leaves},
+	"SPOP": {intent: leaves},
 }
 
 // setOptions are options of SET that say when the key ends.
 var setOptions = map[string]form{
-	"EX": {unit: time.Second}, "PX": {unit: time.Millisecond}, "EXAT": {unit: time.Second, absolute: true}, "PXAT": {unit: time.Millisecond, absolute: true},
+	"EX": {unit: time.Second}, "PX": {unit: time.Millisecond}, "EXAT": {unit: time.Second, absolute: true},
+	"PXAT": {unit: time.Millisecond, absolute: true},
 }
 
 // words is a command as it is understood of one key.
@@ -85,7 +93,8 @@ func keysOf(args []string) []string {
 			keys = append(keys, args[i])
 		}
 		return keys
-	case "PUBLISH", "SPUBLISH", "SUBSCRIBE", "PSUBSCRIBE", "AUTH", "HELLO", "CONFIG", "CLIENT", "SCRIPT", "SELECT", "PING", "ECHO", "INFO", "COMMAND":
+	case "PUBLISH", "SPUBLISH", "SUBSCRIBE", "PSUBSCRIBE", "AUTH", "HELLO", "CONFIG", "CLIENT", "SCRIPT", "SELECT",
+		"PING", "ECHO", "INFO", "COMMAND":
 		return nil
 	}
 	return args[1:2]
@@ -142,7 +151,8 @@ func scriptText(args []string) string {
 	switch {
 	case args[0] == "EVAL" && len(args) > 1 && !strings.HasPrefix(args[1], "sha1:"):
 		return args[1]
-	case args[0] == "SCRIPT" && len(args) > 2 && strings.EqualFold(args[1], "LOAD") && !strings.HasPrefix(args[2], "sha1:"):
+	case args[0] == "SCRIPT" && len(args) > 2 && strings.EqualFold(args[1], "LOAD") &&
+		!strings.HasPrefix(args[2], "sha1:"):
 		return args[2]
 	}
 	return ""
@@ -181,12 +191,14 @@ func (w *words) answered(q *wire.Request) says {
 		return nothing
 	case r.Kind == wire.Error, r.Kind == wire.NotExecuted:
 		return didNot
-	case r.Kind == wire.Nil, r.Kind == wire.Integer && r.Int <= 0, r.Kind == wire.Bool && r.Int == 0, r.Kind == wire.Simple && r.Text == "QUEUED":
+	case r.Kind == wire.Nil, r.Kind == wire.Integer && r.Int <= 0, r.Kind == wire.Bool && r.Int == 0,
+		r.Kind == wire.Simple && r.Text == "QUEUED":
 		truth = didNot
 	}
 	switch w.intent {
 	case tries, sets, renews:
-		if q.Args[0] == "SET" && slices.ContainsFunc(q.Args[3:], func(a string) bool { return strings.EqualFold(a, "GET") }) {
+		if q.Args[0] == "SET" && slices.ContainsFunc(q.Args[3:],
+			func(a string) bool { return strings.EqualFold(a, "GET") }) {
 			return nothing // it answers the old value
 		}
 	case swaps, enters:

@@ -40,7 +40,8 @@ type span struct {
 
 // use takes in a command on data.
 func (r *Reader) use(q *wire.Request) {
-	if len(q.Args) < 2 || !matches(r.o.Data, q.Args[1]) || q.Return == history.Forever || q.Reply.Kind == wire.Error || len(r.ops) >= r.o.Most {
+	if len(q.Args) < 2 || !matches(r.o.Data, q.Args[1]) || q.Return == history.Forever || q.Reply.Kind == wire.Error ||
+		len(r.ops) >= r.o.Most {
 		return
 	}
 	u := use{Request: q, kind: history.Store}
@@ -70,8 +71,8 @@ func (r *Reader) stored(e *wire.Effect, key string) {
 	s.effects = append(s.effects, store{at: e.At, value: understand(e.Args).token, op: -1})
 }
 
-// settleData makes loads and stores of visits. They are those of the connection that has the lock, and so only where connections
-// serve one holder at a time; the values and the server's order tell which store a load saw.
+// settleData makes loads and stores of visits. They are those of the connection that has the lock, and so only where
+// connections serve one holder at a time; the values and the server's order tell which store a load saw.
 func (r *Reader) settleData(certain bool) {
 	sure := certain || r.Improper == 0
 	taken := map[int32]bool{}
@@ -101,7 +102,8 @@ func (r *Reader) pageOf(s *sheet) (key int32, ok bool) {
 	return key, ok && len(s.uses) > 0
 }
 
-// holding is the hold under which data was used: the last one that its connection was granted before, if it was not given back.
+// holding is the hold under which data was used: the last one that its connection was granted before, if it was not
+// given back.
 func (r *Reader) holding(u *use) *hold {
 	who := r.who(&sighting{Request: u.Request})
 	list := r.spans[who]
@@ -116,8 +118,8 @@ func (r *Reader) holding(u *use) *hold {
 	return nil
 }
 
-// match finds the request of each effect: the first that was answered of those that wrote the same and were called before it. It
-// is false if one has none, or a write has no effect.
+// match finds the request of each effect: the first that was answered of those that wrote the same and were called
+// before it. It is false if one has none, or a write has no effect.
 func (s *sheet) match() bool {
 	var writes []*use
 	for i := range s.uses {
@@ -128,7 +130,9 @@ func (s *sheet) match() bool {
 	slices.SortFunc(writes, func(a, b *use) int { return int(a.Return - b.Return) })
 	for i := range s.effects {
 		e := &s.effects[i]
-		n := slices.IndexFunc(writes, func(u *use) bool { return u.Call <= e.at && (e.value == u.value || e.value == "" && u.adds) })
+		n := slices.IndexFunc(writes, func(u *use) bool {
+			return u.Call <= e.at && (e.value == u.value || e.value == "" && u.adds)
+		})
 		if n < 0 {
 			return false
 		}
@@ -138,8 +142,8 @@ func (s *sheet) match() bool {
 	return len(writes) == 0
 }
 
-// saw is the store that a read saw: the only one of that value which can have been there; -1 = the value before all. It is false if
-// there are several, or none.
+// saw is the store that a read saw: the only one of that value which can have been there; -1 = the value before all. It
+// is false if there are several, or none.
 func (s *sheet) saw(u *use) (at int, ok bool) {
 	at = -2
 	for i := -1; i < len(s.effects); i++ {
@@ -149,7 +153,8 @@ func (s *sheet) saw(u *use) (at int, ok bool) {
 		if i+1 < len(s.effects) && s.effects[i+1].at < u.Call {
 			continue // it was replaced before
 		}
-		if i < 0 && slices.ContainsFunc(s.effects, func(e store) bool { return e.value == u.value && e.use.Call <= u.Return }) {
+		if i < 0 && slices.ContainsFunc(s.effects,
+			func(e store) bool { return e.value == u.value && e.use.Call <= u.Return }) {
 			continue // it may have been there before all, too
 		}
 		if at != -2 {
@@ -210,10 +215,12 @@ func (r *Reader) visits(s *sheet, key int32) {
 	}
 	if n := len(s.effects); n > 0 {
 		last := &s.effects[n-1]
-		r.add(r, history.Op{Kind: history.Final, Worker: -1, Key: key, Value: last.n, Seen: r.ops[last.op].ID, Call: r.now, Return: r.now, Outcome: history.OK})
+		r.add(r, history.Op{Kind: history.Final, Worker: -1, Key: key, Value: last.n, Seen: r.ops[last.op].ID,
+			Call: r.now, Return: r.now, Outcome: history.OK})
 	}
 }
 
 func (r *Reader) visit(u *use, h *hold, key int32) history.Op {
-	return history.Op{Kind: u.kind, Worker: h.worker, Key: key, Hold: h.id, Call: u.Call, Return: u.Return, Outcome: history.OK}
+	return history.Op{Kind: u.kind, Worker: h.worker, Key: key, Hold: h.id, Call: u.Call, Return: u.Return,
+		Outcome: history.OK}
 }

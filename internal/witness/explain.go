@@ -127,7 +127,8 @@ func (r *Reader) tellEnd(l *ledger, c *change, d *diff, q *sighting, op history.
 		case owner.outsider():
 			r.do(b, act{kind: history.Release, server: l.server, token: token, hold: owner, says: did, op: op})
 		case owner != nil:
-			r.incident(l.server, op.Key, op.Call, op.Return, "the key of page "+strconv.Itoa(int(op.Key))+" ended on a server before its lease was over, and no command that was seen did that")
+			r.incident(l.server, op.Key, op.Call, op.Return,
+				"the key of page "+strconv.Itoa(int(op.Key))+" ended on a server before its lease was over, and no command that was seen did that")
 		}
 		owner.stop(c.at)
 		return
@@ -144,7 +145,8 @@ func (r *Reader) tellEnd(l *ledger, c *change, d *diff, q *sighting, op history.
 		return
 	}
 	before := len(r.ops)
-	r.do(b, act{kind: history.Release, server: l.server, q: q, token: h.token, hold: h, guess: guess && h != owner, says: did, op: op})
+	r.do(b, act{kind: history.Release, server: l.server, q: q, token: h.token, hold: h, guess: guess && h != owner,
+		says: did, op: op})
 	if guess && h != owner && owner != nil && len(r.ops) > before {
 		r.victims[before] = owner
 		r.doubted[owner] = append(r.doubted[owner], before)
@@ -202,7 +204,8 @@ func (r *Reader) tellMove(l *ledger, d *diff, q *sighting, op history.Op) {
 		}
 		return
 	}
-	r.do(b, act{kind: history.Extend, server: l.server, q: q, token: h.token, hold: h, guess: guess && h != owner, says: did, op: op})
+	r.do(b, act{kind: history.Extend, server: l.server, q: q, token: h.token, hold: h, guess: guess && h != owner,
+		says: did, op: op})
 }
 
 // learn keeps the effects of a script, and which of its arguments is the token.
@@ -236,7 +239,8 @@ func (r *Reader) effectless(l *ledger, s *sighting) {
 	if k := s.Reply.Kind; s.says == didNot && (k == wire.Error || k == wire.NotExecuted) {
 		return
 	}
-	op := history.Op{Key: r.page(l.subject), Call: s.Call, Return: s.Return, Outcome: history.Failed, Reason: history.Lost, TTL: s.ttl}
+	op := history.Op{Key: r.page(l.subject), Call: s.Call, Return: s.Return, Outcome: history.Failed,
+		Reason: history.Lost, TTL: s.ttl}
 	switch s.intent {
 	case tries:
 		if s.says == didNot {

@@ -32,7 +32,8 @@ func (r *Reader) watch(l *ledger, c *change, d *diff) {
 			from, _ := r.ours(l.server, d.before.until)
 			left = human.Duration(from-c.at) + " before the end of its lease"
 		}
-		r.o.Violation(Finding{c.at, l.key, fmt.Sprintf("%.12q took the place of %.12q, %s", d.granted[0], d.ended[0], left)})
+		r.o.Violation(Finding{c.at, l.key,
+			fmt.Sprintf("%.12q took the place of %.12q, %s", d.granted[0], d.ended[0], left)})
 	case len(d.granted) > 0:
 		l.since = c.at
 	}
@@ -61,7 +62,8 @@ func (r *Reader) tellEndless() {
 			delete(r.endless, l)
 			if !l.told {
 				l.told = true
-				r.o.Violation(Finding{r.now, l.key, "is held without an end: if its holder dies, it is never granted again"})
+				r.o.Violation(Finding{r.now, l.key,
+					"is held without an end: if its holder dies, it is never granted again"})
 			}
 		}
 	}

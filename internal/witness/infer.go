@@ -11,8 +11,8 @@ import (
 	"hammerlock/internal/wire"
 )
 
-// infer makes acts of a request and its answer alone, where no effects are seen: by the words of the command, and of a script by its
-// text. A script of unknown text may have done anything to a hold.
+// infer makes acts of a request and its answer alone, where no effects are seen: by the words of the command, and of a
+// script by its text. A script of unknown text may have done anything to a hold.
 func (r *Reader) infer(l *ledger, s *sighting) {
 	if k := s.Reply.Kind; k == wire.Error || k == wire.NotExecuted || !s.answered {
 		return
@@ -79,7 +79,8 @@ func (r *Reader) inferScript(l *ledger, s *sighting, a act) {
 	a.hold = h
 	switch {
 	case text == "" && h != nil:
-		a.kind, a.token, a.op.Outcome, a.op.Reason, a.says = history.Release, h.token, history.Unknown, history.None, did
+		a.kind, a.token, a.op.Outcome, a.op.Reason, a.says = history.Release, h.token, history.Unknown, history.None,
+			did
 		r.Ambiguous++
 	case has("del", "unlink", "zrem", "srem") && h != nil:
 		a.kind, a.token = history.Release, h.token
@@ -106,7 +107,8 @@ func (r *Reader) inferScript(l *ledger, s *sighting, a act) {
 // shortest is the least lease that an argument can mean: numbers are milliseconds at least.
 func shortest(args []string) (ttl time.Duration) {
 	for _, a := range args {
-		if n, err := strconv.ParseInt(a, 10, 40); err == nil && n > 0 && (ttl == 0 || time.Duration(n)*time.Millisecond < ttl) {
+		if n, err := strconv.ParseInt(a, 10, 40); err == nil && n > 0 &&
+			(ttl == 0 || time.Duration(n)*time.Millisecond < ttl) {
 			ttl = time.Duration(n) * time.Millisecond
 		}
 	}
@@ -138,8 +140,9 @@ func (r *Reader) unheard(server int) {
 	}
 }
 
-// forget drops the states of a server's keys: effects are missing. If the server went on meanwhile, a hold may have ended.
-// If it was restarted, it may have lost its keys, which is an incident; if it follows another one now, it has no part in locks.
+// forget drops the states of a server's keys: effects are missing. If the server went on meanwhile, a hold may have
+// ended. If it was restarted, it may have lost its keys, which is an incident; if it follows another one now, it has no
+// part in locks.
 func (r *Reader) forget(e wire.Event) {
 	for l := range maps.Values(r.ledgers) {
 		if l.server != e.Server {
@@ -148,7 +151,8 @@ func (r *Reader) forget(e wire.Event) {
 		l.state, l.known = state{}, false
 		for _, h := range l.book.holds {
 			if from := max(l.least, h.call+1); !e.Another {
-				op := history.Op{Kind: history.Release, Hold: h.id, Worker: h.worker, Token: h.mark, Call: from, Return: max(r.now, from)}
+				op := history.Op{Kind: history.Release, Hold: h.id, Worker: h.worker, Token: h.mark, Call: from,
+					Return: max(r.now, from)}
 				r.told(nil, h, op, false)
 				h.stop(r.now)
 			}

@@ -9,7 +9,8 @@ import (
 	"hammerlock/history"
 )
 
-// ledger is a key on a server: its state as the effects have made it, and the requests and effects that are not explained yet.
+// ledger is a key on a server: its state as the effects have made it, and the requests and effects that are not
+// explained yet.
 type ledger struct {
 	place
 	book    *book
@@ -55,7 +56,8 @@ func (r *Reader) answer(l *ledger, s *sighting) {
 func (r *Reader) settle(l *ledger, now time.Duration) {
 	for len(l.changes) > 0 {
 		c := l.changes[0]
-		if !c.closed && now-c.at <= groupBound || now-c.at <= answerBound && l.waits(c) || now-c.at <= effectBound && len(c.commands) == 1 && r.mayLapse(l, c) {
+		if !c.closed && now-c.at <= groupBound || now-c.at <= answerBound && l.waits(c) || now-c.at <= effectBound &&
+			len(c.commands) == 1 && r.mayLapse(l, c) {
 			return
 		}
 		r.retire(l, c.at-effectBound)
@@ -199,11 +201,12 @@ func (l *ledger) mark(q *sighting, d *diff) {
 	}
 	mark := func(token string) bool { return l.marks[token] }
 	d.granted, d.ended = slices.DeleteFunc(d.granted, mark), slices.DeleteFunc(d.ended, mark)
-	d.deeper, d.shallower, d.written = slices.DeleteFunc(d.deeper, mark), slices.DeleteFunc(d.shallower, mark), slices.DeleteFunc(slices.Clone(d.written), mark)
+	d.deeper, d.shallower, d.written = slices.DeleteFunc(d.deeper, mark), slices.DeleteFunc(d.shallower, mark),
+		slices.DeleteFunc(slices.Clone(d.written), mark)
 }
 
-// cause finds the request that explains a change; nil if none does. Of several it is the one that fits best, then the one that was
-// answered first: effects come in the order in which they were executed.
+// cause finds the request that explains a change; nil if none does. Of several it is the one that fits best, then the
+// one that was answered first: effects come in the order in which they were executed.
 func (r *Reader) cause(l *ledger, c *change, d *diff) (best *sighting) {
 	most := 0
 	first, second := l.certain()
@@ -226,8 +229,8 @@ func (r *Reader) cause(l *ledger, c *change, d *diff) (best *sighting) {
 	return best
 }
 
-// certain are the two requests that were answered first of those which certainly had an effect that is still to come; an effect that
-// comes before theirs was executed before these answers.
+// certain are the two requests that were answered first of those which certainly had an effect that is still to come;
+// an effect that comes before theirs was executed before these answers.
 func (l *ledger) certain() (first, second *sighting) {
 	for _, s := range l.pending {
 		if s.says != did || s.intent != tries && s.intent != sets && s.intent != renews && s.intent != frees {
@@ -245,7 +248,8 @@ func (l *ledger) certain() (first, second *sighting) {
 
 // fits is how well a request explains a change: 0 = not at all.
 func (s *sighting) fits(d *diff) int {
-	if s.says == didNot && s.intent != runs || s.answered && s.says == didNot && len(d.granted) > 0 && !s.names(d.granted) {
+	if s.says == didNot && s.intent != runs || s.answered && s.says == didNot && len(d.granted) > 0 &&
+		!s.names(d.granted) {
 		return 0
 	}
 	ok := false
@@ -281,8 +285,9 @@ func (s *sighting) fits(d *diff) int {
 // names tells whether a request has one of the tokens among its arguments.
 func (s *sighting) names(tokens []string) bool { return slices.ContainsFunc(tokens, s.hasToken) }
 
-// lapsed tells whether a key's end came by itself, although a request could explain it: its lease was over when that came; or the
-// lease may have been over, and the request says itself that it did nothing, or is needed to explain a later end.
+// lapsed tells whether a key's end came by itself, although a request could explain it: its lease was over when that
+// came; or the lease may have been over, and the request says itself that it did nothing, or is needed to explain a
+// later end.
 func (r *Reader) lapsed(l *ledger, c *change, d *diff, s *sighting) bool {
 	if d.before.until == 0 {
 		return false
@@ -297,7 +302,8 @@ func (r *Reader) lapsed(l *ledger, c *change, d *diff, s *sighting) bool {
 	return s.intent != frees && s.Call > to || c.at >= from && r.needed(l, s)
 }
 
-// mayLapse tells whether a change that is next deletes a key whose lease may be over: it may be an expiry, and the next change tells.
+// mayLapse tells whether a change that is next deletes a key whose lease may be over: it may be an expiry, and the next
+// change tells.
 func (r *Reader) mayLapse(l *ledger, c *change) bool {
 	if l.state.until == 0 || !c.deletes() {
 		return false
@@ -310,7 +316,8 @@ func (c *change) deletes() bool {
 	return slices.ContainsFunc(c.commands, func(args []string) bool { return understand(args).intent == frees })
 }
 
-// needed tells whether a request must explain a later end of the key, which came before its lease was over: there are no others.
+// needed tells whether a request must explain a later end of the key, which came before its lease was over: there are
+// no others.
 func (r *Reader) needed(l *ledger, s *sighting) bool {
 	after, ends := l.state.clone(), 0
 	for _, c := range l.changes { // the one that is applied is not among them
@@ -322,7 +329,8 @@ func (r *Reader) needed(l *ledger, s *sighting) bool {
 			ends++
 			others := 0
 			for _, p := range l.pending {
-				if p != s && (p.intent == frees || p.intent == runs) && (p.says == did || !p.answered) && p.Call <= c.at {
+				if p != s && (p.intent == frees || p.intent == runs) && (p.says == did || !p.answered) &&
+					p.Call <= c.at {
 					others++
 				}
 			}
@@ -344,8 +352,8 @@ func (r *Reader) ours(n int, ms int64) (from, to time.Duration) {
 	return at - s.ahead - time.Millisecond, at - s.behind + time.Millisecond
 }
 
-// lease is the lease that a request asked for, as the end of the key shows it: the end minus the call, or one of the arguments if
-// that can be it. It counts from the call; 0 = without an end.
+// lease is the lease that a request asked for, as the end of the key shows it: the end minus the call, or one of the
+// arguments if that can be it. It counts from the call; 0 = without an end.
 func (r *Reader) lease(l *ledger, until int64, s *sighting, call time.Duration) time.Duration {
 	if until == 0 {
 		return 0

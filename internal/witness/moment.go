@@ -35,7 +35,8 @@ func (r *Reader) Is(moment string, q *wire.Request) bool {
 		return moment == "read" && q.Reply.Kind != wire.Error
 	}
 	if w.intent == runs {
-		return says != didNot && r.didBefore(moment, w.script) || says == didNot && moment == "refused" && q.Reply.Kind != wire.Error && r.didBefore("granted", w.script)
+		return says != didNot && r.didBefore(moment, w.script) || says == didNot && moment == "refused" &&
+			q.Reply.Kind != wire.Error && r.didBefore("granted", w.script)
 	}
 	switch moment {
 	case "granted":
@@ -63,7 +64,8 @@ func (r *Reader) didBefore(moment, id string) bool {
 	case "granted":
 		return s.grants
 	case "extended":
-		return s.extends && !s.grants || unknown && strings.Contains(s.text, "expire") && !strings.Contains(s.text, "del")
+		return s.extends && !s.grants || unknown && strings.Contains(s.text, "expire") &&
+			!strings.Contains(s.text, "del")
 	case "released":
 		return s.frees || unknown && strings.Contains(s.text, "del")
 	}

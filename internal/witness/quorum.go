@@ -7,7 +7,8 @@ import (
 	"hammerlock/history"
 )
 
-// roundBound is how long after its call all that belongs to a request is known: its answer, and its effects or that it has none.
+// roundBound is how long after its call all that belongs to a request is known: its answer, and its effects or that it
+// has none.
 const roundBound = answerBound + 2*effectBound
 
 // do takes in an act: at once on one site. On several it waits for those that belong to it.

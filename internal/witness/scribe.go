@@ -112,14 +112,15 @@ func (r *Reader) late(s *sighting) {
 
 // incident tells that a server took a hold away, and no command that was seen did that.
 func (r *Reader) incident(server int, key int32, from, to time.Duration, note string) {
-	n := r.add(r, history.Op{Kind: history.Incident, Worker: -1, Key: key, Value: int64(server), Call: from, Return: to, Outcome: history.OK})
+	n := r.add(r, history.Op{Kind: history.Incident, Worker: -1, Key: key, Value: int64(server), Call: from, Return: to,
+		Outcome: history.OK})
 	if n >= 0 {
 		r.notes[r.ops[n].ID] = note
 	}
 }
 
-// History is all that was read, as a judge takes it. The header's numbers are filled in. Over says that the programs have ended, so that
-// keys in the servers are left for good. More are other operations, as faults are.
+// History is all that was read, as a judge takes it. The header's numbers are filled in. Over says that the programs
+// have ended, so that keys in the servers are left for good. More are other operations, as faults are.
 func (r *Reader) History(h history.Header, over bool, more []history.Op) *history.History {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -179,13 +180,15 @@ func (r *Reader) finish(over bool) {
 	}
 }
 
-// hidden tells of acquires whose first command was granted and had no answer, and whose next one was refused by their own grant.
+// hidden tells of acquires whose first command was granted and had no answer, and whose next one was refused by their
+// own grant.
 func (r *Reader) hidden() {
 	for _, n := range r.phantom {
 		op := &r.ops[n]
 		if op.Outcome == history.Unknown && !r.known[op.ID] {
 			op.Outcome, op.Reason = history.Failed, history.Busy
-			r.add(r, history.Op{Kind: history.Sight, Worker: -1, Key: op.Key, Token: op.Token, Until: op.Return + op.TTL, Call: op.Return, Return: op.Return, Outcome: history.OK})
+			r.add(r, history.Op{Kind: history.Sight, Worker: -1, Key: op.Key, Token: op.Token, Until: op.Return +
+				op.TTL, Call: op.Return, Return: op.Return, Outcome: history.OK})
 		}
 	}
 }
@@ -203,7 +206,8 @@ func (r *Reader) left() {
 			}
 		}
 		for token := range l.state.owners {
-			op := history.Op{Kind: history.Found, Worker: -1, Key: r.page(l.subject), Value: int64(l.server), Until: until, Call: r.now, Return: r.now, Outcome: history.OK}
+			op := history.Op{Kind: history.Found, Worker: -1, Key: r.page(l.subject), Value: int64(l.server),
+				Until: until, Call: r.now, Return: r.now, Outcome: history.OK}
 			if h := l.book.of(token); h != nil {
 				op.Token = h.mark
 			}

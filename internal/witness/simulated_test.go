@@ -221,8 +221,9 @@ func failed(t *testing.T, h *history.History) (causes []string) {
 	return causes
 }
 
-// TestSimulatedLocks compares the holds that are read with those that a simulated server gave, however late its effects were read, and
-// what a judge says of them with what its clients did: no right lock is accused, and a foreign release is named.
+// TestSimulatedLocks compares the holds that are read with those that a simulated server gave, however late its effects
+// were read, and what a judge says of them with what its clients did: no right lock is accused, and a foreign release
+// is named.
 func TestSimulatedLocks(t *testing.T) {
 	seeds := uint64(300)
 	if testing.Short() {

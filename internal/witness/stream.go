@@ -19,9 +19,9 @@ const mostAgainst = 20
 // delivery is how long a server that lives takes to stream what it has executed, at most.
 const delivery = time.Second
 
-// Stream compares the operations of a run with the replication streams of its servers. It is a wire.Sink of taps; operations come by
-// Observe. A lock that writes its token into its key, as a value or as a field, can be compared; of others,
-// and of one that is handed on within a process, it has nothing to say.
+// Stream compares the operations of a run with the replication streams of its servers. It is a wire.Sink of taps;
+// operations come by Observe. A lock that writes its token into its key, as a value or as a field, can be compared; of
+// others, and of one that is handed on within a process, it has nothing to say.
 type Stream struct {
 	clock   *history.Clock
 	mu      sync.Mutex
@@ -68,7 +68,8 @@ type call struct {
 	worker       int32
 }
 
-// NewStream makes one for the keys of locks on servers, each with its name and the number of its site. The clock is that of the run.
+// NewStream makes one for the keys of locks on servers, each with its name and the number of its site. The clock is
+// that of the run.
 func NewStream(clock *history.Clock, keys, names []string, sites []int) *Stream {
 	s := &Stream{clock: clock, locks: map[string]bool{}, states: map[place]*state{}, writes: map[uint64][]*write{}}
 	for _, k := range keys {
@@ -238,7 +239,8 @@ func (s *Stream) Observe(op *history.Op) {
 		return
 	}
 	s.full = len(s.calls) == 2*streamBound
-	s.calls = append(s.calls, call{op.Kind, op.Outcome == history.OK, op.Woken == history.Signal, op.Token, op.Hold, op.Call, op.Return, op.Worker})
+	s.calls = append(s.calls, call{op.Kind, op.Outcome == history.OK, op.Woken == history.Signal, op.Token, op.Hold,
+		op.Call, op.Return, op.Worker})
 }
 
 // Sum says, when all taps are closed, how the operations and the streams agree.
@@ -251,7 +253,8 @@ func (s *Stream) Sum() *history.Stream {
 		if c := &s.calls[i]; c.kind == history.Acquire {
 			tokens[c.hold] = c.token
 			readable = readable || c.known && len(s.writes[c.token]) > 0
-			handed = handed || c.known && c.signalled && len(s.writes[c.token]) == 0 && s.whole(c.call, c.answer+delivery)
+			handed = handed || c.known && c.signalled && len(s.writes[c.token]) == 0 &&
+				s.whole(c.call, c.answer+delivery)
 		}
 	}
 	s.sum.Overflow = s.sum.Overflow || s.full
@@ -297,7 +300,9 @@ func (s *Stream) compare(c *call) {
 		executed = 2*(all-removed) <= s.sites
 	}
 	if !executed && len(s.sum.Against) < mostAgainst {
-		s.sum.Against = append(s.sum.Against, fmt.Sprintf("the %s of w%02d at %.6f s was answered, and no stream has its effect", c.kind, c.worker, c.call.Seconds()))
+		s.sum.Against = append(s.sum.Against,
+			fmt.Sprintf("the %s of w%02d at %.6f s was answered, and no stream has its effect", c.kind, c.worker,
+				c.call.Seconds()))
 	}
 }
 
@@ -315,6 +320,7 @@ func (s *Stream) on(token uint64, so func(*write) bool) int {
 // whole tells whether all streams were read from one moment to another.
 func (s *Stream) whole(from, to time.Duration) bool {
 	return from+delivery <= s.closed && to <= s.closed && !slices.ContainsFunc(s.servers, func(v *streamed) bool {
-		return v.from > from || v.away > 0 && v.away <= to || slices.ContainsFunc(v.lost, func(gap [2]time.Duration) bool { return gap[0] <= to && from <= gap[1] })
+		return v.from > from || v.away > 0 && v.away <= to ||
+			slices.ContainsFunc(v.lost, func(gap [2]time.Duration) bool { return gap[0] <= to && from <= gap[1] })
 	})
 }

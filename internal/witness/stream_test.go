@@ -11,8 +11,8 @@ import (
 	"hammerlock/internal/wire"
 )
 
-// played makes a Stream of two servers of one site, the second a replica of the first, and plays it: "1 offset SET ..." is an effect of
-// server 1; an operation has its kind, its hold, its outcome, its token and its call and answer in ms.
+// played makes a Stream of two servers of one site, the second a replica of the first, and plays it: "1 offset SET ..."
+// is an effect of server 1; an operation has its kind, its hold, its outcome, its token and its call and answer in ms.
 func played(t *testing.T, lines ...string) *history.Stream {
 	t.Helper()
 	clock := history.NewOrderedClock(0)

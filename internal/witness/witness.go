@@ -1,6 +1,6 @@
-// Package witness reads a history of a lock from the messages between programs and servers: the holders, their grants, and the
-// commands that ended them. It goes by effects, and by the words of commands only where no effects are seen. An outcome that it
-// cannot tell is Unknown, and counted. It judges nothing.
+// Package witness reads a history of a lock from the messages between programs and servers: the holders, their grants,
+// and the commands that ended them. It goes by effects, and by the words of commands only where no effects are seen. An
+// outcome that it cannot tell is Unknown, and counted. It judges nothing.
 package witness
 
 import (
@@ -128,9 +128,12 @@ type script struct {
 func NewReader(o Options) *Reader {
 	o.Sites = max(o.Sites, 1)
 	return &Reader{
-		o: o, servers: map[int]*server{}, ledgers: map[place]*ledger{}, active: map[*ledger]bool{}, endless: map[*ledger]bool{}, books: map[subject]*book{},
-		scripts: map[string]*script{}, flights: map[flight]*sighting{}, pages: map[subject]int32{}, grants: map[string]int{}, sheets: map[subject]*sheet{}, spans: map[string][]*span{},
-		scribe: scribe{notes: map[history.ID]string{}, known: map[history.ID]bool{}, doubted: map[*hold][]int{}, victims: map[int]*hold{}},
+		o: o, servers: map[int]*server{}, ledgers: map[place]*ledger{}, active: map[*ledger]bool{},
+		endless: map[*ledger]bool{}, books: map[subject]*book{},
+		scripts: map[string]*script{}, flights: map[flight]*sighting{}, pages: map[subject]int32{},
+		grants: map[string]int{}, sheets: map[subject]*sheet{}, spans: map[string][]*span{},
+		scribe: scribe{notes: map[history.ID]string{}, known: map[history.ID]bool{}, doubted: map[*hold][]int{},
+			victims: map[int]*hold{}},
 	}
 }
 

@@ -11,10 +11,11 @@ import (
 	"hammerlock/internal/wire"
 )
 
-// script is told line by line: "C 1 2 SET lock:1 a NX PX 100 = OK" is a request of connection C that was called at 1 ms and answered at
+// script is told line by line: "C 1 2 SET lock:1 a NX PX 100 = OK" is a request of connection C that was called at 1 ms
+// and answered at
 // 2 ms; "! 3 SET lock:1 a PXAT +100" an effect that was read at 3 ms, "+100" being a time of the server's clock in ms; "&" before it: it
-// belongs to the transaction of the one before. An answer of "lost" never came. "T 5 1 replica" is about the tap of server 1; with several
-// servers requests and effects begin with their server's number.
+// belongs to the transaction of the one before. An answer of "lost" never came. "T 5 1 replica" is about the tap of
+// server 1; with several servers requests and effects begin with their server's number.
 func told(t *testing.T, o Options, lines ...string) (*Reader, *history.History) {
 	t.Helper()
 	w := newWorld(1)
@@ -212,7 +213,8 @@ func TestShapes(t *testing.T) {
 	}
 }
 
-// TestSharedConnection: where a connection serves several holders at a time, it accuses no holder; a promise that it serves one does.
+// TestSharedConnection: where a connection serves several holders at a time, it accuses no holder; a promise that it
+// serves one does.
 func TestSharedConnection(t *testing.T) {
 	lines := []string{
 		"A 1 2 SET lock:1 a NX PX 10 = OK", "! 3 SET lock:1 a PXAT +11", "A 4 5 SET lock:1 c NX PX 100 = nil", "B 20 21 SET lock:1 b NX PX 100 = OK", "! 22 DEL lock:1", "& 22 SET lock:1 b PXAT +120",
@@ -225,7 +227,8 @@ func TestSharedConnection(t *testing.T) {
 	}
 }
 
-// TestData: a late holder who stores a value that is older than another's store has lost an update; one who reads first has not.
+// TestData: a late holder who stores a value that is older than another's store has lost an update; one who reads first
+// has not.
 func TestData(t *testing.T) {
 	for read, want := range map[string]bool{"A 10 11 GET n = 0": true, "A 45 46 GET n = 1": false} {
 		wrote := strconv.Itoa(map[bool]int{true: 1, false: 2}[want])

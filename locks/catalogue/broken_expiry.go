@@ -281,7 +281,8 @@ var timestampDel = locks.Spec{
 	Source: "redis.io, SETNX: the takeover that its text warns of",
 	Sites:  locks.OneSite,
 	Broken: "two workers see the same dead lock; the slower one deletes what the faster one has just taken; and an extension overwrites what is there",
-	Expect: []locks.Expectation{{Cause: history.ForeignRelease}, {Cause: history.DoubleGrant}, {Cause: history.SilentReacquire}},
+	Expect: []locks.Expectation{{Cause: history.ForeignRelease}, {Cause: history.DoubleGrant},
+		{Cause: history.SilentReacquire}},
 	Claims: lease.Claims,
 	Open: func(e locks.Env) (locks.Lock, error) {
 		return &timestampLock{leaseLock{e.Sites[0]}, e, deleteAndSet}, nil

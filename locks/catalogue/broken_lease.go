@@ -127,7 +127,9 @@ var ownAge = locks.Spec{
 	Source: "colinmollenhour/php-redis-session-abstract: break_after, which each kind of client has of its own",
 	Sites:  locks.OneSite,
 	Broken: "a waiter goes by its own lease, not by the holder's: one that is configured with a shorter lease takes the lock of one with a longer",
-	Expect: []locks.Expectation{{Cause: history.DoubleGrant, Scenario: "two-leases"}, {Cause: history.PrematureLoss, Scenario: "two-leases"}, {Cause: history.ForeignRelease, Scenario: "two-leases"}},
+	Expect: []locks.Expectation{{Cause: history.DoubleGrant, Scenario: "two-leases"},
+		{Cause: history.PrematureLoss, Scenario: "two-leases"},
+		{Cause: history.ForeignRelease, Scenario: "two-leases"}},
 	Claims: lease.Claims,
 	Shared: true,
 	Open: func(e locks.Env) (locks.Lock, error) {

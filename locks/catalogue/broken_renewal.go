@@ -100,7 +100,8 @@ var renewRecreates = locks.Spec{
 	Source: "redsync, WithSetNXOnExtend",
 	Sites:  locks.OneSite,
 	Broken: "a hold that is over comes back to life: another worker may have had the lock meanwhile, and no holder hears of it",
-	Expect: []locks.Expectation{{Cause: history.SilentReacquire, Scenario: "renewal-hangs"}, {Cause: history.SilentReacquire, Scenario: "comeback"}},
+	Expect: []locks.Expectation{{Cause: history.SilentReacquire, Scenario: "renewal-hangs"},
+		{Cause: history.SilentReacquire, Scenario: "comeback"}},
 	Claims: watchdog.Claims,
 	Open: func(e locks.Env) (locks.Lock, error) {
 		return renewBlindly(&recreateLock{leaseLock{e.Sites[0]}}, e), nil
@@ -144,7 +145,8 @@ var renewalDies = locks.Spec{
 	Source: "Redisson issue 775; Artemis (CERT-Polska) pull request 2371, the heartbeat of its locks",
 	Sites:  locks.OneSite,
 	Broken: "it also ends, without a word, at the first error: the lease runs out under a holder that relies on it",
-	Expect: []locks.Expectation{{Cause: history.Overrun, Scenario: "renewal-hangs"}, {Cause: history.Overrun, Scenario: "renewal-cut"}},
+	Expect: []locks.Expectation{{Cause: history.Overrun, Scenario: "renewal-hangs"},
+		{Cause: history.Overrun, Scenario: "renewal-cut"}},
 	Claims: watchdog.Claims,
 	Open: func(e locks.Env) (locks.Lock, error) {
 		return &fragileLock{renewBlindly(&leaseLock{e.Sites[0]}, e)}, nil
@@ -242,7 +244,8 @@ var stopByMessage = locks.Spec{
 	Source: "watchdogs as a select over a ticker and a stop channel",
 	Sites:  locks.OneSite,
 	Broken: "a watchdog that has lost the lease has ended, and takes no message: the release waits for ever",
-	Expect: []locks.Expectation{{Cause: history.HungCall, Scenario: "renewal-hangs"}, {Cause: history.HungCall, Scenario: "renewal-cut"}},
+	Expect: []locks.Expectation{{Cause: history.HungCall, Scenario: "renewal-hangs"},
+		{Cause: history.HungCall, Scenario: "renewal-cut"}},
 	Claims: watchdog.Claims,
 	Open: func(e locks.Env) (locks.Lock, error) {
 		return &stopByMessageLock{renewing: renew(&leaseLock{e.Sites[0]}, e), stops: map[string]chan struct{}{}}, nil

@@ -17,7 +17,8 @@ var upgradeDrops = locks.Spec{
 	Source: "java.util.concurrent, ReentrantReadWriteLock: upgrading is not possible, so users unlock and lock again",
 	Sites:  locks.OneSite,
 	Broken: "others write between the two steps: what the reader has seen is old when it becomes the writer",
-	Expect: []locks.Expectation{{Cause: history.DoubleGrant, Scenario: "upgrade"}, {Cause: history.Exclusion, Scenario: "upgrade"}},
+	Expect: []locks.Expectation{{Cause: history.DoubleGrant, Scenario: "upgrade"},
+		{Cause: history.Exclusion, Scenario: "upgrade"}},
 	Claims: readWrite.Claims,
 	Open:   func(e locks.Env) (locks.Lock, error) { return &upgradeDropsLock{newReadWrite(e, readEnter)}, nil },
 }

@@ -46,7 +46,8 @@ var keptToken = locks.Spec{
 	Source: "redis-py, documentation of Lock: what thread_local is for",
 	Sites:  locks.OneSite,
 	Broken: "the object has one token: who is granted a lock while another worker holds one gives back with the wrong token from then on",
-	Expect: []locks.Expectation{{Cause: history.PrematureLoss, Scenario: "shared-object"}, {Cause: history.ForeignRelease, Scenario: "shared-object"}},
+	Expect: []locks.Expectation{{Cause: history.PrematureLoss, Scenario: "shared-object"},
+		{Cause: history.ForeignRelease, Scenario: "shared-object"}},
 	Claims: lease.Claims,
 	Shared: true,
 	Open: func(e locks.Env) (locks.Lock, error) {

@@ -35,8 +35,10 @@ type notifyingLock struct {
 	lease time.Duration
 }
 
-func openNotifying(e locks.Env, look func(context.Context, *notifyingLock) (time.Duration, history.Wake, error)) *notifyingLock {
-	return &notifyingLock{leaseLock: leaseLock{e.Sites[0]}, waiting: waiting{client: e.Sites[0], process: e.Process}, look: look}
+func openNotifying(e locks.Env, look func(context.Context, *notifyingLock) (time.Duration, history.Wake,
+	error)) *notifyingLock {
+	return &notifyingLock{leaseLock: leaseLock{e.Sites[0]}, waiting: waiting{client: e.Sites[0], process: e.Process},
+		look: look}
 }
 
 var deleteAndPublish = redis.NewScript(`
@@ -50,11 +52,14 @@ func (l *notifyingLock) Acquire(ctx context.Context, key string, ttl time.Durati
 }
 
 func (l *notifyingLock) Release(ctx context.Context, lease locks.Lease) error {
-	return owned(deleteAndPublish.Run(ctx, l.leaseLock.client, []string{lease.Key}, lease.Token, sibling("released", lease.Key)).Int64())
+	return owned(deleteAndPublish.Run(ctx, l.leaseLock.client, []string{lease.Key}, lease.Token,
+		sibling("released", lease.Key)).Int64())
 }
 
 func (l *notifyingLock) Wait(ctx context.Context, key string) (history.Wake, error) {
-	return l.wait(ctx, sibling("released", key), func(ctx context.Context) (time.Duration, history.Wake, error) { return l.look(ctx, l) })
+	return l.wait(ctx, sibling("released", key), func(ctx context.Context) (time.Duration, history.Wake, error) {
+		return l.look(ctx, l)
+	})
 }
 
 func (l *notifyingLock) Close() error { return l.waiting.close() }
@@ -114,10 +119,11 @@ var wakesItself = locks.Spec{
 	Expect: []locks.Expectation{{Cause: history.Storm, Scenario: "cost"}},
 	Claims: lease.Claims,
 	Open: func(e locks.Env) (locks.Lock, error) {
-		return &wakesItselfLock{openNotifying(e, func(ctx context.Context, l *notifyingLock) (time.Duration, history.Wake, error) {
-			left, err := l.leaseLock.client.PTTL(ctx, l.key).Result()
-			return left, history.LeaseEnd, err
-		})}, nil
+		return &wakesItselfLock{openNotifying(e,
+			func(ctx context.Context, l *notifyingLock) (time.Duration, history.Wake, error) {
+				left, err := l.leaseLock.client.PTTL(ctx, l.key).Result()
+				return left, history.LeaseEnd, err
+			})}, nil
 	},
 }
 

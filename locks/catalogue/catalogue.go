@@ -1,5 +1,5 @@
-// Package catalogue is the locks under test: right ones and libraries (lib_), one file each, and wrong ones (broken_), by what
-// they get wrong.
+// Package catalogue is the locks under test: right ones and libraries (lib_), one file each, and wrong ones (broken_),
+// by what they get wrong.
 package catalogue
 
 import (
@@ -9,9 +9,11 @@ import (
 	"hammerlock/locks"
 )
 
-// All lists the locks, but for one whose library is heavy (known.Locks): right ones first, then libraries as people use them, then wrong ones.
+// All lists the locks, but for one whose library is heavy (known.Locks): right ones first, then libraries as people use
+// them, then wrong ones.
 var All = []locks.Spec{
-	lease, watch, watchdog, leader, reentrant, redisson, fair, spin, fenced, fencedClock, handoff, handoffCohort, multi, redissonMulti, wait, waitOne, ifeq,
+	lease, watch, watchdog, leader, reentrant, redisson, fair, spin, fenced, fencedClock, handoff, handoffCohort, multi,
+	redissonMulti, wait, waitOne, ifeq,
 	readWrite, redissonRW, redissonPermits,
 	redlock, redlockSerial, redlockExtend, redlockMulti, local, incr, optimistic,
 	libRedsync, libRedislock,

@@ -116,7 +116,8 @@ func (l *fairLock) Acquire(ctx context.Context, key string, ttl time.Duration) (
 }
 
 func (l *fairLock) Release(ctx context.Context, lease locks.Lease) error {
-	return owned(leaveQueue.Run(ctx, l.leaseLock.client, fairKeys(lease.Key), lease.Token, sibling(fairChannel, lease.Key)).Int64())
+	return owned(leaveQueue.Run(ctx, l.leaseLock.client, fairKeys(lease.Key), lease.Token,
+		sibling(fairChannel, lease.Key)).Int64())
 }
 
 // Wait waits to be woken by the holder before it in line. It comes back before others take it for dead.
@@ -125,17 +126,18 @@ func (l *fairLock) Wait(ctx context.Context, key string) (history.Wake, error) {
 	if !standing {
 		return history.Poll, nil
 	}
-	wake, err := l.wait(ctx, sibling(fairChannel, key)+":"+p.token, func(ctx context.Context) (time.Duration, history.Wake, error) {
-		left, err := turn.Run(ctx, l.leaseLock.client, fairKeys(key)[:2], p.token).Int64()
-		beat := p.ttl / heartbeats
-		if err != nil || left == int64(gone) {
-			return gone, history.Poll, err
-		}
-		if left := time.Duration(left) * time.Millisecond; left >= 0 && left < beat {
-			return left, history.LeaseEnd, nil
-		}
-		return beat, history.Poll, nil
-	})
+	wake, err := l.wait(ctx, sibling(fairChannel, key)+":"+p.token,
+		func(ctx context.Context) (time.Duration, history.Wake, error) {
+			left, err := turn.Run(ctx, l.leaseLock.client, fairKeys(key)[:2], p.token).Int64()
+			beat := p.ttl / heartbeats
+			if err != nil || left == int64(gone) {
+				return gone, history.Poll, err
+			}
+			if left := time.Duration(left) * time.Millisecond; left >= 0 && left < beat {
+				return left, history.LeaseEnd, nil
+			}
+			return beat, history.Poll, nil
+		})
 	if ctx.Err() != nil {
 		delete(l.places, key)
 		left, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.ttl)

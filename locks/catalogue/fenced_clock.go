@@ -28,9 +28,9 @@ var fencedClock = locks.Spec{
 
 type fencedClockLock struct{ leaseLock }
 
-// drawByClock defines draw(n), which takes the next n fencing tokens of KEYS[3] and answers the last of them, after(last, n, now), which
-// says what that is, keep(fence), and clock(), the server's clock in microseconds. A counter alone repeats what a failover has lost. The
-// clock alone may stand still or step back.
+// drawByClock defines draw(n), which takes the next n fencing tokens of KEYS[3] and answers the last of them,
+// after(last, n, now), which says what that is, keep(fence), and clock(), the server's clock in microseconds. A counter
+// alone repeats what a failover has lost. The clock alone may stand still or step back.
 const drawByClock = `
 local function clock()
 	local t = redis.call("TIME")
@@ -53,7 +53,8 @@ return 0`)
 func (l *fencedClockLock) Acquire(ctx context.Context, key string, ttl time.Duration) (locks.Lease, error) {
 	lease := locks.Lease{Key: key, Token: rand.Text()}
 	call := time.Now()
-	n, err := setAndDrawByClock.Run(ctx, l.client, []string{key, key, fenceKey(key)}, lease.Token, ttl.Milliseconds()).Int64()
+	n, err := setAndDrawByClock.Run(ctx, l.client, []string{key, key, fenceKey(key)}, lease.Token,
+		ttl.Milliseconds()).Int64()
 	lease.Fence = n
 	return from(lease, call, ttl, granted(n, err))
 }

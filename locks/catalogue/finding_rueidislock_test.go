@@ -69,7 +69,8 @@ func takeAsking(t *testing.T, l rueidislock.Locker, key string, again time.Durat
 	return nil, nil
 }
 
-// untilAnswered tries a lock that nobody is to refuse. On a busy machine an answer comes later than the library waits for it.
+// untilAnswered tries a lock that nobody is to refuse. On a busy machine an answer comes later than the library waits
+// for it.
 func untilAnswered(t *testing.T, try func(context.Context, string) (context.Context, context.CancelFunc, error), key string) (held context.Context, release context.CancelFunc) {
 	t.Helper()
 	var err error
@@ -125,8 +126,8 @@ func TestFindingRueidislockPartitionedHolderIsToldTooLate(t *testing.T) {
 	}
 }
 
-// TestFindingRueidislockExtendsAllTheTime: an extension is a change, a change is told to who made it, and who is told of
-// a change extends. It is not parallel: it keeps the server and a core busy.
+// TestFindingRueidislockExtendsAllTheTime: an extension is a change, a change is told to who made it, and who is told
+// of a change extends. It is not parallel: it keeps the server and a core busy.
 func TestFindingRueidislockExtendsAllTheTime(t *testing.T) {
 	for _, name := range []string{"default", "NoLoopTracking", "DisableCache"} {
 		o := lockerKinds[name]

@@ -22,21 +22,25 @@ var handoff = locks.Spec{
 		"redis.io, PUBSUB NUMSUB: the number of clients that listen",
 	Sites:   locks.OneSite,
 	Assumes: handoffAssumes,
-	Claims:  history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true, Fences: true, Ordered: true, Wakes: true, Begins: true},
+	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true, Fences: true, Ordered: true,
+		Wakes: true, Begins: true},
 	Listens: true,
 	Open:    func(e locks.Env) (locks.Lock, error) { return newHandoff(e, 1), nil },
 }
 
-const handoffAssumes = keepsKeys + doneInTime + "; a server that takes over has a clock that is not ahead of the old one's, nor behind the last fencing token"
+const handoffAssumes = keepsKeys + doneInTime +
+	"; a server that takes over has a clock that is not ahead of the old one's, nor behind the last fencing token"
 
-// The keys are the lock, the queue and the fence. A place in the queue is a line "id|lease in ms|channel": the id is used for one
-// wait and never again, and the channel leads to the process that waits. While a line has the lock, it is the lock's value.
+// The keys are the lock, the queue and the fence. A place in the queue is a line "id|lease in ms|channel": the id is
+// used for one wait and never again, and the channel leads to the process that waits. While a line has the lock, it is
+// the lock's value.
 
-// handOn defines serve(n, own, last), which grants the lock to the first in line whose process listens; last is the last fencing
-// token, if that is known. It answers true if somebody got it, own if that is the first, which takes the lock by itself, and false if no worker waits. A
-// process that has ended does not listen: its places cost no lease. Whether it listens is asked before the message is sent: messages go to
-// replicas, too, and one that was the primary before still has listeners, who would hear of a grant that was not made. ("PUBLISH" is
-// "SPUBLISH" where a cluster has sharded channels, "NUMSUB" is "SHARDNUMSUB".)
+// handOn defines serve(n, own, last), which grants the lock to the first in line whose process listens; last is the
+// last fencing token, if that is known. It answers true if somebody got it, own if that is the first, which takes the
+// lock by itself, and false if no worker waits. A process that has ended does not listen: its places cost no lease.
+// Whether it listens is asked before the message is sent: messages go to replicas, too, and one that was the primary
+// before still has listeners, who would hear of a grant that was not made. ("PUBLISH" is "SPUBLISH" where a cluster has
+// sharded channels, "NUMSUB" is "SHARDNUMSUB".)
 const handOn = drawByClock + `
 local function serve(n, own, last)
 	while true do
@@ -64,9 +68,9 @@ const (
 	dropped              // it had a place, and has none any more: {3}
 )
 
-// askInLine: lock, queue, fence; line, lease, fences of a grant, "try" without a place in the queue, "new", or "again". A lock that
-// is free although somebody waits was not given back: its lease has ended. A queue that is never empty is kept for another hour now
-// and then, by luck.
+// askInLine: lock, queue, fence; line, lease, fences of a grant, "try" without a place in the queue, "new", or "again".
+// A lock that is free although somebody waits was not given back: its lease has ended. A queue that is never empty is
+// kept for another hour now and then, by luck.
 const askInLine = handOn + `
 local left = redis.call("PTTL", KEYS[1])
 if ARGV[4] == "again" then
@@ -87,7 +91,8 @@ local now = clock()
 if ARGV[4] ~= "new" or redis.call("RPUSH", KEYS[2], ARGV[1]) == 1 or now % 64 == 0 then redis.call("PEXPIRE", KEYS[2], 3600000) end
 return {0, left, now}`
 
-// leaveLine: lock, queue, fence; line, fences of a grant. Gives the lock back, or the place in the queue. Answers 1 if the lock was ours.
+// leaveLine: lock, queue, fence; line, fences of a grant. Gives the lock back, or the place in the queue. Answers 1 if
+// the lock was ours.
 const leaveLine = handOn + `
 local holder, fence = unpack(redis.call("MGET", KEYS[1], KEYS[3]))
 if holder ~= ARGV[1] then
@@ -103,7 +108,8 @@ type handoffScripts struct{ ask, leave *redis.Script }
 
 func handoffBy(publish, listeners string) handoffScripts {
 	by := func(text string) *redis.Script {
-		return redis.NewScript(strings.NewReplacer(`"PUBLISH"`, `"`+publish+`"`, `"NUMSUB"`, `"`+listeners+`"`).Replace(text))
+		return redis.NewScript(strings.NewReplacer(`"PUBLISH"`, `"`+publish+`"`, `"NUMSUB"`,
+			`"`+listeners+`"`).Replace(text))
 	}
 	return handoffScripts{by(askInLine), by(leaveLine)}
 }
@@ -155,7 +161,8 @@ type handoffGrant struct {
 // errNoPlace says that there is nothing to wait for, since the last try failed: the worker tries again later.
 var errNoPlace = errors.New("no place in the queue")
 
-// Acquire makes a try, which takes a place in the queue if another worker has the lock. Who has one looks how things are.
+// Acquire makes a try, which takes a place in the queue if another worker has the lock. Who has one looks how things
+// are.
 func (l *handoffLock) Acquire(ctx context.Context, key string, ttl time.Duration) (locks.Lease, error) {
 	called, again := time.Now(), time.Duration(0) // when the try began that counts, after others that were refused
 	if err := l.open(); err != nil {
@@ -194,7 +201,9 @@ func (l *handoffLock) Acquire(ctx context.Context, key string, ttl time.Duration
 
 func (l *handoffLock) open() (err error) {
 	if l.hub == nil {
-		l.hub, err = locks.Share(l.env.Process, l.shared(), func() (*handoffHub, error) { return newHandoffHub(l.env, l.fences), nil })
+		l.hub, err = locks.Share(l.env.Process, l.shared(), func() (*handoffHub, error) {
+			return newHandoffHub(l.env, l.fences), nil
+		})
 	}
 	return err
 }
@@ -218,14 +227,15 @@ func (l *handoffLock) again(ctx context.Context, p *handoffPlace) (locks.Lease, 
 	return lease, err
 }
 
-// ask sends a request for a place. After an error whose outcome is not known the line may stand in the queue, or have the lock. It
-// is given back and never used again: a late release of one use would end the next.
+// ask sends a request for a place. After an error whose outcome is not known the line may stand in the queue, or have
+// the lock. It is given back and never used again: a late release of one use would end the next.
 func (l *handoffLock) ask(ctx context.Context, p *handoffPlace, how string) (locks.Lease, error) {
 	if p.wire != nil {
 		p.cut = p.wire.now()
 	}
 	lease, call := locks.Lease{Key: p.key}, time.Now()
-	r, err := l.hub.scripts.ask.Run(ctx, l.client, handoffKeys(p.key), p.line, p.ttl.Milliseconds(), l.fences, how).Int64Slice()
+	r, err := l.hub.scripts.ask.Run(ctx, l.client, handoffKeys(p.key), p.line, p.ttl.Milliseconds(), l.fences,
+		how).Int64Slice()
 	if err != nil {
 		outcome, _ := locks.Classify(err)
 		if outcome == history.Unknown {
@@ -246,13 +256,14 @@ func (l *handoffLock) ask(ctx context.Context, p *handoffPlace, how string) (loc
 	case dropped:
 		return lease, errNoPlace
 	}
-	p.call, p.answered, p.left, p.clock = call, time.Now(), time.Duration(r[1])*time.Millisecond, time.Duration(r[2])*time.Microsecond
+	p.call, p.answered, p.left, p.clock = call, time.Now(), time.Duration(r[1])*time.Millisecond,
+		time.Duration(r[2])*time.Microsecond
 	return lease, locks.ErrBusy
 }
 
-// Handed returns what a message has granted. The server's clock says, to the microsecond, how long after the last answer the lease
-// began, if that answer was quick. If it was slow, so that little of the lease may be left or the grant seems to be older than the answer,
-// the next Acquire asks.
+// Handed returns what a message has granted. The server's clock says, to the microsecond, how long after the last
+// answer the lease began, if that answer was quick. If it was slow, so that little of the lease may be left or the
+// grant seems to be older than the answer, the next Acquire asks.
 func (l *handoffLock) Handed(key string) (lease locks.Lease, since time.Time, ok bool) {
 	p, ok := l.places[key]
 	if !ok {

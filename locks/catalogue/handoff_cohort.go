@@ -22,7 +22,8 @@ var handoffCohort = locks.Spec{
 	Source:  "Dice, Marathe and Shavit, Lock Cohorting: a global lock, local locks and a bound on passing inside",
 	Sites:   locks.OneSite,
 	Assumes: handoffAssumes,
-	Claims:  history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true, Fences: true, Wakes: true, Begins: true},
+	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true, Fences: true, Wakes: true,
+		Begins: true},
 	Listens: true,
 	Open: func(e locks.Env) (locks.Lock, error) {
 		return &cohortLock{handoffLock: newHandoff(e, cohortHolds), places: map[string]*cohortPlace{}}, nil
@@ -49,7 +50,8 @@ func (*cohorts) Close() error { return nil }
 
 type cohortsKey struct{ client redis.UniversalClient }
 
-// cohort is the workers of a process at one lock. One of them leads: it asks the server, or has the lock. The others stand in line.
+// cohort is the workers of a process at one lock. One of them leads: it asks the server, or has the lock. The others
+// stand in line.
 type cohort struct {
 	mu     sync.Mutex
 	leader *cohortPlace
@@ -76,7 +78,9 @@ type handedOn struct {
 
 func (l *cohortLock) cohort(key string) (*cohort, error) {
 	if l.all == nil {
-		all, err := locks.Share(l.env.Process, cohortsKey{l.client}, func() (*cohorts, error) { return &cohorts{byKey: map[string]*cohort{}}, nil })
+		all, err := locks.Share(l.env.Process, cohortsKey{l.client}, func() (*cohorts, error) {
+			return &cohorts{byKey: map[string]*cohort{}}, nil
+		})
 		if err != nil {
 			return nil, err
 		}
@@ -254,7 +258,8 @@ func (l *cohortLock) Release(ctx context.Context, lease locks.Lease) error {
 	return err
 }
 
-// pass hands the grant to the next in the process, if what is left of the lease is enough for its visit and no more than it asked for.
+// pass hands the grant to the next in the process, if what is left of the lease is enough for its visit and no more
+// than it asked for.
 func (c *cohort) pass() bool {
 	if len(c.line) == 0 || c.passed+1 == cohortHolds {
 		return false

@@ -18,8 +18,8 @@ import (
 	"hammerlock/topologies"
 )
 
-// handoffHub is where the grants for the waiters of a process come in. It has one subscribed connection; in a cluster one for each
-// lock, since a script can publish only to the node that it runs on.
+// handoffHub is where the grants for the waiters of a process come in. It has one subscribed connection; in a cluster
+// one for each lock, since a script can publish only to the node that it runs on.
 type handoffHub struct {
 	client    redis.UniversalClient
 	scripts   handoffScripts
@@ -42,7 +42,8 @@ type handoffHubKey struct {
 
 func newHandoffHub(e locks.Env, fences int64) *handoffHub {
 	c := e.Sites[0]
-	h := &handoffHub{client: c, scripts: published, subscribe: (*redis.PubSub).Subscribe, fences: fences, name: e.Within + "handoff:" + rand.Text(),
+	h := &handoffHub{client: c, scripts: published, subscribe: (*redis.PubSub).Subscribe, fences: fences,
+		name:  e.Within + "handoff:" + rand.Text(),
 		wires: map[string]*handoffWire{}, waiting: map[string]*handoffPlace{}}
 	if _, h.clustered = c.(*redis.ClusterClient); h.clustered && semver.Compare("v"+e.Server.Version, "v7.0") >= 0 {
 		h.scripts, h.subscribe = sharded, (*redis.PubSub).SSubscribe
@@ -134,7 +135,8 @@ func (h *handoffHub) hear(ctx context.Context, w *handoffWire) {
 	}
 }
 
-// confirm says that the server knows of the subscription. A second time it was made anew, and messages in between were lost.
+// confirm says that the server knows of the subscription. A second time it was made anew, and messages in between were
+// lost.
 func (w *handoffWire) confirm() {
 	select {
 	case <-w.ready:
@@ -198,8 +200,8 @@ func (h *handoffHub) forget(p *handoffPlace) {
 	h.mu.Unlock()
 }
 
-// deliver hands a grant to the place that it is for. One that no worker waits for is given back at once: its visit was called off, its
-// worker died, or nobody knew that it stood in the queue.
+// deliver hands a grant to the place that it is for. One that no worker waits for is given back at once: its visit was
+// called off, its worker died, or nobody knew that it stood in the queue.
 func (h *handoffHub) deliver(ctx context.Context, message string) {
 	key, line, g, ok := readGrant(message)
 	if !ok {

@@ -61,7 +61,8 @@ func handedAfter(t *testing.T, l locks.Lock, ttl time.Duration) (held locks.Leas
 	}
 }
 
-// TestAHandoffIsTwoTrips counts the trips of a visit that has to wait: into the queue, and the release. The subscription is made once.
+// TestAHandoffIsTwoTrips counts the trips of a visit that has to wait: into the queue, and the release. The
+// subscription is made once.
 func TestAHandoffIsTwoTrips(t *testing.T) {
 	t.Parallel()
 	for _, topology := range []string{"single", "cluster"} {
@@ -96,8 +97,8 @@ func TestAHandoffIsTwoTrips(t *testing.T) {
 	}
 }
 
-// leasesToEnd is how many leases the next in line may have to wait for: that of the first in line, and the holder's own if the machine
-// was so slow that it was over before the release.
+// leasesToEnd is how many leases the next in line may have to wait for: that of the first in line, and the holder's own
+// if the machine was so slow that it was over before the release.
 func leasesToEnd(t *testing.T, held locks.Lease, released error) int {
 	t.Helper()
 	switch {
@@ -109,8 +110,8 @@ func leasesToEnd(t *testing.T, held locks.Lease, released error) int {
 	return 2
 }
 
-// TestAHandoffOutlivesWhoDies: a crash of the holder, of the first in line, of its whole process, or of its subscription costs the
-// others a lease at most.
+// TestAHandoffOutlivesWhoDies: a crash of the holder, of the first in line, of its whole process, or of its
+// subscription costs the others a lease at most.
 func TestAHandoffOutlivesWhoDies(t *testing.T) {
 	t.Parallel()
 	cases := map[string]func(t *testing.T, home *stage, holder locks.Lock, held locks.Lease, first func() error) (released error){
@@ -171,7 +172,8 @@ func TestAHandoffOutlivesWhoDies(t *testing.T) {
 	}
 }
 
-// TestAHandoffTokenOfUnknownFateIsNotUsedAgain lets a call to a server that hangs time out, and looks at what stands in the queue.
+// TestAHandoffTokenOfUnknownFateIsNotUsedAgain lets a call to a server that hangs time out, and looks at what stands in
+// the queue.
 func TestAHandoffTokenOfUnknownFateIsNotUsedAgain(t *testing.T) {
 	t.Parallel()
 	home := newBench(t, "single")
@@ -213,8 +215,8 @@ func TestALateGrantIsGivenBack(t *testing.T) {
 	must(t, c.Release(t.Context(), handed(t, c, long)))
 }
 
-// TestAGrantAfterASlowAnswerIsAskedFor: the grant came a millisecond after the place in the queue. When that was taken is known as well as
-// its answer was quick.
+// TestAGrantAfterASlowAnswerIsAskedFor: the grant came a millisecond after the place in the queue. When that was taken
+// is known as well as its answer was quick.
 func TestAGrantAfterASlowAnswerIsAskedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for took, want := range map[time.Duration]bool{2 * time.Millisecond: true, 20 * time.Millisecond: false} {
@@ -256,7 +258,8 @@ func TestAClockFenceOutlivesWhatAFailoverLoses(t *testing.T) {
 	}
 }
 
-// TestACohortHandsOverInsideTheProcess lets two workers of a process pass the lock to each other, while another process waits.
+// TestACohortHandsOverInsideTheProcess lets two workers of a process pass the lock to each other, while another process
+// waits.
 func TestACohortHandsOverInsideTheProcess(t *testing.T) {
 	t.Parallel()
 	home := newBench(t, "single")

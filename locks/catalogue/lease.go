@@ -65,8 +65,9 @@ func setNX(ctx context.Context, c sender, key, token string, ttl time.Duration) 
 	return err
 }
 
-// sender sends commands: a client, or one connection. Every visit sends the commands of this file, so they are made here
-// with few allocations: the library's own functions for them cost half as much again, or twice as much (BenchmarkCommand).
+// sender sends commands: a client, or one connection. Every visit sends the commands of this file, so they are made
+// here with few allocations: the library's own functions for them cost half as much again, or twice as much
+// (BenchmarkCommand).
 type sender interface {
 	redis.Scripter
 	Process(ctx context.Context, cmd redis.Cmder) error

@@ -58,8 +58,8 @@ func TestSetNXRoundsNoLifetimeToNothing(t *testing.T) {
 	}
 }
 
-// BenchmarkCommand is what making a command costs a worker, without sending it: as the lease does it, and by the library's
-// own functions for it.
+// BenchmarkCommand is what making a command costs a worker, without sending it: as the lease does it, and by the
+// library's own functions for it.
 func BenchmarkCommand(b *testing.B) {
 	var c redis.UniversalClient = redis.NewClient(&redis.Options{})
 	defer func() { _ = c.Close() }()

@@ -33,7 +33,8 @@ func (l *redislockLock) Acquire(ctx context.Context, key string, ttl time.Durati
 	return l.obtain(ctx, key, ttl, nil)
 }
 
-func (l *redislockLock) obtain(ctx context.Context, key string, ttl time.Duration, o *redislock.Options) (locks.Lease, error) {
+func (l *redislockLock) obtain(ctx context.Context, key string, ttl time.Duration, o *redislock.Options) (locks.Lease,
+	error) {
 	lease := locks.Lease{Key: key}
 	call := time.Now()
 	held, err := l.client.Obtain(ctx, key, ttl, o)

@@ -91,9 +91,9 @@ func (l *redsyncLock) Wait(ctx context.Context, _ string) (history.Wake, error) 
 
 func (l *redsyncLock) Close() error { return nil }
 
-// classify reads the library's errors. No means that a majority of sites said no. A try has certainly failed, too, if a majority of
-// the sites did not grant it, or was not reached; but such a site has not said that another has the lock, and may still
-// keep one for its holder.
+// classify reads the library's errors. No means that a majority of sites said no. A try has certainly failed, too, if a
+// majority of the sites did not grant it, or was not reached; but such a site has not said that another has the lock,
+// and may still keep one for its holder.
 func (l *redsyncLock) classify(err, no error) error {
 	if _, ok := errors.AsType[*redsync.ErrTaken](err); ok {
 		return fmt.Errorf("%w: %w", no, err)

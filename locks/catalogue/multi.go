@@ -139,8 +139,8 @@ func giveSlots(ctx context.Context, c redis.UniversalClient, all [][]string, tok
 	return together(errs)
 }
 
-// together is what became of a call for all keys of a hold that went to each of them, whatever became of another. The hold is lost if
-// a key is; another error leaves open what the call did.
+// together is what became of a call for all keys of a hold that went to each of them, whatever became of another. The
+// hold is lost if a key is; another error leaves open what the call did.
 func together(errs []error) (err error) {
 	for _, e := range errs {
 		switch {

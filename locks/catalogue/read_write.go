@@ -18,8 +18,9 @@ var readWrite = locks.Spec{
 	Source:  "Courtois, Heymans, Parnas, Concurrent control with readers and writers (1971): the second problem; with leases by the server's clock",
 	Sites:   locks.OneSite,
 	Assumes: keepsKeys + doneInTime,
-	Claims:  history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true, Readers: true, Upgrades: true, Writers: true},
-	Open:    func(e locks.Env) (locks.Lock, error) { return newReadWrite(e, readEnter), nil },
+	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true, Readers: true, Upgrades: true,
+		Writers: true},
+	Open: func(e locks.Env) (locks.Lock, error) { return newReadWrite(e, readEnter), nil },
 }
 
 func newReadWrite(e locks.Env, enter *redis.Script) *readWriteLock {
@@ -87,7 +88,8 @@ func (l *readWriteLock) run(ctx context.Context, s *redis.Script, lease locks.Le
 	return s.Run(ctx, l.client, readWriteKeys(lease.Key), lease.Token, max(ttl.Milliseconds(), 1)).Int64()
 }
 
-// Acquire makes the caller the writer. One that is refused has a place, which it keeps while it tries again within a lease.
+// Acquire makes the caller the writer. One that is refused has a place, which it keeps while it tries again within a
+// lease.
 func (l *readWriteLock) Acquire(ctx context.Context, key string, ttl time.Duration) (locks.Lease, error) {
 	lease := locks.Lease{Key: key, Token: l.waiting[key]}
 	if lease.Token == "" {

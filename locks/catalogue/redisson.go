@@ -15,10 +15,12 @@ var redisson = locks.Spec{
 	Source:  "Redisson, RLock.lock: it excludes a Redisson client on the same key",
 	Sites:   locks.OneSite,
 	Assumes: keepsKeys + heedsLost,
-	Claims:  history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true, Reentrant: true, Renews: true, Wakes: true},
+	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true, Reentrant: true, Renews: true,
+		Wakes: true},
 	Listens: true,
 	Open: func(e locks.Env) (locks.Lock, error) {
-		return &redissonLock{within: e.Within, renewing: renew(newReentrant(e), e), waiting: waiting{client: e.Sites[0], process: e.Process}}, nil
+		return &redissonLock{within: e.Within, renewing: renew(newReentrant(e), e),
+			waiting: waiting{client: e.Sites[0], process: e.Process}}, nil
 	},
 }
 
@@ -41,10 +43,11 @@ func (l *redissonLock) Acquire(ctx context.Context, key string, ttl time.Duratio
 // Wait subscribes, looks whether the lock has become free meanwhile, and waits for the message of a release, but no
 // longer than the holder's lease.
 func (l *redissonLock) Wait(ctx context.Context, key string) (history.Wake, error) {
-	return l.wait(ctx, redissonSibling(l.within, redissonChannel, key), func(ctx context.Context) (time.Duration, history.Wake, error) {
-		left, err := l.client.PTTL(ctx, key).Result()
-		return left, history.LeaseEnd, err
-	})
+	return l.wait(ctx, redissonSibling(l.within, redissonChannel, key),
+		func(ctx context.Context) (time.Duration, history.Wake, error) {
+			left, err := l.client.PTTL(ctx, key).Result()
+			return left, history.LeaseEnd, err
+		})
 }
 
 func (l *redissonLock) Close() error {

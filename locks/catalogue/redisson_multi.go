@@ -79,7 +79,8 @@ func (l *redissonMultiLock) lock(ctx context.Context, key, token string, ttl tim
 func (l *redissonMultiLock) unlock(ctx context.Context, keys []string, token string) error {
 	var errs []error
 	for _, key := range keys {
-		errs = append(errs, owned(unlock.Run(ctx, l.client, []string{key, redissonSibling(l.within, redissonChannel, key)}, token).Int64()))
+		errs = append(errs, owned(unlock.Run(ctx, l.client,
+			[]string{key, redissonSibling(l.within, redissonChannel, key)}, token).Int64()))
 	}
 	return together(errs)
 }

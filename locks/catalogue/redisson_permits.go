@@ -90,7 +90,8 @@ func (l *permitsLock) Acquire(ctx context.Context, key string, ttl time.Duration
 }
 
 // AcquireShare asks for some permits; it gets all of them or none.
-func (l *permitsLock) AcquireShare(ctx context.Context, key string, ttl time.Duration, permits int) (locks.Lease, error) {
+func (l *permitsLock) AcquireShare(ctx context.Context, key string, ttl time.Duration, permits int) (locks.Lease,
+	error) {
 	lease := locks.Lease{Key: key, Token: rand.Text(), Permits: permits}
 	call := time.Now()
 	return from(lease, call, ttl, granted(l.run(ctx, l.enter, lease, ttl)))

@@ -36,8 +36,8 @@ type redissonRWLock struct {
 	leave  *redis.Script // of readers
 }
 
-// The scripts have the keys lock, lease of the reader, channel and the arguments owner, lease, and what a reader's key begins
-// and ends with. They answer 1, or 0 if the lock is another's.
+// The scripts have the keys lock, lease of the reader, channel and the arguments owner, lease, and what a reader's key
+// begins and ends with. They answer 1, or 0 if the lock is another's.
 var (
 	rwRead = redis.NewScript(`
 local mode = redis.call("HGET", KEYS[1], "mode")
@@ -90,13 +90,17 @@ const (
 	rwTimeout = ":rwlock_timeout:1"
 )
 
-func (l *redissonRWLock) run(ctx context.Context, s *redis.Script, lease locks.Lease, ttl time.Duration) (int64, error) {
-	keys := []string{lease.Key, sibling(lease.Token+rwTimeout, lease.Key), redissonSibling(l.within, rwChannel, lease.Key)}
-	return s.Run(ctx, l.client, keys, lease.Token, max(ttl.Milliseconds(), 1), sibling("", lease.Key), rwTimeout).Int64()
+func (l *redissonRWLock) run(ctx context.Context, s *redis.Script, lease locks.Lease, ttl time.Duration) (int64,
+	error) {
+	keys := []string{lease.Key, sibling(lease.Token+rwTimeout, lease.Key),
+		redissonSibling(l.within, rwChannel, lease.Key)}
+	return s.Run(ctx, l.client, keys, lease.Token, max(ttl.Milliseconds(), 1), sibling("", lease.Key),
+		rwTimeout).Int64()
 }
 
 // take makes a try as an owner of its own.
-func (l *redissonRWLock) take(ctx context.Context, s *redis.Script, lease locks.Lease, suffix string, ttl time.Duration) (locks.Lease, error) {
+func (l *redissonRWLock) take(ctx context.Context, s *redis.Script, lease locks.Lease, suffix string,
+	ttl time.Duration) (locks.Lease, error) {
 	l.holds++
 	lease.Token = fmt.Sprintf("%s:%d%s", l.id, l.holds, suffix)
 	call := time.Now()

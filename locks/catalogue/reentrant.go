@@ -36,7 +36,8 @@ type reentrantLock struct {
 }
 
 func newReentrant(e locks.Env) *reentrantLock {
-	return &reentrantLock{client: e.Sites[0], within: e.Within, id: uuid(), held: map[string]locks.Lease{}, spent: map[string][]string{}}
+	return &reentrantLock{client: e.Sites[0], within: e.Within, id: uuid(), held: map[string]locks.Lease{},
+		spent: map[string][]string{}}
 }
 
 // uuid makes a random UUID, version 4.
@@ -125,7 +126,8 @@ func (l *reentrantLock) Release(ctx context.Context, lease locks.Lease) error {
 		l.held[lease.Key] = held
 	}
 	latch := fmt.Sprintf("%s:%s:%d", redissonSibling(l.within, redissonLatch, lease.Key), lease.Token, lease.Count)
-	n, err := leave.Run(ctx, l.client, []string{lease.Key, redissonSibling(l.within, redissonChannel, lease.Key), latch},
+	n, err := leave.Run(ctx, l.client, []string{lease.Key, redissonSibling(l.within, redissonChannel, lease.Key),
+		latch},
 		lease.Token, left, latchLife.Milliseconds()).Int()
 	if err != nil {
 		return err

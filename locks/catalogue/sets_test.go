@@ -10,8 +10,8 @@ import (
 	"hammerlock/locks"
 )
 
-// TestEverySetIsTakenWholeOrNotAtAll asks each right lock of several keys for three, one of which is another's: alone, in a cluster and
-// on several sites.
+// TestEverySetIsTakenWholeOrNotAtAll asks each right lock of several keys for three, one of which is another's: alone,
+// in a cluster and on several sites.
 func TestEverySetIsTakenWholeOrNotAtAll(t *testing.T) {
 	t.Parallel()
 	for _, s := range All {

@@ -14,24 +14,28 @@ import (
 )
 
 var (
-	wait = replicated("wait", "all replicas have it", "the replica that is promoted has not lost what it acknowledged; all replicas are there",
+	wait = replicated("wait", "all replicas have it",
+		"the replica that is promoted has not lost what it acknowledged; all replicas are there",
 		func(copies int) int { return copies })
-	waitOne = replicated("wait-one", "one replica has it", "the replica that is promoted is one that acknowledged it, and has not lost it",
+	waitOne = replicated("wait-one", "one replica has it",
+		"the replica that is promoted is one that acknowledged it, and has not lost it",
 		func(copies int) int { return min(copies, 1) })
 )
 
 // replicated is the lock that waits for some of the replicas that each primary has.
 func replicated(name, until, assumes string, of func(copies int) int) locks.Spec {
 	return locks.Spec{
-		Name:    name,
-		Doc:     "lease that counts as granted when WAIT on the same connection says that " + until + "; undone otherwise",
+		Name: name,
+		Doc: "lease that counts as granted when WAIT on the same connection says that " + until +
+			"; undone otherwise",
 		Source:  "redis.io, WAIT: safety; Kingsbury, Jepsen: Redis, on what WAIT does not promise",
 		Sites:   locks.OneSite,
 		Assumes: "as lease; " + assumes,
 		Claims:  lease.Claims,
 		Open: func(e locks.Env) (locks.Lock, error) {
 			if len(e.Places) != 1 {
-				return nil, fmt.Errorf("%w: %s asks how many replicas there are, and this server does not say", locks.ErrServer, name)
+				return nil, fmt.Errorf("%w: %s asks how many replicas there are, and this server does not say",
+					locks.ErrServer, name)
 			}
 			return &waitLock{leaseLock{e.Sites[0]}, of(e.Places[0].Copies())}, nil
 		},

@@ -192,7 +192,8 @@ func (unrenewed) Extend(_ context.Context, l locks.Lease, _ time.Duration) (lock
 
 func (unrenewed) Release(context.Context, locks.Lease) error { return nil }
 
-// TestAReentryProlongsWhatIsRenewed: a watchdog that hears no answer gives the hold up when the last re-entry has run out, and not before.
+// TestAReentryProlongsWhatIsRenewed: a watchdog that hears no answer gives the hold up when the last re-entry has run
+// out, and not before.
 func TestAReentryProlongsWhatIsRenewed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := renew(unrenewed{}, locks.Env{})

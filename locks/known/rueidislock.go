@@ -66,7 +66,8 @@ func newRueidis(e locks.Env, o rueidislock.LockerOption) (locks.Lock, error) {
 }
 
 // The library needs RESP3 and client tracking.
-var rueidisNeeds = []locks.Release{{Name: "Redis", Since: "7.0"}, {Name: "Valkey", Since: "7.2"}, {Name: "Redict", Since: "7.3"}}
+var rueidisNeeds = []locks.Release{{Name: "Redis", Since: "7.0"}, {Name: "Valkey", Since: "7.2"},
+	{Name: "Redict", Since: "7.3"}}
 
 // rueidisLock shares one locker with the workers of its process, as an application does.
 type rueidisLock struct {

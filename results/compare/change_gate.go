@@ -22,7 +22,8 @@ func ParseChangeGate(text string) (ChangeGate, error) {
 	}
 	g, err := ParseGate(text)
 	if err == nil && !g.Relative {
-		err = fmt.Errorf("a comparison is gated by a change with its sign, as in %s<+10%%, or by %s", g.Metric.Name, RegressionGate)
+		err = fmt.Errorf("a comparison is gated by a change with its sign, as in %s<+10%%, or by %s", g.Metric.Name,
+			RegressionGate)
 	}
 	return ChangeGate{g}, errors.Join(err, g.Whole())
 }
@@ -51,7 +52,8 @@ func (d *difference) enough(n float64) string {
 		return "more runs do not help against so much noise: a calmer machine does, or a rate that it serves with ease (--rate)"
 	}
 	n = max(math.Ceil(n), float64(d.least))
-	return fmt.Sprintf("it takes about %.0f %s, %s in all", n, d.unit, max((time.Duration(n)*d.each).Round(time.Second), time.Second))
+	return fmt.Sprintf("it takes about %.0f %s, %s in all", n, d.unit,
+		max((time.Duration(n)*d.each).Round(time.Second), time.Second))
 }
 
 // spoiled tells whether a generator that was too slow makes the difference worthless.
@@ -98,7 +100,8 @@ func (g *ChangeGate) judge(d *difference) GateResult {
 	case d.effect == noise && d.floor > math.Abs(g.limit) && !(g.holds(d.low) && g.holds(d.high)):
 		r.Status = GateUnderpowered
 		hidden := d.floor / max(math.Abs(g.limit), 0.001) // the noise shrinks with the root of the runs
-		r.Summary += fmt.Sprintf(", noise; changes up to %s could not be seen: %s", signed(d.floor), d.enough(float64(d.runs)*hidden*hidden))
+		r.Summary += fmt.Sprintf(", noise; changes up to %s could not be seen: %s", signed(d.floor),
+			d.enough(float64(d.runs)*hidden*hidden))
 	case d.effect == noise:
 		r.Status = GatePass
 		r.Summary += ", which is noise"

@@ -174,8 +174,10 @@ func (c *Comparison) enough() {
 				cell.Effect = few
 			}
 		})
-		c.Notes = append(c.Notes, fmt.Sprintf("%s a side: %d are needed to tell a difference from noise in %s at %.0f %%; "+
-			"more runs (--count), or fewer numbers (--show)", human.Quantity(fewest, "run"), need, human.Quantity(tests, "comparison"), 100*confidence))
+		c.Notes = append(c.Notes,
+			fmt.Sprintf("%s a side: %d are needed to tell a difference from noise in %s at %.0f %%; "+
+				"more runs (--count), or fewer numbers (--show)", human.Quantity(fewest, "run"), need,
+				human.Quantity(tests, "comparison"), 100*confidence))
 	}
 }
 
@@ -224,8 +226,9 @@ func notes(sides []Side, by []string) (all []string) {
 	}
 	for _, s := range sides[1:] {
 		if apart(sides[0].Runs, s.Runs) {
-			return append(all, fmt.Sprintf("the runs of %s and %s were not made in turns: what else changed on the machine in between "+
-				"looks like a difference (bench ab takes turns)", sides[0].Name, s.Name))
+			return append(all,
+				fmt.Sprintf("the runs of %s and %s were not made in turns: what else changed on the machine in between "+
+					"looks like a difference (bench ab takes turns)", sides[0].Name, s.Name))
 		}
 	}
 	return all
@@ -276,8 +279,9 @@ func (c *Comparison) CheckGates(gates []ChangeGate) {
 
 func (r *row) difference(k int) difference {
 	first, cell := &r.Cells[0], &r.Cells[k]
-	d := difference{metric: r.metric, runs: min(first.Runs, cell.Runs), effect: cell.Effect.gated(), change: cell.Change,
-		low: math.Inf(-1), high: math.Inf(1), floor: math.Inf(1), saturated: cell.saturated || first.saturated,
+	d := difference{metric: r.metric, runs: min(first.Runs, cell.Runs), effect: cell.Effect.gated(),
+		change: cell.Change,
+		low:    math.Inf(-1), high: math.Inf(1), floor: math.Inf(1), saturated: cell.saturated || first.saturated,
 		unit: "runs a side (--count)", each: first.took + cell.took}
 	switch {
 	case first.Low != nil && cell.Low != nil && first.Median != 0:

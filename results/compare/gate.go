@@ -13,8 +13,8 @@ import (
 	"hammerlock/results"
 )
 
-// Gate is a condition that a run must meet, as in "response.p99<50ms", or one of its phases, as in "steady:response.p99<50ms",
-// or a change that a comparison must not show, as in "response.p99<+10%".
+// Gate is a condition that a run must meet, as in "response.p99<50ms", or one of its phases, as in
+// "steady:response.p99<50ms", or a change that a comparison must not show, as in "response.p99<+10%".
 type Gate struct {
 	Text     string
 	Phase    string // empty: the whole run
@@ -64,7 +64,8 @@ func ParseGate(text string) (g Gate, err error) {
 // late are the metrics that are known when a run is over, ofRuns those of whole runs only.
 var (
 	late   = []string{"counter.lost", "cost.round_trips", "cost.commands", "cost.server_cpu"}
-	ofRuns = []string{"counter.lost", "cost.round_trips", "unavailable.total", "unavailable.longest", "recovery.longest"}
+	ofRuns = []string{"counter.lost", "cost.round_trips", "unavailable.total", "unavailable.longest",
+		"recovery.longest"}
 )
 
 // inTime is an error if the gate asks for what is not known then.
@@ -106,7 +107,8 @@ func (g *Gate) parseLimit(text string) (err error) {
 
 // holds tells whether a value meets the gate.
 func (g *Gate) holds(v float64) bool {
-	return v < g.limit && g.op[0] == '<' || v > g.limit && g.op[0] == '>' || v == g.limit && strings.HasSuffix(g.op, "=")
+	return v < g.limit && g.op[0] == '<' || v > g.limit && g.op[0] == '>' || v == g.limit &&
+		strings.HasSuffix(g.op, "=")
 }
 
 // GateStatus is how a gate came out. The zero value is no pass.
@@ -170,7 +172,8 @@ func (g *Gate) Check(runs []*results.Run) GateResult {
 		return r
 	case weakest == results.TooFew:
 		r.Status = GateUnderpowered
-		r.Summary = fmt.Sprintf("too few visits to support %s: measure for %s", g.Metric.Name, longer.Truncate(time.Second)+time.Second)
+		r.Summary = fmt.Sprintf("too few visits to support %s: measure for %s", g.Metric.Name,
+			longer.Truncate(time.Second)+time.Second)
 		return r
 	case saturated != "" && g.Metric.Timed():
 		r.Status, r.Summary = GateInconclusive, "the generator was saturated or disturbed: "+saturated

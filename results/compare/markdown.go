@@ -26,7 +26,8 @@ func (v *View) WriteMarkdown(w io.Writer) error {
 	if len(v.Gates) > 0 {
 		p.Line("\n| gate | | why |\n|---|---|---|")
 		for _, g := range v.Gates {
-			p.Line("| %s | %s | %s |", inline(strings.TrimSpace(strings.TrimSpace(g.Topology+" "+g.Lock)+" "+g.Gate)), strings.ToUpper(string(g.Status)), inline(g.Summary))
+			p.Line("| %s | %s | %s |", inline(strings.TrimSpace(strings.TrimSpace(g.Topology+" "+g.Lock)+" "+g.Gate)),
+				strings.ToUpper(string(g.Status)), inline(g.Summary))
 		}
 	}
 	p.Line("\n<details><summary>How this was measured</summary>\n")
@@ -51,7 +52,8 @@ func (t *Table) markdown(p *human.Printer, sides []string) {
 	if len(sides) == 2 {
 		second = sides[1]
 	}
-	p.Line("| number | %s | %s | change | interval | noise floor | verdict |\n|---|--:|--:|--:|--:|--:|---|", inline(sides[0]), inline(second))
+	p.Line("| number | %s | %s | change | interval | noise floor | verdict |\n|---|--:|--:|--:|--:|--:|---|",
+		inline(sides[0]), inline(second))
 	for i := range t.Rows {
 		r := &t.Rows[i]
 		for k := range r.Cells[1:] {
@@ -60,7 +62,8 @@ func (t *Table) markdown(p *human.Printer, sides []string) {
 			if len(sides) > 2 {
 				value = inline(c.Side) + ": " + value
 			}
-			p.Line("| %s | %s | %s | %s | %s | %s | %s |", r.Metric, r.Cells[0].Value, value, c.ChangeText, c.Interval, c.Floored,
+			p.Line("| %s | %s | %s | %s | %s | %s | %s |", r.Metric, r.Cells[0].Value, value, c.ChangeText, c.Interval,
+				c.Floored,
 				strings.TrimSpace(c.Sign+" "+c.Verdict))
 		}
 	}
@@ -68,5 +71,6 @@ func (t *Table) markdown(p *human.Printer, sides []string) {
 
 // inline keeps a text from being taken for markup or for the end of a cell.
 func inline(text string) string {
-	return strings.NewReplacer("|", "\\|", "\n", " ", "<", "&lt;", "*", "\\*", "_", "\\_", "`", "'", "[", "\\[").Replace(text)
+	return strings.NewReplacer("|", "\\|", "\n", " ", "<", "&lt;", "*", "\\*", "_", "\\_", "`", "'", "[",
+		"\\[").Replace(text)
 }

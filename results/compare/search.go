@@ -76,7 +76,8 @@ func (s Search) Run() (Found, error) {
 	case math.IsInf(high, 1):
 		return w.end(low, high, GateInconclusive, "the objective holds at every value that was tried")
 	default:
-		return w.end(low, high, GateUnderpowered, "the limit could not be confirmed: it varies from run to run; longer runs (--duration) vary less")
+		return w.end(low, high, GateUnderpowered,
+			"the limit could not be confirmed: it varies from run to run; longer runs (--duration) vary less")
 	}
 }
 
@@ -205,7 +206,8 @@ func (f *Found) WriteText(w io.Writer) error {
 	case f.Breaks == nil:
 		p.Fact(f.Over, fmt.Sprintf("holds at %s; more is unknown: %s", human.Number(*f.Holds), f.Reason))
 	default:
-		p.Fact(f.Over, fmt.Sprintf("holds at %s, breaks at %s: %s", human.Number(*f.Holds), human.Number(*f.Breaks), f.Reason))
+		p.Fact(f.Over, fmt.Sprintf("holds at %s, breaks at %s: %s", human.Number(*f.Holds), human.Number(*f.Breaks),
+			f.Reason))
 	}
 	return p.Err
 }

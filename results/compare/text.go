@@ -77,7 +77,8 @@ func (t *Trial) WriteText(w io.Writer) error {
 	p.Line("")
 	const row = "%-26s %-12s %-12s %-16s %-16s %-12s %s"
 	p.Line(row, "", "A", "B", "change", "interval", "noise floor", "")
-	p.Line(row, human.Quantity(t.Pairs, "pair"), "median", "median", "median of pairs", "of the change", "A against A", "")
+	p.Line(row, human.Quantity(t.Pairs, "pair"), "median", "median", "median of pairs", "of the change", "A against A",
+		"")
 	for i := range t.Effects {
 		r := t.Effects[i].row(sides)
 		a, b := &r.Cells[0], &r.Cells[1]
@@ -103,7 +104,8 @@ func WriteSpread(w io.Writer, runs []results.Run) error {
 	for _, g := range New([]Side{{Runs: runs}}, used(repeat), metrics).Groups {
 		p.Line("%s", g.Name)
 		for _, row := range g.Rows {
-			p.Line("%-26s %-20s %s", row.Metric, row.Cells[0].text(row.metric), human.Quantity(row.Cells[0].Runs, "run"))
+			p.Line("%-26s %-20s %s", row.Metric, row.Cells[0].text(row.metric),
+				human.Quantity(row.Cells[0].Runs, "run"))
 		}
 		p.Line("")
 	}

@@ -98,8 +98,9 @@ func NewTrial(a, b string, pairs []Pair, metrics []results.Metric) *Trial {
 	}
 	for arm, name := range []string{a, b} {
 		if n := saturatedRuns(pairs, Arm(arm)); n > 0 {
-			t.Notes = append(t.Notes, fmt.Sprintf("%s: the generator was saturated or disturbed in %d of %d runs: their times measure this machine",
-				name, n, len(pairs)))
+			t.Notes = append(t.Notes,
+				fmt.Sprintf("%s: the generator was saturated or disturbed in %d of %d runs: their times measure this machine",
+					name, n, len(pairs)))
 		}
 	}
 	return t
@@ -126,7 +127,8 @@ func PairsNeeded(metrics int) int {
 
 func newContrast(m results.Metric, pairs []Pair, level float64) contrast {
 	most := len(pairs) / 2
-	c := contrast{Metric: m.Name, metric: m, saturated: saturatedRuns(pairs, ArmA) > most || saturatedRuns(pairs, ArmB) > most}
+	c := contrast{Metric: m.Name, metric: m, saturated: saturatedRuns(pairs, ArmA) > most ||
+		saturatedRuns(pairs, ArmB) > most}
 	var a, b, ab, aa []float64
 	for i := range pairs {
 		x, y, z := m.Of(&pairs[i][ArmA]), m.Of(&pairs[i][ArmB]), m.Of(&pairs[i][ArmTwin])
@@ -160,8 +162,8 @@ func newContrast(m results.Metric, pairs []Pair, level float64) contrast {
 	return c
 }
 
-// contradicted tells whether the medians of the sides differ in the other direction than the median of the pairs: then the
-// change has no sign that can be believed.
+// contradicted tells whether the medians of the sides differ in the other direction than the median of the pairs: then
+// the change has no sign that can be believed.
 func (c *contrast) contradicted() bool { return c.Change != nil && *c.Change*(c.B-c.A) < 0 }
 
 // ratio is the logarithm of to/from; what is not positive counts as the least value.
@@ -225,7 +227,8 @@ func (t *Trial) facets(e effect) string {
 			if e == Worse {
 				better, other = c.A, c.B
 			}
-			details = append(details, fmt.Sprintf("%s %s against %s", c.Metric, c.metric.Format(better), c.metric.Format(other)))
+			details = append(details, fmt.Sprintf("%s %s against %s", c.Metric, c.metric.Format(better),
+				c.metric.Format(other)))
 		}
 		if len(details) > 0 {
 			all = append(all, fmt.Sprintf("%s (%s)", facet, strings.Join(details, ", ")))

@@ -92,7 +92,8 @@ func (r *row) cell(k int, side string) Cell {
 		x.Values = f.sample.Values
 	}
 	if k > 0 {
-		x.Verdict = f.Effect.words("no data", fmt.Sprintf("noise (p=%.3f)", f.P), fmt.Sprintf("%s (p=%.3f)", f.Effect, f.P))
+		x.Verdict = f.Effect.words("no data", fmt.Sprintf("noise (p=%.3f)", f.P),
+			fmt.Sprintf("%s (p=%.3f)", f.Effect, f.P))
 		if d := r.difference(k); f.Effect != none {
 			x.Change, x.From, x.To = finite(f.Change), finite(d.low), finite(d.high)
 		}

@@ -17,22 +17,27 @@ import (
 // WriteComparison writes a comparison as a page, which has no script and asks for nothing.
 func WriteComparison(v *compare.View, w io.Writer) error {
 	style, s := joined("assets/report.css", "assets/compare.css"), stateOfComparison(v)
-	policy := "default-src 'none'; style-src '" + digest(style) + "'; img-src data:; base-uri 'none'; form-action 'none'"
+	policy := "default-src 'none'; style-src '" + digest(style) +
+		"'; img-src data:; base-uri 'none'; form-action 'none'"
 	return webpage(policy, s.Word+" · "+v.Title+" · Hammerlock", style, top("comparison"), h.Main(
 		seal(s, text(h.P, "", v.Failed), texts(h.P, "", v.Summary), texts(h.P, "minor", v.Notes), repeat(v.Command)),
 		g.Map(v.Tables, func(t compare.Table) g.Node {
 			return h.Section(text(h.H2, "", cmp.Or(t.Name, v.Title)), h.Div(h.Class("scroll"), sides(&t)))
 		}),
-		gates(v), part("How to read this page", text(h.P, "note", v.Method), text(h.P, "note", "A dot is a run, a bar its side's median, the shade behind it "+
-			"the interval of the median. A diamond is the change against the first side; the line through it is where the true change lies. An arrow lies farther "+
-			"out than the picture reaches. The band in the middle is the noise floor: what lies in it is no difference. Equal ratios lie equally far from 0 %."))),
+		gates(v), part("How to read this page", text(h.P, "note", v.Method),
+			text(h.P, "note", "A dot is a run, a bar its side's median, the shade behind it "+
+				"the interval of the median. A diamond is the change against the first side; the line through it is where the true change lies. An arrow lies farther "+
+				"out than the picture reaches. The band in the middle is the noise floor: what lies in it is no difference. Equal ratios lie equally far from 0 %."))),
 	).Render(w)
 }
 
 // sides is a table of numbers, each with a row a side.
 func sides(t *compare.Table) g.Node {
-	heads := []string{"Number", "Side", "Median", "Runs", "Change", "Verdict", "Change, its interval and the noise floor"}
-	return h.Table(h.Class("sides"), h.THead(h.Tr(g.Map(heads, func(name string) g.Node { return h.Th(h.Scope("col"), g.Text(name)) }))),
+	heads := []string{"Number", "Side", "Median", "Runs", "Change", "Verdict",
+		"Change, its interval and the noise floor"}
+	return h.Table(h.Class("sides"), h.THead(h.Tr(g.Map(heads, func(name string) g.Node {
+		return h.Th(h.Scope("col"), g.Text(name))
+	}))),
 		g.Map(t.Rows, func(r compare.Row) g.Node {
 			var all g.Group
 			for k := range r.Cells {
@@ -47,9 +52,11 @@ func sides(t *compare.Table) g.Node {
 				title := g.Node(nil)
 				if k > 0 {
 					title = h.Title(fmt.Sprintf("interval %s, noise floor %s", c.Interval, c.Floored))
-					change, verdict, picture = g.Text(c.ChangeText), text(h.Span, "effect "+c.Effect.Class(), c.Sign+" "+string(c.Verdict)), forest(c, t)
+					change, verdict, picture = g.Text(c.ChangeText),
+						text(h.Span, "effect "+c.Effect.Class(), c.Sign+" "+string(c.Verdict)), forest(c, t)
 				}
-				all = append(all, h.Tr(h.Td(name), h.Td(g.Text(c.Side)), h.Td(g.Text(c.Value)), h.Td(dots(c, &r)), h.Td(title, change), h.Td(verdict), h.Td(picture)))
+				all = append(all, h.Tr(h.Td(name), h.Td(g.Text(c.Side)), h.Td(g.Text(c.Value)), h.Td(dots(c, &r)),
+					h.Td(title, change), h.Td(verdict), h.Td(picture)))
 			}
 			return h.TBody(all)
 		}),
@@ -63,7 +70,8 @@ func gates(v *compare.View) g.Node {
 	}
 	var rows g.Group
 	for _, x := range v.Gates {
-		rows = append(rows, h.Tr(h.Td(g.Textf("%s %s %s", x.Topology, x.Lock, x.Gate)), h.Td(gateState(x.Status).node()), h.Td(g.Text(x.Summary))))
+		rows = append(rows, h.Tr(h.Td(g.Textf("%s %s %s", x.Topology, x.Lock, x.Gate)),
+			h.Td(gateState(x.Status).node()), h.Td(g.Text(x.Summary))))
 	}
 	return part("Gates", h.Div(h.Class("scroll"), h.Table(h.Class("words"), h.TBody(rows))))
 }
@@ -105,7 +113,8 @@ const (
 	rowMiddle  = rowHigh / 2
 )
 
-// reach is how far the changes of a table go, as the logarithm of a ratio: 10 % at least, and no more than a factor of eight.
+// reach is how far the changes of a table go, as the logarithm of a ratio: 10 % at least, and no more than a factor of
+// eight.
 func reach(t *compare.Table) float64 {
 	most := math.Log(1.1)
 	for i := range t.Rows {
@@ -134,15 +143,18 @@ func place(share, reach float64) float64 {
 func forest(c *compare.Cell, t *compare.Table) g.Node {
 	r := reach(t)
 	var b strings.Builder
-	fmt.Fprintf(&b, `<svg class="forest %s" viewBox="0 0 %g %g" role="img" aria-label="%s, interval %s">`, c.Effect.Class(), forestWide, rowHigh,
+	fmt.Fprintf(&b, `<svg class="forest %s" viewBox="0 0 %g %g" role="img" aria-label="%s, interval %s">`,
+		c.Effect.Class(), forestWide, rowHigh,
 		c.ChangeText, c.Interval)
 	if c.Noise != nil {
 		x := place(*c.Noise, r)
-		fmt.Fprintf(&b, `<rect class="floor" x="%.1f" width="%.1f" height="%g"/>`, forestWide-x, 2*x-forestWide, rowHigh)
+		fmt.Fprintf(&b, `<rect class="floor" x="%.1f" width="%.1f" height="%g"/>`, forestWide-x, 2*x-forestWide,
+			rowHigh)
 	}
 	fmt.Fprintf(&b, `<path class="none" d="M%g 0v%g"/>`, forestWide/2, rowHigh)
 	if c.From != nil && c.To != nil {
-		fmt.Fprintf(&b, `<path class="interval" d="M%.1f %gH%.1fM%.1f %gv8M%.1f %gv8"/>`, place(*c.From, r), rowMiddle, place(*c.To, r),
+		fmt.Fprintf(&b, `<path class="interval" d="M%.1f %gH%.1fM%.1f %gv8M%.1f %gv8"/>`, place(*c.From, r), rowMiddle,
+			place(*c.To, r),
 			place(*c.From, r), rowMiddle-4, place(*c.To, r), rowMiddle-4)
 	}
 	if c.Change != nil {
@@ -170,7 +182,8 @@ func axis(t *compare.Table) g.Node {
 	fmt.Fprintf(&b, `<svg class="forest" viewBox="0 0 %g %g" aria-hidden="true">`, forestWide, rowHigh)
 	for _, percent := range []float64{-80, -50, -20, -10, -5, 0, 5, 10, 25, 100, 300, 600} {
 		x := place(percent/100, r)
-		if math.Abs(math.Log1p(percent/100)) > r || x-last < 44 || percent < 0 && forestWide/2-x < 44 || x < 18 || x > forestWide-18 {
+		if math.Abs(math.Log1p(percent/100)) > r || x-last < 44 || percent < 0 && forestWide/2-x < 44 || x < 18 ||
+			x > forestWide-18 {
 			continue
 		}
 		last = x
@@ -200,7 +213,8 @@ func dots(c *compare.Cell, row *compare.Row) g.Node {
 	var b strings.Builder
 	fmt.Fprintf(&b, `<svg class="dots" viewBox="0 0 %g %g" aria-hidden="true">`, dotsWide, rowHigh)
 	if c.Low != nil && c.High != nil {
-		fmt.Fprintf(&b, `<rect class="own" x="%.1f" y="3" width="%.1f" height="%g"/>`, at(*c.Low), max(at(*c.High)-at(*c.Low), 1), rowHigh-6)
+		fmt.Fprintf(&b, `<rect class="own" x="%.1f" y="3" width="%.1f" height="%g"/>`, at(*c.Low),
+			max(at(*c.High)-at(*c.Low), 1), rowHigh-6)
 	}
 	for _, v := range c.Values {
 		fmt.Fprintf(&b, `<circle cx="%.1f" cy="%g" r="3"/>`, at(v), rowMiddle)

@@ -80,7 +80,8 @@ func TestComparisonAsPageAndComment(t *testing.T) {
 	}
 }
 
-// TestPlacesOfChanges: no change is in the middle, a ratio and its inverse lie equally far from it, and nothing lies outside.
+// TestPlacesOfChanges: no change is in the middle, a ratio and its inverse lie equally far from it, and nothing lies
+// outside.
 func TestPlacesOfChanges(t *testing.T) {
 	if x := place(0, 1); x != forestWide/2 {
 		t.Errorf("no change lies at %g", x)

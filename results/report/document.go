@@ -45,7 +45,8 @@ func document(runs []saved, names []string, b *pack) []runDocument {
 		status, _ := r.Safety()
 		d := runDocument{
 			ID: runID(i), Name: names[i], Status: status.String(), Alike: alike(r.Run), Trips: r.Cost.RoundTrips,
-			P99: r.Latency.Response.P99, Warmup: r.Warmup, Series: r.series, Workers: r.Fairness.Workers, Faults: []faultDocument{}, Phases: []faultDocument{}, Roles: []faultDocument{},
+			P99: r.Latency.Response.P99, Warmup: r.Warmup, Series: r.series, Workers: r.Fairness.Workers,
+			Faults: []faultDocument{}, Phases: []faultDocument{}, Roles: []faultDocument{},
 		}
 		for _, p := range r.Phases {
 			d.Phases = append(d.Phases, faultDocument{From: p.From, To: p.To, Name: p.Name, Note: p.Load})
@@ -54,7 +55,8 @@ func document(runs []saved, names []string, b *pack) []runDocument {
 			d.Strip = b.strip(r.strip)
 		}
 		for _, w := range r.Windows {
-			f := faultDocument{From: int64(w.From), To: endless(w.To), In: int64(w.Injected), Out: endless(w.Healing), Note: r.notes[w.Fault]}
+			f := faultDocument{From: int64(w.From), To: endless(w.To), In: int64(w.Injected), Out: endless(w.Healing),
+				Note: r.notes[w.Fault]}
 			if w.Fault >= 0 && w.Fault < int64(len(r.faults)) {
 				f.Name = r.faults[w.Fault]
 			}
@@ -81,7 +83,8 @@ func outages(r *results.Run) []faultDocument {
 	}
 	for i := range r.Availability.Outages {
 		o := &r.Availability.Outages[i]
-		all = append(all, faultDocument{From: o.From, To: o.To, Name: "unavailable " + human.Duration(time.Duration(o.To-o.From))})
+		all = append(all, faultDocument{From: o.From, To: o.To, Name: "unavailable " +
+			human.Duration(time.Duration(o.To-o.From))})
 	}
 	return all
 }

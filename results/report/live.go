@@ -7,9 +7,10 @@ import (
 	h "maragu.dev/gomponents/html"
 )
 
-// WriteLive writes the page of a job that goes on. Its script reads server-sent events from "events" beside the page, and asks for
-// nothing else.
+// WriteLive writes the page of a job that goes on. Its script reads server-sent events from "events" beside the page,
+// and asks for nothing else.
 func WriteLive(w io.Writer) error {
 	p := newPage("connect-src 'self'; ", "assets/live.js", "assets/strip.js")
-	return webpage(p.Policy, "Hammerlock", p.Style, top("live", theme()), g.Raw(read("assets/live.html")), h.Script(g.Raw(p.Script))).Render(w)
+	return webpage(p.Policy, "Hammerlock", p.Style, top("live", theme()), g.Raw(read("assets/live.html")),
+		h.Script(g.Raw(p.Script))).Render(w)
 }

@@ -18,13 +18,15 @@ type Beside struct {
 func (b *Beside) runs() (all []saved) {
 	for i := range b.Explored {
 		j := &b.Explored[i]
-		all = append(all, saved{Run: &results.Run{Explored: true, Topology: j.Topology, Lock: j.Lock, Scenario: j.Scenario, Faults: j.Faults,
+		all = append(all, saved{Run: &results.Run{Explored: true, Topology: j.Topology, Lock: j.Lock,
+			Scenario: j.Scenario, Faults: j.Faults,
 			Command: j.Command, Took: int64(j.Took), Verdicts: j.Verdicts}})
 	}
 	return all
 }
 
-// matrixView is several runs by the properties that were judged of them, and what is to be said of those that did not pass.
+// matrixView is several runs by the properties that were judged of them, and what is to be said of those that did not
+// pass.
 type matrixView struct {
 	Table, NotRun tableView
 	Failures      []storyView
@@ -50,7 +52,8 @@ func matrix(runs []saved, names []string, not []results.NotRun) (m matrixView) {
 		}
 	}
 	for _, x := range results.Failures(judged) {
-		f := storyView{Title: results.Title(x.Verdict), Means: x.Means(), Remedy: x.Remedy, Lines: human.Names(x.Story, human.Unbroken), Command: judged[x.In[0]].Command}
+		f := storyView{Title: results.Title(x.Verdict), Means: x.Means(), Remedy: x.Remedy,
+			Lines: human.Names(x.Story, human.Unbroken), Command: judged[x.In[0]].Command}
 		for _, i := range x.In {
 			f.In = append(f.In, cellView{Text: names[i], Link: runID(i)})
 		}

@@ -71,7 +71,8 @@ func TestWhatASealSays(t *testing.T) {
 	}
 }
 
-// TestWhenFaultsAreInForce tells a fault's injection, its force and its healing apart, and names the roles that changed.
+// TestWhenFaultsAreInForce tells a fault's injection, its force and its healing apart, and names the roles that
+// changed.
 func TestWhenFaultsAreInForce(t *testing.T) {
 	run := saved{Run: &results.Run{}, faults: []string{"kill-primary"}, notes: map[int64]string{}, others: []event{
 		{2 * time.Second, 3 * time.Second, "n3 became primary", true}, {0, time.Second, "a process was paused", false},

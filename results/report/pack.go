@@ -26,7 +26,8 @@ func (p *pack) add(b []byte) packed {
 	return at
 }
 
-// text is the length of the document, the document and the bytes, compressed, as base64url: HTML needs no escapes for it.
+// text is the length of the document, the document and the bytes, compressed, as base64url: HTML needs no escapes for
+// it.
 func (p *pack) text(document any) (string, error) {
 	doc, err := json.Marshal(document)
 	if err != nil {
@@ -68,7 +69,8 @@ func names[T interface {
 }
 
 func (p *pack) strip(s *ownership) *packedStrip {
-	k := &packedStrip{ownership: s, Planes: make([][planes]packed, len(s.Tiers)), Outcomes: names(history.Failed), Reasons: names(history.Other)}
+	k := &packedStrip{ownership: s, Planes: make([][planes]packed, len(s.Tiers)), Outcomes: names(history.Failed),
+		Reasons: names(history.Other)}
 	for i := range s.Tiers {
 		for plane := range planes {
 			k.Planes[i][plane] = p.add(shares(s.Tiers[i].planes[plane]))

@@ -8,7 +8,8 @@ import (
 	h "maragu.dev/gomponents/html"
 )
 
-// webpage is a whole page. Style and what scripts it has stand in it as they are, for its policy names them by their digests.
+// webpage is a whole page. Style and what scripts it has stand in it as they are, for its policy names them by their
+// digests.
 func webpage(policy, title, style string, body ...g.Node) g.Node {
 	meta := func(name, content string) g.Node { return h.Meta(h.Name(name), h.Content(content)) }
 	return h.Doctype(h.HTML(h.Lang("en"),
@@ -26,7 +27,8 @@ var unread, unseen = g.Attr("aria-hidden", "true"), g.Attr("hidden")
 
 // top is the head of a page of a kind.
 func top(kind string, more ...g.Node) g.Node {
-	return h.Header(h.Class("top"), h.Div(h.Class("name"), g.Raw(logo), g.Text("Hammerlock"), h.Span(g.Text(kind))), g.Group(more))
+	return h.Header(h.Class("top"), h.Div(h.Class("name"), g.Raw(logo), g.Text("Hammerlock"), h.Span(g.Text(kind))),
+		g.Group(more))
 }
 
 // theme is the button that changes between light and dark.
@@ -55,7 +57,8 @@ func texts(element func(...g.Node) g.Node, class string, all []string) g.Node {
 }
 
 func (s state) node() g.Node {
-	return h.Span(h.Class("state "+s.Class), h.Span(h.Class("sign"), unread, g.Text(s.Sign)), text(h.Span, "word", s.Word))
+	return h.Span(h.Class("state "+s.Class), h.Span(h.Class("sign"), unread, g.Text(s.Sign)),
+		text(h.Span, "word", s.Word))
 }
 
 func (t *tableView) node() g.Node {
@@ -67,13 +70,15 @@ func (t *tableView) node() g.Node {
 		head = h.THead(h.Tr(g.Map(t.Head, func(name string) g.Node { return h.Th(h.Scope("col"), g.Text(name)) })))
 	}
 	return g.Group{h.Div(h.Class("scroll"), h.Table(h.Class(t.Class), head,
-		h.TBody(g.Map(t.Rows, func(row []cellView) g.Node { return h.Tr(g.Map(row, cellView.node)) })))), text(h.P, "note", t.Note)}
+		h.TBody(g.Map(t.Rows, func(row []cellView) g.Node { return h.Tr(g.Map(row, cellView.node)) })))),
+		text(h.P, "note", t.Note)}
 }
 
 func (c cellView) node() g.Node {
 	words, all := g.Text(c.Text), g.Group{}
 	if c.Bar > 0 {
-		all = append(all, g.Rawf(`<svg class="bar" viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true"><rect width="%d" height="8"/></svg>`, c.Bar))
+		all = append(all,
+			g.Rawf(`<svg class="bar" viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true"><rect width="%d" height="8"/></svg>`, c.Bar))
 	}
 	if c.Link != "" {
 		words = h.A(h.Href("#"+c.Link), words)
@@ -121,7 +126,8 @@ func (s storyView) node() g.Node {
 		all = append(all, h.P(h.Class("remedy"), h.B(g.Text("What to do")), g.Text(" "+s.Remedy)))
 	}
 	if all = append(all, s.Ops.node()); s.From != "" {
-		all = append(all, h.Button(h.Type("button"), h.Data("from", s.From), h.Data("to", s.To), unseen, g.Text("Show in the ownership strip")))
+		all = append(all, h.Button(h.Type("button"), h.Data("from", s.From), h.Data("to", s.To), unseen,
+			g.Text("Show in the ownership strip")))
 	}
 	return h.Div(h.Class("story"), all, copied(s.Command))
 }
@@ -130,15 +136,18 @@ func (m *matrixView) node() g.Node {
 	var all g.Group
 	if len(m.Table.Rows) > 0 {
 		all = append(all, h.Section(h.ID("matrix"), text(h.H2, "", "Scenarios and properties"),
-			text(h.P, "note", "✓ pass · ✕ fail · ? undecided (INCONCLUSIVE) · – not judged: the lock does not claim it · empty: not run"),
-			m.Table.node(), m.NotRun.folded(fmt.Sprintf("%d scenarios do not apply, or could not be run", len(m.NotRun.Rows)))))
+			text(h.P, "note",
+				"✓ pass · ✕ fail · ? undecided (INCONCLUSIVE) · – not judged: the lock does not claim it · empty: not run"),
+			m.Table.node(), m.NotRun.folded(fmt.Sprintf("%d scenarios do not apply, or could not be run",
+				len(m.NotRun.Rows)))))
 	}
 	if len(m.Failures)+len(m.Open) == 0 {
 		return all
 	}
 	failures := g.Group{text(h.H2, "", "What did not pass"), g.Map(m.Failures, storyView.node)}
 	if len(m.Open) > 0 {
-		failures = append(failures, h.Div(h.Class("story"), heading("unsure", "?", "Undecided"), h.Ul(texts(h.Li, "", m.Open))))
+		failures = append(failures, h.Div(h.Class("story"), heading("unsure", "?", "Undecided"),
+			h.Ul(texts(h.Li, "", m.Open))))
 	}
 	return append(all, h.Section(h.ID("failures"), failures))
 }
@@ -189,7 +198,9 @@ func (p *page) compared() g.Node {
 	if common != "" {
 		common = "All runs: " + common
 	}
-	return h.Section(h.ID("compare"), text(h.H2, "", "Comparison"), text(h.P, "note", common), p.Comparison.node(), h.Div(h.Class("grid"),
-		chart("pareto", "Cost against response p99", "down and left is better; the line joins runs that no other safe run beats in both", false),
-		chart("spectra", "Response by percentile", "counted visits of each run", false)))
+	return h.Section(h.ID("compare"), text(h.H2, "", "Comparison"), text(h.P, "note", common), p.Comparison.node(),
+		h.Div(h.Class("grid"),
+			chart("pareto", "Cost against response p99",
+				"down and left is better; the line joins runs that no other safe run beats in both", false),
+			chart("spectra", "Response by percentile", "counted visits of each run", false)))
 }

@@ -17,7 +17,8 @@ func (r *runView) alone() g.Node {
 
 // head is the verdict on one run of several.
 func (r *runView) head() g.Node {
-	all := g.Group{h.H2(g.Text(r.Title+" "), r.Banner.State.node()), h.P(g.Text(r.Banner.Text)), texts(h.P, "minor", r.Banner.Notes)}
+	all := g.Group{h.H2(g.Text(r.Title+" "), r.Banner.State.node()), h.P(g.Text(r.Banner.Text)),
+		texts(h.P, "minor", r.Banner.Notes)}
 	if !r.Explored {
 		all = append(all, h.P(h.Class("minor"), g.Text(r.Load+" · generator "), r.Generator.node()))
 	}
@@ -43,7 +44,8 @@ func (r *runView) node() g.Node {
 			h.Img(h.Src(r.Envelope), h.Alt("a row a lock; the verdicts above say the same in words"))))
 	}
 	if r.Strip {
-		all = append(all, part("Who held the lock", text(h.P, "note", r.StripText), h.Div(h.Class("strip"), h.Data("chart", "strip")),
+		all = append(all, part("Who held the lock", text(h.P, "note", r.StripText),
+			h.Div(h.Class("strip"), h.Data("chart", "strip")),
 			r.Overlaps.folded("Overlaps as a table")))
 	}
 	if !r.Explored {
@@ -65,17 +67,22 @@ func (r *runView) measured() g.Node {
 	pictures := text(h.P, "note", "This run has no latency log, so there is nothing to draw.")
 	if r.Series {
 		all = append(all, part("Over time", h.Div(h.Class("grid"),
-			chart("rate", "Throughput", "counted visits a second; hatched: a fault in force, shaded: until all was healthy again, dotted: a change of roles, "+
-				"band: no worker was served", false),
-			chart("latency", "Latency each second", "solid: response, dashed: acquire; the maximum is always known, a percentile only where five visits lie "+
-				"beyond it", false))))
+			chart("rate", "Throughput",
+				"counted visits a second; hatched: a fault in force, shaded: until all was healthy again, dotted: a change of roles, "+
+					"band: no worker was served", false),
+			chart("latency", "Latency each second",
+				"solid: response, dashed: acquire; the maximum is always known, a percentile only where five visits lie "+
+					"beyond it", false))))
 		pictures = h.Div(h.Class("grid"),
-			chart("spectrum", "By percentile", "counted visits; from second to second histograms with two digits", false),
-			chart("handoff", "Hand-off by percentile", "from a release to the grant of another worker that waited", false),
+			chart("spectrum", "By percentile", "counted visits; from second to second histograms with two digits",
+				false),
+			chart("handoff", "Hand-off by percentile", "from a release to the grant of another worker that waited",
+				false),
 			chart("heat-response", "Response heat map", "few to many visits, logarithmic", true),
 			chart("heat-acquire", "Acquire heat map", "few to many grants, logarithmic", true))
 	}
-	all = append(all, part("Latency", r.Latency.node(), pictures), part("Fairness", text(h.P, "note", r.FairnessText), r.shares()),
+	all = append(all, part("Latency", r.Latency.node(), pictures),
+		part("Fairness", text(h.P, "note", r.FairnessText), r.shares()),
 		h.Div(h.Class("pair"), part("Cost and errors", r.Cost.node()),
 			h.Section(h.H3(g.Text("Load generator "), r.Generator.node()), r.Health.node())))
 	faults := r.Faults.node()
@@ -91,6 +98,7 @@ func (r *runView) shares() g.Node {
 		return nil
 	}
 	return g.Group{h.Div(h.Class("grid three"), chart("shares", "Visits by worker", "dashed: the fair share", false),
-		chart("lorenz", "Lorenz curve", "dashed: all have as much", false), chart("waits", "Longest wait by worker", "", false)),
+		chart("lorenz", "Lorenz curve", "dashed: all have as much", false),
+		chart("waits", "Longest wait by worker", "", false)),
 		r.Fairness.folded("Workers as a table, fewest visits first")}
 }

@@ -107,7 +107,8 @@ func writePage(w io.Writer, runs []saved, not []results.NotRun) error {
 // newPage makes a page with its style and scripts. It may ask for nothing but what allowed says.
 func newPage(allowed string, scripts ...string) *page {
 	style := joined("assets/uplot.min.css", "assets/report.css")
-	script := joined(append([]string{"assets/uplot.LICENSE", "assets/uplot.min.js", "assets/report.js", "assets/charts.js"}, scripts...)...)
+	script := joined(append([]string{"assets/uplot.LICENSE", "assets/uplot.min.js", "assets/report.js",
+		"assets/charts.js"}, scripts...)...)
 	return &page{Style: style, Script: script, Policy: fmt.Sprintf(
 		"default-src 'none'; script-src '%s'; style-src '%s'; img-src data:; %sbase-uri 'none'; form-action 'none'",
 		digest(script), digest(style), allowed)}

@@ -44,7 +44,8 @@ func readSaved(dir string) (*saved, error) {
 	path := filepath.Join(dir, results.HistoryFile)
 	if _, err := os.Stat(path); err != nil {
 		for _, c := range run.Roles { // bench keeps sums
-			r.others = append(r.others, event{time.Duration(c.After), time.Duration(c.By), c.Text, c.Became != results.NoticedDown})
+			r.others = append(r.others, event{time.Duration(c.After), time.Duration(c.By), c.Text,
+				c.Became != results.NoticedDown})
 		}
 		return r, nil
 	}

@@ -189,6 +189,9 @@ func newHeat(seconds []*hdrhistogram.Histogram) *heatMap {
 		m.First = first
 	}
 	m.Rows = last - m.First + 1
-	slices.SortFunc(m.Cells, func(a, b [3]float64) int { return cmp.Or(cmp.Compare(a[0], b[0]), cmp.Compare(a[1], b[1])) })
+	slices.SortFunc(m.Cells, func(a, b [3]float64) int {
+		return cmp.Or(cmp.Compare(a[0], b[0]),
+			cmp.Compare(a[1], b[1]))
+	})
 	return m
 }

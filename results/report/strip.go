@@ -128,7 +128,8 @@ func marks(run *results.Run) []stripMark {
 		}
 		for i := range v.Evidence {
 			op := &v.Evidence[i]
-			all = append(all, stripMark{int64(op.Call), int64(op.Latest()), op.Worker, op.Key, op.Kind.String(), v.Checker})
+			all = append(all, stripMark{int64(op.Call), int64(op.Latest()), op.Worker, op.Key, op.Kind.String(),
+				v.Checker})
 		}
 	}
 	return all
@@ -212,7 +213,9 @@ func (s *ownership) take(v *stripVisit) {
 	if len(s.visits) >= 2*stripVisits {
 		return
 	}
-	i, _ := slices.BinarySearchFunc(s.Windows, int64(v.from), func(w stripRange, at int64) int { return cmp.Compare(w.To, at) })
+	i, _ := slices.BinarySearchFunc(s.Windows, int64(v.from), func(w stripRange, at int64) int {
+		return cmp.Compare(w.To, at)
+	})
 	if i < len(s.Windows) && s.Windows[i].From <= int64(v.end) {
 		s.visits = append(s.visits, *v)
 	}
@@ -251,8 +254,9 @@ func shares(plane []float32) []byte {
 	return b
 }
 
-// Share is the share of a cell that is taken as the page's script reads it, never 0 if there was anything at all. It has few values, so
-// that planes are small when compressed, and its scale is that of a square root, for most shares are small.
+// Share is the share of a cell that is taken as the page's script reads it, never 0 if there was anything at all. It
+// has few values, so that planes are small when compressed, and its scale is that of a square root, for most shares are
+// small.
 func Share(x float64) byte {
 	if x <= 0 {
 		return 0

@@ -36,7 +36,8 @@ func verdictTable(r *results.Run) tableView {
 
 // evidenceTable lists operations, and says from when to when they went.
 func evidenceTable(ops []history.Op) (t tableView, from, to time.Duration) {
-	t = tableView{Head: []string{"Call", "Return", "Worker", "Operation", "Page", "Outcome", "Value", "Took"}, Class: "ops"}
+	t = tableView{Head: []string{"Call", "Return", "Worker", "Operation", "Page", "Outcome", "Value", "Took"},
+		Class: "ops"}
 	from = history.Forever
 	for i := range ops {
 		op := &ops[i]
@@ -48,7 +49,8 @@ func evidenceTable(ops []history.Op) (t tableView, from, to time.Duration) {
 		if op.Kind == history.Load || op.Kind == history.Store {
 			value = human.Count(op.Value)
 		}
-		t.add(clockText(op.Call), clockText(op.Return), fmt.Sprintf("w%02d", op.Worker), op.Kind.String(), strconv.Itoa(int(op.Key)),
+		t.add(clockText(op.Call), clockText(op.Return), fmt.Sprintf("w%02d", op.Worker), op.Kind.String(),
+			strconv.Itoa(int(op.Key)),
 			strings.TrimSpace(op.Outcome.String()+" "+op.Reason.String()), value, took)
 	}
 	return t, from, to
@@ -80,7 +82,8 @@ func workerTable(f *results.Fairness) tableView {
 	}
 	slices.SortStableFunc(all, func(a, b results.Worker) int { return int(a.Visits - b.Visits) })
 	for _, w := range all[:min(len(all), workersMost)] {
-		row := t.add(fmt.Sprintf("w%02d", w.Worker), human.Count(w.Visits), "-", human.Duration(time.Duration(w.Mean)), human.Duration(time.Duration(w.Longest)))
+		row := t.add(fmt.Sprintf("w%02d", w.Worker), human.Count(w.Visits), "-", human.Duration(time.Duration(w.Mean)),
+			human.Duration(time.Duration(w.Longest)))
 		if sum > 0 {
 			fair := float64(w.Visits) * float64(len(all)) / float64(sum)
 			row[2] = cellView{Text: human.Percent(fair), Bar: int(100 * w.Visits / most)}
@@ -121,10 +124,12 @@ func outageTable(r *results.Run) (t tableView) {
 	if r.Availability == nil {
 		return t
 	}
-	t = tableView{Head: []string{"Unavailable from", "To", "Pages", "Recovery", "Spent on", "Calls that failed"}, Class: "words"}
+	t = tableView{Head: []string{"Unavailable from", "To", "Pages", "Recovery", "Spent on", "Calls that failed"},
+		Class: "words"}
 	for i := range r.Availability.Outages {
 		o := &r.Availability.Outages[i]
-		t.add(clockText(time.Duration(o.From)), clockText(time.Duration(o.To)), human.Count(int64(o.Pages)), o.RecoveryText(r.Faults), o.PartsText(), o.FailedText())
+		t.add(clockText(time.Duration(o.From)), clockText(time.Duration(o.To)), human.Count(int64(o.Pages)),
+			o.RecoveryText(r.Faults), o.PartsText(), o.FailedText())
 	}
 	return t
 }
@@ -166,7 +171,8 @@ func overlapTable(s *ownership) tableView {
 		if o.late {
 			what = "one went on after its lease"
 		}
-		t.add(clockText(o.from), human.Duration(o.to-o.from), strconv.Itoa(int(o.key)), fmt.Sprintf("w%02d and w%02d", o.a, o.b), what)
+		t.add(clockText(o.from), human.Duration(o.to-o.from), strconv.Itoa(int(o.key)),
+			fmt.Sprintf("w%02d and w%02d", o.a, o.b), what)
 	}
 	if s.Overlaps > len(t.Rows) {
 		t.Note = fmt.Sprintf("The first %d of %s.", len(t.Rows), human.Count(int64(s.Overlaps)))
@@ -187,7 +193,8 @@ func healthTable(g *results.Generator) tableView {
 		loop = "open: visits are due by a schedule"
 	}
 	d := func(ns int64) string { return human.Duration(time.Duration(ns)) }
-	t := facts("Loop", loop, "Generator's share of its cores", human.Percent(g.OwnCPU), "Machine busy", machine, "Other programs' share of the cores", others,
+	t := facts("Loop", loop, "Generator's share of its cores", human.Percent(g.OwnCPU), "Machine busy", machine,
+		"Other programs' share of the cores", others,
 		"Longest GC pause", d(g.GCPauseMax), "Goroutines waited for a core (p99)", d(g.SchedulingP99),
 		"Waits for a connection", human.Count(g.PoolWaits), "Waits to record", human.Count(g.Stalls),
 		"Visits begun late (p99)", d(g.LateP99), "Visits begun late (max)", d(g.LateMax))
@@ -197,7 +204,8 @@ func healthTable(g *results.Generator) tableView {
 
 func costTable(r *results.Run) tableView {
 	trips, commands, cpu := r.Cost.Texts()
-	t := facts("Round trips a visit", trips, "Commands a visit, on the servers", commands, "Servers' CPU a visit", cpu, "Visits", r.VisitsText())
+	t := facts("Round trips a visit", trips, "Commands a visit, on the servers", commands, "Servers' CPU a visit", cpu,
+		"Visits", r.VisitsText())
 	for _, what := range slices.Sorted(maps.Keys(r.Errors)) {
 		text := human.Count(r.Errors[what])
 		if said := r.Said[what]; said != "" {
@@ -210,9 +218,12 @@ func costTable(r *results.Run) tableView {
 
 func configTable(r *results.Run) tableView {
 	d := func(ns int64) string { return human.Duration(time.Duration(ns)) }
-	t := facts("Topology", r.Topology, "Lock", r.Lock, "Counter", r.Counter, "Faults", human.List(r.Faults), "Workers", strconv.Itoa(r.Workers),
-		"Processes", strconv.Itoa(r.Processes), "Pages", strconv.Itoa(r.Keys), "Popularity", r.Popularity, "Rate", r.Loop(),
-		"Seed", strconv.FormatUint(r.Seed, 10), "Lease", d(r.TTL), "Hold", d(r.Hold), "Think", d(r.Think), "Patience", d(r.Wait),
+	t := facts("Topology", r.Topology, "Lock", r.Lock, "Counter", r.Counter, "Faults", human.List(r.Faults), "Workers",
+		strconv.Itoa(r.Workers),
+		"Processes", strconv.Itoa(r.Processes), "Pages", strconv.Itoa(r.Keys), "Popularity", r.Popularity, "Rate",
+		r.Loop(),
+		"Seed", strconv.FormatUint(r.Seed, 10), "Lease", d(r.TTL), "Hold", d(r.Hold), "Think", d(r.Think), "Patience",
+		d(r.Wait),
 		"Backoff", d(r.Retry), "Warm-up", d(r.Warmup), "Duration", d(r.Duration), "Measured", d(r.Measured))
 	t.addAll("Server: ", r.Settings)
 	t.addAll("Client: ", r.Client)
@@ -221,7 +232,8 @@ func configTable(r *results.Run) tableView {
 
 func environmentTable(r *results.Run) tableView {
 	e := &r.Environment
-	t := facts("Suite", e.Suite, "Go", e.Go, "System", e.OS, "Kernel", e.Kernel, "Processor", e.CPU, "Cores", strconv.Itoa(e.Cores),
+	t := facts("Suite", e.Suite, "Go", e.Go, "System", e.OS, "Kernel", e.Kernel, "Processor", e.CPU, "Cores",
+		strconv.Itoa(e.Cores),
 		"GOMAXPROCS", strconv.Itoa(e.Procs), "Memory", human.Number(float64(e.Memory)/(1<<30))+" GiB", "Run", r.Name)
 	for _, a := range r.Fleet.All() {
 		t.add("Agent "+a.Name, a.Text())
@@ -229,7 +241,8 @@ func environmentTable(r *results.Run) tableView {
 	return t
 }
 
-// alike tells whether a run's latencies can be compared with those of others: scenarios have loads and faults of their own.
+// alike tells whether a run's latencies can be compared with those of others: scenarios have loads and faults of their
+// own.
 func alike(r *results.Run) bool { return r.Scenario == "" && !r.Explored }
 
 // comparisonTable sets runs side by side, if there are several that can be compared.

@@ -12,8 +12,8 @@ import (
 	"hammerlock/results"
 )
 
-// TestReportTellsWhatWasNotPlanned: faults by hand have a row and a band as others do, and what servers and processes did by
-// themselves is there, too.
+// TestReportTellsWhatWasNotPlanned: faults by hand have a row and a band as others do, and what servers and processes
+// did by themselves is there, too.
 func TestReportTellsWhatWasNotPlanned(t *testing.T) {
 	f, err := results.OpenFolder(t.TempDir(), "sim")
 	if err != nil {

@@ -73,8 +73,9 @@ func banner(runs []saved) bannerView {
 		b.State = state{"unsure", "✓", b.State.Word}
 	}
 	if saturated > 0 && len(runs) > 1 {
-		b.Notes = append(b.Notes, fmt.Sprintf("The load generator was saturated or disturbed in %s: the times measure this machine as well as the locks.",
-			human.Quantity(saturated, "run")))
+		b.Notes = append(b.Notes,
+			fmt.Sprintf("The load generator was saturated or disturbed in %s: the times measure this machine as well as the locks.",
+				human.Quantity(saturated, "run")))
 	}
 	if len(runs) > 1 {
 		b.Text = fmt.Sprintf("%s: %d passed, %d failed, %d inconclusive", human.Quantity(len(runs), "run"),
@@ -88,9 +89,12 @@ func view(r *saved, number int, name string) runView {
 		ID: "run" + strconv.Itoa(number), Title: name, Load: r.Workload(), Command: r.Command,
 		Banner: banner([]saved{*r}), Explored: r.Explored,
 		Generator: generatorState(&r.Generator), Series: r.series != nil, Strip: r.strip != nil,
-		FairnessText: r.FairnessText(), Verdicts: verdictTable(r.Run), Latency: latencyTable(r.Run), Faults: r.faultTable(),
-		Fairness: workerTable(&r.Fairness), Health: healthTable(&r.Generator), Config: configTable(r.Run), Env: environmentTable(r.Run),
-		Others: r.otherTable(), Outages: outageTable(r.Run), Cost: costTable(r.Run), Phases: phaseTable(r.Run), Stories: stories(r.Run), Tiles: tiles(r.Run),
+		FairnessText: r.FairnessText(), Verdicts: verdictTable(r.Run), Latency: latencyTable(r.Run),
+		Faults:   r.faultTable(),
+		Fairness: workerTable(&r.Fairness), Health: healthTable(&r.Generator), Config: configTable(r.Run),
+		Env:    environmentTable(r.Run),
+		Others: r.otherTable(), Outages: outageTable(r.Run), Cost: costTable(r.Run), Phases: phaseTable(r.Run),
+		Stories: stories(r.Run), Tiles: tiles(r.Run),
 	}
 	if !r.Started.IsZero() {
 		v.Started = r.Started.Format("2006-01-02 15:04:05 MST")
@@ -116,7 +120,8 @@ func view(r *saved, number int, name string) runView {
 	}
 	note("The run ended early: ", r.Partial)
 	if s := r.strip; s != nil {
-		v.StripText = fmt.Sprintf("%s of %s; %s", human.Quantity(s.Visits, "visit"), human.Quantity(s.Workers, "worker"), overlapText(s))
+		v.StripText = fmt.Sprintf("%s of %s; %s", human.Quantity(s.Visits, "visit"),
+			human.Quantity(s.Workers, "worker"), overlapText(s))
 		v.Overlaps = overlapTable(s)
 	}
 	return v
@@ -144,7 +149,8 @@ func tiles(r *results.Run) []tileView {
 		{"Response p99", response.Text(response.P99), "median " + response.Text(response.P50)},
 		{"Acquire p99", acquire.Text(acquire.P99), "median " + acquire.Text(acquire.P50)},
 		{"Hand-off p50", handoff.Text(handoff.P50), "p99 " + handoff.Text(handoff.P99)},
-		{"Fairness", "Jain " + fmt.Sprintf("%.2f", r.Fairness.Jain), fmt.Sprintf("%d of %d starving", r.Fairness.Starving, r.Workers)},
+		{"Fairness", "Jain " + fmt.Sprintf("%.2f", r.Fairness.Jain),
+			fmt.Sprintf("%d of %d starving", r.Fairness.Starving, r.Workers)},
 		{"Cost a visit", trips + " trips", commands + " commands"},
 		{"Views lost", human.Count(r.Views.Lost), "of " + human.Count(r.Views.Acknowledged)},
 	}

@@ -178,7 +178,8 @@ func (d planted) find(ctx context.Context) error {
 		}
 		trial, table := differences(all, list)
 		if effect := compare.NewTrial("A", "B", all, list).Effects[0]; effect.Change != nil && effect.Floor != nil {
-			fmt.Printf("%s: %s changed by %+.1f %%, noise floor %.1f %%; found by ab %v, compare %v\n", d.name, d.metric, 100**effect.Change,
+			fmt.Printf("%s: %s changed by %+.1f %%, noise floor %.1f %%; found by ab %v, compare %v\n", d.name,
+				d.metric, 100**effect.Change,
 				100**effect.Floor, trial, table)
 		}
 		if slices.Contains(trial, d.metric) && slices.Contains(table, d.metric) {

@@ -113,7 +113,8 @@ func measure(ctx context.Context, want map[string]cost) (map[string]cost, error)
 }
 
 // measured is nil if nothing is known of a lock that cannot live on this server.
-func measured(ctx context.Context, lock locks.Spec, server topologies.Server, warm *harness.Warm, dir string, want map[string]cost) (*cost, error) {
+func measured(ctx context.Context, lock locks.Spec, server topologies.Server, warm *harness.Warm, dir string,
+	want map[string]cost) (*cost, error) {
 	j := job(ctx, lock, dir)
 	if j == nil || lock.Runs(server) != nil {
 		if old, known := want[lock.Name]; known {

@@ -1,6 +1,6 @@
 // Command flakes runs all tests again and again on a busy machine, and says which of them are red now and then, how
-// often, and with what message: `make flakes`. It keeps each core busy with a loop of its own meanwhile, and what the tests of a
-// round with failures said in bin/flakes.
+// often, and with what message: `make flakes`. It keeps each core busy with a loop of its own meanwhile, and what the
+// tests of a round with failures said in bin/flakes.
 package main
 
 import (
@@ -73,7 +73,8 @@ func run(ctx context.Context, rounds, loops int, reruns bool) (red int, err erro
 				return red, err
 			}
 		}
-		fmt.Printf("round %d of %d: %s, %d failures, %.0f s\n", done+1, rounds, verdict, flaky.total()-before, time.Since(begun).Seconds())
+		fmt.Printf("round %d of %d: %s, %d failures, %.0f s\n", done+1, rounds, verdict, flaky.total()-before,
+			time.Since(begun).Seconds())
 	}
 	fmt.Printf("%d rounds beside %d busy loops, %d red\n", done, loops, red)
 	return red, flaky.write(os.Stdout)
@@ -143,7 +144,8 @@ func (f failures) read(folder string) error {
 	return nil
 }
 
-// said finds the first line that a test printed by its own t.Error, the testing package of a data race, or a script of the line that failed.
+// said finds the first line that a test printed by its own t.Error, the testing package of a data race, or a script of
+// the line that failed.
 var said = regexp.MustCompile(`^\s+(\w+_test\.go:\d+: |testing\.go:\d+: |FAIL: testdata/)`)
 
 func (f failures) events(in io.Reader) error {

@@ -34,7 +34,8 @@ type Made struct {
 
 // Now is what is true of a measurement that is made now. A plus behind the commit means that files had changed since.
 func Now(ctx context.Context) (Made, error) {
-	out, err := exec.CommandContext(ctx, "git", "describe", "--always", "--abbrev=7", "--exclude=*", "--dirty=+").Output()
+	out, err := exec.CommandContext(ctx, "git", "describe", "--always", "--abbrev=7", "--exclude=*",
+		"--dirty=+").Output()
 	if err != nil {
 		return Made{}, fmt.Errorf("ask git for the commit: %w", err)
 	}
@@ -71,7 +72,8 @@ func Line(all ...Made) string {
 	case n <= mostCommits:
 		line += ", of commits " + strings.Join(commits, ", ")
 	default:
-		line += fmt.Sprintf(", of %d commits, the last %s", n, slices.MaxFunc(all, func(a, b Made) int { return cmp.Compare(a.Day, b.Day) }).Commit)
+		line += fmt.Sprintf(", of %d commits, the last %s", n,
+			slices.MaxFunc(all, func(a, b Made) int { return cmp.Compare(a.Day, b.Day) }).Commit)
 	}
 	if cores := distinct(func(m Made) string { return strings.TrimPrefix(fmt.Sprint(m.Cores), "0") }); len(cores) > 0 {
 		line += ", on " + strings.Join(cores, " or ") + " cores"
@@ -122,8 +124,9 @@ func Tables() (map[string]map[string]string, error) {
 		return nil, err
 	}
 	return map[string]map[string]string{
-		"docs/MUTANTS.md": {"score": Score(mutants), "survivors": survivors(mutants), "strangers": StrangerTable(strange)},
-		"docs/LOCKS.md":   {"waiting": w.table()},
+		"docs/MUTANTS.md": {"score": Score(mutants), "survivors": survivors(mutants),
+			"strangers": StrangerTable(strange)},
+		"docs/LOCKS.md": {"waiting": w.table()},
 	}, nil
 }
 

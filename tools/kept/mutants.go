@@ -107,7 +107,8 @@ func (s *score) count(r *Mutant) {
 func (s *score) row(name string) string {
 	of := max(s.all-s.same, 1)
 	percent := func(n int) string { return fmt.Sprintf("%d, %d %%", n, 100*n/of) }
-	return fmt.Sprintf("| %s | %d | %d | %s | %d of %d | %s | %d | %d %% | %d |\n", name, s.all, s.same, percent(s.explored), s.strained, s.sampled, percent(s.together),
+	return fmt.Sprintf("| %s | %d | %d | %s | %d of %d | %s | %d | %d %% | %d |\n", name, s.all, s.same,
+		percent(s.explored), s.strained, s.sampled, percent(s.together),
 		s.hidden, 100*s.together/max(of-s.hidden, 1), s.open)
 }
 
@@ -161,7 +162,8 @@ func survivors(results []*Mutant) string {
 			if r.Scenarios != nil {
 				what = "it was not noticed"
 			}
-			fmt.Fprintf(&b, "`%s`, %s:%d: %s. **%s**: %s\n\n```diff\n- %s\n+ %s\n```\n\n", r.Lock, r.File, r.Line, what, class, why, r.Before, r.After)
+			fmt.Fprintf(&b, "`%s`, %s:%d: %s. **%s**: %s\n\n```diff\n- %s\n+ %s\n```\n\n", r.Lock, r.File, r.Line, what,
+				class, why, r.Before, r.After)
 		}
 	}
 	return strings.TrimSuffix(b.String(), "\n")

@@ -67,6 +67,7 @@ func StrangerTable(results []*Mutant) string {
 			together++
 		}
 	}
-	fmt.Fprintf(&b, "\nNoticed in the first run: %d of %d by explore, %d of %d by the scenarios, %d of %d together.\n", explored, len(Strangers), strained, done, together, len(Strangers))
+	fmt.Fprintf(&b, "\nNoticed in the first run: %d of %d by explore, %d of %d by the scenarios, %d of %d together.\n",
+		explored, len(Strangers), strained, done, together, len(Strangers))
 	return b.String()
 }

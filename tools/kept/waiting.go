@@ -126,7 +126,8 @@ func (w *Waiting) table() string {
 		}
 		apart = max(apart, r.Spread)
 		for _, what := range slices.Sorted(maps.Keys(r.Errors)) {
-			errors += fmt.Sprintf("; `%s`, %d workers: %s times %s", r.Lock, r.Workers, human.Count(r.Errors[what]), what)
+			errors += fmt.Sprintf("; `%s`, %d workers: %s times %s", r.Lock, r.Workers, human.Count(r.Errors[what]),
+				what)
 		}
 	}
 	if errors != "" {
@@ -135,7 +136,8 @@ func (w *Waiting) table() string {
 	conditions := fmt.Sprintf("The server, %s, is on the same machine: one page, %d rounds of %s each way in turns; "+
 		"the visits of two rounds differed by up to %.0f %%. The first table is of one process and a hold of 1 ms.%s",
 		w.Server, w.Rounds, human.Duration(w.Window), 100*apart, errors)
-	return Line(w.Made) + "\n" + rows + "\n" + strings.Join(human.Wrap(conditions, 118), "\n") + "\n\n" + crowdTable(w.Rows)
+	return Line(w.Made) + "\n" + rows + "\n" + strings.Join(human.Wrap(conditions, 118), "\n") + "\n\n" +
+		crowdTable(w.Rows)
 }
 
 // crowdTable has a row for each lock and a column for each crowd.
@@ -172,7 +174,8 @@ func (r *Waited) line() string {
 			woken = append(woken, fmt.Sprintf("%s %.0f %%", by, 100*share))
 		}
 	}
-	return fmt.Sprintf("| %d | `%s` | %s | %s | %s | %.2f | %.0f | %s | %s |\n", r.Workers, r.Lock, r.Waits, written("throughput", r.Visits),
+	return fmt.Sprintf("| %d | `%s` | %s | %s | %s | %.2f | %.0f | %s | %s |\n", r.Workers, r.Lock, r.Waits,
+		written("throughput", r.Visits),
 		r.p99(), r.Jain, r.Starving, written("cost.commands", r.Commands), strings.Join(woken, ", "))
 }
 

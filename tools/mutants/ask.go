@@ -60,7 +60,9 @@ func (m *asking) settle(all []mutant, others []*kept.Mutant) {
 
 // ask asks explore, then the scenarios about what is left, and about a sample of the rest.
 func (m *asking) ask(ctx context.Context, all []mutant) error {
-	err := m.each(all, func(r *kept.Mutant) bool { return r.Explore == nil }, func(x mutant, r *kept.Mutant) { r.Explore = m.explore(ctx, x) })
+	err := m.each(all, func(r *kept.Mutant) bool { return r.Explore == nil }, func(x mutant, r *kept.Mutant) {
+		r.Explore = m.explore(ctx, x)
+	})
 	if m.stage != "both" {
 		return err
 	}
@@ -73,7 +75,8 @@ func (m *asking) ask(ctx context.Context, all []mutant) error {
 	}
 	sample := slices.Clone(all)
 	rand.New(rand.NewPCG(1, 1)).Shuffle(len(sample), func(i, j int) { sample[i], sample[j] = sample[j], sample[i] })
-	return errors.Join(err, m.each(sample[:min(m.sample, len(sample))], func(r *kept.Mutant) bool { return r.Scenarios == nil }, strain))
+	return errors.Join(err, m.each(sample[:min(m.sample, len(sample))],
+		func(r *kept.Mutant) bool { return r.Scenarios == nil }, strain))
 }
 
 // each asks about those mutants that need it, while there is time, and writes down each answer at once.
@@ -97,7 +100,8 @@ func (m *asking) each(all []mutant, needs func(*kept.Mutant) bool, ask func(muta
 				if r.Scenarios != nil {
 					last = r.Scenarios
 				}
-				fmt.Printf("%s `%s` -> `%s`: %s %s, %.1f s\n", x.name, x.before, x.after, last.Outcome, last.How, last.Seconds)
+				fmt.Printf("%s `%s` -> `%s`: %s %s, %.1f s\n", x.name, x.before, x.after, last.Outcome, last.How,
+					last.Seconds)
 				m.mu.Lock()
 				m.known[at] = &r
 				failed = errors.Join(failed, kept.WriteLines(m.file, m.known))
@@ -126,7 +130,8 @@ func (m *asking) explore(ctx context.Context, x mutant) *kept.Answer {
 		Exit     cli.Exit         `json:"exit"`
 		Explored []explore.Report `json:"explored"`
 	}
-	state, err := m.run(ctx, x, &d, "explore", "--random=false", "--budget", "90s", "--deviations", fmt.Sprint(o.Deviations),
+	state, err := m.run(ctx, x, &d, "explore", "--random=false", "--budget", "90s", "--deviations",
+		fmt.Sprint(o.Deviations),
 		"--sites", fmt.Sprint(o.Sites), "--visits", fmt.Sprint(o.Visits), "--clients", fmt.Sprint(o.Clients))
 	a := m.answer(d.Exit, err)
 	if len(d.Explored) == 1 && d.Explored[0].Found != nil {
@@ -144,7 +149,8 @@ func (m *asking) scenarios(ctx context.Context, x mutant) *kept.Answer {
 	for _, s := range scenarios.All {
 		names = append(names, s.Name)
 	}
-	return m.strain(ctx, x, "--topology", x.topology, "--seed", "1", "--fail-fast", "--scenario", strings.Join(names, ","))
+	return m.strain(ctx, x, "--topology", x.topology, "--seed", "1", "--fail-fast", "--scenario",
+		strings.Join(names, ","))
 }
 
 // strain runs verify with servers.
@@ -158,7 +164,8 @@ func (m *asking) strain(ctx context.Context, x mutant, args ...string) *kept.Ans
 }
 
 // outcomes are what exit codes of verify say of a mutant.
-var outcomes = map[int]string{cli.Violation: kept.Killed, cli.Passed: kept.Survived, cli.Inconclusive: kept.Undecided, cli.Usage: kept.Broke, cli.Broken: kept.Broke}
+var outcomes = map[int]string{cli.Violation: kept.Killed, cli.Passed: kept.Survived, cli.Inconclusive: kept.Undecided,
+	cli.Usage: kept.Broke, cli.Broken: kept.Broke}
 
 // answer is what a run came to. Without a document it broke.
 func (m *asking) answer(exit cli.Exit, err error) *kept.Answer {

@@ -36,8 +36,8 @@ var mutated = []struct {
 	{"redlock", "redlock", "redlock", []string{"locks/catalogue/redlock.go"}},
 }
 
-// mutant is a copy of a lock with one mutation. All copies stand side by side in one program: each has the names of its files
-// with a number of its own.
+// mutant is a copy of a lock with one mutation. All copies stand side by side in one program: each has the names of its
+// files with a number of its own.
 type mutant struct {
 	mutation
 	lock, variable, topology string
@@ -76,7 +76,8 @@ func mutantsOfLocks() (all []mutant, err error) {
 					m.after += fmt.Sprintf(" // %d", seen[m.before+m.after])
 				}
 				number := len(all) + 1
-				x := mutant{m, l.lock, numbered(l.variable, number), l.topology, fmt.Sprintf("%s-m%d", l.lock, number), source, map[string][]byte{}}
+				x := mutant{m, l.lock, numbered(l.variable, number), l.topology, fmt.Sprintf("%s-m%d", l.lock, number),
+					source, map[string][]byte{}}
 				for name, text := range texts {
 					if name == file {
 						text = copies[i].apply(text)
@@ -208,7 +209,8 @@ func writeOverlay(all []mutant, dir string) (file string, err error) {
 		}
 		fmt.Fprintf(&list, "\tadd(%s, %q)\n", m.variable, m.name)
 	}
-	put("zz_mutants.go", []byte("package catalogue\n\nimport \"hammerlock/locks\"\n\nfunc init() {\n\tadd := func(s locks.Spec, name string) { s.Name = name; All = append(All, s) }\n"+list.String()+"}\n"))
+	put("zz_mutants.go",
+		[]byte("package catalogue\n\nimport \"hammerlock/locks\"\n\nfunc init() {\n\tadd := func(s locks.Spec, name string) { s.Name = name; All = append(All, s) }\n"+list.String()+"}\n"))
 	text, errText := json.Marshal(map[string]map[string]string{"Replace": replace})
 	file = filepath.Join(dir, "overlay.json")
 	return file, errors.Join(err, errText, os.WriteFile(file, text, 0o600))

@@ -30,10 +30,12 @@ type options struct {
 func main() {
 	var o options
 	flag.StringVar(&o.of, "of", "all", "locks whose mutants are run, separated by commas; all, or strangers")
-	flag.StringVar(&o.stage, "stage", "both", "who is asked: explore, or both: the scenarios about those that explore does not find")
+	flag.StringVar(&o.stage, "stage", "both",
+		"who is asked: explore, or both: the scenarios about those that explore does not find")
 	flag.DurationVar(&o.limit, "for", 3*time.Hour, "how long; what is not done by then is done by the next run")
 	flag.IntVar(&o.jobs, "jobs", 1, "how many mutants are run at the same time")
-	flag.IntVar(&o.sample, "sample", 0, "how many mutants, drawn at random, the scenarios are asked about even if explore has found them")
+	flag.IntVar(&o.sample, "sample", 0,
+		"how many mutants, drawn at random, the scenarios are asked about even if explore has found them")
 	flag.BoolVar(&o.again, "again", false, "ask again about those that were not found")
 	flag.Parse()
 	if err := mutants(context.Background(), o); err != nil {
@@ -61,7 +63,8 @@ func mutants(ctx context.Context, o options) error {
 	}
 	all = slices.DeleteFunc(all, func(x mutant) bool { return !m.chosen(x.lock) })
 	if len(all) == 0 {
-		return fmt.Errorf("no mutants of %s: there are strangers, all, and those of %s", o.of, strings.Join(mutatedLocks(), ", "))
+		return fmt.Errorf("no mutants of %s: there are strangers, all, and those of %s", o.of,
+			strings.Join(mutatedLocks(), ", "))
 	}
 	if err := m.open(kept.MutantsFile); err != nil {
 		return err
@@ -89,7 +92,8 @@ func (m *asking) askStrangers(ctx context.Context, dir string) error {
 		if err != nil {
 			return err
 		}
-		all = append(all, mutant{mutation: mutation{file: file}, lock: s.Name, variable: s.Variable, topology: s.Topology, name: s.Name,
+		all = append(all, mutant{mutation: mutation{file: file}, lock: s.Name, variable: s.Variable,
+			topology: s.Topology, name: s.Name,
 			source: digest(text), texts: map[string][]byte{file: text}})
 	}
 	var err error

@@ -36,7 +36,8 @@ func (m *mutation) shown(text []byte) {
 
 // String shows the place as a diff of one line.
 func (m mutation) String() string {
-	return fmt.Sprintf("%s:%d `%s` -> `%s`", m.file, m.line, strings.Join(strings.Fields(m.what), " "), strings.Join(strings.Fields(m.by), " "))
+	return fmt.Sprintf("%s:%d `%s` -> `%s`", m.file, m.line, strings.Join(strings.Fields(m.what), " "),
+		strings.Join(strings.Fields(m.by), " "))
 }
 
 // apply is the text with the mutation.
@@ -46,8 +47,10 @@ func (m mutation) apply(text []byte) []byte {
 
 // operators are what an operator is replaced by.
 var operators = map[token.Token]token.Token{
-	token.EQL: token.NEQ, token.NEQ: token.EQL, token.LSS: token.GEQ, token.GEQ: token.LSS, token.GTR: token.LEQ, token.LEQ: token.GTR,
-	token.LAND: token.LOR, token.LOR: token.LAND, token.ADD: token.SUB, token.SUB: token.ADD, token.MUL: token.QUO, token.QUO: token.MUL,
+	token.EQL: token.NEQ, token.NEQ: token.EQL, token.LSS: token.GEQ, token.GEQ: token.LSS, token.GTR: token.LEQ,
+	token.LEQ:  token.GTR,
+	token.LAND: token.LOR, token.LOR: token.LAND, token.ADD: token.SUB, token.SUB: token.ADD, token.MUL: token.QUO,
+	token.QUO: token.MUL,
 }
 
 // errorNames are the certain answers of a lock: one is taken for the other.
@@ -63,7 +66,8 @@ func mutations(name string, text []byte) (all []mutation, err error) {
 	}
 	add := func(from, to token.Pos, by string) {
 		a, b := fset.Position(from), fset.Position(to)
-		all = append(all, mutation{file: name, line: a.Line, from: a.Offset, to: b.Offset, what: string(text[a.Offset:b.Offset]), by: by})
+		all = append(all, mutation{file: name, line: a.Line, from: a.Offset, to: b.Offset,
+			what: string(text[a.Offset:b.Offset]), by: by})
 	}
 	source := func(n ast.Node) string {
 		return string(text[fset.Position(n.Pos()).Offset:fset.Position(n.End()).Offset])
@@ -118,7 +122,8 @@ func mutations(name string, text []byte) (all []mutation, err error) {
 func literals(name string, at token.Position, n *ast.BasicLit) (all []mutation) {
 	add := func(from, to int, by string) {
 		line := at.Line + strings.Count(n.Value[:from], "\n")
-		all = append(all, mutation{file: name, line: line, from: at.Offset + from, to: at.Offset + to, what: n.Value[from:to], by: by})
+		all = append(all, mutation{file: name, line: line, from: at.Offset + from, to: at.Offset + to,
+			what: n.Value[from:to], by: by})
 	}
 	switch {
 	case n.Kind == token.INT:
@@ -141,7 +146,8 @@ func literals(name string, at token.Position, n *ast.BasicLit) (all []mutation) 
 }
 
 // words are what a word that is sent is replaced by; nothing drops it.
-var words = map[string]string{"nx": ``, "xx": ``, "px": `"ex"`, "get": `"strlen"`, "del": `"exists"`, "pexpire": `"expire"`,
+var words = map[string]string{"nx": ``, "xx": ``, "px": `"ex"`, "get": `"strlen"`, "del": `"exists"`,
+	"pexpire": `"expire"`,
 	"publish": `"echo"`, "watch": `"exists"`, "multi": `"ping"`}
 
 // scriptPieces are the changes of a script, as its text is written in Go.

@@ -46,7 +46,8 @@ var groups = map[string]func(browser.Owner){
 }
 
 func main() {
-	only := flag.String("only", "dashboard,board,report,comparison,runs,scenarios", "which pictures, separated by commas")
+	only := flag.String("only", "dashboard,board,report,comparison,runs,scenarios",
+		"which pictures, separated by commas")
 	flag.Parse()
 	if err := take(context.Background(), strings.Split(*only, ",")); err != nil {
 		fmt.Fprintln(os.Stderr, "error:", err)
@@ -77,7 +78,8 @@ func take(ctx context.Context, names []string) error {
 // lostGrant is the run that most pictures show. A failover that takes longer than the lease shows nothing: then the
 // next seed is tried.
 func lostGrant(seed int) []string {
-	return []string{"bin/verify", "--topology", "sentinel", "--fault", "lost-grant", "--workers", "12", "--seed", fmt.Sprint(seed)}
+	return []string{"bin/verify", "--topology", "sentinel", "--fault", "lost-grant", "--workers", "12", "--seed",
+		fmt.Sprint(seed)}
 }
 
 // manyRuns are those of a wrong lock, side by side.
@@ -122,7 +124,8 @@ func shootReport(t browser.Owner) {
 
 func shootComparison(t browser.Owner) {
 	dir := tempDir(t)
-	mustPass(t, dir, "bench", "ab", "lock=spin", "lock=redislock", "--workers", "8", "--rate", "60/s", "--pairs", "9", "--seed", "1", "--html", "comparison.html")
+	mustPass(t, dir, "bench", "ab", "lock=spin", "lock=redislock", "--workers", "8", "--rate", "60/s", "--pairs", "9",
+		"--seed", "1", "--html", "comparison.html")
 	b := browser.Open(t, browser.Start(t), 1100, 900)
 	b.Scheme(t, "light")
 	b.Show(t, "file://"+dir+"/comparison.html")
@@ -131,7 +134,8 @@ func shootComparison(t browser.Owner) {
 
 func shootRuns(t browser.Owner) {
 	dir := tempDir(t)
-	mustPass(t, dir, "bench", "--topology", "single,cluster", "--lock", "lease,watch,spin,redsync,redislock", "--workers", "16", "--duration", "3s",
+	mustPass(t, dir, "bench", "--topology", "single,cluster", "--lock", "lease,watch,spin,redsync,redislock",
+		"--workers", "16", "--duration", "3s",
 		"--warmup", "500ms", "--seed", "1", "--out", "runs")
 	b := browser.Open(t, browser.Start(t), 1100, 900)
 	b.Scheme(t, "light")
@@ -143,7 +147,8 @@ func shootRuns(t browser.Owner) {
 func shootScenarios(t browser.Owner) {
 	dir := tempDir(t)
 	line := append(manyRuns(1), "--out", dir)
-	if said, err := exec.Command(line[0], line[1:]...).CombinedOutput(); err == nil || !strings.Contains(string(said), "FAIL") {
+	if said, err := exec.Command(line[0], line[1:]...).CombinedOutput(); err == nil ||
+		!strings.Contains(string(said), "FAIL") {
 		t.Fatal(fmt.Sprintf("%v: %v\n%s", line, err, said))
 	}
 	b := browser.Open(t, browser.Start(t), 1100, 900)
@@ -178,7 +183,8 @@ func shootTerminal(t browser.Owner, name string, wide, high int, line func(seed 
 	}
 	until(t, name, func(seed int) bool {
 		command := strings.Join(line(seed), " ")
-		said, err := terminal("new-session", "-d", "-x", fmt.Sprint(wide), "-y", fmt.Sprint(high), command+" --out "+tempDir(t))
+		said, err := terminal("new-session", "-d", "-x", fmt.Sprint(wide), "-y", fmt.Sprint(high),
+			command+" --out "+tempDir(t))
 		if err != nil {
 			t.Fatal(fmt.Sprintf("tmux: %v: %s", err, said))
 		}
@@ -191,7 +197,8 @@ func shootTerminal(t browser.Owner, name string, wide, high int, line func(seed 
 		if err != nil {
 			return false
 		}
-		keep(t, name+".svg", []byte(terminalSVG(fmt.Sprintf("the dashboard of %s in a terminal of %d x %d", command, wide, high), screen)))
+		keep(t, name+".svg", []byte(terminalSVG(fmt.Sprintf("the dashboard of %s in a terminal of %d x %d", command,
+			wide, high), screen)))
 		_, err = terminal("kill-server")
 		return err == nil
 	})
@@ -273,8 +280,8 @@ func keep(t browser.Owner, name string, data []byte) {
 	fmt.Printf("%s: %d bytes\n", name, len(data))
 }
 
-// fewColors has the most frequent 256 colours of a picture, and for the others the nearest of these. A page has few colours and
-// their edges; of the edges nobody sees which shade they have.
+// fewColors has the most frequent 256 colours of a picture, and for the others the nearest of these. A page has few
+// colours and their edges; of the edges nobody sees which shade they have.
 func fewColors(img image.Image) *image.Paletted {
 	type rgb = color.RGBA
 	count := map[rgb]int{}

@@ -85,7 +85,8 @@ func terminalSVG(title, screen string) string {
 		wide = max(wide, x)
 	}
 	w, h := wide*cellWide+24, len(rows)*cellHigh+24
-	fmt.Fprintf(&out, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%d" height="%d" role="img"><title>%s</title>`+"\n",
+	fmt.Fprintf(&out,
+		`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%d" height="%d" role="img"><title>%s</title>`+"\n",
 		w, h, w, h, html.EscapeString(title))
 	out.WriteString(`<style>
 svg{--back:#fff;--fore:#1f2328;--red:#b3261e;--green:#1a7f37;--yellow:#8a5a00;--blue:#0550ae;--magenta:#8250df;--cyan:#1b7c83}
@@ -101,7 +102,8 @@ text{font:13.3px "DejaVu Sans Mono","Menlo","Consolas",monospace;white-space:pre
 	return out.String()
 }
 
-// draw draws a span: its background if it is turned, its blocks as rectangles, what is left as text, each word where it belongs.
+// draw draws a span: its background if it is turned, its blocks as rectangles, what is left as text, each word where it
+// belongs.
 func (s span) draw(x, y int) string {
 	var out strings.Builder
 	paint := s.look.fore
@@ -110,7 +112,8 @@ func (s span) draw(x, y int) string {
 	}
 	letters := []rune(s.text)
 	if s.look.turned {
-		fmt.Fprintf(&out, `<rect class="%s" x="%d" y="%d" width="%d" height="%d"/>`+"\n", paint, x*cellWide, y*cellHigh, len(letters)*cellWide, cellHigh)
+		fmt.Fprintf(&out, `<rect class="%s" x="%d" y="%d" width="%d" height="%d"/>`+"\n", paint, x*cellWide, y*cellHigh,
+			len(letters)*cellWide, cellHigh)
 		paint = "back"
 	}
 	class := paint
@@ -132,7 +135,8 @@ func (s span) draw(x, y int) string {
 				class = paint + " shade"
 			}
 			high := eighths * cellHigh / 8
-			fmt.Fprintf(&out, `<rect class="%s" x="%d" y="%.4g" width="%d" height="%.3g"/>`+"\n", class, (x+from)*cellWide,
+			fmt.Fprintf(&out, `<rect class="%s" x="%d" y="%.4g" width="%d" height="%.3g"/>`+"\n", class,
+				(x+from)*cellWide,
 				float64((y+1)*cellHigh)-high, (i-from)*cellWide, high)
 		case first == ' ':
 			i++

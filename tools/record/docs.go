@@ -87,7 +87,8 @@ func writeDocs(all []library) error {
 	return errors.Join(errs...)
 }
 
-// columns are the claims that tables show: those that a driver can make and a checker judges, and what every lock is asked.
+// columns are the claims that tables show: those that a driver can make and a checker judges, and what every lock is
+// asked.
 func columns() (names []string) {
 	for _, c := range history.AllClaims {
 		few := slices.Contains([]string{"fences", "ordered", "reentrant", "sets", "crosses"}, c.Name) // claim it
@@ -104,7 +105,8 @@ func tableHead(names ...string) string {
 
 func row(cells ...string) string { return "| " + strings.Join(cells, " | ") + " |\n" }
 
-var words = map[checker.Status]string{checker.Pass: "holds", checker.Fail: "**no**", checker.Inconclusive: "undecided", checker.NotJudged: "-"}
+var words = map[checker.Status]string{checker.Pass: "holds", checker.Fail: "**no**", checker.Inconclusive: "undecided",
+	checker.NotJudged: "-"}
 
 // cell is the verdict on a claim in all the places: a failure before all, and what holds in one place only holds there.
 func cell(on []results.ReleasedOn, claim string) string {
@@ -133,7 +135,8 @@ func cell(on []results.ReleasedOn, claim string) string {
 func index(pages []page) string {
 	var b strings.Builder
 	releases, libraries := 0, 0
-	b.WriteString(tableHead(append(append([]string{"library", "language", "newest judged"}, columns()...), "releases", "day")...))
+	b.WriteString(tableHead(append(append([]string{"library", "language", "newest judged"}, columns()...), "releases",
+		"day")...))
 	for i := range pages {
 		p := &pages[i]
 		n := len(slices.DeleteFunc(slices.Clone(p.releases), func(j judged) bool { return j.said == nil }))
@@ -156,7 +159,8 @@ func index(pages []page) string {
 		}
 		b.WriteString(row(append(cells, fmt.Sprint(n), said.Day)...))
 	}
-	fmt.Fprintf(&b, "\n%s of %s.\n", human.Quantity(int64(releases), "release"), strings.Replace(human.Quantity(int64(libraries), "library"), "librarys", "libraries", 1))
+	fmt.Fprintf(&b, "\n%s of %s.\n", human.Quantity(int64(releases), "release"),
+		strings.Replace(human.Quantity(int64(libraries), "library"), "librarys", "libraries", 1))
 	return b.String()
 }
 
@@ -168,8 +172,9 @@ const (
 // readings is the table of what failed in the newest judged releases, and what their code says of it.
 func readings(pages []page) string {
 	var b strings.Builder
-	b.WriteString("\n## Each failure of a newest release, read in its code\n\n" + fold("*Confirmed*: the code does so. *Known*: reported before, by its users or here. "+
-		"*Ours*: the driver or the judge was wrong, and is mended. Scenarios are those of the run that is kept, and of others on the same day.") +
+	b.WriteString("\n## Each failure of a newest release, read in its code\n\n" +
+		fold("*Confirmed*: the code does so. *Known*: reported before, by its users or here. "+
+			"*Ours*: the driver or the judge was wrong, and is mended. Scenarios are those of the run that is kept, and of others on the same day.") +
 		"\n\n" + tableHead("release", "scenario", "verdict", "what happens", "code"))
 	for i := range pages {
 		for _, j := range pages[i].releases {
@@ -193,7 +198,9 @@ func readings(pages []page) string {
 func (j *judged) unread() (scenarios []string) {
 	for i := range j.said.On {
 		for _, t := range j.said.On[i].Scenarios {
-			known := slices.ContainsFunc(j.Read, func(r reading) bool { return slices.Contains(r.Scenarios, t.Scenario) && r.Verdict != ours })
+			known := slices.ContainsFunc(j.Read, func(r reading) bool {
+				return slices.Contains(r.Scenarios, t.Scenario) && r.Verdict != ours
+			})
 			if t.Status == checker.Fail && !known {
 				scenarios = append(scenarios, t.Scenario)
 			}
@@ -206,16 +213,19 @@ func (j *judged) unread() (scenarios []string) {
 func trackRecord(pages []page, reports []report) (string, error) {
 	var b strings.Builder
 	caught := 0
-	b.WriteString("\n## Reported bugs of these releases\n\n" + tableHead("release", "report", "what goes wrong", "caught as", "after", "to know"))
+	b.WriteString("\n## Reported bugs of these releases\n\n" +
+		tableHead("release", "report", "what goes wrong", "caught as", "after", "to know"))
 	for _, r := range reports {
 		as, after := "**not caught**", "-"
 		if r.Scenario != "" {
 			t := find(pages, &r)
 			if t == nil || t.Status != checker.Fail {
-				return "", fmt.Errorf("%s: %s@%s: no failure of %s on %s is kept", reportsFile, r.Library, r.Version, r.Scenario, r.Topology)
+				return "", fmt.Errorf("%s: %s@%s: no failure of %s on %s is kept", reportsFile, r.Library, r.Version,
+					r.Scenario, r.Topology)
 			}
 			caught++
-			as, after = fmt.Sprintf("`%s`: %s %s", r.Scenario, t.Checker, t.Cause), human.Duration(time.Duration(t.After))
+			as, after = fmt.Sprintf("`%s`: %s %s", r.Scenario, t.Checker, t.Cause),
+				human.Duration(time.Duration(t.After))
 		}
 		b.WriteString(row(r.Library+" "+r.Version, r.Report, r.What, as, after, r.Why))
 	}
@@ -230,7 +240,9 @@ func find(pages []page, r *report) *results.Tried {
 				continue
 			}
 			for o := range j.said.On {
-				at := slices.IndexFunc(j.said.On[o].Scenarios, func(t results.Tried) bool { return t.Scenario == r.Scenario })
+				at := slices.IndexFunc(j.said.On[o].Scenarios, func(t results.Tried) bool {
+					return t.Scenario == r.Scenario
+				})
 				if j.said.On[o].Topology == r.Topology && at >= 0 {
 					return &j.said.On[o].Scenarios[at]
 				}

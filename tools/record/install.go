@@ -75,7 +75,8 @@ func (j job) pin(ctx context.Context, dir, pinned string) error {
 	if err := errors.Join(j.run(ctx, dir, get...), j.run(ctx, dir, "mod", "tidy", "-e")); err != nil {
 		return err
 	}
-	return errors.Join(copyFile(filepath.Join(dir, "go.mod"), pinned+".mod"), copyFile(filepath.Join(dir, "go.sum"), pinned+".sum"))
+	return errors.Join(copyFile(filepath.Join(dir, "go.mod"), pinned+".mod"),
+		copyFile(filepath.Join(dir, "go.sum"), pinned+".sum"))
 }
 
 func (j job) run(ctx context.Context, dir string, args ...string) error {

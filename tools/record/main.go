@@ -1,5 +1,6 @@
-// Command record judges released lock libraries, release by release, and writes docs/record. record/libraries.json lists them. What
-// was found is kept in record/runs, a file a release: a release that has one is judged again only if it is named.
+// Command record judges released lock libraries, release by release, and writes docs/record. record/libraries.json
+// lists them. What was found is kept in record/runs, a file a release: a release that has one is judged again only if
+// it is named.
 package main
 
 import (
@@ -32,7 +33,8 @@ const (
 	limit       = 10 * time.Minute // for a release on one topology
 )
 
-// library is what the record knows of one. Its driver is a folder of Go files, a file for drivers/node/driver.js, or a command.
+// library is what the record knows of one. Its driver is a folder of Go files, a file for drivers/node/driver.js, or a
+// command.
 type library struct {
 	Name       string    `json:"name"`
 	Language   string    `json:"language"`
@@ -167,7 +169,8 @@ func (j job) judge(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r := results.Released{Schema: 1, Library: j.Name, Version: j.Version, Day: made.Day, Commit: made.Commit, Cores: made.Cores, Seed: seed}
+	r := results.Released{Schema: 1, Library: j.Name, Version: j.Version, Day: made.Day, Commit: made.Commit,
+		Cores: made.Cores, Seed: seed}
 	for _, topology := range j.topologies() {
 		on, err := j.on(ctx, topology)
 		if err != nil {
@@ -204,7 +207,8 @@ func (j job) on(ctx context.Context, topology string) (on results.ReleasedOn, er
 	}
 	var claims history.Claims
 	for i := range d.Runs {
-		if got := d.Runs[i].Driver; got != nil && strings.TrimPrefix(got.Version, "v") != strings.TrimPrefix(j.Version, "v") {
+		if got := d.Runs[i].Driver; got != nil &&
+			strings.TrimPrefix(got.Version, "v") != strings.TrimPrefix(j.Version, "v") {
 			return on, fmt.Errorf("the driver says that it is %s", got.Version)
 		}
 		if h, err := history.Open(filepath.Join(out, d.Runs[i].Name, results.HistoryFile)); err == nil {
@@ -212,7 +216,8 @@ func (j job) on(ctx context.Context, topology string) (on results.ReleasedOn, er
 		}
 	}
 	on = results.JudgedOn(claims, began, d.Runs)
-	on.Topology, on.Command = topology, fmt.Sprintf("bin/verify --topology %s --lock 'exec:%s' --seed %d", topology, j.command(), seed)
+	on.Topology, on.Command = topology, fmt.Sprintf("bin/verify --topology %s --lock 'exec:%s' --seed %d", topology,
+		j.command(), seed)
 	on.Code, on.Reason, on.Took, on.NotRun = d.Exit.Code, tidied(d.Exit.Reason), int64(time.Since(began)), len(d.NotRun)
 	on.Missing = max(len(scenarios.All)-len(on.Scenarios)-on.NotRun, 0)
 	return on, nil

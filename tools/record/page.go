@@ -21,7 +21,9 @@ func (p *page) text(notes string, reports []report) string {
 	for _, o := range p.Promises {
 		b.WriteString(row(o.Claim, "\""+o.Quote+"\"", o.From))
 	}
-	b.WriteString("\n## What was found\n\n" + tableHead(append(append([]string{"release", "on"}, columns()...), "scenarios", "a visit costs", "took", "day, commit")...))
+	b.WriteString("\n## What was found\n\n" +
+		tableHead(append(append([]string{"release", "on"}, columns()...), "scenarios", "a visit costs", "took",
+			"day, commit")...))
 	for _, j := range p.releases {
 		if j.said == nil {
 			b.WriteString(row(j.Version, "not asked"))
@@ -69,11 +71,13 @@ func (j *judged) cells(on *results.ReleasedOn) []string {
 	if on.Cost.Commands != nil {
 		cost = fmt.Sprintf("%.3g commands", *on.Cost.Commands)
 	}
-	return append(cells, fmt.Sprintf("%d, %d, %d", count[checker.Pass], count[checker.Fail], count[checker.Inconclusive]), cost,
+	return append(cells, fmt.Sprintf("%d, %d, %d", count[checker.Pass], count[checker.Fail],
+		count[checker.Inconclusive]), cost,
 		human.Duration(time.Duration(on.Took).Round(time.Second)), j.said.Day+", "+j.said.Commit)
 }
 
-// failures tells what broke: each claim with the shortest story of the newest release that breaks it, and what failed in each release.
+// failures tells what broke: each claim with the shortest story of the newest release that breaks it, and what failed
+// in each release.
 func (p *page) failures() string {
 	var b strings.Builder
 	told := map[string]bool{}
@@ -112,7 +116,8 @@ func (p *page) failures() string {
 func failed(version string, on *results.ReleasedOn) (list string) {
 	for _, t := range on.Scenarios {
 		if t.Status == checker.Fail {
-			list += fmt.Sprintf(", `%s` (%s %s, after %s)", t.Scenario, t.Checker, t.Cause, human.Duration(time.Duration(t.After)))
+			list += fmt.Sprintf(", `%s` (%s %s, after %s)", t.Scenario, t.Checker, t.Cause,
+				human.Duration(time.Duration(t.After)))
 		}
 	}
 	if on.Missing > 0 {

@@ -67,7 +67,8 @@ func TestATrackRecordNamesOnlyWhatWasCaught(t *testing.T) {
 	}
 }
 
-// TestAFailureThatWasNotReadIsNamed: of the newest judged release, each scenario that failed, and one that was only our fault again.
+// TestAFailureThatWasNotReadIsNamed: of the newest judged release, each scenario that failed, and one that was only our
+// fault again.
 func TestAFailureThatWasNotReadIsNamed(t *testing.T) {
 	failed := func(scenarios ...string) *results.Released {
 		on := results.ReleasedOn{Scenarios: []results.Tried{{Scenario: "wear", Status: checker.Pass}}}

@@ -89,7 +89,8 @@ func (t *thread) acquire(q request, upgraded *hold) *hold {
 	h := &hold{id: op.ID, token: q.token, page: q.page, permits: q.permits, worker: t.worker, count: 1}
 	forced := false
 	if w.wrong == checkThenSet {
-		if n, refused, _, _ := votes(t.ask(w.sites, w.patience(), func(s *site) reply { return s.looks(q) })); n < w.quorum() {
+		if n, refused, _, _ := votes(t.ask(w.sites, w.patience(),
+			func(s *site) reply { return s.looks(q) })); n < w.quorum() {
 			t.done(op, history.Failed, history.Busy)
 			if refused == 0 {
 				op.Outcome, op.Reason = history.Unknown, history.Timeout
@@ -160,7 +161,9 @@ func (w *world) fence(t *thread, given int64) int64 {
 func (t *thread) extend(h *hold, timeout time.Duration) history.Outcome {
 	w := t.w
 	op := t.call(history.Op{Kind: history.Extend, Key: h.page, Hold: h.id, Token: h.token, TTL: w.ttl})
-	n, refused, gone, _ := votes(t.ask(w.sites, timeout, func(s *site) reply { return s.extend(h.page, h.token, h.permits, w.ttl) }))
+	n, refused, gone, _ := votes(t.ask(w.sites, timeout, func(s *site) reply {
+		return s.extend(h.page, h.token, h.permits, w.ttl)
+	}))
 	quorum := w.quorum()
 	if w.wrong == extendsOne {
 		quorum = 1
@@ -237,7 +240,8 @@ func (t *thread) release(h *hold) (history.Outcome, int64) {
 	op := t.call(history.Op{Kind: history.Release, Key: h.page, Hold: h.id, Token: h.token})
 	whole := w.wrong == plainDelete
 	if w.wrong == checkThenDelete {
-		if n, _, gone, _ := votes(t.ask(w.sites, w.patience(), func(s *site) reply { return s.owns(h.page, h.token) })); n == 0 {
+		if n, _, gone, _ := votes(t.ask(w.sites, w.patience(),
+			func(s *site) reply { return s.owns(h.page, h.token) })); n == 0 {
 			t.done(op, history.Unknown, history.Timeout)
 			if gone > 0 {
 				op.Outcome, op.Reason = history.Failed, history.Lost
@@ -249,7 +253,9 @@ func (t *thread) release(h *hold) (history.Outcome, int64) {
 		}
 		whole = true
 	}
-	n, _, gone, last := votes(t.ask(w.sites, w.patience(), func(s *site) reply { return s.release(h.page, h.token, whole) }))
+	n, _, gone, last := votes(t.ask(w.sites, w.patience(), func(s *site) reply {
+		return s.release(h.page, h.token, whole)
+	}))
 	switch {
 	case n >= w.quorum():
 		t.done(op, history.OK, history.None)

@@ -78,7 +78,8 @@ func scratch(r *rand.Rand, file []byte) []byte {
 	return file
 }
 
-// judgeFile judges a file, and fails a test if the judge panics or allocates too much. It tells whether the file was judged.
+// judgeFile judges a file, and fails a test if the judge panics or allocates too much. It tells whether the file was
+// judged.
 func judgeFile(t *testing.T, name string) bool {
 	t.Helper()
 	var before, after runtime.MemStats

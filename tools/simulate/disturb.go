@@ -20,7 +20,8 @@ func (w *world) disturb(workers []*thread) {
 			w.at(t, func() { p.stopped = max(p.stopped, w.now+stopped) })
 		}
 	}
-	all := []func(period, []*thread){w.slowLinks, w.slowLinks, w.lostMessages, w.hang, w.restart, w.forget, w.stopProcess, w.stopProcess,
+	all := []func(period, []*thread){w.slowLinks, w.slowLinks, w.lostMessages, w.hang, w.restart, w.forget,
+		w.stopProcess, w.stopProcess,
 		w.stopHolder, w.crash, w.jump}
 	some := w.r.IntN(4)
 	switch often := len(all); { // what brings a mistake about
@@ -50,7 +51,8 @@ func (w *world) plan(name string, p period, e history.Effect, begin, end func())
 
 // unplanned records unplanned events.
 func (w *world) unplanned(k history.Kind, p period, value int64, process int16) {
-	w.suite(history.Op{Kind: k, Outcome: history.OK, Key: -1, Value: value, Process: process}, p.from-w.between(0, time.Millisecond), p.to+w.between(0, time.Millisecond))
+	w.suite(history.Op{Kind: k, Outcome: history.OK, Key: -1, Value: value, Process: process},
+		p.from-w.between(0, time.Millisecond), p.to+w.between(0, time.Millisecond))
 }
 
 func (w *world) slowLinks(p period, _ []*thread) {
@@ -74,7 +76,8 @@ func (w *world) hang(p period, _ []*thread) {
 	s := w.victim()
 	begin := func() { s.hung = max(s.hung, p.to) }
 	if w.one(2) {
-		w.plan("hang", p, history.Effect{Hits: []history.Party{history.Servers}, Blocks: true, Spares: len(w.sites) > 2}, begin, func() {})
+		w.plan("hang", p, history.Effect{Hits: []history.Party{history.Servers}, Blocks: true,
+			Spares: len(w.sites) > 2}, begin, func() {})
 		return
 	}
 	w.at(p.from, begin)
@@ -86,7 +89,8 @@ func (w *world) restart(p period, _ []*thread) {
 	s := w.victim()
 	begin := func() { s.down = max(s.down, p.to) }
 	if w.one(2) {
-		w.plan("restart", p, history.Effect{Hits: []history.Party{history.Servers}, Blocks: true, Spares: len(w.sites) > 2}, begin, func() {})
+		w.plan("restart", p, history.Effect{Hits: []history.Party{history.Servers}, Blocks: true,
+			Spares: len(w.sites) > 2}, begin, func() {})
 		return
 	}
 	w.at(p.from, begin)
@@ -106,7 +110,8 @@ func (w *world) forget(p period, _ []*thread) {
 	}
 	if w.one(4) {
 		w.broken = w.broken || !several
-		w.plan("restart empty", p, history.Effect{Hits: []history.Party{history.Servers}, Loses: history.LosesKeys, Blocks: true, Spares: several}, begin, func() {})
+		w.plan("restart empty", p, history.Effect{Hits: []history.Party{history.Servers}, Loses: history.LosesKeys,
+			Blocks: true, Spares: several}, begin, func() {})
 		return
 	}
 	w.at(p.from, begin)
@@ -122,7 +127,8 @@ func (w *world) jump(p period, _ []*thread) {
 	if w.one(2) {
 		far = -far
 	}
-	w.plan("clock", p, history.Effect{Hits: []history.Party{history.Clocks}, Loses: history.LosesTime}, func() { s.jump += far }, func() { s.jump -= far })
+	w.plan("clock", p, history.Effect{Hits: []history.Party{history.Clocks}, Loses: history.LosesTime},
+		func() { s.jump += far }, func() { s.jump -= far })
 	w.broken = true
 }
 

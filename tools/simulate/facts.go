@@ -29,28 +29,45 @@ const (
 )
 
 var irrelevant = []fact{
-	{"node 99 ended at the start", func(f *facts) { f.add(history.Incident, elsewhere, 0, time.Millisecond, history.Forever) }},
-	{"node 99 did not answer for 10 ms", func(f *facts) { f.add(history.Incident, elsewhere, 0, f.middle, f.middle+10*time.Millisecond) }},
-	{"node 99 took another role", func(f *facts) { f.add(history.Role, elsewhere, 0, f.middle, f.middle+10*time.Millisecond) }},
+	{"node 99 ended at the start", func(f *facts) {
+		f.add(history.Incident, elsewhere, 0, time.Millisecond,
+			history.Forever)
+	}},
+	{"node 99 did not answer for 10 ms",
+		func(f *facts) { f.add(history.Incident, elsewhere, 0, f.middle, f.middle+10*time.Millisecond) }},
+	{"node 99 took another role", func(f *facts) {
+		f.add(history.Role, elsewhere, 0, f.middle,
+			f.middle+10*time.Millisecond)
+	}},
 	{"node 0 failed before the first call", func(f *facts) {
 		f.add(history.Incident, 0, 0, f.first-102*time.Millisecond, f.first-2*time.Millisecond)
 	}},
-	{"node 0 took another role before the first call", func(f *facts) { f.add(history.Role, 0, 0, f.first-102*time.Millisecond, f.first-2*time.Millisecond) }},
-	{"node 0 failed after the last return", func(f *facts) { f.add(history.Incident, 0, 0, f.last, f.last+100*time.Millisecond) }},
-	{"all were paused before the first call", func(f *facts) { f.add(history.Gap, 1, 0, f.first-time.Second, f.first-2*time.Millisecond) }},
+	{"node 0 took another role before the first call",
+		func(f *facts) { f.add(history.Role, 0, 0, f.first-102*time.Millisecond, f.first-2*time.Millisecond) }},
+	{"node 0 failed after the last return",
+		func(f *facts) { f.add(history.Incident, 0, 0, f.last, f.last+100*time.Millisecond) }},
+	{"all were paused before the first call",
+		func(f *facts) { f.add(history.Gap, 1, 0, f.first-time.Second, f.first-2*time.Millisecond) }},
 	{"all were paused after the last return", func(f *facts) { f.add(history.Gap, 1, 0, f.last, f.last+time.Second) }},
 	{"a process without workers was paused", func(f *facts) { f.stranger(f.middle, f.middle+100*time.Millisecond) }},
 	{"a process without workers was stopped by a fault", func(f *facts) {
 		f.stranger(f.middle, f.middle+100*time.Millisecond)
 		f.plan(hits(history.Clients), f.middle, f.middle+100*time.Millisecond)
 	}},
-	{"late messages before the first call", func(f *facts) { f.plan(hits(history.Links), f.first-102*time.Millisecond, f.first-2*time.Millisecond) }},
+	{"late messages before the first call",
+		func(f *facts) { f.plan(hits(history.Links), f.first-102*time.Millisecond, f.first-2*time.Millisecond) }},
 	{"a wrong clock before the first call", func(f *facts) {
-		f.plan(history.Effect{Hits: []history.Party{history.Clocks}, Loses: history.LosesTime}, f.first-102*time.Millisecond, f.first-2*time.Millisecond)
+		f.plan(history.Effect{Hits: []history.Party{history.Clocks}, Loses: history.LosesTime},
+			f.first-102*time.Millisecond, f.first-2*time.Millisecond)
 	}},
-	{"a fault that hits nobody", func(f *facts) { f.plan(hits(history.Nobody), f.middle, f.middle+100*time.Millisecond) }},
-	{"late messages after the last return", func(f *facts) { f.plan(hits(history.Links), f.last, f.last+100*time.Millisecond) }},
-	{"a worker stopped after the last return", func(f *facts) { f.plan(hits(history.Holders), f.last, f.last+100*time.Millisecond) }},
+	{"a fault that hits nobody", func(f *facts) {
+		f.plan(hits(history.Nobody), f.middle,
+			f.middle+100*time.Millisecond)
+	}},
+	{"late messages after the last return",
+		func(f *facts) { f.plan(hits(history.Links), f.last, f.last+100*time.Millisecond) }},
+	{"a worker stopped after the last return",
+		func(f *facts) { f.plan(hits(history.Holders), f.last, f.last+100*time.Millisecond) }},
 }
 
 // hide puts each fact into a history that fails, and tells which of them make it fail no more.
@@ -103,7 +120,8 @@ func copied(h *history.History) *facts {
 
 func (f *facts) add(k history.Kind, value int64, process int16, from, to time.Duration) {
 	f.n++
-	f.h.Ops = append(f.h.Ops, history.Op{ID: history.ID(1)<<40 | history.ID(f.n), Kind: k, Outcome: history.OK, Worker: -1, Key: -1, Value: value,
+	f.h.Ops = append(f.h.Ops, history.Op{ID: history.ID(1)<<40 | history.ID(f.n), Kind: k, Outcome: history.OK,
+		Worker: -1, Key: -1, Value: value,
 		Process: process, Call: from, Return: to})
 	if to == history.Forever {
 		f.h.Ops[len(f.h.Ops)-1].Outcome = history.Unknown

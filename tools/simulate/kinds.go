@@ -61,18 +61,29 @@ type kind struct {
 }
 
 var kinds = []kind{
-	{"lease", 1, lease(history.Claims{}), []mistake{plainDelete, checkThenDelete, checkThenSet, overwrites, shortLease, liesOnRelease, extendRecreates,
-		extendsAnything, fromReply, endless, hopes, refusesOwner, busyOwner, releasesTwice, heedless, forgetfulCounter, staleCounter}},
-	{"watchdog", 1, lease(history.Claims{Renews: true}), []mistake{plainDelete, checkThenSet, shortLease, extendRecreates, hopes, stopsRenewing, zombieWatchdog}},
-	{"redlock-3", 3, lease(history.Claims{}), []mistake{smallQuorum, extendsOne, countsSilence, plainDelete, fromReply}},
-	{"redlock-5", 5, lease(history.Claims{}), []mistake{smallQuorum, extendsOne, countsSilence, plainDelete, fromReply}},
-	{"read-write", 1, lease(history.Claims{Readers: true, Upgrades: true}), []mistake{readersIgnoreWriter, writerIgnoresReaders, upgradeIgnoresReaders,
-		readerFreesAll, plainDelete}},
-	{"semaphore", 1, lease(history.Claims{Permits: 3}), []mistake{onePermitMore, permitsTwice, weightIgnored, extendRecreates, shortLease}},
-	{"reentrant", 1, lease(history.Claims{Reentrant: true}), []mistake{innerFrees, wrongCount, refusesSelf, newToken, plainDelete}},
-	{"fenced", 1, lease(history.Claims{Fences: true}), []mistake{noFence, sameFence, localFence, unfencedStore, overwrites}},
+	{"lease", 1, lease(history.Claims{}),
+		[]mistake{plainDelete, checkThenDelete, checkThenSet, overwrites, shortLease, liesOnRelease, extendRecreates,
+			extendsAnything, fromReply, endless, hopes, refusesOwner, busyOwner, releasesTwice, heedless,
+			forgetfulCounter,
+			staleCounter}},
+	{"watchdog", 1, lease(history.Claims{Renews: true}),
+		[]mistake{plainDelete, checkThenSet, shortLease, extendRecreates, hopes, stopsRenewing, zombieWatchdog}},
+	{"redlock-3", 3, lease(history.Claims{}),
+		[]mistake{smallQuorum, extendsOne, countsSilence, plainDelete, fromReply}},
+	{"redlock-5", 5, lease(history.Claims{}),
+		[]mistake{smallQuorum, extendsOne, countsSilence, plainDelete, fromReply}},
+	{"read-write", 1, lease(history.Claims{Readers: true, Upgrades: true}),
+		[]mistake{readersIgnoreWriter, writerIgnoresReaders, upgradeIgnoresReaders,
+			readerFreesAll, plainDelete}},
+	{"semaphore", 1, lease(history.Claims{Permits: 3}),
+		[]mistake{onePermitMore, permitsTwice, weightIgnored, extendRecreates, shortLease}},
+	{"reentrant", 1, lease(history.Claims{Reentrant: true}),
+		[]mistake{innerFrees, wrongCount, refusesSelf, newToken, plainDelete}},
+	{"fenced", 1, lease(history.Claims{Fences: true}),
+		[]mistake{noFence, sameFence, localFence, unfencedStore, overwrites}},
 	{"fair", 1, lease(history.Claims{Ordered: true}), []mistake{barges, newestFirst, plainDelete, checkThenSet}},
-	{"forever", 1, history.Claims{Excludes: true, Owned: true}, []mistake{plainDelete, checkThenSet, overwrites, liesOnRelease, releasesTwice}},
+	{"forever", 1, history.Claims{Excludes: true, Owned: true},
+		[]mistake{plainDelete, checkThenSet, overwrites, liesOnRelease, releasesTwice}},
 }
 
 func lease(c history.Claims) history.Claims {
@@ -80,10 +91,14 @@ func lease(c history.Claims) history.Claims {
 	return c
 }
 
-var mistakes = [newestFirst + 1]string{"-", "plain delete", "check then delete", "check then set", "overwrites", "short lease", "lies on release", "extend re-creates",
-	"extends anything", "from reply", "endless", "hopes", "refuses owner", "busy owner", "releases twice", "heedless", "forgetful counter", "stale counter",
-	"stops renewing", "zombie watchdog", "small quorum", "extends one", "counts silence", "readers ignore writer", "writer ignores readers",
-	"upgrade ignores readers", "reader frees all", "one permit more", "permits twice", "weight ignored", "inner frees", "wrong count", "refuses self",
+var mistakes = [newestFirst + 1]string{"-", "plain delete", "check then delete", "check then set", "overwrites",
+	"short lease", "lies on release", "extend re-creates",
+	"extends anything", "from reply", "endless", "hopes", "refuses owner", "busy owner", "releases twice", "heedless",
+	"forgetful counter", "stale counter",
+	"stops renewing", "zombie watchdog", "small quorum", "extends one", "counts silence", "readers ignore writer",
+	"writer ignores readers",
+	"upgrade ignores readers", "reader frees all", "one permit more", "permits twice", "weight ignored", "inner frees",
+	"wrong count", "refuses self",
 	"new token", "no fence", "same fence", "local fence", "unfenced store", "barges", "newest first"}
 
 func (m mistake) String() string { return mistakes[m] }

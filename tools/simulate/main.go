@@ -16,7 +16,8 @@ func main() {
 	flag.BoolVar(&j.facts, "facts", false, "put irrelevant facts into failing histories: none may hide the failure")
 	flag.StringVar(&j.kind, "kind", "", "only this kind of lock")
 	flag.StringVar(&j.wrong, "wrong", "", `only this mistake; "-" for right locks, "any" for all wrong ones`)
-	flag.BoolVar(&long, "long", false, "judge each a second time as a long history is judged, with all arrays in files: the verdicts must be the same")
+	flag.BoolVar(&long, "long", false,
+		"judge each a second time as a long history is judged, with all arrays in files: the verdicts must be the same")
 	flag.StringVar(&j.dir, "out", "bin/simulated", "where histories are saved that are judged wrongly")
 	flag.Parse()
 	ok, err := j.run(os.Stdout)

@@ -56,7 +56,8 @@ func read(h *history.History) *record {
 				}
 			}
 		}
-		if x := byID[op.Seen]; op.Kind == history.Acquire && x != nil && op.Outcome != history.Failed && x.upgrade == nil {
+		if x := byID[op.Seen]; op.Kind == history.Acquire && x != nil && op.Outcome != history.Failed &&
+			x.upgrade == nil {
 			x.upgrade = op
 		}
 		x := byID[op.Hold]
@@ -177,7 +178,8 @@ func (r *record) believed(x *held) (from, to time.Duration) {
 // disturbed tells whether anything was at work in the whole history.
 func (r *record) disturbed() bool {
 	return len(r.h.Faults) > 0 || slices.ContainsFunc(r.h.Ops, func(op history.Op) bool {
-		return op.Kind == history.Gap || op.Kind == history.Incident || op.Kind == history.Role || op.Kind == history.Crash
+		return op.Kind == history.Gap || op.Kind == history.Incident || op.Kind == history.Role ||
+			op.Kind == history.Crash
 	})
 }
 
@@ -310,10 +312,12 @@ func (r *record) proveAnswers(x *held, say func(string, ...any)) {
 	calls := append(slices.Clone(x.extends), x.releases...)
 	for _, op := range calls {
 		mayBeOver := slices.ContainsFunc(x.releases, func(o *history.Op) bool {
-			return o != op && o.Call <= op.Return && (o.Outcome != history.Failed || o.Reason == history.Lost && (o.Return >= op.Call || r.sentTwice(o)))
+			return o != op && o.Call <= op.Return &&
+				(o.Outcome != history.Failed || o.Reason == history.Lost && (o.Return >= op.Call || r.sentTwice(o)))
 		}) || x.upgrade != nil && x.upgrade.Call <= op.Return
 		refused := op.Outcome == history.Failed && (op.Reason == history.Lost || op.Reason == history.Busy)
-		if refused && !mayBeOver && op.Return < r.sure(x, op) && !r.forgot(x.acquire.Call, op.Return) && !r.sentTwice(op) && len(x.again) == 0 {
+		if refused && !mayBeOver && op.Return < r.sure(x, op) && !r.forgot(x.acquire.Call, op.Return) &&
+			!r.sentTwice(op) && len(x.again) == 0 {
 			say("%s hears %s within its lease", op.ID, op.Reason)
 		}
 		for _, o := range x.releases {
@@ -333,12 +337,14 @@ func (r *record) proveAnswers(x *held, say func(string, ...any)) {
 func (r *record) proveLife(x *held, say func(string, ...any)) {
 	last, unknown := x.acquire.Return+r.most(x.acquire.TTL), false
 	for _, op := range append([]*history.Op{x.acquire}, x.extends...) {
-		if op.Outcome == history.OK && op.Until != 0 && op.Until != forever && op.TTL > 0 && op.Until > op.Return+r.least(op.TTL)+2*r.h.Bounds.Round {
+		if op.Outcome == history.OK && op.Until != 0 && op.Until != forever && op.TTL > 0 &&
+			op.Until > op.Return+r.least(op.TTL)+2*r.h.Bounds.Round {
 			say("%s hears of a deadline beyond its lease", op.ID)
 		}
 		switch {
 		case op == x.acquire:
-		case op.Outcome == history.OK && op.Call > last && !unknown && len(x.again) == 0 && !r.forgot(x.acquire.Call, op.Return):
+		case op.Outcome == history.OK && op.Call > last && !unknown && len(x.again) == 0 &&
+			!r.forgot(x.acquire.Call, op.Return):
 			say("%s succeeded after all leases were over", op.ID)
 		case op.Outcome == history.OK:
 			last = max(last, op.Return+r.most(op.TTL))

@@ -49,7 +49,8 @@ func (r *record) proveCounts(x *held, say func(string, ...any)) {
 		if op.Kind == history.Extend {
 			continue
 		}
-		if op.Kind == history.Acquire && op.Outcome == history.OK && (op.Token != x.acquire.Token || op.Fence != x.acquire.Fence) {
+		if op.Kind == history.Acquire && op.Outcome == history.OK &&
+			(op.Token != x.acquire.Token || op.Fence != x.acquire.Fence) {
 			say("%s has another token than %s", op.ID, x.acquire.ID)
 		}
 		then := map[nesting]bool{}
@@ -93,7 +94,8 @@ func (r *record) provePermits(say func(string, ...any)) {
 			sum := 0
 			for _, x := range r.holds {
 				start, end := r.guaranteed(x)
-				if x.acquire.Key == at.acquire.Key && (process < 0 || int(x.acquire.Process) == process) && start+shrink <= from && from < end-shrink {
+				if x.acquire.Key == at.acquire.Key && (process < 0 || int(x.acquire.Process) == process) &&
+					start+shrink <= from && from < end-shrink {
 					if sum += int(x.acquire.Permits); x.acquire.Permits == 0 {
 						sum += all
 					}
@@ -144,9 +146,11 @@ func (r *record) proveStores(say func(string, ...any)) {
 			slack := r.slack(a, b)
 			switch {
 			case a.Key != b.Key:
-			case a.Seen == b.Seen && r.inTime(a) && r.inTime(b) && !r.forgot(min(a.Call, b.Call)-2*r.most(r.ops[a.Hold].TTL), max(a.Return, b.Return)):
+			case a.Seen == b.Seen && r.inTime(a) && r.inTime(b) &&
+				!r.forgot(min(a.Call, b.Call)-2*r.most(r.ops[a.Hold].TTL), max(a.Return, b.Return)):
 				say("%s and %s replaced the same store, both in time", a.ID, b.ID)
-			case r.h.Fenced && (a.Fence < b.Fence && b.Return+slack < a.Call || b.Fence < a.Fence && a.Return+slack < b.Call):
+			case r.h.Fenced && (a.Fence < b.Fence && b.Return+slack < a.Call || b.Fence < a.Fence &&
+				a.Return+slack < b.Call):
 				say("%s or %s was taken with an old fence", a.ID, b.ID)
 			}
 		}
@@ -203,7 +207,9 @@ func (r *record) proveOrder(say func(string, ...any)) {
 		}
 		v.last = op
 	}
-	unknown := slices.ContainsFunc(r.h.Ops, func(op history.Op) bool { return op.Kind == history.Acquire && op.Outcome == history.Unknown })
+	unknown := slices.ContainsFunc(r.h.Ops, func(op history.Op) bool {
+		return op.Kind == history.Acquire && op.Outcome == history.Unknown
+	})
 	ends := slices.ContainsFunc(r.h.Ops, func(op history.Op) bool { return op.Kind == history.End })
 	for _, a := range all {
 		for _, b := range all {

@@ -77,7 +77,8 @@ type result struct {
 // had given, is the service's failure.
 func (r *result) accused() bool {
 	return r.pair.wrong == none && slices.ContainsFunc(r.fails, func(f string) bool {
-		return !r.broken || f != "exclusion:service-loss" && !strings.HasPrefix(f, "linearizable:") && !strings.HasPrefix(f, "lost-updates:") && !strings.HasPrefix(f, "fencing:")
+		return !r.broken || f != "exclusion:service-loss" && !strings.HasPrefix(f, "linearizable:") &&
+			!strings.HasPrefix(f, "lost-updates:") && !strings.HasPrefix(f, "fencing:")
 	})
 }
 
@@ -116,7 +117,8 @@ func (j *job) one(p pair, seed uint64) result {
 func (j *job) all(each func(*result)) {
 	for _, right := range []bool{true, false} {
 		list := slices.DeleteFunc(pairs(right), func(p pair) bool {
-			return j.kind != "" && p.kind.name != j.kind || j.wrong != "" && p.wrong.String() != j.wrong && (j.wrong != "any" || right) || j.facts && right
+			return j.kind != "" && p.kind.name != j.kind || j.wrong != "" && p.wrong.String() != j.wrong &&
+				(j.wrong != "any" || right) || j.facts && right
 		})
 		for from := 0; from < j.n && len(list) > 0; from += 1024 {
 			batch := make([]result, min(1024, j.n-from))
@@ -173,10 +175,12 @@ func (j *job) run(out io.Writer) (ok bool, err error) {
 		}
 	})
 	var sum counts
-	fmt.Fprintf(out, "%-12s %-24s %9s %9s %9s %9s %9s\n", "kind", "mistake", "histories", "provable", "FAIL", "wrongly", "panics")
+	fmt.Fprintf(out, "%-12s %-24s %9s %9s %9s %9s %9s\n", "kind", "mistake", "histories", "provable", "FAIL", "wrongly",
+		"panics")
 	for _, p := range slices.Concat(pairs(true), pairs(false)) {
 		if c := rows[p]; c != nil {
-			fmt.Fprintf(out, "%-12s %-24s %9d %9d %9d %9d %9d\n", p.kind.name, p.wrong, c.histories, c.provable, c.fails, c.wrong, c.broke)
+			fmt.Fprintf(out, "%-12s %-24s %9d %9d %9d %9d %9d\n", p.kind.name, p.wrong, c.histories, c.provable,
+				c.fails, c.wrong, c.broke)
 			if p.wrong != none {
 				sum.provable += c.provable
 			}
@@ -197,9 +201,11 @@ func (j *job) run(out io.Writer) (ok bool, err error) {
 	for _, fact := range slices.Sorted(maps.Keys(hidden)) {
 		fmt.Fprintf(out, "%6d of %d failures hidden by: %s\n", hidden[fact], tried, fact)
 	}
-	fmt.Fprintf(out, "right: %d accused; wrong: %d of %d provable missed (%.2f %%); %d break-downs\n", accused, missed, sum.provable,
+	fmt.Fprintf(out, "right: %d accused; wrong: %d of %d provable missed (%.2f %%); %d break-downs\n", accused, missed,
+		sum.provable,
 		100*float64(missed)/float64(max(sum.provable, 1)), sum.broke)
-	return accused == 0 && len(hidden) == 0 && sum.broke == 0 && float64(missed) <= worstShare*float64(sum.provable), err
+	return accused == 0 && len(hidden) == 0 && sum.broke == 0 && float64(missed) <= worstShare*float64(sum.provable),
+		err
 }
 
 func (c *counts) add(r *result) {
@@ -224,7 +230,8 @@ func (r *result) class() string {
 	case "":
 		return ""
 	case "hidden":
-		return fmt.Sprintf("%s %s/%s %v by %v", what, r.pair.kind.name, r.pair.wrong, r.fails, slices.Sorted(maps.Keys(r.hidden)))
+		return fmt.Sprintf("%s %s/%s %v by %v", what, r.pair.kind.name, r.pair.wrong, r.fails,
+			slices.Sorted(maps.Keys(r.hidden)))
 	case "accused":
 		return fmt.Sprintf("%s %s %v", what, r.pair.kind.name, r.fails)
 	case "breaks down":
@@ -245,7 +252,9 @@ func only(texts []string, begins ...string) bool {
 // words are the kinds of proofs, without the operations' names.
 func words(proofs []string) (list []string) {
 	for _, p := range proofs {
-		fields := slices.DeleteFunc(strings.Fields(p), func(f string) bool { return strings.ContainsAny(f, ".0123456789") })
+		fields := slices.DeleteFunc(strings.Fields(p), func(f string) bool {
+			return strings.ContainsAny(f, ".0123456789")
+		})
 		list = append(list, strings.Join(fields, " "))
 	}
 	slices.Sort(list)
@@ -262,7 +271,8 @@ func (j *job) show(out io.Writer, class string, r *result) error {
 		return nil
 	}
 	h := shrink(r)
-	name := filepath.Join(j.dir, strings.NewReplacer(" ", "-", "/", "-").Replace(fmt.Sprintf("%s %s %s %d.jsonl", r.bad(), r.pair.kind.name, r.pair.wrong, r.seed)))
+	name := filepath.Join(j.dir, strings.NewReplacer(" ", "-", "/",
+		"-").Replace(fmt.Sprintf("%s %s %s %d.jsonl", r.bad(), r.pair.kind.name, r.pair.wrong, r.seed)))
 	if err := save(name, h); err != nil {
 		return err
 	}

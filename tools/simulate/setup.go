@@ -9,8 +9,9 @@ import (
 
 // simulate makes the history of a lock that does one thing wrong, or nothing.
 func simulate(p pair, seed uint64) *world {
-	w := &world{r: rand.New(rand.NewPCG(seed, uint64(p.wrong)<<8|uint64(len(p.kind.name)+p.kind.sites))), kind: p.kind, wrong: p.wrong,
-		now: 20 * time.Millisecond, numbers: map[int]uint64{}}
+	w := &world{r: rand.New(rand.NewPCG(seed, uint64(p.wrong)<<8|uint64(len(p.kind.name)+p.kind.sites))), kind: p.kind,
+		wrong: p.wrong,
+		now:   20 * time.Millisecond, numbers: map[int]uint64{}}
 	w.draw()
 	for i := range w.processes {
 		w.processes[i] = &process{number: int16(i), offset: w.between(0, w.h.Bounds.Slack)}
@@ -73,7 +74,8 @@ func (w *world) draw() {
 // finish looks at the pages, and at the keys that are left.
 func (w *world) finish() {
 	for i, p := range w.pages {
-		w.suite(history.Op{Kind: history.Final, Outcome: history.OK, Key: int32(i), Value: p.value, Seen: p.seen}, w.now+2*time.Millisecond, w.now+3*time.Millisecond)
+		w.suite(history.Op{Kind: history.Final, Outcome: history.OK, Key: int32(i), Value: p.value, Seen: p.seen},
+			w.now+2*time.Millisecond, w.now+3*time.Millisecond)
 	}
 	w.now += 4 * time.Millisecond
 	if w.ttl == 0 || w.one(2) {
@@ -83,7 +85,8 @@ func (w *world) finish() {
 		for page := range s.pages {
 			for _, e := range s.open(int32(page)).holders {
 				left := time.Duration(float64(e.until-s.clock()) / (1 + s.rate))
-				w.suite(history.Op{Kind: history.Found, Outcome: history.OK, Key: int32(page), Token: e.token, Value: s.number,
+				w.suite(history.Op{Kind: history.Found, Outcome: history.OK, Key: int32(page), Token: e.token,
+					Value: s.number,
 					Until: w.now + left + w.processes[0].offset}, w.now, w.now+time.Millisecond)
 			}
 		}

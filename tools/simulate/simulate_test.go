@@ -174,8 +174,8 @@ func TestEveryMistakeShows(t *testing.T) {
 	}
 }
 
-// TestTheCauseIsTheMistake: of two holders at a time the judge names the cause that the lock's author would look for, in
-// nearly all histories. What a fault explains has another.
+// TestTheCauseIsTheMistake: of two holders at a time the judge names the cause that the lock's author would look for,
+// in nearly all histories. What a fault explains has another.
 func TestTheCauseIsTheMistake(t *testing.T) {
 	t.Parallel()
 	seeds := uint64(1500)

@@ -132,7 +132,8 @@ func (t *thread) leave(h *hold) {
 		outer := h.count <= 1
 		o, left := t.release(h)
 		again := o == history.Unknown && outer && (w.ttl == 0 || w.one(2))
-		if !again && (h.lost || outer && left == 0 && o != history.OK || w.counts && left == 0 && o == history.OK || !w.counts && h.count <= 0) {
+		if !again && (h.lost || outer && left == 0 && o != history.OK || w.counts && left == 0 && o == history.OK ||
+			!w.counts && h.count <= 0) {
 			break
 		}
 	}

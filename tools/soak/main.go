@@ -1,6 +1,6 @@
-// Command soak runs right locks with --fault auto, or through all scenarios, until the time is over: a third of the runs
-// beside busy loops, and every seventh is stopped for a while, alone or with its servers. No lock may be accused, and no
-// run may break.
+// Command soak runs right locks with --fault auto, or through all scenarios, until the time is over: a third of the
+// runs beside busy loops, and every seventh is stopped for a while, alone or with its servers. No lock may be accused,
+// and no run may break.
 package main
 
 import (
@@ -121,7 +121,8 @@ func soak(ctx context.Context, length time.Duration, only string, seed uint64, u
 }
 
 // run carries out one run and counts it. It returns why it did not pass, and whether the lock was accused.
-func (s *soaked) run(verify string, seed uint64, state int, under []string, r *rand.Rand) (reason string, accused bool, err error) {
+func (s *soaked) run(verify string, seed uint64, state int, under []string, r *rand.Rand) (reason string, accused bool,
+	err error) {
 	saved := filepath.Join(runs, strconv.FormatUint(seed, 10))
 	exit, attempts, err := s.once(verify, saved, seed, state, under, r)
 	if err != nil {
@@ -136,12 +137,14 @@ func (s *soaked) run(verify string, seed uint64, state int, under []string, r *r
 		return "", false, os.RemoveAll(saved)
 	}
 	s.bad[state]++
-	return fmt.Sprintf("%s %s, seed %d, %s: exit %d: %s\n    %s", s.Topology, s.Lock, seed, states[state], exit.Code, exit.Reason, saved),
+	return fmt.Sprintf("%s %s, seed %d, %s: exit %d: %s\n    %s", s.Topology, s.Lock, seed, states[state], exit.Code,
+			exit.Reason, saved),
 		exit.Code == cli.Violation, nil
 }
 
 // once runs verify. It returns how it ended, and after how many attempts.
-func (s *soaked) once(verify, saved string, seed uint64, state int, under []string, r *rand.Rand) (_ cli.Exit, attempts int, err error) {
+func (s *soaked) once(verify, saved string, seed uint64, state int, under []string, r *rand.Rand) (_ cli.Exit,
+	attempts int, err error) {
 	args := append([]string{"--topology", s.Topology, "--lock", s.Lock, "--seed", strconv.FormatUint(seed, 10),
 		"--json", "--quiet", "--out", saved}, under...)
 	if state == hogged {
@@ -172,7 +175,8 @@ func (s *soaked) once(verify, saved string, seed uint64, state int, under []stri
 	}
 	var d cli.Document
 	if err := json.Unmarshal(out.Bytes(), &d); err != nil || d.Exit.Code != run.ProcessState.ExitCode() {
-		return cli.Exit{Code: cli.Broken, Reason: fmt.Sprintf("%v: %v\n%s", run.ProcessState, err, errs.String())}, 1, nil
+		return cli.Exit{Code: cli.Broken, Reason: fmt.Sprintf("%v: %v\n%s", run.ProcessState, err, errs.String())}, 1,
+			nil
 	}
 	for _, r := range d.Runs {
 		attempts = max(attempts, 1+len(r.Before))
@@ -226,10 +230,13 @@ func table(all []*soaked) string {
 	row := func(s *soaked) {
 		runs := s.runs[quiet] + s.runs[hogged] + s.runs[paused]
 		known := s.exits[cli.Passed] + s.exits[cli.Violation] + s.exits[cli.Inconclusive] + s.exits[cli.Broken]
-		_, _ = fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%d\t%d\t%d\t%d\t\n", s.Topology, s.Lock, runs, s.exits[cli.Passed], s.exits[cli.Violation],
+		_, _ = fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%d\t%d\t%d\t%d\t\n", s.Topology, s.Lock, runs, s.exits[cli.Passed],
+			s.exits[cli.Violation],
 			s.exits[cli.Inconclusive], s.exits[cli.Broken], runs-known)
 	}
-	slices.SortFunc(all, func(a, b *soaked) int { return strings.Compare(a.Topology+" "+a.Lock, b.Topology+" "+b.Lock) })
+	slices.SortFunc(all, func(a, b *soaked) int {
+		return strings.Compare(a.Topology+" "+a.Lock, b.Topology+" "+b.Lock)
+	})
 	for _, s := range all {
 		row(s)
 		for i := range s.runs {
@@ -244,7 +251,8 @@ func table(all []*soaked) string {
 	row(&sum)
 	_ = w.Flush()
 	for i, name := range states {
-		_, _ = fmt.Fprintf(&b, "%s: %d runs, %d did not pass, %d had another attempt\n", name, sum.runs[i], sum.bad[i], sum.twice[i])
+		_, _ = fmt.Fprintf(&b, "%s: %d runs, %d did not pass, %d had another attempt\n", name, sum.runs[i], sum.bad[i],
+			sum.twice[i])
 	}
 	return b.String()
 }

@@ -14,11 +14,12 @@ import (
 	"hammerlock/tools/kept"
 )
 
-// blpop bounds what any lock in the server can come to: an element of a list is taken and put back, and the server's own queue of
-// blocked clients is the order. It is no lock, for it has no lease, no fence and no owner.
+// blpop bounds what any lock in the server can come to: an element of a list is taken and put back, and the server's
+// own queue of blocked clients is the order. It is no lock, for it has no lease, no fence and no owner.
 var blpop = locks.Spec{
-	Name: kept.Bound, Doc: "an element of a list: BLPOP, RPUSH", Source: "redis.io, BLPOP", Sites: locks.OneSite, Assumes: "no holder dies",
-	Claims: history.Claims{Excludes: true},
+	Name: kept.Bound, Doc: "an element of a list: BLPOP, RPUSH", Source: "redis.io, BLPOP", Sites: locks.OneSite,
+	Assumes: "no holder dies",
+	Claims:  history.Claims{Excludes: true},
 	Open: func(e locks.Env) (locks.Lock, error) {
 		return &blpopLock{client: e.Sites[0], made: map[string]bool{}}, nil
 	},

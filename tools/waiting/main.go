@@ -198,7 +198,8 @@ func (m *measuring) compare(ctx context.Context) (*kept.Waiting, error) {
 
 // line is a result in the format of Go's benchmarks, which .ci/perf.awk reads.
 func line(w kept.Waited) string {
-	text := fmt.Sprintf("BenchmarkWaiting/workers=%d:hold=%v:processes=%d/%s 1", w.Workers, w.Hold, w.Processes, w.Name())
+	text := fmt.Sprintf("BenchmarkWaiting/workers=%d:hold=%v:processes=%d/%s 1", w.Workers, w.Hold, w.Processes,
+		w.Name())
 	add := func(value float64, unit string) { text += fmt.Sprintf(" %g %s", value, unit) }
 	add(1e9/w.Visits, "ns/op")
 	add(w.Visits, "visits/s")

@@ -56,7 +56,8 @@ func (n *Network) Serve(src *net.TCPConn, l Link) {
 func (n *Network) open(src *net.TCPConn, l Link) *connection {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	c := &connection{asks: l.Asks, src: src, there: n.path(l.From, l.To), back: n.path(l.To, l.From), done: make(chan struct{})}
+	c := &connection{asks: l.Asks, src: src, there: n.path(l.From, l.To), back: n.path(l.To, l.From),
+		done: make(chan struct{})}
 	if l.From == Unidentified || c.broken() {
 		return nil
 	}

@@ -1,5 +1,6 @@
-// Package links is what stands between the nodes of a deployment and those that connect to them: TCP proxies, which identify both ends,
-// and apply rules to the bytes. It knows neither Redis nor servers: others listen, and say where a connection leads to.
+// Package links is what stands between the nodes of a deployment and those that connect to them: TCP proxies, which
+// identify both ends, and apply rules to the bytes. It knows neither Redis nor servers: others listen, and say where a
+// connection leads to.
 package links
 
 import (
@@ -32,7 +33,8 @@ type Network struct {
 
 // New makes a network of clients whose addresses begin with a prefix.
 func New(sources string) *Network {
-	return &Network{sources: sources, nodes: map[string]Party{}, paths: map[[2]Party]*path{}, conns: map[*connection]struct{}{}}
+	return &Network{sources: sources, nodes: map[string]Party{}, paths: map[[2]Party]*path{},
+		conns: map[*connection]struct{}{}}
 }
 
 // Add says which node has an address, before the first connection.
@@ -171,7 +173,8 @@ func (n *Network) check(r Rule) error {
 	if r.Latency < 0 || r.Jitter < 0 || r.Effect > LoseReply {
 		return fmt.Errorf("no rule: effect %d, latency %v, jitter %v", r.Effect, r.Latency, r.Jitter)
 	}
-	if r.Effect == LoseReply && (r.Count < 1 || slices.ContainsFunc(r.From, func(p Party) bool { return !IsClient(p) })) {
+	if r.Effect == LoseReply && (r.Count < 1 ||
+		slices.ContainsFunc(r.From, func(p Party) bool { return !IsClient(p) })) {
 		return fmt.Errorf("%s is from clients, once or more, not from %v %d times", r.Effect, r.From, r.Count)
 	}
 	return nil
@@ -183,8 +186,8 @@ func IsClient(p Party) bool {
 	return p == AllClients || err == nil && p == ClientParty(max(source, 1))
 }
 
-// Party identifies who made a connection, by the address. A client without a source address of its own belongs to AllClients
-// only.
+// Party identifies who made a connection, by the address. A client without a source address of its own belongs to
+// AllClients only.
 func (n *Network) Party(conn *net.TCPConn) Party {
 	ip := conn.RemoteAddr().(*net.TCPAddr).IP.String()
 	if p, ok := n.nodes[ip]; ok {

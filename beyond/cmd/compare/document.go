@@ -70,7 +70,8 @@ func document(rows []row, each time.Duration, kills int) string {
 		if lock.Claims.Fences {
 			fence = "yes"
 		}
-		fmt.Fprintf(&b, "| `%s` | `%s` | %s | %s | %s | %s |\n", r.lock, r.topology, took(r.dead), took(r.again), fence, lock.Assumes)
+		fmt.Fprintf(&b, "| `%s` | `%s` | %s | %s | %s | %s |\n", r.lock, r.topology, took(r.dead), took(r.again), fence,
+			lock.Assumes)
 	}
 	b.WriteString("\n## Scenarios\n\nSome scenarios of [VERIFY.md](VERIFY.md), for each lock those that apply. In bold: failed. With a question mark: it showed too little, or the machine " +
 		"paused.\n\n| lock | on | scenarios |\n|---|---|---|\n")

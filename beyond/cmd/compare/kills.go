@@ -43,9 +43,9 @@ const (
 	patience = 300 * time.Millisecond
 )
 
-// afterKills kills the node that serves the lock, again and again, and measures how long nobody is granted a lock that nobody
-// holds, and how long it takes until all is healthy again: medians. A server that has no other to take its place is started
-// at once.
+// afterKills kills the node that serves the lock, again and again, and measures how long nobody is granted a lock that
+// nobody holds, and how long it takes until all is healthy again: medians. A server that has no other to take its place
+// is started at once.
 func afterKills(ctx context.Context, c choice, times int) (dead, again time.Duration, err error) {
 	spec, lock := find(c)
 	server, err := topologies.FindServer(ctx, "")
@@ -82,7 +82,8 @@ func afterKills(ctx context.Context, c choice, times int) (dead, again time.Dura
 }
 
 // afterKill kills the node once, with keys of a number of its own.
-func afterKill(ctx context.Context, top *topologies.Topology, worker locks.Lock, i int) (dead, again time.Duration, err error) {
+func afterKill(ctx context.Context, top *topologies.Topology, worker locks.Lock, i int) (dead, again time.Duration,
+	err error) {
 	if _, err := granted(ctx, worker, fmt.Sprintf("before-%d", i)); err != nil {
 		return 0, 0, err
 	}

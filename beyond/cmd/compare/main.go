@@ -54,7 +54,8 @@ func main() {
 }
 
 func environment(args []string, stdout, stderr io.Writer) cli.Env {
-	return cli.Env{Args: args, Stdin: os.Stdin, Stdout: stdout, Stderr: stderr, Getenv: os.Getenv, More: beyond.Catalogue}
+	return cli.Env{Args: args, Stdin: os.Stdin, Stdout: stdout, Stderr: stderr, Getenv: os.Getenv,
+		More: beyond.Catalogue}
 }
 
 func compare(ctx context.Context, out string, each time.Duration, kills int) error {
@@ -93,7 +94,8 @@ func command(ctx context.Context, run func(context.Context, cli.Env) int, args .
 // loads puts a lock under every shape of load; nil stands for one that was not measured.
 func loads(ctx context.Context, c choice, each time.Duration, dir string) (all []*results.Run) {
 	for _, s := range shapes {
-		runs := command(ctx, cli.Bench, "--topology", c.topology, "--lock", c.lock, "--workers", strconv.Itoa(s[0]), "--pages", strconv.Itoa(s[1]),
+		runs := command(ctx, cli.Bench, "--topology", c.topology, "--lock", c.lock, "--workers", strconv.Itoa(s[0]),
+			"--pages", strconv.Itoa(s[1]),
 			"--hold", "0s", "--warmup", "500ms", "--duration", each.String(), "--patience", "20s", "--out", dir)
 		if len(runs) == 0 {
 			all = append(all, nil)

@@ -1,4 +1,5 @@
-// What a lock of kvtools/redis does once a renewal has failed, and to a lease of less than a second. It needs a redis-server on the PATH.
+// What a lock of kvtools/redis does once a renewal has failed, and to a lease of less than a second. It needs a
+// redis-server on the PATH.
 package unlock_test
 
 import (

@@ -11,9 +11,9 @@
 //
 //	bin/verify --topology single --lock exec:bin/record/redsync@v4.0.3 --scenario late-holder --seed 1
 //
-// The test tells the story more slowly. It needs a redis-server on the PATH, and nothing of Hammerlock. Each client speaks to the
-// server through a proxy of its own, which holds, cuts or refuses the messages that the story names. The test fails if two clients
-// hold the lock at once, or if a call succeeds that must be refused.
+// The test tells the story more slowly. It needs a redis-server on the PATH, and nothing of Hammerlock. Each client
+// speaks to the server through a proxy of its own, which holds, cuts or refuses the messages that the story names. The
+// test fails if two clients hold the lock at once, or if a call succeeds that must be refused.
 package lock_test
 
 import (
@@ -222,7 +222,8 @@ func (a *actor) next(text string) *fault {
 // setUp begins the messages that make a connection ready.
 var setUp = regexp.MustCompile(`(?i)^\*\d+\r\n\$\d+\r\n(hello|client|auth|select|ping|info|command)\r\n`)
 
-// serve hands on what a client and the server say. A message comes in one piece, for commands are short and wait for their replies.
+// serve hands on what a client and the server say. A message comes in one piece, for commands are short and wait for
+// their replies.
 func (a *actor) serve(client net.Conn, addr string) {
 	server, err := net.Dial("tcp", addr)
 	for ; err != nil; server, err = net.Dial("tcp", addr) {

@@ -9,8 +9,8 @@ import (
 	"github.com/hibiken/asynq"
 )
 
-// hello: a unique task is the lock: it is enqueued to take it, and deleted to give it back. Each lock is a queue, for a task is looked for
-// in all of its queue. Leases are whole seconds.
+// hello: a unique task is the lock: it is enqueued to take it, and deleted to give it back. Each lock is a queue, for a
+// task is looked for in all of its queue. Leases are whole seconds.
 func hello(bool) map[string]any {
 	h := greeting("asynq", "github.com/hibiken/asynq", []string{"single"}, "excludes", "expires", "cleans")
 	h["lingers_ms"] = 999
@@ -22,7 +22,8 @@ var client *asynq.Client
 func open(_ context.Context, sites []site) error {
 	s := sites[0]
 	o := once{asynq.RedisClientOpt{
-		Addr: s.addr(), Username: s.User, Password: s.Password, DB: s.DB, PoolSize: 1000, ReadTimeout: time.Second, DialTimeout: time.Second,
+		Addr: s.addr(), Username: s.User, Password: s.Password, DB: s.DB, PoolSize: 1000, ReadTimeout: time.Second,
+		DialTimeout: time.Second,
 	}}
 	conn, err := net.DialTimeout("tcp", s.addr(), time.Second)
 	if err != nil {
@@ -43,7 +44,8 @@ type lock struct {
 
 func acquire(_ context.Context, key string, ttl, _ time.Duration) (*lock, error) {
 	tried := time.Now()
-	made, err := client.Enqueue(asynq.NewTask("visit", nil), asynq.Queue(key), asynq.Unique((ttl + time.Second - 1).Truncate(time.Second)))
+	made, err := client.Enqueue(asynq.NewTask("visit", nil), asynq.Queue(key),
+		asynq.Unique((ttl + time.Second - 1).Truncate(time.Second)))
 	if errors.Is(err, asynq.ErrDuplicateTask) {
 		return nil, errBusy
 	}

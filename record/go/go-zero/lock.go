@@ -11,7 +11,8 @@ import (
 
 // hello: the library counts leases in whole seconds, and adds half of one.
 func hello(bool) map[string]any {
-	h := greeting("go-zero", "github.com/zeromicro/go-zero", []string{"single"}, "excludes", "expires", "owned", "cleans")
+	h := greeting("go-zero", "github.com/zeromicro/go-zero", []string{"single"}, "excludes", "expires", "owned",
+		"cleans")
 	h["lingers_ms"] = 999
 	return h
 }
@@ -47,8 +48,9 @@ func (l *lock) extend(ctx context.Context, ttl time.Duration) error { return l.t
 
 var errRepeated = errors.New("refused, but the client may have repeated the release: the first one may have had its effect")
 
-// release: the library's client repeats a command whose answer was lost up to three times, no option forbids it, and a release that is
-// repeated is refused. Before it repeats one it waits for 8 ms at least: a quicker refusal is certain. An Acquire bears being repeated.
+// release: the library's client repeats a command whose answer was lost up to three times, no option forbids it, and a
+// release that is repeated is refused. Before it repeats one it waits for 8 ms at least: a quicker refusal is certain.
+// An Acquire bears being repeated.
 func (l *lock) release(ctx context.Context) error {
 	refused := errRepeated
 	began := time.Now()

@@ -11,9 +11,11 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// hello: the option that extends the lease until the unlock; who holds it hears of no loss. A refusal is ErrFailedToObtainLock, and so is every error.
+// hello: the option that extends the lease until the unlock; who holds it hears of no loss. A refusal is
+// ErrFailedToObtainLock, and so is every error.
 func hello(bool) map[string]any {
-	return greeting("gocron-redis-lock-auto", "github.com/go-co-op/gocron-redis-lock/v2", []string{"single"}, "excludes", "expires", "cleans", "renews", "busy_may_lie")
+	return greeting("gocron-redis-lock-auto", "github.com/go-co-op/gocron-redis-lock/v2", []string{"single"},
+		"excludes", "expires", "cleans", "renews", "busy_may_lie")
 }
 
 var (
@@ -25,7 +27,8 @@ var (
 func open(ctx context.Context, sites []site) error {
 	s := sites[0]
 	client = redis.NewClient(&redis.Options{
-		Addr: s.addr(), Username: s.User, Password: s.Password, DB: s.DB, MaxRetries: -1, PoolSize: 1000, ReadTimeout: time.Second, DialTimeout: time.Second,
+		Addr: s.addr(), Username: s.User, Password: s.Password, DB: s.DB, MaxRetries: -1, PoolSize: 1000,
+		ReadTimeout: time.Second, DialTimeout: time.Second,
 	})
 	return client.Ping(ctx).Err()
 }
@@ -35,7 +38,8 @@ func locker(ttl time.Duration) (_ gocron.Locker, err error) {
 	defer mu.Unlock()
 	if lockers[ttl] == nil {
 		lockers[ttl], err = redislock.NewRedisLockerWithOptions(client,
-			redislock.WithAutoExtendDuration(ttl/3), redislock.WithRedsyncOptions(redislock.WithTries(1), redislock.WithExpiry(ttl)))
+			redislock.WithAutoExtendDuration(ttl/3),
+			redislock.WithRedsyncOptions(redislock.WithTries(1), redislock.WithExpiry(ttl)))
 	}
 	return lockers[ttl], err
 }

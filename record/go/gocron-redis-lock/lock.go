@@ -13,7 +13,8 @@ import (
 
 // hello: a refusal is ErrFailedToObtainLock, and so is every error.
 func hello(bool) map[string]any {
-	return greeting("gocron-redis-lock", "github.com/go-co-op/gocron-redis-lock/v2", []string{"single"}, "excludes", "expires", "cleans", "busy_may_lie")
+	return greeting("gocron-redis-lock", "github.com/go-co-op/gocron-redis-lock/v2", []string{"single"}, "excludes",
+		"expires", "cleans", "busy_may_lie")
 }
 
 var (
@@ -25,7 +26,8 @@ var (
 func open(ctx context.Context, sites []site) error {
 	s := sites[0]
 	client = redis.NewClient(&redis.Options{
-		Addr: s.addr(), Username: s.User, Password: s.Password, DB: s.DB, MaxRetries: -1, PoolSize: 1000, ReadTimeout: time.Second, DialTimeout: time.Second,
+		Addr: s.addr(), Username: s.User, Password: s.Password, DB: s.DB, MaxRetries: -1, PoolSize: 1000,
+		ReadTimeout: time.Second, DialTimeout: time.Second,
 	})
 	return client.Ping(ctx).Err()
 }

@@ -10,9 +10,11 @@ import (
 	client "github.com/redis/go-redis/v9"
 )
 
-// hello: giving up a wait and an error that ends it have one answer. A lease is renewed for its whole seconds, so that it has no others.
+// hello: giving up a wait and an error that ends it have one answer. A lease is renewed for its whole seconds, so that
+// it has no others.
 func hello(bool) map[string]any {
-	h := greeting(name, "github.com/kvtools/redis", []string{"single"}, "excludes", "expires", "owned", "cleans", "renews", "waits", "busy_may_lie")
+	h := greeting(name, "github.com/kvtools/redis", []string{"single"}, "excludes", "expires", "owned", "cleans",
+		"renews", "waits", "busy_may_lie")
 	h["lingers_ms"] = 999
 	return h
 }
@@ -25,9 +27,11 @@ var (
 func open(ctx context.Context, sites []site) (err error) {
 	s := sites[0]
 	beside = client.NewClient(&client.Options{
-		Addr: s.addr(), Username: s.User, Password: s.Password, DB: s.DB, MaxRetries: -1, PoolSize: 1000, ReadTimeout: time.Second, DialTimeout: time.Second,
+		Addr: s.addr(), Username: s.User, Password: s.Password, DB: s.DB, MaxRetries: -1, PoolSize: 1000,
+		ReadTimeout: time.Second, DialTimeout: time.Second,
 	})
-	servers, err = connect(ctx, []string{s.addr()}, &redis.Config{Username: s.User, Password: s.Password, DB: s.DB, PoolSize: 1000})
+	servers, err = connect(ctx, []string{s.addr()},
+		&redis.Config{Username: s.User, Password: s.Password, DB: s.DB, PoolSize: 1000})
 	return err
 }
 
@@ -79,12 +83,14 @@ func (l *lock) lost() <-chan struct{} { return l.held }
 
 func (l *lock) extend(context.Context, time.Duration) error { return errors.ErrUnsupported }
 
-// release: the client repeats a command whose answer was lost, after 8 ms at least, and an unlock that is repeated is refused.
+// release: the client repeats a command whose answer was lost, after 8 ms at least, and an unlock that is repeated is
+// refused.
 func (l *lock) release(ctx context.Context) error {
 	defer l.stop()
 	began := time.Now()
 	err := l.Unlock(ctx)
-	if (errors.Is(err, store.ErrKeyModified) || errors.Is(err, store.ErrKeyNotFound)) && time.Since(began) < 8*time.Millisecond {
+	if (errors.Is(err, store.ErrKeyModified) || errors.Is(err, store.ErrKeyNotFound)) &&
+		time.Since(began) < 8*time.Millisecond {
 		return errLost
 	}
 	return err

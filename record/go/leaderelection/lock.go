@@ -17,9 +17,10 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// hello says what the lock is and claims: to be elected is to acquire, to be told that one leads no longer is the event lost, to
-// step down is to release. Candidates count leases in whole seconds, from when each of them saw the leader's record change last: a
-// dead leader's lease lasts longer by as much as that takes. With the word release a leader who steps down gives the lease back.
+// hello says what the lock is and claims: to be elected is to acquire, to be told that one leads no longer is the event
+// lost, to step down is to release. Candidates count leases in whole seconds, from when each of them saw the leader's
+// record change last: a dead leader's lease lasts longer by as much as that takes. With the word release a leader who
+// steps down gives the lease back.
 func hello(bool) map[string]any {
 	h := greeting("leaderelection", "k8s.io/client-go", []string{"single"}, "excludes", "expires", "renews", "waits")
 	h["lingers_ms"], h["least_ms"] = 2500, 3000
@@ -31,18 +32,20 @@ var client *redis.Client
 // givesBack says that a leader who steps down gives its lease back.
 var givesBack = slices.Contains(os.Args, "release")
 
-// open connects. A call ends with its context and not before, as with the clients of Kubernetes, which have no time limit of their own.
+// open connects. A call ends with its context and not before, as with the clients of Kubernetes, which have no time
+// limit of their own.
 func open(ctx context.Context, sites []site) error {
 	s := sites[0]
 	client = redis.NewClient(&redis.Options{
-		Addr: s.addr(), Username: s.User, Password: s.Password, DB: s.DB, Protocol: 2, DisableIdentity: true, MaxRetries: -1,
+		Addr: s.addr(), Username: s.User, Password: s.Password, DB: s.DB, Protocol: 2, DisableIdentity: true,
+		MaxRetries:            -1,
 		ContextTimeoutEnabled: true, PoolSize: 1000, ReadTimeout: -1, DialTimeout: time.Second,
 	})
 	return client.Ping(ctx).Err()
 }
 
-// record is where the election writes who leads: a key, which is replaced only if it is still as it was read, as the library wants
-// it of a Kubernetes object by its resource version.
+// record is where the election writes who leads: a key, which is replaced only if it is still as it was read, as the
+// library wants it of a Kubernetes object by its resource version.
 type record struct {
 	key, identity string
 	read          string
@@ -85,12 +88,14 @@ func (r *record) Update(ctx context.Context, ler resourcelock.LeaderElectionReco
 	return r.written(call, ler, string(text), done, err)
 }
 
-func (r *record) written(call time.Time, ler resourcelock.LeaderElectionRecord, text string, done bool, err error) error {
+func (r *record) written(call time.Time, ler resourcelock.LeaderElectionRecord, text string, done bool,
+	err error) error {
 	switch {
 	case err != nil:
 		r.mine = true
 	case !done:
-		return apierrors.NewConflict(schema.GroupResource{Resource: "keys"}, r.key, errors.New("it was changed meanwhile"))
+		return apierrors.NewConflict(schema.GroupResource{Resource: "keys"}, r.key,
+			errors.New("it was changed meanwhile"))
 	default:
 		if r.read, r.mine = text, ler.HolderIdentity == r.identity; r.mine && r.won.IsZero() {
 			r.won = call

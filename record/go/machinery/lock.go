@@ -9,10 +9,12 @@ import (
 	"github.com/RichardKnop/machinery/v1/locks/redis"
 )
 
-// hello: a lease ends at a time of the caller's clock, whenever the server was asked, and what has ended is taken over with an expiry of
-// whole seconds. The client repeats commands, and no option forbids it: a SETNX that is repeated finds what it has set, and is refused.
+// hello: a lease ends at a time of the caller's clock, whenever the server was asked, and what has ended is taken over
+// with an expiry of whole seconds. The client repeats commands, and no option forbids it: a SETNX that is repeated
+// finds what it has set, and is refused.
 func hello(bool) map[string]any {
-	h := greeting("machinery", "github.com/RichardKnop/machinery", []string{"single"}, "excludes", "expires", "cleans", "begins", "busy_may_lie")
+	h := greeting("machinery", "github.com/RichardKnop/machinery", []string{"single"}, "excludes", "expires", "cleans",
+		"begins", "busy_may_lie")
 	h["lingers_ms"] = 999
 	return h
 }
@@ -50,7 +52,8 @@ func (l *lock) until() time.Time { return l.end.Add(-2 * time.Millisecond) }
 
 func (l *lock) extend(context.Context, time.Duration) error { return errors.ErrUnsupported }
 
-// release: the library has none, so that a hold is given back by waiting for the end of its lease, until just before others may have it.
+// release: the library has none, so that a hold is given back by waiting for the end of its lease, until just before
+// others may have it.
 func (l *lock) release(ctx context.Context) error {
 	select {
 	case <-ctx.Done():

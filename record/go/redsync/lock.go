@@ -11,7 +11,8 @@ import (
 )
 
 func hello(bool) map[string]any {
-	return greeting("redsync", "github.com/go-redsync/redsync/v4", []string{"single", "redlock"}, "excludes", "expires", "owned", "cleans")
+	return greeting("redsync", "github.com/go-redsync/redsync/v4", []string{"single", "redlock"}, "excludes", "expires",
+		"owned", "cleans")
 }
 
 var (

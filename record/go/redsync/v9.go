@@ -10,6 +10,7 @@ import (
 
 func pool(s site) redis.Pool {
 	return goredis.NewPool(client.NewClient(&client.Options{
-		Addr: s.addr(), Username: s.User, Password: s.Password, DB: s.DB, MaxRetries: -1, PoolSize: 1000, ReadTimeout: time.Second, DialTimeout: time.Second,
+		Addr: s.addr(), Username: s.User, Password: s.Password, DB: s.DB, MaxRetries: -1, PoolSize: 1000,
+		ReadTimeout: time.Second, DialTimeout: time.Second,
 	}))
 }

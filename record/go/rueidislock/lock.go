@@ -12,7 +12,8 @@ import (
 
 // hello: a refusal is ErrNotLocked whatever its reason was, and cancelling a hold has no answer.
 func hello(bool) map[string]any {
-	h := greeting("rueidislock", "github.com/redis/rueidis", []string{"single"}, "excludes", "expires", "renews", "cleans", "busy_may_lie")
+	h := greeting("rueidislock", "github.com/redis/rueidis", []string{"single"}, "excludes", "expires", "renews",
+		"cleans", "busy_may_lie")
 	h["keys"] = "rueidislock:0:{key}"
 	return h
 }
@@ -34,8 +35,9 @@ func locker(ttl time.Duration) (_ rueidislock.Locker, err error) {
 	defer mu.Unlock()
 	if lockers[ttl] == nil {
 		lockers[ttl], err = rueidislock.NewLocker(rueidislock.LockerOption{
-			ClientOption: rueidis.ClientOption{InitAddress: []string{home.addr()}, Username: home.User, Password: home.Password, SelectDB: home.DB, ForceSingleClient: true},
-			KeyMajority:  1, NoLoopTracking: true, KeyValidity: ttl,
+			ClientOption: rueidis.ClientOption{InitAddress: []string{home.addr()}, Username: home.User,
+				Password: home.Password, SelectDB: home.DB, ForceSingleClient: true},
+			KeyMajority: 1, NoLoopTracking: true, KeyValidity: ttl,
 		})
 	}
 	return lockers[ttl], err

@@ -12,7 +12,8 @@ import (
 
 // hello: a refusal is ErrNotLocked whatever its reason was, and cancelling a hold has no answer.
 func hello(bool) map[string]any {
-	h := greeting("valkeylock", "github.com/valkey-io/valkey-go", []string{"single"}, "excludes", "expires", "renews", "cleans", "busy_may_lie")
+	h := greeting("valkeylock", "github.com/valkey-io/valkey-go", []string{"single"}, "excludes", "expires", "renews",
+		"cleans", "busy_may_lie")
 	h["keys"] = "valkeylock:0:{key}"
 	return h
 }
@@ -34,8 +35,9 @@ func locker(ttl time.Duration) (_ valkeylock.Locker, err error) {
 	defer mu.Unlock()
 	if lockers[ttl] == nil {
 		lockers[ttl], err = valkeylock.NewLocker(valkeylock.LockerOption{
-			ClientOption: valkey.ClientOption{InitAddress: []string{home.addr()}, Username: home.User, Password: home.Password, SelectDB: home.DB, ForceSingleClient: true},
-			KeyMajority:  1, NoLoopTracking: true, KeyValidity: ttl,
+			ClientOption: valkey.ClientOption{InitAddress: []string{home.addr()}, Username: home.User,
+				Password: home.Password, SelectDB: home.DB, ForceSingleClient: true},
+			KeyMajority: 1, NoLoopTracking: true, KeyValidity: ttl,
 		})
 	}
 	return lockers[ttl], err
