@@ -9,43 +9,22 @@ import (
 	"hammerlock/history"
 )
 
-// knownSights is how many keys must have been seen with the token of a call for a lock to be one that keeps those.
+// knownSights is how many keys must have been seen with the token of a hold for a lock to be one that keeps those.
 const knownSights = 3
 
-// mostStrange is how many may have been seen with another one, which must be rarer.
-const mostStrange = 100
-
-// strays finds keys that no call accounts for: on the only server a key has a token of no call, at a moment when no
-// hold is open, and the try that made it was refused by its answer. A lock that tries again within a call, with another
-// token because an answer was lost, leaves such a key until its lease is over. The tokens are unowned, each with the
-// operation that saw it last.
+// strays finds keys that no call accounts for: on the only server a key has a token of no call, at a moment when no hold is
+// open, and the try that made it was refused by its answer. A lock that tries again within a call, with another token
+// because an answer was lost, leaves such a key until its lease is over. The tokens are unowned, each with the operation
+// that saw it last.
 func (x *examiner) strays(unowned map[uint64]int32) {
 	c := x.c
 	if len(unowned) == 0 || !c.Claims.Cleans || c.Nodes != 1 || c.Claims.Permits > 0 || c.Claims.Sets ||
-		c.Partial != "" || c.Wire != "" {
+		c.Partial != "" || c.Wire != "" || !x.keepsTokens() {
 		return
-	}
-	known, strange := 0, 0
-	for _, n := range c.events {
-		switch op := &c.Ops[n]; {
-		case op.Kind != history.Sight:
-		case !ofNoCall(unowned, op):
-			known++
-		default:
-			strange++
-		}
-	}
-	if known < knownSights || strange > min(known, mostStrange) {
-		return // it keeps something else than tokens
-	}
-	for _, n := range c.events {
-		if op := &c.Ops[n]; op.Kind == history.Sight && ofNoCall(unowned, op) && x.held(op, true) {
-			return // it changes them
-		}
 	}
 	for _, n := range slices.SortedFunc(maps.Values(unowned), cmp.Compare) {
 		op := &c.Ops[n]
-		if op.Kind != history.Sight || op.Until == history.Forever || x.held(op, false) {
+		if op.Kind != history.Sight || op.Until == history.Forever || x.held(op) {
 			continue
 		}
 		switch try := x.maker(op); {
@@ -58,24 +37,56 @@ func (x *examiner) strays(unowned map[uint64]int32) {
 	}
 }
 
-func ofNoCall(unowned map[uint64]int32, op *history.Op) bool {
-	_, is := unowned[op.Token]
-	return is
+// keepsTokens tells whether what is seen of the lock's keys is the token of a hold, and never another one's than that of
+// a hold that was surely open then.
+func (x *examiner) keepsTokens() bool {
+	known := 0
+	for _, n := range x.c.events {
+		op := &x.c.Ops[n]
+		if op.Kind != history.Sight {
+			continue
+		}
+		others, own := x.owners(op)
+		if others {
+			return false
+		}
+		if own {
+			known++
+		}
+	}
+	return known >= knownSights
 }
 
-// held tells whether a hold of the page was open at a sight: for sure, or perhaps.
-func (x *examiner) held(sight *history.Op, surely bool) bool {
+// mostLooks is how many holds are looked at for the one with the token that was seen: it is one of the last.
+const mostLooks = 64
+
+// owners tells whether a hold has the token that was seen, and whether only others were surely open then.
+func (x *examiner) owners(sight *history.Op) (others, own bool) {
+	holds := x.c.holdsOf(sight.Key)
+	at, _ := slices.BinarySearchFunc(holds, sight.Return+1, func(n int32, t time.Duration) int {
+		return cmp.Compare(x.c.holds[n].Call, t)
+	})
+	open := false
+	for _, n := range slices.Backward(holds[max(0, at-mostLooks):at]) {
+		h := &x.c.holds[n]
+		has, surely := x.c.acquire(h).Token == sight.Token, h.Outcome == history.OK && h.Return <= sight.Call && h.trusted() > sight.Return
+		own, open, others = own || has, open || surely && has, others || surely && !has
+	}
+	return others && !open, own
+}
+
+// held tells whether a hold of the page may have been open at a sight.
+func (x *examiner) held(sight *history.Op) bool {
 	return slices.ContainsFunc(x.c.holdsOf(sight.Key), func(n int32) bool {
 		h := &x.c.holds[n]
-		if surely {
-			return h.Outcome == history.OK && h.Return <= sight.Call && h.trusted() > sight.Return
-		}
-		end := history.Forever // what became of it is not known
+		end := history.Forever
 		switch {
 		case h.Outcome != history.OK:
 			end = h.Return + 2*max(h.TTL, time.Second) // a late command can have had its effect until then
 		case h.answer != history.Unknown && h.Release >= 0:
 			end = h.releaseReturn
+		case !x.c.Claims.Renews: // what became of it is not known
+			end = x.sweeper.latest(h)
 		}
 		return h.Call <= sight.Return && (h.Return == history.Forever || end >= sight.Call)
 	})
