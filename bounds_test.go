@@ -14,8 +14,9 @@ import (
 // paused".
 var unplain = regexp.MustCompile(`(?i)\b(whoever|nobody|somebody|anybody|stood still|stands still|by itself|is told|are told|so many|is none)\b`)
 
-// mostUnplain is how often they stand in code and documents, widest the columns that a line of code should have at most, with four for a tab, and
-// mostWide how many lines have more: tables and texts that say more in one line. Both may only ever fall: TestBounds says to what.
+// mostUnplain is how often they stand in code and documents, widest the columns that a line of code should have at
+// most, with four for a tab, and mostWide how many lines have more: tables and texts that say more in one line. Both
+// may only ever fall: TestBounds says to what.
 const (
 	mostUnplain = 502
 	widest      = 120

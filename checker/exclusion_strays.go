@@ -12,10 +12,10 @@ import (
 // knownSights is how many keys must have been seen with the token of a hold for a lock to be one that keeps those.
 const knownSights = 3
 
-// strays finds keys that no call accounts for: on the only server a key has a token of no call, at a moment when no hold is
-// open, and the try that made it was refused by its answer. A lock that tries again within a call, with another token
-// because an answer was lost, leaves such a key until its lease is over. The tokens are unowned, each with the operation
-// that saw it last.
+// strays finds keys that no call accounts for: on the only server a key has a token of no call, at a moment when no
+// hold is open, and the try that made it was refused by its answer. A lock that tries again within a call, with another
+// token because an answer was lost, leaves such a key until its lease is over. The tokens are unowned, each with the
+// operation that saw it last.
 func (x *examiner) strays(unowned map[uint64]int32) {
 	c := x.c
 	if len(unowned) == 0 || !c.Claims.Cleans || c.Nodes != 1 || c.Claims.Permits > 0 || c.Claims.Sets ||
@@ -37,8 +37,8 @@ func (x *examiner) strays(unowned map[uint64]int32) {
 	}
 }
 
-// keepsTokens tells whether what is seen of the lock's keys is the token of a hold, and never another one's than that of
-// a hold that was surely open then.
+// keepsTokens tells whether what is seen of the lock's keys is the token of a hold, and never another one's than that
+// of a hold that was surely open then.
 func (x *examiner) keepsTokens() bool {
 	known := 0
 	for _, n := range x.c.events {
@@ -69,7 +69,8 @@ func (x *examiner) owners(sight *history.Op) (others, own bool) {
 	open := false
 	for _, n := range slices.Backward(holds[max(0, at-mostLooks):at]) {
 		h := &x.c.holds[n]
-		has, surely := x.c.acquire(h).Token == sight.Token, h.Outcome == history.OK && h.Return <= sight.Call && h.trusted() > sight.Return
+		has, surely := x.c.acquire(h).Token == sight.Token, h.Outcome == history.OK && h.Return <= sight.Call &&
+			h.trusted() > sight.Return
 		own, open, others = own || has, open || surely && has, others || surely && !has
 	}
 	return others && !open, own

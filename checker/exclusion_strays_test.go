@@ -137,8 +137,8 @@ func TestStraysAgainstAllCalls(t *testing.T) {
 	p.run(t)
 }
 
-// open are the tokens of the holds of the page that are open at a sight: surely, or perhaps. An acquire without an outcome may have
-// its effect late.
+// open are the tokens of the holds of the page that are open at a sight: surely, or perhaps. An acquire without an
+// outcome may have its effect late.
 func open(c *Case, s history.Op, surely bool) (tokens []uint64) {
 	for _, a := range c.Ops {
 		if a.Kind != history.Acquire || a.Outcome == history.Failed || a.Key != s.Key {
