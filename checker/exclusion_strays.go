@@ -19,7 +19,7 @@ const knownSights = 3
 func (x *examiner) strays(unowned map[uint64]int32) {
 	c := x.c
 	if len(unowned) == 0 || !c.Claims.Cleans || c.Nodes != 1 || c.Claims.Permits > 0 || c.Claims.Sets ||
-		c.Partial != "" || c.Wire != "" || !x.keepsTokens() {
+		c.Partial != "" || !x.keepsTokens() {
 		return
 	}
 	for _, n := range slices.SortedFunc(maps.Values(unowned), cmp.Compare) {

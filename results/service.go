@@ -13,8 +13,11 @@ import (
 // its own.
 func (r *Run) Unseen() bool { return r.Service != "" }
 
-// visitsToService describes the load on a service.
+// visitsToService describes the load on a service; empty of a run that visits none.
 func (r *Run) visitsToService() string {
+	if !r.Unseen() {
+		return ""
+	}
 	load := []string{human.Quantity(r.Workers, "worker"), r.Loop(), human.Duration(time.Duration(r.Duration)) + " each"}
 	if r.Burst > 0 {
 		load = []string{human.Quantity(r.Burst, "visit") + " at once"}

@@ -1,6 +1,7 @@
 package results
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -16,20 +17,16 @@ func (r *Run) Combination() string {
 
 // Workload describes the load that the runs of a comparison have in common.
 func (r *Run) Workload() string {
-	if r.Wire != "" {
-		return r.Wire
-	}
-	if r.Unseen() {
-		return r.visitsToService()
+	if text := cmp.Or(r.Wire, r.visitsToService()); text != "" {
+		return text
 	}
 	hold := "hold " + human.Duration(time.Duration(r.Hold))
 	if r.Term > 0 {
 		hold += ", again and again for " + human.Duration(time.Duration(r.Term))
 	}
 	return strings.Join([]string{
-		human.Quantity(r.Workers, "worker"), human.Quantity(r.Keys, "page"), r.Loop(), "lease " +
-			human.Duration(time.Duration(r.TTL)),
-		hold, "backoff " + human.Duration(time.Duration(r.Retry)),
+		human.Quantity(r.Workers, "worker"), human.Quantity(r.Keys, "page"), r.Loop(),
+		"lease " + human.Duration(time.Duration(r.TTL)), hold, "backoff " + human.Duration(time.Duration(r.Retry)),
 		human.Duration(time.Duration(r.Duration)) + " each", r.Servers(),
 	}, " · ")
 }

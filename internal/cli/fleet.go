@@ -81,6 +81,14 @@ func (o *options) agents(text string) error {
 	return nil
 }
 
+// agentsSaid are the flags of what the agents of a plan say instead.
+func agentsSaid(p *harness.Plan) []string {
+	if p.Fleet.Count == 0 {
+		return nil
+	}
+	return []string{"processes"} // one for each agent
+}
+
 // coordinator are the arguments that give a plan its agents.
 func coordinator(p *harness.Plan) (args []string) {
 	if p.Fleet.Agents != "" {

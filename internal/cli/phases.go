@@ -220,7 +220,7 @@ func (o *options) besidePhases() {
 // said tells whether phases, visits to a service that all begin at once, or agents say something else than a flag.
 func said(p *harness.Plan, flag string) bool {
 	return len(p.Phases) > 0 && slices.Contains(phasesSay, flag) || slices.Contains(burstSaid(p), flag) ||
-		p.Fleet.Count > 0 && flag == "processes" // one for each agent
+		slices.Contains(agentsSaid(p), flag)
 }
 
 // leastLook is how long a gate that ends runs early must have been measured for.

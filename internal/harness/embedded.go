@@ -1,6 +1,11 @@
 package harness
 
-import "hammerlock/topologies"
+import (
+	"fmt"
+	"os"
+
+	"hammerlock/topologies"
+)
 
 // label says what the figures of a run are worth that was made with a server; empty = what they say.
 func label(server topologies.Server) string {
@@ -8,6 +13,17 @@ func label(server topologies.Server) string {
 		return "embedded: functional only; its latencies and costs say nothing about Redis"
 	}
 	return ""
+}
+
+// place makes sure that a server that is a process can have its files.
+func (c *check) place(server topologies.Server) {
+	if server.Embedded() {
+		return
+	}
+	if err := writable(os.TempDir()); err != nil {
+		c.problems = append(c.problems,
+			fmt.Sprintf("servers need a place for their files: %v; let TMPDIR name a directory that can be written to", err))
+	}
 }
 
 // embedded leaves out scenarios that a server in the suite cannot serve, and finds what else it cannot.

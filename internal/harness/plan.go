@@ -320,11 +320,8 @@ func (c *check) toStart(ctx context.Context) topologies.Server {
 			"for a first look without one: --redis-server embedded")
 	case err != nil:
 		c.problems = append(c.problems, "--redis-server: "+err.Error())
-	case !server.Embedded():
-		if err := writable(os.TempDir()); err != nil {
-			c.problems = append(c.problems,
-				fmt.Sprintf("servers need a place for their files: %v; let TMPDIR name a directory that can be written to", err))
-		}
+	default:
+		c.place(server)
 	}
 	return server
 }
