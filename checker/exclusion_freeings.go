@@ -2,6 +2,7 @@ package checker
 
 import (
 	"cmp"
+	"iter"
 	"slices"
 	"time"
 
@@ -42,12 +43,7 @@ func (c *Case) freeings(key int32) *freeing {
 		}
 		for _, s := range all {
 			op := &c.Ops[s.index]
-			f := &c.freed[op.Key+1]
-			last := op.Return
-			if n := len(f.until); n > 0 {
-				last = max(last, f.until[n-1])
-			}
-			f.ops, f.until = append(f.ops, s.index), append(f.until, last)
+			c.freed[op.Key+1].add(s.index, op.Return)
 		}
 	}
 	return &c.freed[key+1]
@@ -61,21 +57,54 @@ func (r *ruler) sentAgain(h *hold, by time.Duration) int32 {
 	if r.c.Sites > 1 || h.Permits > 0 || h.Outcome != history.OK {
 		return -1
 	}
-	releases := r.c.freeings(h.Key)
-	from, _ := slices.BinarySearch(releases.until, h.Return+1)
-	for _, n := range releases.ops[from:] {
+	for n := range r.c.slowFreeings(h.Key).underWay(r.c, h.Return, by) {
 		op := &r.c.Ops[n]
-		if op.Call >= by {
-			break
-		}
 		k := r.c.hold(op.Hold)
 		slack := r.c.slack(k.Process, h.Process)
-		if k != h && k.Permits == 0 && op.Latency() >= patientCall && plus(k.Return, slack) < h.Call &&
-			op.Return > plus(h.Return, slack) && r.assured(k) > plus(h.Return, slack) {
+		if k != h && k.Permits == 0 && plus(k.Return, slack) < h.Call && op.Return > plus(h.Return, slack) &&
+			r.assured(k) > plus(h.Return, slack) {
 			return n
 		}
 	}
 	return -1
+}
+
+// slowFreeings are those releases of a key that took so long that they may have been sent again, and were answered.
+func (c *Case) slowFreeings(key int32) *freeing {
+	if slow := c.slowFreed[key]; slow != nil {
+		return slow
+	}
+	slow := &freeing{}
+	for _, n := range c.freeings(key).ops {
+		if op := &c.Ops[n]; op.Return != history.Forever && op.Latency() >= patientCall {
+			slow.add(n, op.Return)
+		}
+	}
+	if c.slowFreed == nil {
+		c.slowFreed = map[int32]*freeing{}
+	}
+	c.slowFreed[key] = slow
+	return slow
+}
+
+// add puts a release after all others.
+func (f *freeing) add(n int32, answered time.Duration) {
+	if last := len(f.until); last > 0 {
+		answered = max(answered, f.until[last-1])
+	}
+	f.ops, f.until = append(f.ops, n), append(f.until, answered)
+}
+
+// underWay yields the releases that were called before a moment, from the first on that may have gone on after another.
+func (f *freeing) underWay(c *Case, after, before time.Duration) iter.Seq[int32] {
+	return func(yield func(int32) bool) {
+		from, _ := slices.BinarySearch(f.until, after+1)
+		for _, n := range f.ops[from:] {
+			if c.Ops[n].Call >= before || !yield(n) {
+				return
+			}
+		}
+	}
 }
 
 // search looks for the last release of a key that fits and was under way since a moment. It remembers how far it has

@@ -43,7 +43,7 @@ func tell(c *Case, v *Verdict, f finding) {
 			victim = j
 		}
 		freed := "that freed the lock of " + who(victim.Worker)
-		if f.op != i.Release && f.op != j.Release && op.Return > i.Return && op.Call < i.Return {
+		if r.sentAgain(i, j.Return) == f.op {
 			freed = fmt.Sprintf("it was under way until %s, and when %s was granted the lock its own was free, or never its own: it freed that one", clock(op.Return), who(i.Worker))
 		}
 		if c.Claims.Permits > 0 {

@@ -12,6 +12,9 @@ import (
 // knownSights is how many keys must have been seen with the token of a hold for a lock to be one that keeps those.
 const knownSights = 3
 
+// mostStrays is how many keys of no call are looked at: each is compared with all calls, and one is enough.
+const mostStrays = 32
+
 // strays finds keys that no call accounts for: on the only server a key has a token of no call, at a moment when no
 // hold is open, and the try that made it was refused by its answer. A lock that tries again within a call, with another
 // token because an answer was lost, leaves such a key until its lease is over. The tokens are unowned, each with the
@@ -22,7 +25,8 @@ func (x *examiner) strays(unowned map[uint64]int32) {
 		c.Partial != "" || !x.keepsTokens() {
 		return
 	}
-	for _, n := range slices.SortedFunc(maps.Values(unowned), cmp.Compare) {
+	latest := slices.Sorted(maps.Values(unowned))
+	for _, n := range latest[max(0, len(latest)-mostStrays):] {
 		op := &c.Ops[n]
 		if op.Kind != history.Sight || op.Until == history.Forever || x.held(op) {
 			continue

@@ -213,7 +213,7 @@ func (l *leases) loss(h *hold) {
 				append(evidence, l.c.Ops[op])...)
 			return
 		}
-		if op := (&ruler{c: l.c}).sentAgain(h, at); op >= 0 {
+		if op := l.sentAgain(h, at); op >= 0 {
 			l.fail(history.ForeignRelease,
 				fmt.Sprintf("%s was told at %s that %s is not its own, before its lease was over at %s: a release by %s, called at %s and under way until %s, ended it: its own lock was free before, or never its own",
 					who(h.Worker), clock(at), l.c.name(h), clock(over), who(l.c.Ops[op].Worker), clock(l.c.Ops[op].Call),
@@ -240,13 +240,9 @@ func (l *leases) overtaken(h *hold, by time.Duration) int32 {
 	if l.c.Sites > 1 || h.Permits > 0 {
 		return -1
 	}
-	proven, releases := l.c.examine().counts[history.ForeignRelease] > 0, l.c.freeings(h.Key)
-	from, _ := slices.BinarySearch(releases.until, h.Call+1) // the first that may have been under way
-	for _, n := range releases.ops[from:] {
+	proven := l.c.examine().counts[history.ForeignRelease] > 0
+	for n := range l.c.freeings(h.Key).underWay(l.c, h.Call, by) {
 		op := &l.c.Ops[n]
-		if op.Call >= by {
-			break
-		}
 		k := l.c.hold(op.Hold)
 		slack := l.c.slack(k.Process, h.Process)
 		late := plus(k.Return, slack) < h.Call && op.Call > plus(h.Return, slack) || proven && k != h &&

@@ -40,7 +40,7 @@ var AllCauses = []Cause{
 	{history.Overrun,
 		"A holder stored when its lease was over. The lock is right; its user must heed the deadline or use a fence.",
 		"Let the holder stop at its deadline, or let the store refuse older fencing tokens. See locks/catalogue/fenced.go."},
-	{history.Phantom, "What was refused took effect: the token of a refused try was found in the servers.",
+	{history.Phantom, "What was refused took effect: its token, or a key that only it can have made, was found in the servers.",
 		"Report a refusal only if the try certainly had no effect; undo a grant that is given up before reporting it as refused. See locks/catalogue/redlock.go, locks/outcome.go."},
 	{history.PartKept,
 		"A try for several keys was refused, and took some of them: their token was found in the servers.",
