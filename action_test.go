@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"go.yaml.in/yaml/v3"
+
+	"hammerlock/internal/live"
 )
 
 // TestTheAction carries out the steps of action.yml in order, as a runner does, on a clone with a base. Real are the
@@ -30,7 +32,10 @@ func TestTheAction(t *testing.T) {
 		"inconclusive":      {inputs: map[string]string{"base": "HEAD~1"}, verify: "3", bench: "5", calls: verified + compared, code: "3"},
 		"no such base":      {inputs: map[string]string{"base": "0123456789abcdef0123456789abcdef01234567"}, verify: "0", calls: verified, code: "4"},
 		"a driver": {inputs: map[string]string{"driver": "node lock.js a", "build": "echo \"build in $(basename $PWD)\" >> \"$CALLS\""}, verify: "0",
-			calls: "build in work; verify --strict --topology single,replica --lock exec:node lock.js a --quiet --out REPORT/verify", code: "0"},
+			calls: "build in work; verify --strict --lock exec:node lock.js a --quiet --out REPORT/verify", code: "0"},
+		"a driver's gates": {inputs: map[string]string{"driver": "node lock.js", "base": "HEAD~1"}, verify: "0", bench: "0",
+			calls: "verify --strict --lock exec:node lock.js --quiet --out REPORT/verify; bench ab lock=exec:env -C BASE node lock.js " +
+				"lock=exec:node lock.js --workers 1 --gate cost.commands<+5% --quiet --out REPORT/ab", code: "0"},
 		"a driver and a base": {inputs: map[string]string{"driver": "node lock.js", "build": "echo \"build in $(basename $PWD)\" >> \"$CALLS\"",
 			"base": "HEAD~1", "verify": "--topology single", "ab": "--pairs 9"}, verify: "0", bench: "5",
 			calls: "build in work; verify --strict --topology single --lock exec:node lock.js --quiet --out REPORT/verify; build in base; " +
@@ -64,6 +69,56 @@ func TestTheAction(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestTheActionOnTheTemplate runs .ci/pull-request with its defaults in a fresh repository that has the shipped template
+// as its driver: it is green, and red for a release that compares first and deletes then. The environment makes it short.
+func TestTheActionOnTheTemplate(t *testing.T) {
+	const script = `redis("EVAL", IF_OURS % '"DEL", KEYS[1]', 1, key, token)`
+	right := read(t, "drivers/python/template.py")
+	wrong := strings.Replace(right, script,
+		`redis("EVAL", IF_OURS % '"EXISTS", KEYS[1]', 1, key, token) and redis("DEL", key)`, 1)
+	if right == wrong {
+		t.Fatal("the template releases otherwise")
+	}
+	for _, c := range []struct{ driver, base, scenario, want string }{
+		{right, "HEAD~1", "contention", "exit code 0"},
+		{wrong, "", "late-commands", "exit code 1"},
+	} {
+		live.Again(t, func(int) string {
+			out := pullRequest(t, c.driver, c.base, c.scenario)
+			if strings.Contains(out, "exit code 3") {
+				return out
+			}
+			if !strings.Contains(out, c.want) {
+				t.Fatalf("%s: want %s:\n%s", c.scenario, c.want, out)
+			}
+			return ""
+		})
+	}
+}
+
+// pullRequest is what the script of this tree says in a repository with a driver, of which only the last commit is
+// newer than the base.
+func pullRequest(t *testing.T, driver, base, scenario string) string {
+	t.Helper()
+	script, err := filepath.Abs(".ci/pull-request")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &runner{t: t, root: t.TempDir(), env: append(os.Environ(), "DRIVER=python3 driver.py", "TMPDIR="+t.TempDir(),
+		"HAMMERLOCK_SCENARIO="+scenario, "HAMMERLOCK_SHOW=cost.commands", "HAMMERLOCK_PAIRS=6",
+		"GIT_CONFIG_GLOBAL=/dev/null", "GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@b",
+		"GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@b")}
+	r.write(filepath.Join(r.root, "driver.py"), driver)
+	r.git("init", "--quiet")
+	r.git("add", "--all")
+	r.git("commit", "--quiet", "-m", "the base")
+	r.git("commit", "--quiet", "--allow-empty", "-m", "the change")
+	cmd := exec.Command(script, strings.Fields(base)...)
+	cmd.Dir, cmd.Env = r.root, r.env
+	out, _ := cmd.CombinedOutput() // it says its exit code
+	return string(out)
 }
 
 // runner is as much of a runner of GitHub's as composite actions need.

@@ -5,6 +5,7 @@ import (
 	"encoding/xml"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -61,6 +62,50 @@ func TestSummaryAndAnnotationsAreLimited(t *testing.T) {
 	}
 	if n := strings.Count(notes.String(), "::error "); n != 10 {
 		t.Errorf("%d annotations", n)
+	}
+}
+
+// TestOneMistakeIsOneAnnotation: a mistake that several properties and scenarios show is marked once, and another lock's
+// by itself.
+func TestOneMistakeIsOneAnnotation(t *testing.T) {
+	failing := []checker.Verdict{
+		{Checker: "exclusion", Status: checker.Fail, Cause: "foreign-release", Summary: "two held it", Story: []string{"so it was"}},
+		{Checker: "lost-updates", Status: checker.Fail, Cause: "exclusion", Summary: "1 lost"},
+		{Checker: "linearizable", Status: checker.Fail, Cause: "not-linearizable", Summary: "no order"},
+	}
+	var all []Judgement
+	for _, lock := range []string{"mine", "other"} {
+		for _, scenario := range []string{"late-commands", "slow-grant"} {
+			all = append(all, Judgement{Topology: "single", Lock: lock, Scenario: scenario, Command: "verify it", Verdicts: failing})
+		}
+	}
+	var notes strings.Builder
+	if err := WriteAnnotations(&notes, all); err != nil {
+		t.Fatal(err)
+	}
+	want := "::error title=single mine late-commands%3A foreign-release::two held it%0Aso it was%0Aalso lost-updates: exclusion: 1 lost%0A" +
+		"also linearizable: not-linearizable: no order%0Athe same in: single mine slow-grant%0Arepeat: verify it\n"
+	if got, both := notes.String(), want+strings.ReplaceAll(want, "mine", "other"); got != both {
+		t.Errorf("got\n%swant\n%s", got, both)
+	}
+}
+
+// TestSuitesAreNamedAsTheGuideSays holds docs/ci.md against the file.
+func TestSuitesAreNamedAsTheGuideSays(t *testing.T) {
+	guide, err := os.ReadFile("../docs/ci.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text strings.Builder
+	all := []Judgement{{Topology: "TOPOLOGY", Lock: "LOCK", Scenario: "SCENARIO", Faults: []string{"reset@1s"}, Verdicts: []checker.Verdict{{}}},
+		{Topology: "TOPOLOGY", Lock: "LOCK", Faults: []string{"FAULTS"}, Verdicts: []checker.Verdict{{}}}}
+	if err := WriteJUnit(&text, all); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"TOPOLOGY LOCK SCENARIO", "TOPOLOGY LOCK FAULTS", "hammerlock.TOPOLOGY.LOCK.SCENARIO", "hammerlock.TOPOLOGY.LOCK"} {
+		if !strings.Contains(text.String(), `name="`+name+`"`) || !strings.Contains(string(guide), "`"+name+"`") {
+			t.Errorf("not in the file and in the guide: %s\n%s", name, text.String())
+		}
 	}
 }
 

@@ -3,7 +3,6 @@ package results
 import (
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
 	"hammerlock/checker"
@@ -49,24 +48,48 @@ func WriteSummary(w io.Writer, all []Judgement) error {
 
 func cell(text string) string { return strings.NewReplacer("|", "\\|", "\n", " ").Replace(text) }
 
-// WriteAnnotations writes workflow commands that mark what failed, one for each cause.
+// WriteAnnotations writes workflow commands that mark what failed: one for each lock and cause, as Failures tells them.
 func WriteAnnotations(w io.Writer, all []Judgement) error {
-	seen := map[string]bool{}
+	var names []string
+	of := map[string][]Judgement{}
 	for i := range all {
-		for _, v := range all[i].Verdicts {
-			cause := all[i].Topology + " " + all[i].Lock + ": " + v.Cause
-			if v.Status != checker.Fail || len(seen) == annotationLimit || seen[cause] {
-				continue
+		if lock := all[i].Lock; of[lock] == nil {
+			names = append(names, lock)
+		}
+		of[all[i].Lock] = append(of[all[i].Lock], all[i])
+	}
+	n := 0
+	for _, lock := range names {
+		for _, x := range Failures(of[lock]) {
+			if n++; n > annotationLimit {
+				return nil
 			}
-			seen[cause] = true
-			text := strings.Join(append([]string{v.Summary},
-				append(slices.Clip(evidence(&v)), "repeat: "+all[i].Command)...), "\n")
-			escape := strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A")
-			title := strings.NewReplacer("%", "%25", ":", "%3A", ",", "%2C").Replace(cause)
-			if _, err := fmt.Fprintf(w, "::error title=%s::%s\n", title, escape.Replace(text)); err != nil {
+			if err := x.annotate(w, of[lock]); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
+}
+
+// annotate writes one workflow command. Other properties that failed in the same run have a line each, as they mostly
+// show the same mistake.
+func (x *Failure) annotate(w io.Writer, judged []Judgement) error {
+	first := &judged[x.In[0]]
+	lines := append([]string{x.Summary}, evidence(x.Verdict)...)
+	for i := range first.Verdicts {
+		if v := &first.Verdicts[i]; v.Status == checker.Fail && Title(v) != Title(x.Verdict) {
+			lines = append(lines, "also "+sentence(v))
+		}
+	}
+	if len(x.In) > 1 {
+		lines = append(lines, "the same in: "+strings.Join(human.Names(x.In[1:], func(i int) string {
+			return judged[i].Name()
+		}), ", "))
+	}
+	lines = append(lines, "repeat: "+first.Command)
+	escape := strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A")
+	title := strings.NewReplacer("%", "%25", ":", "%3A", ",", "%2C").Replace(first.Name() + ": " + x.Cause)
+	_, err := fmt.Fprintf(w, "::error title=%s::%s\n", title, escape.Replace(strings.Join(lines, "\n")))
+	return err
 }

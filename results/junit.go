@@ -50,7 +50,10 @@ func WriteJUnit(w io.Writer, all []Judgement) error {
 	seen := map[string]int{}
 	for i := range all {
 		j := &all[i]
-		suite := junitSuite{Name: strings.Join(append([]string{j.Name()}, j.Faults...), " "), Time: seconds(j.Took)}
+		suite := junitSuite{Name: j.Name(), Time: seconds(j.Took)}
+		if j.Scenario == "" && len(j.Faults) > 0 {
+			suite.Name += " " + strings.Join(j.Faults, " ") // a scenario's faults are its own
+		}
 		if !j.Started.IsZero() {
 			suite.Started = j.Started.UTC().Format("2006-01-02T15:04:05")
 		}

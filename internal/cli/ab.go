@@ -176,6 +176,7 @@ func ofSide(text string) (parts []string) {
 
 // checkSide adds the mistakes of one side to the list of both, and returns what this machine cannot do.
 func (t *trial) checkSide(stop context.Context, s *side) error {
+	s.o.plan.Preset = !t.o.Flags.Changed("topology") && !s.o.Flags.Changed("topology")
 	job, err := s.o.plan.Check(stop, s.o.Mistakes)
 	usage, invalid := errors.AsType[*harness.UsageError](err)
 	switch {

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"io"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -27,7 +28,7 @@ func (e Env) conformanceCommand() *cobra.Command {
 		ValidArgsFunction: settings.CompleteList(locksOf(e.knows()).Names(), false),
 	}
 	p := e.verifyPlan()
-	p.Topologies, p.Scenarios = topologies.All[:1], scenarios.Brief
+	p.Topologies, p.Scenarios = slices.Clone(topologies.All[:1]), scenarios.Brief
 	o := newOptions(c, p)
 	settings.One(&o.Set, flag(axis, "topology", "where: "+topologiesOf(p.Known).String()), &o.plan.Topologies[0],
 		topologiesOf(p.Known))
@@ -64,6 +65,7 @@ func (e Env) conformance(ctx context.Context, s signals, c *cobra.Command, o *op
 		}
 		o.plan.Locks = []locks.Spec{lock}
 	}
+	o.plan.Preset = !o.Flags.Changed("topology")
 	job, err := o.plan.Check(s.stop, o.Mistakes)
 	if err != nil {
 		return e.refuse(s.stop, o, err)

@@ -110,6 +110,7 @@ func (s *search) check(stop context.Context) error {
 	if p := &s.o.plan; len(p.Phases)+len(p.Workload.Trace) > 0 {
 		s.o.Mistake("", "search raises one load: phases and traces have loads of their own")
 	}
+	s.o.plan.Preset = !s.o.Flags.Changed("topology")
 	job, err := s.o.plan.Check(stop, s.o.Mistakes)
 	if err != nil {
 		return err

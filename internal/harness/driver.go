@@ -12,6 +12,7 @@ import (
 	"hammerlock/internal/human"
 	"hammerlock/locks"
 	"hammerlock/results"
+	"hammerlock/topologies"
 )
 
 // drivers starts the programs that have locks, once, to hear what they say of themselves.
@@ -39,8 +40,20 @@ func (c *check) drivers(ctx context.Context) {
 				continue
 			}
 			lock = spec
+			c.where(lock)
 		}
 		p.Locks = append(p.Locks, lock)
+	}
+}
+
+// where replaces preset topologies on none of which a program runs by the first one that the program names.
+func (c *check) where(lock locks.Spec) {
+	p := c.plan
+	if !p.Preset || slices.ContainsFunc(p.Topologies, lock.Fits) {
+		return
+	}
+	if t, ok := topologies.Find(lock.Program.On[0]); ok {
+		p.Topologies = []topologies.Spec{t}
 	}
 }
 

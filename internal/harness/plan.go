@@ -31,6 +31,7 @@ import (
 type Plan struct {
 	Known      crew.Catalogue // what there is: the lock that a topology is made for is the first that fits it
 	Topologies []topologies.Spec
+	Preset     bool         // the topologies are a default: a program that has the lock may name others
 	Locks      []locks.Spec // the zero Spec stands for the lock that a topology is made for
 	// Scenarios say what the locks are strained with, one run each; none = what the rest of the plan says.
 	Scenarios   []scenarios.Scenario
