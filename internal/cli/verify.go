@@ -68,7 +68,8 @@ func (e Env) exportCommand() *cobra.Command {
 		Short: "print a saved history as JSON lines, or write its violation as a test", Args: takes(1, 1),
 		ValidArgsFunction: completeRuns,
 		Long: "export prints a saved history as JSON lines. With --test it writes what the worst verdict says as a test instead, in the\n" +
-			"language of the lock's library, which calls the library as --calls does. It needs a redis-server, and nothing of Hammerlock.",
+			"language of the lock's library, which calls the library as --calls does. It needs a redis-server, and nothing of Hammerlock.\n" +
+			"The test is run where it is written, with go, node or python3: one that is not red is not handed out.",
 		Example: "  verify export latest\n  verify export latest --test lock_test.go --calls record/exported/calls/redsync.go",
 	}
 	o := newOptions(c, harness.Default())
@@ -77,7 +78,7 @@ func (e Env) exportCommand() *cobra.Command {
 	o.Text(flag(session, "test", "write the violation as a test to this file, .go, .js or .py"), "file", &test)
 	o.Text(flag(session, "calls",
 		"how the library is called, in the same language; record/exported/calls has examples"), "file", &calls)
-	return e.command(c, o, e.simple(o, func(_ context.Context, args []string) error {
+	return e.command(c, o, e.simple(o, func(ctx context.Context, args []string) error {
 		if (test == "") != (calls == "") {
 			o.Mistake("test", "and --calls belong together")
 		}
@@ -86,7 +87,7 @@ func (e Env) exportCommand() *cobra.Command {
 			return err
 		}
 		if test != "" {
-			return e.exportTest(path, test, calls)
+			return e.exportTest(ctx, path, test, calls)
 		}
 		h, _, err := openHistory(path)
 		if err != nil {
@@ -96,9 +97,9 @@ func (e Env) exportCommand() *cobra.Command {
 	}))
 }
 
-// exportTest writes the story of a saved run that failed as a test.
-func (e Env) exportTest(path, test, calls string) error {
-	language, err := story.Language(test)
+// exportTest writes the story of a saved run that failed as a test that is red.
+func (e Env) exportTest(ctx context.Context, path, test, calls string) error {
+	_, err := story.Language(test)
 	source, unread := os.ReadFile(calls)
 	if err = errors.Join(err, unread); err != nil {
 		return usage("%v", err)
@@ -125,11 +126,10 @@ func (e Env) exportTest(path, test, calls string) error {
 	if err != nil {
 		return usage("%s: %v", path, err)
 	}
-	text, err := told.Write(language, string(source))
-	if err != nil {
+	if err := told.Export(ctx, test, string(source)); err != nil {
 		return fmt.Errorf("%s with %s: %w", test, calls, err)
 	}
-	return os.WriteFile(test, text, 0o644)
+	return nil
 }
 
 // strictFlag declares whether a scenario may be undecided.

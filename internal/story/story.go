@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"hammerlock/checker"
@@ -20,6 +21,7 @@ type Story struct {
 	Told                                   []string // in words, line by line
 	Lease, Linger                          time.Duration
 	Owned                                  bool // a release says whether the lock was still the client's
+	Guessed                                bool // no record says which message of a call was late or lost: it is the first
 	Steps                                  []Step
 }
 
@@ -59,7 +61,7 @@ func Of(h *history.History, v *checker.Verdict, found *explore.Found) (*Story, e
 		return nil, fmt.Errorf("%s: %s: its evidence names no calls of the lock", v.Checker, v.Cause)
 	}
 	s := &Story{Lock: h.Lock, Checker: v.Checker, Cause: v.Cause, Summary: v.Summary, Command: h.Command, Told: v.Story,
-		Linger: h.Bounds.Linger, Owned: h.Claims.Owned}
+		Linger: h.Bounds.Linger, Owned: h.Claims.Owned, Guessed: found == nil}
 	var messages []explore.Message
 	if found != nil {
 		s.Told, messages = found.Trace, found.Messages
@@ -163,6 +165,19 @@ func between(ops []history.Op, than *history.Op, from, to time.Duration) bool {
 	return slices.ContainsFunc(ops, func(o history.Op) bool {
 		return o.Worker != than.Worker && o.Call > from && o.Call < to
 	})
+}
+
+// hitting is the story in which the faults hit a later message of their calls.
+func (s *Story) hitting(message int) *Story {
+	other := *s
+	other.Steps = slices.Clone(s.Steps)
+	for i := range other.Steps {
+		step := &other.Steps[i]
+		if fault, first := strings.CutSuffix(step.Fault, " 1"); first {
+			step.Fault = fmt.Sprintf("%s %d", fault, message)
+		}
+	}
+	return &other
 }
 
 // stretch counts times from the first step, and lets all last longer if the lease is short.

@@ -182,3 +182,45 @@ func TestLiveExported(t *testing.T) {
 		})
 	}
 }
+
+// TestLiveExportIsRed: no record of a run says which request of a release was late. That one is found that makes the test
+// red; where none does, nothing is written.
+func TestLiveExportIsRed(t *testing.T) {
+	const ms = time.Millisecond
+	op := func(id, hold history.ID, worker int32, kind history.Kind, call, ret time.Duration) history.Op {
+		return history.Op{ID: id, Hold: hold, Worker: worker, Kind: kind, Call: call * ms, Return: ret * ms, Outcome: history.OK, TTL: 400 * ms}
+	}
+	h := &history.History{Header: history.Header{Lock: "x", Claims: history.Claims{Owned: true}}, Ops: []history.Op{
+		op(1, 1, 5, history.Acquire, 0, 1), op(2, 1, 5, history.Release, 350, 500), op(3, 3, 6, history.Acquire, 450, 451)}}
+	v := &checker.Verdict{Checker: "exclusion", Status: checker.Fail, Cause: history.ForeignRelease, Evidence: h.Ops}
+	s, err := Of(h, v, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	source, err := os.ReadFile("testdata/plain.py")
+	if err != nil {
+		t.Fatal(err)
+	}
+	compares := strings.Replace(string(source), `os.environ.get("RIGHT")`, "True", 1)
+	atomic := strings.Replace(compares, `self.ours()) and self.ask("DEL", self.key)`, `False) or self.ask("EVAL", `+
+		`"return redis.call('GET', KEYS[1]) == ARGV[1] and redis.call('DEL', KEYS[1]) or 0", 1, self.key, self.token)`, 1)
+	if compares == string(source) || atomic == compares {
+		t.Fatal("testdata/plain.py releases otherwise")
+	}
+	file := filepath.Join(t.TempDir(), "test_lock.py")
+	wants(t, s.Export(t.Context(), file, atomic), "the test is green with these calls: tried 4 messages")
+	if _, err := os.Stat(file); err == nil {
+		t.Error("a green test was handed out")
+	}
+	if err := s.Export(t.Context(), file, compares); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(file)
+	if err != nil || !strings.Contains(string(text), "late request 2") {
+		t.Errorf("%v: not the second request:\n%s", err, text)
+	}
+	wants(t, s.Export(t.Context(), file, "import no_such_library"), "No module named 'no_such_library'")
+	if now, err := os.ReadFile(file); err != nil || string(now) != string(text) {
+		t.Errorf("what was there before is not there any more: %v", err)
+	}
+}

@@ -1,0 +1,93 @@
+package story
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// mostMessages is how many messages of a call are tried where no record says which one was late.
+const mostMessages = 4
+
+// testTime is how long a test may run.
+const testTime = 2 * time.Minute
+
+// runners run a test, by the extension of its file.
+var runners = map[string][]string{
+	"go": {"go", "test", "-count", "1"},
+	"js": {"node", "--test"},
+	"py": {"python3"},
+}
+
+// violations are what a test says that is red: anything else is a mistake in it or around it.
+var violations = []string{" must be refused", " must be granted"}
+
+// Export writes the story to a file as a test that is red. It runs the test there, once for each message that the
+// faults of the story may have hit. If none is red, or if the test cannot be run, the file is as it was before.
+func (s *Story) Export(ctx context.Context, file, calls string) error {
+	language, err := Language(file)
+	if err != nil {
+		return err
+	}
+	before, missing := os.ReadFile(file)
+	tries := 1
+	if s.Guessed {
+		tries = mostMessages
+	}
+	for message := 1; message <= tries; message++ {
+		text, err := s.hitting(message).Write(language, calls)
+		if err == nil {
+			err = os.WriteFile(file, text, 0o644)
+		}
+		red := false
+		if err == nil {
+			red, err = isRed(ctx, language, file)
+		}
+		if red {
+			return nil
+		}
+		if missing != nil {
+			err = errors.Join(err, remove(file))
+		} else {
+			err = errors.Join(err, os.WriteFile(file, before, 0o644))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("the test is green with these calls: tried %d messages of each call that was late or lost; "+
+		"a counterexample of verify explore says which one it is; nothing was written", tries)
+}
+
+func remove(file string) error {
+	if err := os.Remove(file); !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// isRed runs a test, and tells whether it shows a violation. An error says why it shows nothing.
+func isRed(ctx context.Context, language, file string) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, testTime)
+	defer cancel()
+	command := runners[language]
+	cmd := exec.CommandContext(ctx, command[0], append(command[1:len(command):len(command)], filepath.Base(file))...)
+	cmd.Dir, cmd.WaitDelay = filepath.Dir(file), time.Second
+	out, err := cmd.CombinedOutput()
+	if err == nil {
+		return false, nil
+	}
+	for _, violation := range violations {
+		if strings.Contains(string(out), violation) {
+			return true, nil
+		}
+	}
+	said := string(out[max(0, len(out)-2000):])
+	return false, fmt.Errorf("the test cannot be run, and nothing was written: %s: %w\n%s",
+		strings.Join(cmd.Args, " "), err, strings.TrimSpace(said))
+}
