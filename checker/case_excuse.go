@@ -24,7 +24,69 @@ func (c *Case) forgot(h *hold, by time.Duration) *window {
 	if op := c.acquire(h); c.Claims.Begins && op.Until != history.Forever && op.Until > 0 {
 		since = min(since, minus(op.Until, r.most(op.TTL)))
 	}
-	return c.forgotten(h.Key, since, min(by, r.latest(h)))
+	by = min(by, r.latest(h))
+	w := c.forgotten(h.Key, since, by)
+	if w == nil {
+		return nil
+	}
+	last, sites := c.remembered(h, by)
+	switch {
+	case c.Sites > 1 && !w.fault && sites > c.Sites/2: // others are no majority
+		return nil
+	case last > since && c.onlyServer() && (c.Nodes == 1 || !w.fault):
+		return c.forgotten(h.Key, last, by)
+	}
+	return w
+}
+
+// remembered reads from the servers' keys what they had not forgotten of a hold by a moment: when its key was seen for
+// the last time, and on how many sites no server has failed since then. What is seen after a failure was not lost in it.
+func (c *Case) remembered(h *hold, by time.Duration) (last time.Duration, sites int) {
+	token, seen := c.acquire(h).Token, map[int64]time.Duration{}
+	list := c.sightsOf(h.Key)
+	at, _ := slices.BinarySearchFunc(list, h.Call, func(op *history.Op, t time.Duration) int {
+		return cmp.Compare(op.Return, t)
+	})
+	for ; token != 0 && at < len(list) && list[at].Return <= by; at++ {
+		if op := list[at]; op.Token == token {
+			seen[op.Value], last = max(seen[op.Value], op.Call), max(last, op.Call)
+		}
+	}
+	sites = len(seen)
+	for node, since := range seen {
+		if slices.ContainsFunc(c.forgetful, func(w *window) bool {
+			return c.Ops[w.op].Value == node && w.meets(since, by)
+		}) {
+			sites--
+		}
+	}
+	return last, sites
+}
+
+// onlyServer tells whether the lock has one server, as far as is seen, in a history that does not say how many there
+// are: keys were seen on one, and that is the one that failed.
+func (c *Case) onlyServer() bool {
+	if c.Nodes > 0 || c.Sites > 1 {
+		return c.Nodes == 1
+	}
+	node := int64(-1)
+	same := func(n int64) bool {
+		if node < 0 {
+			node = n
+		}
+		return node == n
+	}
+	for _, i := range c.events {
+		switch op := &c.Ops[i]; op.Kind {
+		case history.Role:
+			return false
+		case history.Sight, history.Incident:
+			if !same(op.Value) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // forgotten finds what may have made the servers forget, by a moment, what they did for a key since another. What was
@@ -142,7 +204,7 @@ func (c *Case) findLosses() {
 		if kind != history.Incident && kind != history.Role {
 			continue
 		}
-		if w.effect.BreaksPromises() {
+		if w.effect.Loses != history.NoLoss { // of sites that leave a majority, too: a grant may stand on a bare one
 			c.forgetful = append(c.forgetful, w)
 		}
 		if w.effect == counting || c.Nodes == 0 {
@@ -192,8 +254,12 @@ func (c *Case) losses(key int32) *reaching {
 	return &r
 }
 
-// elsewhere tells whether a server never had a key: the key was seen after that server had failed, and never on it.
+// elsewhere tells whether a server never had a key: the key was seen after that server had failed, and never on it. Each
+// of independent sites has all keys.
 func (c *Case) elsewhere(key int32, w *window) bool {
+	if c.Sites > 1 {
+		return false
+	}
 	seen, after := c.sightsOf(key), w.to
 	if after == history.Forever {
 		after = w.from

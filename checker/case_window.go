@@ -24,7 +24,7 @@ type window struct {
 }
 
 // The effects of unplanned events. A server that failed may have lost its keys, one that took another role the
-// last writes. Of independent sites one that fails leaves a majority.
+// last writes. Of independent sites one that fails leaves a majority that serves: see findLosses for what it forgets.
 var (
 	failing = &history.Effect{Hits: []history.Party{history.Servers}, Loses: history.LosesKeys, Blocks: true}
 	ofASite = &history.Effect{Hits: []history.Party{history.Servers}, Loses: history.LosesKeys, Blocks: true,

@@ -240,14 +240,26 @@ func (x *examiner) stole(i, j *hold) int32 {
 	return -1
 }
 
-// others tells whether hold i's release can only have released j's: i's lease was over when j was granted, and j had
-// been granted when the release was called.
+// others tells whether hold i's release can only have released j's: i's lease was over when j was granted, or the
+// server had forgotten it, and j had been granted when the release was called.
 func (x *examiner) others(i, j *hold) bool {
-	over := x.sweeper.assured(i)
+	over, replaced := x.sweeper.assured(i), false
 	if x.c.forgot(i, j.Return) != nil {
-		over = x.sweeper.latest(i)
+		over, replaced = x.sweeper.latest(i), x.replaced(i, j)
 	}
-	return i.Release >= 0 && i.ending == returned && i.releaseCall > j.Return && j.Return > over
+	return i.Release >= 0 && i.ending == returned && i.releaseCall > j.Return && (j.Return > over || replaced)
+}
+
+// replaced tells whether the only server, which may have forgotten one of two holds, cannot have had both when the
+// first release of them was called: what it forgets does not come back. So one of two releases that were answered ok
+// was answered wrongly, or that of the hold that was granted first.
+func (x *examiner) replaced(i, j *hold) bool {
+	slack, both := x.c.slack(i.Process, j.Process), max(i.Return, j.Return)
+	released := func(h *hold) bool { return h.ending == returned && h.releaseCall > plus(both, slack) }
+	inOrder := j.Call > plus(i.Return, slack)
+	return x.c.Nodes == 1 && i.Permits|j.Permits == 0 && !x.c.share(i, j) && i.Outcome == history.OK &&
+		j.Outcome == history.OK && released(i) && (inOrder || released(j)) &&
+		x.c.forgotten(i.Key, both, max(i.releaseReturn, min(j.releaseReturn, j.releaseCall))) == nil
 }
 
 // freeing finds a release of another hold that can have freed the lock between two grants; -1 without one.

@@ -97,11 +97,11 @@ func (w *world) restart(p period, _ []*thread) {
 	w.unplanned(history.Incident, p, s.number, 0)
 }
 
-// forget is a restart without the keys. One of several sites stays away for a lease, as Redlock demands; a right lock
-// on one site is lost then, whether that was planned or not.
+// forget is a restart without the keys. One of several sites may stay away for a lease, as Redlock demands. A right lock
+// loses what stood on a bare majority if it does not, and on one site all, whether that was planned or not.
 func (w *world) forget(p period, _ []*thread) {
-	s, several := w.victim(), len(w.sites) > 1
-	if several {
+	s, away := w.victim(), len(w.sites) > 1 && w.one(2)
+	if away {
 		p.to = max(p.to, p.from+time.Duration(float64(w.ttl)*1.02)+10*time.Millisecond)
 	}
 	begin := func() {
@@ -109,9 +109,9 @@ func (w *world) forget(p period, _ []*thread) {
 		s.pages = make([]locked, len(s.pages))
 	}
 	if w.one(4) {
-		w.broken = w.broken || !several
+		w.broken = w.broken || !away
 		w.plan("restart empty", p, history.Effect{Hits: []history.Party{history.Servers}, Loses: history.LosesKeys,
-			Blocks: true, Spares: several}, begin, func() {})
+			Blocks: true, Spares: away}, begin, func() {})
 		return
 	}
 	w.at(p.from, begin)
