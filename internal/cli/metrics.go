@@ -16,6 +16,7 @@ import (
 
 	"hammerlock/internal/harness"
 	"hammerlock/internal/measure"
+	"hammerlock/internal/web"
 	"hammerlock/results"
 )
 
@@ -45,7 +46,7 @@ func serveMetrics(address string) (*metricsServer, error) {
 	}
 	mux := http.NewServeMux()
 	mux.Handle("/metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{Timeout: scrapeTimeout}))
-	m.server = &http.Server{Handler: mux, ReadHeaderTimeout: scrapeTimeout}
+	m.server = &http.Server{Handler: web.OwnHost(address, mux), ReadHeaderTimeout: scrapeTimeout}
 	m.serving.Go(func() { _ = m.server.Serve(listen) }) // it ends when the server is closed
 	return m, nil
 }
@@ -115,7 +116,7 @@ func (m *metricsServer) Collect(to chan<- prometheus.Metric) {
 		to <- prometheus.MustNewConstMetric(prometheus.NewDesc("hammerlock_"+s.name, s.help, nil, more), s.kind,
 			s.value)
 	}
-	if e.Live.Done > 0 {
+	if picture.Fairness.Jain > 0 {
 		to <- prometheus.MustNewConstMetric(prometheus.NewDesc("hammerlock_fairness_jain",
 			"Jain's index of the workers' visits: 1 if all have as many", nil, labels),
 			gauge, picture.Fairness.Jain)

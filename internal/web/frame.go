@@ -215,7 +215,7 @@ func tiles(m *measure.Snapshot) [][3]string {
 		longest = fmt.Sprintf("longest now %s, w%02d", human.Duration(m.Longest), m.LongestBy)
 	}
 	all = append(all, [3]string{"Random waiter p50", m.Random.Text(false), longest})
-	all = append(all, [3]string{"Fairness", fmt.Sprintf("Jain %.2f", m.Fairness.Jain),
+	all = append(all, [3]string{"Fairness", m.Fairness.JainText(),
 		fmt.Sprintf("%d of %d starving", m.Fairness.Starving, m.Head.Workers)})
 	if m.Generator.State != "" {
 		all = append(all, [3]string{"Generator", string(m.Generator.State),

@@ -70,7 +70,7 @@ func Start(address string) (*Server, error) {
 	}
 	s := &Server{token: rand.Text(), listen: listen, stop: make(chan struct{}), changed: make(chan struct{}),
 		fetched: make(chan struct{}, mostReaders), latest: latest{series: encode(&series{}), grown: 1}}
-	s.server = &http.Server{Handler: s, ReadHeaderTimeout: writeTimeout}
+	s.server = &http.Server{Handler: OwnHost(address, s), ReadHeaderTimeout: writeTimeout}
 	s.active.Go(func() { _ = s.server.Serve(listen) }) // it ends when the server is closed
 	s.active.Go(s.draw)
 	return s, nil

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -108,6 +109,44 @@ func TestOnlyWhoKnowsTheTokenReads(t *testing.T) {
 }
 
 // events calls f with every event until it returns false or the stream ends.
+// TestNoOtherSiteReads: a page whose name was made to lead here sends its own name.
+func TestNoOtherSiteReads(t *testing.T) {
+	t.Parallel()
+	served := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
+	for host, want := range map[string]int{
+		"127.0.0.1:9464": http.StatusNoContent, "[::1]:9464": http.StatusNoContent, "10.0.0.7": http.StatusNoContent,
+		"localhost:9464": http.StatusNoContent, "LOCALHOST.": http.StatusNoContent,
+		"bench.internal:9464": http.StatusNoContent,
+		"evil.example:9464":   http.StatusMisdirectedRequest, "localhost.evil.example": http.StatusMisdirectedRequest,
+		"127.0.0.1.evil.example:9464": http.StatusMisdirectedRequest, "": http.StatusMisdirectedRequest,
+	} {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", nil)
+		r.Host = host
+		w := httptest.NewRecorder()
+		if OwnHost("bench.internal:9464", served).ServeHTTP(w, r); w.Code != want {
+			t.Errorf("Host %q: got %d, want %d: %s", host, w.Code, want, w.Body)
+		}
+	}
+}
+
+// TestThePageIsForItsOwnHost: the token alone does not open the page to another site.
+func TestThePageIsForItsOwnHost(t *testing.T) {
+	s, _ := start(t)
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Host = "evil.example"
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusMisdirectedRequest {
+		t.Errorf("got %s", answer.Status)
+	}
+}
+
 func events(t *testing.T, url string, f func(name, data string) bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), live.Deadline)
