@@ -69,7 +69,7 @@ func (m *Meter) outage(gaps []gap, end time.Duration, roles []results.RoleChange
 		}
 	}
 	o.Pages, o.Longest = len(pages), int64(longest.to-longest.from)
-	begin, fault := gaps[0].from, m.faultOf(gaps[0].from, end)
+	begin, fault := gaps[0].from, m.faultOf(gaps, end)
 	if fault != nil {
 		begin, o.Fault = max(min(begin, fault.Injected), fault.From), &fault.Fault
 	}
@@ -93,10 +93,15 @@ func (g *gap) resurrected(least time.Duration) bool {
 }
 
 // faultOf is the fault that was in force when an outage began, or that was injected in it: the latest; nil if none was.
-func (m *Meter) faultOf(from, to time.Duration) (of *results.FaultWindow) {
+// A fault owns the outages of a page until the page is served again for the first time: a later outage has another
+// reason.
+func (m *Meter) faultOf(gaps []gap, to time.Duration) (of *results.FaultWindow) {
+	from := gaps[0].from
 	for i := range m.faults {
 		w := &m.faults[i]
-		if began := w.From <= from && from <= w.To; !w.Failed && (began || of == nil && from <= w.From && w.From < to) {
+		began := w.From <= from && from <= w.To
+		owns := slices.ContainsFunc(gaps, func(g gap) bool { return g.served <= w.Injected })
+		if !w.Failed && owns && (began || of == nil && from <= w.From && w.From < to) {
 			of = w
 		}
 	}

@@ -49,3 +49,27 @@ func TestWhatIsNotKnownYet(t *testing.T) {
 		t.Errorf("at work: %v, events: %+v", late.Active, late.Events)
 	}
 }
+
+// TestAWaitThatGoesOnIsAmongTheLongest: the longest wait of a worker is no shorter than the one that it is in.
+func TestAWaitThatGoesOnIsAmongTheLongest(t *testing.T) {
+	t.Parallel()
+	const s, ms = time.Second, time.Millisecond
+	h := history.Header{Workers: 2, Keys: 1, Claims: history.Claims{Excludes: true}}
+	m := NewMeter(Options{Workers: 2, Keys: 1, To: 10 * s, Excludes: true})
+	v := NewViewer(m, Head{Workers: 2, Keys: 1}, h,
+		func(*history.Op) (i history.Injection, words string) { return i, "" })
+	for _, op := range []history.Op{
+		{ID: 1<<40 | 1, Hold: 1<<40 | 1, Kind: history.Acquire, Outcome: history.OK, Call: 10 * ms, Return: 50 * ms,
+			Until: 9 * s},
+		{ID: 2<<40 | 1, Kind: history.Acquire, Worker: 1, Outcome: history.Failed, Reason: history.Busy, Call: 100 * ms,
+			Return: 101 * ms},
+	} {
+		m.Observe(&op)
+		v.Observe(&op)
+	}
+	shot := v.Snapshot(8*s+520*ms, "running", nil)
+	if by := shot.LongestBy; by != 1 || time.Duration(shot.Fairness.Workers[by].Longest) != shot.Longest ||
+		time.Duration(shot.Fairness.Worst.Longest) != shot.Longest && shot.Fairness.Worst.Worker == by {
+		t.Errorf("longest now %v by w%02d, and %+v", shot.Longest, by, shot.Fairness)
+	}
+}

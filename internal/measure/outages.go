@@ -54,12 +54,14 @@ type pageGaps struct {
 	holders int32         // holds whose end is not known
 	given   time.Duration // when the lock acknowledged that the hold that ended last was given back; 0 = it was not
 	again   time.Duration // the first answer that another has the lock to a question of later than that; 0 = there is none
+	served  time.Duration // call of the latest grant
 }
 
 type gap struct {
 	key      int32
 	again    time.Duration // the lock was given back, and is another's since, by the answers of the servers; 0 = it is not
 	open     bool          // no grant has ended it
+	served   time.Duration // call of the grant before it; 0 = there is none
 	from, to time.Duration // from: at first of the gap, then of the time in which the page was unavailable
 	asked    time.Duration // by a worker that was not served when the gap ended
 	answered time.Duration // from then on until the end the servers answered that another has the lock; to = they did not
@@ -175,7 +177,7 @@ func (o *outages) granted(op *history.Op, h *history.Holding) (ended *gap) {
 		if len(o.gaps) == keptGaps {
 			o.settle(keptGaps / 2)
 		}
-		g := gap{key: op.Key, from: p.free, to: op.Return, failed: o.failed[op.Key]}
+		g := gap{key: op.Key, served: p.served, from: p.free, to: op.Return, failed: o.failed[op.Key]}
 		if p.again < op.Call { // the answer is not of the hold that begins now
 			g.again = p.again
 		}
@@ -189,6 +191,7 @@ func (o *outages) granted(op *history.Op, h *history.Holding) (ended *gap) {
 		delete(o.failed, op.Key)
 	}
 	p.holders++
+	p.served = max(p.served, op.Call)
 	return ended
 }
 
@@ -306,8 +309,8 @@ func (o *outages) open(workers []workerMeter, now time.Duration) (list []gap) {
 	}
 	for key, first := range unserved {
 		p := &o.pages[key]
-		g := gap{key: key, again: p.again, open: true, from: p.free, to: now, asked: first, failed: o.failed[key],
-			answered: p.answered(now, o.handOff(), false)}
+		g := gap{key: key, again: p.again, open: true, served: p.served, from: p.free, to: now, asked: first,
+			failed: o.failed[key], answered: p.answered(now, o.handOff(), false)}
 		if now > p.free && o.decide(&g) {
 			list = append(list, g)
 		}

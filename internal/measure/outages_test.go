@@ -219,6 +219,52 @@ func TestWhatARecoveryIsSpentOn(t *testing.T) {
 	}
 }
 
+// TestAFaultOwnsOutagesUntilThePageIsServedAgain: the outage that a later fault, or no fault, began is not the first
+// fault's, however long that is in force.
+func TestAFaultOwnsOutagesUntilThePageIsServedAgain(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		second bool // a fault at 7 s
+		want   []string
+	}{
+		"the machine paused": {false, []string{"0 1.51s", "- 600ms"}},
+		"a worker crashed":   {true, []string{"0 1.51s", "1 600ms"}},
+	} {
+		s := &script{}
+		fault := func(value int64, at time.Duration) {
+			s.op(-1, history.Fault, 0, at, at+10*ms, history.OK, history.None)
+			s.ops[len(s.ops)-1].Value, s.ops[len(s.ops)-1].Key = value, -1
+		}
+		s.visit(0, 1900*ms, 1950*ms, 1990*ms)
+		fault(0, 2000*ms)
+		s.visit(1, 1980*ms, 3510*ms, 3520*ms) // the lock is back
+		for at := 3600 * ms; at < 7000*ms; at += 90 * ms {
+			s.visit(0, at, at+ms, at+2*ms)
+		}
+		if c.second {
+			fault(1, 6995*ms)
+		}
+		s.op(0, history.Acquire, 0, 6998*ms, 6999*ms, history.OK, history.None)
+		s.op(0, history.Crash, 0, 7000*ms, 7000*ms, history.OK, history.None)
+		s.visit(1, 6999*ms, 7600*ms, 7610*ms)
+		a := s.meter(Options{Workers: 2, Keys: 1, To: 9 * time.Second, Backoff: ms}).Availability(nil)
+		var got []string
+		for _, o := range a.Outages {
+			of := "-"
+			if o.Fault != nil {
+				of = fmt.Sprint(*o.Fault)
+			}
+			got = append(got, of+" "+time.Duration(o.Recovery).String())
+		}
+		if fmt.Sprint(got) != fmt.Sprint(c.want) {
+			t.Errorf("%s: got %v, want %v", name, got, c.want)
+		}
+		if a.Recovery == nil || *a.Recovery != int64(1510*ms) {
+			t.Errorf("%s: the recovery is %v", name, a.Recovery)
+		}
+	}
+}
+
 // TestAnOutageStaysFoundAmongGaps: pages that are visited now and then have gaps without number in which nobody asked.
 func TestAnOutageStaysFoundAmongGaps(t *testing.T) {
 	t.Parallel()

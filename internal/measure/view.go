@@ -79,12 +79,24 @@ func (v *Viewer) violations() {
 	}
 }
 
-// longest says who waits longest.
+// longest says who waits longest. The waits that go on count as far as they have come.
 func (v *Viewer) longest(r *Snapshot, now time.Duration) {
 	r.LongestBy = -1
 	for i := range v.meter.workers {
-		if w := &v.meter.workers[i]; w.waiting && now-w.first > r.Longest {
-			r.Longest, r.LongestBy = now-w.first, i
+		w := &v.meter.workers[i]
+		if !w.waiting {
+			continue
+		}
+		waited := now - w.first
+		if waited > r.Longest {
+			r.Longest, r.LongestBy = waited, i
+		}
+		if i < len(r.Fairness.Workers) {
+			known := &r.Fairness.Workers[i].Longest
+			*known = max(*known, int64(waited))
+		}
+		if r.Fairness.Worst.Worker == i {
+			r.Fairness.Worst.Longest = max(r.Fairness.Worst.Longest, int64(waited))
 		}
 	}
 }
