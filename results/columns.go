@@ -27,7 +27,7 @@ var (
 		{"", "lost", "%9s", "Lost", func(r *Run) string { return human.Count(r.Views.Lost) }},
 		{"", "visits/s", "%11s", "Visits/s", func(r *Run) string { return human.Number(r.Throughput) }},
 		{"", "FAIRNESS", "  %-10s", "Fairness",
-			func(r *Run) string { return fmt.Sprintf("Jain %.2f", r.Fairness.Jain) }},
+			func(r *Run) string { return r.Fairness.JainText() }},
 		{"", "starving", " %-9s", "Starving", func(r *Run) string {
 			return fmt.Sprintf("%d of %d", r.Fairness.Starving, r.Workers)
 		}},

@@ -22,7 +22,7 @@ func (r *Run) Judge(dir string) (all []checker.Verdict, err error) {
 		v := &r.Views
 		sums := checker.Tally{Acknowledged: v.Acknowledged, Unknown: v.Unknown, Final: v.Final, Unread: v.Unread,
 			Doubt: v.Doubt, Excused: v.Excused}
-		return checker.WithMeasured([]checker.Verdict{sums.Verdict()}, &history.Measured{Driver: r.Driver.Measured()},
+		return checker.WithMeasured([]checker.Verdict{r.counted(sums.Verdict())}, &history.Measured{Driver: r.Driver.Measured()},
 			&history.Header{}, time.Duration(r.TTL)), nil
 	}
 	if all, err = checker.JudgeFile(file); !r.Explored {
@@ -38,6 +38,19 @@ func (r *Run) Judge(dir string) (all []checker.Verdict, err error) {
 		}
 	}
 	return all, err
+}
+
+// counted leaves a verdict on sums undecided that would pass although the measurement counted no visit: the page views
+// are those of the warm-up.
+func (r *Run) counted(v checker.Verdict) checker.Verdict {
+	if v.Status != checker.Pass || r.Visits.Done > 0 {
+		return v
+	}
+	v.Status, v.Summary = checker.Inconclusive, "no visit was counted in the measurement; in the warm-up, "+v.Summary
+	if text := r.errorsText(); text != "" {
+		v.Summary += "; the calls were answered: " + text
+	}
+	return v
 }
 
 // Standing are the judgements without those of runs in whose place another of them stands: attempts before it, which

@@ -122,7 +122,7 @@ func (p *Percentiles) reading(s statistic) Reading {
 var Metrics = slices.Concat(latencyMetrics(), []Metric{
 	{"throughput", true, work, func(r *Run) Reading { return known(r.Throughput, r.Measured > 0) }, perSecond,
 		"throughput"},
-	{"fairness.jain", true, fair, func(r *Run) Reading { return known(r.Fairness.Jain, r.Visits.Done > 0) }, share,
+	{"fairness.jain", true, fair, func(r *Run) Reading { return known(r.Fairness.Jain, r.Fairness.Jain > 0) }, share,
 		"jain"},
 	{"fairness.starving", false, fair, func(r *Run) Reading {
 		return known(float64(r.Fairness.Starving),

@@ -102,6 +102,47 @@ func TestSafetyIsTheWorstVerdict(t *testing.T) {
 	}
 }
 
+// TestSumsOfTheWarmUpAreNoVerdict: of a measurement in which no visit was counted, the sums say nothing.
+func TestSumsOfTheWarmUpAreNoVerdict(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		run  Run
+		want checker.Status
+		says string
+	}{
+		"visits in the warm-up only": {Run{Views: Views{Acknowledged: 5, Final: 5}, Errors: map[string]int64{"acquire failed other": 4203},
+			Said: map[string]string{"acquire failed other": "too many open files"}}, checker.Inconclusive,
+			"no visit was counted in the measurement; in the warm-up, 5 page views acknowledged, 5 counted, none lost; " +
+				"the calls were answered: 4 203 acquire failed other (too many open files)"},
+		"lost in the warm-up":     {Run{Views: Views{Acknowledged: 5, Final: 4, Lost: 1}}, checker.Fail, "1 of 5 acknowledged page views lost, 4 counted"},
+		"visits that are counted": {Run{Visits: Visits{Done: 2}, Views: Views{Acknowledged: 5, Final: 5}}, checker.Pass, "5 page views acknowledged, 5 counted, none lost"},
+	} {
+		all, err := c.run.Judge(t.TempDir())
+		if err != nil || len(all) != 1 || all[0].Status != c.want {
+			t.Fatalf("%s: got %+v, %v", name, all, err)
+		}
+		if got := strings.ReplaceAll(all[0].Summary, "\u00a0", " "); got != c.says {
+			t.Errorf("%s: got %q, want %q", name, got, c.says)
+		}
+	}
+}
+
+// TestARateOfNothingIsNoContradiction: visits that ended after the measurement make no rate and no fairness in it.
+func TestARateOfNothingIsNoContradiction(t *testing.T) {
+	t.Parallel()
+	r := Run{Visits: Visits{Begun: 34, Done: 34}}
+	r.Measured = int64(2 * time.Second)
+	rate, ended := r.ThroughputText()
+	if ended = strings.ReplaceAll(ended, "\u00a0", " "); rate != "0" || ended != "0 visits ended in 2.00 s" || r.Fairness.JainText() != "Jain -" {
+		t.Errorf("got %q, %q, %q", rate, ended, r.Fairness.JainText())
+	}
+	for _, m := range Metrics {
+		if m.Name == "fairness.jain" && m.Of(&r) != (Reading{}) {
+			t.Errorf("a gate reads %+v", m.Of(&r))
+		}
+	}
+}
+
 func TestASavedRunIsWhole(t *testing.T) {
 	out := t.TempDir()
 	f, err := OpenFolder(out, "run-1")

@@ -1,7 +1,6 @@
 package results
 
 import (
-	"fmt"
 	"io"
 	"strings"
 	"time"
@@ -40,8 +39,8 @@ func WriteService(w io.Writer, runs []Run) error {
 		r.writeLatency(p)
 		writePhases(p, runs[i:i+1])
 		p.Line("")
-		p.Fact("throughput", fmt.Sprintf("%s visits/s counted in %s", human.Number(r.Throughput),
-			human.Duration(time.Duration(r.Measured))))
+		rate, ended := r.ThroughputText()
+		p.Fact("throughput", rate+" visits/s: "+ended)
 		p.Fact("visits", r.VisitsText())
 		p.Fact("GENERATOR", string(r.Generator.State)+"  "+strings.Join(r.Generator.Reasons, "; "))
 		p.Maybe("NOTE", r.Label)

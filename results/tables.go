@@ -5,7 +5,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"time"
 
 	"hammerlock/checker"
 	"hammerlock/internal/human"
@@ -52,8 +51,8 @@ func (r *Run) write(p *human.Printer) {
 	}
 	writePhases(p, []Run{*r})
 	p.Line("")
-	p.Fact("throughput", fmt.Sprintf("%s visits/s counted in %s", human.Number(r.Throughput),
-		human.Duration(time.Duration(r.Measured))))
+	rate, ended := r.ThroughputText()
+	p.Fact("throughput", rate+" visits/s: "+ended)
 	p.Fact("visits", r.VisitsText())
 	p.Maybe("unavailable", r.AvailabilityText())
 	p.Maybe("recovery", r.RecoveryText())

@@ -3,6 +3,7 @@ package results
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -43,10 +44,25 @@ func (r *Run) Servers() string {
 	return text
 }
 
+// JainText is Jain's index in words. Without a visit that ended within the measurement there is none.
+func (f *Fairness) JainText() string {
+	if f.Jain == 0 {
+		return "Jain -"
+	}
+	return fmt.Sprintf("Jain %.2f", f.Jain)
+}
+
+// ThroughputText is the rate of the counted visits that ended within the measurement, and how many these were.
+func (r *Run) ThroughputText() (rate, count string) {
+	length := time.Duration(r.Measured)
+	return human.Number(r.Throughput), fmt.Sprintf("%s ended in %s",
+		human.Quantity(int64(math.Round(r.Throughput*length.Seconds())), "visit"), human.Duration(length))
+}
+
 // FairnessText says how visits and waits are shared among the workers.
 func (r *Run) FairnessText() string {
 	f := r.Fairness
-	text := fmt.Sprintf("Jain %.2f over %s; %s; worst w%02d: %s", f.Jain, human.Quantity(r.Workers, "worker"),
+	text := fmt.Sprintf("%s over %s; %s; worst w%02d: %s", f.JainText(), human.Quantity(r.Workers, "worker"),
 		starving(f.StarvingWorkers), f.Worst.Worker, human.Quantity(f.Worst.Visits, "visit"))
 	if r.Unseen() { // its waits cannot be seen
 		return text

@@ -104,7 +104,7 @@ func headline(r *results.Run) string {
 	if p := r.Latency.Response; p.P50 != nil {
 		parts = append(parts, "response p50 "+human.Duration(time.Duration(*p.P50)))
 	}
-	return strings.Join(append(parts, fmt.Sprintf("Jain %.2f", r.Fairness.Jain)), "  ")
+	return strings.Join(append(parts, r.Fairness.JainText()), "  ")
 }
 
 // exploring shows how far the exploration of a lock has come: on a terminal in one line, which over takes away, and

@@ -144,12 +144,13 @@ func overlapText(s *ownership) string {
 func tiles(r *results.Run) []tileView {
 	response, acquire, handoff := &r.Latency.Response, &r.Latency.Acquire, &r.Latency.Handoff
 	trips, commands, _ := r.Cost.Texts()
+	rate, ended := r.ThroughputText()
 	return []tileView{
-		{"Throughput", human.Number(r.Throughput) + "/s", human.Count(r.Visits.Done) + " visits counted"},
+		{"Throughput", rate + "/s", ended},
 		{"Response p99", response.Text(response.P99), "median " + response.Text(response.P50)},
 		{"Acquire p99", acquire.Text(acquire.P99), "median " + acquire.Text(acquire.P50)},
 		{"Hand-off p50", handoff.Text(handoff.P50), "p99 " + handoff.Text(handoff.P99)},
-		{"Fairness", "Jain " + fmt.Sprintf("%.2f", r.Fairness.Jain),
+		{"Fairness", r.Fairness.JainText(),
 			fmt.Sprintf("%d of %d starving", r.Fairness.Starving, r.Workers)},
 		{"Cost a visit", trips + " trips", commands + " commands"},
 		{"Views lost", human.Count(r.Views.Lost), "of " + human.Count(r.Views.Acknowledged)},
