@@ -87,6 +87,10 @@ func (n *Node) connect(ctx context.Context, e Endpoint) error {
 		}
 	}
 	n.topology.version(info, fields)
+	if policy := info["maxmemory_policy"]; policy != "" && policy != "noeviction" && info["maxmemory"] != "0" {
+		n.topology.Evicting = append(n.topology.Evicting, fmt.Sprintf("%s (maxmemory %s, maxmemory-policy %s)", n.Name,
+			info["maxmemory_human"], policy))
+	}
 	return nil
 }
 

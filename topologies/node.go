@@ -46,6 +46,7 @@ type Node struct {
 	paused   bool
 	killed   bool   // the suite has ended the process
 	runID    string // of the server that the process is
+	emptied  int    // how often the suite has emptied it
 	prepared bool   // of an engine's node: its directory is ready
 	pid      atomic.Int64
 	mini     *embeddedNode
@@ -136,6 +137,11 @@ func (n *Node) Do(ctx context.Context, args ...any) *redis.Cmd {
 		cmd.SetErr(errEngine)
 		return cmd
 	}
+	if len(args) > 0 && args[0] == "FLUSHALL" {
+		n.mu.Lock()
+		n.emptied++
+		n.mu.Unlock()
+	}
 	return n.control.Do(ctx, args...)
 }
 
@@ -162,6 +168,9 @@ func (n *Node) Info(ctx context.Context, sections ...string) (map[string]string,
 		return n.engine().Info(ctx, n)
 	}
 	text, err := n.control.Info(ctx, sections...).Result()
+	if len(sections) > 1 && redis.HasErrorPrefix(err, "syntax error") { // before Redis 7 it is one section, or all
+		text, err = n.control.Info(ctx, "all").Result()
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -28,13 +28,15 @@ type Life struct {
 	State State
 	RunID string // of the server, as it was when the suite had started it; empty for the embedded one
 	Ended string // how the process ended without a planned fault; empty if it did not
+	// Emptied is how often the suite has emptied the server.
+	Emptied int
 }
 
 // Life tells what the process is doing, and whether it ended unexpectedly.
 func (n *Node) Life() Life {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	l := Life{State: Up, RunID: n.runID}
+	l := Life{State: Up, RunID: n.runID, Emptied: n.emptied}
 	switch {
 	case !n.topology.foreign() && !n.alive():
 		l.State = Down

@@ -134,6 +134,8 @@ type Topology struct {
 	keepers []redis.UniversalClient // by site, past all links
 	clean   func() error            // removes all keys
 	hidden  map[string]string       // what the servers refused to tell
+	// Evicting are the nodes that may evict keys, with the settings that let them, in words.
+	Evicting []string
 }
 
 const (

@@ -180,6 +180,10 @@ func (p *preflight) lines() []string {
 			strings.Join(nodes, ", ")),
 		"keys live under " + t.Spec.Can().Prefix + "... and are removed at the end",
 	}
+	if len(t.Evicting) > 0 {
+		lines = append(lines, "warning: "+strings.Join(t.Evicting, ", ")+
+			" may evict keys of locks to make room, and no lock survives that; its servers need maxmemory-policy noeviction")
+	}
 	measured := []string{"latency", "fairness", "lost page views", "round trips"}
 	missing := []string{"commands and CPU time of the servers (others may use them, too)"}
 	hidden := t.Hidden()

@@ -29,7 +29,7 @@ const (
 )
 
 // Watch looks after the servers of a run while it goes on. It records which of them takes another role, and which ends,
-// is replaced by another process or falls silent although no fault has asked for it.
+// is replaced by another process, falls silent or loses keys although no fault has asked for it.
 type Watch struct {
 	nodes    []*watched
 	note     func(history.ID, string)
@@ -39,6 +39,7 @@ type Watch struct {
 	texts    []string
 	roles    []results.RoleChange
 	Silent   time.Duration // the longest time for which a server did not answer and then did; to be read after Close
+	Lost     int64         // keys that servers are known to have lost, each of which may have been a lock's; as Silent
 }
 
 // Patience is how long a server may go without an answer: a lease that is much longer is not hurt by it.
@@ -64,6 +65,7 @@ type watched struct {
 	runID   string        // of a process that took the place of the one that the suite had started
 	trouble string        // empty if it is well
 	sees    bool          // it knows that a primary is down
+	losses  losses
 
 	promotion atomic.Uint64 // the id of the operation by which it became primary; other watchers read it
 }
@@ -136,6 +138,7 @@ const (
 // servers did that nobody had asked for.
 func (w *Watch) Close() []string {
 	for _, n := range w.nodes {
+		n.evicted(0)
 		if n.trouble != "" {
 			op := n.lane.Call(history.Incident, -1)
 			op.Call, op.Value = n.well, int64(n.number) // it never returns
@@ -186,7 +189,11 @@ func (n *watched) look(ctx context.Context) {
 	n.asked = cmp.Or(n.asked, ran)
 	ctx, cancel := context.WithTimeout(ctx, watchTimeout)
 	defer cancel()
-	info, err := n.node.Info(ctx, "server", "replication")
+	sections := []string{"server", "replication"}
+	if !n.d.Topology.Spec.Can().Own {
+		sections = append(sections, "stats", "commandstats")
+	}
+	info, err := n.node.Info(ctx, sections...)
 	// A refused connection shows the end of a process a moment before the suite, which waits for it, does.
 	for errors.Is(err, syscall.ECONNREFUSED) && n.node.Life() == before && ctx.Err() == nil {
 		select {
@@ -212,6 +219,9 @@ func (n *watched) look(ctx context.Context) {
 	if id := info["run_id"]; err == nil && id != "" && id != before.RunID && id != n.runID {
 		n.ails(replaced)
 		n.runID = id
+	}
+	if err == nil || !n.d.Topology.Spec.Can().Own { // a canary shows losses also where INFO is refused
+		n.lost(ctx, info, before.Emptied)
 	}
 	n.recover(begun)
 	if err == nil {

@@ -286,7 +286,7 @@ func (x *Run) tally(ctx context.Context) (t checker.Tally, err error) {
 
 // excused is how many of the acknowledged page views may be missing under a right lock: what late holders overwrote;
 // one a worker for each time that servers may have forgotten who held the lock, for which one of independent sites is
-// enough; and all if the counter's own server failed.
+// enough, and one for each key that they evicted; and all if the counter's own server failed.
 func (x *Run) excused(acknowledged int64) int64 {
 	p, failed := &x.combo.Plan, x.meter.Failed()
 	if x.combo.Lock.Sites == locks.NoSite || x.combo.Topology.Can().Lock {
@@ -297,5 +297,5 @@ func (x *Run) excused(acknowledged int64) int64 {
 	}) {
 		return acknowledged
 	}
-	return x.meter.Overwritten() + int64(len(failed)*p.Workload.Workers)
+	return x.meter.Overwritten() + int64(len(failed)*p.Workload.Workers) + x.watch.Lost
 }
