@@ -1,0 +1,157 @@
+package model
+
+import "time"
+
+// apply yields the states after a call has had its effect, up to a moment.
+func (s *searcher) apply(c state, n int32, by time.Duration) {
+	o := &s.p.Calls[n]
+	at := max(c.cur, o.From)
+	if at > by {
+		return
+	}
+	slot, i := int(s.slots[n]), c.find(o.Hold)
+	if c = c.until(at); !o.Unanswered || !s.holds[o.Hold].idle || s.deviate {
+		c.done.add(slot)
+	} else {
+		return
+	}
+	switch o.Kind {
+	case Grant:
+		s.grant(c, n, at, by)
+	case Lost:
+		if i < 0 {
+			s.yield(c.tell(s.effect(n, at), n, 0))
+		} else if s.deviate {
+			s.yield(s.wrong(c, n, falseRefusal, -1))
+		}
+	default:
+		if i >= 0 {
+			s.own(c, n, i, by)
+		} else if s.deviate {
+			s.others(c, n, by)
+		}
+	}
+}
+
+// wrong adds a call that has its effect by a deviation.
+func (s *searcher) wrong(c state, n int32, d deviation, against int32) state {
+	step := s.effect(n, c.cur)
+	step.Deviation, step.Against = &Deviations[d], against
+	cost := d.cost()
+	if d == falseRefusal && s.p.Calls[n].Busy {
+		cost = oneDeviation
+	}
+	return c.tell(step, n, cost)
+}
+
+// grant lets a hold begin. One that is granted what another has may take it from that, or have it as well.
+func (s *searcher) grant(c state, n int32, at, by time.Duration) {
+	o := &s.p.Calls[n]
+	l := s.p.begin(o, at, by)
+	if s.holds[o.Hold].idle {
+		c.cost += unproven
+	}
+	switch {
+	case len(c.held) == 0:
+		s.yield(c.alone(l).tell(s.effect(n, at), n, 0))
+	case s.deviate:
+		against := c.held[len(c.held)-1].hold
+		alone := s.wrong(c.alone(l), n, doubleGrant, against)
+		alone.last.step.Alone = true
+		s.yield(alone)
+		if len(c.held) < mostHeld {
+			s.yield(s.wrong(c.with(l), n, doubleGrant, against))
+		}
+	}
+}
+
+// own lets a call have its effect whose hold has the lock. A window may have made its lease longer.
+func (s *searcher) own(c state, n int32, i int, by time.Duration) {
+	o, l := &s.p.Calls[n], c.held[i]
+	if w, place := s.stretched(&l, c.cur); w != nil && !o.Endless {
+		x := l
+		x.late, x.hi = true, min(x.hi, w.To)
+		step := Step{At: c.cur, Event: Stretched, Hold: o.Hold, Window: place, Against: -1}
+		s.yield(s.used(c.tell(step, -1, w.cost()), o, x, i, by).tell(s.effect(n, c.cur), n, 0))
+	}
+	if c.cur > s.p.over(&l) {
+		if s.deviate && !o.Unanswered && !o.Endless {
+			l.late = true
+			s.yield(s.wrong(s.used(c, o, l, i, by), n, ttlTooLong, -1))
+		}
+		return // what was seen without an expiry after that was not there any more
+	}
+	used := s.used(c, o, s.p.alive(l, c.cur, by), i, by)
+	if o.Endless {
+		if s.deviate {
+			s.yield(s.wrong(used, n, ttlTooLong, -1))
+		}
+		return
+	}
+	s.yield(used.tell(s.effect(n, c.cur), n, 0))
+	if s.deviate && o.Kind == Release && !o.Unanswered {
+		s.yield(s.wrong(c.with(s.p.alive(l, c.cur, by)), n, leak, -1))
+	}
+}
+
+// used is a state after a call of a hold that has the lock, by a lease that is alive then.
+func (s *searcher) used(c state, o *Call, l lease, i int, by time.Duration) state {
+	switch o.Kind {
+	case Extend:
+		return c.with(s.p.begin(o, c.cur, min(by, s.p.over(&l))))
+	case Release:
+		return c.without(i)
+	}
+	l.hi = min(l.hi, by)
+	return c.with(l)
+}
+
+// others lets an extension or a release have its effect whose hold has the lock no more.
+func (s *searcher) others(c state, n int32, by time.Duration) {
+	o, against := &s.p.Calls[n], int32(-1)
+	if len(c.held) > 0 {
+		against = c.held[len(c.held)-1].hold
+	}
+	if o.Kind == Seen {
+		s.yield(s.wrong(c, n, phantom, against))
+		return
+	}
+	if o.Kind == Extend {
+		if l := s.p.begin(o, c.cur, by); s.granted(&c, o.Hold) {
+			s.yield(s.wrong(c.alone(l), n, silentReacquire, against))
+		}
+		if !o.Unanswered {
+			s.yield(s.wrong(c, n, falseExtension, against))
+		}
+		return
+	}
+	for i := range c.held {
+		if c.cur <= s.p.over(&c.held[i]) {
+			s.yield(s.wrong(c.without(i), n, foreignRelease, c.held[i].hold))
+		}
+	}
+	if o.Unanswered {
+		return
+	}
+	if s.givenBack(n) {
+		s.yield(s.wrong(c, n, doubleRelease, against))
+	} else {
+		s.yield(s.wrong(c, n, falseRelease, against))
+	}
+}
+
+// givenBack tells whether a release of the same hold was answered with success before a call began.
+func (s *searcher) givenBack(n int32) bool {
+	o := &s.p.Calls[n]
+	h := &s.holds[o.Hold]
+	for i := h.first; i < s.now; i++ {
+		v := s.events[i]
+		if v.call == n {
+			return false
+		}
+		if c := &s.p.Calls[v.call]; c.Hold == o.Hold && v.end && c.Kind == Release {
+			return true
+		}
+	}
+	return false
+}

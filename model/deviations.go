@@ -1,0 +1,82 @@
+package model
+
+import "hammerlock/history"
+
+// Party is who answers for something.
+type Party string
+
+// The parties.
+const (
+	TheLock    Party = "lock"
+	TheService Party = "service"
+)
+
+// Deviation is one way in which a lock can be wrong.
+type Deviation struct {
+	Name   string // a cause of package history
+	Party  Party
+	Claim  string // of package history: what it breaks
+	Words  string // what happened
+	Remedy string
+	// prior orders deviations that explain the same as well: the usual one is the least.
+	prior Cost
+}
+
+// Deviations are all that a story can contain. Their order is that of their priors.
+var Deviations = [...]Deviation{
+	foreignRelease: {history.ForeignRelease, TheLock, "owned",
+		"a release freed the lock of another holder",
+		"compare the token and delete the key in one step, as a script does", 1},
+	silentReacquire: {history.SilentReacquire, TheLock, "excludes",
+		"an extension took the lock back after the hold was over",
+		"extend only a key that exists with the own token, in one step", 2},
+	falseRelease: {history.FalseRelease, TheLock, "owned",
+		"a release of a hold that was over was answered with success",
+		"answer with the number of keys that the release deleted", 3},
+	doubleRelease: {history.DoubleRelease, TheLock, "owned",
+		"a second release of the same hold was answered with success",
+		"answer with the number of keys that the release deleted", 3},
+	doubleGrant: {history.DoubleGrant, TheLock, "excludes",
+		"the lock was granted while another holder had it",
+		"make the acquire one atomic step: SET with NX", 4},
+	prematureLoss: {history.PrematureLoss, TheService, "expires",
+		"the servers ended a lease before its time",
+		"ask for the lease in the unit that the command takes", 10},
+	falseRefusal: {history.FalseRefusal, TheLock, "owned",
+		"the holder was told that the lock is not its own",
+		"compare with the token that the key was set to", 20},
+	ttlTooLong: {history.TTLTooLong, TheLock, "expires",
+		"a lease lasted longer than was asked for",
+		"set the expiry in the command that sets the key", 30},
+	falseExtension: {history.FalseExtension, TheLock, "excludes",
+		"an extension was answered with success, and the lease was not longer",
+		"answer with success only if the key had the own token", 40},
+	leak: {history.Leak, TheLock, "cleans",
+		"a release was answered with success, and the key stayed",
+		"wait for the answer of the command that deletes the key", 50},
+	phantom: {history.Phantom, TheLock, "cleans",
+		"the servers had a key of a hold that was over, or that was refused",
+		"set the key and look whether it was free in one step", 60},
+}
+
+// unproven is the prior of an acquire that was granted, although nothing but a deviation shows it.
+const unproven Cost = 8
+
+type deviation uint8
+
+const (
+	foreignRelease deviation = iota
+	silentReacquire
+	falseRelease
+	doubleRelease
+	doubleGrant
+	prematureLoss
+	falseRefusal
+	ttlTooLong
+	falseExtension
+	leak
+	phantom
+)
+
+// cost is that of a story which contains the deviation.
+func (d deviation) cost() Cost { return oneDeviation + Deviations[d].prior }

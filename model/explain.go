@@ -1,0 +1,243 @@
+package model
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"hammerlock/history"
+)
+
+// event is the begin or the end of a call. A call without an answer has no end.
+type event struct {
+	at   time.Duration
+	call int32
+	end  bool
+}
+
+// facts are what is known of a hold before any search.
+type facts struct {
+	grant        int32         // in Page.Calls; -1 = none
+	answered     int32         // the event at which its grant was answered; -1 = none
+	first, last  int32         // events of its calls
+	proof        int32         // the event at which the last call began that shows that it was granted; -1 = none
+	released     bool          // an answer says that it is over
+	idle         bool          // nothing shows that its acquire was granted: only a deviation needs it
+	until        time.Duration // it is over then for certain, once its last answer has come
+	begun        int32         // how many of its calls have begun, for the pass that finds the cuts
+	waits        bool          // of its calls only that for its grant has begun, for the same pass
+	freeing      int32         // call: a release that succeeded and is under way; -1 = none
+	maybeFreeing int32         // call: a release without an answer that has begun; -1 = none
+	maybeLonger  int32         // call: the last extension without an answer that has begun; -1 = none
+}
+
+// explainer looks for the story of a page. It cuts the page into parts at moments at which the state is known whatever
+// the story is, goes through each part with one state, and searches those parts for which that finds no story.
+type explainer struct {
+	p      *Page
+	b      Bounds
+	events []event
+	holds  []facts
+	done   []bool // by call: it has had its effect
+	cuts   []cut
+	wins   windows
+	one    single
+	steps  []Step
+	links  []int32 // by step: its call in Page.Calls; -1 = none
+	story  Story
+	search *searcher
+}
+
+// cut is a moment at which the state is known: the lock is free, or a hold has it that has made no call since it was
+// granted.
+type cut struct {
+	event   int32 // it lies after this one
+	owner   int32 // -1 = free
+	waiting int32 // how many grants are under way
+}
+
+func newExplainer(p *Page, b Bounds) *explainer {
+	e := &explainer{p: p, b: b}
+	if e.b.States == 0 {
+		e.b.States = DefaultStates
+	}
+	e.wins = newWindows(p.Windows)
+	e.list()
+	e.know()
+	e.cut()
+	return e
+}
+
+// list sorts the begins and the ends of all calls. A call that begins when another ends overlaps it.
+func (e *explainer) list() {
+	begins, ends := make([]event, 0, len(e.p.Calls)), make([]event, 0, len(e.p.Calls))
+	for i := range e.p.Calls {
+		c := &e.p.Calls[i]
+		begins = append(begins, event{c.From, int32(i), false})
+		if !c.Unanswered {
+			ends = append(ends, event{c.To, int32(i), true})
+		}
+	}
+	order := func(a, b event) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.call, b.call)) }
+	for _, list := range [][]event{begins, ends} {
+		if !slices.IsSortedFunc(list, order) {
+			slices.SortFunc(list, order)
+		}
+	}
+	e.events = make([]event, 0, len(begins)+len(ends))
+	for len(begins) > 0 || len(ends) > 0 {
+		if len(ends) == 0 || len(begins) > 0 && begins[0].at <= ends[0].at {
+			e.events, begins = append(e.events, begins[0]), begins[1:]
+		} else {
+			e.events, ends = append(e.events, ends[0]), ends[1:]
+		}
+	}
+}
+
+// know finds the facts of the holds.
+func (e *explainer) know() {
+	e.holds, e.done = make([]facts, len(e.p.Holds)), make([]bool, len(e.p.Calls))
+	for i := range e.holds {
+		e.holds[i] = facts{grant: -1, answered: -1, first: -1, proof: -1, freeing: -1, maybeFreeing: -1,
+			maybeLonger: -1}
+	}
+	for i, v := range e.events {
+		c := &e.p.Calls[v.call]
+		h := &e.holds[c.Hold]
+		if h.last = int32(i); h.first < 0 {
+			h.first = int32(i)
+		}
+		switch {
+		case v.end:
+			if h.knows(c, e.p); c.Kind == Grant {
+				h.answered = int32(i)
+			}
+		case c.Kind == Grant:
+			h.grant = v.call
+		case !c.Unanswered && c.Kind != Lost:
+			h.proof = int32(i)
+		}
+	}
+	for i := range e.p.Calls {
+		if c := &e.p.Calls[i]; c.Kind == Extend && c.Unanswered {
+			h := &e.holds[c.Hold]
+			h.until = plus(h.until, e.p.Most(c.TTL))
+		}
+	}
+	for i := range e.holds {
+		h := &e.holds[i]
+		h.idle = h.proof < 0 && (h.grant < 0 || e.p.Calls[h.grant].Unanswered)
+		if !h.released && e.wins.late {
+			h.until = history.Forever
+		}
+	}
+}
+
+// knows takes in an answer.
+func (h *facts) knows(c *Call, p *Page) {
+	ttl := c.TTL
+	switch c.Kind {
+	case Release, Lost:
+		h.until, h.released = max(h.until, c.To), true
+	case Seen:
+		if h.grant < 0 {
+			break
+		}
+		ttl = p.Calls[h.grant].TTL
+		fallthrough
+	default:
+		if !h.released {
+			h.until = max(h.until, plus(c.To, p.Most(ttl)))
+		}
+	}
+}
+
+// longPart is how many events a part has before it is cut while other grants are under way: a lock that deviates may
+// have granted those before, which stories after the cut do not know.
+const longPart = 100
+
+// cut finds the moments at which the state is known in each story without a deviation: no hold has calls before and
+// after, but for one, which has been granted and will be shown to have had the lock since then; and for calls of holds
+// that cannot have been granted yet, because an answer shows that they have the lock later.
+func (e *explainer) cut() {
+	alive, waiting, until := 0, 0, time.Duration(0)
+	for i, v := range e.events {
+		c := &e.p.Calls[v.call]
+		h := &e.holds[c.Hold]
+		if h.idle {
+			continue
+		}
+		granted := c.Kind == Grant && !c.Unanswered && h.proof > int32(i)
+		if h.waits {
+			h.waits = false
+			waiting--
+		}
+		if !v.end {
+			if h.begun++; granted {
+				h.waits = true
+				waiting++
+			}
+		}
+		if int32(i) == h.first {
+			alive++
+		}
+		if int32(i) == h.last {
+			alive--
+			if until = max(until, h.until); h.released {
+				until = max(until, c.To)
+			}
+		}
+		switch {
+		case alive == 0 && i+1 < len(e.events) && e.events[i+1].at > until:
+			e.cuts = append(e.cuts, cut{int32(i), -1, 0})
+		case v.end && granted && h.begun == 1 && alive-1-waiting == 0 && e.wins.find(c.From, v.at) < 0 &&
+			(waiting == 0 || i-e.lastCut() > longPart):
+			e.cuts, until = append(e.cuts, cut{int32(i), c.Hold, int32(waiting)}), 0
+		}
+	}
+	e.cuts = append(e.cuts, cut{int32(len(e.events)) - 1, -1, 0})
+}
+
+// explain goes from cut to cut.
+func (e *explainer) explain() Story {
+	from, start := int32(0), unheld
+	for n := 0; n < len(e.cuts); n++ {
+		c := e.cuts[n]
+		e.one = start
+		kept := len(e.steps)
+		if ok := e.walk(from, c.event+1) && (c.owner < 0 || e.one.owner == c.owner); ok {
+			if start = e.one; start.owner >= 0 && c.owner < 0 && n < len(e.cuts)-1 {
+				e.lapse(max(start.cur, plus(start.lease.lo, e.p.Least(start.lease.ttl))))
+			}
+		} else {
+			e.steps, e.links = e.steps[:kept], e.links[:kept]
+			start, n = e.seek(from, n, start)
+			c = e.cuts[n]
+		}
+		if from = c.event + 1; c.owner < 0 {
+			start = unheld
+		}
+	}
+	e.finish()
+	return e.story
+}
+
+// waiting lists the calls of grants that have begun before an event and were answered after it.
+func (e *explainer) waiting(at, many int32) (list []int32) {
+	for i := at - 1; i >= 0 && int32(len(list)) < many; i-- {
+		v := e.events[i]
+		c := &e.p.Calls[v.call]
+		if h := &e.holds[c.Hold]; !v.end && c.Kind == Grant && !c.Unanswered && h.proof > i && h.answered >= at {
+			list = append(list, v.call)
+		}
+	}
+	return list
+}
+
+// lastCut is the event before the last cut so far.
+func (e *explainer) lastCut() int {
+	if len(e.cuts) == 0 {
+		return 0
+	}
+	return int(e.cuts[len(e.cuts)-1].event)
+}

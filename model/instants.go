@@ -1,0 +1,109 @@
+package model
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"hammerlock/history"
+)
+
+// finish puts the steps in the order of their instants. What holds were told that nothing shows to have been granted
+// needs no state.
+func (e *explainer) finish() {
+	if e.b.Instants {
+		e.settle(0)
+		for _, v := range e.events {
+			c := &e.p.Calls[v.call]
+			if v.end && e.holds[c.Hold].idle && !e.done[v.call] {
+				e.note(v.call, c.From)
+			}
+		}
+	}
+	slices.SortStableFunc(e.steps, func(a, b Step) int { return cmp.Compare(a.At, b.At) })
+	e.story.Steps = e.steps
+}
+
+// settle finds the instant of each step from a place on: the earliest ones that keep the bounds of all leases. A lease
+// that an answer shows to be alive late began late.
+func (e *explainer) settle(from int) {
+	least := make([]time.Duration, len(e.steps)-from)
+	for again := true; again; {
+		again = e.pass(from, least)
+	}
+}
+
+// pass goes through the steps once. It is true if a lease must have begun later than it was found to have.
+func (e *explainer) pass(from int, least []time.Duration) (again bool) {
+	begun, loose := map[int32]int{}, map[int32]bool{} // by hold: the step that began its lease; whether that is too long
+	last := map[int32]time.Duration{}
+	now := -history.Forever
+	for i := from; i < len(e.steps); i++ {
+		s, call := &e.steps[i], (*Call)(nil)
+		if n := e.links[i]; n >= 0 {
+			call = &e.p.Calls[n]
+		}
+		b, known := begun[s.Hold]
+		low := least[i-from]
+		switch {
+		case call != nil:
+			low = max(low, call.From, now)
+		case s.Event == LeaseEnd && known && s.Deviation == nil:
+			low = max(low, last[s.Hold], plus(e.began(b), e.least(b)))
+		case s.Event == Restored:
+			s.Began, low = max(s.Began, low), max(e.p.Windows[s.Window].From, now)
+		case s.Window >= 0 && s.Event != Stretched:
+			low = max(low, e.p.Windows[s.Window].From, now)
+		default:
+			low = max(low, now)
+		}
+		s.At, last[s.Hold], now = low, low, max(now, low)
+		uses := s.Deviation == nil && (s.Event == LeaseEnd || call != nil && call.Kind != Grant && call.Kind != Lost) ||
+			call != nil && call.Endless && s.Deviation == &Deviations[ttlTooLong]
+		if s.Event == Stretched || s.Deviation == &Deviations[ttlTooLong] && !call.Endless {
+			loose[s.Hold] = true
+		}
+		if uses && known && !loose[s.Hold] {
+			if need := low - e.most(b); low > plus(e.began(b), e.most(b)) && need > least[b-from] {
+				least[b-from], again = need, true
+			}
+		}
+		if call != nil && (call.Kind == Grant || call.Kind == Extend) && s.Deviation != &Deviations[falseExtension] {
+			begun[s.Hold] = i
+			delete(loose, s.Hold)
+		} else if s.Event == Restored {
+			begun[s.Hold] = i
+			delete(loose, s.Hold)
+		}
+	}
+	return again
+}
+
+// began is when the lease of a step began.
+func (e *explainer) began(step int) time.Duration {
+	if s := &e.steps[step]; s.Event == Restored {
+		return s.Began
+	}
+	return e.steps[step].At
+}
+
+// least is how long the lease of a step lasts at least. Of several sites some may have begun it before.
+func (e *explainer) least(step int) time.Duration {
+	if e.steps[step].Event == Restored {
+		return e.p.Least(e.steps[step].TTL)
+	}
+	c := &e.p.Calls[e.links[step]]
+	least := e.p.Least(c.TTL)
+	if e.p.Sites > 1 && least != history.Forever {
+		return max(c.From+least-e.steps[step].At, 0)
+	}
+	return least
+}
+
+// most is how long it lasts at most.
+func (e *explainer) most(step int) time.Duration {
+	if e.steps[step].Event == Restored {
+		return e.p.Most(e.steps[step].TTL)
+	}
+	return e.p.Most(e.p.Calls[e.links[step]].TTL)
+}

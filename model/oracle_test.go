@@ -1,0 +1,491 @@
+package model
+
+import (
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"hammerlock/history"
+)
+
+// oracle finds the cost of the cheapest story by trying everything at each instant of a small grid of times. It shares
+// the list of deviations with the model, and nothing else.
+type oracle struct {
+	p    *Page
+	end  time.Duration
+	memo map[string]Cost
+}
+
+// exact is a state of the oracle: each lease has one instant at which it began.
+type exact struct {
+	at   time.Duration
+	held []begun
+	done uint
+	back int // how often a hold was restored
+}
+
+type begun struct {
+	hold    int32
+	at, ttl time.Duration
+	late    bool
+}
+
+const impossible = Cost(1<<64 - 1)
+
+func cheapest(p *Page) Cost {
+	o := &oracle{p: p, memo: map[string]Cost{}}
+	for _, c := range p.Calls {
+		if o.end = max(o.end, c.From); !c.Unanswered {
+			o.end = max(o.end, c.To)
+		}
+	}
+	return o.best(exact{})
+}
+
+func (o *oracle) best(s exact) Cost {
+	k := s.key()
+	if c, ok := o.memo[k]; ok {
+		return c
+	}
+	o.memo[k] = impossible // no way leads back: a call is done, a hold ends, or time goes on
+	least := impossible
+	try := func(next exact, cost Cost) {
+		if c := o.best(next); c != impossible {
+			least = min(least, c+cost)
+		}
+	}
+	o.passes(s, try, &least)
+	for i, l := range s.held {
+		o.ends(s, i, l, try)
+	}
+	for hold := range o.p.Holds {
+		o.restored(s, int32(hold), try)
+	}
+	for n := range o.p.Calls {
+		c := &o.p.Calls[n]
+		if s.done>>n&1 == 0 && c.From <= s.at && s.at <= c.To {
+			next := s
+			next.done |= 1 << n
+			o.effect(next, c, try)
+		}
+	}
+	o.memo[k] = least
+	return least
+}
+
+// passes lets time go on, if no call is left whose time is over.
+func (o *oracle) passes(s exact, try func(exact, Cost), least *Cost) {
+	for n, c := range o.p.Calls {
+		if c.To == s.at && s.done>>n&1 == 0 {
+			return
+		}
+	}
+	if s.at == o.end {
+		*least = 0
+		return
+	}
+	s.at++
+	try(s, 0)
+}
+
+func (s *exact) key() string {
+	b := append(make([]byte, 0, 32), byte(s.at), byte(s.done), byte(s.done>>8), byte(s.back))
+	for _, l := range s.held {
+		b = append(b, byte(l.hold), byte(l.at), byte(l.ttl), 0)
+		if l.late {
+			b[len(b)-1] = 1
+		}
+	}
+	return string(b)
+}
+
+func (s exact) without(i int) exact {
+	s.held = slices.Delete(slices.Clone(s.held), i, i+1)
+	return s
+}
+
+func (s exact) with(l begun) exact {
+	s.held = slices.Clone(s.held)
+	if i := s.find(l.hold); i >= 0 {
+		s.held[i] = l
+	} else {
+		s.held = append(s.held, l)
+	}
+	return s
+}
+
+func (s exact) alone(l begun) exact {
+	s.held = []begun{l}
+	return s
+}
+
+func (s exact) find(hold int32) int {
+	return slices.IndexFunc(s.held, func(l begun) bool { return l.hold == hold })
+}
+
+// ends lets a hold end by itself.
+func (o *oracle) ends(s exact, i int, l begun, try func(exact, Cost)) {
+	if s.at >= plus(l.at, o.p.Least(l.ttl)) {
+		try(s.without(i), 0)
+	} else {
+		try(s.without(i), prematureLoss.cost())
+	}
+	for _, w := range o.p.Windows {
+		if w.Forgets && w.From <= s.at && s.at <= w.To {
+			try(s.without(i), w.cost())
+		}
+	}
+}
+
+// proven tells whether an answer shows that a hold was granted.
+func (o *oracle) proven(hold int32) bool {
+	return slices.ContainsFunc(o.p.Calls, func(c Call) bool {
+		return c.Hold == hold && !c.Unanswered && c.Kind != Grant && c.Kind != Lost
+	})
+}
+
+// granted tells whether the acquire of a hold has had its effect.
+func (o *oracle) granted(s *exact, hold int32) bool {
+	for n, c := range o.p.Calls {
+		if c.Hold == hold && c.Kind == Grant && s.done>>n&1 != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+func (o *oracle) effect(s exact, c *Call, try func(exact, Cost)) {
+	i, l := s.find(c.Hold), begun{c.Hold, s.at, c.TTL, false}
+	if c.Kind == Grant && c.Unanswered && !o.proven(c.Hold) {
+		once := try
+		try = func(next exact, cost Cost) { once(next, cost+unproven) }
+	}
+	switch {
+	case c.Kind == Grant && len(s.held) == 0:
+		try(s.alone(l), 0)
+	case c.Kind == Grant:
+		try(s.alone(l), doubleGrant.cost())
+		if len(s.held) < mostHeld {
+			try(s.with(l), doubleGrant.cost())
+		}
+	case c.Kind == Lost && i < 0:
+		try(s, 0)
+	case c.Kind == Lost && c.Busy:
+		try(s, oneDeviation)
+	case c.Kind == Lost:
+		try(s, falseRefusal.cost())
+	case i >= 0:
+		o.own(s, c, i, try)
+	default:
+		o.others(s, c, try)
+	}
+}
+
+func (o *oracle) own(s exact, c *Call, i int, try func(exact, Cost)) {
+	held := s.held[i]
+	after := func(held begun) exact {
+		switch c.Kind {
+		case Extend:
+			return s.with(begun{c.Hold, s.at, c.TTL, false})
+		case Release:
+			return s.without(i)
+		}
+		return s.with(held)
+	}
+	stretched := held
+	stretched.late = true
+	over := !held.late && s.at > plus(held.at, o.p.Most(held.ttl))
+	switch {
+	case c.Endless:
+		if !over {
+			try(after(held), ttlTooLong.cost())
+		}
+		return
+	case !over:
+		if try(after(held), 0); c.Kind == Release && !c.Unanswered {
+			try(s, leak.cost())
+		}
+	case !c.Unanswered:
+		try(after(stretched), ttlTooLong.cost())
+	}
+	for _, w := range o.p.Windows {
+		if !held.late && w.Late && w.From <= s.at && w.To >= held.at {
+			try(after(stretched), w.cost())
+		}
+	}
+}
+
+// restored lets the servers have a hold again.
+func (o *oracle) restored(s exact, hold int32, try func(exact, Cost)) {
+	if !o.granted(&s, hold) || s.back == 2 || s.find(hold) >= 0 {
+		return
+	}
+	var first, last *Call
+	for n := range o.p.Calls {
+		x := &o.p.Calls[n]
+		switch {
+		case x.Hold != hold || s.done>>n&1 == 0 || x.Unanswered && x.Kind == Extend:
+		case x.Kind == Grant:
+			if first = x; last == nil {
+				last = x
+			}
+		case x.Kind == Extend && (last == nil || last.Kind == Grant || x.To > last.To):
+			last = x
+		}
+	}
+	s.back++
+	for _, w := range o.p.Windows {
+		if !w.Forgets || s.at < w.From || s.at > w.To {
+			continue
+		}
+		for at := first.From; at <= min(last.To, s.at); at++ {
+			try(s.alone(begun{hold, at, last.TTL, false}), w.cost())
+		}
+	}
+}
+
+func (o *oracle) others(s exact, c *Call, try func(exact, Cost)) {
+	switch c.Kind {
+	case Seen:
+		try(s, phantom.cost())
+	case Extend:
+		if o.granted(&s, c.Hold) {
+			try(s.alone(begun{c.Hold, s.at, c.TTL, false}), silentReacquire.cost())
+		}
+		if !c.Unanswered {
+			try(s, falseExtension.cost())
+		}
+	case Release:
+		for i, l := range s.held {
+			if l.late || s.at <= plus(l.at, o.p.Most(l.ttl)) {
+				try(s.without(i), foreignRelease.cost())
+			}
+		}
+		if c.Unanswered {
+			return
+		}
+		for n := range o.p.Calls {
+			if x := &o.p.Calls[n]; x.Hold == c.Hold && x.Kind == Release && x.To < c.From {
+				try(s, doubleRelease.cost())
+				return
+			}
+		}
+		try(s, falseRelease.cost())
+	}
+}
+
+// draw makes a small page.
+func draw(r *rand.Rand) *Page {
+	p := &Page{Rules: Rules{Expires: r.IntN(5) > 0, Owned: true, Round: time.Duration(r.IntN(2))}}
+	many := 3 + r.IntN(4)
+	if r.IntN(3) == 0 {
+		w := Window{From: time.Duration(r.IntN(9)), Planned: r.IntN(2) == 0, Forgets: r.IntN(3) > 0}
+		w.To, w.Late = w.From+time.Duration(r.IntN(3)), !w.Forgets || r.IntN(2) == 0
+		p.Windows = append(p.Windows, w)
+	}
+	for len(p.Calls) < many {
+		hold := int32(len(p.Holds))
+		p.Holds = append(p.Holds, Hold{})
+		at := time.Duration(r.IntN(6))
+		for n := range 1 + r.IntN(4) {
+			if len(p.Calls) == many {
+				break
+			}
+			c := Call{ID: history.ID(len(p.Calls) + 1), Hold: hold, TTL: time.Duration(2 + r.IntN(4)),
+				From: at + time.Duration(r.IntN(3))}
+			c.To = c.From + time.Duration(r.IntN(4))
+			if n > 0 {
+				c.Kind = []Kind{Extend, Release, Release, Lost, Seen}[r.IntN(5)]
+				c.Busy, c.Endless = c.Kind == Lost && r.IntN(3) == 0, c.Kind == Seen && r.IntN(8) == 0
+			}
+			at = c.To + time.Duration(r.IntN(2))
+			if c.Kind < Lost && r.IntN(5) == 0 {
+				c.Unanswered, c.To = true, history.Forever
+			}
+			p.Calls = append(p.Calls, c)
+		}
+	}
+	return p
+}
+
+// String shows a page in words, for failures.
+func (p *Page) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%+v windows %+v\n", p.Rules, p.Windows)
+	for _, c := range p.Calls {
+		fmt.Fprintf(&b, "  %+v\n", c)
+	}
+	return b.String()
+}
+
+// differs compares the model with the oracle on a page.
+func differs(p *Page) string {
+	want, got := cheapest(p), Explain(p, Bounds{Instants: true})
+	switch {
+	case got.Status != Explained:
+		return fmt.Sprintf("status %d, the oracle says %v", got.Status, want)
+	case got.Cost>>priors != want>>priors || got.Cost < want:
+		return fmt.Sprintf("the model says %v, the oracle %v", got.Cost, want)
+	}
+	if wrong := replay(p, got); wrong != "" {
+		return wrong
+	}
+	return ""
+}
+
+// smaller drops calls and windows as long as the model and the oracle differ.
+func smaller(p *Page) *Page {
+	for again := true; again; {
+		again = false
+		for i := range p.Calls {
+			q := *p
+			q.Calls = slices.Delete(slices.Clone(p.Calls), i, i+1)
+			if differs(&q) != "" {
+				p, again = &q, true
+				break
+			}
+		}
+		if q := *p; len(q.Windows) > 0 {
+			if q.Windows = nil; differs(&q) != "" {
+				p, again = &q, true
+			}
+		}
+	}
+	return p
+}
+
+// TestOracle compares the cheapest story of small random pages with what trying everything finds.
+func TestOracle(t *testing.T) {
+	t.Parallel()
+	many := uint64(60_000)
+	if testing.Short() {
+		many = 1_500
+	}
+	kinds, clean, unusual := map[string]int{}, 0, 0
+	for seed := range many {
+		p := draw(rand.New(rand.NewPCG(seed, 1)))
+		if differs(p) == "" {
+			s := Explain(p, Bounds{Instants: true})
+			if s.Cost == 0 {
+				clean++
+			} else if s.Cost != cheapest(p) {
+				unusual++
+			}
+			for _, step := range s.Steps {
+				if step.Deviation != nil {
+					kinds[step.Deviation.Name]++
+				}
+			}
+			continue
+		}
+		p = smaller(p)
+		s := Explain(p, Bounds{Instants: true})
+		t.Fatalf("seed %d: %s\n%v%s", seed, differs(p), p, show(s))
+	}
+	t.Logf("%d of %d have a story without any cost; %d a more usual one; deviations: %v", clean, many, unusual, kinds)
+	if clean < int(many/20) || unusual > int(many/50) || len(kinds) < len(Deviations)-1 {
+		t.Errorf("only %d of %d pages have a story without any cost, or %d a more usual one: %v", clean, many, unusual, kinds)
+	}
+}
+
+func show(s Story) string {
+	var b strings.Builder
+	for _, x := range s.Steps {
+		name := "-"
+		if x.Deviation != nil {
+			name = x.Deviation.Name
+		}
+		fmt.Fprintf(&b, "  at %d %v call %v kind %d hold %d %s\n", x.At, x.Event, x.Call, x.Kind, x.Hold, name)
+	}
+	return b.String()
+}
+
+// replay goes through a story and checks that each step is legal, by the instants it has.
+func replay(p *Page, s Story) string {
+	o, state := &oracle{p: p}, exact{}
+	byID := map[history.ID]int{}
+	for n := range p.Calls {
+		byID[p.Calls[n].ID] = n
+	}
+	seen := map[history.ID]bool{}
+	for i, x := range s.Steps {
+		if state.at = max(state.at, x.At); i > 0 && s.Steps[i-1].At > x.At {
+			return "the steps are not in order"
+		}
+		if x.Event != Effect {
+			at := state.find(x.Hold)
+			switch {
+			case x.Event == Stretched && at >= 0:
+				l := state.held[at]
+				l.late = true
+				state = state.with(l)
+				continue
+			case x.Event == Restored:
+				state = state.alone(begun{x.Hold, x.Began, x.TTL, false})
+				continue
+			case at < 0:
+				return fmt.Sprintf("step %d: hold %d is over", i, x.Hold)
+			case x.Event == LeaseEnd && x.Deviation == nil &&
+				x.At < plus(state.held[at].at, p.Least(state.held[at].ttl)):
+				return fmt.Sprintf("step %d: the lease of hold %d ends too early", i, x.Hold)
+			}
+			state = state.without(at)
+			continue
+		}
+		n, known := byID[x.Call]
+		c := &p.Calls[n]
+		if !known || seen[x.Call] || x.At < c.From || x.At > c.To {
+			return fmt.Sprintf("step %d: call %v at %v is unknown, repeated, or outside of its time", i, x.Call, x.At)
+		}
+		seen[x.Call], state.done = true, state.done|1<<n
+		if x.Deviation != nil {
+			state = deviated(state, c, x)
+			continue
+		}
+		legal := false
+		o.effect(state, c, func(next exact, cost Cost) {
+			if cost < oneAccident {
+				state, legal = next, true
+			}
+		})
+		if !legal {
+			return fmt.Sprintf("step %d: call %v is not legal at %v in %+v", i, x.Call, x.At, state)
+		}
+	}
+	for _, c := range p.Calls {
+		if !c.Unanswered && !seen[c.ID] {
+			return fmt.Sprintf("call %v has no instant", c.ID)
+		}
+	}
+	return ""
+}
+
+// deviated is the state after a deviation, as the next steps need it.
+func deviated(s exact, c *Call, x Step) exact {
+	l := begun{c.Hold, s.at, c.TTL, false}
+	switch i := s.find(c.Hold); x.Deviation {
+	case &Deviations[doubleGrant]:
+		if x.Alone {
+			return s.alone(l)
+		}
+		return s.with(l)
+	case &Deviations[silentReacquire]:
+		return s.alone(l)
+	case &Deviations[foreignRelease]:
+		return s.without(cmp.Or(max(s.find(x.Against), 0)))
+	case &Deviations[ttlTooLong]:
+		if c.Kind == Release {
+			return s.without(i)
+		} else if c.Kind == Extend {
+			return s.with(l)
+		}
+		l = s.held[i]
+		l.late = !c.Endless
+		return s.with(l)
+	}
+	return s
+}

@@ -1,0 +1,294 @@
+package model
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// searcher looks for all states that a part of a page may be in, event by event. A call has its effect when an answer
+// needs it (just in time: Lowe, "Testing for linearizability", 2016), after others that are open.
+type searcher struct {
+	*explainer
+	open    []int32 // by slot: a call that is under way, or has no answer; -1 = none
+	slots   []int32 // by call: its slot
+	wins    []int32 // in explainer.wins: those that were open during the part
+	now     int32   // event
+	bound   Cost    // no story may cost as much
+	slack   Cost    // nor by as much more than the cheapest
+	deviate bool    // deviations are allowed
+	looked  int     // at states
+	stuck   int32   // the call without a state; -1 = the bound of states was reached
+	todo    []state
+	tried   *front
+}
+
+// tries are the costs that a part of a page may have, one after the other: below each, by less than the slack more than
+// the cheapest state. The last one is for parts with many deviations.
+var tries = [...]struct{ bound, slack Cost }{
+	{oneDeviation, oneDeviation}, {2 * oneDeviation, 2 * oneDeviation}, {3 * oneDeviation, 3 * oneDeviation},
+	{4 * oneDeviation, 4 * oneDeviation}, {1 << 63, 2 * oneDeviation},
+}
+
+// seek searches the part that begins at an event and ends with a cut, or with a later one if the state at the cut would
+// cost more than another. It returns the state after it, and the cut.
+func (e *explainer) seek(from int32, n int, start single) (single, int) {
+	s := e.search
+	if s == nil {
+		s = &searcher{explainer: e, slots: make([]int32, len(e.p.Calls))}
+		e.search = s
+	}
+	first := e.cutBefore(n, from)
+	for ; ; n++ {
+		c := e.cuts[n]
+		e.forget(from, c.event+1, first)
+		stuck := int32(-1)
+		for k, try := range tries {
+			s.begin(from, c.event+1, first)
+			s.bound, s.slack, s.deviate = try.bound, try.slack, k > 0
+			list, ok := s.run(start, from, c.event+1)
+			if k == 0 {
+				if stuck = s.stuck; !ok && stuck < 0 {
+					break
+				}
+			}
+			if !ok {
+				continue
+			}
+			if best, ok := s.best(list, c.owner, from, n == len(e.cuts)-1); ok {
+				return e.found(best, c.owner), n
+			}
+			stuck = -2
+			break
+		}
+		if stuck != -2 {
+			return e.notFound(stuck, c), n
+		}
+	}
+}
+
+// longest is how many events a part may have that is prolonged because two states are as likely at its end.
+const longest = 1000
+
+// best is the cheapest state at a cut. It is false if another one is as likely in which the owner that is known there
+// has lost the lock: what follows decides between them. Another holder, by a deviation, makes no calls any more, and
+// its lease must be able to end.
+func (s *searcher) best(list []state, owner int32, from int32, last bool) (best state, ok bool) {
+	least := slices.MinFunc(list, func(a, b state) int { return cmp.Compare(a.cost, b.cost) })
+	if last {
+		return least, true
+	}
+	for _, c := range list {
+		if c.cost>>priors > least.cost>>priors {
+			continue
+		}
+		if owner >= 0 && c.find(owner) < 0 {
+			if s.now-from < longest {
+				return least, false
+			}
+			continue
+		}
+		for i := len(c.held) - 1; i >= 0; i-- {
+			l := c.held[i]
+			if end := max(c.cur, plus(l.lo, s.p.Least(l.ttl))); l.hold != owner && end <= s.events[s.now].at {
+				c = c.without(i).tell(Step{At: end, Event: LeaseEnd, Hold: l.hold, Window: -1, Against: -1}, -1, 0)
+			}
+		}
+		if alone := len(c.held) == 0 || owner >= 0 && len(c.held) == 1; alone && (!ok || c.cost < best.cost) {
+			best, ok = c, true
+		}
+	}
+	return best, ok
+}
+
+// cutBefore lists the grants that are under way where a part begins.
+func (e *explainer) cutBefore(n int, from int32) []int32 {
+	if n == 0 {
+		return nil
+	}
+	return e.waiting(from, e.cuts[n-1].waiting)
+}
+
+// forget undoes what the walk has marked.
+func (e *explainer) forget(from, to int32, first []int32) {
+	for _, v := range e.events[from:to] {
+		e.done[v.call] = false
+	}
+	for _, n := range first {
+		e.done[n] = false
+	}
+}
+
+// found takes the story of a state over.
+func (e *explainer) found(c state, owner int32) single {
+	list, at := []*link(nil), len(e.steps)
+	for l := c.last; l != nil; l = l.before {
+		list = append(list, l)
+	}
+	for _, l := range slices.Backward(list) {
+		e.add(l.step, l.call)
+	}
+	if e.story.Cost += c.cost; !e.b.Instants {
+		e.settle(at)
+	}
+	for _, l := range e.links[at:] {
+		if l >= 0 {
+			e.done[l] = true
+		}
+	}
+	if i := c.find(owner); i >= 0 {
+		return single{owner, c.held[i], c.cur}
+	}
+	return unheld
+}
+
+// notFound goes on after a part without a story, with what its end says.
+func (e *explainer) notFound(stuck int32, c cut) single {
+	if stuck >= 0 {
+		e.story.Status = max(e.story.Status, Unexplained)
+		e.story.Unexplained = append(e.story.Unexplained, e.p.Calls[stuck].ID)
+	} else {
+		e.story.Status = Unknown
+	}
+	if c.owner < 0 {
+		return unheld
+	}
+	g := &e.p.Calls[e.holds[c.owner].grant]
+	e.done[e.holds[c.owner].grant] = true
+	return single{c.owner, e.p.begin(g, g.From, g.To), g.From}
+}
+
+// begin opens the calls that are under way where the part begins.
+func (s *searcher) begin(from, to int32, first []int32) {
+	s.open, s.looked, s.stuck = s.open[:0], 0, -1
+	for _, n := range first {
+		s.opens(n)
+	}
+	s.wins = nil
+	if from < to {
+		s.wins = s.explainer.wins.between(s.since(from), s.events[to-1].at)
+	}
+}
+
+// since is from when on what happens in a part may have happened: the grant of its first owner may have been called
+// before the cut.
+func (s *searcher) since(from int32) time.Duration {
+	t := s.events[from].at
+	for _, v := range s.events[from:min(from+1, int32(len(s.events)))] {
+		if g := s.holds[s.p.Calls[v.call].Hold].grant; g >= 0 {
+			t = min(t, s.p.Calls[g].From)
+		}
+	}
+	return t
+}
+
+// opens gives a call the first slot that is free.
+func (s *searcher) opens(n int32) bool {
+	slot := slices.Index(s.open, -1)
+	if slot < 0 {
+		if slot = len(s.open); slot >= mostOpen {
+			return false
+		}
+		s.open = append(s.open, -1)
+	}
+	s.open[slot], s.slots[n] = n, int32(slot)
+	return true
+}
+
+// run goes through the events. It is false if no state is left, or if there were too many.
+func (s *searcher) run(start single, from, to int32) ([]state, bool) {
+	c := state{cur: start.cur}
+	if start.owner >= 0 {
+		c.held = []lease{start.lease}
+	}
+	list := []state{c}
+	for i := from; i < to; i++ {
+		v := s.events[i]
+		if s.holds[s.p.Calls[v.call].Hold].idle && !s.deviate {
+			continue
+		}
+		if s.now = i; !v.end {
+			if !s.opens(v.call) {
+				return nil, false
+			}
+			for k := range list {
+				list[k] = s.shown(list[k])
+			}
+			continue
+		}
+		list = s.answered(list, v.call)
+		if s.looked > s.b.States {
+			return nil, false
+		}
+		if len(list) == 0 {
+			s.stuck = v.call
+			return nil, false
+		}
+		s.open[s.slots[v.call]] = -1
+	}
+	return list, true
+}
+
+// answered finds the states in which a call has had its effect by its answer.
+func (s *searcher) answered(list []state, n int32) []state {
+	slot, by := int(s.slots[n]), s.p.Calls[n].To
+	if len(list) == 1 && list[0].done.has(slot) { // nearly always
+		list[0].done.remove(slot)
+		return list
+	}
+	out := newFront()
+	s.tried, s.todo = newFront(), append(s.todo[:0], list...)
+	least := Cost(1<<64 - 1)
+	for len(s.todo) > 0 && s.looked <= s.b.States {
+		c := s.todo[len(s.todo)-1]
+		if s.todo = s.todo[:len(s.todo)-1]; c.done.has(slot) {
+			c.done.remove(slot)
+			if out.add(c) {
+				least = min(least, c.cost)
+			}
+			continue
+		}
+		s.looked++
+		s.spontaneous(c, by)
+		for _, m := range s.open {
+			if m >= 0 && !c.done.has(int(s.slots[m])) {
+				s.apply(c, m, by)
+			}
+		}
+	}
+	return slices.DeleteFunc(out.states, func(c state) bool { return c.cost >= least+s.slack })
+}
+
+// yield keeps a state for the search.
+func (s *searcher) yield(c state) {
+	if c.cost >= s.bound {
+		return
+	}
+	if c = s.shown(c); s.tried.add(c) {
+		s.todo = append(s.todo, c)
+	}
+}
+
+// shown marks the open calls that show what is so now.
+func (s *searcher) shown(c state) state {
+	for slot, n := range s.open {
+		if n < 0 || c.done.has(slot) {
+			continue
+		}
+		o := &s.p.Calls[n]
+		if o.From > c.cur || o.Kind != Lost && o.Kind != Seen {
+			continue
+		}
+		i := c.find(o.Hold)
+		switch {
+		case o.Kind == Lost && i < 0:
+		case o.Kind == Seen && i >= 0 && !o.Endless && c.cur <= s.p.over(&c.held[i]):
+			c = c.with(s.p.alive(c.held[i], c.cur, o.To))
+		default:
+			continue
+		}
+		c.done.add(slot)
+		c = c.tell(s.effect(n, c.cur), n, 0)
+	}
+	return c
+}

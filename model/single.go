@@ -1,0 +1,208 @@
+package model
+
+import (
+	"time"
+
+	"hammerlock/history"
+)
+
+// lease is what is known of a hold that the servers have: its lease began between lo and hi, and is for ttl.
+type lease struct {
+	hold        int32
+	lo, hi, ttl time.Duration
+	late        bool // it lasts longer than T2
+}
+
+// single is a state of the lock when nothing else is possible: all that was answered has happened, and cur is the
+// earliest time at which it can have.
+type single struct {
+	owner int32 // -1 = free
+	lease lease
+	cur   time.Duration
+}
+
+var unheld = single{owner: -1}
+
+// over is when a lease is over at the latest.
+func (r *Rules) over(l *lease) time.Duration {
+	if l.late {
+		return history.Forever
+	}
+	return plus(l.hi, r.Most(l.ttl))
+}
+
+// begin is when a lease that is granted by a call may have begun. Of several sites some may have granted it at once.
+func (r *Rules) begin(c *Call, at, by time.Duration) lease {
+	if r.Sites > 1 {
+		at = c.From
+	}
+	return lease{c.Hold, at, by, c.TTL, false}
+}
+
+// alive is what is known of a lease that was alive at a time between two moments.
+func (r *Rules) alive(l lease, at, by time.Duration) lease {
+	if l.hi = min(l.hi, by); !l.late {
+		l.lo = max(l.lo, at-r.Most(l.ttl))
+	}
+	return l
+}
+
+// walk goes through a part of the page with one state. Each call has its effect as soon as its answer needs it, and
+// nothing happens that a window would be needed for. It is false where that finds no state: another may.
+func (e *explainer) walk(from, to int32) bool {
+	for i := from; i < to; i++ {
+		v := e.events[i]
+		c := &e.p.Calls[v.call]
+		h := &e.holds[c.Hold]
+		switch {
+		case h.idle:
+		case !v.end:
+			h.opens(c, v.call)
+		case e.done[v.call]:
+		case !e.returned(v.call, c):
+			return false
+		}
+	}
+	return true
+}
+
+// opens takes in that a call has begun.
+func (h *facts) opens(c *Call, n int32) {
+	switch {
+	case c.Kind == Release && c.Unanswered:
+		h.maybeFreeing = n
+	case c.Kind == Release:
+		h.freeing = n
+	case c.Kind == Extend && c.Unanswered:
+		h.maybeLonger = n
+	}
+}
+
+// returned lets a call have its effect by its answer.
+func (e *explainer) returned(n int32, c *Call) bool {
+	mine := e.one.owner == c.Hold
+	switch c.Kind {
+	case Grant:
+		return e.take(n, c, c.To)
+	case Lost:
+		h := &e.holds[c.Hold]
+		if mine && !e.free(c.To) || !mine && h.grant >= 0 && e.p.Calls[h.grant].Unanswered && !e.done[h.grant] {
+			return false
+		}
+		e.one.cur = max(e.one.cur, c.From)
+		e.note(n, e.one.cur)
+		return true
+	case Seen:
+		return !c.Endless && (mine || e.enter(c)) && e.use(n, c)
+	default:
+		return (mine || e.enter(c)) && (e.use(n, c) || e.longer(c) && e.use(n, c))
+	}
+}
+
+// enter lets the acquire of a call's hold have its effect now, if it may have.
+func (e *explainer) enter(c *Call) bool {
+	n := e.holds[c.Hold].grant
+	return n >= 0 && !e.done[n] && e.take(n, &e.p.Calls[n], c.To)
+}
+
+// take grants the lock by a moment.
+func (e *explainer) take(n int32, c *Call, by time.Duration) bool {
+	if e.one.owner >= 0 && !e.free(by) {
+		return false
+	}
+	at := max(e.one.cur, c.From)
+	if at > by {
+		return false
+	}
+	e.one = single{c.Hold, e.p.begin(c, at, by), at}
+	e.done[n] = true
+	e.note(n, at)
+	return true
+}
+
+// use lets a call of the owner have its effect.
+func (e *explainer) use(n int32, c *Call) bool {
+	o, at := &e.one, max(e.one.cur, c.From)
+	over := e.p.over(&o.lease)
+	if at > over || at > c.To {
+		return false
+	}
+	switch o.cur = at; c.Kind {
+	case Extend:
+		o.lease = e.p.begin(c, at, min(c.To, over))
+	case Release:
+		o.owner = -1
+	default:
+		o.lease = e.p.alive(o.lease, at, c.To)
+	}
+	e.done[n] = true
+	e.note(n, at)
+	return true
+}
+
+// longer lets an extension without an answer have its effect.
+func (e *explainer) longer(c *Call) bool {
+	h := &e.holds[c.Hold]
+	n := h.maybeLonger
+	if n < 0 || e.done[n] {
+		return false
+	}
+	x, o := &e.p.Calls[n], &e.one
+	at, over := max(o.cur, x.From), e.p.over(&o.lease)
+	if at > over || at > c.To {
+		return false
+	}
+	o.lease, o.cur = e.p.begin(x, at, min(over, c.To)), at
+	e.done[n] = true
+	e.note(n, at)
+	return true
+}
+
+// free ends the hold of the owner by a moment, as early as it can have ended.
+func (e *explainer) free(by time.Duration) bool {
+	o, h := &e.one, &e.holds[e.one.owner]
+	if n := h.freeing; n >= 0 && !e.done[n] {
+		c := &e.p.Calls[n]
+		return e.use(n, c) && o.cur <= by
+	}
+	end, n := max(o.cur, plus(o.lease.lo, e.p.Least(o.lease.ttl))), int32(-1)
+	if m := h.maybeFreeing; m >= 0 && !e.done[m] && max(o.cur, e.p.Calls[m].From) <= end {
+		end, n = max(o.cur, e.p.Calls[m].From), m
+	}
+	if end > by {
+		return false
+	}
+	if n >= 0 {
+		e.done[n] = true
+		e.note(n, end)
+	} else {
+		e.lapse(end)
+	}
+	o.owner, o.cur = -1, end
+	return true
+}
+
+// lapse adds the end of the owner's lease to the story.
+func (e *explainer) lapse(at time.Duration) {
+	if e.b.Instants {
+		e.add(Step{At: at, Event: LeaseEnd, Hold: e.one.owner, Window: -1, Against: -1}, -1)
+	}
+}
+
+// note adds the effect of a call to the story.
+func (e *explainer) note(n int32, at time.Duration) {
+	if e.b.Instants {
+		e.add(e.effect(n, at), n)
+	}
+}
+
+// effect is the step in which a call has its effect.
+func (e *explainer) effect(n int32, at time.Duration) Step {
+	c := &e.p.Calls[n]
+	return Step{At: at, Event: Effect, Call: c.ID, Kind: c.Kind, Unanswered: c.Unanswered, Hold: c.Hold, Window: -1,
+		Against: -1}
+}
+
+func (e *explainer) add(s Step, call int32) {
+	e.steps, e.links = append(e.steps, s), append(e.links, call)
+}

@@ -1,0 +1,113 @@
+package model
+
+import (
+	"slices"
+	"time"
+)
+
+// needed tells whether an open call needs a hold to be over.
+func (s *searcher) needed(c *state, hold int32) bool {
+	return slices.ContainsFunc(s.open, func(m int32) bool {
+		if m < 0 || c.done.has(int(s.slots[m])) {
+			return false
+		}
+		o := &s.p.Calls[m]
+		return o.Kind == Grant || o.Hold == hold && (o.Kind == Lost || s.deviate)
+	})
+}
+
+// spontaneous yields what may happen without a call, up to a moment.
+func (s *searcher) spontaneous(c state, by time.Duration) {
+	for i := range c.held {
+		l := &c.held[i]
+		if !s.needed(&c, l.hold) {
+			continue
+		}
+		step := Step{Event: LeaseEnd, Hold: l.hold, Window: -1, Against: -1}
+		if end := max(c.cur, plus(l.lo, s.p.Least(l.ttl))); end <= by {
+			step.At = end
+			s.yield(c.without(i).until(end).tell(step, -1, 0))
+		} else if s.deviate {
+			step.At, step.Deviation = c.cur, &Deviations[prematureLoss]
+			s.yield(c.without(i).tell(step, -1, prematureLoss.cost()))
+		}
+		for _, n := range s.wins {
+			w := &s.explainer.wins.list[n]
+			if at := max(c.cur, w.From); w.Forgets && at <= min(by, w.To) {
+				step = Step{At: at, Event: Forgotten, Hold: l.hold, Window: s.explainer.wins.place[n], Against: -1}
+				s.yield(c.without(i).until(at).tell(step, -1, w.cost()))
+			}
+		}
+	}
+	s.restore(c, by)
+}
+
+// restore yields states in which the servers have a hold again that was over, for a call that is open.
+func (s *searcher) restore(c state, by time.Duration) {
+	for _, n := range s.wins {
+		w := &s.explainer.wins.list[n]
+		at := max(c.cur, w.From)
+		if !w.Forgets || at > min(by, w.To) {
+			continue
+		}
+		for slot, m := range s.open {
+			if m < 0 || c.done.has(slot) {
+				continue
+			}
+			o := &s.p.Calls[m]
+			if o.Kind == Grant || o.Kind == Lost || o.Unanswered || c.find(o.Hold) >= 0 || !s.granted(&c, o.Hold) {
+				continue
+			}
+			l := s.lastLease(&c, o.Hold, min(by, w.To))
+			step := Step{At: at, Event: Restored, Hold: o.Hold, Window: s.explainer.wins.place[n], Against: -1,
+				Began: l.lo, TTL: l.ttl}
+			s.yield(c.alone(l).until(at).tell(step, -1, w.cost()))
+		}
+	}
+}
+
+// granted tells whether a hold has been granted in a state.
+func (s *searcher) granted(c *state, hold int32) bool {
+	h := &s.holds[hold]
+	if h.grant < 0 {
+		return false
+	}
+	if h.answered >= 0 && h.answered < s.now {
+		return true
+	}
+	slot := int(s.slots[h.grant])
+	return slot < len(s.open) && s.open[slot] == h.grant && c.done.has(slot)
+}
+
+// lastLease is what is known of the last lease of a hold, by the calls of a state that have had their effect.
+func (s *searcher) lastLease(c *state, hold int32, by time.Duration) lease {
+	g := &s.p.Calls[s.holds[hold].grant]
+	l := lease{hold, g.From, min(g.To, by), g.TTL, false}
+	last := time.Duration(0)
+	for i := s.holds[hold].first; i <= s.now; i++ {
+		v := s.events[i]
+		o := &s.p.Calls[v.call]
+		if o.Hold != hold || o.Kind != Extend || o.Unanswered || v.end || o.To <= last || !s.over(c, v.call) {
+			continue
+		}
+		last, l.hi, l.ttl = o.To, min(o.To, by), o.TTL
+	}
+	return l
+}
+
+// over tells whether a call with an answer has had its effect in a state.
+func (s *searcher) over(c *state, n int32) bool {
+	slot := int(s.slots[n])
+	return slot >= len(s.open) || s.open[slot] != n || c.done.has(slot)
+}
+
+// stretched is a window that may have made a lease longer that is not known to be so; nil without one.
+func (s *searcher) stretched(l *lease, at time.Duration) (w *Window, place int32) {
+	for _, n := range s.wins {
+		x := &s.explainer.wins.list[n]
+		if x.Late && !l.late && x.From <= at && x.To >= l.lo && (w == nil || x.cost() < w.cost()) {
+			w, place = x, s.explainer.wins.place[n]
+		}
+	}
+	return w, place
+}

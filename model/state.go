@@ -1,0 +1,124 @@
+package model
+
+import (
+	"slices"
+	"time"
+)
+
+// mostOpen is how many calls may be under way at a time in a part that is searched.
+const mostOpen = 256
+
+// set is a set of slots of open calls.
+type set [mostOpen / 64]uint64
+
+func (s *set) has(slot int) bool { return s[slot/64]>>(slot%64)&1 != 0 }
+func (s *set) add(slot int)      { s[slot/64] |= 1 << (slot % 64) }
+func (s *set) remove(slot int)   { s[slot/64] &^= 1 << (slot % 64) }
+
+// state is one that the servers may be in. States share what they hold: it is never changed.
+type state struct {
+	held []lease // who has the lock, in the order of their grants; more than one only by a deviation
+	cur  time.Duration
+	done set // open calls that have had their effect
+	cost Cost
+	last *link
+}
+
+// link is a step of a story, and the one before.
+type link struct {
+	before *link
+	step   Step
+	call   int32 // in Page.Calls; -1 = none
+}
+
+// find is the place of a hold among those that have the lock; -1 without it.
+func (c *state) find(hold int32) int {
+	return slices.IndexFunc(c.held, func(l lease) bool { return l.hold == hold })
+}
+
+// without is a state in which a hold has ended.
+func (c state) without(i int) state {
+	c.held = slices.Delete(slices.Clone(c.held), i, i+1)
+	return c
+}
+
+// with is a state in which a lease is added, or takes the place of the one of its hold.
+func (c state) with(l lease) state {
+	c.held = slices.Clone(c.held)
+	if i := c.find(l.hold); i >= 0 {
+		c.held[i] = l
+	} else {
+		c.held = append(c.held, l)
+	}
+	return c
+}
+
+// alone is a state in which a lease is the only one.
+func (c state) alone(l lease) state {
+	c.held = []lease{l}
+	return c
+}
+
+// until moves a state on to a moment at the earliest.
+func (c state) until(t time.Duration) state {
+	c.cur = max(c.cur, t)
+	return c
+}
+
+// tell adds a step and its cost.
+func (c state) tell(s Step, call int32, cost Cost) state {
+	c.last, c.cost = &link{c.last, s, call}, c.cost+cost
+	return c
+}
+
+// covers tells whether another state of the same holds, with the same calls done, is no better in anything.
+func (c *state) covers(d *state) bool {
+	if c.cost > d.cost || c.cur > d.cur {
+		return false
+	}
+	for i, l := range c.held {
+		if m := d.held[i]; l.lo > m.lo || l.hi < m.hi || l.ttl != m.ttl || m.late && !l.late {
+			return false
+		}
+	}
+	return true
+}
+
+// mostHeld is how many may have the lock at a time in a story.
+const mostHeld = 3
+
+type key struct {
+	done set
+	held [mostHeld]int32
+}
+
+func (c *state) key() key {
+	k := key{done: c.done}
+	for i := range k.held {
+		if k.held[i] = -1; i < len(c.held) {
+			k.held[i] = c.held[i].hold
+		}
+	}
+	return k
+}
+
+// front is the states that are possible, without those that others cover.
+type front struct {
+	places map[key][]int32
+	states []state
+}
+
+func newFront() *front { return &front{places: map[key][]int32{}} }
+
+// add keeps a state unless one that is kept covers it.
+func (f *front) add(c state) bool {
+	k := c.key()
+	for _, n := range f.places[k] {
+		if f.states[n].covers(&c) {
+			return false
+		}
+	}
+	f.places[k] = append(f.places[k], int32(len(f.states)))
+	f.states = append(f.states, c)
+	return true
+}

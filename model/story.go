@@ -1,0 +1,121 @@
+package model
+
+import (
+	"fmt"
+	"time"
+
+	"hammerlock/history"
+)
+
+// Cost orders stories: first the number of deviations of the lock counts, then losses by planned faults, then accidents
+// without a plan, then how usual the deviations are.
+type Cost uint64
+
+const (
+	priors       = 28
+	oneAccident  = Cost(1) << priors
+	oneFault     = oneAccident << 12
+	oneDeviation = oneFault << 12
+)
+
+// Deviations is how many deviations of the lock a story of this cost contains.
+func (c Cost) Deviations() int { return int(c / oneDeviation) }
+
+// Faults is how many losses by planned faults it contains.
+func (c Cost) Faults() int { return int(c % oneDeviation / oneFault) }
+
+// Accidents is how many losses by accidents it contains.
+func (c Cost) Accidents() int { return int(c % oneFault / oneAccident) }
+
+// String lists the parts.
+func (c Cost) String() string {
+	return fmt.Sprintf("%d deviations, %d faults, %d accidents, priors %d", c.Deviations(), c.Faults(), c.Accidents(),
+		uint64(c%oneAccident))
+}
+
+// Event says what a step is.
+type Event uint8
+
+// The events.
+const (
+	Effect    Event = iota // a call has its effect, or shows what it was answered
+	LeaseEnd               // the lease of a hold ends
+	Forgotten              // the servers forget a hold
+	Restored               // the servers have a hold again that was over, and forget who has it now
+	Stretched              // the lease of a hold lasts longer than T2
+)
+
+var events = [...]string{"effect", "lease-end", "forgotten", "restored", "stretched"}
+
+// String is the event's name in files.
+func (e Event) String() string { return events[e] }
+
+// Step is one thing that happens in a story.
+type Step struct {
+	At    time.Duration // the instant
+	Event Event
+	Call  history.ID // Effect: whose effect it is
+	Kind  Kind       // of the call
+	// Unanswered says that the call had no answer, and had its effect all the same. A call without an answer and
+	// without a step had no effect.
+	Unanswered bool
+	Hold       int32      // what the step is about
+	Window     int32      // Forgotten, Restored, Stretched: in Page.Windows; -1 = none
+	Deviation  *Deviation // nil = the lock is right to do this
+	// Against is the hold that a deviation is against; -1 = none.
+	Against int32
+	// Began and TTL are of the lease of a hold that is restored.
+	Began, TTL time.Duration
+	// Alone says that after a double grant the new hold has the lock alone: the other one has lost it.
+	Alone bool
+}
+
+// Status says what is known of a page.
+type Status uint8
+
+// The statuses.
+const (
+	Explained   Status = iota // Steps are the story
+	Unexplained               // no story is possible without a deviation, and the search found none with deviations
+	Unknown                   // the bounds of the search were too small to say whether a story is possible
+	NotModelled               // Missing says what the model has no word for
+)
+
+// Story is the cheapest that explains a page.
+type Story struct {
+	Status  Status
+	Missing string
+	Cost    Cost
+	// Steps are in the order of the story. Where Bounds.Instants is false they are those of the parts of the page for
+	// which the calls and the ends of leases are not enough.
+	Steps []Step
+	// Unexplained are the calls at which no state was possible, in each part of the page for which the search found no
+	// story.
+	Unexplained []history.ID
+}
+
+// Bounds limit the search.
+type Bounds struct {
+	Instants bool // the story has the instant of each call
+	// States is how many states the search may look at for each part of a page; 0 = DefaultStates.
+	States int
+}
+
+// DefaultStates is the bound of a search that names none. It takes about a tenth of a second.
+const DefaultStates = 100_000
+
+// Explain finds the cheapest story of a page.
+func Explain(p *Page, b Bounds) Story {
+	if text := p.missing(); text != "" {
+		return Story{Status: NotModelled, Missing: text}
+	}
+	return newExplainer(p, b).explain()
+}
+
+// missing is what the model has no word for.
+func (p *Page) missing() string {
+	if !p.Owned {
+		return "releases that do not look whose the lock is"
+	}
+	return ""
+}
