@@ -1,7 +1,6 @@
 package checker
 
 import (
-	"cmp"
 	"fmt"
 
 	"hammerlock/history"
@@ -15,6 +14,7 @@ type blames[W any] struct {
 	first   map[string]W
 	excused int64
 	excuse  *window // the first that explains one
+	spared  W       // what that explains
 }
 
 // testimony is a witness in words.
@@ -26,8 +26,9 @@ type testimony struct {
 // blame counts a violation, unless something unplanned explains it: then it is false.
 func (b *blames[W]) blame(cause string, witness W, why *window) bool {
 	if why != nil {
-		b.excused++
-		b.excuse = cmp.Or(b.excuse, why)
+		if b.excused++; b.excuse == nil {
+			b.excuse, b.spared = why, witness
+		}
 		return false
 	}
 	if b.counts == nil {
@@ -46,7 +47,7 @@ func (b *blames[W]) into(v *Verdict, causes []string) (worst W) {
 		v.Misses = map[string]int64{}
 	}
 	if b.excused > 0 {
-		v.Misses["unplanned"] = b.excused
+		v.Misses["unplanned"], v.excuse, v.spared = b.excused, b.excuse, b.spared
 	}
 	for _, cause := range causes {
 		n := b.counts[cause]

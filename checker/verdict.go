@@ -63,7 +63,9 @@ type Verdict struct {
 	// other locks.
 	Told *Told `json:"told,omitempty"`
 
-	scant bool // it is inconclusive for want of occasions, and nothing speaks against the lock
+	excuse *window // the first unplanned event that explains what would have been a violation
+	spared any     // that violation's witness
+	scant  bool    // it is inconclusive for want of occasions, and nothing speaks against the lock
 }
 
 // Advise writes the remedies of the causes that verdicts failed with.

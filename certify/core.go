@@ -1,0 +1,228 @@
+package certify
+
+import "fmt"
+
+// page is who holds a lock.
+type page struct {
+	at    ns // of the story: when something happened last
+	used  int64
+	holds map[*op]*held
+}
+
+// held is a hold: when its lease began (of a core: in which moment), and how long it lasts.
+type held struct {
+	present, over bool
+	begun         ns
+	life          lease
+	free          ns   // of a core: from when on calls outside of it may have ended the hold
+	open          bool // of a core: they may have made its lease longer
+}
+
+// lease may end least after it began, or from until on, and has ended most after it began.
+type lease struct{ least, until, most ns }
+
+func (h *History) lease(o *op) lease {
+	l := lease{h.least(o.TTL), forever, h.most(o.TTL)}
+	switch told := o.Until != 0 && o.Until != forever; {
+	case h.Claims.Expires && told && (h.Claims.Begins || o.TTL == 0):
+		l.until = o.Until - h.half()
+	case h.Claims.Expires && h.Claims.Begins && o.Kind == "acquire":
+		l.until = o.Call - h.half()
+	case h.Sites > 1: // the first of its sites may have granted it at the call
+		l.until = plus(o.Call-h.half(), l.least)
+	}
+	return l
+}
+
+// step lets a call take effect, if it is legal: between from and to, and at most most after its hold's lease began.
+func (h *History) step(p *page, o *op) (from, to, most ns, legal bool) {
+	a := h.acquire(o)
+	x, owned := p.holds[a], h.Claims.Owned
+	if from, to, most, legal = o.Call-h.half(), forever, forever, x.present || !owned; o.Outcome == "ok" || o.Outcome == "failed" {
+		to = plus(o.Return, h.half())
+	}
+	switch {
+	case o.Outcome == "failed":
+		return from, to, most, o.denies() && (!x.present || !owned || h.Sites > 1)
+	case x.present && !x.open && (owned || o.Kind == "extend"):
+		most = x.life.most
+	}
+	switch {
+	case o == a:
+		if old := p.holds[h.ops[o.Seen]]; old != nil && old.present { // an upgrade
+			old.present, p.used = false, p.used-h.weight(h.ops[o.Seen])
+		}
+		p.used += h.weight(a)
+		legal, x.present, x.over = !x.over && p.used <= h.room(), true, true
+	case o.Kind == "release" && x.present:
+		x.present, p.used = false, p.used-h.weight(a)
+	}
+	if o.Kind != "release" {
+		x.life = h.lease(o)
+	}
+	return from, to, most, legal
+}
+
+// mostOrders is how many beginnings of orders are tried before a core is refused as too large.
+const mostOrders = 1_000_000
+
+// core tries the orders of a few calls of one page. All other calls may have happened at any time from their call on,
+// or never: that only adds orders.
+type core struct {
+	*History
+	page  page
+	edges []edge
+	tried int
+}
+
+// edge says that moment to is at most d after moment from. Moment 0 is the start of the run.
+type edge struct {
+	from, to int
+	d        ns
+}
+
+// contradicts proves that calls have no legal order: it tries all.
+func contradicts(h *History, calls []*op) bool {
+	c, in := core{History: h, page: page{holds: map[*op]*held{}}}, map[*op]bool{}
+	for _, o := range calls {
+		in[o] = true
+		if a := h.acquire(o); a == nil || !in[a] || a.Key != calls[0].Key || a != o && o.Kind == "acquire" || o.Seen != "" {
+			return false
+		} else if a == o {
+			c.page.holds[a] = &held{free: h.taken(a)}
+		}
+	}
+	for a, x := range c.page.holds {
+		last := a.Call // of the core's calls that begin a lease
+		for o := a.rest; o != nil; o = o.rest {
+			if in[o] && o.Kind == "extend" && o.Outcome == "ok" {
+				last = max(last, o.Call)
+			}
+		}
+		for o := a.rest; o != nil; o = o.rest {
+			switch {
+			case in[o] || o.Outcome == "failed" && (h.Sites < 2 || o.Reason != "lost"):
+			case o.Kind == "acquire":
+				return false
+			case o.Kind == "release":
+				x.free = min(x.free, o.Call)
+			case o.Kind == "extend" && (o.Outcome != "ok" || o.Return >= last):
+				x.open, x.free = true, min(x.free, plus(max(o.Call, last), h.least(o.TTL)))
+			}
+		}
+	}
+	return len(calls) > 1 && !c.order(calls, 1)
+}
+
+// order tells whether the rest of the calls has a legal order behind the n-1 moments that stand.
+func (c *core) order(rest []*op, n int) bool {
+	if c.tried++; len(rest) == 0 || c.tried > mostOrders {
+		return true
+	}
+	if o := rest[0]; o.Outcome != "ok" && o.Outcome != "failed" && c.order(rest[1:], n) {
+		return true // it had no effect
+	}
+	for i, o := range rest {
+		x := c.page.holds[c.acquire(o)]
+		was, used := *x, c.page.used
+		from, to, most, legal := c.step(&c.page, o)
+		if o.Kind != "release" && o.Outcome != "failed" {
+			x.begun = ns(n)
+		}
+		if legal && c.then(append(append([]*op{}, rest[:i]...), rest[i+1:]...), n, edge{n, 0, -from}, edge{0, n, to},
+			edge{int(was.begun), n, most}) {
+			return true
+		}
+		*x, c.page.used = was, used
+	}
+	for a, x := range c.page.holds {
+		if x.present && c.ends(a, x, n, rest) {
+			return true
+		}
+	}
+	return false
+}
+
+// ends lets a hold end in moment n: with its lease, by a call outside of the core, or because servers forgot it in an
+// accident that nobody planned.
+func (c *core) ends(a *op, x *held, n int, rest []*op) bool {
+	x.present, c.page.used = false, c.page.used-c.weight(a)
+	defer func() { x.present, c.page.used = true, c.page.used+c.weight(a) }()
+	if x.life.least != forever && c.then(rest, n, edge{n, int(x.begun), -x.life.least}) ||
+		x.life.until != forever && c.then(rest, n, edge{n, 0, -x.life.until}) ||
+		x.free != forever && c.then(rest, n, edge{n, 0, c.half() - x.free}) {
+		return true
+	}
+	for _, w := range c.windows {
+		if w.forgets && !w.planned && c.then(rest, n, edge{n, 0, c.Bounds.Slack - w.from}, edge{0, n, plus(w.to, c.Bounds.Slack)}) {
+			return true
+		}
+	}
+	return false
+}
+
+// then tries the rest behind moment n, if there is a time for it (Bellman and Ford: no cycle of edges is negative).
+func (c *core) then(rest []*op, n int, bounds ...edge) bool {
+	before, at := len(c.edges), make([]ns, n+1)
+	defer func() { c.edges = c.edges[:before] }()
+	for _, e := range append(bounds, edge{n, n - 1, 0}) {
+		if e.d != forever {
+			c.edges = append(c.edges, e)
+		}
+	}
+	for round := 0; round <= n; round++ {
+		changed := false
+		for _, e := range c.edges {
+			if t := at[e.from] + e.d; t < at[e.to] {
+				at[e.to], changed = t, true
+			}
+		}
+		if !changed {
+			return c.order(rest, n+1)
+		}
+	}
+	return false
+}
+
+// happens checks a fact of the story: a call takes effect, a lease ends, or servers forget a hold.
+func (h *History) happens(f *fact) error {
+	o := h.ops[f.Does+f.Ends+f.Forgets]
+	if o == nil || h.acquire(o) == nil || o.Kind == "acquire" && h.acquire(o) != o || f.Does == "" && o.Kind != "acquire" {
+		return fmt.Errorf("%q is no call of a hold", f.Does+f.Ends+f.Forgets)
+	}
+	a, p := h.acquire(o), h.pages[h.acquire(o).Key]
+	if p == nil {
+		p = &page{holds: map[*op]*held{}, at: -forever}
+		h.pages[a.Key] = p
+	}
+	x := p.holds[a]
+	if x == nil {
+		x = &held{}
+		p.holds[a] = x
+	}
+	begun, before := x.begun, p.at
+	p.at = f.At
+	switch {
+	case f.At < before:
+		return fmt.Errorf("page %d had gone on to %d", o.Key, before)
+	case f.Does != "":
+		from, to, most, legal := h.step(p, o)
+		if !legal || o.done || f.At < from || f.At > to || most != forever && f.At > plus(begun, most) {
+			return fmt.Errorf("%s %s is not legal then", o.Kind, o.ID)
+		}
+		if o.done = true; o.Kind != "release" && o.Outcome != "failed" {
+			x.begun = f.At
+		}
+		return nil
+	case !x.present:
+		return fmt.Errorf("%s does not hold the page", a.ID)
+	case f.Ends != "":
+		if f.At < min(plus(begun, x.life.least), x.life.until, h.death(a)) || f.At > plus(begun, x.life.most) {
+			return fmt.Errorf("the lease of %s does not end then", a.ID)
+		}
+	case !h.reaches(f.By, f.At, f.At):
+		return fmt.Errorf("%q makes no server forget then", f.By)
+	}
+	x.present, p.used = false, p.used-h.weight(a)
+	return nil
+}

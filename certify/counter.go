@@ -1,0 +1,154 @@
+package certify
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
+
+// follow checks the chain of a page's stores, from what was read at the end back to the first.
+func (h *History) follow(f *fact) error {
+	end, chain := h.finals[f.Page], []*op(nil)
+	if end == nil || end.Seen != f.Chain {
+		return fmt.Errorf("page %d does not end with %s", f.Page, f.Chain)
+	}
+	for o := h.ops[end.Seen]; o != nil; o = h.ops[o.Seen] {
+		if o.Kind != "store" || o.Key != f.Page || o.place != 0 {
+			return fmt.Errorf("%s is no store of page %d, or in its chain twice", o.ID, f.Page)
+		}
+		o.place = -1
+		if chain = append(chain, o); o.Seen != "" && h.ops[o.Seen] == nil || o.Value == 0 && o.Outcome != "ok" {
+			return fmt.Errorf("it is not known what %s replaced", o.ID)
+		}
+	}
+	for i, o := range chain {
+		o.place = len(chain) - i
+	}
+	if len(chain) != f.Stores {
+		return fmt.Errorf("the chain of page %d has %d stores", f.Page, len(chain))
+	}
+	return nil
+}
+
+// chained looks at all loads and stores.
+func chained(h *History, _ []*op) bool {
+	first := map[string]*op{} // by hold: its first load
+	for _, o := range h.list {
+		load := (o.Kind == "load" || o.Kind == "final") && o.Outcome == "ok"
+		if o.Kind == "store" && o.Outcome == "ok" && o.place == 0 || load && o.Seen != "" && h.ops[o.Seen] == nil ||
+			(load || o.Kind == "store" && o.place > 0) && misread(h, []*op{o, h.ops[o.Seen]}) {
+			return false
+		}
+		if a := h.ops[o.Hold]; load && a != nil && a.Permits > 0 {
+			if f := first[o.Hold]; f != nil && f.Seen != o.Seen {
+				return false
+			}
+			first[o.Hold] = o
+		}
+	}
+	return h.named && h.grows(func(o *op) (gives, needs int64) {
+		switch {
+		case o.Kind == "store" && o.Outcome == "ok":
+			return int64(o.place), 0
+		case o.Kind == "load" && o.Outcome == "ok":
+			if s := h.ops[o.Seen]; s != nil {
+				return 0, int64(s.place) + 1
+			}
+			return 0, 1
+		}
+		return 0, 0
+	})
+}
+
+// ordered looks at the tokens of all grants, which must grow.
+func ordered(h *History, _ []*op) bool {
+	given := map[[2]int64]bool{}
+	for _, o := range h.list {
+		if o.Kind == "acquire" && h.acquire(o) == o && o.Outcome == "ok" {
+			token := [2]int64{int64(o.Key), o.Fence}
+			if o.Fence <= 0 || given[token] {
+				return false
+			}
+			given[token] = true
+		}
+	}
+	return h.grows(func(o *op) (gives, needs int64) {
+		switch {
+		case o.Kind == "acquire" && h.acquire(o) == o && o.Outcome == "ok":
+			return o.Fence, o.Fence
+		}
+		return 0, 0
+	})
+}
+
+// grows tells whether each operation needs more than all gave that were answered before it was called.
+func (h *History) grows(of func(*op) (gives, needs int64)) bool {
+	type place struct{ page, process int32 }
+	most, answered := map[place]int64{}, slices.Clone(h.list)
+	slices.SortFunc(answered, func(a, b *op) int { return cmp.Compare(a.Return, b.Return) })
+	near, far := 0, 0
+	for _, o := range h.list {
+		for ; near < len(answered) && answered[near].Return < o.Call; near++ {
+			a := answered[near]
+			gives, _ := of(a)
+			most[place{a.Key, a.Process}] = max(most[place{a.Key, a.Process}], gives)
+		}
+		for ; far < len(answered) && plus(answered[far].Return, h.Bounds.Slack) < o.Call; far++ {
+			gives, _ := of(answered[far])
+			most[place{answered[far].Key, -1}] = max(most[place{answered[far].Key, -1}], gives)
+		}
+		if _, needs := of(o); needs > 0 && max(most[place{o.Key, o.Process}], most[place{o.Key, -1}]) >= needs {
+			return false
+		}
+	}
+	return true
+}
+
+func replaced(h *History, o []*op) bool {
+	return len(o) == 2 && h.fits("store", o...) && o[0].Outcome == "ok" && o[1].Outcome == "ok" && o[0].Seen != "" &&
+		o[0].Seen == o[1].Seen
+}
+
+func outside(h *History, o []*op) bool {
+	return len(o) == 1 && h.fits("store", o...) && o[0].Outcome == "ok" && o[0].place == 0 && h.finals[o[0].Key] != nil
+}
+
+func stale(h *History, o []*op) bool {
+	seen := &op{}
+	if len(o) == 2 && o[1].Seen != "" {
+		seen = h.ops[o[1].Seen]
+	}
+	return len(o) == 2 && h.fits("store", o[0]) && h.fits("load", o[1]) && o[0].Key == o[1].Key && o[0].Outcome == "ok" &&
+		o[1].Outcome == "ok" && o[0].place > 0 && seen != nil && seen.place < o[0].place && h.before(o[0], o[1])
+}
+
+func changed(h *History, o []*op) bool {
+	return len(o) == 2 && h.fits("load", o...) && o[0].Hold == o[1].Hold && h.ops[o[0].Hold] != nil &&
+		h.ops[o[0].Hold].Permits > 0 && o[0].Outcome == "ok" && o[1].Outcome == "ok" && o[0].Seen != o[1].Seen
+}
+
+func misread(h *History, o []*op) bool {
+	if len(o) != 2 || o[1] == nil || o[1].Kind != "store" || o[1].Key != o[0].Key || o[0].Seen != o[1].ID {
+		return false
+	}
+	value := o[1].Value
+	if o[0].Kind == "store" {
+		value++
+	}
+	return o[1].Outcome == "failed" || o[0].Outcome != "failed" && o[0].Value != value &&
+		(o[0].Kind == "load" || o[0].Kind == "final" || o[0].Kind == "store")
+}
+
+func regressed(h *History, o []*op) bool {
+	if len(o) == 1 {
+		return h.fits("acquire", o...) && h.acquire(o[0]) == o[0] && o[0].Outcome == "ok" && o[0].Fence == 0
+	}
+	if len(o) != 2 || o[0].Key != o[1].Key || o[0].Kind != o[1].Kind || o[0].Outcome != "ok" || o[1].Outcome != "ok" {
+		return false
+	}
+	if o[0].Kind == "store" {
+		return h.Fenced && o[0].Fence > o[1].Fence && o[1].Fence > 0 && (o[1].Seen == o[0].ID || h.before(o[0], o[1]))
+	}
+	return h.fits("acquire", o...) && h.acquire(o[0]) == o[0] && h.acquire(o[1]) == o[1] && o[0].Fence > 0 &&
+		(o[0].Fence == o[1].Fence || o[1].Fence < o[0].Fence && h.before(o[0], o[1]))
+}

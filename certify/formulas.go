@@ -1,0 +1,141 @@
+package certify
+
+import (
+	"cmp"
+	"math"
+)
+
+// denies tells whether an owner was told that it is none.
+func (o *op) denies() bool {
+	return o.Kind != "acquire" && o.Outcome == "failed" && (o.Reason == "lost" || o.Reason == "busy")
+}
+
+// acquire is the call that the hold of an operation began with, nil without one that may have been granted.
+func (h *History) acquire(o *op) *op {
+	if o.Hold != "" && o.Hold != o.ID {
+		if o = h.ops[o.Hold]; o == nil {
+			return nil
+		}
+	}
+	if o.Kind != "acquire" || o.Outcome == "failed" {
+		return nil
+	}
+	return o
+}
+
+// least and most are T1 and T2, the shortest and the longest life of a lease.
+func (h *History) least(ttl ns) ns {
+	if !h.Claims.Expires || ttl <= 0 {
+		return forever
+	}
+	return max(ttl-ns(float64(ttl)*h.Bounds.Rate)-h.Bounds.Round, 0)
+}
+
+func (h *History) most(ttl ns) ns {
+	if !h.Claims.Expires || ttl <= 0 {
+		return forever
+	}
+	return plus(ttl+ns(float64(ttl)*h.Bounds.Rate)+h.Bounds.Round, h.Bounds.Linger)
+}
+
+// half is by how much a clock may be off, slack by how much those of two operations may differ.
+func (h *History) half() ns {
+	if h.Processes < 2 {
+		return 0
+	}
+	return (h.Bounds.Slack + 1) / 2
+}
+
+func (h *History) slack(a, b *op) ns {
+	if a.Process == b.Process {
+		return 0
+	}
+	return h.Bounds.Slack
+}
+
+func (h *History) before(a, b *op) bool { return plus(a.Return, h.slack(a, b)) < b.Call }
+
+// room is how many permits a lock has, weight how many a hold takes. Readers leave room for any number of others.
+func (h *History) room() int64         { return cmp.Or(h.Claims.Permits, math.MaxInt32) }
+func (h *History) weight(a *op) int64  { return cmp.Or(a.Permits, h.room()) }
+func (h *History) clash(a, b *op) bool { return a != b && h.weight(a)+h.weight(b) > h.room() }
+func (h *History) fits(k string, o ...*op) bool {
+	for _, x := range o {
+		if x.Kind != k || x.Outcome == "failed" || x.Key != o[0].Key {
+			return false
+		}
+	}
+	return true
+}
+
+// reaches tells whether an operation is a window in which servers may have forgotten between two moments.
+func (h *History) reaches(id string, from, to ns) bool {
+	for _, w := range h.windows {
+		if w.op.ID == id && w.forgets {
+			return w.from <= plus(to, h.Bounds.Slack) && plus(w.to, h.Bounds.Slack) >= from
+		}
+	}
+	return false
+}
+
+// death is when a hold's worker died, of a lock whose holds end so; taken is that, or when an upgrade may have ended it.
+func (h *History) death(a *op) ns {
+	for _, at := range h.crashes[a.Worker] {
+		if h.Session && at >= a.Call {
+			return at - h.half()
+		}
+	}
+	return forever
+}
+
+func (h *History) taken(a *op) ns {
+	if u := h.takes[a.ID]; u != nil {
+		return min(u.Call, h.death(a))
+	}
+	return h.death(a)
+}
+
+// believed is when a holder believed in its hold: from when it knew of it to its deadline, its release, its death, or
+// when it was told of the loss.
+func (h *History) believed(a *op) (from, to ns) {
+	from, to = forever, h.taken(a)
+	if a.Outcome == "ok" {
+		from = a.Return
+	}
+	until, told, released := a.Until, a.Call, forever
+	for o := a.rest; o != nil; o = o.rest {
+		if o.Kind == "release" {
+			to, released = min(to, o.Call), min(released, o.Return)
+		}
+	}
+	for o := a.rest; o != nil; o = o.rest { // the last first
+		switch {
+		case o.Kind == "lose", o.Kind == "extend" && o.denies():
+			to = min(to, o.Return)
+		case o.Outcome != "failed" && o.Kind == "extend" && o.Until != 0 && o.Call >= told && o.Call <= released:
+			until, told = o.Until, o.Call
+		}
+	}
+	for _, at := range h.crashes[a.Worker] {
+		if at >= a.Call {
+			to = min(to, at)
+		}
+	}
+	return from, min(to, cmp.Or(until, forever))
+}
+
+// believing compares beliefs pair by pair, each with the slack of their clocks, or all with half of it.
+func believing(h *History, o []*op) bool {
+	sum, from, to, half := int64(0), ns(0), forever, ns(0)
+	for i, a := range o {
+		f, t := h.believed(a)
+		if !h.fits("acquire", o[0], a) || h.acquire(a) != a || i > 0 && a.Call <= o[i-1].Call && a == o[i-1] {
+			return false
+		}
+		if a.Process != o[0].Process {
+			half = h.half()
+		}
+		sum, from, to = sum+h.weight(a), max(from, f), min(to, t)
+	}
+	return from+half < plus(to, -half) && sum > h.room()
+}

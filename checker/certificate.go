@@ -1,0 +1,213 @@
+package checker
+
+import (
+	"bufio"
+	"encoding/json"
+	"io"
+	"slices"
+	"time"
+
+	"hammerlock/history"
+)
+
+// Contradicts tells whether calls of a small history have no legal order. The judge does not answer that itself: what
+// checks certificates does.
+type Contradicts func(part *history.History, calls []string) bool
+
+// certificate writes what proves verdicts, as history/FORMAT.md describes it: facts, and then a line for each verdict.
+type certificate struct {
+	*Case
+	sweeper *sweeper
+	refutes Contradicts
+	w       *bufio.Writer
+	facts   int
+	err     error
+	text    []byte
+
+	again   map[int32][]int32 // by hold: releases after the first one
+	chained []bool            // by key: its chain is written
+	told    string            // why there is no story of all pages; empty if there is one
+}
+
+// proof is a line of a certificate.
+type proof struct {
+	Verdict string   `json:"verdict"`
+	Status  Status   `json:"status"`
+	Cause   string   `json:"cause,omitempty"`
+	Proof   string   `json:"proof,omitempty"`
+	Of      []string `json:"of,omitempty"`
+	Why     string   `json:"why,omitempty"` // there is none
+}
+
+// WriteCertificate writes what proves the verdicts on a case.
+func (c *Case) WriteCertificate(w io.Writer, verdicts []Verdict, refutes Contradicts) error {
+	x := &certificate{Case: c, sweeper: newSweeper(c), refutes: refutes, w: bufio.NewWriterSize(w, 1<<16),
+		again: map[int32][]int32{}}
+	for _, n := range c.repeats {
+		at := c.holdAt(c.Ops[n].Hold)
+		x.again[at] = append(x.again[at], n)
+	}
+	x.put(struct {
+		Certificate string `json:"certificate"`
+		Ops         int    `json:"ops"`
+	}{"hammerlock", len(c.Ops)})
+	x.tellStory(verdicts)
+	x.chains()
+	for i := range verdicts {
+		v := &verdicts[i]
+		p := proof{Verdict: v.Checker, Status: v.Status, Cause: v.Cause}
+		name, of, why := x.prove(v)
+		if p.Why = why; why == "" {
+			p.Proof = name
+			for _, n := range of {
+				p.Of = append(p.Of, x.id(n))
+			}
+		}
+		x.put(p)
+	}
+	x.put(struct {
+		End   string `json:"end"`
+		Facts int    `json:"facts"`
+	}{"complete", x.facts + 1})
+	if x.err == nil {
+		x.err = x.w.Flush()
+	}
+	return x.err
+}
+
+func (x *certificate) put(line any) {
+	text, err := json.Marshal(line)
+	if x.err == nil {
+		x.err = err
+	}
+	x.line(text)
+}
+
+func (x *certificate) line(text []byte) {
+	if x.facts++; x.err == nil {
+		_, x.err = x.w.Write(append(text, '\n'))
+	}
+}
+
+// id is the name of an operation in the history's file.
+func (x *certificate) id(n int32) string { return x.Ops[n].ID.String() }
+
+// prove finds the proof of a verdict, or says why there is none.
+func (x *certificate) prove(v *Verdict) (name string, of []int32, why string) {
+	switch v.Status {
+	case Pass:
+		return x.passed(v)
+	case Fail:
+		return x.failed(v)
+	case NotJudged:
+		return "", nil, "it claims nothing"
+	}
+	if list := x.excused(v); list != nil {
+		return "window", list, ""
+	}
+	return "", nil, "it claims nothing: " + v.Summary
+}
+
+// passed names the proof of a verdict that passed.
+func (x *certificate) passed(v *Verdict) (name string, of []int32, why string) {
+	switch v.Checker {
+	case Exclusion.Name:
+		if x.told == "" && v.Misses["overrun"] > 0 {
+			return "", nil, "a holder believed in the lock for too long, and did not use it: there is no proof of that yet"
+		}
+		return "alone", nil, x.told
+	case release.Name, linearizable.Name:
+		return "story", nil, x.told
+	case leaseValidity.Name:
+		switch {
+		case x.told != "":
+			return "", nil, x.told
+		case x.Claims.Renews && x.anyLost():
+			return "", nil, "that a lost lease was renewed in time is a duty, of which there is no proof yet"
+		}
+		return "leases", nil, ""
+	case lostUpdates.Name:
+		for k := range x.chained {
+			if !x.chained[k] {
+				return "", nil, "the stores of a page have no whole chain, or no names"
+			}
+		}
+		return "chain", nil, ""
+	case fencing.Name:
+		return "order", nil, ""
+	}
+	return "", nil, "there is no proof of that yet"
+}
+
+// anyLost tells whether an owner was told that its hold was lost.
+func (c *Case) anyLost() bool {
+	for i := range c.Ops {
+		op := &c.Ops[i]
+		if op.Kind == history.Lose || (op.Kind == history.Release || op.Kind == history.Extend) &&
+			op.Outcome == history.Failed && (op.Reason == history.Lost || op.Reason == history.Busy) {
+			return true
+		}
+	}
+	return false
+}
+
+// excused are the operation that recorded an unplanned event and those of what it explains; nil if either is none, or
+// it reaches them by what is no operation.
+func (x *certificate) excused(v *Verdict) []int32 {
+	if v.excuse == nil {
+		return nil
+	}
+	event := &x.Ops[v.excuse.op]
+	switch event.Kind {
+	case history.Incident, history.Role, history.Gap:
+	default:
+		return nil
+	}
+	for _, w := range x.windows {
+		if w.fault && w.from <= event.Return && event.Call <= plus(w.to, x.recovery()) {
+			return nil // which of the two it is takes more than a formula
+		}
+	}
+	list, from, to := x.spared(v.spared), history.Forever, time.Duration(0)
+	for _, n := range list {
+		from, to = min(from, x.Ops[n].Call), max(to, x.Ops[n].Latest())
+	}
+	if slack := x.Bounds.Slack; event.Call > to+slack || event.Kind != history.Role && plus(event.Return, slack) < from {
+		return nil
+	}
+	return append([]int32{v.excuse.op}, list...)
+}
+
+// spared are the operations of what would have been a violation without an excuse.
+func (x *certificate) spared(violation any) (list []int32) {
+	add := func(n int32) {
+		if n >= 0 && !slices.Contains(list, n) {
+			list = append(list, n)
+		}
+	}
+	switch w := violation.(type) {
+	case finding:
+		for _, at := range [2]int32{w.pair.first, w.pair.second} {
+			if at >= 0 && w.cause != history.Phantom && w.cause != history.PartKept {
+				add(x.holds[at].acquire)
+				add(x.holds[at].Uses[1])
+			}
+		}
+	case [2]int32:
+		add(w[0])
+		add(w[1])
+	case testimony:
+		for i := range w.evidence {
+			add(x.at(w.evidence[i].ID))
+		}
+	case witness:
+		add(w.store)
+		add(w.other)
+	}
+	for _, n := range list {
+		if h := x.hold(x.Ops[n].Hold); h != nil {
+			add(h.acquire)
+		}
+	}
+	return list
+}

@@ -1,0 +1,325 @@
+package checker
+
+import (
+	"slices"
+	"time"
+
+	"hammerlock/history"
+)
+
+// chains writes the chain of each page's stores, where it is whole.
+func (x *certificate) chains() {
+	x.chained = make([]bool, x.keys)
+	stores, finals := make([]bool, x.keys), make([]int32, x.keys)
+	for i := range x.Ops {
+		switch op := &x.Ops[i]; {
+		case op.Key < 0:
+		case op.Kind == history.Store:
+			stores[op.Key] = stores[op.Key] || op.Outcome != history.Failed
+		case op.Kind == history.Final && op.Outcome == history.OK:
+			finals[op.Key] = int32(i) + 1
+		}
+	}
+	for k, i := range finals {
+		if i == 0 || x.Ops[i-1].Seen == 0 {
+			x.chained[k] = !stores[k]
+			continue
+		}
+		if n := x.chain(x.Ops[i-1].Seen, int32(k)); n > 0 {
+			x.chained[k] = true
+			x.put(struct {
+				Page   int    `json:"page"`
+				Chain  string `json:"chain"`
+				Stores int    `json:"stores"`
+			}{k, x.id(x.at(x.Ops[i-1].Seen)), n})
+		}
+	}
+}
+
+// chain counts the stores of a page's chain from its end on; 0 if it is not whole.
+func (x *certificate) chain(end history.ID, key int32) (n int) {
+	for id := end; id != 0; n++ {
+		at := x.at(id)
+		if at < 0 || n > len(x.Ops) {
+			return 0
+		}
+		op := &x.Ops[at]
+		if op.Kind != history.Store || op.Key != key || blank(op) {
+			return 0
+		}
+		id = op.Seen
+	}
+	return n
+}
+
+// inChain tells whether a store is in the chain of its page.
+func (x *certificate) inChain(store int32) bool {
+	key := x.Ops[store].Key
+	for i := range x.Ops {
+		if op := &x.Ops[i]; op.Kind == history.Final && op.Key == key && op.Outcome == history.OK {
+			for at := x.at(op.Seen); at >= 0; at = x.at(x.Ops[at].Seen) {
+				if at == store {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// noProof is said of causes for which no formula is there.
+const noProof = "there is no proof of that cause yet"
+
+// failed finds the proof of a verdict that failed.
+func (x *certificate) failed(v *Verdict) (name string, of []int32, why string) {
+	var evidence []int32
+	for i := range v.Evidence {
+		evidence = append(evidence, x.at(v.Evidence[i].ID))
+	}
+	if len(evidence) == 0 {
+		return "", nil, "there is no evidence"
+	}
+	switch v.Checker {
+	case Exclusion.Name, linearizable.Name, release.Name:
+		name, of = x.together(v.Cause, evidence)
+	case leaseValidity.Name:
+		name, of = x.lease(v.Cause, evidence)
+	case fencing.Name:
+		name, of = "fence", evidence
+	case lostUpdates.Name:
+		name, of = x.lost(evidence)
+	case liveness.Name:
+		name, of = x.left(v.Cause, evidence)
+	}
+	if name == "" {
+		return "", nil, noProof
+	}
+	if w := x.near(of); w != nil && name != "core" && name != "belief" && name != "claim" {
+		return "", nil, "why " + x.id(w.op) + " explains nothing is more than a formula"
+	}
+	return name, of, ""
+}
+
+// near is an unplanned event of a server that was at work about when operations were.
+func (x *certificate) near(of []int32) *window {
+	from, to := history.Forever, time.Duration(0)
+	for _, n := range of {
+		from, to = min(from, x.Ops[n].Call), max(to, x.Ops[n].Latest())
+	}
+	for _, w := range x.servers {
+		if !w.fault && w.effect != counting && w.from <= plus(to, x.Bounds.Slack) && plus(w.to, x.Bounds.Slack) >= from {
+			return w
+		}
+	}
+	return nil
+}
+
+// together proves that two or more had a lock that excludes that, or that its answers contradict each other.
+func (x *certificate) together(cause string, evidence []int32) (string, []int32) {
+	var acquires []int32
+	for _, n := range evidence {
+		if op := &x.Ops[n]; op.Kind == history.Acquire && op.Outermost() {
+			acquires = append(acquires, n)
+		}
+	}
+	switch {
+	case cause == history.Phantom || cause == history.PartKept:
+		return x.left(cause, evidence)
+	case cause == history.Overrun && len(acquires) == 2:
+		if list := x.overran(acquires, evidence); list != nil {
+			return "use", list
+		}
+	}
+	if len(acquires) == 2 && x.believe(acquires) {
+		return "belief", acquires
+	}
+	return x.core(evidence)
+}
+
+// overran finds the late store of one of two holds: the other had begun when it was over, and went on.
+func (x *certificate) overran(acquires, evidence []int32) []int32 {
+	a, b := x.hold(x.Ops[acquires[0]].ID), x.hold(x.Ops[acquires[1]].ID)
+	i := a.use(x.Case)
+	if i < 0 || !slices.Contains(evidence, i) || x.Fenced || x.Ops[i].Outcome == history.Failed || x.doubts(a) {
+		return nil
+	}
+	_, end := a.believed()
+	from, to := b.believed()
+	slack, begin, store := x.slack(a.Process, b.Process), end, &x.Ops[i]
+	for k := range x.Ops {
+		if op := &x.Ops[k]; op.Kind == history.Load && op.Hold == store.Hold && op.Call < store.Call {
+			begin = max(begin, op.Call)
+		}
+	}
+	if store.Call > end && from >= end-slack && plus(from, slack) < store.Call && plus(begin, slack) < to {
+		return append(acquires, i)
+	}
+	return nil
+}
+
+// doubts tells whether the process of a hold was paused between its grant and its store: that may excuse it.
+func (x *certificate) doubts(h *hold) bool {
+	return slices.ContainsFunc(x.windows, func(w window) bool {
+		op := &x.Ops[w.op]
+		return op.Kind == history.Gap && op.Process == h.Process && op.Call <= h.stored && op.Return >= h.Return
+	})
+}
+
+// believe tells whether beliefs overlap for certain.
+func (x *certificate) believe(acquires []int32) bool {
+	a, b := x.hold(x.Ops[acquires[0]].ID), x.hold(x.Ops[acquires[1]].ID)
+	if a == nil || b == nil || a.Outcome != history.OK || b.Outcome != history.OK ||
+		x.acquire(a).Outcome != history.OK || x.acquire(b).Outcome != history.OK {
+		return false
+	}
+	aFrom, aTo := a.believed()
+	bFrom, bTo := b.believed()
+	slack := x.Bounds.Slack + 1
+	if a.Process == b.Process {
+		slack = 0
+	}
+	return len(x.reenters(a))+len(x.reenters(b)) == 0 && aFrom < aTo && bFrom < bTo && x.clash(a.Permits, b.Permits) &&
+		plus(aFrom, slack) < bTo && plus(bFrom, slack) < aTo
+}
+
+// lease proves what is wrong with a lease.
+func (x *certificate) lease(cause string, evidence []int32) (string, []int32) {
+	switch op := &x.Ops[evidence[0]]; cause {
+	case history.OverClaim:
+		sure := (&ruler{c: x.Case}).least(op.TTL)
+		if sure != history.Forever && op.Until != history.Forever && op.Until > op.Return+sure+x.Bounds.Round+x.Bounds.Linger {
+			return "claim", evidence[:1]
+		}
+		return "", nil // that others were told so, too, is no formula
+	case history.RenewalFailure:
+		return x.unrenewed(evidence)
+	}
+	return x.core(evidence)
+}
+
+// unrenewed proves a failed renewal where nothing is in the history that may excuse it.
+func (x *certificate) unrenewed(evidence []int32) (string, []int32) {
+	h := x.hold(x.Ops[evidence[0]].ID)
+	if h == nil || len(evidence) != 2 || len(x.windows) > 0 || h.Crashed != history.Forever {
+		return "", nil
+	}
+	proof := x.acquire(h)
+	told := &x.Ops[evidence[1]]
+	if n := lastProof(x.Case, h, told.Return); n >= 0 {
+		proof = &x.Ops[n]
+	}
+	over := (&ruler{c: x.Case}).promised(proof)
+	for _, n := range x.extends(h) {
+		if op := &x.Ops[n]; op != proof && op.Call < over && op.Return > proof.Return {
+			return "", nil
+		}
+	}
+	if h.Release >= 0 && h.Release != evidence[1] || told.Call <= over || over-proof.Return < h.TTL/3 {
+		return "", nil
+	}
+	return "unrenewed", evidence
+}
+
+// lost proves that a page view was lost, or that the counter showed what it should not.
+func (x *certificate) lost(evidence []int32) (string, []int32) {
+	var stores, loads []int32
+	for _, n := range evidence {
+		switch op := &x.Ops[n]; {
+		case op.Kind == history.Store:
+			stores = append(stores, n)
+		case op.Kind == history.Load && op.Outcome == history.OK:
+			loads = append(loads, n)
+		}
+	}
+	for _, n := range stores {
+		if op := &x.Ops[n]; op.Outcome == history.OK && x.finished(op.Key) && !x.inChain(n) {
+			return "outside", []int32{n}
+		}
+	}
+	if len(stores) == 2 {
+		a, b := &x.Ops[stores[0]], &x.Ops[stores[1]]
+		if a.Outcome == history.OK && b.Outcome == history.OK && a.Seen == b.Seen && a.Seen != 0 {
+			return "replaced", stores
+		}
+	}
+	for _, n := range loads {
+		op := &x.Ops[n]
+		if h := x.hold(op.Hold); h != nil && h.Permits > 0 && h.Uses[0] >= 0 && h.Uses[0] != n && x.Ops[h.Uses[0]].Seen != op.Seen {
+			return "changed", []int32{h.Uses[0], n}
+		}
+		for _, s := range stores {
+			if st := &x.Ops[s]; st.Outcome == history.OK && x.before(st.Return, op.Call, st.Process, op.Process) &&
+				x.finished(st.Key) && x.inChain(s) && x.older(op.Seen, s) {
+				return "stale", []int32{s, n}
+			}
+		}
+	}
+	for _, n := range evidence {
+		op, at := &x.Ops[n], x.at(x.Ops[n].Seen)
+		if at < 0 || x.Ops[at].Kind != history.Store || op.Kind == history.Acquire {
+			continue
+		}
+		value := x.Ops[at].Value
+		if op.Kind == history.Store {
+			value++
+		}
+		if x.Ops[at].Outcome == history.Failed || op.Outcome != history.Failed && op.Value != value && !blank(op) && !blank(&x.Ops[at]) {
+			return "value", []int32{n, at}
+		}
+	}
+	return "", nil
+}
+
+// finished tells whether a page's chain is written, or empty.
+func (x *certificate) finished(key int32) bool {
+	for i := range x.Ops {
+		if op := &x.Ops[i]; op.Kind == history.Final && op.Key == key && op.Outcome == history.OK {
+			return x.chained[key] || op.Seen == 0
+		}
+	}
+	return false
+}
+
+// older tells whether a store comes before another in a chain.
+func (x *certificate) older(seen history.ID, store int32) bool {
+	for at := x.at(seen); at >= 0; at = x.at(x.Ops[at].Seen) {
+		if at == store {
+			return false
+		}
+	}
+	return true
+}
+
+// left proves that a key stayed in the servers.
+func (x *certificate) left(cause string, evidence []int32) (string, []int32) {
+	last := evidence[len(evidence)-1]
+	found, a := &x.Ops[last], &x.Ops[evidence[0]]
+	if found.Kind != history.Found && found.Kind != history.Sight {
+		return "", nil
+	}
+	if cause == history.TTLTooLong {
+		if len(x.Faults) > 0 {
+			return "", nil
+		}
+		return "expiry", []int32{last}
+	}
+	if a.Kind != history.Acquire || a.Token == 0 || a.Token != found.Token || x.Sites > 1 {
+		return "", nil
+	}
+	if a.Outcome == history.Failed {
+		if a.Reason == history.Quorum || found.Call < a.Return {
+			return "", nil
+		}
+		return "found", []int32{evidence[0], last}
+	}
+	h := x.hold(a.ID)
+	if h == nil || h.Release < 0 || x.Ops[h.Release].Outcome != history.OK || x.Ops[h.Release].Return >= found.Call {
+		return "", nil
+	}
+	for _, n := range slices.Concat(x.extends(h), x.reenters(h)) {
+		if op := &x.Ops[n]; op.Outcome == history.Unknown || op.Return >= h.releaseReturn {
+			return "", nil
+		}
+	}
+	return "found", []int32{evidence[0], last}
+}

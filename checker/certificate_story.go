@@ -1,0 +1,317 @@
+package checker
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"time"
+
+	"hammerlock/history"
+)
+
+// instant is a fact of a page's story.
+type instant struct {
+	at   time.Duration
+	what string // does, ends, forgets
+	op   int32
+	by   *window
+}
+
+// tellStory writes the instants of all calls, page by page, if the history can be told so.
+func (x *certificate) tellStory(verdicts []Verdict) {
+	passed := slices.ContainsFunc(verdicts, func(v Verdict) bool {
+		return v.Status == Pass && (v.Checker == Exclusion.Name || v.Checker == release.Name || v.Checker == leaseValidity.Name)
+	})
+	switch {
+	case !passed || !x.Claims.Excludes:
+		x.told = "the lock excludes nobody, or nothing of that passed"
+		return
+	case x.Partial != "":
+		x.told = "the history is partial"
+		return
+	case len(x.upgrades) > 0:
+		x.told = "there is no story of upgrades yet"
+		return
+	}
+	for i := range x.Ops {
+		if op := &x.Ops[i]; op.Kind == history.Extend && op.Hold == 0 && x.Callers > 0 {
+			x.told = "there is no story of extensions of several pages yet"
+			return
+		}
+	}
+	if x.Processes > 1 {
+		x.sweeper.scope = everywhere
+	}
+	for _, holds := range x.byKey {
+		t := &teller{certificate: x, half: x.sweeper.half(&x.holds[holds[0]])}
+		if why := t.page(holds); why != "" {
+			x.told = why
+			return
+		}
+		slices.SortStableFunc(t.instants, func(a, b instant) int { return cmp.Compare(a.at, b.at) })
+		for _, i := range t.instants {
+			x.instant(i)
+		}
+	}
+}
+
+func (x *certificate) instant(i instant) {
+	b := append(x.text[:0], `{"at":`...)
+	b = append(strconv.AppendInt(b, int64(i.at), 10), `,"`...)
+	b = append(append(append(b, i.what...), `":"`...), x.id(i.op)...)
+	if i.by != nil {
+		b = append(append(b, `","by":"`...), x.id(i.by.op)...)
+	}
+	x.text = append(b, `"}`...)
+	x.line(x.text)
+}
+
+// teller gives the calls of a page their instants: it goes forward, and each hold begins as early as it can.
+type teller struct {
+	*certificate
+	half     time.Duration
+	instants []instant
+	free     time.Duration // when the last exclusive hold was over
+	readers  time.Duration // when the last shared one was
+	placed   []period      // of exclusive holds
+}
+
+// page tells the story of one page, or says why it cannot.
+func (t *teller) page(holds []int32) string {
+	var jobs []timed
+	coupled := t.Sites < 2
+	for _, n := range holds {
+		h := &t.holds[n]
+		s := t.sweeper.slot(h, coupled)
+		switch {
+		case len(t.reenters(h)) > 0:
+			return "there is no story of re-entries yet"
+		case h.Outcome != history.OK:
+			op := t.sweeper.proof(h)
+			if op == nil {
+				continue // that it did nothing is possible
+			}
+			s.hi = op.Return + t.half
+		}
+		jobs = append(jobs, timed{at: s.hi, hold: n, slot: s})
+	}
+	slices.SortStableFunc(jobs, func(a, b timed) int { return cmp.Compare(a.at, b.at) })
+	for i := range jobs {
+		if !t.place(&jobs[i]) {
+			return "the forward pass finds no instants for hold " + t.id(t.holds[jobs[i].hold].acquire)
+		}
+	}
+	if t.Claims.Permits > 0 && !t.enough() {
+		return "the forward pass finds no instants at which there were permits enough"
+	}
+	return ""
+}
+
+// place gives a hold its instants: behind those before it, or in a gap between them.
+func (t *teller) place(j *timed) bool {
+	h := &t.holds[j.hold]
+	switch {
+	case t.Claims.Permits > 0:
+		at := j.slot.lo
+		if j.slot.kind == returned || j.slot.kind == maybe {
+			at = j.slot.hi
+		}
+		list, _, ok := t.instantsOf(h, at)
+		t.instants = append(t.instants, list...)
+		return ok
+	case h.Permits > 0:
+		list, end, ok := t.instantsOf(h, max(j.slot.lo, t.free))
+		t.instants, t.readers = append(t.instants, list...), max(t.readers, end)
+		return ok && max(j.slot.lo, t.free) <= j.slot.hi
+	}
+	from := max(j.slot.lo, t.free, t.readers)
+	if list, end, ok := t.instantsOf(h, from); ok && from <= j.slot.hi {
+		t.instants, t.free = append(t.instants, list...), end
+		t.placed = append(t.placed, period{from, end})
+		return true
+	}
+	for i := len(t.placed) - 1; i >= 0 && t.readers == 0; i-- { // a gap before one of those
+		from := j.slot.lo
+		if i > 0 {
+			from = max(from, t.placed[i-1].to)
+		}
+		list, end, ok := t.instantsOf(h, from)
+		if ok && from <= j.slot.hi && end <= t.placed[i].from {
+			t.instants = append(t.instants, list...)
+			t.placed = slices.Insert(t.placed, i, period{from, end})
+			return true
+		}
+		if i > 0 && t.placed[i-1].to < j.slot.lo {
+			break
+		}
+	}
+	return false
+}
+
+// calls lists what a hold did and was answered, by call: its extensions and releases.
+func (t *teller) calls(h *hold) []int32 {
+	list := slices.Clone(t.extends(h))
+	if h.Release >= 0 {
+		list = append(list, h.Release)
+	}
+	list = append(list, t.again[t.holdAt(t.acquire(h).ID)]...)
+	slices.SortStableFunc(list, func(a, b int32) int { return cmp.Compare(t.Ops[a].Call, t.Ops[b].Call) })
+	return slices.DeleteFunc(list, func(i int32) bool {
+		op := &t.Ops[i]
+		return op.Outcome == history.Failed && op.Reason != history.Lost
+	})
+}
+
+// instantsOf gives the calls of a hold that began at a moment their instants, as early as they can be.
+func (t *teller) instantsOf(h *hold, from time.Duration) (list []instant, end time.Duration, ok bool) {
+	calls := t.calls(h)
+	needs := make([]time.Duration, len(calls)+1) // up to when the lease before each must last
+	needs[len(calls)] = -history.Forever
+	for k := len(calls) - 1; k >= 0; k-- {
+		op := &t.Ops[calls[k]]
+		needs[k] = needs[k+1]
+		if op.Outcome == history.OK && (op.Kind == history.Extend || t.Claims.Owned) {
+			needs[k] = op.Call - t.half
+			if op.Kind == history.Extend {
+				needs[k] = max(needs[k], minus(needs[k+1], t.sweeper.most(op.TTL)))
+			}
+		}
+	}
+	begin := t.acquire(h)
+	at, base := from, from
+	list = append(list, instant{at, "does", h.acquire, nil})
+	life := begin
+	for k, n := range calls {
+		op := &t.Ops[n]
+		over, last := t.ends(life, base), plus(base, t.sweeper.most(life.TTL))
+		switch {
+		case op.Outcome == history.OK && (op.Kind == history.Extend || t.Claims.Owned):
+			if at = max(at, needs[k]); at > last || at > plus(op.Return, t.half) {
+				return nil, 0, false
+			}
+			list = append(list, instant{at, "does", n, nil})
+			if op.Kind == history.Release {
+				return t.denied(list, calls[k+1:], at)
+			}
+			life, base = op, at
+		case op.Outcome == history.Failed:
+			if needs[k+1] > -history.Forever {
+				return nil, 0, false // it goes on
+			}
+			list, end, ok = t.lose(h, list, at, over, plus(op.Return, t.half))
+			if !ok {
+				return nil, 0, false
+			}
+			return t.denied(list, calls[k:], end)
+		case op.Kind == history.Extend: // it is a permission: only where the lease must last for longer
+			if needs[k+1] > last && op.Call-t.half <= last {
+				at = max(at, op.Call-t.half, min(last, minus(needs[k+1], t.sweeper.most(op.TTL))))
+				list = append(list, instant{at, "does", n, nil})
+				life, base = op, at
+			}
+		default: // a release without an answer, or of a lock that does not say whose it was
+			if needs[k+1] > -history.Forever {
+				continue
+			}
+			if back := max(at, op.Call-t.half); back <= over || op.Outcome == history.OK {
+				if back > over {
+					list = append(list, instant{over, "ends", h.acquire, nil})
+					return append(list, instant{back, "does", n, nil}), over, true
+				}
+				return t.denied(append(list, instant{back, "does", n, nil}), calls[k+1:], back)
+			}
+		}
+	}
+	if end = t.ends(life, base); t.Session && h.Crashed != history.Forever {
+		end = min(end, max(at, h.Crashed))
+	}
+	if end != history.Forever {
+		list = append(list, instant{end, "ends", h.acquire, nil})
+	}
+	return list, end, true
+}
+
+// denied gives the calls that were denied after a hold was over their instants.
+func (t *teller) denied(list []instant, calls []int32, end time.Duration) ([]instant, time.Duration, bool) {
+	at := end
+	for _, n := range calls {
+		op := &t.Ops[n]
+		if op.Outcome == history.Unknown || op.Outcome == history.OK && t.Claims.Owned {
+			if op.Outcome == history.OK {
+				return nil, 0, false
+			}
+			continue
+		}
+		if at = max(at, op.Call-t.half); at > plus(op.Return, t.half) {
+			return nil, 0, false
+		}
+		list = append(list, instant{at, "does", n, nil})
+	}
+	return list, end, true
+}
+
+// ends is when a lease that began at a moment may end at the earliest.
+func (t *teller) ends(op *history.Op, base time.Duration) time.Duration {
+	least := t.sweeper.least(op.TTL)
+	told := op.Until != 0 && op.Until != history.Forever
+	end := plus(base, least)
+	switch {
+	case !t.Claims.Expires:
+	case told && (t.Claims.Begins || op.TTL == 0):
+		end = min(end, op.Until-t.half)
+	case t.Claims.Begins && op.Kind == history.Acquire:
+		end = op.Call - t.half
+	case t.Sites > 1:
+		end = min(end, plus(op.Call-t.half, least))
+	}
+	return max(end, base)
+}
+
+// lose ends a hold by a moment: with its lease, or because servers forgot it.
+func (t *teller) lose(h *hold, list []instant, at, over, by time.Duration) ([]instant, time.Duration, bool) {
+	if t.Session && h.Crashed != history.Forever {
+		over = min(over, max(at, h.Crashed))
+	}
+	if over = max(over, at); over <= by {
+		return append(list, instant{over, "ends", h.acquire, nil}), over, true
+	}
+	if t.Sites > 1 {
+		return list, at, true // a few of its sites may have kept it
+	}
+	w := t.forgot(h, by)
+	if w == nil {
+		return nil, 0, false
+	}
+	slack := t.Bounds.Slack
+	if over = max(at, w.from-slack); over > by || over > plus(w.to, slack) {
+		return nil, 0, false
+	}
+	return append(list, instant{over, "forgets", h.acquire, w}), over, true
+}
+
+// enough tells whether there were permits enough at each instant.
+func (t *teller) enough() bool {
+	list, out, held := slices.Clone(t.instants), 0, map[int32]bool{}
+	slices.SortStableFunc(list, func(a, b instant) int { return cmp.Compare(a.at, b.at) })
+	for _, i := range list {
+		op := &t.Ops[i.op]
+		n := t.holdAt(op.Hold)
+		if n < 0 {
+			n = t.holdAt(op.ID)
+		}
+		switch {
+		case i.what == "does" && op.Kind == history.Acquire:
+			out += t.weight(&t.holds[n])
+			held[n] = true
+		case op.Kind == history.Release && op.Outcome != history.Failed || i.what != "does":
+			if held[n] {
+				out -= t.weight(&t.holds[n])
+			}
+			held[n] = false
+		}
+		if out > t.Claims.Permits {
+			return false
+		}
+	}
+	return true
+}
