@@ -47,7 +47,7 @@ var mayImport = map[string][]string{
 	"explore":            {"history", "topologies", "checker", "locks", "workload"},
 	"internal/human":     {},
 	"internal/glossary":  {"history"},
-	"results":            {"history", "checker", "internal/human", "internal/glossary"},
+	"results":            {"history", "certify", "checker", "internal/human", "internal/glossary"},
 	"internal/story":     {"history", "checker", "explore"},
 	"results/compare":    {"internal/human", "results"},
 	"results/report":     {"history", "checker", "internal/human", "results", "results/compare"},
@@ -70,7 +70,7 @@ var mayImport = map[string][]string{
 		"internal/driver", "internal/witness"},
 	"internal/tour":     {"topologies", "checker", "locks", "faults", "workload", "internal/human", "results", "internal/harness", "locks/known"},
 	"internal/settings": {"internal/human"},
-	"internal/cli": {"internal/settings", "history", "topologies", "checker", "locks", "faults", "workload", "scenarios", "explore", "internal/human", "results",
+	"internal/cli": {"internal/settings", "history", "certify", "topologies", "checker", "locks", "faults", "workload", "scenarios", "explore", "internal/human", "results",
 		"results/compare", "results/report", "internal/attach", "internal/measure", "internal/crew", "internal/service", "internal/harness", "internal/tour",
 		"internal/dashboard", "internal/driver", "internal/glossary", "locks/known", "internal/fleet", "internal/web", "internal/wire", "internal/witness",
 		"internal/story"},
@@ -83,7 +83,7 @@ var mayImport = map[string][]string{
 	"cmd/*":            {"internal/cli"},
 
 	"tools/kept": {"topologies", "locks", "locks/known", "results", "internal/human"},
-	"tools/*": {"history", "topologies", "locks", "locks/catalogue", "locks/known", "checker", "explore", "workload", "scenarios", "results", "results/compare",
+	"tools/*": {"history", "certify", "topologies", "locks", "locks/catalogue", "locks/known", "checker", "explore", "workload", "scenarios", "results", "results/compare",
 		"internal/browser", "internal/human", "internal/crew", "internal/harness", "internal/cli", "tools/kept"},
 
 	"examples/pageviews": {"locks", "locks/catalogue", "internal/cli"},

@@ -43,6 +43,9 @@ func (h *History) step(p *page, o *op) (from, to, most ns, legal bool) {
 	}
 	switch {
 	case o.Outcome == "failed":
+		if h.Sites > 1 { // a few of its sites may have had it until then
+			x.free = min(x.free, o.Call)
+		}
 		return from, to, most, o.denies() && (!x.present || !owned || h.Sites > 1)
 	case x.present && !x.open && (owned || o.Kind == "extend"):
 		most = x.life.most
@@ -197,7 +200,7 @@ func (h *History) happens(f *fact) error {
 	}
 	x := p.holds[a]
 	if x == nil {
-		x = &held{}
+		x = &held{free: forever}
 		p.holds[a] = x
 	}
 	begun, before := x.begun, p.at
@@ -217,7 +220,7 @@ func (h *History) happens(f *fact) error {
 	case !x.present:
 		return fmt.Errorf("%s does not hold the page", a.ID)
 	case f.Ends != "":
-		if f.At < min(plus(begun, x.life.least), x.life.until, h.death(a)) || f.At > plus(begun, x.life.most) {
+		if f.At < min(plus(begun, x.life.least), x.life.until, x.free-h.half(), h.death(a)) || f.At > plus(begun, x.life.most) {
 			return fmt.Errorf("the lease of %s does not end then", a.ID)
 		}
 	case !h.reaches(f.By, f.At, f.At):

@@ -10,7 +10,8 @@ func told(h *History, _ []*op) bool {
 	for _, o := range h.list {
 		a := h.acquire(o)
 		call := o.Kind == "acquire" || o.Kind == "extend" || o.Kind == "release"
-		if call && a != nil && !o.done && (o.Outcome == "ok" || h.Claims.Owned && a.done && o.denies() && o.Reason == "lost") {
+		if call && a != nil && !o.done && (o.Outcome == "ok" && (o.Kind != "release" || h.Claims.Owned) ||
+			h.Claims.Owned && a.done && o.denies() && o.Reason == "lost") {
 			return false
 		}
 	}
@@ -151,7 +152,8 @@ func unrenewed(h *History, o []*op) bool {
 	}
 	over := plus(last.Call, h.least(last.TTL))
 	for x := o[0].rest; x != nil; x = x.rest {
-		if x.Kind == "extend" && x != last && x.Call < over && x.Return > last.Return || x.Kind == "release" && x != o[1] {
+		if x.Kind == "extend" && x != last && x.Call < over && x.Return > last.Return ||
+			x.Kind == "release" && x.Call < o[1].Call {
 			return false
 		}
 	}

@@ -88,6 +88,11 @@ func (t *teller) page(holds []int32) string {
 			return "there is no story of re-entries yet"
 		case h.Outcome != history.OK:
 			op := t.sweeper.proof(h)
+			for _, i := range t.again[n] {
+				if op == nil && t.Claims.Owned && t.Ops[i].Outcome == history.OK {
+					op = &t.Ops[i]
+				}
+			}
 			if op == nil {
 				continue // that it did nothing is possible
 			}
@@ -198,8 +203,12 @@ func (t *teller) instantsOf(h *hold, from time.Duration) (list []instant, end ti
 			if needs[k+1] > -history.Forever {
 				return nil, 0, false // it goes on
 			}
-			list, end, ok = t.lose(h, list, at, over, plus(op.Return, t.half))
-			if !ok {
+			by := plus(op.Return, t.half)
+			if back := max(at, op.Call-t.half); t.Sites > 1 && over > back && op.Kind == history.Release && back <= by {
+				list = append(list, instant{back, "does", n, nil}, instant{back, "ends", h.acquire, nil}) // what it had on a few sites
+				return t.denied(list, calls[k+1:], back)
+			}
+			if list, end, ok = t.lose(h, list, at, over, by); !ok {
 				return nil, 0, false
 			}
 			return t.denied(list, calls[k:], end)
@@ -274,9 +283,6 @@ func (t *teller) lose(h *hold, list []instant, at, over, by time.Duration) ([]in
 	}
 	if over = max(over, at); over <= by {
 		return append(list, instant{over, "ends", h.acquire, nil}), over, true
-	}
-	if t.Sites > 1 {
-		return list, at, true // a few of its sites may have kept it
 	}
 	w := t.forgot(h, by)
 	if w == nil {

@@ -18,6 +18,7 @@ func main() {
 	flag.StringVar(&j.wrong, "wrong", "", `only this mistake; "-" for right locks, "any" for all wrong ones`)
 	flag.BoolVar(&long, "long", false,
 		"judge each a second time as a long history is judged, with all arrays in files: the verdicts must be the same")
+	flag.BoolVar(&certifies, "certify", false, "have the verdicts on each certified: no certificate may be refused")
 	flag.StringVar(&j.dir, "out", "bin/simulated", "where histories are saved that are judged wrongly")
 	flag.Parse()
 	ok, err := j.run(os.Stdout)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"maps"
@@ -12,8 +13,10 @@ import (
 	"strings"
 	"sync"
 
+	"hammerlock/certify"
 	"hammerlock/checker"
 	"hammerlock/history"
+	"hammerlock/results"
 )
 
 // job is what is asked for: so many histories of right locks, and of wrong ones.
@@ -30,10 +33,15 @@ type job struct {
 type answered struct {
 	fails []string // checker and cause
 	wrong string   // it broke down, or refused the history
+
+	proved []certify.Verdict // if certificates are asked for
 }
 
 // long asks twice: also with all arrays in files, as those of long histories are.
 var long bool
+
+// certifies has each history certified, too.
+var certifies bool
 
 // judge asks, and survives a panic.
 func judge(h *history.History) (a answered) {
@@ -58,7 +66,53 @@ func judge(h *history.History) (a answered) {
 			a.fails = append(a.fails, v.Checker+":"+v.Cause)
 		}
 	}
+	if certifies {
+		a.certify(h)
+	}
 	return a
+}
+
+// certify counts what is certified of the verdicts. A certificate that is refused is a break-down.
+func (a *answered) certify(h *history.History) {
+	var certificate bytes.Buffer
+	_, err := results.JudgeCertified(h, &certificate)
+	if err == nil {
+		text := bytes.Clone(certificate.Bytes())
+		a.proved, err = results.Certify(h, &certificate)
+		if n := 0; err != nil {
+			fmt.Sscanf(err.Error(), "line %d", &n)
+			err = fmt.Errorf("%w: %s", err, bytes.Split(text, []byte("\n"))[max(n-1, 0)])
+		}
+	}
+	if err != nil {
+		a.wrong = "refused certificate: " + err.Error()
+	}
+}
+
+// certificates counts verdicts by what is certified of them.
+type certificates map[string]*struct{ certified, not int }
+
+func (c certificates) add(all []certify.Verdict) {
+	for _, v := range all {
+		if v.Status != "pass" && v.Status != "fail" {
+			continue
+		}
+		name := strings.TrimSpace(v.Status + " " + v.Checker + " " + v.Cause)
+		if c[name] == nil {
+			c[name] = &struct{ certified, not int }{}
+		}
+		if v.Proof != "" {
+			c[name].certified++
+		} else {
+			c[name].not++
+		}
+	}
+}
+
+func (c certificates) write(out io.Writer) {
+	for _, name := range slices.Sorted(maps.Keys(c)) {
+		fmt.Fprintf(out, "%-44s %7d certified %7d not\n", name, c[name].certified, c[name].not)
+	}
 }
 
 // result is what was found of one history.
@@ -154,7 +208,7 @@ const (
 
 // run makes them and shows a table. It is false if the judge is wrong.
 func (j *job) run(out io.Writer) (ok bool, err error) {
-	rows, classes, hidden, tried := map[pair]*counts{}, map[string]int{}, map[string]int{}, 0
+	rows, classes, hidden, tried, proved := map[pair]*counts{}, map[string]int{}, map[string]int{}, 0, certificates{}
 	j.all(func(r *result) {
 		row := rows[r.pair]
 		if row == nil {
@@ -162,6 +216,7 @@ func (j *job) run(out io.Writer) (ok bool, err error) {
 			rows[r.pair] = row
 		}
 		row.add(r)
+		proved.add(r.answered.proved)
 		for fact := range r.hidden {
 			hidden[fact]++
 		}
@@ -187,6 +242,7 @@ func (j *job) run(out io.Writer) (ok bool, err error) {
 			sum.broke += c.broke
 		}
 	}
+	proved.write(out)
 	missed, accused := 0, 0
 	for _, class := range slices.Sorted(maps.Keys(classes)) {
 		fmt.Fprintf(out, "%6d  %s\n", classes[class], class)

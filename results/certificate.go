@@ -1,0 +1,108 @@
+package results
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"hammerlock/certify"
+	"hammerlock/checker"
+	"hammerlock/history"
+	"hammerlock/internal/human"
+)
+
+// CertificateFile is what proves the verdicts of a saved run: package certify checks it.
+const CertificateFile = "certificate.jsonl"
+
+// JudgeCertified judges a history and writes what proves the verdicts.
+func JudgeCertified(h *history.History, certificate io.Writer) ([]checker.Verdict, error) {
+	c, err := checker.Prepare(h)
+	if err != nil {
+		return nil, err
+	}
+	defer c.Free()
+	verdicts, err := checker.Judge(c)
+	return verdicts, errors.Join(err, c.WriteCertificate(certificate, verdicts, contradict))
+}
+
+// contradict asks the certifier whether calls have no legal order.
+func contradict(part *history.History, calls []string) bool {
+	var text bytes.Buffer
+	if history.WriteJSONL(&text, part) != nil {
+		return false
+	}
+	h, err := certify.Read(&text)
+	return err == nil && h.Contradict(calls)
+}
+
+// Certify checks a certificate of a history. Its error says which line is wrong.
+func Certify(h *history.History, certificate io.Reader) ([]certify.Verdict, error) {
+	lines, in := io.Pipe()
+	go func() { in.CloseWithError(history.WriteJSONL(in, h)) }()
+	defer lines.Close()
+	read, err := certify.Read(lines)
+	if err != nil {
+		return nil, err
+	}
+	return read.Check(certificate)
+}
+
+// saveCertificate judges a history in a file and puts what proves the verdicts beside it. A directory that cannot be
+// written to keeps none.
+func saveCertificate(file string) (verdicts []checker.Verdict, err error) {
+	h, err := history.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer h.Space.Free()
+	name := filepath.Join(filepath.Dir(file), CertificateFile)
+	w, err := os.CreateTemp(filepath.Dir(file), CertificateFile+".*")
+	if errors.Is(err, fs.ErrPermission) || errors.Is(err, fs.ErrNotExist) {
+		return JudgeCertified(h, io.Discard)
+	} else if err != nil {
+		return nil, fmt.Errorf("write the certificate: %w", err)
+	}
+	verdicts, err = JudgeCertified(h, w)
+	failed := errors.Join(w.Chmod(0o644), w.Close())
+	if failed == nil {
+		failed = os.Rename(w.Name(), name)
+	}
+	if failed != nil {
+		os.Remove(w.Name())
+		err = errors.Join(err, fmt.Errorf("write the certificate: %w", failed))
+	}
+	return verdicts, err
+}
+
+// CertifiedText says in a line which verdicts are certified, with the size of the largest core.
+func CertifiedText(all []certify.Verdict) string {
+	var proved, not []string
+	core := 0
+	for _, v := range all {
+		switch {
+		case v.Proof != "":
+			proved = append(proved, v.Checker)
+			if v.Status == "fail" {
+				core = max(core, len(v.Of))
+			}
+		case v.Status == "pass" || v.Status == "fail":
+			not = append(not, v.Checker)
+		}
+	}
+	text := "certified: none"
+	if len(proved) > 0 {
+		text = "certified: " + strings.Join(proved, ", ")
+	}
+	if core > 0 {
+		text += fmt.Sprintf(" (a core of %s)", human.Quantity(core, "operation"))
+	}
+	if len(not) > 0 {
+		text += "; without a proof: " + strings.Join(not, ", ")
+	}
+	return text
+}
