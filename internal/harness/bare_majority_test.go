@@ -1,0 +1,82 @@
+package harness
+
+import (
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"hammerlock/checker"
+	"hammerlock/internal/live"
+	"hammerlock/results"
+	"hammerlock/topologies"
+)
+
+// TestARightRedlockWhoseSiteComesBackEmpty ends one site of five again and again while workers compete for the lock and
+// answers are lost. A grant may have stood on a bare majority of the sites, so that the lock is never accused.
+func TestARightRedlockWhoseSiteComesBackEmpty(t *testing.T) {
+	t.Parallel()
+	live.Again(t, func(int) string {
+		j := job(t, func(p *Plan) {
+			p.Topologies, p.Locks, p.Verify, p.Warmup = on("redlock"), lockNamed("redlock"), true, 0
+			p.Duration = 4 * time.Second
+			p.Faults = []string{"drop-reply:200@300ms", "drop-reply:200@1200ms", "drop-reply:200@2100ms"}
+			p.Workload.Workers, p.Workload.Hold, p.Workload.TTL = 16, 100*time.Millisecond, 600*time.Millisecond
+		})
+		p, err := j.Prepare(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() {
+			if err := p.Close(); err != nil {
+				t.Error(err)
+			}
+		}()
+		var visits atomic.Int64
+		j.Progress = func(e Event) { visits.Store(max(visits.Load(), e.Live.Done)) }
+		var r *results.Run
+		over := make(chan struct{})
+		go func() {
+			defer close(over)
+			r, err = p.Do(t.Context(), t.Context())
+		}()
+		restarts(t, p.deployment.Topology.Nodes[2], &visits, over)
+		if <-over; err != nil {
+			t.Fatal(err)
+		}
+		for _, v := range r.Verdicts {
+			if v.Status == checker.Fail {
+				t.Errorf("%s: %s\n%s", v.Checker, v.Summary, strings.Join(v.Story, "\n"))
+			}
+		}
+		if len(p.incidents) == 0 {
+			return "no end of a site was seen"
+		}
+		return ""
+	})
+}
+
+// restarts ends a server that no fault has asked for, and starts it without its keys, whenever more visits are done.
+func restarts(t *testing.T, n *topologies.Node, visits *atomic.Int64, over <-chan struct{}) {
+	t.Helper()
+	for last := int64(0); ; last = visits.Load() {
+		live.Wait(t, "more visits, or the end of the run", func() bool {
+			select {
+			case <-over:
+				return true
+			default:
+				return visits.Load() > last
+			}
+		})
+		select {
+		case <-over:
+			return
+		default:
+		}
+		_ = n.Do(t.Context(), "SHUTDOWN", "NOSAVE") // the answer is the end of the connection
+		live.Wait(t, "the end of a site", func() bool { return n.State() == topologies.Down })
+		if err := n.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
