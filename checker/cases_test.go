@@ -37,8 +37,8 @@ func TestCases(t *testing.T) {
 }
 
 // TestABareMajority: one of five sites comes back empty between two grants. Unplanned, that is held against no lock;
-// planned, it is the service's loss. Where the key was seen on three others, or on the site itself when it was back, the
-// grant stood on more.
+// planned, it is the service's loss. Where the key was seen on three others, or on the site itself when it was back,
+// the grant stood on more.
 func TestABareMajority(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -75,8 +75,9 @@ func TestABareMajority(t *testing.T) {
 	}
 }
 
-// TestWhatWasForgottenIsNotReleased: the only server fails between two grants, and forgets the first. Its release is told
-// so, or lies. Where the server failed once more before the release, or there are several, it may have the old key again.
+// TestWhatWasForgottenIsNotReleased: the only server fails between two grants, and forgets the first. Its release is
+// told so, or lies. Where the server failed once more before the release, or there are several, it may have the old key
+// again.
 func TestWhatWasForgottenIsNotReleased(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {

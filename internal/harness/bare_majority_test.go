@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -40,43 +41,45 @@ func TestARightRedlockWhoseSiteComesBackEmpty(t *testing.T) {
 			defer close(over)
 			r, err = p.Do(t.Context(), t.Context())
 		}()
-		restarts(t, p.deployment.Topology.Nodes[2], &visits, over)
+		times := restarts(t, p.deployment.Topology.Nodes[2], &visits, over)
 		if <-over; err != nil {
 			t.Fatal(err)
+		}
+		if seen := strings.Count(strings.Join(p.incidents, "; "), "ended unexpectedly"); seen < max(times, 1) {
+			return fmt.Sprintf("%d of %d ends of a site were seen", seen, times)
 		}
 		for _, v := range r.Verdicts {
 			if v.Status == checker.Fail {
 				t.Errorf("%s: %s\n%s", v.Checker, v.Summary, strings.Join(v.Story, "\n"))
 			}
 		}
-		if len(p.incidents) == 0 {
-			return "no end of a site was seen"
-		}
 		return ""
 	})
 }
 
-// restarts ends a server that no fault has asked for, and starts it without its keys, whenever more visits are done.
-func restarts(t *testing.T, n *topologies.Node, visits *atomic.Int64, over <-chan struct{}) {
+// restarts ends a server that no fault has asked for, whenever more visits are done, and starts it without its keys
+// when more are done without it, so that the suite has seen it down. It tells how often.
+func restarts(t *testing.T, n *topologies.Node, visits *atomic.Int64, over <-chan struct{}) (times int) {
 	t.Helper()
-	for last := int64(0); ; last = visits.Load() {
+	more := func(by int64) bool {
+		from, ended := visits.Load(), false
 		live.Wait(t, "more visits, or the end of the run", func() bool {
 			select {
 			case <-over:
-				return true
+				ended = true
 			default:
-				return visits.Load() > last
 			}
+			return ended || visits.Load() >= from+by
 		})
-		select {
-		case <-over:
-			return
-		default:
-		}
+		return !ended
+	}
+	for ; more(1); times++ {
 		_ = n.Do(t.Context(), "SHUTDOWN", "NOSAVE") // the answer is the end of the connection
 		live.Wait(t, "the end of a site", func() bool { return n.State() == topologies.Down })
+		more(2)
 		if err := n.Start(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
+	return times
 }
