@@ -16,6 +16,10 @@ var cases = map[string]string{
 	"incident-but-key-seen": "double-grant",
 	// A grant may stand on three of five sites, and one of them comes back empty.
 	"redlock-one-of-five-restarts": "",
+	// Told that it is lost, and released after that.
+	"told-lost-then-released": "false-refusal",
+	// The key of a lease has no expiry.
+	"sight-without-end": "ttl-too-long",
 }
 
 func TestCases(t *testing.T) {

@@ -330,9 +330,9 @@ func (l *leases) prolongs(h *hold) []int32 {
 	return list
 }
 
-// released tells whether a hold may have been released by then, so that its extension fails.
+// released tells whether a hold may have been released before then, so that its extension fails.
 func (l *leases) released(h *hold, by time.Duration) bool {
-	return h.Release >= 0 && l.c.Ops[h.Release].Outcome != history.Failed && l.c.Ops[h.Release].Call <= by
+	return h.Release >= 0 && l.c.Ops[h.Release].Outcome != history.Failed && l.c.Ops[h.Release].Call < by
 }
 
 // outlived finds what shows, before a moment, that a hold was kept for longer than its lease can have lasted: its key was seen with a longer
@@ -351,9 +351,10 @@ func (l *leases) outlived(h *hold, last, by time.Duration) (shown *history.Op, s
 	return nil, ""
 }
 
-// reacquire finds an extension, or a re-entry, that succeeded although everything before it had certainly expired.
+// reacquire finds an extension, or a re-entry, that succeeded although everything before it had certainly expired. The
+// last extension counts, also if it made the lease shorter; of calls that overlap, or had no answer, any may be the last.
 func (l *leases) reacquire(h *hold) {
-	last := plus(h.Return, l.most(h.TTL))
+	last, answered := plus(h.Return, l.most(h.TTL)), h.Return
 	list := l.prolongs(h)
 	for k, i := range list {
 		op := &l.c.Ops[i]
@@ -386,10 +387,14 @@ func (l *leases) reacquire(h *hold) {
 				who(h.Worker), did, l.c.name(h), clock(op.Call), clock(last)), before, *op)
 			return
 		}
-		if op.Outcome == history.OK {
-			last = max(last, plus(op.Return, l.most(op.TTL)))
-		} else {
+		switch end := plus(op.Return, l.most(op.TTL)); {
+		case op.Outcome != history.OK:
 			last = plus(last, l.most(op.TTL)) // it may have landed when no worker waited for it any more, as late as that
+			answered = history.Forever
+		case op.Kind == history.Extend && op.Call >= answered:
+			last, answered = end, op.Return
+		default:
+			last, answered = max(last, end), max(answered, op.Return)
 		}
 	}
 }

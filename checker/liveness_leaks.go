@@ -73,14 +73,16 @@ func (l *livenessCheck) leaks() bool {
 
 // overlong tells whether a key was seen during the run that will live longer than any lease.
 func (l *livenessCheck) overlong(op *history.Op) bool {
-	return op.Kind == history.Sight && op.Outcome != history.Failed && op.Until != history.Forever &&
-		op.Until-op.Return > l.lease && l.ttl > 0
+	return op.Kind == history.Sight && op.Outcome != history.Failed && op.Until-op.Return > l.lease && l.ttl > 0
 }
 
 // outlives blames a key with a longer life than any lease, unless a clock explains it.
 func (l *livenessCheck) outlives(op *history.Op, o *owner) {
-	if op.Until-op.Return <= l.longest(o.asked) {
+	switch {
+	case op.Until-op.Return <= l.longest(o.asked):
 		return // a try that was refused had asked for as long a lease
+	case op.Until == history.Forever && (!l.Claims.Expires || o.hold == nil || op.Call < o.hold.Return):
+		return // it may be a record that stays when the lock is free, or is not granted yet
 	}
 	trace, since := l.trace(op, o), time.Duration(0)
 	if len(trace) > 1 {

@@ -28,6 +28,7 @@ func checkRelease(c *Case) Verdict {
 		for at, n := range holds {
 			h := &c.holds[n]
 			s.groundless(h)
+			s.contradicted(h)
 			op, call, over := s.answered(h)
 			if op == nil {
 				continue
@@ -145,6 +146,28 @@ func (s *releases) groundless(h *hold) {
 	}
 	if h.Release >= 0 && h.answer == history.Failed {
 		s.refused(h, h.Release)
+	}
+}
+
+// contradicted finds a hold on one site that an extension was told is lost, and whose release succeeded afterwards: what
+// is gone does not come back, unless a fault can have brought it.
+func (s *releases) contradicted(h *hold) {
+	c := s.c
+	if c.Sites > 1 || h.Permits > 0 || h.Outcome != history.OK || h.Release < 0 || h.answer != history.OK {
+		return
+	}
+	for _, i := range c.extends(h) {
+		op, back := &c.Ops[i], &c.Ops[h.Release]
+		if op.Kind != history.Extend || op.Outcome != history.Failed || op.Reason != history.Lost ||
+			op.Return > back.Call || c.reentered(h, op.Call, back.Return) {
+			continue
+		}
+		if w := c.forgotten(h.Key, h.Call, back.Return); w == nil || !w.fault {
+			s.wrong(history.FalseRefusal, []history.Op{*op, *back},
+				fmt.Sprintf("%s was told at %s that %s is not its own, but released it at %s",
+					who(h.Worker), clock(op.Return), c.name(h), clock(back.Return)))
+		}
+		return
 	}
 }
 

@@ -575,7 +575,26 @@ var saved = map[string]struct {
 	}, Fail, "double-grant"},
 
 	"lease-validity: hand-offs": {leaseValidity, handOffs, Pass, ""},
-	"lease-validity: nothing":   {leaseValidity, func(*script) {}, Inconclusive, ""},
+	"lease-validity: released in the very stamp in which its extension was answered": {leaseValidity, func(s *script) {
+		a := s.acquire(1, 0, 1, 300)
+		op := s.extend(a, 100, 110, 300)
+		op.Outcome, op.Reason, op.Until = history.Failed, history.Lost, 0
+		s.release(a, 110, 111).Outcome = history.Unknown
+	}, Fail, "premature-loss"},
+	"lease-validity: made shorter, and extended after its end": {leaseValidity, func(s *script) {
+		a := s.acquire(1, 0, 1, 1000)
+		s.extend(a, 10, 11, 60)
+		s.extend(a, 520, 521, 1000)
+		s.release(a, 530, 531)
+	}, Fail, "silent-reacquire"},
+	"lease-validity: made shorter by a call that another overlaps": {leaseValidity, func(s *script) {
+		a := s.acquire(1, 0, 1, 1000)
+		s.extend(a, 10, 14, 60)
+		s.extend(a, 11, 13, 1000)
+		s.extend(a, 520, 521, 1000)
+		s.release(a, 530, 531)
+	}, Pass, ""},
+	"lease-validity: nothing": {leaseValidity, func(*script) {}, Inconclusive, ""},
 	"lease-validity: past every reply": {leaseValidity, func(s *script) {
 		s.release(s.acquire(1, 0, 1, 300), 9, 10)
 		s.Ops[0].Until = 302 * ms

@@ -18,6 +18,9 @@ type Tally struct {
 	Doubt   string
 	Excused int64
 	Unread  bool // the counter could not be read at the end, for the doubt's reason
+	// Missing says that visits are not in the sums and may have been counted: of a machine of workers that was lost.
+	// Nothing else makes a count greater.
+	Missing bool
 }
 
 // Lost is how many acknowledged page views are certainly missing.
@@ -38,16 +41,16 @@ func (t Tally) Verdict() Verdict {
 		if t.Doubt != "" {
 			v.Summary += fmt.Sprintf("; at most %s are excused: %s", human.Count(t.Excused), t.Doubt)
 		}
+	case t.Final > t.Acknowledged+t.Unknown && !t.Missing:
+		v.Status, v.Cause = Fail, history.Duplicate
+		v.Summary = fmt.Sprintf("%s page views counted, but only %s stored", human.Count(t.Final),
+			human.Count(t.Acknowledged+t.Unknown))
 	case t.Doubt != "":
 		v.Violations, v.Summary = 0, t.Doubt
 		if t.Lost() > 0 {
 			v.Summary += fmt.Sprintf("; %s of %s acknowledged page views are missing, up to %s are excused",
 				human.Count(t.Lost()), human.Count(t.Acknowledged), human.Count(t.Excused))
 		}
-	case t.Final > t.Acknowledged+t.Unknown:
-		v.Status, v.Cause = Fail, history.Duplicate
-		v.Summary = fmt.Sprintf("%s page views counted, but only %s stored", human.Count(t.Final),
-			human.Count(t.Acknowledged+t.Unknown))
 	case t.Acknowledged == 0:
 		v.Summary = "no page view was stored"
 	case t.Unknown > 0:

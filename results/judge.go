@@ -21,7 +21,7 @@ func (r *Run) Judge(dir string) (all []checker.Verdict, err error) {
 	default:
 		v := &r.Views
 		sums := checker.Tally{Acknowledged: v.Acknowledged, Unknown: v.Unknown, Final: v.Final, Unread: v.Unread,
-			Doubt: v.Doubt, Excused: v.Excused}
+			Doubt: v.Doubt, Excused: v.Excused, Missing: v.Missing}
 		return checker.WithMeasured([]checker.Verdict{r.counted(sums.Verdict())}, &history.Measured{Driver: r.Driver.Measured()},
 			&history.Header{}, time.Duration(r.TTL)), nil
 	}

@@ -121,7 +121,8 @@ type Views struct {
 	// most.
 	Doubt   string `json:"doubt,omitempty"`
 	Excused int64  `json:"excused,omitempty"`
-	Unread  bool   `json:"unread,omitempty"` // nobody could read the counter at the end
+	Unread  bool   `json:"unread,omitempty"`  // nobody could read the counter at the end
+	Missing bool   `json:"missing,omitempty"` // visits of machines that were lost are not in the sums
 }
 
 // Latencies are the distributions of a run.

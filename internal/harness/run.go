@@ -42,6 +42,7 @@ type Run struct {
 	since      time.Time // when it began to be made ready
 	tell       func(Event)
 	incidents  []string // what servers did that no fault had asked for
+	missing    bool     // machines of workers were lost, with visits that were counted
 	longer     int      // how many times longer the run has to be if it is made again; 0 = it need not be
 
 	run     *results.Run
@@ -202,7 +203,7 @@ func (x *Run) work(ctx, stop context.Context) (report crew.Report, cost costs, e
 	told := plan.Verify && (errors.Is(servers, breaker.ErrUnhealthy) || errors.Is(servers, breaker.ErrNoAnswer))
 	cost = end()
 	if report.Lost != "" {
-		x.incidents = append(x.incidents, report.Lost)
+		x.incidents, x.missing = append(x.incidents, report.Lost), true
 	}
 	if len(x.incidents) == 0 && !told {
 		err = errors.Join(err, servers)
@@ -237,7 +238,7 @@ func (x *Run) judge(ctx context.Context) error {
 		return err
 	}
 	x.run.Views = results.Views{Acknowledged: tally.Acknowledged, Unknown: tally.Unknown, Fenced: x.meter.Stores.Fenced,
-		Doubt: tally.Doubt, Excused: tally.Excused, Unread: tally.Unread}
+		Doubt: tally.Doubt, Excused: tally.Excused, Unread: tally.Unread, Missing: tally.Missing}
 	if !tally.Unread {
 		x.run.Views.Final, x.run.Views.Lost = tally.Final, tally.Lost()
 	}
@@ -266,7 +267,7 @@ func (x *Run) tally(ctx context.Context) (t checker.Tally, err error) {
 		cleanTimeout+time.Duration(len(x.deployment.Pages))*cleanPage)
 	defer cancel()
 	t = checker.Tally{Acknowledged: x.meter.Stores.Acknowledged, Unknown: x.meter.Stores.Unknown,
-		Doubt: strings.Join(x.incidents, "; ")}
+		Doubt: strings.Join(x.incidents, "; "), Missing: x.missing}
 	counts, err := x.deployment.Views(ctx)
 	if t.Unread = err != nil; t.Unread && t.Doubt != "" {
 		return t, nil
