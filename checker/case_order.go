@@ -111,6 +111,7 @@ type wait struct {
 	stood  time.Duration // the same, or the call of an earlier visit's try without an answer, which may have stood in the queue since
 	stop   time.Duration // the return of the grant, or when the visit gave up
 	asked  time.Duration // the call of the last try
+	denied time.Duration // the call of the last try that was refused as busy
 	queued time.Duration // the return of the first refusal since when the lock knew of it without a break; or Forever
 	again  time.Duration // that of the first one since the last disturbance: who was forgotten then is in line again
 	last   time.Duration // the return of the last try
@@ -207,8 +208,8 @@ func (w *wait) try(op *history.Op, lease time.Duration) {
 	case op.Outcome == history.OK:
 	case op.Outcome != history.Failed || op.Reason != history.Busy:
 		w.queued = history.Forever
-	case w.queued == history.Forever:
-		w.queued = op.Return
+	default:
+		w.denied, w.queued = op.Call, min(w.queued, op.Return)
 	}
 }
 

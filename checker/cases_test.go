@@ -14,6 +14,8 @@ var cases = map[string]string{
 	"forgot-nodes1": "false-release",
 	// The only server still had the key after it had failed.
 	"incident-but-key-seen": "double-grant",
+	// A server lets two readers in at once, and the later one hears of it first.
+	"ordered-readers-in-one-batch": "",
 	// A grant may stand on three of five sites, and one of them comes back empty.
 	"redlock-one-of-five-restarts": "",
 	// Told that it is lost, and released after that.

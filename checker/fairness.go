@@ -154,34 +154,52 @@ func (b *bypasses) inverted(since func(*wait) time.Duration, found, seen []bool)
 }
 
 // inversions finds grants of waits that began after another wait was queued, which called another try after that grant,
-// and were not found before. It takes the waits by their first call; of those that were queued before, the one that
-// called its last try last is enough.
+// and were not found before. A reader passes over another one only if that was refused once more: a server may let both
+// in at once. It takes the waits by their first call; of those that were queued before, the one that called its last try
+// last is enough.
 func (b *bypasses) inversions(waits []int32, slack time.Duration, since func(*wait) time.Duration, found, seen []bool) {
 	byCall, byQueue := clone(&b.scratch, waits), clone(&b.scratch, waits)
 	before := func(a, b time.Duration) bool { return a != history.Forever && a < b-slack }
 	slices.SortFunc(byCall, func(i, j int32) int { return cmp.Compare(b.waits[i].stood, b.waits[j].stood) })
 	slices.SortFunc(byQueue, func(i, j int32) int { return cmp.Compare(since(&b.waits[i]), since(&b.waits[j])) })
-	last := make([]int32, b.keys) // the wait that called its last try last, plus one
+	last := [2][]latest{make([]latest, b.keys), make([]latest, b.keys)} // for exclusive waits, and for shared ones
 	next := 0
 	for _, j := range byCall {
 		w := &b.waits[j]
 		for ; next < len(byQueue) && before(since(&b.waits[byQueue[next]]), w.stood); next++ {
 			i := byQueue[next]
-			if l := &last[b.waits[i].key]; *l == 0 || b.waits[i].asked > b.waits[*l-1].asked {
-				*l = i + 1
+			e := &b.waits[i]
+			last[0][e.key].take(i, e.asked)
+			asked := e.denied
+			if e.permits == 0 || b.Claims.Permits > 0 {
+				asked = e.asked
 			}
+			last[1][e.key].take(i, asked)
 		}
-		if w.hold < 0 || last[w.key] == 0 {
+		l := last[min(w.permits, 1)][w.key]
+		if w.hold < 0 || l.wait == 0 {
 			continue
 		}
 		if !seen[j] {
 			seen[j] = true
 			b.compared++
 		}
-		if earlier := &b.waits[last[w.key]-1]; !found[j] && before(w.stop, earlier.asked) {
+		if earlier := &b.waits[l.wait-1]; !found[j] && before(w.stop, l.asked) {
 			found[j] = true
 			b.invert(earlier, w, since(earlier))
 		}
+	}
+}
+
+// latest is the wait, plus one, whose try was called last.
+type latest struct {
+	wait  int32
+	asked time.Duration
+}
+
+func (l *latest) take(wait int32, asked time.Duration) {
+	if l.wait == 0 || asked > l.asked {
+		*l = latest{wait + 1, asked}
 	}
 }
 

@@ -317,3 +317,43 @@ func TestFairnessAgainstEveryPairOfVisits(t *testing.T) {
 	}
 	p.run(t)
 }
+
+// TestReadersAreLetInTogether: a reader that asks later, and is granted first, passes over another one only if that is
+// refused once more. A writer is passed over at once.
+func TestReadersAreLetInTogether(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		writer, again bool // the first waiter is one; it is refused once more
+		want          Status
+	}{
+		"let in together":     {false, false, Pass},
+		"refused once more":   {false, true, Fail},
+		"a writer":            {true, false, Fail},
+		"a writer, and again": {true, true, Fail},
+	} {
+		s, permits := newScript(), uint16(1)
+		s.Claims.Readers, s.Claims.Ordered = true, true
+		if tt.writer {
+			permits = 0
+		}
+		h := s.acquire(0, 0, 1, 300)
+		s.busy(1, 5, 6).Permits = permits
+		s.busy(2, 10, 11).Permits = 1
+		s.release(h, 20, 21)
+		s.op(history.End, 0, 0, 21)
+		later := s.acquire(2, 25, 26, 300)
+		s.last().Permits = 1
+		s.release(later, 26, 27)
+		s.op(history.End, 2, 10, 27)
+		if tt.again {
+			s.busy(1, 28, 29).Permits = permits
+		}
+		first := s.acquire(1, 30, 31, 300)
+		s.last().Permits = permits
+		s.release(first, 40, 41)
+		s.op(history.End, 1, 5, 41)
+		if v := fairness.Check(s.prepare(t)); v.Status != tt.want {
+			t.Errorf("%s: got %s: %s, want %s", name, v.Status, v.Summary, tt.want)
+		}
+	}
+}
