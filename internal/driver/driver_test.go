@@ -82,7 +82,9 @@ func TestEveryMisbehaviourEndsAndIsNamed(t *testing.T) {
 		"garbage": unanswered, "long-line": "a line of more than 64 KiB",
 		"floods-out": "lines on its standard output that are no messages, such as", "closes-out": "closed its standard output and goes on",
 		"lost-unknown": "as lost, which no acquire had", "negative": "valid_ms -5: a duration", "huge": "valid_ms 1e+15: a duration",
-		"undecided": "an answer says one of",
+		"undecided":   "an answer says one of",
+		"id-as-text":  `"id" is a string, and must be a whole number, 0 or more; it wrote`,
+		"large-fence": `"fence" is a number 1180591620717411303424, and must be a whole number below 2^63; it wrote`,
 	}
 	slots := make(chan struct{}, 8) // most of the time they wait
 	var all sync.WaitGroup

@@ -155,8 +155,10 @@ func (p *Process) listen(greetings chan<- message) {
 		}
 		m, err := read(line)
 		switch {
-		case err != nil:
+		case errors.Is(err, errNoise):
 			err = p.noisy(line)
+		case err != nil:
+			err = fmt.Errorf("its message cannot be understood: %w; it wrote %.120q", err, p.tail.mask(string(line)))
 		case !greeted:
 			greeted = true
 			greetings <- m

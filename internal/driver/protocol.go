@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
@@ -109,10 +110,29 @@ func read(line []byte) (m message, err error) {
 		return m, nil
 	}
 	m = message{}
-	if json.Unmarshal(line, &m) != nil {
+	err = json.Unmarshal(line, &m)
+	if wrong, is := errors.AsType[*json.UnmarshalTypeError](err); is && meant(line) {
+		return m, fmt.Errorf("%q is a %s, and must be %s", wrong.Field, wrong.Value, fits[wrong.Type.Kind()])
+	}
+	if err != nil {
 		return m, errNoise
 	}
 	return m, nil
+}
+
+// fits says what the fields of a message must be.
+var fits = map[reflect.Kind]string{
+	reflect.Bool: "true or false", reflect.String: "a text", reflect.Slice: "a list of texts",
+	reflect.Int: "a whole number", reflect.Int64: "a whole number below 2^63", reflect.Uint64: "a whole number, 0 or more",
+	reflect.Float64: "a number",
+}
+
+// meant tells whether a line with a field of the wrong type is a message, and nothing that a library printed: it has
+// one of the fields that no message is without.
+func meant(line []byte) bool {
+	var fields map[string]json.RawMessage
+	_ = json.Unmarshal(line, &fields) // a line that is no object has no fields
+	return fields["id"] != nil || fields["event"] != nil || fields["hello"] != nil
 }
 
 // plain reads what most answers are, without their brace: a number, words and texts that JSON writes as they are. It

@@ -82,6 +82,8 @@ func (e *evil) prepare() int {
 		hello["claims"] = []string{"excludes", "expires", "owned", "fences", "busy_is_certain"}
 	case "waits", "insists":
 		hello["claims"] = []string{"excludes", "expires", "owned", "busy_is_certain", "waits"}
+	case "maybe-busy":
+		hello["claims"] = []string{"excludes", "expires", "owned", "busy_may_lie"}
 	case "several":
 		hello["claims"] = []string{"excludes", "expires", "owned", "sets", "crosses"}
 	case "rich":
@@ -140,6 +142,8 @@ func (e *evil) serve(m message) int {
 	case op == "acquire" && e.mode == "insists" && m["wait_ms"] == 0.0:
 		fmt.Fprintln(os.Stderr, "asked not to wait")
 		return 6
+	case op == "acquire" && e.mode == "refuses-all":
+		answer = message{"id": id, "error": `"client" must be instance of Client`}
 	case op == "acquire":
 		if e.acquires++; e.acquires >= turn {
 			if code, said := e.misbehave(id); said {
@@ -162,6 +166,9 @@ func (e *evil) serve(m message) int {
 			delete(e.held, key)
 		} else {
 			answer = message{"id": id, "lost": true}
+		}
+		if e.mode == "release-errs" {
+			answer = message{"id": id, "error": "CROSSSLOT Keys in request don't hash to the same slot"}
 		}
 		if len(e.queue) > 0 { // the first that waited is granted the lock
 			granted := message{"id": e.queue[0]["id"], "ok": true, "tried_ms": time.Since(e.queued).Milliseconds()}
@@ -265,6 +272,10 @@ func (e *evil) misbehave(id float64) (code int, said bool) {
 		e.say(message{"id": id, "ok": true, "valid_ms": 1e15})
 	case "undecided":
 		e.say(message{"id": id, "ok": true, "busy": true})
+	case "id-as-text":
+		e.say(message{"id": fmt.Sprint(id), "busy": true})
+	case "large-fence":
+		e.say(message{"id": id, "ok": true, "token": "t", "fence": json.Number("1180591620717411303424")})
 	}
 	return -1, false
 }
