@@ -207,6 +207,9 @@ func (t *Topology) findIndependent(ctx context.Context) error {
 		if n.Role == Replica {
 			return fmt.Errorf("%s is a replica and takes no writes: name its primary", e.Addr)
 		}
+		if err := t.independent(n, e); err != nil {
+			return err
+		}
 		name := n.Name
 		if len(t.Spec.attached.Endpoints) == 1 {
 			name = "main"
@@ -214,6 +217,29 @@ func (t *Topology) findIndependent(ctx context.Context) error {
 		t.foreignSite(name, e, []*Node{n}, n)
 	}
 	return nil
+}
+
+// independent refuses a server that another address names, too: what it grants by one name it refuses by the other. Two
+// databases of a server can be two sites, but fail together.
+func (t *Topology) independent(n *Node, e Endpoint) error {
+	same := t.alias(n)
+	if same < 0 {
+		return nil
+	}
+	a := t.Spec.attached
+	text := fmt.Sprintf("%s and %s are the same server (run_id %s)", a.Endpoints[same].Addr, e.Addr, n.runID)
+	if a.Endpoints[same].DB == e.DB {
+		return fmt.Errorf("%s: --addr names independent servers, each once", text)
+	}
+	if a.Tell != nil {
+		a.Tell(text + ", in two databases: they fail together, as independent servers do not")
+	}
+	return nil
+}
+
+// alias is the place of the node that is the same server as the last one, by another name; -1 without one.
+func (t *Topology) alias(n *Node) int {
+	return slices.IndexFunc(t.Nodes[:len(t.Nodes)-1], func(m *Node) bool { return m.runID == n.runID && n.runID != "" })
 }
 
 func (t *Topology) findReplicas(ctx context.Context) error {
@@ -224,7 +250,11 @@ func (t *Topology) findReplicas(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		same := t.alias(n)
 		switch {
+		case same >= 0:
+			return fmt.Errorf("%s and %s are the same server (run_id %s): --addr names each once", t.Nodes[same].front,
+				n.front, n.runID)
 		case n.Role != Primary:
 		case primary != nil:
 			return fmt.Errorf("%s and %s are both primaries: servers without replicas are --topology redlock",
@@ -283,12 +313,11 @@ func (t *Topology) findBehindSentinels(ctx context.Context) error {
 func (t *Topology) maybe(ctx context.Context, name string, e Endpoint) {
 	n, err := t.at(ctx, name, Replica, e)
 	if err == nil {
-		others := t.Nodes[:len(t.Nodes)-1]
-		known := slices.IndexFunc(others, func(m *Node) bool { return m.runID == n.runID && n.runID != "" })
+		known := t.alias(n)
 		if known < 0 {
 			return
 		}
-		t.Nodes = others
+		t.Nodes = t.Nodes[:len(t.Nodes)-1]
 		err = errors.Join(fmt.Errorf("it is %s by another name, which a failover may make a replica of itself: replica-announce-ip on each server gives it one name",
 			t.Nodes[known].front), n.close())
 	}

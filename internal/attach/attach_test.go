@@ -178,6 +178,23 @@ func TestRenamedCommandsAreNamed(t *testing.T) {
 	}
 }
 
+// TestAServerByTwoNames is no two sites.
+func TestAServerByTwoNames(t *testing.T) {
+	t.Parallel()
+	n := others(t, "single").Nodes[0]
+	user(t, n, "+info")
+	alias := n.Addr()[:strings.LastIndex(n.Addr(), ":")]
+	names := []string{"redis://app:" + secret + "@" + n.Addr()}
+	for _, other := range []string{"[::ffff:" + alias + "]", "[0::ffff:" + alias + "]"} {
+		names = append(names, "redis://app:"+secret+"@"+other+n.Addr()[len(alias):])
+	}
+	for _, kind := range []string{"redlock", "replica"} {
+		if _, err := up(t, kind, flags(names...)); err == nil || !strings.Contains(err.Error(), "are the same server (run_id ") {
+			t.Errorf("%s: got %v", kind, err)
+		}
+	}
+}
+
 // TestWrongAddressesAreNamed attaches to what is not there, or is something else.
 func TestWrongAddressesAreNamed(t *testing.T) {
 	t.Parallel()
