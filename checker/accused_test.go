@@ -15,6 +15,12 @@ var onceAccused = map[string]func(s *script){
 		s.fault(messagesLate, 50, 400)
 		askedInVain(s)
 	},
+	"a release that was sent again at once, for its connection broke with the answer": func(s *script) {
+		s.fault(answersLost, 15, 40)
+		a := s.acquire(1, 10, 11, 300)
+		s.denied(a, 20, 25)
+		s.release(s.acquire(2, 50, 51, 300), 60, 61)
+	},
 	"a reader who became the writer, and whose shared hold is released twice": func(s *script) {
 		s.Claims.Readers, s.Claims.Upgrades = true, true
 		a := s.acquire(1, 0, 1, 300)

@@ -76,6 +76,7 @@ var (
 	minorityHangs = history.Effect{Hits: []history.Party{history.Servers}, Blocks: true, Spares: true}
 	workerLate    = history.Effect{Hits: []history.Party{history.Holders}}
 	processStops  = history.Effect{Hits: []history.Party{history.Clients}}
+	answersLost   = history.Effect{Hits: []history.Party{history.Links}, Blocks: true}
 	messagesLate  = history.Effect{Hits: []history.Party{history.Links}}
 	nothingBreaks = history.Effect{Hits: []history.Party{history.Nobody}}
 )

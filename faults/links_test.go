@@ -6,8 +6,19 @@ import (
 	"testing/synctest"
 	"time"
 
+	"hammerlock/history"
 	"hammerlock/topologies/links"
 )
+
+// TestWhatBreaksConnectionsBlocks: who has no answer for that asks again at once, and judges have to know. What is only
+// late is waited for.
+func TestWhatBreaksConnectionsBlocks(t *testing.T) {
+	for _, f := range All {
+		if e := f.Effect(Scene{}); f.Needs.Links && e.Hit(history.Links) && e.Blocks == (f.Name == "delay" || f.Name == "late-command") {
+			t.Errorf("%s: blocks is %v", f.Name, e.Blocks)
+		}
+	}
+}
 
 // TestADelayIsHealedWhenAllHasArrived: its rule ends at once, and the heal when the last of what was under way can have
 // come. Other rules hold nothing under way, and a heal that is called off does not wait.

@@ -164,7 +164,7 @@ func (b *wireBreak) effect(o *wireOptions) history.Effect {
 	case b.name == "refuse":
 		return history.Effect{Hits: []history.Party{history.Servers}, Blocks: true}
 	}
-	return history.Effect{Hits: []history.Party{history.Links}}
+	return history.Effect{Hits: []history.Party{history.Links}, Blocks: b.name != "delay"}
 }
 
 // breaking is the hook of the proxies; nil if nothing is planned.
