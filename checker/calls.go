@@ -27,7 +27,9 @@ type callsCheck struct {
 	slowest   time.Duration // of the calls that nothing disturbed, without the waiting of an acquire
 	slowEver  time.Duration // of all that returned by themselves
 	undecided string
-	vain      bool // a try ended in an error at once
+	vain      bool          // a try ended in an error
+	failed    int64         // calls that ended in an error while nothing was or had been broken
+	prompt    time.Duration // see promptness; 0 = it is not known yet
 }
 
 // judgeCalls blames a call that did not return although servers had answered for longer than its bound, or although its
@@ -45,7 +47,7 @@ func judgeCalls(c *Case) Verdict {
 		default:
 			k.returned++
 			k.measure(op)
-			k.vain = k.vain || vainly(op) && op.Latency() <= soon
+			k.vain = k.vain || endedInError(op)
 		}
 	}
 	for i := range m.Crashes {
@@ -59,6 +61,7 @@ func judgeCalls(c *Case) Verdict {
 	}
 	if k.vain {
 		k.unserved()
+		k.errorsInCalm()
 	}
 	return k.verdict(open)
 }
@@ -266,6 +269,9 @@ func (k *callsCheck) verdict(open int64) Verdict {
 	v := Verdict{Exposed: k.returned, Misses: map[string]int64{}}
 	if open > 0 {
 		v.Misses["without a return"] = open
+	}
+	if k.failed > 0 {
+		v.Misses[history.EndedInErrors] = k.failed
 	}
 	worst := k.into(&v, callCauses)
 	switch {

@@ -146,12 +146,18 @@ func TestAProcessThatIsServedNoMore(t *testing.T) {
 		write func(s *script)
 		want  Status
 	}{
-		"after a failover":        {func(s *script) { s.fault(taken, 500, 700); errorsFrom(s, 600, 12000, 2) }, Fail},
-		"one answer in between":   {func(s *script) { errorsFrom(s, 600, 1500, 2); s.busy(1, 1500, 1501); errorsFrom(s, 1510, 2400, 2) }, Pass},
-		"it never was served":     {func(s *script) { s.Ops = nil; errorsFrom(s, 600, 6000, 2) }, Pass},
-		"timeouts":                {func(s *script) { errorsFrom(s, 600, 12000, 400) }, Pass},
+		"after a failover": {func(s *script) { s.fault(taken, 500, 700); errorsFrom(s, 600, 12000, 2) }, Fail},
+		"one answer in between": {func(s *script) {
+			s.fault(taken, 500, 501)
+			errorsFrom(s, 600, 1500, 2)
+			s.busy(1, 1500, 1501)
+			errorsFrom(s, 1510, 2400, 2)
+		}, Pass},
+		"it never was served":     {func(s *script) { s.Ops = nil; s.fault(taken, 500, 700); errorsFrom(s, 600, 6000, 2) }, Pass},
+		"a little patience":       {func(s *script) { s.fault(taken, 500, 700); errorsFrom(s, 600, 12000, 4) }, Pass},
+		"timeouts":                {func(s *script) { s.fault(taken, 500, 501); errorsFrom(s, 600, 12000, 400) }, Pass},
 		"servers are still away":  {func(s *script) { s.fault(taken, 500, 5500); errorsFrom(s, 600, 6000, 2) }, Pass},
-		"no longer than is known": {func(s *script) { errorsFrom(s, 600, 1500, 2) }, Pass},
+		"no longer than is known": {func(s *script) { s.fault(taken, 500, 501); errorsFrom(s, 600, 1500, 2) }, Pass},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newScript()
@@ -171,6 +177,7 @@ var taken = history.Effect{Hits: []history.Party{history.Servers}, Blocks: true,
 // errorsFrom are tries of a worker that end in errors, each after so long.
 func errorsFrom(s *script, from, to, each time.Duration) {
 	for at := from; at < to; at += each + 20 {
-		s.busy(1, at, at+each).Outcome = history.Unknown
+		op := s.busy(1, at, at+each)
+		op.Outcome, op.Reason = history.Unknown, history.Other
 	}
 }

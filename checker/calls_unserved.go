@@ -2,21 +2,17 @@ package checker
 
 import (
 	"fmt"
-	"time"
 
 	"hammerlock/history"
 	"hammerlock/internal/human"
 )
 
-// Tries that end in an error at once, as a timeout does not, and how many of them tell.
-const (
-	soon       = 100 * time.Millisecond
-	manyErrors = 20
-)
+// manyErrors is how many tries that end in errors tell.
+const manyErrors = 20
 
 // vainly tells whether a try ended in an error of the lock, and not in an answer.
 func vainly(op *history.Op) bool {
-	return op.Outcome == history.Unknown || op.Outcome == history.Failed &&
+	return op.Outcome == history.Unknown && op.Reason != history.Busy || op.Outcome == history.Failed &&
 		(op.Reason == history.Other || op.Reason == history.Unreachable)
 }
 
@@ -38,7 +34,7 @@ func (k *callsCheck) unserved() {
 	all := make([]vainTries, len(k.pauses)) // by process
 	for i := range k.Ops {
 		op := &k.Ops[i]
-		if !tried(op) || int(op.Process) >= len(all) || vainly(op) && op.Latency() > soon {
+		if !tried(op) || int(op.Process) >= len(all) || vainly(op) && op.Latency() > k.promptness() {
 			continue
 		}
 		switch p := &all[op.Process]; {
@@ -73,7 +69,7 @@ func (k *callsCheck) inVain(process int16, p *vainTries) {
 	n, begin := int64(0), -1
 	for i := first; i <= last; i++ {
 		if op := &k.Ops[i]; op.Process == process && tried(op) && op.Call >= since && vainly(op) &&
-			op.Latency() <= soon {
+			op.Latency() <= k.promptness() {
 			if n++; begin < 0 {
 				begin = i
 			}

@@ -90,7 +90,12 @@ func Verify(t *testing.T, open Open, c Config) {
 		t.Run(n.Scenario, func(t *testing.T) { t.Skip(n.Why) })
 	}
 	for i := range job.Combinations {
-		t.Run(job.Combinations[i].Scenario.Name, func(t *testing.T) { s.run(t, job.Only(i)) })
+		t.Run(job.Combinations[i].Scenario.Name, func(t *testing.T) {
+			if s.dead != "" {
+				t.Skip(s.dead)
+			}
+			s.run(t, job.Only(i))
+		})
 	}
 }
 
@@ -100,6 +105,7 @@ type suite struct {
 	spec     locks.Spec
 	topology topologies.Spec
 	dir      string // of the package that is tested
+	dead     string // why no further scenario can say more; empty = one can
 }
 
 // begin says what is wrong with a call before anything is started. It returns nil in a process that the call was not
@@ -235,6 +241,7 @@ func (s *suite) run(t *testing.T, job *harness.Job) {
 	if len(runs) == 0 {
 		t.Fatal("hammertest: interrupted before the run began")
 	}
+	s.dead = runs[0].NeverGranted()
 	j := runs[0].Judgement()
 	status, text := j.Status()
 	if t.Log(text); status == checker.Pass {

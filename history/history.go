@@ -45,6 +45,10 @@ type Header struct {
 	// not be seen there; empty if its workers recorded it.
 	Wire string `json:"wire,omitempty"`
 
+	// ServerErrors says that servers may answer errors that accuse no lock: others run them, and may have filled their
+	// memory, or they stand in for Redis and lack commands.
+	ServerErrors bool `json:"server_errors,omitempty"`
+
 	// Session says that a hold ends with the connection it was granted on, and so when its holder dies.
 	Session bool `json:"session,omitempty"`
 

@@ -13,8 +13,14 @@ type Measured struct {
 	Hung    []Hung      `json:"hung,omitempty"`
 	Crashes []Breakdown `json:"crashes,omitempty"`
 	Stream  *Stream     `json:"stream,omitempty"` // nil = none was read
-	Wear    []Wear      `json:"wear,omitempty"`   // nil = the run is not about that
+	// Said is what the first error of each kind said, by kind, outcome and reason, as in "release unknown other".
+	Said map[string]string `json:"said,omitempty"`
+	Wear []Wear            `json:"wear,omitempty"` // nil = the run is not about that
 }
+
+// EndedInErrors are, among the misses of the check calls, the calls that ended in an error while nothing was or had been
+// broken.
+const EndedInErrors = "ended in errors while nothing was broken"
 
 // Stream is what the servers' replication streams told of a run's locks: a server streams each command that it has
 // executed.

@@ -276,10 +276,12 @@ type Upgrader interface {
 	Upgrade(ctx context.Context, l Lease, ttl time.Duration) (Lease, error)
 }
 
-// ErrBusy and ErrLost say that the call had certainly no effect.
+// ErrBusy and ErrLost say that the call had certainly no effect. ErrMaybeBusy is the refusal of a lock that answers the
+// same when something else went wrong: what the call did is not known.
 var (
-	ErrBusy = errors.New("the lock is held by another worker")
-	ErrLost = errors.New("the lock is no longer ours")
+	ErrBusy      = errors.New("the lock is held by another worker")
+	ErrMaybeBusy = errors.New("the lock is held by another worker, or something else went wrong")
+	ErrLost      = errors.New("the lock is no longer ours")
 )
 
 // ErrFenced says that the store has taken a greater fencing token, ErrConflict that somebody else stored since the

@@ -21,6 +21,8 @@ func Classify(err error) (history.Outcome, history.Reason) {
 		return history.OK, history.None
 	case err == ErrBusy, errors.Is(err, ErrBusy): // the common answer, without a search
 		return history.Failed, history.Busy
+	case errors.Is(err, ErrMaybeBusy):
+		return history.Unknown, history.Busy
 	case errors.Is(err, ErrLost):
 		return history.Failed, history.Lost
 	case errors.Is(err, ErrFenced):

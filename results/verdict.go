@@ -71,6 +71,7 @@ type NotRun struct {
 	Scenario string `json:"scenario"`
 	Why      string `json:"why"`
 	Unasked  bool   `json:"unasked,omitempty"` // it would have been run if there had been time
+	Ended    bool   `json:"ended,omitempty"`   // it would have been run if a run before it had not ended the others
 }
 
 // Name says what was not run, as that of a judgement.
@@ -163,7 +164,8 @@ func Finding(v *checker.Verdict) string {
 	return text
 }
 
-// worst is the verdict that speaks for all: a failing one before an inconclusive one, the first of its kind.
+// worst is the verdict that speaks for all: a failing one before an inconclusive one, the first of its kind. That most
+// calls ended in errors says why nothing else could be judged.
 func worst(verdicts []checker.Verdict) (checker.Status, string) {
 	verdicts = slices.DeleteFunc(slices.Clone(verdicts), func(v checker.Verdict) bool {
 		return v.Status == checker.NotJudged
@@ -174,7 +176,7 @@ func worst(verdicts []checker.Verdict) (checker.Status, string) {
 	best := verdicts[0]
 	for _, v := range verdicts[1:] {
 		if v.Status == checker.Fail && best.Status != checker.Fail || v.Status == checker.Inconclusive &&
-			best.Status == checker.Pass {
+			(best.Status == checker.Pass || best.Status == checker.Inconclusive && mostErred(v)) {
 			best = v
 		}
 	}

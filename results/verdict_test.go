@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"hammerlock/checker"
+	"hammerlock/history"
 )
 
 // TestACauseIsSaidOnce, whether the summary names it first or last.
@@ -19,6 +20,15 @@ func TestACauseIsSaidOnce(t *testing.T) {
 		if got := sentence(&checker.Verdict{Checker: "liveness", Cause: "deadlock", Summary: summary}); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
+	}
+}
+
+// TestErrorsSpeakForARunThatIsUndecided: they are why nothing else could be judged.
+func TestErrorsSpeakForARunThatIsUndecided(t *testing.T) {
+	j := Judgement{Verdicts: []checker.Verdict{{Checker: "activity", Summary: "0 hand-offs"},
+		{Checker: "calls", Summary: "no such argument", Exposed: 9, Misses: map[string]int64{history.EndedInErrors: 9}}, {Checker: "liveness", Summary: "idle"}}}
+	if status, text := j.Status(); status != checker.Inconclusive || text != "no such argument" {
+		t.Errorf("got %v, %q", status, text)
 	}
 }
 
@@ -36,9 +46,12 @@ func TestScenariosAreATable(t *testing.T) {
 	shorter.Verdicts = []checker.Verdict{{Checker: "exclusion", Status: checker.Fail, Cause: "overrun", Summary: "two held it", Story: []string{"short"}, Remedy: "Stop in time."}}
 	f := Findings{Judged: []Judgement{passed, failed, shorter}, Took: 90 * time.Second, Report: "report.html", Replay: "bench replay x", Repeat: "verify"}
 	for _, name := range []string{"renewal", "readers"} {
-		f.NotRun = append(f.NotRun, NotRun{"single", "lease", name, "the lock does not claim it", false})
+		f.NotRun = append(f.NotRun, NotRun{Topology: "single", Lock: "lease", Scenario: name, Why: "the lock does not claim it"})
 	}
-	f.NotRun = append(f.NotRun, NotRun{"single", "lease", "cost", "no time", true})
+	for _, name := range []string{"wear", "clocks"} {
+		f.NotRun = append(f.NotRun, NotRun{Topology: "single", Lock: "lease", Scenario: name, Why: "nothing was granted", Ended: true})
+	}
+	f.NotRun = append(f.NotRun, NotRun{Topology: "single", Lock: "lease", Scenario: "cost", Why: "no time", Unasked: true})
 	f.Whole = Weigh(f.Judged, f.NotRun, "", nil)
 	var out bytes.Buffer
 	if err := f.Write(&out); err != nil {
@@ -49,6 +62,7 @@ contention PASS         1 010 holds, 99 hand-offs, 2 stall-worker, 0 overlaps, 2
 crash x4   FAIL         exclusion: overrun
 late       FAIL         exclusion: overrun
            NOT RUN      renewal, readers
+           NOT RUN      nothing was granted: wear, clocks
 cost       NOT RUN      no time
 
 FAIL          exclusion: overrun (late, crash)
@@ -85,6 +99,8 @@ func TestTheWholeVerdict(t *testing.T) {
 	torn, idle, plain := run("", checker.Pass), run("b", checker.Inconclusive), run("", checker.Pass)
 	torn.Partial, plain.Scenario = "killed", ""
 	idle.Verdicts[0].Status = checker.Inconclusive
+	erred := run("b", checker.Inconclusive)
+	erred.Verdicts = append(erred.Verdicts, checker.Verdict{Checker: "calls", Exposed: 9, Misses: map[string]int64{history.EndedInErrors: 5}})
 	for name, c := range map[string]struct {
 		all     []Judgement
 		not     []NotRun
@@ -100,6 +116,7 @@ func TestTheWholeVerdict(t *testing.T) {
 		"another is not meant": {with(), []NotRun{{Scenario: "cost"}}, "", classes, checker.Pass, "1 of 10 scenarios undecided: s-b"},
 		"a class not judged":   {append(with()[2:], run("a", checker.Pass), idle), nil, "", classes, checker.Inconclusive, "1 of 10 scenarios undecided: s-b"},
 		"a partial history":    {with(torn), nil, "", classes, checker.Inconclusive, "1 of 11 scenarios undecided: s-b"},
+		"most were errors":     {append(with()[2:], run("a", checker.Pass), run("b", checker.Pass), erred), nil, "", classes, checker.Inconclusive, "1 of 11 scenarios undecided: s-b"},
 		"cut":                  {with()[2:], nil, "interrupted", classes, checker.Inconclusive, "cut short: interrupted"},
 		"one failed":           {with(run("", checker.Fail)), nil, "", classes, checker.Fail, "1 of 11 scenarios failed"},
 		"a run beside":         {with(plain), nil, "", classes, checker.Pass, "1 of 11 runs undecided: s-b"},

@@ -40,7 +40,7 @@ func Weigh(all []Judgement, not []NotRun, cut string, classes []string) (w Whole
 			w.Failed = append(w.Failed, j.Name()+": "+text)
 		case checker.Inconclusive:
 			w.Open, open = append(w.Open, j.Name()+": "+text), append(open, cmp.Or(j.Scenario, j.Name()))
-			partial = partial || j.Scenario == "" // nothing else says the same of it
+			partial = partial || j.Scenario == "" || j.erred() // nothing else says the same of it
 		}
 		if j.Scenario == "" {
 			what = "run"
@@ -81,6 +81,26 @@ func (j *Judgement) safe() bool {
 		}
 	}
 	return true
+}
+
+// erred tells whether most calls of the lock ended in errors while nothing was broken.
+func (j *Judgement) erred() bool { return slices.ContainsFunc(j.Verdicts, mostErred) }
+
+func mostErred(v checker.Verdict) bool {
+	return v.Checker == history.Calls && 2*v.Misses[history.EndedInErrors] > v.Exposed
+}
+
+// NeverGranted says that the lock was called in the scenario, and granted nothing: then no other one can say more. It
+// is empty where that is not so.
+func (r *Run) NeverGranted() string {
+	exposed := map[string]int64{enough: -1}
+	for _, v := range r.Verdicts {
+		exposed[v.Checker] = v.Exposed
+	}
+	if exposed[enough] != 0 || exposed[history.Calls] == 0 || r.Scenario == "" {
+		return ""
+	}
+	return "nothing was granted in " + r.Scenario + ", so that no other scenario can say more"
 }
 
 // Proof is what a judgement rests on: what failed, how much was tried, what broke, and how long it took.
@@ -200,6 +220,8 @@ func (f *Findings) rows(p *human.Printer) {
 		lock := n.Topology + " " + n.Lock
 		if n.Unasked {
 			lock = n.Name()
+		} else if n.Ended {
+			lock += " " + n.Why
 		}
 		if len(outside[lock]) == 0 {
 			locks = append(locks, lock)
@@ -209,6 +231,9 @@ func (f *Findings) rows(p *human.Printer) {
 	for _, lock := range locks {
 		n := outside[lock][0]
 		name, text := "", strings.Join(human.Names(outside[lock], func(n *NotRun) string { return n.Scenario }), ", ")
+		if n.Ended {
+			text = n.Why + ": " + text
+		}
 		if width >= len(lock) {
 			name = lock
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"time"
 
 	"hammerlock/history"
@@ -100,7 +101,7 @@ func (w *worker) acquire(ctx context.Context, key string, keys []string, ttl, wa
 		return lease, err
 	}
 	lease.Token, lease.Fence = a.Token, a.Fence
-	if err := w.outcome(&a); err != nil {
+	if err := w.outcome(ctx, &a); err != nil {
 		if lease.Token != "" && m.Op == opAcquire && !errors.Is(err, locks.ErrBusy) { // it may be held: the worker gives it back
 			w.held[key] = &held{hold: &hold{id: c.id, lost: make(chan struct{})}}
 		}
@@ -125,15 +126,18 @@ func (w *worker) acquire(ctx context.Context, key string, keys []string, ttl, wa
 	return lease, nil
 }
 
-// outcome is what an answer says of the outcome; nil is OK.
-func (w *worker) outcome(a *message) error {
+// outcome is what an answer says of the outcome; nil is OK. An error that came after the call had been called off is of
+// that.
+func (w *worker) outcome(ctx context.Context, a *message) error {
 	switch {
 	case a.Busy && w.p.spec.Program.Certain:
 		return locks.ErrBusy
 	case a.Busy:
-		return errors.New("busy, of a driver that says busy_may_lie")
+		return locks.ErrMaybeBusy
 	case a.Lost:
 		return locks.ErrLost
+	case a.Error != nil && ctx.Err() != nil:
+		return fmt.Errorf("%s: %w", *a.Error, ctx.Err())
 	case a.Error != nil:
 		return errors.New(*a.Error)
 	default:
@@ -166,7 +170,7 @@ func (w *worker) Extend(ctx context.Context, lease locks.Lease, ttl time.Duratio
 	call := time.Now()
 	a, _, err := w.p.ask(ctx, request{Op: opExtend, Worker: w.number, Hold: h.id, TTL: ttl.Milliseconds()})
 	if err == nil {
-		err = w.outcome(&a)
+		err = w.outcome(ctx, &a)
 	}
 	if err == nil {
 		lease.Until = w.until(call, ttl, &a)
@@ -189,7 +193,7 @@ func (w *worker) Release(ctx context.Context, lease locks.Lease) error {
 	if err != nil {
 		return err
 	}
-	return w.outcome(&a)
+	return w.outcome(ctx, &a)
 }
 
 // Close implements locks.Lock. The worker gives nothing back.

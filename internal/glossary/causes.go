@@ -81,8 +81,8 @@ var AllCauses = []Cause{
 		"A release was told \"not yours\", and a later one of the same hold succeeded; or an owner was refused within its lease, and nothing was broken.",
 		"Refuse an owner only if the token in the server is not its own: an error or a missing answer does not say that. See locks/catalogue/lease.go, locks/outcome.go."},
 	{history.Unanswered,
-		"A call to the lock ended in an error that leaves open what it did, although nothing was broken (explore); or all tries of a process " +
-			"did for longer than their bound, although servers answered.",
+		"A call to the lock was answered an error, although nothing was or had been broken; or all tries of a process " +
+			"were for longer than their bound, although servers answered.",
 		"Handle this error, or return the error that says what is certain: busy, lost, or not supported. After READONLY or a broken connection ask again which " +
 			"server is the primary. See locks/outcome.go."},
 	{history.HungCall,

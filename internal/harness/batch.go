@@ -20,6 +20,7 @@ type batch struct {
 	runs  map[int]*results.Run // by the number of their combinations
 	open  []question
 	ended string // why nothing is to begin any more; empty = it is
+	dead  string // why no scenario of this lock is to begin here any more; empty = they are
 	err   error
 }
 
@@ -111,9 +112,10 @@ func (b *batch) ask(ctx, stop context.Context, all []question, begins func(quest
 // long it is.
 func (b *batch) begins(number, first int) bool {
 	c := &b.Combinations[number]
-	n := c.notRun(b.ended)
+	n := c.notRun(cmp.Or(b.ended, b.dead))
 	switch {
-	case b.ended != "":
+	case n.Why != "":
+		n.Ended = true
 	case c.Scenario.Name != "" && number != first && b.spent(c.Plan.Duration):
 		n = c.notRun(fmt.Sprintf("the %v of --budget were over", b.Plan.Budget))
 		n.Unasked = true
@@ -142,6 +144,9 @@ func (b *batch) take(o outcome) {
 			b.ended = "--fail-fast: a run before it failed"
 		} else if b.Enough != nil && b.Enough(o.run) {
 			b.ended = "a run before it has shown what was asked for"
+		}
+		if o.longer <= 1 { // else the machine was slow
+			b.dead = cmp.Or(b.dead, o.run.NeverGranted())
 		}
 		if o.longer > 0 {
 			b.open = append(b.open, o.question)
@@ -173,7 +178,7 @@ func (b *batch) again(ctx, stop context.Context) {
 			if c.Scenario.Name != "" {
 				by = min(by, int((b.Plan.Budget-time.Since(b.since))/c.Plan.Duration))
 			}
-			if by < least || b.ended != "" {
+			if by < least || b.ended != "" || b.dead != "" {
 				b.err = cmp.Or(b.err, q.broke)
 				return false
 			}

@@ -116,6 +116,7 @@ func (x *Run) header() history.Header {
 		Workers: c.recorded(), Processes: plan.Fleet.judged(plan.Processes), Keys: w.Keys, Retry: w.Retry, Wait: w.Wait,
 		Sites:  c.Topology.Sites,
 		Fenced: plan.Counter.Fenced, Service: c.Topology.Can().Lock, Session: c.Lock.Session, Claims: c.Lock.Claims,
+		ServerErrors: !c.Topology.Can().Own || c.server.Embedded(),
 		Bounds: history.Bounds{
 			Agreement: history.Agreement{Slack: x.session.Slack, Doubts: x.session.Doubts}, Rate: x.session.Rate,
 			Round:    serverRound,

@@ -1,0 +1,181 @@
+package checker
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"hammerlock/history"
+	"hammerlock/internal/human"
+)
+
+// leastPatience is the shortest time in which any client gives up a request.
+const leastPatience = 2 * time.Millisecond
+
+// mostAnswers is of about how many answers it is looked at how long they took.
+const mostAnswers = 1 << 16
+
+// callErrors are the calls of one kind that ended in an error while nothing was or had been broken.
+type callErrors struct {
+	called, failed, prompt int64
+	first                  *history.Op // of the prompt ones
+}
+
+// endedInError tells whether a call ended in an error of the lock, and not in one of the answers that a lock has.
+func endedInError(op *history.Op) bool {
+	refused := op.Outcome == history.Failed && op.Reason == history.Refused
+	unsupported := op.Outcome == history.Failed && op.Reason == history.Other && op.Kind == history.Extend
+	return (vainly(op) || refused) && !unsupported && op.Reason != history.Crashed && op.Reason != history.Canceled
+}
+
+// errorsInCalm blames the calls that were answered an error while nothing was or had been broken. Two kinds of errors
+// can be the machine's: of a request that had no answer, and one that came later than most answers do, as that of a
+// client whose patience is shorter than the machine is late. They leave the verdict open, where they are most calls.
+func (k *callsCheck) errorsInCalm() {
+	if k.Wire != "" {
+		return // what a program makes of the commands that were seen there is not known
+	}
+	until, off := k.broken(), k.firstCalledOff()
+	var kinds [history.Release + 1]callErrors
+	for i := range k.Ops {
+		op := &k.Ops[i]
+		if op.Return >= until {
+			break
+		}
+		if !awaited(op) || op.Return >= off[op.Process] || !k.owed(op) {
+			continue
+		}
+		e := &kinds[op.Kind]
+		e.called++
+		if !endedInError(op) {
+			continue
+		}
+		e.failed++
+		answered := op.Reason == history.Other || op.Reason == history.Refused
+		if k.seesLateness() || answered && op.Latency() <= k.promptness() {
+			e.prompt++
+			e.first = cmp.Or(e.first, op)
+		}
+	}
+	k.blameErrors(kinds[:])
+}
+
+// blameErrors judges the errors of each kind of call, the most frequent first.
+func (k *callsCheck) blameErrors(kinds []callErrors) {
+	slices.SortStableFunc(kinds, func(a, b callErrors) int { return cmp.Compare(b.prompt, a.prompt) })
+	var called, failed int64
+	for _, e := range kinds {
+		called, failed = called+e.called, failed+e.failed
+		for n := range e.prompt {
+			if k.ServerErrors {
+				break
+			}
+			t := testimony{}
+			if n == 0 {
+				t = testimony{[]history.Op{*e.first}, []string{
+					fmt.Sprintf("%s of %s ended in an error while nothing was or had been broken: %s",
+						human.Count(e.failed), human.Quantity(e.called, e.first.Kind.String()), k.said(e.first)),
+					fmt.Sprintf("the first was %s by %s at %s, answered at %s", callName(e.first), who(e.first.Worker),
+						clock(e.first.Call), clock(e.first.Return)),
+				}}
+			}
+			k.blame(history.Unanswered, t, nil)
+		}
+	}
+	if k.failed = failed; 2*failed > called {
+		k.undecided = fmt.Sprintf("most calls ended in errors while nothing was or had been broken, %s of %s: %s",
+			human.Count(failed), human.Count(called), k.allSaid())
+	}
+}
+
+// broken is when something was broken for the first time, or may have been.
+func (k *callsCheck) broken() time.Duration {
+	until := history.Forever
+	for i := range k.windows {
+		w := &k.windows[i]
+		from := minus(w.from, k.anySlack())
+		switch {
+		case w.effect == counting || k.Ops[w.op].Kind == history.Gap:
+			continue
+		case !w.fault:
+			from = minus(from, noticed)
+		}
+		until = min(until, from)
+	}
+	return until
+}
+
+// firstCalledOff is when each process had a call called off for the first time: its client may have lost a connection
+// by that.
+func (k *callsCheck) firstCalledOff() []time.Duration {
+	first := slices.Repeat([]time.Duration{history.Forever}, max(k.processes, 1))
+	for i := range k.Ops {
+		if op := &k.Ops[i]; op.Reason == history.Canceled {
+			first[op.Process] = min(first[op.Process], op.Call)
+		}
+	}
+	return first
+}
+
+// owed tells whether a call had to be answered without an error: its process was not paused just before, and what it is
+// of was held for certain.
+func (k *callsCheck) owed(op *history.Op) bool {
+	if k.stillFor(op.Process, minus(op.Call, k.lease), op.Return) > 0 {
+		return false
+	}
+	if op.Kind == history.Acquire && op.Outermost() {
+		return true
+	}
+	h := k.hold(op.Hold)
+	return h != nil && h.Outcome == history.OK && op.Return < h.Lost &&
+		(h.TTL == 0 || op.Return < plus(h.Call, h.TTL-Margin(h.TTL)))
+}
+
+// seesLateness tells whether each lateness that matters was recorded, as in virtual time.
+func (k *callsCheck) seesLateness() bool { return k.Bounds.Gap > 0 && k.Bounds.Gap <= leastPatience }
+
+// promptness is how long an error may take that no lateness of the machine explains: no longer than three in four
+// answers take, or half of the pings of the program that has the lock where no call had an answer.
+func (k *callsCheck) promptness() time.Duration {
+	if k.prompt > 0 {
+		return k.prompt
+	}
+	var took []time.Duration
+	for i, every := 0, k.returned/mostAnswers+1; i < len(k.Ops); i += int(every) {
+		if op := &k.Ops[i]; awaited(op) && op.Return != history.Forever && op.Reason != history.Canceled &&
+			!endedInError(op) {
+			took = append(took, op.Latency())
+		}
+	}
+	k.prompt = leastPatience
+	if slices.Sort(took); len(took) > 0 {
+		k.prompt = max(k.prompt, took[len(took)/4])
+	} else if m := k.Measured; m != nil && m.Driver != nil {
+		k.prompt = max(k.prompt, m.Driver.Median)
+	}
+	return k.prompt
+}
+
+// said is what the first error of the same kind said.
+func (k *callsCheck) said(op *history.Op) string {
+	what := op.Kind.String() + " " + op.Outcome.String() + " " + op.Reason.String()
+	if k.Measured != nil && k.Measured.Said[what] != "" {
+		return k.Measured.Said[what]
+	}
+	return what
+}
+
+// allSaid is what all kinds of errors said.
+func (k *callsCheck) allSaid() string {
+	if k.Measured == nil {
+		return "no text was kept"
+	}
+	var all []string
+	for _, what := range slices.Sorted(maps.Keys(k.Measured.Said)) {
+		all = append(all, what+": "+k.Measured.Said[what])
+	}
+	return strings.Join(all, "; ")
+}
