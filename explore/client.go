@@ -35,8 +35,9 @@ type client struct {
 // laneSlots is far more than what happens between two moments of virtual time.
 const laneSlots = 32
 
-// inMemoryAddr is where the servers in memory are said to be. It is never resolved.
-const inMemoryAddr = "memory:1"
+// inMemoryAddr is where the servers in memory are said to be: nothing listens there. It is no name, which a library
+// would have resolved by goroutines that live in real time.
+const inMemoryAddr = "127.0.0.1:1"
 
 // openClient makes a client, which lives in a process.
 func (s *schedule) openClient(number int, process *locks.Process) (*client, error) {
@@ -220,9 +221,11 @@ func (c *calledLock) Extend(ctx context.Context, l locks.Lease, ttl time.Duratio
 	return c.call(ctx, "Extend", func(ctx context.Context) (locks.Lease, error) { return c.Lock.Extend(ctx, l, ttl) })
 }
 
-func (c *calledLock) Release(ctx context.Context, l locks.Lease) (err error) {
-	defer c.caught("Release", &err)
-	return c.Lock.Release(ctx, l)
+func (c *calledLock) Release(ctx context.Context, l locks.Lease) error {
+	_, err := c.call(ctx, "Release", func(ctx context.Context) (locks.Lease, error) {
+		return locks.Lease{}, c.Lock.Release(ctx, l)
+	})
+	return err
 }
 
 // Close closes the lock once: a client that has died has done so already.
@@ -235,8 +238,7 @@ func (c *calledLock) Close() (err error) {
 	return c.Lock.Close()
 }
 
-// waitingLock is a calledLock whose refused users wait for messages. A wait is not called off: a visit never gives up
-// that alone.
+// waitingLock is a calledLock whose refused users wait for messages. After a wait that was called off they try again.
 type waitingLock struct {
 	*calledLock
 	waiter locks.Waiter
@@ -256,6 +258,10 @@ func (c *waitingLock) Handed(key string) (l locks.Lease, since time.Time, ok boo
 	return l, since, ok
 }
 
-func (c *waitingLock) Wait(ctx context.Context, key string) (history.Wake, error) {
-	return c.waiter.Wait(ctx, key)
+func (c *waitingLock) Wait(ctx context.Context, key string) (wake history.Wake, err error) {
+	_, err = c.call(ctx, "Wait", func(ctx context.Context) (locks.Lease, error) {
+		wake, err = c.waiter.Wait(ctx, key)
+		return locks.Lease{}, err
+	})
+	return wake, err
 }

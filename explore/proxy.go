@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"regexp"
 	"strings"
 	"sync"
 	"time"
@@ -34,6 +35,7 @@ type link struct {
 	subscribed   bool        // what comes is no reply any more, but was published, or confirms a subscription
 	clientClosed bool        // its end: what comes is not read
 	inMulti      bool
+	resp3        bool // see wants
 }
 
 // far is the server's end of a link. It writes what the server says to the link.
@@ -60,6 +62,9 @@ type exchange struct {
 
 // setUp are the commands with which a connection is set up, and asked whether it is still there.
 var setUp = map[string]bool{"hello": true, "client": true, "auth": true, "select": true, "ping": true}
+
+// unknownCommand begins the answer of a server that lacks a command, or one that a script calls.
+var unknownCommand = regexp.MustCompile(`^-(ERR unknown (sub)?command|.*Unknown Redis command)`)
 
 // silent are what a server sends over a connection with subscriptions that no client acts on.
 var silent = map[string]bool{"pong": true, "unsubscribe": true}
@@ -151,14 +156,31 @@ func (l *link) requests() {
 		case !known:
 			l.say([]byte("-NOSCRIPT No matching script.\r\n"))
 		case name == "hello": // as an old server: it would cost a tenth of the schedule, and RESP 2 is spoken all the same
+			l.wants(len(f.words) > 1 && f.words[1] == "3")
 			l.say([]byte("-ERR unknown command\r\n"))
 		case x.quiet:
 			l.send(x, name, &f, queued)
 		default:
+			l.wants(false) // it goes on without
 			l.w.post(&event{client: l.client, x: x, site: l.site, conn: l.number, kind: request, words: f.words,
 				happen: func(fate fate) { l.requested(x, name, &f, queued, fate) }})
 			return
 		}
+	}
+}
+
+// wants takes down whether the connection was asked for RESP 3, and not used since.
+func (l *link) wants(resp3 bool) {
+	if l.resp3 == resp3 {
+		return
+	}
+	l.resp3 = resp3
+	l.w.mu.Lock()
+	defer l.w.mu.Unlock()
+	if resp3 {
+		l.w.resp3++
+	} else {
+		l.w.resp3--
 	}
 }
 
@@ -248,6 +270,9 @@ func (l *link) answered(f *frame) *exchange {
 	}
 	x := l.expected[0]
 	l.expected = l.expected[1:]
+	if _, inMemory := l.far.(*inMemory); inMemory && !x.quiet && unknownCommand.Match(f.bytes) {
+		l.w.lack(x.words[0])
+	}
 	x.answer, x.answered, x.quiet = f.words, true, x.quiet || l.clientClosed
 	l.w.trace.answered(x)
 	return x

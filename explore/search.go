@@ -66,7 +66,7 @@ func Run(t *testing.T, spec locks.Spec, o Options) (Report, error) {
 	case errors.Is(err, errLeft) && o.jobs() > 1:
 		o.Jobs = 1 // which goroutines are left shows when no other schedule runs
 		return Run(t, spec, o)
-	case errors.Is(err, locks.ErrServer), errors.Is(err, errLeft), errors.Is(err, errElsewhere):
+	case errors.Is(err, locks.ErrServer), errors.Is(err, errLeft), errors.Is(err, errElsewhere), errors.Is(err, errLacks):
 		s.report.Status, s.report.Reason, s.report.Excluded, err = checker.Inconclusive, err.Error(), true, nil
 	}
 	s.report.Took = time.Since(s.begun)
@@ -91,6 +91,9 @@ func newSearch(t *testing.T, spec locks.Spec, o Options) *search {
 
 // errElsewhere says that the lock does not use the servers that it was given.
 var errElsewhere = errors.New("the lock makes connections of its own, past those and the dialer that it is given: virtual time does not reach them")
+
+// errLacks says that the lock needs what the server in memory does not know.
+var errLacks = errors.New("the server in memory does not know")
 
 // levels runs one level after another.
 func (s *search) levels() error {
@@ -298,6 +301,9 @@ func (s *schedule) first() int {
 
 // judge returns all verdicts, and the first one that failed and is held against the lock; nil without one.
 func judge(run *schedule) (all []checker.Verdict, failed *checker.Verdict, err error) {
+	if run.w.lacks != "" {
+		return nil, nil, fmt.Errorf("%w %s", errLacks, run.w.lacks)
+	}
 	if what := run.panicked(); what != "" {
 		all = []checker.Verdict{endVerdict(thePanic, thePanic, what, run.history)}
 		return all, &all[0], nil
@@ -315,11 +321,15 @@ func judge(run *schedule) (all []checker.Verdict, failed *checker.Verdict, err e
 	}
 	all, err = checker.Judge(c)
 	for i := range all {
-		if all[i].Status == checker.Fail && !run.excuses(&all[i]) {
-			return all, &all[i], err
+		v := &all[i]
+		if run.w.resp3 > 0 && v.Cause == history.Unanswered {
+			return nil, nil, fmt.Errorf("%w HELLO 3 (RESP 3)", errLacks)
+		}
+		if v.Status == checker.Fail && !run.excuses(v) {
+			return all, v, err
 		}
 	}
-	return all, run.unanswered(all), err
+	return all, nil, err
 }
 
 // found runs a counterexample again, with its trace.

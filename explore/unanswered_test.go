@@ -6,9 +6,13 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"hammerlock/checker"
 	"hammerlock/locks"
+	"hammerlock/topologies"
 )
 
 // mute is a lock whose releases end in an error, as of a script that does not compile.
@@ -25,11 +29,65 @@ func TestAnErrorWithoutACauseIsAViolation(t *testing.T) {
 		return mute{l}, err
 	}
 	f := run(t, spec, bounded(0)).Found
-	if f == nil || f.Checker != "activity" || f.Cause != "unanswered" || len(f.Schedule) != 0 {
+	if f == nil || f.Checker != "calls" || f.Cause != "unanswered" || len(f.Schedule) != 0 {
 		t.Fatalf("got %+v, want an answer that was not given", f)
 	}
 	if last := f.Trace[len(f.Trace)-1]; f.Summary == "" || len(f.Trace) < 3 {
 		t.Errorf("got %s: %s", f.Summary, last)
+	}
+}
+
+// newer is a lock that calls a function of the server, which the one in memory does not have.
+type newer struct {
+	locks.Lock
+	site redis.UniversalClient
+}
+
+func (l newer) Release(ctx context.Context, lease locks.Lease) error {
+	return l.site.FCall(ctx, "unlock", []string{lease.Key}, lease.Token).Err()
+}
+
+// TestACommandThatTheServerInMemoryLacks: a lock that calls it is not explored, and the command is named. The lock is
+// not to blame.
+func TestACommandThatTheServerInMemoryLacks(t *testing.T) {
+	spec := find(t, "lease")
+	open := spec.Open
+	spec.Open = func(e locks.Env) (locks.Lock, error) {
+		l, err := open(e)
+		return newer{l, e.Sites[0]}, err
+	}
+	r := run(t, spec, bounded(1))
+	if want := "not explored: the server in memory does not know FCALL"; r.Status != checker.Inconclusive || !r.Excluded || r.Verdict() != want {
+		t.Errorf("got %v: %s, want %q", r.Status, r.Verdict(), want)
+	}
+}
+
+// picky is a lock whose library wants RESP 3, and says so in each answer.
+type picky struct {
+	locks.Lock
+	client *redis.Client
+}
+
+func (l picky) Acquire(ctx context.Context, key string, ttl time.Duration) (locks.Lease, error) {
+	if l.client.Do(ctx, "HELLO", "3").Err() != nil {
+		return locks.Lease{Key: key}, errors.New("RESP 3 is needed")
+	}
+	return l.Lock.Acquire(ctx, key, ttl)
+}
+
+func (l picky) Close() error { return errors.Join(l.client.Close(), l.Lock.Close()) }
+
+// TestTheServerInMemorySpeaksRESP2: a lock that needs RESP 3 is not explored either.
+func TestTheServerInMemorySpeaksRESP2(t *testing.T) {
+	spec := find(t, "lease")
+	open := spec.Open
+	spec.Open = func(e locks.Env) (locks.Lock, error) {
+		l, err := open(e)
+		return picky{l, e.Places[0].Client(topologies.ClientOptions{}).(*redis.Client)}, err
+	}
+	r := run(t, spec, bounded(1))
+	if want := "not explored: the server in memory does not know HELLO 3 (RESP 3)"; r.Verdict() != want {
+		t.Errorf("got %v: %s, want %q", r.Status, r.Verdict(), want)
 	}
 }
 

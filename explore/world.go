@@ -3,6 +3,7 @@ package explore
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -79,6 +80,8 @@ type world struct {
 	trace    *trace   // nil if it is not read
 	panicked []string // by client: what a call to its lock came to
 	early    bool     // a grant came about before the call that is written down for it
+	lacks    string   // a command that the server in memory does not know; empty = it knew all
+	resp3    int      // connections that were asked for RESP 3, and not used since
 }
 
 func newWorld(clients, sites int, k *kit) *world {
@@ -108,6 +111,13 @@ func (w *world) misplaced() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.early = true
+}
+
+// lack takes down that the server in memory does not know a command.
+func (w *world) lack(command string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.lacks = cmp.Or(w.lacks, strings.ToUpper(command))
 }
 
 // join takes a link in. It reports false if the schedule has ended.
