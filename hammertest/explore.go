@@ -1,6 +1,7 @@
 package hammertest
 
 import (
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -39,7 +40,14 @@ func Explore(t *testing.T, open Open, c Config) {
 	}
 	text := strings.ToUpper(r.Status.String()) + "  " + r.Verdict()
 	if r.Found != nil {
-		text += ": " + r.Found.Summary + "\n\n" + r.Found.Text() + "\n\nhistory  " + orders.File
+		text += ": " + r.Found.Summary + "\n\n" + r.Found.Text() + "\n"
+	}
+	if _, missing := os.Stat(orders.File); missing == nil { // a lock that ends its process leaves none
+		saved, err := keep(orders.File)
+		if err != nil {
+			t.Error(err)
+		}
+		text += "\nhistory  " + saved
 	}
 	t.Fatal("\n" + text + "\nrepeat   " + orders.Command)
 }

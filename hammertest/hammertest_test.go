@@ -1,19 +1,23 @@
 package hammertest_test
 
 import (
+	"context"
 	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"hammerlock/explore"
 	"hammerlock/hammertest"
 	"hammerlock/history"
 	"hammerlock/internal/live"
+	"hammerlock/locks"
 	"hammerlock/results"
 	"hammerlock/scenarios"
 )
@@ -55,6 +59,20 @@ func TestARunIsLeftAmongTheArtifacts(t *testing.T) {
 	}
 }
 
+// TestTheHistoryOfACounterexampleStays: the path that a failed exploration prints is there when the test has ended.
+func TestTheHistoryOfACounterexampleStays(t *testing.T) {
+	cmd := exec.Command(os.Args[0], "-test.run=^TestPlayed$")
+	cmd.Env = append(os.Environ(), played+"=a violation", "TMPDIR="+t.TempDir())
+	out, err := cmd.CombinedOutput()
+	path := regexp.MustCompile(`(?m)^ *history  (.+)$`).FindSubmatch(out)
+	if err == nil || path == nil {
+		t.Fatalf("%v, no path of a history:\n%s", err, out)
+	}
+	if _, err := os.Stat(string(path[1])); err != nil {
+		t.Error(err)
+	}
+}
+
 // calls are what TestPlayed makes in a process of its own, and what that process says.
 var calls = map[string]struct {
 	call func(*testing.T)
@@ -79,12 +97,25 @@ var calls = map[string]struct {
 		o.Deviations, o.Budget = 4, 1e6
 		hammertest.Explore(t, open, hammertest.Config{Claims: claims, Options: &o})
 	}, true, "schedules were not run"},
+	"a violation": {func(t *testing.T) {
+		hammertest.Explore(t, func(e locks.Env) (locks.Lock, error) {
+			l, err := open(e)
+			return generous{l}, err
+		}, small())
+	}, true, "history  "},
 	"processes":  {func(t *testing.T) { hammertest.Verify(t, open, only("two-processes")) }, false, "--- PASS: TestPlayed/two-processes"},
 	"not for it": {func(t *testing.T) { hammertest.Verify(t, open, only("contention", "reentry")) }, false, "the lock does not claim that its holder can acquire again"},
 	"two in one": {func(t *testing.T) {
 		t.Run("first", func(t *testing.T) { hammertest.Explore(t, open, small()) })
 		t.Run("second", func(t *testing.T) { hammertest.Explore(t, open, small()) })
 	}, false, "--- PASS: TestPlayed/second"},
+}
+
+// generous is a lock that is granted to any client.
+type generous struct{ locks.Lock }
+
+func (generous) Acquire(_ context.Context, key string, ttl time.Duration) (locks.Lease, error) {
+	return locks.Lease{Key: key, Token: "t", Until: time.Now().Add(ttl)}, nil
 }
 
 var config = hammertest.Config{Claims: claims}
