@@ -22,8 +22,9 @@ func (r *Run) Judge(dir string) (all []checker.Verdict, err error) {
 		v := &r.Views
 		sums := checker.Tally{Acknowledged: v.Acknowledged, Unknown: v.Unknown, Final: v.Final, Unread: v.Unread,
 			Doubt: v.Doubt, Excused: v.Excused, Missing: v.Missing}
-		return checker.WithMeasured([]checker.Verdict{r.counted(sums.Verdict())}, &history.Measured{Driver: r.Driver.Measured()},
-			&history.Header{}, time.Duration(r.TTL)), nil
+		measured := &history.Measured{Driver: r.Driver.Measured()}
+		return checker.WithMeasured([]checker.Verdict{r.counted(sums.Verdict())}, measured, &history.Header{},
+			time.Duration(r.TTL)), nil
 	}
 	if all, err = checker.JudgeFile(file); !r.Explored {
 		return all, err

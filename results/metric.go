@@ -228,10 +228,18 @@ func meantMetric(name string) string {
 			parts = append(parts, m.Name)
 		}
 	}
+	words := strings.FieldsFunc(name, func(r rune) bool { return strings.ContainsRune("_-. ", r) })
+	meant := human.Meant(name, names)
+	for _, n := range names {
+		_, part, _ := strings.Cut(n, ".")
+		if meant == "" && slices.Contains(words, part) { // lost_updates means counter.lost
+			parts = append(parts, n)
+		}
+	}
 	if len(parts) > 0 {
 		return "; did you mean " + parts[0] + "?"
 	}
-	return human.Meant(name, names)
+	return meant
 }
 
 // MetricNames lists the metrics for people, those of one distribution together.
@@ -305,7 +313,7 @@ func (m Metric) Parse(text string) (float64, error) {
 		if err != nil {
 			return 0, fmt.Errorf("%q: %s is a duration with a unit, as in 500us, 50ms or 1.5s", text, m.Name)
 		}
-		return float64(d), nil
+		return float64(d), m.negative(float64(d))
 	case m.unit == perSecond:
 		text = strings.TrimSuffix(text, "/s")
 	case m.unit == share && strings.HasSuffix(text, "%"):
@@ -322,7 +330,16 @@ func (m Metric) Parse(text string) (float64, error) {
 	case err != nil || math.IsNaN(x):
 		return 0, fmt.Errorf("%q: %s is compared with a number", text, m.Name)
 	}
-	return x, nil
+	return x, m.negative(x)
+}
+
+// negative is the error of a value that no run has.
+func (m Metric) negative(x float64) error {
+	if x < 0 {
+		return fmt.Errorf("%s is never negative; a change that a comparison may not show is in percent, as in %s<-5%%",
+			m.Name, m.Name)
+	}
+	return nil
 }
 
 // Least is what a value of zero counts as where two are divided: half of the smallest value that can be told from it.

@@ -110,12 +110,15 @@ func TestSumsOfTheWarmUpAreNoVerdict(t *testing.T) {
 		want checker.Status
 		says string
 	}{
-		"visits in the warm-up only": {Run{Views: Views{Acknowledged: 5, Final: 5}, Errors: map[string]int64{"acquire failed other": 4203},
-			Said: map[string]string{"acquire failed other": "too many open files"}}, checker.Inconclusive,
-			"no visit was counted in the measurement; in the warm-up, 5 page views acknowledged, 5 counted, none lost; " +
-				"the calls were answered: 4 203 acquire failed other (too many open files)"},
-		"lost in the warm-up":     {Run{Views: Views{Acknowledged: 5, Final: 4, Lost: 1}}, checker.Fail, "1 of 5 acknowledged page views lost, 4 counted"},
-		"visits that are counted": {Run{Visits: Visits{Done: 2}, Views: Views{Acknowledged: 5, Final: 5}}, checker.Pass, "5 page views acknowledged, 5 counted, none lost"},
+		"visits in the warm-up only": {Run{Views: Views{Acknowledged: 5, Final: 5},
+			Errors: map[string]int64{"acquire failed other": 4203},
+			Said:   map[string]string{"acquire failed other": "too many open files"}}, checker.Inconclusive,
+			"no visit was counted in the measurement; in the warm-up, 5 page views acknowledged, 5 counted, none lost" +
+				"; the calls were answered: 4 203 acquire failed other (too many open files)"},
+		"lost in the warm-up": {Run{Views: Views{Acknowledged: 5, Final: 4, Lost: 1}}, checker.Fail,
+			"1 of 5 acknowledged page views lost, 4 counted"},
+		"visits that are counted": {Run{Visits: Visits{Done: 2}, Views: Views{Acknowledged: 5, Final: 5}}, checker.Pass,
+			"5 page views acknowledged, 5 counted, none lost"},
 	} {
 		all, err := c.run.Judge(t.TempDir())
 		if err != nil || len(all) != 1 || all[0].Status != c.want {
@@ -133,7 +136,8 @@ func TestARateOfNothingIsNoContradiction(t *testing.T) {
 	r := Run{Visits: Visits{Begun: 34, Done: 34}}
 	r.Measured = int64(2 * time.Second)
 	rate, ended := r.ThroughputText()
-	if ended = strings.ReplaceAll(ended, "\u00a0", " "); rate != "0" || ended != "0 visits ended in 2.00 s" || r.Fairness.JainText() != "Jain -" {
+	ended = strings.ReplaceAll(ended, "\u00a0", " ")
+	if rate != "0" || ended != "0 visits ended in 2.00 s" || r.Fairness.JainText() != "Jain -" {
 		t.Errorf("got %q, %q, %q", rate, ended, r.Fairness.JainText())
 	}
 	for _, m := range Metrics {

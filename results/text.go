@@ -44,7 +44,7 @@ func (r *Run) Servers() string {
 	return text
 }
 
-// JainText is Jain's index in words. Without a visit that ended within the measurement there is none.
+// JainText is Jain's index in words. It needs a visit that ended within the measurement.
 func (f *Fairness) JainText() string {
 	if f.Jain == 0 {
 		return "Jain -"

@@ -42,7 +42,6 @@ func (e Env) benchCommand() *cobra.Command {
 // planCommand is a command that carries out a plan; it can be called run below its own name.
 func (e Env) planCommand(c *cobra.Command, p harness.Plan) *cobra.Command {
 	o := newOptions(c, p)
-	e.attached(o)
 	o.allFlags()
 	do := interruptible(func(ctx context.Context, s signals, _ []string) int { return e.run(ctx, s, c, o) })
 	c.Args = takes(0, 0)
@@ -81,9 +80,6 @@ func (o *options) allFlags() {
 	o.gateFlag("what must hold at the end, or the exit code is 5; may be given several times,\nas in response.p99<50ms, "+
 		"throughput>1000/s, fairness.jain>0.8, cost.round_trips<=2.1", o.gate)
 	o.fileFlags(runFiles...)
-	if o.plan.Verify {
-		o.fileFlags(verdictFiles...)
-	}
 	o.runFlags()
 }
 

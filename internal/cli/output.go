@@ -9,7 +9,6 @@ import (
 	"io"
 	"net"
 	"os"
-	"slices"
 
 	"hammerlock/internal/harness"
 	"hammerlock/results"
@@ -95,7 +94,7 @@ var runFiles = []fileOutput{
 func (o *options) fileFlags(all ...fileOutput) {
 	for _, f := range all {
 		path := ""
-		o.Text(flag(session, f.name, f.usage), "file", &path)
+		o.Written(flag(session, f.name, f.usage), &path)
 		o.files = append(o.files, func(d *Document) error {
 			if path == "" {
 				return nil
@@ -120,24 +119,4 @@ func (o *options) writeFiles(document any) (err error) {
 		}
 	}
 	return err
-}
-
-// verdictFiles are the files of commands that judge.
-var verdictFiles = []fileOutput{
-	{"card", "write the verdict as a block of Markdown that a library can show", carded((*results.Card).WriteMarkdown)},
-	{"badge", "write the verdict as a small picture (SVG)", carded((*results.Card).WriteBadge)},
-}
-
-// carded writes what a library can show of the verdict.
-func carded(write func(*results.Card, io.Writer) error) func(io.Writer, *Document) error {
-	return func(w io.Writer, d *Document) error {
-		if d.Verdict == nil {
-			return errors.New("there is no verdict on the whole to show")
-		}
-		c := &results.Card{Judged: slices.Clone(d.Explored), Runs: d.Runs, Whole: *d.Verdict, Command: d.Repeat}
-		for i := range d.Runs {
-			c.Judged = append(c.Judged, d.Runs[i].Judgement())
-		}
-		return write(c, w)
-	}
 }
