@@ -49,7 +49,7 @@ const (
 	Sight                    // during the run the lock's key was seen on node number Value: Token, and Until it expires
 	Gap                      // process number Process, or the suite itself if Value is 1, was paused from Call to Return: nothing of it ran
 	Role                     // node number Value took another role, between Call and Return; see Seen
-	Incident                 // node number Value ended, did not answer or lost keys from Call to Return, and no fault had asked for it
+	Incident                 // node number Value ended, was silent or lost keys from Call to Return, without a planned fault
 )
 
 var kinds = [...]string{"?", "skip", "acquire", "extend", "release", "load", "store", "end", "fault", "heal", "lose",

@@ -182,7 +182,7 @@ func (p *preflight) lines() []string {
 	}
 	if len(t.Evicting) > 0 {
 		lines = append(lines, "warning: "+strings.Join(t.Evicting, ", ")+
-			" may evict keys of locks to make room, and no lock survives that; its servers need maxmemory-policy noeviction")
+			" may evict keys of locks to make room, which no lock survives: set maxmemory-policy noeviction")
 	}
 	measured := []string{"latency", "fairness", "lost page views", "round trips"}
 	missing := []string{"commands and CPU time of the servers (others may use them, too)"}

@@ -19,7 +19,7 @@ import (
 type losses struct {
 	known    map[string]int64 // the counters of the look before; nil = there is nothing to compare with
 	emptied  int              // how often the suite itself has emptied the server
-	canary   string           // its name; empty = there is none
+	canary   string           // its name; empty = no key was taken
 	names    int              // how many names were tried for it: a node of a cluster does not take every key
 	fresh    bool             // the canary is younger than the counters of the look before
 	evicting bool             // in the look before, it had evicted keys

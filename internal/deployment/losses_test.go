@@ -18,58 +18,63 @@ import (
 	"hammerlock/topologies"
 )
 
-// TestWhatAServerLosesByItself: a server of others that was emptied, or that evicts keys, is an incident, which lasts
+// emptied is what happens to a server of others, and the incident that it is; empty = no incident.
+type emptied struct {
+	do   func(t *testing.T, others *redis.Client, attached *topologies.Topology)
+	want string
+}
+
+var emptyings = map[string]emptied{
+	"nothing": {func(*testing.T, *redis.Client, *topologies.Topology) {}, ""},
+	"keys that expire": {func(t *testing.T, others *redis.Client, _ *topologies.Topology) {
+		send(t, others, "SET", "other", "1", "PX", "1")
+		live.Wait(t, "that the key has expired", func() bool { return stats(t, others)["expired_keys"] != "0" })
+	}, ""},
+	"another database is emptied": {func(t *testing.T, others *redis.Client, _ *topologies.Topology) {
+		send(t, others, "EVAL", "redis.call('SELECT', 3) return redis.call('FLUSHDB')", "0")
+	}, ""},
+	"other databases change places": {func(t *testing.T, others *redis.Client, _ *topologies.Topology) {
+		send(t, others, "SWAPDB", "3", "4")
+	}, ""},
+	"the suite empties it": {func(t *testing.T, _ *redis.Client, attached *topologies.Topology) {
+		testbed.Command(t, attached.Nodes[0], "FLUSHALL")
+	}, ""},
+	"FLUSHALL": {func(t *testing.T, others *redis.Client, _ *topologies.Topology) {
+		send(t, others, "FLUSHALL")
+	}, "FLUSHALL was called"},
+	"FLUSHDB": {func(t *testing.T, others *redis.Client, _ *topologies.Topology) {
+		send(t, others, "FLUSHDB")
+	}, "FLUSHDB was called"},
+	"SWAPDB": {func(t *testing.T, others *redis.Client, _ *topologies.Topology) {
+		send(t, others, "SWAPDB", "0", "1")
+	}, "SWAPDB was called"},
+	"there and back": {func(t *testing.T, others *redis.Client, _ *topologies.Topology) {
+		send(t, others, "SWAPDB", "0", "1")
+		send(t, others, "SWAPDB", "0", "1")
+	}, "SWAPDB was called"},
+	"a script removes keys": {func(t *testing.T, others *redis.Client, _ *topologies.Topology) {
+		send(t, others, "EVAL", "return redis.call('DEL', unpack(redis.call('KEYS', '*canary*')))", "0")
+	}, "a key of the suite was gone"},
+	"it evicts": {func(t *testing.T, others *redis.Client, _ *topologies.Topology) {
+		send(t, others, "CONFIG", "SET", "maxmemory-policy", "allkeys-random")
+		send(t, others, "CONFIG", "SET", "maxmemory", "3mb")
+		value := strings.Repeat("x", 100_000)
+		n := 0
+		live.Wait(t, "that it evicts", func() bool {
+			for range 10 {
+				n++
+				send(t, others, "SET", "other"+strconv.Itoa(n), value)
+			}
+			return stats(t, others)["evicted_keys"] != "0"
+		})
+	}, evicts},
+}
+
+// TestWhatAServerLosesUnasked: a server of others that was emptied, or that evicts keys, is an incident, which lasts
 // from a moment at which it had its keys. Keys that expire, and what happens in other databases, are none.
-func TestWhatAServerLosesByItself(t *testing.T) {
+func TestWhatAServerLosesUnasked(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]struct {
-		do   func(t *testing.T, others *redis.Client, attached *topologies.Topology)
-		want string // the incident; empty = there is none
-	}{
-		"nothing": {func(*testing.T, *redis.Client, *topologies.Topology) {}, ""},
-		"keys that expire": {func(t *testing.T, others *redis.Client, _ *topologies.Topology) {
-			send(t, others, "SET", "other", "1", "PX", "1")
-			live.Wait(t, "that the key has expired", func() bool { return stats(t, others)["expired_keys"] != "0" })
-		}, ""},
-		"another database is emptied": {func(t *testing.T, others *redis.Client, _ *topologies.Topology) {
-			send(t, others, "EVAL", "redis.call('SELECT', 3) return redis.call('FLUSHDB')", "0")
-		}, ""},
-		"other databases change places": {func(t *testing.T, others *redis.Client, _ *topologies.Topology) {
-			send(t, others, "SWAPDB", "3", "4")
-		}, ""},
-		"the suite empties it": {func(t *testing.T, _ *redis.Client, attached *topologies.Topology) {
-			testbed.Command(t, attached.Nodes[0], "FLUSHALL")
-		}, ""},
-		"FLUSHALL": {func(t *testing.T, others *redis.Client, _ *topologies.Topology) {
-			send(t, others, "FLUSHALL")
-		}, "FLUSHALL was called"},
-		"FLUSHDB": {func(t *testing.T, others *redis.Client, _ *topologies.Topology) {
-			send(t, others, "FLUSHDB")
-		}, "FLUSHDB was called"},
-		"SWAPDB": {func(t *testing.T, others *redis.Client, _ *topologies.Topology) {
-			send(t, others, "SWAPDB", "0", "1")
-		}, "SWAPDB was called"},
-		"there and back": {func(t *testing.T, others *redis.Client, _ *topologies.Topology) {
-			send(t, others, "SWAPDB", "0", "1")
-			send(t, others, "SWAPDB", "0", "1")
-		}, "SWAPDB was called"},
-		"a script removes keys": {func(t *testing.T, others *redis.Client, _ *topologies.Topology) {
-			send(t, others, "EVAL", "return redis.call('DEL', unpack(redis.call('KEYS', '*canary*')))", "0")
-		}, "a key of the suite was gone"},
-		"it evicts": {func(t *testing.T, others *redis.Client, _ *topologies.Topology) {
-			send(t, others, "CONFIG", "SET", "maxmemory-policy", "allkeys-random")
-			send(t, others, "CONFIG", "SET", "maxmemory", "3mb")
-			value := strings.Repeat("x", 100_000)
-			n := 0
-			live.Wait(t, "that it evicts", func() bool {
-				for range 10 {
-					n++
-					send(t, others, "SET", "other"+strconv.Itoa(n), value)
-				}
-				return stats(t, others)["evicted_keys"] != "0"
-			})
-		}, evicts},
-	} {
+	for name, c := range emptyings {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			own := testbed.Up(t, "single", topologies.Options{})
@@ -106,11 +111,12 @@ func TestWhatAServerLosesByItself(t *testing.T) {
 					return
 				}
 				if incidents++; incidents == 1 && (op.Call > before || op.Return < after) {
-					t.Errorf("the incident is from %v to %v, and it happened from %v to %v", op.Call, op.Return, before, after)
+					t.Errorf("incident from %v to %v, of what went on from %v to %v", op.Call, op.Return, before, after)
 				}
 			})
-			if (incidents > 0) != (c.want != "") || !strings.Contains(words, c.want) || !strings.Contains(said, c.want) ||
-				(w.Lost > 0) != (c.want != "") {
+			lost := c.want != ""
+			if (incidents > 0) != lost || (w.Lost > 0) != lost || !strings.Contains(words, c.want) ||
+				!strings.Contains(said, c.want) {
 				t.Errorf("got %d incidents, %d keys, %q and %q; want %q", incidents, w.Lost, words, said, c.want)
 			}
 		})

@@ -61,7 +61,7 @@ type gap struct {
 	key      int32
 	again    time.Duration // the lock was given back, and is another's since, by the answers of the servers; 0 = it is not
 	open     bool          // no grant has ended it
-	served   time.Duration // call of the grant before it; 0 = there is none
+	served   time.Duration // call of the grant before it; 0 = the page had no grant
 	from, to time.Duration // from: at first of the gap, then of the time in which the page was unavailable
 	asked    time.Duration // by a worker that was not served when the gap ended
 	answered time.Duration // from then on until the end the servers answered that another has the lock; to = they did not

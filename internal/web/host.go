@@ -14,8 +14,8 @@ import (
 func OwnHost(listen string, h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if name := hostOf(r.Host); !isAddress(name) && name != "localhost" && name != hostOf(listen) {
-			http.Error(w, fmt.Sprintf("%q is not a name of this server: use its IP address, or the host that it listens on",
-				r.Host), http.StatusMisdirectedRequest)
+			text := fmt.Sprintf("%q is no host of this server: use its IP address, or where it listens", r.Host)
+			http.Error(w, text, http.StatusMisdirectedRequest)
 			return
 		}
 		h.ServeHTTP(w, r)
