@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"hammerlock/internal/human"
 )
 
 // argument says what is wrong with an argument that a fault is given; empty if nothing is.
@@ -40,8 +42,22 @@ func oneOf(words ...string) argument {
 	}
 }
 
-// node is the name of a node. Which there are is known when the servers are up.
+// node is the name of a node, which the fault's Names look up.
 func node(string) string { return "" }
+
+// unknownName says which name in an argument names nothing in a scene; empty if all names are known, or none can be.
+func (f Fault) unknownName(arg string, s Scene) string {
+	if f.Names == nil || arg == "" {
+		return ""
+	}
+	named, known := f.Names(arg, s)
+	for _, name := range named {
+		if len(known) > 0 && !slices.Contains(known, name) {
+			return name + ": " + human.Instead(name, known)
+		}
+	}
+	return ""
+}
 
 // time is the argument, or what it is without one.
 func (t *Target) time(without time.Duration) time.Duration {

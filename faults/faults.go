@@ -34,6 +34,8 @@ type Fault struct {
 	Service bool
 	Redis   bool     // it asks of servers what only Redis can do
 	Arg     argument // it takes an argument after its name and a colon; nil = none
+	// Names are what an argument names in a scene, and what there is of the kind; nil = it names nothing.
+	Names func(arg string, s Scene) (named, known []string)
 	// Unavailable says why the fault is unavailable in a scene; empty or nil = it is available.
 	Unavailable func(Scene) string
 	// UnavailableAttached says why the fault, with the argument that it is given, is unavailable where others run the
@@ -72,7 +74,8 @@ func (n Needs) Or(o Needs) Needs {
 type Scene struct {
 	Topology  string
 	Sites     int
-	Nodes     int // that hold data
+	Nodes     int      // that hold data
+	Names     []string // of all nodes; nil = they are not known
 	TTL       time.Duration
 	Recovery  time.Duration // see topologies.Spec
 	Can       topologies.Can

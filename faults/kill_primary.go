@@ -2,11 +2,8 @@ package faults
 
 import (
 	"context"
-	"fmt"
-	"slices"
 
 	"hammerlock/history"
-	"hammerlock/internal/human"
 	"hammerlock/topologies"
 )
 
@@ -27,10 +24,8 @@ var killNode = Fault{
 	UnavailableAttached: ownServers,
 	Effect:              death,
 	targets:             nodeNames,
+	Names:               func(arg string, s Scene) (named, known []string) { return []string{arg}, s.Names },
 	Inject: func(_ context.Context, t *Target) (string, Heal, error) {
-		if names := nodeNames(t.Topology); t.Arg != "" && !slices.Contains(names, t.Arg) {
-			return "", nil, fmt.Errorf("kill-node:%s: %s", t.Arg, human.Instead(t.Arg, names))
-		}
 		var up []*topologies.Node
 		for _, n := range t.Topology.Nodes {
 			if n.State() == topologies.Up && (t.Arg == "" || t.Arg == n.Name) {

@@ -22,6 +22,7 @@ var partition = Fault{
 	Unavailable:         needsNodes,
 	UnavailableAttached: clientsOnly,
 	Effect:              cut,
+	Names:               nodesOf,
 	targets: func(t *topologies.Topology) (all []string) {
 		for _, name := range nodeNames(t) {
 			all = append(all, name+"/"+string(links.AllNodes),
@@ -60,6 +61,16 @@ func (t *Target) sides(ctx context.Context) (links.Rule, error) {
 	}
 	r.From, r.To = parties(from), parties(to)
 	return r, errors.Join(t.name(ctx, r.From, Granted), t.name(ctx, r.To, Granted))
+}
+
+// nodesOf are the nodes in two sets.
+func nodesOf(arg string, s Scene) (named, known []string) {
+	for name := range strings.FieldsFuncSeq(arg, func(r rune) bool { return strings.ContainsRune("/>+", r) }) {
+		if p := links.Party(name); p != links.AllNodes && p != holderParty && !links.IsClient(p) {
+			named = append(named, name)
+		}
+	}
+	return named, s.Names
 }
 
 func sets(text string) string {

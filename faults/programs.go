@@ -20,6 +20,7 @@ var killProgram = Fault{
 	Service: true,
 	Effect:  always(programStops),
 	targets: programs,
+	Names:   started,
 	Inject: func(_ context.Context, t *Target) (string, Heal, error) {
 		return t.program("killed", (*topologies.Program).Kill, (*topologies.Program).Start)
 	},
@@ -32,9 +33,18 @@ var pauseProgram = Fault{
 	Service: true,
 	Effect:  always(programStops),
 	targets: programs,
+	Names:   started,
 	Inject: func(_ context.Context, t *Target) (string, Heal, error) {
 		return t.program("paused", (*topologies.Program).Pause, (*topologies.Program).Resume)
 	},
+}
+
+// started are the numbers of the programs that the suite starts.
+func started(arg string, s Scene) (named, known []string) {
+	for i := range s.Programs {
+		known = append(known, strconv.Itoa(i+1))
+	}
+	return []string{arg}, known
 }
 
 // programs are the numbers of the programs of a service.

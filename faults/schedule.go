@@ -1,6 +1,7 @@
 package faults
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -81,7 +82,7 @@ func Parse(items []string, s Scene, duration time.Duration, seed uint64) (steps 
 		step, heal, mistake := parse(item, duration)
 		known := s.Topology != ""
 		if mistake == "" && !heal && known {
-			mistake = unavailable(step.Fault, step.Arg, s)
+			mistake = cmp.Or(unavailable(step.Fault, step.Arg, s), step.Fault.unknownName(step.Arg, s))
 		}
 		if mistake == "" && known && strings.Contains(step.Arg, holderParty) && s.Processes < 2 {
 			mistake = processesNeeded

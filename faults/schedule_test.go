@@ -133,6 +133,34 @@ func TestSidesOfAPartition(t *testing.T) {
 	}
 }
 
+// TestAnArgumentThatNamesNothingIsAMistake before anything is started: nodes and programs are known then.
+func TestAnArgumentThatNamesNothingIsAMistake(t *testing.T) {
+	sentinel, _ := topologies.Find("sentinel")
+	on := Scene{Topology: "sentinel", Sites: 1, Nodes: 4, Names: sentinel.NodeNames(),
+		Can: sentinel.Can(), Processes: 2}
+	served := Scene{Topology: "http", Programs: 2, Can: topologies.Outside.Can()}
+	nodes := "there is n1, n2, n3, n4, s1, s2, s3"
+	for item, c := range map[string]struct {
+		in   Scene
+		want string // empty: it is known
+	}{
+		"kill-node:n99":                   {on, "kill-node:n99: n99: there is n1, n2, n3, n4, s1, s2, s3"},
+		"kill-node:n5":                    {on, "kill-node:n5: n5: " + nodes},
+		"kill-node:s3":                    {on, ""},
+		"partition:n9/n2":                 {on, "partition:n9/n2: n9: " + nodes},
+		"partition:n1>n2+n9":              {on, "n9: " + nodes},
+		"partition:n1+clients/n2+s1":      {on, ""},
+		"partition:holder+client 3/nodes": {on, ""},
+		"kill-program:3":                  {served, "kill-program:3: 3: there is 1, 2"},
+		"pause-program:2":                 {served, ""},
+	} {
+		_, mistakes := Parse([]string{item}, c.in, time.Minute, 1)
+		if got := mistakes.String(); (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
+			t.Errorf("%s: got %q, want %q", item, got, c.want)
+		}
+	}
+}
+
 // TestAWrongArgumentIsAMistake before anything is started. Each fault that names an example takes it.
 func TestAWrongArgumentIsAMistake(t *testing.T) {
 	example := regexp.MustCompile(`\b([a-z-]+:[^ :;,)]+)[:)]`)

@@ -30,7 +30,8 @@ type Attachment struct {
 	Tell      func(line string) // says what was done; nil = no listener
 	Removed   []string          // what was left by runs that were killed, in words
 
-	tls *tls.Config
+	tls   *tls.Config
+	names []string // of the nodes that were found
 }
 
 // Endpoint is one address that the user named.
@@ -91,6 +92,7 @@ func (t *Topology) attach(ctx context.Context) (err error) {
 	if err := t.find(ctx); err != nil {
 		return err
 	}
+	a.names = t.nodeNames()
 	t.readConfig(ctx)
 	t.describe()
 	if err := t.openLinks(ctx); err != nil {

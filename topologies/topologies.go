@@ -174,6 +174,25 @@ func (s Spec) Up(ctx context.Context, o Options) (t *Topology, err error) {
 	return t, t.ready(ctx)
 }
 
+// NodeNames are the names of the nodes, sentinels included. Those of a deployment of others are known once it is up.
+func (s Spec) NodeNames() []string {
+	if s.attached != nil {
+		return s.attached.names
+	}
+	t := &Topology{Spec: s}
+	if s.shape != nil {
+		s.shape(t)
+	}
+	return t.nodeNames()
+}
+
+func (t *Topology) nodeNames() (names []string) {
+	for _, n := range t.Nodes {
+		names = append(names, n.Name)
+	}
+	return names
+}
+
 // serve is the engine of the topology's nodes. It completes the options.
 func (s Spec) serve(ctx context.Context, o *Options) (e *Engine, err error) {
 	switch {

@@ -64,7 +64,7 @@ func (c *Combination) scene() faults.Scene {
 	p := &c.Plan
 	s := faults.Scene{
 		Topology: c.Topology.Name, Sites: c.Topology.Sites, Nodes: c.Topology.Nodes, TTL: p.Workload.TTL,
-		Recovery: c.Topology.Recovery, Claims: c.Lock.Claims,
+		Names: c.Topology.NodeNames(), Recovery: c.Topology.Recovery, Claims: c.Lock.Claims,
 		Can: c.Topology.Can(), Session: c.Lock.Session,
 		Waits: c.Lock.Waits, Outlives: c.Lock.Outlives, Shared: c.Lock.Shared, Processes: p.Processes,
 		Heeds:    p.Workload.Heed,
