@@ -68,7 +68,6 @@ func (e Env) abCommand(p harness.Plan, example string) *cobra.Command {
 	}
 	p.Duration, p.Warmup = abDuration, abWarmup
 	o := newOptions(c, p)
-	e.attached(o)
 	t := &trial{pairs: abPairs}
 	o.planFlags()
 	o.Integer(flag(session, "pairs", "how many pairs to run; each is three runs"), &t.pairs, maxPairs)

@@ -3,7 +3,10 @@ package cli
 import (
 	"cmp"
 	"errors"
+	"slices"
 	"strings"
+
+	"github.com/spf13/pflag"
 
 	"hammerlock/internal/attach"
 	"hammerlock/internal/settings"
@@ -18,11 +21,14 @@ func Arguments(args []string) []string { return attach.Hide(args) }
 // them.
 func Environment() func(string) string { return attach.HideEnvironment() }
 
+// addrFlag names an existing deployment; all other flags of its section are about it.
+const addrFlag = "addr"
+
 // attachFlags declares the flags of an existing deployment.
 func (o *options) attachFlags() {
 	a := &o.plan.Attach
 	a.Prefix = cmp.Or(a.Prefix, topologies.DefaultPrefix)
-	o.Add(flag(setting, "addr",
+	o.Add(flag(setting, addrFlag,
 		"work on servers that are up already, and start nothing: host:port, redis://user:password@host:port/db,\n"+
 			"rediss://...; several for sentinels, a cluster's seeds, replicas, or redlock: --topology says what they are.\n"+
 			"User and password also from $HAMMERLOCK_REDIS_USER and $HAMMERLOCK_REDIS_PASSWORD; see docs/ATTACH.md"),
@@ -53,6 +59,33 @@ func (o *options) attachFlags() {
 		"with --addr: what the names of all keys begin with; braces make a cluster's hash tag"), "text", &a.Prefix)
 	o.Names(flag(setting, "allow-destructive", "with --addr: what may be sent although it can harm others:\n"+
 		strings.Join(topologies.DestructiveNames(), ", ")), &a.Allow, topologies.DestructiveNames())
+}
+
+// unattached refuses flags of an existing deployment where no deployment is named: the runs would go to servers that
+// the suite starts. A side of a comparison may name one.
+func (o *options) unattached(args []string) {
+	named := func(arg string) bool { return strings.Contains(arg, addrFlag+"=") }
+	if o.Value(addrFlag) == nil || o.Flags.Changed(addrFlag) || slices.ContainsFunc(args, named) {
+		return
+	}
+	settings.In(o.Flags, attachSection.Name).VisitAll(func(f *pflag.Flag) {
+		if o.Differs(f.Name) {
+			const text = ": it is about servers that are up already, and without --%s new ones are started"
+			o.Mistake(f.Name, text, addrFlag)
+		}
+	})
+}
+
+// resolveAttached puts what a checked plan runs on an existing deployment in place of what it would run elsewhere.
+func (o *options) resolveAttached() {
+	if !o.plan.Attach.Asked() || len(o.plan.Topologies) != 1 {
+		return
+	}
+	for name, value := range map[string]string{"topology": o.plan.Topologies[0].Name, "counter": o.plan.Counter.Name} {
+		if v := o.Value(name); v.Text != value {
+			v.Text, o.Origins[name] = value, "--"+addrFlag
+		}
+	}
 }
 
 // attached adds to the flags of an existing deployment its secrets and a listener. Each line is told once.

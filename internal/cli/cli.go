@@ -117,6 +117,9 @@ func (x ended) Error() string { return "exit code " + strconv.Itoa(int(x)) }
 func (e Env) command(c *cobra.Command, o *options, do func(ctx context.Context, args []string) int) *cobra.Command {
 	arguments := c.Args
 	o.plan.Getenv = e.Getenv
+	if o.Value(addrFlag) != nil {
+		e.attached(o)
+	}
 	c.Args = cobra.ArbitraryArgs
 	c.FParseErrWhitelist.UnknownFlags = true
 	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
@@ -132,6 +135,7 @@ func (e Env) command(c *cobra.Command, o *options, do func(ctx context.Context, 
 			o.Mistake("", "%v", err)
 		}
 		o.settle(e.Getenv)
+		o.unattached(args)
 		return ended(do(c.Context(), args))
 	}
 	c.Flags().VisitAll(func(f *pflag.Flag) {

@@ -78,7 +78,7 @@ func (e Env) compareCommand() *cobra.Command {
 		Args: takes(2, unlimited),
 		Long: "compare reads saved runs and compares every side with the first: medians with their confidence intervals, and\n" +
 			"which differences are more than noise. A side is one or more runs, with commas in between: directories of\n" +
-			"runs or of several, patterns of them, or names (also their beginnings) where runs are saved. Repeat runs (--count) for a side to have a spread.",
+			"runs or of several, patterns of them, or names (also their beginnings) where runs are saved. Repeat runs (bench --count) for a side to have a spread.",
 		Example:           "  bench --topology single --count 6 --out before\n  bench compare before after\n  bench compare 'runs/*-lease-*' 'runs/*-redsync-*' --by topology",
 		ValidArgsFunction: completeRuns,
 	}

@@ -30,8 +30,8 @@ func (o *options) expectFlags() {
 		"compare what is found with what the entries of the locks expect, a row for each:\n"+
 			"right ones must pass, broken ones must show one of their causes; with --lock all, right or broken"), "",
 		&o.expect)
-	o.Text(flag(session, "markdown", "with --expect: put the rows into this document; rows of other locks stay"),
-		"file", &o.markdown)
+	o.Written(flag(session, "markdown", "with --expect: put the rows into this document; rows of other locks stay"),
+		&o.markdown)
 }
 
 // unexpected names what means something with --expect only.

@@ -79,7 +79,7 @@ func (e Env) exploreCommand() *cobra.Command {
 	x.Text(flag(session, "sweep",
 		"in place of one exploration: where one deviation breaks a lock while a number of it grows, as in\n"+
 			"pause=0..2ttl, delay=0..2ttl (messages), hang=0..5ttl or clock=0..2ttl (servers)"), "range", &x.sweep)
-	x.Text(flag(session, "svg", "with --sweep: draw it, too"), "file", &x.svg)
+	x.Written(flag(session, "svg", "with --sweep: draw it, too"), &x.svg)
 	x.Text(flag(session, "replay", "show a saved counterexample again: its explore.json"), "file", &x.replay)
 	x.Toggle(flag(session, "real",
 		"repeat a counterexample on real servers, in real time, and say whether it shows there"), "", &x.real)

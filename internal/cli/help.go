@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -16,16 +15,12 @@ import (
 
 // The sections. A flag that is declared before any of them is the command's own.
 var (
-	runSection = settings.Section{Name: "run",
-		About: "what is run: --topology --lock --fault --counter --seed --count --redis-server ..."}
-	loadSection = settings.Section{Name: "load",
-		About: "the load: --workers --pages --rate --lease --hold --patience --backoff --phases ..."}
-	attachSection = settings.Section{Name: "attach",
-		About: "servers that are up already: --addr --user --tls-ca --prefix ..."}
-	agentsSection = settings.Section{Name: "agents", About: "workers on several machines: --agents --listen ..."}
-	gatesSection  = settings.Section{Name: "gates", About: "what must hold, or the exit code is not 0: --gate ..."}
-	outputSection = settings.Section{Name: "output",
-		About: "what is shown and saved: --out --json --tui --web --metrics --plan --list ..."}
+	runSection    = settings.Section{Name: "run", About: "what is run"}
+	loadSection   = settings.Section{Name: "load", About: "the load"}
+	attachSection = settings.Section{Name: "attach", About: "servers that are up already"}
+	agentsSection = settings.Section{Name: "agents", About: "workers on several machines"}
+	gatesSection  = settings.Section{Name: "gates", About: "what must hold, or the exit code is not 0"}
+	outputSection = settings.Section{Name: "output", About: "what is shown and saved"}
 )
 
 var sections = []settings.Section{runSection, loadSection, attachSection, agentsSection, gatesSection, outputSection}
@@ -49,22 +44,23 @@ func (e Env) helpOf(c *cobra.Command) error {
 		p.Line("%s\n", c.Example)
 	}
 	help := strings.Replace(c.CommandPath(), c.Root().Name(), c.Root().Name()+" help", 1)
-	listed := slices.DeleteFunc(c.Commands(), func(sub *cobra.Command) bool { return sub.Hidden })
+	listed := below(c)
 	if len(listed) > 0 {
-		p.Wrapped("  commands   ", 13, strings.Join(human.Names(listed, (*cobra.Command).Name),
-			", ")+": "+help+" COMMAND")
+		p.Wrapped("  commands   ", 13, strings.Join(listed, ", ")+": "+help+" COMMAND")
 	}
-	own := settings.In(c, "")
-	many := len(settings.Having(c.Flags(), func(*pflag.Flag, *settings.Value) bool { return true })) > helpFlags
+	own := settings.In(c.Flags(), "")
+	anyFlag := func(*pflag.Flag, *settings.Value) bool { return true }
+	all := settings.Having(c.Flags(), anyFlag)
+	many := len(all) > helpFlags && len(all) > len(settings.Having(own, anyFlag))
 	if many {
 		p.Line("  flags      in sections, or all: %s SECTION", help)
 	}
 	for _, s := range sections {
-		switch in := settings.In(c, s.Name); {
+		switch in := settings.In(c.Flags(), s.Name); {
 		case !many:
 			in.VisitAll(own.AddFlag)
 		case in.HasFlags():
-			p.Line("    %-8s %s", s.Name, s.About)
+			p.Line("    %-8s %s", s.Name, some(s.About+":", in))
 		}
 	}
 	if own.HasFlags() {
@@ -76,15 +72,33 @@ func (e Env) helpOf(c *cobra.Command) error {
 	return p.Err
 }
 
+// sectionWidth is how long the line of a section may be.
+const sectionWidth = 80
+
+// some adds to a text as many of the flags as fit.
+func some(text string, flags *pflag.FlagSet) string {
+	full := false
+	flags.VisitAll(func(f *pflag.Flag) {
+		if full {
+			return
+		}
+		if full = len(text)+len(f.Name) > sectionWidth; full {
+			text += " ..."
+		} else {
+			text += " --" + f.Name
+		}
+	})
+	return text
+}
+
 // everySection is the name that asks for the flags of all sections.
 const everySection = "all"
 
 // helpOfSection writes the flags of a section, or of all; it is false if there is none of that name.
 func (e Env) helpOfSection(c *cobra.Command, name string) (found bool) {
 	for _, s := range append(sections, settings.Section{Name: "", About: "of this command alone"}) {
-		if in := settings.In(c, s.Name); in.HasFlags() && (name == s.Name || name == everySection) {
-			title, _, _ := strings.Cut(s.About, ": --")
-			_, _ = fmt.Fprintf(e.Stdout, "%s\n\n%s\n", strings.TrimPrefix(s.Name+": "+title, ": "),
+		if in := settings.In(c.Flags(), s.Name); in.HasFlags() && (name == s.Name || name == everySection) {
+			_, _ = fmt.Fprintf(e.Stdout, "%s\n\n%s\n", strings.TrimPrefix(s.Name+": "+s.About, ": "),
 				in.FlagUsagesWrapped(e.columns()))
 			found = true
 		}

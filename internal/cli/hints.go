@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 
@@ -40,7 +41,8 @@ var otherNames = map[string]string{
 	"password": "password-file",
 	"pass":     "password-file", "clients": "workers", "concurrency": "workers", "connections": "workers",
 	"threads": "workers",
-	"vus":     "workers", "users": "workers", "c": "workers", "t": "workers", "qps": "rate", "rps": "rate",
+	"vus":     "workers", "users": "workers", "c": "workers", "t": "workers", "w": "workers", "u": "workers",
+	"qps": "rate", "rps": "rate", "r": "rate", "z": "duration", "n": "count", "s": "seed",
 	"d":    "duration",
 	"time": "duration", "timeout": "patience", "delay": "backoff", "slo": "gate", "threshold": "gate", "output": "json",
 	"o": "out", "format": "json", "config": "plan", "f": "plan", "runs": "count", "repeat": "count", "db": "addr",
@@ -86,6 +88,9 @@ func (e Env) libraryCommands(root *cobra.Command) {
 		case "help":
 			c.Run, c.RunE = nil, func(_ *cobra.Command, args []string) error {
 				found, rest, err := root.Find(args)
+				if found.Hidden { // a section may have its name
+					found, rest = found.Parent(), args[len(args)-1:]
+				}
 				if len(rest) == 1 && e.helpOfSection(found, rest[0]) {
 					return nil
 				}
@@ -99,11 +104,23 @@ func (e Env) libraryCommands(root *cobra.Command) {
 			}
 		case "completion":
 			c.Args, c.RunE = cobra.ArbitraryArgs, func(c *cobra.Command, args []string) error {
-				return usage("completion %s: %s", strings.Join(args, " "),
-					human.Instead(strings.Join(args, " "), below(c)))
+				shell := strings.Join(args, " ")
+				if shell == "" {
+					return usage("completion: a shell is missing, as in %s %s; there is %s", c.CommandPath(),
+						e.shell(below(c)), strings.Join(below(c), ", "))
+				}
+				return usage("completion %s: %s", shell, human.Instead(shell, below(c)))
 			}
 		}
 	}
+}
+
+// shell is the user's own among those that there are, or the first.
+func (e Env) shell(all []string) string {
+	if own := path.Base(e.Getenv("SHELL")); slices.Contains(all, own) {
+		return own
+	}
+	return all[0]
 }
 
 // below names the commands below one.

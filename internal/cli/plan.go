@@ -57,6 +57,9 @@ func drawSeed() uint64 {
 	return uint64(binary.LittleEndian.Uint32(b[:]))
 }
 
+// mostAttempts keeps a typing error from going on for ever.
+const mostAttempts = 100
+
 // planFlags declares the flags of a plan. Their defaults are what the plan holds already.
 func (o *options) planFlags() {
 	p, w := &o.plan, &o.plan.Workload
@@ -78,7 +81,7 @@ func (o *options) planFlags() {
 		o.scenarioFlags()
 		o.Toggle(flag(session, "fail-fast", "begin nothing after a run that failed"), "", &p.FailFast)
 		o.Integer(flag(session, "attempts",
-			"how often a scenario is run, at most, while it is undecided, within the budget; and any other run\nwhile a server that failed without a planned fault, or a machine that paused, leaves it undecided"), &p.Attempts, 0)
+			"how often a scenario is run, at most, while it is undecided, within the budget; and any other run\nwhile a server that failed without a planned fault, or a machine that paused, leaves it undecided"), &p.Attempts, mostAttempts)
 		settings.One(&o.Set, flag(setting, "tap",
 			"whether to compare what calls were answered with the servers' replication streams: auto = where the suite starts these, and\n--min-replicas does not count them; off"), &p.Tap, taps)
 		o.Integer(flag(session, "jobs",

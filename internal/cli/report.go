@@ -62,7 +62,7 @@ func (e Env) reportCommand() *cobra.Command {
 	}
 	var page string
 	o := newOptions(c, harness.Default())
-	o.Text(flag(session, "html", "write one page to this file instead of printing tables"), "file", &page)
+	o.Written(flag(session, "html", "write one page to this file instead of printing tables"), &page)
 	o.out("where runs are saved")
 	return e.command(c, o, e.simple(o, func(_ context.Context, args []string) error {
 		found, err := e.reported(o, args, page != "")

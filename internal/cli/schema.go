@@ -30,7 +30,6 @@ func (e Env) planFileCommand(p harness.Plan) *cobra.Command {
 		Example: "  # plan.yaml\n  topology: [single, redlock]\n  workers: 64\n  rate: 200/s\n  gate: [response.p99<50ms]",
 	}
 	o := newOptions(c, p)
-	e.attached(o)
 	o.allFlags()
 	c.Args = func(c *cobra.Command, args []string) error {
 		if len(args) > 0 {
@@ -44,6 +43,7 @@ func (e Env) planFileCommand(p harness.Plan) *cobra.Command {
 		if _, here := errors.AsType[*harness.SetupError](err); err != nil && !here { // a plan for another machine is one
 			return e.refuse(ctx, o, err)
 		}
+		o.resolveAttached()
 		return e.end(Exit{}, o.writePlan(e.Stdout))
 	})
 }
@@ -73,7 +73,7 @@ func (e Env) schemaCommand(p harness.Plan) *cobra.Command {
 		Use: "schema " + strings.Join(names, "|"), Args: takes(1, 1),
 		Short: "print the JSON Schema of a plan, of a saved run, of a record or of what --json prints",
 		Long: "schema prints a JSON Schema: of a plan, for editors; of run.json, the record of a saved run; of the record of a\n" +
-			"released library (record/runs); of the summary that --json prints. Their field schema is a version: fields may be\n" +
+			"released library (record/runs); of the summary that bench --json prints. Their field schema is a version: fields may be\n" +
 			"added without a new one, and keep names and units.",
 		Example: "  bench schema run > run.schema.json", ValidArgsFunction: settings.CompleteList(names, false),
 	}

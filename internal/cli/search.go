@@ -58,7 +58,6 @@ func (e Env) searchCommand(p harness.Plan, example string) *cobra.Command {
 	}
 	p.Duration, p.Warmup = searchDuration, searchWarmup
 	o := newOptions(c, p)
-	e.attached(o)
 	s := &search{over: variables.All[0], precision: 0.05}
 	o.planFlags()
 	o.Add(flag(session, "slo", "the objective, as in response.p99<50ms"), "expr", "", func(text string) (err error) {

@@ -75,7 +75,7 @@ func (e Env) exportCommand() *cobra.Command {
 	o := newOptions(c, harness.Default())
 	o.out("where runs are saved")
 	var test, calls string
-	o.Text(flag(session, "test", "write the violation as a test to this file, .go, .js or .py"), "file", &test)
+	o.Written(flag(session, "test", "write the violation as a test to this file, .go, .js or .py"), &test)
 	o.Text(flag(session, "calls",
 		"how the library is called, in the same language; record/exported/calls has examples"), "file", &calls)
 	return e.command(c, o, e.simple(o, func(ctx context.Context, args []string) error {

@@ -36,7 +36,7 @@ func Meant(name string, good []string) string {
 	name = strings.ToLower(name)
 	for _, g := range good {
 		switch d := distance(name, strings.ToLower(g)); {
-		case d < least:
+		case d < least && !otherWord(name, strings.ToLower(g)):
 			best, least = g, d
 		case best == "" && len(name) > 2 && strings.HasPrefix(strings.ToLower(g), name):
 			best = g
@@ -46,6 +46,13 @@ func Meant(name string, good []string) string {
 		return ""
 	}
 	return "; did you mean " + best + "?"
+}
+
+// otherWord reports whether two short names differ in a letter, as none and nope do: neither is a slip for the other.
+func otherWord(a, b string) bool {
+	const short = 4
+	letters := func(s string) []byte { return slices.Sorted(slices.Values([]byte(s))) }
+	return a != b && len(a) == len(b) && len(a) <= short && !slices.Equal(letters(a), letters(b))
 }
 
 // distance is how many letters must be inserted, deleted, replaced or swapped with the next one to make one word the

@@ -4,7 +4,10 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -82,12 +85,39 @@ func (s *Set) Integer(f Flag, to *int, most int) {
 
 // Text declares a flag for a text, which is not empty.
 func (s *Set) Text(f Flag, kind string, to *string) *Value {
+	return s.text(f, kind, to, func(string) error { return nil })
+}
+
+// Written declares a flag for a file that will be written: whether that is possible is known before anything starts.
+func (s *Set) Written(f Flag, to *string) { s.text(f, "file", to, writable) }
+
+// writable returns an error if a file cannot be written.
+func writable(path string) error {
+	if _, err := os.Stat(path); err == nil {
+		file, err := os.OpenFile(path, os.O_WRONLY, 0)
+		if err != nil {
+			return errors.Unwrap(err)
+		}
+		return file.Close()
+	}
+	dir := filepath.Dir(path)
+	file, err := os.CreateTemp(dir, ".hammerlock-*")
+	if err != nil {
+		return fmt.Errorf("it cannot be written in the directory %s: %w", dir, errors.Unwrap(err))
+	}
+	return errors.Join(file.Close(), os.Remove(file.Name()))
+}
+
+func (s *Set) text(f Flag, kind string, to *string, check func(string) error) *Value {
 	return s.Add(f, kind, *to, func(text string) error {
 		if text == "" { // as a variable of a script is that was not set
 			return fmt.Errorf("it is empty: it takes a %s; or leave it out", kind)
 		}
 		if info, err := os.Stat(text); kind == "file" && err == nil && info.IsDir() {
 			return errors.New("it is a directory, and a file is needed")
+		}
+		if err := check(text); err != nil {
+			return err
 		}
 		*to = text
 		return nil
@@ -222,11 +252,17 @@ func PerSecond(text string) (float64, error) {
 // PerSecondText writes what PerSecond reads.
 func PerSecondText(rate float64) string { return strconv.FormatFloat(rate, 'f', -1, 64) + "/s" }
 
+// wellFormed is a duration that is not too long.
+var wellFormed = regexp.MustCompile(`^[+-]?([0-9]+(\.[0-9]*)?(ns|us|µs|ms|s|m|h))+$`)
+
 // ReadDuration reads a duration. If the unit is missing or misspelt, the error suggests one.
 func ReadDuration(text string) (time.Duration, error) {
 	d, err := time.ParseDuration(text)
 	if err == nil {
 		return d, nil
+	}
+	if wellFormed.MatchString(text) {
+		return 0, fmt.Errorf("too long: at most %s", time.Duration(math.MaxInt64).Truncate(time.Hour))
 	}
 	plain := strings.ToLower(strings.ReplaceAll(text, " ", ""))
 	number := strings.TrimRight(plain, "abcdefghijklmnopqrstuvwxyz")

@@ -3,7 +3,6 @@ package settings
 import (
 	"strings"
 
-	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
 
@@ -22,10 +21,10 @@ func (s *Set) inSection(f *pflag.Flag) *pflag.Flag {
 	return f
 }
 
-// In are the flags of a command in a section; the empty name is the command's own.
-func In(c *cobra.Command, section string) *pflag.FlagSet {
+// In are the flags in a section; the empty name is the command's own.
+func In(flags *pflag.FlagSet, section string) *pflag.FlagSet {
 	in := New().Flags
-	c.Flags().VisitAll(func(f *pflag.Flag) {
+	flags.VisitAll(func(f *pflag.Flag) {
 		if of := strings.Join(f.Annotations[sectionKey], ""); of == section && !f.Hidden {
 			in.AddFlag(f)
 		}
