@@ -11,6 +11,7 @@
 /^BenchmarkVerify/ { kepts[++kept] = part }
 /^BenchmarkExplore/ { explored[++explore] = part }
 /^BenchmarkScenarios/ { strains[++strain] = part }
+/^BenchmarkWitness/ { flights[++flight] = part }
 /^BenchmarkRecord/ { records[++record] = part }
 
 END {
@@ -32,6 +33,9 @@ END {
 	if (("BenchmarkWirePipelined", "", "proxied/s") in value)
 		row("proxy of the wire: pipelines of 16", sprintf("%.0f", value["BenchmarkWirePipelined", "", "proxied/s"]),
 			sprintf("commands/s, %.0f without it, in turns (wanted: 100 000 or more)", value["BenchmarkWirePipelined", "", "direct/s"]))
+	for (i = 1; i <= flight; i++)
+		row("reader of the wire: commands in flight " flights[i], sprintf("%.0f us", value["BenchmarkWitnessInFlight", flights[i], "ns/command"] / 1e3),
+			"a command (wanted: no more where there are ten times as many)")
 	for (i = 1; i <= up; i++)
 		row("bring up: " ups[i], sprintf("%.0f ms", value["BenchmarkUp", ups[i], "ns/op"] / 1e6), "until it is ready")
 	for (i = 1; i <= crowd; i++) {
@@ -66,7 +70,7 @@ END {
 	}
 	if (wait) printf "\n%-54s %9s %7s %14s %6s %9s %9s  %s\n", "waiting for one page", "visits/s", "apart", "random waiter", "Jain", "starving", "commands", "woken by"
 	for (i = 1; i <= wait; i++) waiting(crowded[i])
-	if (failed || !record || !up || !crowd || !kept || !watch || !explore || !strain || !wait) { print "\nperf: a benchmark failed"; exit 1 }
+	if (failed || !record || !up || !crowd || !kept || !watch || !explore || !strain || !wait || !flight) { print "\nperf: a benchmark failed"; exit 1 }
 }
 
 function row(what, number, note) { printf "%-44s %8s  %s\n", what, number, note }

@@ -338,7 +338,7 @@ func (r *Reader) sweep() {
 		}
 	}
 	for at, l := range r.ledgers {
-		if len(l.pending)+len(l.refused)+len(l.changes) == 0 && !l.state.held() && r.books[at.subject] == nil {
+		if l.none() && len(l.changes) == 0 && !l.state.held() && r.books[at.subject] == nil {
 			delete(r.ledgers, at)
 		}
 	}

@@ -37,12 +37,12 @@ func (r *Reader) base(l *ledger, c *change, q *sighting) history.Op {
 
 // tell makes acts of an explained change.
 func (r *Reader) tell(l *ledger, c *change, d *diff, q *sighting) {
-	if q == nil && len(d.granted)+len(d.ended)+len(d.deeper) > 0 {
-		if lapse := len(d.granted) == 0 && r.expired(l, c, d); !lapse {
-			r.Outsiders++
-		}
-	}
 	op := r.base(l, c, q)
+	if lapse := len(d.granted) == 0 && len(d.ended) > 0 && r.expired(l, c, d); q == nil && !lapse &&
+		(d.moved || len(d.granted)+len(d.ended)+len(d.deeper) > 0) {
+		r.Outsiders++
+		r.touched(l, op.Key)
+	}
 	switch {
 	case len(d.granted) > 0:
 		r.tellGrant(l, c, d, q, op)
@@ -51,9 +51,13 @@ func (r *Reader) tell(l *ledger, c *change, d *diff, q *sighting) {
 			r.tellEnd(l, c, d, q, op, token)
 		}
 	case len(d.deeper)+len(d.shallower) > 0:
-		r.tellCount(l, d, q, op)
+		r.tellCount(l, c, d, q, op)
 	case d.moved && q != nil:
-		r.tellMove(l, d, q, op)
+		r.tellMove(l, c, d, q, op)
+	case d.moved && d.after.until > 0 && (d.before.until == 0 || d.after.until < d.before.until):
+		for token := range d.after.owners {
+			r.taken(l, token, op, "was given an earlier end")
+		}
 	}
 }
 
@@ -61,6 +65,9 @@ func (r *Reader) tell(l *ledger, c *change, d *diff, q *sighting) {
 func (r *Reader) tellGrant(l *ledger, c *change, d *diff, q *sighting, op history.Op) {
 	b := l.book
 	for _, token := range d.ended {
+		if q == nil && !r.expired(l, c, d) {
+			r.taken(l, token, op, "was overwritten")
+		}
 		for _, h := range b.holds {
 			if h.token == token {
 				h.stop(c.at)
@@ -68,7 +75,7 @@ func (r *Reader) tellGrant(l *ledger, c *change, d *diff, q *sighting, op histor
 		}
 	}
 	for _, token := range d.granted {
-		op.TTL = r.lease(l, d.after.until, q, op.Call)
+		op.TTL = r.lease(l, c, d.after.until, q)
 		if d.after.counts {
 			op.Value = d.after.owners[token]
 		}
@@ -126,9 +133,8 @@ func (r *Reader) tellEnd(l *ledger, c *change, d *diff, q *sighting, op history.
 			r.Expiries++
 		case owner.outsider():
 			r.do(b, act{kind: history.Release, server: l.server, token: token, hold: owner, says: did, op: op})
-		case owner != nil:
-			r.incident(l.server, op.Key, op.Call, op.Return,
-				"the key of page "+strconv.Itoa(int(op.Key))+" ended on a server before its lease was over, and no command that was seen did that")
+		default:
+			r.taken(l, token, op, "ended")
 		}
 		owner.stop(c.at)
 		return
@@ -153,8 +159,25 @@ func (r *Reader) tellEnd(l *ledger, c *change, d *diff, q *sighting, op history.
 	}
 }
 
+// taken tells that a holder lost its lock before its lease was over, and no command that was seen did that.
+func (r *Reader) taken(l *ledger, token string, op history.Op, what string) {
+	if h := l.book.owner(token); h != nil && !h.others && r.o.Sites == 1 {
+		r.incident(l.server, op.Key, op.Call, op.Return, "the key of page "+strconv.Itoa(int(op.Key))+" "+what+
+			" on a server before its lease was over, and no command that was seen did that")
+	}
+}
+
+// touched tells that a lock was changed by a command that was not seen, after a connection to its server was passed on
+// unseen: its history from there on is that of whoever else has it.
+func (r *Reader) touched(l *ledger, key int32) {
+	if v := r.server(l.server); v.unseen > 0 && !l.touched {
+		l.touched = true
+		r.blind = append(r.blind, history.Op{Key: key, Value: int64(l.server), Call: v.unseen})
+	}
+}
+
 // tellCount is about an owner that entered again, or left and is still in it.
-func (r *Reader) tellCount(l *ledger, d *diff, q *sighting, op history.Op) {
+func (r *Reader) tellCount(l *ledger, c *change, d *diff, q *sighting, op history.Op) {
 	b := l.book
 	r.Reentrant = true
 	for _, token := range d.deeper {
@@ -163,7 +186,7 @@ func (r *Reader) tellCount(l *ledger, d *diff, q *sighting, op history.Op) {
 			continue
 		}
 		op.Kind, op.Hold, op.Worker, op.Token, op.Value = history.Acquire, h.id, h.worker, h.mark, d.after.owners[token]
-		if op.TTL = r.lease(l, d.after.until, q, op.Call); op.TTL > 0 {
+		if op.TTL = r.lease(l, c, d.after.until, q); op.TTL > 0 {
 			h.lasts(&op)
 		}
 		r.told(q, h, op, false)
@@ -177,13 +200,13 @@ func (r *Reader) tellCount(l *ledger, d *diff, q *sighting, op history.Op) {
 }
 
 // tellMove is about an end that was moved, or a token that was written again.
-func (r *Reader) tellMove(l *ledger, d *diff, q *sighting, op history.Op) {
+func (r *Reader) tellMove(l *ledger, c *change, d *diff, q *sighting, op history.Op) {
 	b := l.book
 	var owner *hold
 	for token := range d.after.owners {
 		owner = b.owner(token)
 	}
-	op.TTL = r.lease(l, d.after.until, q, op.Call)
+	op.TTL = r.lease(l, c, d.after.until, q)
 	if r.o.Sites > 1 {
 		for token := range d.after.owners {
 			r.do(b, act{kind: history.Extend, server: l.server, q: q, token: token, says: did, op: op})

@@ -74,8 +74,8 @@ func (r *Reader) Settled() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for l := range r.active {
-		for _, s := range l.pending {
-			if s.says == did && s.intent != runs {
+		for e := range l.heard.all() {
+			if e.says == did && e.intent != runs {
 				return false
 			}
 		}

@@ -130,13 +130,12 @@ func (r *Reader) unheard(server int) {
 			r.apply(l, c)
 		}
 		l.changes = nil
-		answered := func(s *sighting) bool { return s.answered }
-		for _, s := range l.pending {
-			if answered(s) {
-				r.infer(l, s)
+		for _, e := range slices.AppendSeq(slices.Collect(l.heard.all()), l.lost.all()) {
+			if e.says != didNot || e.intent == runs {
+				l.drop(e)
+				r.infer(l, e.sighting)
 			}
 		}
-		l.pending = slices.DeleteFunc(l.pending, answered)
 	}
 }
 

@@ -19,11 +19,11 @@ type ledger struct {
 	asked   bool            // a request for it was seen on this server
 	since   time.Duration   // it was granted last
 	told    bool            // that it has no end was told
+	touched bool            // by a command that was not seen, of a connection that may be any
 	marks   map[string]bool // tokens that stand for a mode, and for no owner
 	least   time.Duration   // the last explained effect was not before then
-	pending []*sighting     // requests that may have effects, in the order of their calls
-	refused []*sighting     // requests that had none, in the order of their answers
 	changes []*change       // effects that are not explained yet, in the server's order
+	requests
 }
 
 // change is an effect on a key, or those of a transaction on it.
@@ -35,18 +35,20 @@ type change struct {
 }
 
 func (r *Reader) ledger(at place) *ledger {
-	return made(r.ledgers, at, ledger{place: at, book: r.book(at.subject)})
+	return made(r.ledgers, at, ledger{place: at, book: r.book(at.subject),
+		requests: requests{causes: map[clue]*queue{}}})
 }
 
 // answer takes in the answer to a request. Without effects it is all that will ever be known of it.
-func (r *Reader) answer(l *ledger, s *sighting) {
+func (r *Reader) answer(e *entry) {
+	l, s := e.ledger, e.sighting
 	switch v := r.server(l.server); {
+	case e.over: // an effect that could not wait for it was its own
 	case !v.tapped || s.Call < v.from || v.from > 0 && !l.known: // the key's content is not known yet
-		l.pending = slices.DeleteFunc(l.pending, func(p *sighting) bool { return p == s })
+		l.drop(e)
 		r.infer(l, s)
-	case s.says == didNot && s.intent != runs:
-		l.pending = slices.DeleteFunc(l.pending, func(p *sighting) bool { return p == s })
-		l.refused = append(l.refused, s)
+	default:
+		l.answered(e, s.says == didNot && s.intent != runs)
 	}
 	r.active[l] = true
 	r.settle(l, r.now)
@@ -65,34 +67,20 @@ func (r *Reader) settle(l *ledger, now time.Duration) {
 		r.apply(l, c)
 	}
 	r.retire(l, now-effectBound)
-	if len(l.pending)+len(l.refused)+len(l.changes) == 0 {
+	if l.none() && len(l.changes) == 0 {
 		delete(r.active, l)
 	}
 }
 
 // waits tells whether a request is not answered that was called before an effect.
 func (l *ledger) waits(c *change) bool {
-	return slices.ContainsFunc(l.pending, func(s *sighting) bool { return !s.answered && s.Call < c.at })
+	e := l.waiting.at(0)
+	return e != nil && e.Call < c.at
 }
 
 // retire gives up to wait for effects of requests that were answered by then.
 func (r *Reader) retire(l *ledger, by time.Duration) {
-	var over []*sighting
-	done := func(s *sighting) bool {
-		if s.answered && s.at() <= by {
-			over = append(over, s)
-			return true
-		}
-		return false
-	}
-	l.pending = slices.DeleteFunc(l.pending, done)
-	n := 0
-	for n < len(l.refused) && l.refused[n].at() <= by {
-		n++
-	}
-	over, l.refused = append(over, l.refused[:n]...), l.refused[n:]
-	slices.SortFunc(over, func(a, b *sighting) int { return int(a.at() - b.at()) })
-	for _, s := range over {
+	for _, s := range l.retired(by) {
 		r.effectless(l, s)
 	}
 }
@@ -112,7 +100,14 @@ type diff struct {
 	before, after                              state
 }
 
-func (d *diff) tokens() []string { return slices.Concat(d.granted, d.written, d.ended, d.shallower) }
+// names are the tokens by which a request may be known as its cause.
+func (d *diff) names() []string {
+	all := slices.Concat(d.granted, d.written, d.ended, d.shallower)
+	if d.moved {
+		all = append(all, slices.Collect(maps.Keys(d.after.owners))...)
+	}
+	return all
+}
 
 // execute applies a change, and returns the difference.
 func (l *ledger) execute(c *change) (d diff) {
@@ -166,14 +161,18 @@ func (r *Reader) apply(l *ledger, c *change) {
 		r.watch(l, c, &d)
 		return
 	}
-	q := r.cause(l, c, &d)
+	e := l.first(&d, func(e *entry) bool { return r.may(l, c, &d, e) }) // effects come as they were executed
+	var q *sighting
+	if e != nil {
+		q = e.sighting
+	}
 	if v := r.server(l.server); q == nil && v.from > 0 && (c.at < v.from+effectBound || !known) {
 		r.watch(l, c, &d)
 		return // its request was answered when no effects were heard
 	}
 	if q != nil {
 		l.least = max(l.least, q.Call)
-		l.pending = slices.DeleteFunc(l.pending, func(s *sighting) bool { return s == q })
+		l.drop(e)
 		r.retire(l, q.Call-1) // the effects of requests that were answered by then would have come before this one
 		l.mark(q, &d)
 		r.learn(q, &d)
@@ -205,81 +204,48 @@ func (l *ledger) mark(q *sighting, d *diff) {
 		slices.DeleteFunc(slices.Clone(d.written), mark)
 }
 
-// cause finds the request that explains a change; nil if none does. Of several it is the one that fits best, then the
-// one that was answered first: effects come in the order in which they were executed.
-func (r *Reader) cause(l *ledger, c *change, d *diff) (best *sighting) {
-	most := 0
-	first, second := l.certain()
-	for _, s := range l.pending {
-		other := first
-		if s == first {
-			other = second
-		}
-		if s.Call > c.at || other != nil && s.Call > other.Return || s.Return < l.least {
-			continue
-		}
-		n := s.fits(d)
-		if n > 0 && len(d.ended) > 0 && len(d.granted) == 0 && r.lapsed(l, c, d, s) {
-			continue
-		}
-		if n > most || n == most && n > 0 && s.Return < best.Return {
-			best, most = s, n
-		}
+// may tells whether a request can have caused a change. Of those which certainly had an effect that is still to come,
+// one that was answered first had it before any that was called later.
+func (r *Reader) may(l *ledger, c *change, d *diff, e *entry) bool {
+	other := l.certain.at(0)
+	if other != nil && other.sighting == e.sighting {
+		other = l.certain.at(1)
 	}
-	return best
+	return e.Call <= c.at && (other == nil || e.Call <= other.Return) && e.returned() >= l.least && e.fits(d) &&
+		(len(d.ended) == 0 || len(d.granted) > 0 || !r.lapsed(l, c, d, e.sighting))
 }
 
-// certain are the two requests that were answered first of those which certainly had an effect that is still to come;
-// an effect that comes before theirs was executed before these answers.
-func (l *ledger) certain() (first, second *sighting) {
-	for _, s := range l.pending {
-		if s.says != did || s.intent != tries && s.intent != sets && s.intent != renews && s.intent != frees {
-			continue
-		}
-		switch {
-		case first == nil || s.Return < first.Return:
-			first, second = s, first
-		case second == nil || s.Return < second.Return:
-			second = s
-		}
+// returned is when a request was answered; history.Forever if it was not, so far or for good.
+func (s *sighting) returned() time.Duration {
+	if !s.answered {
+		return history.Forever
 	}
-	return first, second
+	return s.Return
 }
 
-// fits is how well a request explains a change: 0 = not at all.
-func (s *sighting) fits(d *diff) int {
+// fits tells whether what a request asks for and was answered agrees with a change.
+func (s *sighting) fits(d *diff) bool {
 	if s.says == didNot && s.intent != runs || s.answered && s.says == didNot && len(d.granted) > 0 &&
 		!s.names(d.granted) {
-		return 0
+		return false
 	}
-	ok := false
 	switch s.intent {
 	case runs:
-		ok = true
+		return true
 	case tries:
-		ok = slices.Equal(d.granted, []string{s.token})
+		return slices.Equal(d.granted, []string{s.token})
 	case sets, renews, swaps:
-		ok = slices.Contains(d.written, s.token)
+		return slices.Contains(d.written, s.token)
 	case extends:
-		ok = d.moved
+		return d.moved
 	case frees:
-		ok = len(d.ended) > 0 && len(d.written) == 0
+		return len(d.ended) > 0 && len(d.written) == 0
 	case enters:
-		ok = s.names(d.written)
+		return s.names(d.written)
 	case leaves:
-		ok = s.names(d.ended) || s.names(d.shallower)
+		return s.names(d.ended) || s.names(d.shallower)
 	}
-	if !ok {
-		return 0
-	}
-	n := 1
-	if s.says == did {
-		n += 2
-	}
-	if s.names(d.tokens()) || d.moved && s.names(slices.Collect(maps.Keys(d.after.owners))) {
-		n += 4
-	}
-	return n
+	return false
 }
 
 // names tells whether a request has one of the tokens among its arguments.
@@ -328,10 +294,13 @@ func (r *Reader) needed(l *ledger, s *sighting) bool {
 		if len(c.commands) == 1 && c.deletes() && after.held() && c.at < from && s.Call <= c.at {
 			ends++
 			others := 0
-			for _, p := range l.pending {
-				if p != s && (p.intent == frees || p.intent == runs) && (p.says == did || !p.answered) &&
-					p.Call <= c.at {
-					others++
+			for _, of := range []clue{{affirmed, frees, ""}, {affirmed, runs, ""}, {unheard, frees, ""}, {unheard, runs, ""}} {
+				if q := l.causes[of]; q != nil {
+					for e := range q.all() {
+						if e.sighting != s && (e.says == did || !e.answered) && e.Call <= c.at {
+							others++
+						}
+					}
 				}
 			}
 			if others < ends {
@@ -352,14 +321,17 @@ func (r *Reader) ours(n int, ms int64) (from, to time.Duration) {
 	return at - s.ahead - time.Millisecond, at - s.behind + time.Millisecond
 }
 
-// lease is the lease that a request asked for, as the end of the key shows it: the end minus the call, or one of the
-// arguments if that can be it. It counts from the call; 0 = without an end.
-func (r *Reader) lease(l *ledger, until int64, s *sighting, call time.Duration) time.Duration {
+// lease is the lease that a change gave, at least: one of the arguments of its request if that can be it, else what was
+// left of it when the effect is known to have been there. It counts from when it was executed, which was after the call
+// and before the answer, and before the effect was read; 0 = without an end.
+func (r *Reader) lease(l *ledger, c *change, until int64, s *sighting) time.Duration {
 	if until == 0 {
 		return 0
 	}
 	from, to := r.ours(l.server, until)
-	if s != nil && s.Return != history.Forever {
+	last := c.at
+	if s != nil {
+		last = min(last, s.returned())
 		all := []time.Duration{s.ttl}
 		if s.intent == runs {
 			for _, a := range s.args {
@@ -369,10 +341,10 @@ func (r *Reader) lease(l *ledger, until int64, s *sighting, call time.Duration) 
 			}
 		}
 		for _, ttl := range all {
-			if ttl > 0 && from-ttl <= s.Return && to-ttl >= s.Call {
+			if ttl > 0 && from-ttl <= last && to-ttl >= s.Call {
 				return ttl
 			}
 		}
 	}
-	return max(from-call, time.Millisecond)
+	return max(from-last, time.Millisecond)
 }

@@ -41,6 +41,7 @@ type scribe struct {
 	doubted map[*hold][]int     // ... that took a hold from another, until that one is heard of again
 	known   map[history.ID]bool // acquires without an answer whose holders did something with them later
 	phantom []int               // acquires that were refused because they had been granted: see hidden
+	blind   []history.Op        // since when a connection that was passed on unseen may have had a lock, or all of a server
 }
 
 // virtual is a worker.
@@ -104,11 +105,13 @@ func (s *scribe) add(r *Reader, op history.Op) int {
 // late completes operations of a request that was answered after they had to be told.
 func (r *Reader) late(s *sighting) {
 	for _, n := range s.ops {
-		if s.Return != history.Forever && !s.Lost {
+		if s.Return != history.Forever && !s.Lost && (s.says != didNot || s.intent == runs) {
 			r.ops[n].Return, r.ops[n].Outcome = s.Return, history.OK
 		}
 	}
 }
+
+const blindNote = "commands that were not seen may have had a lock: a connection was passed on unseen"
 
 // incident tells that a server took a hold away, and no command that was seen did that.
 func (r *Reader) incident(server int, key int32, from, to time.Duration, note string) {
@@ -175,6 +178,9 @@ func (r *Reader) finish(over bool) {
 	}
 	r.settleData(certain)
 	r.hidden()
+	for _, op := range r.blind {
+		r.incident(int(op.Value), op.Key, op.Call, r.now, blindNote)
+	}
 	if over {
 		r.left()
 	}

@@ -78,6 +78,7 @@ type server struct {
 	replica bool          // its effects are those of another one
 	lost    time.Duration // its stream broke last
 	from    time.Duration // its effects are complete for requests from then on
+	unseen  time.Duration // since then a connection to it is passed on unseen; 0 = none is
 	open    []*change     // of its last transaction: more may belong to them
 	ahead   time.Duration // its clock minus ours, at most
 	behind  time.Duration // ... at least
@@ -113,8 +114,8 @@ type sighting struct {
 	says     says
 	answered bool
 	lost     time.Duration // when it was known that it has no answer
-	ledgers  []*ledger
-	ops      []int // that tell of it although it was not answered yet
+	entries  []*entry      // one for each lock that it concerns
+	ops      []int         // that tell of it although it was not answered yet
 }
 
 // script is the knowledge of a script by its effects.
@@ -198,8 +199,7 @@ func (r *Reader) Sent(q *wire.Request) {
 		}
 		l := r.ledger(place{q.Server, subject{q.DB, key}})
 		l.asked = true
-		l.pending = append(l.pending, s)
-		s.ledgers = append(s.ledgers, l)
+		l.sent(s)
 	}
 	if s != nil && s.intent != reads {
 		r.flights[flight{q.Conn, q.Number}] = s
@@ -224,14 +224,14 @@ func (r *Reader) Request(q *wire.Request) {
 	delete(r.flights, id)
 	r.Requests++
 	s.Request, s.answered, s.lost = q, true, r.now
-	r.late(s)
 	if q.Lost || q.Return == history.Forever {
 		s.says = nothing
 	} else {
 		s.says = s.words.answered(q)
 	}
-	for _, l := range s.ledgers {
-		r.answer(l, s)
+	r.late(s)
+	for _, e := range s.entries {
+		r.answer(e)
 	}
 }
 
@@ -297,14 +297,27 @@ func (r *Reader) Event(e wire.Event) {
 			r.forget(e)
 		}
 	case wire.TapLost:
-		if r.server(e.Server).tapped {
+		v := r.server(e.Server)
+		if v.tapped {
 			r.unheard(e.Server)
 		}
-		v := r.server(e.Server)
 		v.tapped, v.lost = false, e.At
 		r.TapsLost++
+		r.deafened(e.Server)
 	case wire.PassedThrough:
 		r.Passed++
+		if v := r.server(e.Server); v.unseen == 0 {
+			v.unseen = e.At
+			r.deafened(e.Server)
+		}
+	}
+}
+
+// deafened takes note that neither the commands of a connection nor the effects on its server are seen any more: any
+// lock of that server may have been changed.
+func (r *Reader) deafened(server int) {
+	if v := r.server(server); v.unseen > 0 && !v.tapped && !v.replica {
+		r.blind = append(r.blind, history.Op{Key: -1, Value: int64(server), Call: r.now})
 	}
 }
 

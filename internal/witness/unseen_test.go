@@ -1,0 +1,75 @@
+package witness
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"hammerlock/history"
+)
+
+// unseens are histories in which something changed a lock that was not seen. None of them accuses the lock.
+var unseens = map[string][]string{
+	"a pipeline that was passed on unseen": {
+		"A 1 2 SET lock:1 a NX PX 100 = OK", "! 3 SET lock:1 a PXAT +101", "P 10",
+		"! 150 DEL lock:1", "& 150 SET lock:1 b PXAT +250", "! 260 DEL lock:1", "& 260 SET lock:1 c PXAT +360",
+		"! 370 DEL lock:1", "& 370 SET lock:1 d PXAT +470"},
+	"its DEL of another's lock": {
+		"P 1", "A 2 3 SET lock:1 a NX PX 100 = OK", "! 4 SET lock:1 a PXAT +102", "! 10 DEL lock:1",
+		"B 20 21 SET lock:1 b NX PX 100 = OK", "! 22 SET lock:1 b PXAT +120"},
+	"its SET over another's lock": {
+		"P 1", "A 2 3 SET lock:1 a NX PX 100 = OK", "! 4 SET lock:1 a PXAT +102", "! 10 SET lock:1 x PXAT +110"},
+	"a client past the proxy that overwrites a lock": {
+		"A 2 3 SET lock:1 a NX PX 100 = OK", "! 4 SET lock:1 a PXAT +102", "! 10 SET lock:1 x PXAT +110"},
+	"a client past the proxy that shortens a lease": {
+		"A 2 3 SET lock:1 a NX PX 100 = OK", "! 4 SET lock:1 a PXAT +102", "! 5 PEXPIREAT lock:1 +10",
+		"B 20 21 SET lock:1 b NX PX 100 = OK", "! 22 DEL lock:1", "& 22 SET lock:1 b PXAT +120"},
+	"no stream beside it": {
+		"T 1 0 lost", "P 2", "A 3 4 0 SET lock:1 a NX PX 100 = OK", "B 20 21 0 SET lock:1 b NX PX 100 = OK"},
+	"a stream that ends behind it": {
+		"P 2", "T 2.5 0 lost", "A 3 4 0 SET lock:1 a NX PX 100 = OK", "B 20 21 0 SET lock:1 b NX PX 100 = OK"},
+}
+
+func TestUnseenCommands(t *testing.T) {
+	for name, lines := range unseens {
+		_, h := told(t, Options{}, lines...)
+		if causes := failed(t, h); len(causes) > 0 {
+			t.Errorf("%s: %v", name, causes)
+		}
+		if !slices.ContainsFunc(h.Ops, func(op history.Op) bool { return op.Kind == history.Incident }) {
+			t.Errorf("%s: no incident tells of it", name)
+		}
+	}
+	// Of a lock that such a connection did not touch the server's stream shows all.
+	_, h := told(t, Options{}, "P 1", "A 2 3 SET lock:1 a NX PX 100 = OK", "! 4 SET lock:1 a PXAT +102",
+		"B 20 21 SET lock:1 b PX 100 = OK", "! 22 SET lock:1 b PXAT +120")
+	if causes := failed(t, h); !slices.Contains(causes, "exclusion: double-grant") {
+		t.Errorf("a lock that was overwritten: %q", causes)
+	}
+}
+
+// TestLeases: a lease counts from when it was executed, which was before its effect was read.
+func TestLeases(t *testing.T) {
+	for name, c := range map[string]struct {
+		lines []string
+		want  time.Duration
+	}{
+		"answered": {[]string{"A 1 2 SET lock:1 a NX PX 100 = OK", "! 3 SET lock:1 a PXAT +101"}, 100 * time.Millisecond},
+		"answered long after its effect": {
+			[]string{"A 1 5000 SET lock:1 a NX PX 100 = OK", "! 300 SET lock:1 a PXAT +400"}, 100 * time.Millisecond},
+		"never answered": {
+			[]string{"A 1 5000 SET lock:1 a NX PX 100 = lost", "! 300 SET lock:1 a PXAT +400"}, 100 * time.Millisecond},
+		"of unknown length, never answered": {
+			[]string{"A 1 5000 EVAL s 1 lock:1 a = lost", "! 300 SET lock:1 a PXAT +400"}, 99 * time.Millisecond},
+		"of unknown length":   {[]string{"A 1 200 EVAL s 1 lock:1 a = 1", "! 300 SET lock:1 a PXAT +400"}, 199 * time.Millisecond},
+		"of an unseen client": {[]string{"A 1 2 SET lock:1 a NX PX 100 = nil", "! 300 SET lock:1 x PXAT +400"}, 99 * time.Millisecond},
+	} {
+		_, h := told(t, Options{}, c.lines...)
+		n := slices.IndexFunc(h.Ops, func(op history.Op) bool {
+			return op.Kind == history.Acquire && op.Outcome != history.Failed
+		})
+		if n < 0 || h.Ops[n].TTL != c.want {
+			t.Errorf("%s: %v, want a lease of %v", name, h.Ops[max(n, 0)], c.want)
+		}
+	}
+}
