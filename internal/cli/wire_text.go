@@ -48,8 +48,11 @@ func (w *watch) write(out io.Writer) error {
 	count(t.Unreleased, "grants that were never given back")
 	count(t.Strange, "keys or scripts with commands that are not understood")
 	count(t.Passed, "connections that were passed on unseen")
-	count(t.DataLoose,
-		"commands on data that belong to no visit, or cannot be attributed: lost updates are not judged there")
+	loose := "commands on data that belong to no visit, or cannot be attributed: lost updates are not judged there"
+	if t.Improper > 0 {
+		loose += "; --holder connection says that each connection serves one holder at a time"
+	}
+	count(t.DataLoose, loose)
 	count(t.DataUnsure, "keys with data whose reads can have seen several writes: lost updates are not judged there")
 	for _, note := range w.notes {
 		p.Fact("program", note)

@@ -82,12 +82,13 @@ func (r *Reader) who(q *sighting) string {
 // holder finds whose request it is: that of the hold whose token it names, or the newest hold of its connection. Guess
 // says that the connection told, which may serve several holders at a time. An only hold is its owner's.
 func (r *Reader) holder(b *book, q *sighting, owner *hold) (h *hold, guess bool) {
+	byToken := r.o.Holder.By != ByConnection && r.o.Holder.By != ByArg
 	for _, arg := range q.args {
-		if h := b.of(arg); h != nil && r.o.Holder.By != ByConnection && r.o.Holder.By != ByArg {
+		if h := b.of(arg); h != nil && byToken {
 			return h, false
 		}
 	}
-	if k := r.scripts[q.script]; q.intent == runs && k != nil && k.token >= 0 {
+	if k := r.scripts[q.script]; byToken && q.intent == runs && k != nil && k.token >= 0 {
 		return nil, false // it names another token
 	}
 	if r.o.Holder.By != ByToken {

@@ -1,6 +1,7 @@
 package witness
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"time"
@@ -71,14 +72,20 @@ func (r *Reader) stored(e *wire.Effect, key string) {
 	s.effects = append(s.effects, store{at: e.At, value: understand(e.Args).token, op: -1})
 }
 
-// settleData makes loads and stores of visits. They are those of the connection that has the lock, and so only where
-// connections serve one holder at a time; the values and the server's order tell which store a load saw.
+// settleData makes loads and stores of visits. They are those of the connection that has the lock; where connections
+// serve several holders at a time, of the only holder that did not give its lock back before. The values and the
+// server's order tell which store a load saw.
 func (r *Reader) settleData(certain bool) {
-	sure := certain || r.Improper == 0
+	if r.unreturned = nil; !certain && r.Improper > 0 {
+		r.countUnreturned()
+	}
+	for _, list := range r.spans {
+		slices.SortStableFunc(list, func(a, b *span) int { return cmp.Compare(a.from, b.from) })
+	}
 	taken := map[int32]bool{}
 	for _, s := range r.sheets {
 		key, ok := r.pageOf(s)
-		if !ok || !sure || taken[key] || !s.match() {
+		if !ok || taken[key] || !s.match() {
 			r.DataLoose += int64(len(s.uses))
 			continue
 		}
@@ -87,14 +94,43 @@ func (r *Reader) settleData(certain bool) {
 	}
 }
 
-// pageOf is the page of the lock under which all uses of data are; false if they are under none, or several.
+// stays is when holders of a lock heard of their grants, and when they gave them back, each in its order.
+type stays struct{ from, to []time.Duration }
+
+// countUnreturned finds how many holders of each lock had not given it back at a time.
+func (r *Reader) countUnreturned() {
+	r.unreturned = map[int32]*stays{}
+	for _, list := range r.spans {
+		for _, p := range list {
+			if p.from <= p.to {
+				at := made(r.unreturned, p.hold.key, stays{})
+				at.from, at.to = append(at.from, p.from), append(at.to, p.to)
+			}
+		}
+	}
+	for _, at := range r.unreturned {
+		slices.Sort(at.from)
+		slices.Sort(at.to)
+	}
+}
+
+// at is how many had the lock.
+func (s *stays) at(t time.Duration) int {
+	begun, _ := slices.BinarySearch(s.from, t+1)
+	over, _ := slices.BinarySearch(s.to, t)
+	return begun - over
+}
+
+// pageOf is the page of the lock under which all uses of data are; false if they are under none, or several, or under
+// which of two holds one is cannot be told.
 func (r *Reader) pageOf(s *sheet) (key int32, ok bool) {
 	s.uses = slices.DeleteFunc(s.uses, func(u use) bool { // a read without the lock is no visit
 		return u.kind == history.Load && r.holding(&u) == nil
 	})
 	for i := range s.uses {
-		h := r.holding(&s.uses[i])
-		if h == nil || ok && h.key != key {
+		u := &s.uses[i]
+		h := r.holding(u)
+		if h == nil || ok && h.key != key || r.unreturned != nil && r.unreturned[h.key].at(u.Call) > 1 {
 			return 0, false
 		}
 		key, ok = h.key, true
@@ -107,15 +143,11 @@ func (r *Reader) pageOf(s *sheet) (key int32, ok bool) {
 func (r *Reader) holding(u *use) *hold {
 	who := r.who(&sighting{Request: u.Request})
 	list := r.spans[who]
-	for i := len(list) - 1; i >= 0; i-- {
-		if list[i].from <= u.Call {
-			if list[i].to < u.Call {
-				return nil
-			}
-			return list[i].hold
-		}
+	n, _ := slices.BinarySearchFunc(list, u.Call+1, func(p *span, t time.Duration) int { return cmp.Compare(p.from, t) })
+	if n == 0 || list[n-1].to < u.Call {
+		return nil
 	}
-	return nil
+	return list[n-1].hold
 }
 
 // match finds the request of each effect: the first that was answered of those that wrote the same and were called

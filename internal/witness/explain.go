@@ -168,7 +168,7 @@ func (r *Reader) taken(l *ledger, token string, op history.Op, what string) {
 }
 
 // touched tells that a lock was changed by a command that was not seen, after a connection to its server was passed on
-// unseen: its history from there on is that of whoever else has it.
+// unseen: what it did is not known from there on.
 func (r *Reader) touched(l *ledger, key int32) {
 	if v := r.server(l.server); v.unseen > 0 && !l.touched {
 		l.touched = true

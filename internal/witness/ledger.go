@@ -282,6 +282,9 @@ func (c *change) deletes() bool {
 	return slices.ContainsFunc(c.commands, func(args []string) bool { return understand(args).intent == frees })
 }
 
+// freeing are the clues to requests that may end a key, whatever they were answered.
+var freeing = []clue{{affirmed, frees, ""}, {affirmed, runs, ""}, {unheard, frees, ""}, {unheard, runs, ""}}
+
 // needed tells whether a request must explain a later end of the key, which came before its lease was over: there are
 // no others.
 func (r *Reader) needed(l *ledger, s *sighting) bool {
@@ -294,7 +297,7 @@ func (r *Reader) needed(l *ledger, s *sighting) bool {
 		if len(c.commands) == 1 && c.deletes() && after.held() && c.at < from && s.Call <= c.at {
 			ends++
 			others := 0
-			for _, of := range []clue{{affirmed, frees, ""}, {affirmed, runs, ""}, {unheard, frees, ""}, {unheard, runs, ""}} {
+			for _, of := range freeing {
 				if q := l.causes[of]; q != nil {
 					for e := range q.all() {
 						if e.sighting != s && (e.says == did || !e.answered) && e.Call <= c.at {

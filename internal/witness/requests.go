@@ -97,7 +97,7 @@ func (q *queue) all() iter.Seq[*entry] {
 	}
 }
 
-// at is the first entry, or the one behind it; nil if there is none.
+// at is the first entry, or the one behind it; nil without one.
 func (q *queue) at(n int) *entry {
 	if q.first+n >= len(q.list) {
 		return nil

@@ -67,6 +67,8 @@ type Reader struct {
 	grants  map[string]int // by token: how often it was granted
 	sheets  map[subject]*sheet
 	spans   map[string][]*span // by holder
+	// How many holders have each lock, where connections do not tell them apart; nil = they do.
+	unreturned map[int32]*stays
 
 	scribe
 	Tallies

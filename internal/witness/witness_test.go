@@ -231,6 +231,38 @@ func TestSharedConnection(t *testing.T) {
 	}
 }
 
+// TestDataOfASharedConnection: what several holders do on one connection belongs to the only one that has not given its
+// lock back; where there are two it is not judged.
+func TestDataOfASharedConnection(t *testing.T) {
+	first := []string{"A 1 2 SET lock:1 a NX PX 20 = OK", "! 3 SET lock:1 a PXAT +21", "A 4 5 SET lock:1 x NX PX 20 = nil",
+		"A 6 7 GET n = 0", "A 8 9 SET n 1 = OK", "! 9 SET n 1"}
+	again := []string{"A 50 51 SET lock:1 b NX PX 100 = OK", "! 52 SET lock:1 b PXAT +150", "A 53 54 GET n = 1",
+		"A 55 56 SET n 2 = OK", "! 57 SET n 2", "A 58 59 " + unlock + " b = 1", "! 60 DEL lock:1"}
+	for name, c := range map[string]struct {
+		between []string
+		by      By
+		uses    int
+	}{
+		"given back":               {[]string{"A 10 11 " + unlock + " a = 1", "! 12 DEL lock:1"}, Auto, 4},
+		"not given back":           {[]string{"! 40 DEL lock:1"}, Auto, 0},
+		"not given back, promised": {[]string{"! 40 DEL lock:1"}, ByConnection, 4},
+	} {
+		r, h := told(t, Options{Data: []string{"n"}, Holder: Holder{By: c.by}}, slices.Concat(first, c.between, again)...)
+		uses := 0
+		for _, op := range h.Ops {
+			if op.Kind == history.Load || op.Kind == history.Store {
+				uses++
+			}
+		}
+		if causes := failed(t, h); uses != c.uses || int(r.DataLoose) != 4-c.uses || len(causes) > 0 {
+			t.Errorf("%s: %d uses of data, %d that belong to no visit, %v", name, uses, r.DataLoose, causes)
+		}
+		if got := heard(h, "a", "b"); !slices.Contains(got, "release b ok") {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}
+
 // TestData: a late holder who stores a value that is older than another's store has lost an update; one who reads first
 // has not.
 func TestData(t *testing.T) {
