@@ -23,6 +23,10 @@ var OfServices = []Checker{
 	{Name: "linearizable",
 		Doc:    "a visit that began after another one had its answer gets a greater count, and every count belongs to a visit",
 		Causes: countCauses, Check: judgeCounts},
+	{Name: "programs",
+		Doc: "no program of the service that the suite started ends by itself, and when all are up and no fault is at work, " +
+			"visits are answered",
+		Causes: []string{history.Panicked, history.Stuck}, Check: judgePrograms},
 }
 
 // served is what a history says of the visits to one page of a service.

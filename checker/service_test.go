@@ -60,11 +60,67 @@ func TestServices(t *testing.T) {
 				t.Fatal(err)
 			}
 			var got []string
-			for _, v := range verdicts[1:] {
+			for _, v := range verdicts[1:4] {
 				got = append(got, strings.TrimSpace(v.Status.String()+" "+v.Cause))
 			}
 			if text := strings.Join(got, ", "); text != c.want {
 				t.Errorf("got %s, want %s", text, c.want)
+			}
+		})
+	}
+}
+
+// TestServicePrograms: a program that ends by itself fails the service, and so does a service that answers nothing any
+// more when nothing is broken; not for less time than a visit is waited for, nor while a fault or a pause is at work.
+func TestServicePrograms(t *testing.T) {
+	const ok, unknown = history.OK, history.Unknown
+	down := visits{{1, 4, 1, ok}, {2, 5, 2, ok}, {60, 110, 0, unknown}, {61, 111, 0, unknown}}
+	for name, c := range map[string]struct {
+		visits   visits
+		programs int
+		ended    []string
+		fault    [2]time.Duration // in force; 0 = there is none
+		paused   time.Duration    // from 70 on
+		want     string
+		words    string
+	}{
+		"not its programs":      {visits: down, want: "not judged"},
+		"served to the end":     {visits: visits{{1, 4, 1, ok}, {2, 95, 0, unknown}, {96, 97, 2, ok}}, programs: 1, want: "pass"},
+		"ended":                 {visits: down, programs: 2, ended: []string{"it ended (exit status 7)"}, want: "fail panic", words: "1 program of the service ended"},
+		"down for ever":         {visits: down, programs: 1, want: "fail stuck", words: "2 visits had no answer in the last 106 ms"},
+		"down after a fault":    {visits: down, programs: 1, fault: [2]time.Duration{6, 55}, want: "fail stuck", words: "2 visits had no answer in the last 56.0 ms"},
+		"not long after it":     {visits: down, programs: 1, fault: [2]time.Duration{6, 62}, want: "pass"},
+		"the fault is at work":  {visits: down, programs: 1, fault: [2]time.Duration{6, 0}, want: "pass"},
+		"the machine was away":  {visits: down, programs: 1, fault: [2]time.Duration{6, 55}, paused: 20, want: "pass"},
+		"refused, so it is up":  {visits: append(down[:4:4], visits{{112, 113, -1, history.Failed}}...), programs: 1, want: "pass"},
+		"answers end no visits": {visits: visits{{1, 4, 1, ok}}, programs: 1, want: "pass"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := c.visits.history(2)
+			for i := range s.h.Ops {
+				if op := &s.h.Ops[i]; op.Kind == history.Store && op.Value == -1 {
+					op.Value, op.Reason = 0, history.Refused
+				}
+			}
+			s.h.Wait = 50 * time.Millisecond
+			s.h.Measured = &history.Measured{Programs: c.programs, Ended: c.ended}
+			if c.fault[0] > 0 {
+				s.h.Faults = []history.Injection{{Name: "kill-program"}}
+				s.add(history.Op{Kind: history.Fault, Key: -1, Worker: -1, Call: c.fault[0], Return: c.fault[0], Outcome: ok})
+				if c.fault[1] > 0 {
+					s.add(history.Op{Kind: history.Heal, Key: -1, Worker: -1, Call: c.fault[1], Return: c.fault[1], Outcome: ok})
+				}
+			}
+			if c.paused > 0 {
+				s.add(history.Op{Kind: history.Gap, Key: -1, Worker: -1, Call: 70, Return: 70 + c.paused, Outcome: ok})
+			}
+			verdicts, err := Judge(s.prepared())
+			if err != nil {
+				t.Fatal(err)
+			}
+			v := verdicts[len(verdicts)-1]
+			if got := strings.TrimSpace(v.Status.String() + " " + v.Cause); v.Checker != "programs" || got != c.want || !strings.Contains(v.Summary, c.words) {
+				t.Errorf("got %s: %s: %s, want %s", v.Checker, got, v.Summary, c.want)
 			}
 		})
 	}

@@ -63,17 +63,23 @@ type Verdict struct {
 	// other locks.
 	Told *Told `json:"told,omitempty"`
 
-	excuse *window // the first unplanned event that explains what would have been a violation
-	spared any     // that violation's witness
-	scant  bool    // it is inconclusive for want of occasions, and nothing speaks against the lock
+	excuse  *window // the first unplanned event that explains what would have been a violation
+	spared  any     // that violation's witness
+	scant   bool    // it is inconclusive for want of occasions, and nothing speaks against the lock
+	advised bool    // the story has said what to do, or that the history does not tell
 }
 
-// Advise writes the remedies of the causes that verdicts failed with.
+// Advise writes the remedies of the causes that verdicts failed with, where no story has another one.
 func Advise(all []Verdict) {
 	for i := range all {
-		all[i].Remedy = glossary.FindCause(all[i].Cause).Remedy
+		if v := &all[i]; !v.advised {
+			v.Remedy = glossary.FindCause(v.Cause).Remedy
+		}
 	}
 }
+
+// advise says what to do about what the story tells; empty if the history does not show what is wrong.
+func (v *Verdict) advise(remedy string) { v.Remedy, v.advised = remedy, true }
 
 // Proved is when the last operation of the evidence was over: what the verdict says was certain from then on. It is 0
 // if there is no evidence.

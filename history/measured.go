@@ -6,8 +6,9 @@ import "time"
 type Measured struct {
 	Driver *Driver `json:"driver,omitempty"` // nil = the lock is in no program of its own
 	Cost   *Cost   `json:"cost,omitempty"`   // nil = the run is not about that
-	// Ended are programs of a service that ended by themselves, in words.
-	Ended []string `json:"ended,omitempty"`
+	// Programs is how many programs of a service the suite started, Ended which of them ended by themselves, in words.
+	Programs int      `json:"programs,omitempty"`
+	Ended    []string `json:"ended,omitempty"`
 	// Hung are the calls of the lock that had to be called off after the run's end, Crashes what ended of the lock's
 	// own doing.
 	Hung    []Hung      `json:"hung,omitempty"`

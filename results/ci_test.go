@@ -83,8 +83,9 @@ func TestOneMistakeIsOneAnnotation(t *testing.T) {
 	if err := WriteAnnotations(&notes, all); err != nil {
 		t.Fatal(err)
 	}
-	want := "::error title=single mine late-commands%3A foreign-release::two held it%0Aso it was%0Aalso lost-updates: exclusion: 1 lost%0A" +
-		"also linearizable: not-linearizable: no order%0Athe same in: single mine slow-grant%0Arepeat: verify it\n"
+	want := "::error title=single mine%3A foreign-release::two held it%0Aso it was%0Arepeat: verify it%0A" +
+		"also single mine late-commands: lost-updates: exclusion: 1 lost%0A" +
+		"also single mine late-commands: linearizable: not-linearizable: no order\n"
 	if got, both := notes.String(), want+strings.ReplaceAll(want, "mine", "other"); got != both {
 		t.Errorf("got\n%swant\n%s", got, both)
 	}

@@ -48,48 +48,45 @@ func WriteSummary(w io.Writer, all []Judgement) error {
 
 func cell(text string) string { return strings.NewReplacer("|", "\\|", "\n", " ").Replace(text) }
 
-// WriteAnnotations writes workflow commands that mark what failed: one for each lock and cause, as Failures tells them.
+// WriteAnnotations writes workflow commands that mark what failed, one for each lock: which of its causes are the same
+// mistake is not known.
 func WriteAnnotations(w io.Writer, all []Judgement) error {
 	var names []string
 	of := map[string][]Judgement{}
 	for i := range all {
+		if all[i].failure() == nil {
+			continue
+		}
 		if lock := all[i].Lock; of[lock] == nil {
 			names = append(names, lock)
 		}
 		of[all[i].Lock] = append(of[all[i].Lock], all[i])
 	}
-	n := 0
-	for _, lock := range names {
-		for _, x := range Failures(of[lock]) {
-			if n++; n > annotationLimit {
-				return nil
-			}
-			if err := x.annotate(w, of[lock]); err != nil {
-				return err
-			}
+	escape := strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A")
+	property := strings.NewReplacer("%", "%25", ":", "%3A", ",", "%2C")
+	for _, lock := range names[:min(len(names), annotationLimit)] {
+		title, text := annotation(of[lock])
+		if _, err := fmt.Fprintf(w, "::error title=%s::%s\n", property.Replace(title), escape.Replace(text)); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// annotate writes one workflow command. Other properties that failed in the same run have a line each, as they mostly
-// show the same mistake.
-func (x *Failure) annotate(w io.Writer, judged []Judgement) error {
-	first := &judged[x.In[0]]
-	lines := append([]string{x.Summary}, evidence(x.Verdict)...)
-	for i := range first.Verdicts {
-		if v := &first.Verdicts[i]; v.Status == checker.Fail && Title(v) != Title(x.Verdict) {
-			lines = append(lines, "also "+sentence(v))
+// annotation tells the most frequent failure of a lock with its evidence, and each other one in a line.
+func annotation(failed []Judgement) (title, text string) {
+	all := Failures(failed)
+	worst := &failed[all[0].In[0]]
+	lines := append([]string{all[0].Summary}, evidence(all[0].Verdict)...)
+	lines = append(lines, "repeat: "+worst.Command)
+	told := map[string]bool{Title(all[0].Verdict): true}
+	for i := range failed {
+		for _, v := range failed[i].Verdicts {
+			if v.Status == checker.Fail && !told[Title(&v)] {
+				told[Title(&v)] = true
+				lines = append(lines, "also "+failed[i].Name()+": "+sentence(&v))
+			}
 		}
 	}
-	if len(x.In) > 1 {
-		lines = append(lines, "the same in: "+strings.Join(human.Names(x.In[1:], func(i int) string {
-			return judged[i].Name()
-		}), ", "))
-	}
-	lines = append(lines, "repeat: "+first.Command)
-	escape := strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A")
-	title := strings.NewReplacer("%", "%25", ":", "%3A", ",", "%2C").Replace(first.Name() + ": " + x.Cause)
-	_, err := fmt.Fprintf(w, "::error title=%s::%s\n", title, escape.Replace(strings.Join(lines, "\n")))
-	return err
+	return worst.Topology + " " + worst.Lock + ": " + all[0].Cause, strings.Join(lines, "\n")
 }

@@ -51,6 +51,9 @@ const longest = 8
 // again makes the plan of another run, longer by a factor: all its times, or its duration alone, as where requests are
 // counted: how often a lock asks does not follow from how long leases are. Why says what was wrong with the one before.
 func (c *Combination) again(by int, all bool, why string) {
+	if c.Plan.Service != nil {
+		why += "; the next attempt found the service's store as this one left it"
+	}
 	c.Before = append(c.Before, why)
 	before := max(c.Stretched, 1)
 	if to := min(before*by, longest); all && !c.Scenario.Frugal && to > before {

@@ -1,0 +1,80 @@
+package checker
+
+import (
+	"fmt"
+	"time"
+
+	"hammerlock/history"
+	"hammerlock/internal/human"
+)
+
+// judgePrograms judges the programs of a service that the suite has started. None ends by itself. When all of them are
+// up and no fault is at work any more, the service answers: one that answers no visit for as long as a visit is waited
+// for, up to the end of the run, is down.
+func judgePrograms(c *Case) Verdict {
+	if c.Measured == nil || c.Measured.Programs == 0 {
+		return Verdict{Status: NotJudged, Summary: "the suite started no program of the service"}
+	}
+	v := Verdict{Exposed: int64(c.Measured.Programs)}
+	first, visits, lasted := c.unservedVisits()
+	switch ended := c.Measured.Ended; {
+	case len(ended) > 0:
+		v.Status, v.Cause, v.Violations = Fail, history.Panicked, int64(len(ended))
+		v.Summary = fmt.Sprintf("%s of the service ended without a planned fault: %s",
+			human.Quantity(v.Violations, "program"), v.Cause)
+		v.Story = ended
+	case first != nil && c.Wait > 0 && lasted >= c.Wait && c.Partial == "":
+		v.Status, v.Cause, v.Violations = Fail, history.Stuck, visits
+		v.Summary = fmt.Sprintf("the service was down: %s had no answer in the last %s, and a visit is waited for %s",
+			human.Quantity(visits, "visit"), human.Duration(lasted), human.Duration(c.Wait))
+		v.Evidence = []history.Op{*first}
+		v.Story = []string{
+			fmt.Sprintf("%s visited page %d at %s; this visit and all that followed had no answer", who(first.Worker),
+				first.Key, clock(first.Call)),
+			"all programs of the service were up, and no fault was at work any more"}
+		v.advise("Let the service find its way back: reconnect to its servers, and give up locks that a program left " +
+			"behind when it was killed.")
+	default:
+		v.Status, v.Summary = Pass, "no program of the service ended by itself, and none was up in vain"
+	}
+	return v
+}
+
+// unservedVisits are the visits since the last answer and the last fault: the first of them, how many they are, and for
+// how long the service answered none, without the machine's pauses. There is none while a fault is at work.
+func (c *Case) unservedVisits() (first *history.Op, visits int64, lasted time.Duration) {
+	var from, end time.Duration
+	for i := range c.windows {
+		switch w := &c.windows[i]; {
+		case !w.fault:
+		case w.heal < 0:
+			return nil, 0, 0
+		default:
+			from = max(from, w.to)
+		}
+	}
+	for i := range c.Ops {
+		op := &c.Ops[i]
+		if op.Kind != history.Store || op.Return == history.Forever {
+			continue
+		}
+		end = max(end, op.Return)
+		if op.Outcome == history.OK || op.Reason == history.Refused {
+			from = max(from, op.Return)
+		}
+	}
+	for i := range c.Ops {
+		if op := &c.Ops[i]; op.Kind == history.Store && op.Call >= from {
+			if visits++; first == nil || op.Call < first.Call {
+				first = op
+			}
+		}
+	}
+	lasted = end - from
+	for i := range c.windows {
+		if w := &c.windows[i]; !w.fault {
+			lasted -= max(min(w.to, end)-max(w.from, from), 0)
+		}
+	}
+	return first, visits, lasted
+}
