@@ -35,12 +35,17 @@ func TestNoticesOfAllThatIsLinked(t *testing.T) {
 
 // TestFilesForOthersAreMeant reads what only other programs read: their syntax, and every command in them.
 func TestFilesForOthersAreMeant(t *testing.T) {
-	for _, file := range []string{"action.yml", ".github/workflows/pull-request.yml", ".github/workflows/test.yml",
+	for _, file := range []string{"action.yml", ".github/dependabot.yml", ".github/workflows/pull-request.yml", ".github/workflows/test.yml",
 		".github/workflows/nightly.yml", ".github/workflows/release.yml", ".goreleaser.yaml", ".github/ISSUE_TEMPLATE/verdict.yml",
 		".github/ISSUE_TEMPLATE/bug.yml", ".github/ISSUE_TEMPLATE/lock.yml", ".github/ISSUE_TEMPLATE/config.yml"} {
 		var content map[string]any
 		if err := yaml.Unmarshal([]byte(read(t, file)), &content); err != nil || len(content) == 0 {
 			t.Errorf("%s: %v", file, err)
+		}
+		for _, m := range regexp.MustCompile(`uses: ([^./\s].*)`).FindAllStringSubmatch(read(t, file), -1) {
+			if !regexp.MustCompile(`^[\w-]+/[\w-]+@[0-9a-f]{40} # v[0-9.]+$`).MatchString(m[1]) {
+				t.Errorf("%s: an action is named by its commit, with its version as a comment: %s", file, m[1])
+			}
 		}
 	}
 	var action struct {

@@ -36,24 +36,20 @@ func tell(c *Case, v *Verdict, f finding) {
 	if f.op >= 0 && f.cause != history.ServiceLoss && f.cause != history.Overrun && f.cause != history.Regressed {
 		v.Evidence = append(v.Evidence, c.Ops[f.op])
 	}
-	if f.cause == history.ForeignRelease {
-		op := &c.Ops[f.op]
-		victim := i
-		if f.op == i.Release {
-			victim = j
-		}
-		freed := "that freed the lock of " + who(victim.Worker)
-		if r.sentAgain(i, j.Return) == f.op {
-			freed = fmt.Sprintf("it was under way until %s, and when %s was granted the lock its own was free, or never its own: it freed that one", clock(op.Return), who(i.Worker))
-		}
-		if c.Claims.Permits > 0 {
-			freed = "since then there has been a permit too many"
-		}
-		v.Story = append(v.Story, fmt.Sprintf("%s released at %s what was not its own; %s", who(op.Worker),
-			clock(op.Call), freed))
+	grant := second(c, j, f.op == j.Release)
+	switch { // in the order of the effects
+	case f.cause != history.ForeignRelease:
+		v.Story = append(v.Story, grant)
+	case f.op == i.Release:
+		v.Story = append(v.Story, grant, freeingText(c, &r, f))
+	default:
+		v.Story = append(v.Story, freeingText(c, &r, f), grant)
 	}
-	v.Story = append(v.Story, second(c, j, f.op == j.Release))
-	v.Story = append(v.Story, consequence(c, &r, f)...)
+	why, remedy, known := consequence(c, &r, f)
+	v.Story = append(v.Story, why...)
+	if known {
+		v.advise(remedy)
+	}
 	if n := i.use(c); n >= 0 && (f.cause == history.Overrun || f.cause == history.Regressed ||
 		c.Ops[n].Call > j.Return) {
 		v.Evidence = append(v.Evidence, c.Ops[n])
@@ -61,6 +57,32 @@ func tell(c *Case, v *Verdict, f finding) {
 	}
 	slices.SortStableFunc(v.Evidence, func(a, b history.Op) int { return cmp.Compare(a.Return, b.Return) })
 	v.Story = append(v.Story, disturbed(c, i.Call, j.Return)...)
+}
+
+// freeingText says whose release freed a lock that was not its own.
+func freeingText(c *Case, r *ruler, f finding) string {
+	i, j := &c.holds[f.pair.first], &c.holds[f.pair.second]
+	op, victim := &c.Ops[f.op], i
+	if f.op == i.Release {
+		victim = j
+	}
+	freed := "it freed the lock of " + who(victim.Worker) + ", which was not its own"
+	switch {
+	case c.Claims.Permits > 0:
+		freed = "what it released was not its own, and since then there has been a permit too many"
+	case r.sentAgain(i, j.Return) == f.op:
+		freed = fmt.Sprintf("when %s was granted the lock, its own was free, or never its own: it freed that one",
+			who(i.Worker))
+	}
+	return fmt.Sprintf("the release by %s was %s: %s", who(op.Worker), spanned(op), freed)
+}
+
+// spanned says when a call was made and when it was answered: its effect lies in between.
+func spanned(op *history.Op) string {
+	if op.Return == history.Forever {
+		return fmt.Sprintf("called at %s and never answered", clock(op.Call))
+	}
+	return fmt.Sprintf("called at %s and answered at %s", clock(op.Call), clock(op.Return))
 }
 
 // disturbed says what was out of order between two moments.
@@ -169,7 +191,7 @@ func promise(r *ruler, h *hold) string {
 	case maybe:
 		s += fmt.Sprintf(", or its release, called at %s, whose effect is unknown", clock(h.releaseCall))
 	case gone:
-		s += fmt.Sprintf("; its release at %s was told that it was no longer its own", clock(h.releaseCall))
+		s += fmt.Sprintf("; its release, called at %s, was told that it was no longer its own", clock(h.releaseCall))
 	}
 	return s
 }
@@ -185,14 +207,22 @@ func lastProof(c *Case, h *hold, by time.Duration) int32 {
 	return last
 }
 
-// consequence says why the pair is a violation, and whose.
-func consequence(c *Case, r *ruler, f finding) []string {
+// consequence says why the pair is a violation, and whose. Where the remedy of the cause does not fit what it tells, it
+// has another one, which is empty where the history does not show what is wrong.
+func consequence(c *Case, r *ruler, f finding) (story []string, remedy string, known bool) {
+	if f.cause != history.DoubleGrant {
+		return whyOf(c, r, f), "", false
+	}
+	story, remedy = doubled(c, r, f, &c.holds[f.pair.first], &c.holds[f.pair.second])
+	return story, remedy, remedy != ofTheCause
+}
+
+// whyOf says why a pair is a violation that is no unexplained double grant.
+func whyOf(c *Case, r *ruler, f finding) []string {
 	i, j := &c.holds[f.pair.first], &c.holds[f.pair.second]
 	switch f.cause {
 	case history.ServiceLoss:
 		return []string{fmt.Sprintf("the service broke its promise to %s after a fault", who(i.Worker))}
-	case history.DoubleGrant:
-		return doubled(c, r, f, i, j)
 	case history.OverClaim:
 		return []string{fmt.Sprintf("%s believed in the lock until %s, %s longer than the lease was sure to last",
 			who(i.Worker), clock(i.trusted()), longer(i.trusted(), r.assured(i)))}
@@ -212,8 +242,8 @@ func consequence(c *Case, r *ruler, f finding) []string {
 			who(i.Worker), clock(op.Return), who(j.Worker))}
 	case history.FalseRelease:
 		op := &c.Ops[f.op]
-		return []string{fmt.Sprintf("%s was told that its release at %s had succeeded, but it had not the lock then, and no other lost it: nothing was released",
-			who(op.Worker), clock(op.Call))}
+		return []string{fmt.Sprintf("%s was told that its release, %s, had succeeded, but it had not the lock then, and no other lost it: nothing was released",
+			who(op.Worker), spanned(op))}
 	case history.Regressed:
 		return []string{fmt.Sprintf("the lock was granted to %s first, but its fencing token, %d, is greater than that of %s, %d: the counter cannot refuse its late store",
 			who(i.Worker), c.acquire(i).Fence, who(j.Worker), c.acquire(j).Fence)}
@@ -224,43 +254,66 @@ func consequence(c *Case, r *ruler, f finding) []string {
 	return nil
 }
 
-// doubled says what is known of two grants at once that nothing explains.
-func doubled(c *Case, r *ruler, f finding, i, j *hold) []string {
+// What to do about two grants at once, by what the story tells. Of what it does not show there is nothing to say.
+const (
+	ofTheCause    = "the remedy of the cause"
+	notShown      = ""
+	shareALock    = "Keep the lock in servers that all processes share, or run one process. See locks/catalogue/lease.go."
+	drawTokens    = "Draw a token of its own for every grant, and ask the servers for every grant. See locks/catalogue/lease.go."
+	keepTheExpiry = "Set the expiry of the key to the lease that the holder is told, and let no try take or change a key that is there. " +
+		"See locks/catalogue/lease.go."
+)
+
+// doubled says what is known of two grants at once that nothing explains, and what to do about it.
+func doubled(c *Case, r *ruler, f finding, i, j *hold) (story []string, remedy string) {
+	if n := c.unseenKeys(); n > 0 && i.Process != j.Process {
+		return []string{fmt.Sprintf("%s is in process %d, %s in process %d, and none of %s into the servers found a key of the lock: what a process keeps in its memory excludes no other process",
+			who(i.Worker), i.Process, who(j.Worker), j.Process, human.Quantity(n, "look"))}, shareALock
+	}
 	for _, h := range [2]*hold{j, i} {
 		if k := c.sameToken(h); k != nil {
 			return []string{fmt.Sprintf("%s had been granted to %s before, at %s: the servers may not have been asked again, or did not tell the two apart",
-				c.name(h), who(k.Worker), clock(k.Return))}
+				c.name(h), who(k.Worker), clock(k.Return))}, drawTokens
 		}
 	}
 	if f.op >= 0 {
 		op := &c.Ops[f.op]
-		return []string{fmt.Sprintf("cause not shown: both were granted the lock at once, or a release by %s that was called at %s freed it in between",
-			who(op.Worker), clock(op.Call))}
+		return []string{fmt.Sprintf("cause not shown: both were granted the lock at once, or a release by %s, %s, freed it in between",
+			who(op.Worker), spanned(op))}, notShown
 	}
 	if i.Call < j.Return && j.Call < i.Return {
 		return append(c.mistaken(j),
-			"both asked at the same time, no lease was over and no fault of a server explains it: the acquire is not atomic")
+			"both asked at the same time, no lease was over and no fault of a server explains it: the acquire is not atomic"), ofTheCause
 	}
 	if n := c.unheard(i, i.Return, j.Return); n >= 0 {
 		return []string{fmt.Sprintf("cause not shown: the extension by %s that was called at %s had no answer, and may have given the lock back",
-			who(i.Worker), clock(c.Ops[n].Call))}
+			who(i.Worker), clock(c.Ops[n].Call))}, notShown
 	}
 	if n := lastProof(c, i, j.Return); n >= 0 && c.Ops[n].Call > i.Return {
 		return []string{fmt.Sprintf("cause not shown: the extension by %s, which succeeded at %s, may have made the lease shorter, or ended it: look at what it sets",
-			who(i.Worker), clock(c.Ops[n].Return))}
+			who(i.Worker), clock(c.Ops[n].Return))}, notShown
 	}
 	kept := r.refusedFor(i, i.Return, j.Call)
 	if op := c.unansweredTry(i, j); op != nil && (kept < 0 || op.Return > c.Ops[kept].Call) {
 		return append(c.mistaken(j),
 			fmt.Sprintf("cause not shown: the try by %s that was called at %s had no answer: look whether what the lock sends after that ends what %s had",
-				who(op.Worker), clock(op.Call), who(i.Worker)))
+				who(op.Worker), clock(op.Call), who(i.Worker))), notShown
 	}
 	if kept >= 0 {
 		return append(c.mistaken(j),
 			fmt.Sprintf("%s was still refused at %s, so the lock was kept until then: its lease is shorter in the servers than the lock says, or another took it before it was over",
-				who(c.Ops[kept].Worker), clock(c.Ops[kept].Return)))
+				who(c.Ops[kept].Worker), clock(c.Ops[kept].Return))), keepTheExpiry
 	}
-	return append(c.mistaken(j), "cause not shown: two grants at once, no expiry, no release and no fault in between")
+	return append(c.mistaken(j), "cause not shown: two grants at once, no expiry, no release and no fault in between"), notShown
+}
+
+// unseenKeys is how many looks into the servers found no key of the lock, if none found one; 0 if one did, or if none
+// was made.
+func (c *Case) unseenKeys() int64 {
+	if c.Measured == nil {
+		return 0
+	}
+	return c.Measured.Unseen
 }
 
 // unansweredTry is the last try of another worker for the page of hold i, without an answer, that was over while i had

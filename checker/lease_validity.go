@@ -201,15 +201,15 @@ func (l *leases) loss(h *hold) {
 		begin := h.proof(l.c).Call
 		if op := l.foreign(h, at); op >= 0 {
 			l.fail(history.ForeignRelease,
-				fmt.Sprintf("%s was told at %s that %s is not its own, before its lease was over at %s: %s had released it at %s, when its own hold was over",
-					who(h.Worker), clock(at), l.c.name(h), clock(over), who(l.c.Ops[op].Worker), clock(l.c.Ops[op].Call)),
+				fmt.Sprintf("%s was told at %s that %s is not its own, before its lease was over at %s: %s had released it (%s), when its own hold was over",
+					who(h.Worker), clock(at), l.c.name(h), clock(over), who(l.c.Ops[op].Worker), spanned(&l.c.Ops[op])),
 				append(evidence, l.c.Ops[op])...)
 			return
 		}
 		if op := l.overtaken(h, at); op >= 0 {
 			l.fail(history.ForeignRelease,
-				fmt.Sprintf("%s was told at %s that %s is not its own, before its lease was over at %s: %s, who had been granted it as well, released it at %s",
-					who(h.Worker), clock(at), l.c.name(h), clock(over), who(l.c.Ops[op].Worker), clock(l.c.Ops[op].Call)),
+				fmt.Sprintf("%s was told at %s that %s is not its own, before its lease was over at %s: %s, who had been granted it as well, released it (%s)",
+					who(h.Worker), clock(at), l.c.name(h), clock(over), who(l.c.Ops[op].Worker), spanned(&l.c.Ops[op])),
 				append(evidence, l.c.Ops[op])...)
 			return
 		}

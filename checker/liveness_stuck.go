@@ -36,10 +36,16 @@ func (l *livenessCheck) stuck(left []stretch) {
 				continue
 			}
 		}
-		l.accuse(cause, evidence, fmt.Sprintf(
+		story := []string{fmt.Sprintf(
 			"%s: no worker can have held the lock from %s to %s, and %s asked for it in vain at %s; at most %s are explained",
 			l.called(s.key), clock(s.from), clock(s.to), who(l.Ops[refusals[i]].Worker), clock(l.Ops[refusals[i]].Call),
-			human.Duration(l.bound)))
+			human.Duration(l.bound))}
+		if left := l.keyIn(s); cause == history.Stuck && left != nil {
+			evidence = append(evidence, *left)
+			story = append(story, fmt.Sprintf("a key of the lock was still seen on node %d at %s, with token %s",
+				left.Value, clock(left.Call), short(left.Token)))
+		}
+		l.accuse(cause, evidence, story...)
 	}
 	for i, sleeper := range l.sleepers(quiet) {
 		if sleeper < 0 {
@@ -48,6 +54,32 @@ func (l *livenessCheck) stuck(left []stretch) {
 			l.unwoken(quiet[i], sleeper, last[quiet[i].key])
 		}
 	}
+}
+
+const removeTheKey = "Let a release, and the end of a lease, remove the key of the lock: it was there when no worker had the lock any more. " +
+	"See locks/catalogue/lease.go."
+
+// remedyOfStuck is what to do about a lock that a waiter asked for in vain: it did try again.
+func remedyOfStuck(evidence []history.Op) string {
+	if slices.ContainsFunc(evidence, func(op history.Op) bool { return op.Kind == history.Sight }) {
+		return removeTheKey
+	}
+	return notShown
+}
+
+// keyIn is a sight of the lock's key in a stretch in which no worker can have held it; nil without one.
+func (l *livenessCheck) keyIn(s stretch) *history.Op {
+	for key := range l.keys {
+		if l.joint(int32(key)) != s.key {
+			continue
+		}
+		for _, op := range l.sightsOf(int32(key)) {
+			if op.Call >= s.from && op.Return <= s.to {
+				return op
+			}
+		}
+	}
+	return nil
 }
 
 // unwoken blames a stretch in which the lock was free, and a worker waited for it all the time without a try.

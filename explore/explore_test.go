@@ -68,7 +68,7 @@ func TestALockWhoseOwnerCheckIsNoStepIsFound(t *testing.T) {
 		t.Errorf("got %s, %s with %d deviations, want exclusion, foreign-release with 1", f.Checker, f.Cause, len(f.Schedule))
 	}
 	text := strings.Join(r.Found.Trace, "\n")
-	for _, want := range []string{"* c0 is paused", "c0 GET p -> t1", "c1 SET p t2 NX PX 300 -> OK, holds the lock until", "VIOLATION of exclusion"} {
+	for _, want := range []string{"* w00 is paused", "w00 GET p -> t1", "w01 SET p t2 NX PX 300 -> OK, holds the lock until", "VIOLATION of exclusion"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the trace lacks %q:\n%s", want, text)
 		}
@@ -89,7 +89,7 @@ func TestAReplayIsTheSame(t *testing.T) {
 		}
 	}
 	for name, change := range map[string]func(*Choice){
-		"another event":    func(c *Choice) { c.What = "c1 request set: is paused" },
+		"another event":    func(c *Choice) { c.What = "w01 request set: is paused" },
 		"no such option":   func(c *Choice) { c.Option = 99 },
 		"no such decision": func(c *Choice) { c.At = 1 << 20 },
 	} {
@@ -205,7 +205,7 @@ func TestWaitersAreWoken(t *testing.T) {
 	}
 	if f := run(t, find(t, "deaf-to-expiry"), bounded(1)).Found; f == nil || f.Cause != "lost-wakeup" {
 		t.Errorf("got %v, want a lost wake-up", f)
-	} else if text := strings.Join(f.Trace, "\n"); !strings.Contains(text, "c1 hears SUBSCRIBE") || !strings.Contains(text, "VIOLATION of liveness") {
+	} else if text := strings.Join(f.Trace, "\n"); !strings.Contains(text, "w01 hears SUBSCRIBE") || !strings.Contains(text, "VIOLATION of liveness") {
 		t.Errorf("the trace does not tell it:\n%s", text)
 	}
 }

@@ -43,7 +43,7 @@ var acts = [...]string{"goes first", "is paused", "waits for the expiry", "is lo
 
 // what names the option, the same in every replay.
 func (o option) what() string {
-	return fmt.Sprintf("c%d %s: %s", o.e.client, o.e.name(), acts[o.act])
+	return fmt.Sprintf("w%02d %s: %s", o.e.client, o.e.name(), acts[o.act])
 }
 
 // alternatives lists the options of a decision. Deviations concern the event that would be next: what happens to

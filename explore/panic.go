@@ -31,7 +31,7 @@ func (c *calledLock) caught(call string, err *error) {
 	if err != nil {
 		*err = fmt.Errorf("%s: %v", call, p)
 	}
-	c.w.panics(c.client, call == "Close", fmt.Sprintf("%s by c%d panics: %v%s", call, c.client, p, culprit()))
+	c.w.panics(c.client, call == "Close", fmt.Sprintf("%s by w%02d panics: %v%s", call, c.client, p, culprit()))
 }
 
 // panics takes the first panic of a client down. After the end all connections break, which no client did: then only a
@@ -51,7 +51,7 @@ func (w *world) hangs(client int, all []history.Hung) {
 	defer w.mu.Unlock()
 	for _, h := range all {
 		if h.GivenUp > 0 && w.hung == "" {
-			w.hung = fmt.Sprintf("a call of the lock by c%d does not return, although its context has ended and all connections are broken\n%s", client, h.Text)
+			w.hung = fmt.Sprintf("a call of the lock by w%02d does not return, although its context has ended and all connections are broken\n%s", client, h.Text)
 		}
 	}
 }

@@ -72,8 +72,8 @@ func TestLivePanicOfALockIsFound(t *testing.T) {
 		deviations     int
 		summary, trace string
 	}{
-		"Release":     {1, "Release by c0 panics: runtime error: invalid memory address or nil pointer dereference, in hammerlock/explore.fragile.Release (panic_test.go:", "* c0 SET p t1 NX PX 300 is lost"},
-		"Close":       {0, "Close by c0 panics: already closed, in hammerlock/explore.fragile.Close (panic_test.go:", "has released"},
+		"Release":     {1, "Release by w00 panics: runtime error: invalid memory address or nil pointer dereference, in hammerlock/explore.fragile.Release (panic_test.go:", "* w00 SET p t1 NX PX 300 is lost"},
+		"Close":       {0, "Close by w00 panics: already closed, in hammerlock/explore.fragile.Close (panic_test.go:", "has released"},
 		"an exit":     {1, "the lock ends its process: exit status 7", "  it writes: cannot go on"},
 		"a goroutine": {1, "a goroutine of the lock panics: runtime error: invalid memory address or nil pointer dereference", "* all connections break: the schedule has ended"},
 	} {
@@ -98,7 +98,7 @@ func TestLivePanicOfALockIsFound(t *testing.T) {
 func TestOurOwnPanicIsNoLocks(t *testing.T) {
 	for goroutine, lock := range map[string]bool{"acme.(*lock).renew(0x1)\n\t/lock.go:7": true, "runtime.f()\n\t/x.go:1\nhammerlock/explore.(*schedule).run(0x1)\n\t/schedule.go:7": false} {
 		var said tail
-		for _, line := range []string{beginsSchedule + "\n", beginsSchedule + "\n", takesDeviation + `{"at":7,"option":2,"what":"c1 reply set: is lost"}` + "\n", "\npanic: oh\n\ngoroutine 7 [running]:\n" + goroutine + "\n\ngoroutine 1 [select]:\nmain()\n"} {
+		for _, line := range []string{beginsSchedule + "\n", beginsSchedule + "\n", takesDeviation + `{"at":7,"option":2,"what":"w01 reply set: is lost"}` + "\n", "\npanic: oh\n\ngoroutine 7 [running]:\n" + goroutine + "\n\ngoroutine 1 [select]:\nmain()\n"} {
 			_, _ = said.Write([]byte(line))
 		}
 		f := said.died(errors.New("exit status 2"))

@@ -386,7 +386,7 @@ func (c *conductor) ending(ctx context.Context) {
 // String names a step.
 func (s step) String() string {
 	t := &trace{}
-	text := fmt.Sprintf("c%d %s %s", s.e.client, kinds[s.e.kind], t.brief(s.e.words))
+	text := fmt.Sprintf("w%02d %s %s", s.e.client, kinds[s.e.kind], t.brief(s.e.words))
 	if s.act != letGo {
 		text += " " + acts[s.act]
 	}

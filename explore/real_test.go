@@ -78,7 +78,7 @@ func TestLiveDifferenceFromTheTraceIsDivergence(t *testing.T) {
 		want  string
 	}{
 		"another answer":  {func(s *step) { s.e.x.answer = []string{"nil"} }, `the server answers ["OK"], the model ["nil"]`},
-		"another request": {func(s *step) { s.e.kind, s.e.words = request, []string{"get", "p"} }, "c0 request GET p is paused: this does not come in 1s, but c0 reply SET p"},
+		"another request": {func(s *step) { s.e.kind, s.e.words = request, []string{"get", "p"} }, "w00 request GET p is paused: this does not come in 1s, but w00 reply SET p"},
 	} {
 		live.Again(t, func(int) string {
 			p, o, err := stretched(t, spec, o, f)

@@ -102,7 +102,7 @@ func (t *trace) server(o option, text string) {
 	if t.sites > 1 {
 		name = fmt.Sprintf("s%d", o.e.site)
 	}
-	t.add(-1, true, fmt.Sprintf("%s %s of c%d", name, text, o.e.client))
+	t.add(-1, true, fmt.Sprintf("%s %s of w%02d", name, text, o.e.client))
 }
 
 // executed takes a request down that reaches its server. It returns the line, whose reply is not known yet.
@@ -335,7 +335,7 @@ func (l *line) String() string {
 		text += " -> " + l.reply
 	}
 	if l.client >= 0 {
-		text = fmt.Sprintf("c%d %s", l.client, text)
+		text = fmt.Sprintf("w%02d %s", l.client, text)
 	}
 	return fmt.Sprintf("%10s %s %s", stamp(l.now), star, text)
 }

@@ -16,7 +16,9 @@ type Measured struct {
 	Stream  *Stream     `json:"stream,omitempty"` // nil = none was read
 	// Said is what the first error of each kind said, by kind, outcome and reason, as in "release unknown other".
 	Said map[string]string `json:"said,omitempty"`
-	Wear []Wear            `json:"wear,omitempty"` // nil = the run is not about that
+	// Unseen is how many looks into the servers found no key of the lock during the run; 0 if a look found one.
+	Unseen int64  `json:"unseen,omitempty"`
+	Wear   []Wear `json:"wear,omitempty"` // nil = the run is not about that
 }
 
 // EndedInErrors are, among the misses of the check calls, the calls that ended in an error while nothing was or had been

@@ -91,6 +91,24 @@ func TestOneMistakeIsOneAnnotation(t *testing.T) {
 	}
 }
 
+// TestEveryCauseIsToldInFull: also the third one has its story, and the line that repeats it.
+func TestEveryCauseIsToldInFull(t *testing.T) {
+	var all []Judgement
+	for _, cause := range []string{"double-grant", "foreign-release", "over-claim", "overrun"} {
+		all = append(all, Judgement{Topology: "single", Lock: "x", Scenario: "of-" + cause, Command: "verify --scenario of-" + cause,
+			Verdicts: []checker.Verdict{{Checker: "exclusion", Status: checker.Fail, Cause: cause, Story: []string{"the story of " + cause}}}})
+	}
+	var text strings.Builder
+	if err := WriteVerdicts(&text, all); err != nil {
+		t.Fatal(err)
+	}
+	for _, j := range all {
+		if !strings.Contains(text.String(), j.Verdicts[0].Story[0]) || !strings.Contains(text.String(), "repeat        "+j.Command) {
+			t.Errorf("no story or no line of %s:\n%s", j.Scenario, text.String())
+		}
+	}
+}
+
 // TestSuitesAreNamedAsTheGuideSays holds docs/ci.md against the file.
 func TestSuitesAreNamedAsTheGuideSays(t *testing.T) {
 	guide, err := os.ReadFile("../docs/ci.md")

@@ -158,9 +158,6 @@ type Findings struct {
 	Repeat string        // the command that does all of it again
 }
 
-// inFull is how many causes are told with their evidence; of the others, which are rarer, it is said where to find it.
-const inFull = 2
-
 // Write writes the verdict and all that was found of a single run. Of several it writes a row each, which says what
 // proves the verdict, then each cause of a failure once, with evidence and remedy, and the verdict on the whole at the
 // end.
@@ -172,8 +169,8 @@ func (f *Findings) Write(w io.Writer) error {
 		return p.Err
 	}
 	f.rows(p)
-	for i, x := range Failures(f.Judged) {
-		x.write(p, f.Judged, i < inFull)
+	for _, x := range Failures(f.Judged) {
+		x.write(p, f.Judged)
 	}
 	p.Line("")
 	verdict := strings.ToUpper(f.Whole.Status.String()) + "  " + f.Whole.Text
@@ -307,16 +304,11 @@ func Failures(judged []Judgement) (all []Failure) {
 // Means is what the cause is, in words.
 func (x *Failure) Means() string { return glossary.FindCause(x.Cause).Means }
 
-func (x *Failure) write(p *human.Printer, judged []Judgement, whole bool) {
+func (x *Failure) write(p *human.Printer, judged []Judgement) {
 	first := &judged[x.In[0]]
 	names := human.Names(x.In, func(i int) string { return cmp.Or(judged[i].Scenario, judged[i].Name()) })
-	head := Title(x.Verdict) + " (" + strings.Join(slices.Compact(names), ", ") + ")"
 	p.Line("")
-	if !whole {
-		p.Fact("FAIL", head+"; "+first.Saved)
-		return
-	}
-	p.Fact("FAIL", head)
+	p.Fact("FAIL", Title(x.Verdict)+" ("+strings.Join(slices.Compact(names), ", ")+")")
 	tell(p, x.Verdict)
 	p.Maybe("history", first.Saved)
 	p.Fact("repeat", first.Command)

@@ -39,6 +39,7 @@ type Deployment struct {
 
 	spec  Spec
 	store store
+	looks looks
 }
 
 // Up brings everything up: servers, then the store, then the workers, who begin later. After an error nothing is left.

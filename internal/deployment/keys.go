@@ -23,6 +23,7 @@ const (
 // WatchKeys records, until done is closed, which locks the servers have, past all links: a lock that was reported as
 // refused must not be there.
 func (d *Deployment) WatchKeys(ctx context.Context, done <-chan struct{}, lane *history.Lane) {
+	d.looks = looks{}
 	next := time.Tick(lookEvery)
 	for {
 		select {
@@ -47,10 +48,27 @@ func (d *Deployment) sight(ctx context.Context, lane *history.Lane, number int, 
 		return // what a refused try has given back may still be there
 	}
 	for key, page := range d.Pages[:min(lookPages, len(d.Pages))] {
-		if see(ctx, lane, history.Sight, key, page.Lock, number, n) != nil {
+		there, err := see(ctx, lane, history.Sight, key, page.Lock, number, n)
+		if err != nil {
 			return
 		}
+		d.looks.found = d.looks.found || there
 	}
+	d.looks.made++
+}
+
+// looks are those into the servers during a run.
+type looks struct {
+	made  int64
+	found bool // one of them found a key of the lock, of any kind
+}
+
+// Unseen is how many looks found no key of the lock during the run; 0 if one did.
+func (d *Deployment) Unseen() int64 {
+	if d.looks.found {
+		return 0
+	}
+	return d.looks.made
 }
 
 // Leftovers records what is left when all workers have gone: the page views, and keys of locks on every primary. What
@@ -101,7 +119,7 @@ func (d *Deployment) leftovers(ctx context.Context, lane *history.Lane, number i
 			if text, err := answer.Text(); err == nil && text == "none" || redis.HasErrorPrefix(err, "MOVED") {
 				continue
 			}
-			if err := see(ctx, lane, history.Found, first+i, names[i], number, n); err != nil {
+			if _, err := see(ctx, lane, history.Found, first+i, names[i], number, n); err != nil {
 				return err
 			}
 		}
@@ -109,9 +127,9 @@ func (d *Deployment) leftovers(ctx context.Context, lane *history.Lane, number i
 	return nil
 }
 
-// see records the lock of a page if a node has it.
+// see records the lock of a page if a node has it. It tells whether there is any key of that name.
 func see(ctx context.Context, lane *history.Lane, kind history.Kind, key int, lock string, number int,
-	n *topologies.Node) error {
+	n *topologies.Node) (there bool, err error) {
 	call := lane.Clock().Now()
 	token, until, err := holding(lock, lane.Clock(), func(args ...any) *redis.Cmd { return n.Do(ctx, args...) })
 	if err == nil && token != 0 {
@@ -120,14 +138,14 @@ func see(ctx context.Context, lane *history.Lane, kind history.Kind, key int, lo
 			Outcome: history.OK,
 		})
 	}
-	return err
+	return token != 0 || until == history.Forever, err
 }
 
 // goneKey and lastingKey are what PTTL says of a key that is not there, and of one that does not expire.
 const goneKey, lastingKey = -2, -1
 
 // holding reads a lock's key: the hash of its token, 0 if there is none, and when the server removes it by itself. A
-// key that expires meanwhile is gone.
+// key that expires meanwhile is gone. One of a kind that has no token to read is there for ever, without a token.
 func holding(name string, clock *history.Clock, do func(args ...any) *redis.Cmd) (uint64, time.Duration, error) {
 	text, err := do("TYPE", name).Text()
 	if err != nil && strings.HasPrefix(err.Error(), "MOVED") {
@@ -143,6 +161,8 @@ func holding(name string, clock *history.Clock, do func(args ...any) *redis.Cmd)
 		var fields []string
 		fields, err = do("HKEYS", name).StringSlice()
 		token = strings.Join(fields, " ")
+	case text != "none":
+		return 0, history.Forever, nil
 	default:
 		return 0, 0, nil
 	}

@@ -11,7 +11,7 @@ import (
 // made the servers do, in a scenario that asks for it, and the programs of a service, with those that ended by themselves.
 func (x *Run) measured(r *crew.Report) *history.Measured {
 	m := history.Measured{Driver: x.run.Driver.Measured(), Hung: r.Hung, Crashes: r.Crashes, Wear: r.Wear,
-		Stream: x.run.Stream, Said: r.Said}
+		Stream: x.run.Stream, Said: r.Said, Unseen: x.deployment.Unseen()}
 	if run := x.run; x.combo.Scenario.Frugal {
 		m.Cost = &history.Cost{Visits: run.Visits.Done, Commands: run.Cost.Commands, RoundTrips: run.Cost.RoundTrips,
 			Duration: time.Duration(run.Duration)}

@@ -1,0 +1,86 @@
+package checker
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"hammerlock/history"
+	"hammerlock/internal/glossary"
+)
+
+// TestAStoryIsInTheOrderOfEffects: a release that was called before the grant that it freed is told with its answer,
+// after that grant.
+func TestAStoryIsInTheOrderOfEffects(t *testing.T) {
+	s := newScript()
+	late := s.acquire(3, 0, 1, 100)
+	s.acquire(1, 145, 151, 400)
+	s.release(late, 140, 160)
+	s.acquire(2, 170, 171, 400)
+	v := Exclusion.Check(s.prepare(t))
+	at := func(text string) int {
+		return slices.IndexFunc(v.Story, func(line string) bool { return strings.HasPrefix(line, text) })
+	}
+	const release = "the release by w03 was called at 0.140000 s and answered at 0.160000 s: it freed the lock of w01"
+	if v.Cause != history.ForeignRelease || at("w01 was granted") < 0 || at("w01 was granted") > at(release) || at(release) > at("w02 was granted") {
+		t.Errorf("got %s %q\n%s", v.Status, v.Cause, strings.Join(v.Story, "\n"))
+	}
+}
+
+// TestWhatToDoFollowsTheStory: a double grant whose story shows another thing than an acquire that is not atomic has
+// another remedy, and one that shows nothing has none.
+func TestWhatToDoFollowsTheStory(t *testing.T) {
+	twoProcesses := func(unseen int64) func(s *script) {
+		return func(s *script) {
+			s.acquire(1, 0, 1, 400)
+			s.busy(3, 300, 301)
+			s.acquire(2, 310, 311, 400)
+			s.last().Process = 1
+			s.Processes, s.Measured = 2, &history.Measured{Unseen: unseen}
+		}
+	}
+	for name, c := range map[string]struct {
+		write         func(s *script)
+		story, remedy string
+	}{
+		"one process": {func(s *script) {
+			s.acquire(1, 0, 1, 400)
+			s.busy(3, 300, 301)
+			s.acquire(2, 310, 311, 400)
+		}, "its lease is shorter in the servers", keepTheExpiry},
+		"two processes":           {twoProcesses(0), "its lease is shorter in the servers", keepTheExpiry},
+		"two processes, no key":   {twoProcesses(20), "w01 is in process 0, w02 in process 1, and none of 20 looks into the servers found a key", shareALock},
+		"nothing is shown":        {func(s *script) { s.acquire(1, 0, 1, 400); s.acquire(2, 310, 311, 400) }, "cause not shown", ""},
+		"both at the same time":   {func(s *script) { s.acquire(1, 0, 2, 400); s.acquire(2, 1, 3, 400) }, "not atomic", glossary.FindCause(history.DoubleGrant).Remedy},
+		"an extension in between": {func(s *script) { s.extend(s.acquire(1, 0, 1, 400), 300, 301, 400); s.acquire(2, 310, 311, 400) }, "look at what it sets", ""},
+	} {
+		s := newScript()
+		c.write(s)
+		all := []Verdict{Exclusion.Check(s.prepare(t))}
+		Advise(all)
+		if v := &all[0]; v.Cause != history.DoubleGrant || !strings.Contains(strings.Join(v.Story, "\n"), c.story) || v.Remedy != c.remedy {
+			t.Errorf("%s: got %s %q, what to do %q, want %q\n%s", name, v.Status, v.Cause, v.Remedy, c.remedy, strings.Join(v.Story, "\n"))
+		}
+	}
+}
+
+// TestAWaiterThatAskedInVainIsNotToldToAsk: the key that a release has left is named.
+func TestAWaiterThatAskedInVainIsNotToldToAsk(t *testing.T) {
+	for left, remedy := range map[bool]string{true: removeTheKey, false: ""} {
+		s := newBuilder()
+		s.h.Claims.Expires, s.tick = true, time.Second
+		h := s.grant(1, 0, 1, 3)
+		s.release(1, h, 2, 3, history.OK)
+		s.asking(2, 4, 14)
+		if left {
+			s.add(history.Op{Kind: history.Sight, Outcome: history.OK, Worker: -1, Call: 8, Return: 8, Token: 7, Until: history.Forever})
+		}
+		s.grant(3, 14, 15, 3)
+		all := []Verdict{liveness.Check(s.prepared())}
+		Advise(all)
+		if v := &all[0]; v.Cause != history.Stuck || v.Remedy != remedy || strings.Contains(strings.Join(v.Story, "\n"), "was still seen on node 0") != left {
+			t.Errorf("a key is left %v: got %s %q, what to do %q\n%s", left, v.Status, v.Cause, v.Remedy, strings.Join(v.Story, "\n"))
+		}
+	}
+}
