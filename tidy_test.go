@@ -37,7 +37,7 @@ var mayImport = map[string][]string{
 	"topologies":         {"topologies/links"},
 	"topologies/links":   {},
 	"certify":            {},
-	"checker":            {"history", "internal/human", "internal/glossary"},
+	"checker":            {"history", "model", "internal/human", "internal/glossary"},
 	"locks":              {"history", "topologies"},
 	"locks/catalogue":    {"history", "topologies", "locks"},
 	"locks/known":        {"history", "topologies", "locks", "locks/catalogue"},
@@ -83,7 +83,7 @@ var mayImport = map[string][]string{
 	"cmd/*":            {"internal/cli"},
 
 	"tools/kept": {"topologies", "locks", "locks/known", "results", "internal/human"},
-	"tools/*": {"history", "certify", "topologies", "locks", "locks/catalogue", "locks/known", "checker", "explore", "workload", "scenarios", "results", "results/compare",
+	"tools/*": {"history", "certify", "model", "topologies", "locks", "locks/catalogue", "locks/known", "checker", "explore", "workload", "scenarios", "results", "results/compare",
 		"internal/browser", "internal/human", "internal/crew", "internal/harness", "internal/cli", "tools/kept"},
 
 	"examples/pageviews": {"locks", "locks/catalogue", "internal/cli"},

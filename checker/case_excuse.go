@@ -159,12 +159,14 @@ func (c *Case) atWork(from, to time.Duration, can func(*history.Effect) bool) *w
 
 // reaching are windows by their beginning. Up to each, last is the one that ends last.
 type reaching struct {
+	all  []*window
 	from []time.Duration
 	last []*window
 }
 
 func newReaching(list []*window) (r reaching) {
 	slices.SortStableFunc(list, func(a, b *window) int { return cmp.Compare(a.from, b.from) })
+	r.all = list
 	for i, w := range list {
 		if i > 0 && r.last[i-1].to > w.to {
 			w = r.last[i-1]

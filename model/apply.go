@@ -44,7 +44,7 @@ func (s *searcher) wrong(c state, n int32, d deviation, against int32) state {
 	return c.tell(step, n, cost)
 }
 
-// grant lets a hold begin. One that is granted what another has may take it from that, or have it as well.
+// grant lets a hold begin. One that is granted what another has takes it from that; of several sites both may have some.
 func (s *searcher) grant(c state, n int32, at, by time.Duration) {
 	o := &s.p.Calls[n]
 	l := s.p.begin(o, at, by)
@@ -59,7 +59,7 @@ func (s *searcher) grant(c state, n int32, at, by time.Duration) {
 		alone := s.wrong(c.alone(l), n, doubleGrant, against)
 		alone.last.step.Alone = true
 		s.yield(alone)
-		if len(c.held) < mostHeld {
+		if s.p.Sites > 1 && len(c.held) < mostHeld {
 			s.yield(s.wrong(c.with(l), n, doubleGrant, against))
 		}
 	}
@@ -71,7 +71,7 @@ func (s *searcher) own(c state, n int32, i int, by time.Duration) {
 	if w, place := s.stretched(&l, c.cur); w != nil && !o.Endless {
 		x := l
 		x.late, x.hi = true, min(x.hi, w.To)
-		step := Step{At: c.cur, Event: Stretched, Hold: o.Hold, Window: place, Against: -1}
+		step := Step{At: c.cur, Event: Stretched, Hold: o.Hold, Window: place, Planned: w.Planned, Against: -1}
 		s.yield(s.used(c.tell(step, -1, w.cost()), o, x, i, by).tell(s.effect(n, c.cur), n, 0))
 	}
 	if c.cur > s.p.over(&l) {

@@ -35,7 +35,8 @@ func (e *explainer) settle(from int) {
 
 // pass goes through the steps once. It is true if a lease must have begun later than it was found to have.
 func (e *explainer) pass(from int, least []time.Duration) (again bool) {
-	begun, loose := map[int32]int{}, map[int32]bool{} // by hold: the step that began its lease; whether that is too long
+	// By hold: the step that began its lease, whether that has lasted too long, its last instant.
+	begun, loose := map[int32]int{}, map[int32]bool{}
 	last := map[int32]time.Duration{}
 	now := -history.Forever
 	for i := from; i < len(e.steps); i++ {

@@ -3,7 +3,6 @@ package model
 import (
 	"cmp"
 	"slices"
-	"time"
 )
 
 // searcher looks for all states that a part of a page may be in, event by event. A call has its effect when an answer
@@ -44,7 +43,7 @@ func (e *explainer) seek(from int32, n int, start single) (single, int) {
 		e.forget(from, c.event+1, first)
 		stuck := int32(-1)
 		for k, try := range tries {
-			s.begin(from, c.event+1, first)
+			s.begin(start, from, c.event+1, first)
 			s.bound, s.slack, s.deviate = try.bound, try.slack, k > 0
 			list, ok := s.run(start, from, c.event+1)
 			if k == 0 {
@@ -159,27 +158,18 @@ func (e *explainer) notFound(stuck int32, c cut) single {
 }
 
 // begin opens the calls that are under way where the part begins.
-func (s *searcher) begin(from, to int32, first []int32) {
+func (s *searcher) begin(start single, from, to int32, first []int32) {
 	s.open, s.looked, s.stuck = s.open[:0], 0, -1
 	for _, n := range first {
 		s.opens(n)
 	}
-	s.wins = nil
-	if from < to {
-		s.wins = s.explainer.wins.between(s.since(from), s.events[to-1].at)
-	}
-}
-
-// since is from when on what happens in a part may have happened: the grant of its first owner may have been called
-// before the cut.
-func (s *searcher) since(from int32) time.Duration {
-	t := s.events[from].at
-	for _, v := range s.events[from:min(from+1, int32(len(s.events)))] {
-		if g := s.holds[s.p.Calls[v.call].Hold].grant; g >= 0 {
-			t = min(t, s.p.Calls[g].From)
+	if s.wins = nil; from < to {
+		since := s.events[from].at
+		if start.owner >= 0 {
+			since = start.lease.lo
 		}
+		s.wins = s.explainer.wins.between(since, s.events[to-1].at)
 	}
-	return t
 }
 
 // opens gives a call the first slot that is free.

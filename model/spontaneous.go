@@ -34,7 +34,8 @@ func (s *searcher) spontaneous(c state, by time.Duration) {
 		for _, n := range s.wins {
 			w := &s.explainer.wins.list[n]
 			if at := max(c.cur, w.From); w.Forgets && at <= min(by, w.To) {
-				step = Step{At: at, Event: Forgotten, Hold: l.hold, Window: s.explainer.wins.place[n], Against: -1}
+				step = Step{At: at, Event: Forgotten, Hold: l.hold, Window: s.explainer.wins.place[n],
+					Planned: w.Planned, Against: -1}
 				s.yield(c.without(i).until(at).tell(step, -1, w.cost()))
 			}
 		}
@@ -60,7 +61,7 @@ func (s *searcher) restore(c state, by time.Duration) {
 			}
 			l := s.lastLease(&c, o.Hold, min(by, w.To))
 			step := Step{At: at, Event: Restored, Hold: o.Hold, Window: s.explainer.wins.place[n], Against: -1,
-				Began: l.lo, TTL: l.ttl}
+				Planned: w.Planned, Began: l.lo, TTL: l.ttl}
 			s.yield(c.alone(l).until(at).tell(step, -1, w.cost()))
 		}
 	}

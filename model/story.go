@@ -61,12 +61,13 @@ type Step struct {
 	Unanswered bool
 	Hold       int32      // what the step is about
 	Window     int32      // Forgotten, Restored, Stretched: in Page.Windows; -1 = none
+	Planned    bool       // that is a fault of the plan
 	Deviation  *Deviation // nil = the lock is right to do this
 	// Against is the hold that a deviation is against; -1 = none.
 	Against int32
 	// Began and TTL are of the lease of a hold that is restored.
 	Began, TTL time.Duration
-	// Alone says that after a double grant the new hold has the lock alone: the other one has lost it.
+	// Alone says that after a double grant the new hold has the lock alone. Of several sites both may have some.
 	Alone bool
 }
 

@@ -1,0 +1,190 @@
+package checker
+
+import (
+	"cmp"
+
+	"hammerlock/history"
+	"hammerlock/model"
+)
+
+// PageStory is the cheapest story of a page.
+type PageStory struct {
+	Key int32
+	model.Story
+}
+
+// Stories are those of all pages of a history, by the model of its lock.
+func Stories(h *history.History) ([]PageStory, error) {
+	c, err := Prepare(h)
+	if err != nil {
+		return nil, err
+	}
+	defer c.Free()
+	var list []PageStory
+	for _, holds := range c.byKey {
+		list = append(list, PageStory{c.holds[holds[0]].Key, c.story(holds)})
+	}
+	return list, nil
+}
+
+// story explains a page: all of its holds, and then those of each machine and of each process alone, whose clocks are
+// closer. What these prove is so whatever the others did. It is the story that costs most.
+func (c *Case) story(holds []int32) model.Story {
+	if text := c.beyondModel(holds); text != "" {
+		return model.Story{Status: model.NotModelled, Missing: text}
+	}
+	var worst model.Story
+	for n, g := range c.groups(holds) {
+		p := c.page(g.holds, g.scope)
+		s := model.Explain(p, model.Bounds{})
+		if n == 0 || cmp.Or(cmp.Compare(s.Status, worst.Status), cmp.Compare(s.Cost, worst.Cost)) > 0 {
+			worst = s
+		}
+	}
+	return worst
+}
+
+// beyondModel says what the model has no word for.
+func (c *Case) beyondModel(holds []int32) string {
+	k := &c.Claims
+	switch {
+	case !k.Excludes:
+		return "locks that do not exclude"
+	case c.Service:
+		return "services"
+	case k.Begins:
+		return "leases that begin before they are asked for"
+	case c.Sites > 1:
+		return "several sites"
+	case !k.Owned:
+		return "releases that do not look whose the lock is"
+	}
+	for _, n := range holds {
+		h := &c.holds[n]
+		switch {
+		case h.Permits > 0 || h.upgraded || c.acquire(h).Seen != 0:
+			return "permits"
+		case len(c.reenters(h)) > 0 || h.doubtful:
+			return "re-entry"
+		case k.Expires && h.TTL == 0 && h.Until != history.Forever:
+			return "leases of a length that is not known"
+		}
+	}
+	return ""
+}
+
+// pages makes the pages of a case for the model.
+type pages struct {
+	*ruler
+	*model.Page
+}
+
+// page is what the model has to explain of some holds of a page.
+func (c *Case) page(holds []int32, s scope) *model.Page {
+	p := &pages{&ruler{c: c, scope: s}, &model.Page{Rules: model.Rules{Expires: c.Claims.Expires, Owned: c.Claims.Owned,
+		Sites: c.Sites, Rate: c.Bounds.Rate, Round: c.Bounds.Round, Linger: c.Bounds.Linger}}}
+	again, tokens := c.secondReleases(holds), map[uint64]int32{}
+	for i, n := range holds {
+		h := &c.holds[n]
+		op := c.acquire(h)
+		p.Holds = append(p.Holds, model.Hold{ID: op.ID})
+		tokens[op.Token] = int32(i)
+		p.add(h, int32(i), h.acquire)
+		for _, x := range c.extends(h) {
+			p.add(h, int32(i), x)
+		}
+		if h.Release >= 0 {
+			p.add(h, int32(i), h.Release)
+		} else if h.ending == maybe { // its worker died, or the record of it ends
+			p.Calls = append(p.Calls, model.Call{Hold: int32(i), Kind: model.Release, Unanswered: true,
+				From: h.releaseCall - p.half(h), To: history.Forever})
+		}
+	}
+	for _, r := range again {
+		p.add(&c.holds[holds[r.hold]], r.hold, r.op)
+	}
+	delete(tokens, 0)
+	if len(holds) > 0 {
+		p.sights(c.holds[holds[0]].Key, holds, tokens)
+		p.atWork(c.holds[holds[0]].Key)
+	}
+	return p.Page
+}
+
+// secondReleases lists the repeated releases of some holds, by their place.
+func (c *Case) secondReleases(holds []int32) (list []link) {
+	if len(c.repeats) == 0 {
+		return nil
+	}
+	place := map[int32]int32{}
+	for i, n := range holds {
+		place[n] = int32(i)
+	}
+	for _, i := range c.repeats {
+		if k, ok := place[c.holdAt(c.Ops[i].Hold)]; ok {
+			list = append(list, link{k, i})
+		}
+	}
+	return list
+}
+
+// add takes in a call of a hold. One that was refused for other reasons than that the lock is not its own shows nothing.
+func (p *pages) add(h *hold, place, i int32) {
+	op := &p.c.Ops[i]
+	half := p.half(h)
+	call := model.Call{ID: op.ID, Hold: place, From: op.Call - half, To: plus(op.Return, half), TTL: op.TTL}
+	switch op.Kind {
+	case history.Extend:
+		call.Kind = model.Extend
+	case history.Release:
+		call.Kind = model.Release
+	}
+	switch {
+	case op.Outcome == history.Unknown || op.Return == history.Forever:
+		call.Unanswered, call.To = true, history.Forever
+	case op.Outcome == history.Failed && op.Reason == history.Lost:
+		if (&leases{ruler: *p.ruler}).repeated(i) { // it was sent again, and had its effect the first time
+			first := call
+			first.Unanswered, first.To = true, history.Forever
+			p.Calls = append(p.Calls, first)
+		}
+		call.Kind = model.Lost
+	case op.Outcome == history.Failed:
+		return
+	}
+	p.Calls = append(p.Calls, call)
+}
+
+// sights takes in when the keys of holds were seen on the only server.
+func (p *pages) sights(key int32, holds []int32, tokens map[uint64]int32) {
+	if p.c.Nodes > 1 || p.c.Sites > 1 {
+		return
+	}
+	for _, op := range p.c.sightsOf(key) {
+		place, ok := tokens[op.Token]
+		if !ok || op.Kind != history.Sight {
+			continue
+		}
+		half := p.half(&hold{Process: op.Process})
+		p.Calls = append(p.Calls, model.Call{ID: op.ID, Hold: place, Kind: model.Seen, From: op.Call - half,
+			To:      plus(op.Return, half),
+			Endless: op.Until == history.Forever && p.c.Claims.Expires && p.c.holds[holds[place]].TTL > 0})
+	}
+}
+
+// atWork takes in the windows in which servers may forget, or lengthen, what they have of a key. The suite's clock wrote
+// them down.
+func (p *pages) atWork(key int32) {
+	slack := p.c.anySlack()
+	add := func(w *window, planned bool) {
+		e := w.effect
+		p.Windows = append(p.Windows, model.Window{From: w.from - slack, To: plus(w.to, slack), Planned: planned, Op: w.op,
+			Forgets: true, Late: planned && (!e.Known() || e.Loses == history.LosesTime)})
+	}
+	for _, w := range p.c.planned.all {
+		add(w, true)
+	}
+	for _, w := range p.c.losses(key).all {
+		add(w, false)
+	}
+}
