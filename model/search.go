@@ -2,6 +2,7 @@ package model
 
 import (
 	"cmp"
+	"container/heap"
 	"slices"
 )
 
@@ -18,7 +19,8 @@ type searcher struct {
 	deviate bool    // deviations are allowed
 	looked  int     // at states
 	stuck   int32   // the call without a state; -1 = the bound of states was reached
-	todo    []state
+	todo    byCost
+	free    free
 	tried   *front
 }
 
@@ -26,7 +28,7 @@ type searcher struct {
 // the cheapest state. The last one is for parts with many deviations.
 var tries = [...]struct{ bound, slack Cost }{
 	{oneDeviation, oneDeviation}, {2 * oneDeviation, 2 * oneDeviation}, {3 * oneDeviation, 3 * oneDeviation},
-	{4 * oneDeviation, 4 * oneDeviation}, {1 << 63, 2 * oneDeviation},
+	{4 * oneDeviation, 4 * oneDeviation}, {1 << 63, 2 * oneDeviation}, {1 << 63, oneDeviation},
 }
 
 // seek searches the part that begins at an event and ends with a cut, or with a later one if the state at the cut would
@@ -182,6 +184,14 @@ func (s *searcher) opens(n int32) bool {
 		s.open = append(s.open, -1)
 	}
 	s.open[slot], s.slots[n] = n, int32(slot)
+	s.free.may.remove(slot)
+	s.free.shows.remove(slot)
+	switch c := &s.p.Calls[n]; {
+	case c.Unanswered:
+		s.free.may.add(slot)
+	case c.Kind == Lost || c.Kind == Seen:
+		s.free.shows.add(slot)
+	}
 	return true
 }
 
@@ -226,15 +236,20 @@ func (s *searcher) answered(list []state, n int32) []state {
 		list[0].done.remove(slot)
 		return list
 	}
-	out := newFront()
-	s.tried, s.todo = newFront(), append(s.todo[:0], list...)
-	least := Cost(1<<64 - 1)
+	out, kept := newFront(&s.free), s.bound
+	s.tried, s.todo = newFront(&s.free), s.todo[:0]
+	for _, c := range list {
+		heap.Push(&s.todo, c)
+	}
 	for len(s.todo) > 0 && s.looked <= s.b.States {
-		c := s.todo[len(s.todo)-1]
-		if s.todo = s.todo[:len(s.todo)-1]; c.done.has(slot) {
+		c := heap.Pop(&s.todo).(state)
+		if c.cost >= s.bound {
+			break
+		}
+		if c.done.has(slot) {
 			c.done.remove(slot)
-			if out.add(c) {
-				least = min(least, c.cost)
+			if out.add(c) && len(out.states) == 1 { // the cheapest comes first
+				s.bound = min(s.bound, c.cost+s.slack)
 			}
 			continue
 		}
@@ -246,7 +261,21 @@ func (s *searcher) answered(list []state, n int32) []state {
 			}
 		}
 	}
-	return slices.DeleteFunc(out.states, func(c state) bool { return c.cost >= least+s.slack })
+	s.bound = kept
+	return out.states
+}
+
+// byCost is states, the cheapest first.
+type byCost []state
+
+func (l byCost) Len() int           { return len(l) }
+func (l byCost) Less(i, j int) bool { return l[i].cost < l[j].cost }
+func (l byCost) Swap(i, j int)      { l[i], l[j] = l[j], l[i] }
+func (l *byCost) Push(c any)        { *l = append(*l, c.(state)) }
+func (l *byCost) Pop() any {
+	last := (*l)[len(*l)-1]
+	*l = (*l)[:len(*l)-1]
+	return last
 }
 
 // yield keeps a state for the search.
@@ -255,7 +284,7 @@ func (s *searcher) yield(c state) {
 		return
 	}
 	if c = s.shown(c); s.tried.add(c) {
-		s.todo = append(s.todo, c)
+		heap.Push(&s.todo, c)
 	}
 }
 

@@ -71,10 +71,16 @@ func (c state) tell(s Step, call int32, cost Cost) state {
 	return c
 }
 
-// covers tells whether another state of the same holds, with the same calls done, is no better in anything.
-func (c *state) covers(d *state) bool {
+// covers tells whether another state of the same holds is no better in anything: calls that need an effect are done in
+// both, calls that may have one are left, and what was to be shown is shown.
+func (f *front) covers(c, d *state) bool {
 	if c.cost > d.cost || c.cur > d.cur {
 		return false
+	}
+	for i := range c.done {
+		if c.done[i]&f.free.may[i]&^d.done[i] != 0 || d.done[i]&f.free.shows[i]&^c.done[i] != 0 {
+			return false
+		}
 	}
 	for i, l := range c.held {
 		if m := d.held[i]; l.lo > m.lo || l.hi < m.hi || l.ttl != m.ttl || m.late && !l.late {
@@ -92,8 +98,17 @@ type key struct {
 	held [mostHeld]int32
 }
 
-func (c *state) key() key {
+// free are the slots of calls which need not be alike in states that are compared.
+type free struct {
+	may   set // without an answer: they need no effect
+	shows set // they change nothing
+}
+
+func (f *free) key(c *state) key {
 	k := key{done: c.done}
+	for i := range k.done {
+		k.done[i] &^= f.may[i] | f.shows[i]
+	}
 	for i := range k.held {
 		if k.held[i] = -1; i < len(c.held) {
 			k.held[i] = c.held[i].hold
@@ -104,17 +119,18 @@ func (c *state) key() key {
 
 // front is the states that are possible, without those that others cover.
 type front struct {
+	free   *free
 	places map[key][]int32
 	states []state
 }
 
-func newFront() *front { return &front{places: map[key][]int32{}} }
+func newFront(f *free) *front { return &front{free: f, places: map[key][]int32{}} }
 
 // add keeps a state unless one that is kept covers it.
 func (f *front) add(c state) bool {
-	k := c.key()
+	k := f.free.key(&c)
 	for _, n := range f.places[k] {
-		if f.states[n].covers(&c) {
+		if f.covers(&f.states[n], &c) {
 			return false
 		}
 	}
