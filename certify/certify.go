@@ -147,3 +147,6 @@ func (h *History) Contradict(calls []string) bool {
 	_, err := h.verdict(&f)
 	return err == nil
 }
+
+// Says is the formula of a proof in words.
+func Says(name string) string { return proofs[name].says }

@@ -17,6 +17,9 @@ type instant struct {
 	by   *window
 }
 
+// mostInstants is how many operations a history may have whose story is written.
+const mostInstants = 5_000_000
+
 // tellStory writes the instants of all calls, page by page, if the history can be told so.
 func (x *certificate) tellStory(verdicts []Verdict) {
 	passed := slices.ContainsFunc(verdicts, func(v Verdict) bool {
@@ -28,6 +31,9 @@ func (x *certificate) tellStory(verdicts []Verdict) {
 		return
 	case x.Partial != "":
 		x.told = "the history is partial"
+		return
+	case len(x.Ops) > mostInstants:
+		x.told = "there is no story of so long a history"
 		return
 	case len(x.upgrades) > 0:
 		x.told = "there is no story of upgrades yet"

@@ -4,8 +4,12 @@ import (
 	"bytes"
 	"fmt"
 	"maps"
+	"math/rand/v2"
+	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -47,28 +51,32 @@ func certified(h *history.History) (text []byte, all []certify.Verdict, err erro
 	return text, all, err
 }
 
-// TestCertificates writes a certificate for each history that is kept, and checks it: none may be refused.
-func TestCertificates(t *testing.T) {
-	t.Parallel()
-	histories := map[string]*history.History{}
+// kept are the histories of this package's tests, by name.
+func kept(t *testing.T) map[string]*history.History {
+	t.Helper()
 	files, err := filepath.Glob("testdata/excuse/*.jsonl")
 	if err != nil || len(files) < 90 {
 		t.Fatalf("%d files, %v", len(files), err)
 	}
+	all := map[string]*history.History{}
 	for _, file := range files {
-		h, err := history.Open(file)
-		if err != nil {
+		if all[file], err = history.Open(file); err != nil {
 			t.Fatal(err)
 		}
-		histories[file] = h
 	}
 	for name, test := range saved {
 		s := newScript()
 		test.write(s)
 		s.prepare(t)
-		histories[name] = &s.History
+		all[name] = &s.History
 	}
-	counts := map[string]int{}
+	return all
+}
+
+// TestCertificates writes a certificate for each history that is kept, and checks it: none may be refused.
+func TestCertificates(t *testing.T) {
+	t.Parallel()
+	histories, counts := kept(t), map[string]int{}
 	for _, name := range slices.Sorted(maps.Keys(histories)) {
 		text, all, err := certified(histories[name])
 		if err != nil {
@@ -94,4 +102,103 @@ func TestCertificates(t *testing.T) {
 	}
 	slices.Sort(lines)
 	t.Log("\n" + strings.Join(lines, "\n"))
+}
+
+// number is a number in a line of JSON; digits of ids and tokens are none.
+var number = regexp.MustCompile(`:(\d+)`)
+
+// mutate changes one number of a text of lines, in a line that has one.
+func mutate(r *rand.Rand, text []byte) []byte {
+	lines := bytes.SplitAfter(bytes.Clone(text), []byte("\n"))
+	for range 100 {
+		n := r.IntN(len(lines))
+		found := number.FindAllSubmatchIndex(lines[n], -1)
+		if len(found) == 0 {
+			continue
+		}
+		at := found[r.IntN(len(found))]
+		was, _ := strconv.ParseInt(string(lines[n][at[2]:at[3]]), 10, 64)
+		is := was
+		switch r.IntN(4) {
+		case 0:
+			is += 1 + r.Int64N(3)
+		case 1:
+			is -= 1 + r.Int64N(3)
+		case 2:
+			is = was + r.Int64N(max(was, 2)) - max(was, 2)/2
+		default:
+			is = r.Int64N(max(2*was, 4))
+		}
+		if is = max(is, 0); is == was {
+			continue
+		}
+		lines[n] = slices.Concat(lines[n][:at[2]], strconv.AppendInt(nil, is, 10), lines[n][at[3]:])
+		return bytes.Join(lines, nil)
+	}
+	return nil
+}
+
+// TestCertificatesOfOtherNumbers changes one number of a history or of its certificate. What is certified all the same
+// must be true: the judge says the same of the changed history, and a changed instant is one that could have been.
+func TestCertificatesOfOtherNumbers(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(58, 3))
+	tried, accepted := 0, 0
+	histories := kept(t)
+	for _, name := range slices.Sorted(maps.Keys(histories)) {
+		h := histories[name]
+		text, all, err := certified(h)
+		var lines bytes.Buffer
+		if err != nil || history.WriteJSONL(&lines, h) != nil {
+			t.Fatal(name, err)
+		}
+		for range 1 + many(200)/20 {
+			changed := mutate(r, lines.Bytes())
+			read, err := certify.Read(bytes.NewReader(changed))
+			if err != nil {
+				continue
+			}
+			tried++
+			if _, err := read.Check(bytes.NewReader(text)); err != nil {
+				continue
+			}
+			accepted++
+			for _, v := range all {
+				if status := judgedAs(t, changed, v.Checker); v.Proof != "" && status != "" && status != v.Status {
+					t.Errorf("%s: %s is certified as %s, and is %s: %s", name, v.Checker, v.Status, status, difference(lines.Bytes(), changed))
+				}
+			}
+		}
+	}
+	t.Logf("%d histories with another number: %d certificates hold all the same", tried, accepted)
+}
+
+// judgedAs is what the judge says of a history in lines; empty if that makes no sense.
+func judgedAs(t *testing.T, lines []byte, checker string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "history.jsonl")
+	if err := os.WriteFile(file, lines, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	verdicts, err := JudgeFile(file)
+	if err != nil {
+		return ""
+	}
+	for _, v := range verdicts {
+		if v.Checker == checker {
+			return v.Status.String()
+		}
+	}
+	return ""
+}
+
+// difference is the first line that is another one.
+func difference(a, b []byte) string {
+	was, is := strings.Split(string(a), "\n"), strings.Split(string(b), "\n")
+	for i := range was {
+		if was[i] != is[i] {
+			return was[i] + "\n  now " + is[i]
+		}
+	}
+	return ""
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"hammerlock/certify"
 	"hammerlock/checker"
@@ -52,35 +53,45 @@ func Certify(h *history.History, certificate io.Reader) ([]certify.Verdict, erro
 	return read.Check(certificate)
 }
 
-// saveCertificate judges a history in a file and puts what proves the verdicts beside it. A directory that cannot be
-// written to keeps none.
-func saveCertificate(file string) (verdicts []checker.Verdict, err error) {
+// mostCertified is how many operations a history may have whose certificate is checked at the end of a run. That of a
+// longer one is there for verify certify.
+const mostCertified = 200_000
+
+// judgeFile judges the history in a file, puts what proves the verdicts beside it, and says what is certified of them. A
+// directory that cannot be written to keeps no certificate.
+func judgeFile(file string) (verdicts []checker.Verdict, certified string, err error) {
 	h, err := history.Open(file)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	defer h.Space.Free()
 	name := filepath.Join(filepath.Dir(file), CertificateFile)
 	w, err := os.CreateTemp(filepath.Dir(file), CertificateFile+".*")
-	if errors.Is(err, fs.ErrPermission) || errors.Is(err, fs.ErrNotExist) {
-		return JudgeCertified(h, io.Discard)
+	if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) {
+		verdicts, err = JudgeCertified(h, io.Discard)
+		return verdicts, "", err
 	} else if err != nil {
-		return nil, fmt.Errorf("write the certificate: %w", err)
+		return nil, "", fmt.Errorf("write the certificate: %w", err)
 	}
 	verdicts, err = JudgeCertified(h, w)
-	failed := errors.Join(w.Chmod(0o644), w.Close())
-	if failed == nil {
+	_, failed := w.Seek(0, io.SeekStart)
+	if failed == nil && len(h.Ops) <= mostCertified {
+		certified = certifiedText(Certify(h, w))
+	}
+	if failed = errors.Join(failed, w.Chmod(0o644), w.Close()); failed == nil {
 		failed = os.Rename(w.Name(), name)
 	}
 	if failed != nil {
-		os.Remove(w.Name())
-		err = errors.Join(err, fmt.Errorf("write the certificate: %w", failed))
+		err = errors.Join(err, fmt.Errorf("write the certificate: %w", failed), os.Remove(w.Name()))
 	}
-	return verdicts, err
+	return verdicts, certified, err
 }
 
-// CertifiedText says in a line which verdicts are certified, with the size of the largest core.
-func CertifiedText(all []certify.Verdict) string {
+// certifiedText says in a line which verdicts are certified, with the size of the largest core.
+func certifiedText(all []certify.Verdict, err error) string {
+	if err != nil {
+		return "REFUSED: " + err.Error()
+	}
 	var proved, not []string
 	core := 0
 	for _, v := range all {
@@ -94,9 +105,9 @@ func CertifiedText(all []certify.Verdict) string {
 			not = append(not, v.Checker)
 		}
 	}
-	text := "certified: none"
+	text := "none"
 	if len(proved) > 0 {
-		text = "certified: " + strings.Join(proved, ", ")
+		text = strings.Join(proved, ", ")
 	}
 	if core > 0 {
 		text += fmt.Sprintf(" (a core of %s)", human.Quantity(core, "operation"))

@@ -11,7 +11,8 @@ import (
 )
 
 // Judge judges what is kept of the run in a directory: its history or, if it has none, its sums. Of an exploration,
-// which keeps one of many schedules, what no history shows stays as it was found.
+// which keeps one of many schedules, what no history shows stays as it was found. What proves the verdicts on a history
+// is written beside it.
 func (r *Run) Judge(dir string) (all []checker.Verdict, err error) {
 	file := filepath.Join(dir, HistoryFile)
 	switch _, missing := os.Stat(file); {
@@ -26,7 +27,7 @@ func (r *Run) Judge(dir string) (all []checker.Verdict, err error) {
 		return checker.WithMeasured([]checker.Verdict{r.counted(sums.Verdict())}, measured, &history.Header{},
 			time.Duration(r.TTL)), nil
 	}
-	if all, err = checker.JudgeFile(file); !r.Explored {
+	if all, r.Certified, err = judgeFile(file); !r.Explored {
 		return all, err
 	}
 	for i := range r.Verdicts {

@@ -61,6 +61,8 @@ type Run struct {
 	Errors   map[string]int64  `json:"errors"`                // operations that were not OK, by "kind outcome reason"
 	Said     map[string]string `json:"errors_said,omitempty"` // what the first of some of them said
 	Verdicts []checker.Verdict `json:"verdicts"`
+	// Certified says in words which verdicts are certified; empty if no certificate was checked.
+	Certified string `json:"certified,omitempty"`
 
 	Driver *Driver         `json:"driver,omitzero"`  // of a lock that lives in a program of its own
 	Fleet  *Fleet          `json:"fleet,omitzero"`   // of workers on several machines

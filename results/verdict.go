@@ -36,6 +36,7 @@ type Judgement struct {
 	Before      []string          `json:"attempts_before,omitempty"` // see Run
 	Stretched   int               `json:"stretched,omitempty"`       // see Run
 	Saved       string            `json:"saved,omitempty"`           // where the history is
+	Certified   string            `json:"certified,omitempty"`       // see Run
 	Verdicts    []checker.Verdict `json:"verdicts"`
 
 	earlier []string      // see Run
@@ -51,7 +52,7 @@ func (r *Run) Judgement() Judgement {
 		Faults:    r.Faults, Load: r.Workload(), Agents: r.Fleet.Text(), Command: r.Command, Partial: r.Partial,
 		Interactive: r.Interactive, Recovery: r.RecoveryText(), Stream: r.StreamText(), Before: r.Before,
 		earlier: r.Earlier, Started: r.Started,
-		Took: time.Duration(r.Took), Verdicts: r.Verdicts,
+		Took: time.Duration(r.Took), Verdicts: r.Verdicts, Certified: r.Certified,
 	}
 	if r.Visits.Done == 0 {
 		j.Errors = r.errorsText()
@@ -106,6 +107,7 @@ func (j *Judgement) write(p *human.Printer) {
 	p.Maybe("errors", j.Errors)
 	p.Maybe("recovery", j.Recovery)
 	p.Maybe("stream", j.Stream)
+	p.Maybe("certified", j.Certified)
 	p.Line("")
 	for _, v := range j.Verdicts {
 		p.Wrapped(fmt.Sprintf("  %-16s %-14s ", v.Checker, strings.ToUpper(v.Status.String())), 34, Finding(&v))
