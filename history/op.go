@@ -177,9 +177,12 @@ type Op struct {
 	// Seen is, of a Load or Store: the Store whose value was read; of an Acquire: the shared hold that it takes the
 	// place of, by an upgrade; of a Role: the Role by which the server that it is a replica of now had become primary.
 	Seen  ID
-	Token uint64        // Hash of the token that marks the hold in the servers; 0 = none
-	Fence int64         // fencing token; 0 = none
-	Value int64         // Load, Store, Final: page views; Fault, Heal: place in Header.Faults; Acquire, Release of a reentrant lock: the holds the owner has then, as the lock says
+	Token uint64 // Hash of the token that marks the hold in the servers; 0 = none
+	Fence int64  // fencing token; 0 = none
+	// Value is, of Load, Store, Final: page views; of Fault, Heal: the place in Header.Faults; of Acquire and Release of a
+	// reentrant lock: the holds the owner has then, as the lock says; of an Acquire without a quorum: the sites that did
+	// not answer.
+	Value int64
 	TTL   time.Duration // Acquire, Extend: the lease that was asked for; 0 = without expiry
 
 	Released time.Duration // Visit: see there
@@ -195,6 +198,10 @@ func (op *Op) Latency() time.Duration {
 	}
 	return op.Return - op.Call
 }
+
+// Refused tells whether the servers answered that another worker has the lock, or tries for it at the same time: a try
+// that found no quorum is refused if all sites answered.
+func (op *Op) Refused() bool { return op.Reason == Busy || op.Reason == Quorum && op.Value == 0 }
 
 // Latest is the last time that is known of the operation: its return, or its call if it never returned.
 func (op *Op) Latest() time.Duration {

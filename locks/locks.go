@@ -300,3 +300,27 @@ var ErrServer = errors.New("the servers cannot run this lock")
 
 // ErrQuorum says that too few sites granted the lock to hold it; what they granted has been given back.
 var ErrQuorum = errors.New("no quorum")
+
+// NoQuorum is an ErrQuorum that says why. Silent is how many sites neither granted the lock nor answered that it is
+// held: without such sites the try was refused, as by one server that answers "busy".
+type NoQuorum struct{ Granted, Sites, Silent int }
+
+// Error says what the sites did.
+func (e NoQuorum) Error() string {
+	text := fmt.Sprintf("%d of %d sites granted", e.Granted, e.Sites)
+	if e.Silent > 0 {
+		text += fmt.Sprintf(", %d did not answer", e.Silent)
+	}
+	return text + ": " + ErrQuorum.Error()
+}
+
+// Is tells that the error is an ErrQuorum.
+func (e NoQuorum) Is(target error) bool { return target == ErrQuorum }
+
+// Silent is how many sites did not answer a try that found no quorum. It is 1 if the error does not say.
+func Silent(err error) int {
+	if e, ok := errors.AsType[NoQuorum](err); ok {
+		return e.Silent
+	}
+	return 1
+}

@@ -21,6 +21,9 @@ func (w *worker) answered(kind history.Kind, err error) (history.Outcome, histor
 	switch reason {
 	case history.None, history.Busy, history.Lost, history.Fenced, history.Crashed, history.Canceled:
 	default:
+		if reason == history.Quorum && locks.Silent(err) == 0 {
+			break // refused, as by Busy
+		}
 		text := err.Error()
 		for _, secret := range w.group.Secrets {
 			text = strings.ReplaceAll(text, secret, "***")

@@ -174,6 +174,9 @@ func (w *worker) granted(op *history.Op, lease *locks.Lease, err error) {
 	if op.Outcome == history.OK {
 		op.Until = w.until(lease)
 	}
+	if op.Reason == history.Quorum {
+		op.Value = int64(locks.Silent(err))
+	}
 	if !w.group.Judged {
 		return
 	}

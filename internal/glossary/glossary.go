@@ -139,7 +139,11 @@ var words = []Word{
 		"A part of a run with a load of its own, when it begins, how long it lasts, and what its load is."},
 	{"driver", Texts, "A program of its own that has the lock and speaks JSON lines with the suite (docs/DRIVERS.md)."},
 	{"agents", Texts, "Programs that run the workers, on this machine or on others, and how well their clocks agree."},
-	{"errors", Texts, "Operations that did not go well, by kind, outcome and reason."},
+	{"errors", Texts,
+		"Operations that did not go well, by kind, outcome and reason. A refusal is no error: the lock is held."},
+	{"quorum", Texts,
+		"A majority of a lock's sites. A try without it is a refusal if every site granted the lock or answered " +
+			"\"busy\". The error `acquire failed quorum` counts tries in which a site did not answer."},
 	{"note", Texts, "What to keep in mind about every number of the run."},
 	{"interactive", Texts,
 		"The run was changed by key while it went on. Its history names each change; gates decide nothing."},

@@ -157,8 +157,7 @@ func (m *Meter) Observe(op *history.Op) {
 func (m *Meter) observe(op *history.Op) {
 	m.ops++
 	m.excuses.observe(op)
-	if op.Outcome != history.OK && op.Reason != history.Busy && op.Reason != history.Fenced &&
-		op.Kind != history.Incident {
+	if op.Outcome != history.OK && !op.Refused() && op.Reason != history.Fenced && op.Kind != history.Incident {
 		m.errors[op.Kind.String()+" "+op.Outcome.String()+" "+op.Reason.String()]++
 	}
 	if op.Worker < 0 {

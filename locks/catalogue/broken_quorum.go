@@ -84,12 +84,7 @@ func (l *reachedLock) Acquire(ctx context.Context, key string, ttl time.Duration
 	lease := locks.Lease{Key: key, Token: rand.Text()}
 	call := time.Now()
 	v := l.grant(ctx, lease, ttl)
-	reached := v.ok
-	for _, err := range v.refusals {
-		if errors.Is(err, locks.ErrBusy) {
-			reached++
-		}
-	}
+	reached := v.ok + v.busy
 	end := locks.Until(call, ttl)
 	if v.ok >= reached/2+1 && time.Now().Before(end) {
 		lease.Until = end
@@ -142,7 +137,7 @@ func (l *keepsMinorityLock) Acquire(ctx context.Context, key string, ttl time.Du
 	end := locks.Until(call, ttl)
 	switch {
 	case v.ok+v.unknown < l.quorum:
-		return lease, fmt.Errorf("%d of %d sites granted: %w", v.ok, len(l.sites), locks.ErrQuorum)
+		return lease, l.noQuorum(v)
 	case v.ok < l.quorum || !time.Now().Before(end):
 		return lease, fmt.Errorf("%d of %d sites granted in time: %w", v.ok, len(l.sites), errors.Join(v.errs...))
 	}

@@ -86,9 +86,18 @@ func (l *redlockLock) acquire(ctx context.Context, lease locks.Lease, ttl time.D
 func (l *redlockLock) giveUp(ctx context.Context, lease locks.Lease, ttl time.Duration, v votes) error {
 	undone := l.release(ctx, lease, ttl)
 	if v.ok+v.unknown < l.quorum || v.unknown+undone.unknown < l.quorum {
-		return fmt.Errorf("%d of %d sites granted: %w", v.ok, len(l.sites), locks.ErrQuorum)
+		return l.noQuorum(v)
 	}
 	return fmt.Errorf("acquire: %w", errors.Join(append(v.errs, undone.errs...)...))
+}
+
+// noQuorum is the error of a try that certainly failed. Grants that came too late are no answers.
+func (l *redlockLock) noQuorum(v votes) error {
+	e := locks.NoQuorum{Granted: v.ok, Sites: len(l.sites), Silent: len(l.sites) - v.ok - v.busy}
+	if v.ok >= l.quorum {
+		e.Silent += v.ok
+	}
+	return e
 }
 
 func (l *redlockLock) Extend(ctx context.Context, lease locks.Lease, ttl time.Duration) (locks.Lease, error) {
@@ -128,6 +137,7 @@ func (l *redlockLock) Close() error { return nil }
 type votes struct {
 	ok, unknown int
 	lost        int // of those that failed: the site has the key no more
+	busy        int // of those that failed: the site has the key of another
 	errs        []error
 	refusals    []error
 }
@@ -200,8 +210,11 @@ func count(errs []error) votes {
 			v.ok++
 		case history.Failed:
 			v.refusals = append(v.refusals, err)
-			if errors.Is(err, locks.ErrLost) {
+			switch {
+			case errors.Is(err, locks.ErrLost):
 				v.lost++
+			case errors.Is(err, locks.ErrBusy):
+				v.busy++
 			}
 		default:
 			v.unknown++
