@@ -49,6 +49,7 @@ type Run struct {
 	Latency    Latencies     `json:"latency"`
 	Waiting    Waiting       `json:"waiting"`
 	Throughput float64       `json:"throughput_per_s"`
+	Swing      Swing         `json:"swing"`
 	Fairness   Fairness      `json:"fairness"`
 	Cost       Cost          `json:"cost"`
 	Generator  Generator     `json:"generator"`
@@ -137,6 +138,12 @@ type Latencies struct {
 	Try      Percentiles `json:"try"`     // each try by itself, granted or not
 }
 
+// Swing is how far a run's own seconds differ. What differs less between two runs is noise.
+type Swing struct {
+	Acquire [2]int64   `json:"acquire_p50_ns"` // the smallest and the greatest of a second; 0 = no visits
+	Visits  [2]float64 `json:"visits_per_s"`   // the fewest and the most visits that ended well in a second
+}
+
 // Waiting is what the percentiles of the winners hide.
 type Waiting struct {
 	// Unfinished estimates how long a wait for the lock takes, timed-out and unfinished waits included. A
@@ -220,7 +227,8 @@ type Usage struct {
 	OpenLoop      bool    `json:"open_loop"`
 	OwnCPU        float64 `json:"own_cpu"`     // share of the cores this process may use
 	MachineCPU    float64 `json:"machine_cpu"` // share of all cores; negative if unknown
-	OthersCPU     float64 `json:"others_cpu"`  // share of all cores that programs used which are not of the suite; negative if unknown
+	StolenCPU     float64 `json:"stolen_cpu"`  // share of all cores that the hypervisor took; negative if unknown
+	OthersCPU     float64 `json:"others_cpu"`  // share of all cores that other programs used; negative if unknown
 	GCPauseMax    int64   `json:"gc_pause_max_ns"`
 	SchedulingP99 int64   `json:"scheduling_p99_ns"` // goroutines that could run but did not
 	PoolWaits     int64   `json:"pool_waits"`        // times a worker waited for a connection

@@ -13,8 +13,8 @@ import (
 func TestTicksOfTheMachine(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]ticks{
-		"cpu  100 20 30 400 5 6 7 80 9 1\ncpu0 1 1 1 1 1 1 1 1 1 1\n": {100 + 20 + 30 + 6 + 7 + 80, 648, 80, 100 + 20 + 30 + 80}, // guests are in user
-		"cpu  100 20 30 400 5 6 7":                                    {163, 568, 0, 150},                                        // before Linux 2.6.11
+		"cpu  100 20 30 400 5 6 7 80 9 1\ncpu0 1 1 1 1 1 1 1 1 1 1\n": {100 + 20 + 30 + 6 + 7 + 80, 648, 80, 100 + 20 + 30}, // guests are in user
+		"cpu  100 20 30 400 5 6 7":                                    {163, 568, 0, 150},                                   // before Linux 2.6.11
 		"cpu  100 twenty 30 400":                                      {},
 		"":                                                            {},
 	} {

@@ -120,7 +120,11 @@ func histogram(s metrics.Sample) *metrics.Float64Histogram {
 }
 
 // ticks are CPU time of the machine; all is zero if unknown.
-type ticks struct{ busy, all, stolen, programs float64 } // programs: without interrupts, which belong to no process
+type ticks struct {
+	busy, all float64
+	stolen    float64 // by the hypervisor
+	programs  float64 // without interrupts, which belong to no process
+}
 
 // tick is what Linux counts CPU time in, on every machine.
 const tick = 10 * time.Millisecond
@@ -139,7 +143,7 @@ func parseTicks(text string) (t ticks) {
 		if i != idle && i != iowait {
 			t.busy += n
 		}
-		if i <= system || i == steal {
+		if i <= system {
 			t.programs += n
 		}
 		if i == steal {
@@ -151,15 +155,16 @@ func parseTicks(text string) (t ticks) {
 
 // since is what was used between two samples.
 func (l loadSample) since(before loadSample) results.Usage {
-	r := results.Usage{MachineCPU: -1, OthersCPU: -1, PoolWaits: l.poolWaits - before.poolWaits}
+	r := results.Usage{MachineCPU: -1, OthersCPU: -1, StolenCPU: -1, PoolWaits: l.poolWaits - before.poolWaits}
 	if wall := l.at - before.at; wall > 0 {
 		r.OwnCPU = float64(l.own-before.own) / float64(wall) / float64(runtime.GOMAXPROCS(0))
 	}
-	if l.machine.all > before.machine.all {
-		r.MachineCPU = (l.machine.busy - before.machine.busy) / (l.machine.all - before.machine.all)
+	if all := l.machine.all - before.machine.all; all > 0 {
+		r.MachineCPU = (l.machine.busy - before.machine.busy) / all
+		r.StolenCPU = (l.machine.stolen - before.machine.stolen) / all
 		if before.suite > 0 {
 			used := l.machine.programs - before.machine.programs - float64(l.suite-before.suite)/float64(tick)
-			r.OthersCPU = max(used, 0) / (l.machine.all - before.machine.all)
+			r.OthersCPU = max(used, 0) / all
 		}
 	}
 	r.GCPauseMax = int64(upper(l.gc, before.gc, 1))

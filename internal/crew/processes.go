@@ -298,6 +298,7 @@ func (r *Report) Add(o *Report) {
 	l.OwnCPU += m.OwnCPU
 	l.MachineCPU = max(l.MachineCPU, m.MachineCPU)
 	l.OthersCPU = max(l.OthersCPU, m.OthersCPU)
+	l.StolenCPU = max(l.StolenCPU, m.StolenCPU)
 	l.GCPauseMax = max(l.GCPauseMax, m.GCPauseMax)
 	l.SchedulingP99 = max(l.SchedulingP99, m.SchedulingP99)
 	l.PoolWaits += m.PoolWaits

@@ -14,8 +14,8 @@ type limit struct {
 	text                      string
 }
 
-// The shares of the cores from which on other programs make a generator suspect, and disturb it, where half of the
-// cores are busy.
+// The shares of the cores from which on other programs, or the hypervisor, make a generator suspect, and disturb it,
+// where half of the cores are busy.
 const suspectOthers, disturbing, halfBusy = 0.1, 0.25, 0.5
 
 // judge reads the symptoms of the generator. The limits are conventions: a tenth of a millisecond of lateness is the
@@ -27,9 +27,11 @@ func (m *Meter) judge(u results.Usage) results.Generator {
 	g := results.Generator{State: results.GeneratorOK, Reasons: []string{}, Usage: u, LateP99: int64(late),
 		LateMax: int64(m.late.max)}
 	ms := float64(time.Millisecond)
-	others := max(u.OthersCPU, 0)
+	programs, stolen := max(u.OthersCPU, 0), max(u.StolenCPU, 0)
+	others := programs + stolen
 	limits := []limit{
-		{others, suspectOthers, 1, fmt.Sprintf("other programs use %.0f %% of the cores", 100*others)},
+		{programs, suspectOthers, 1, fmt.Sprintf("other programs use %.0f %% of the cores", 100*programs)},
+		{stolen, suspectOthers, 1, fmt.Sprintf("the hypervisor takes %.0f %% of the cores", 100*stolen)},
 		{u.MachineCPU - others, 0.75, 0.95, fmt.Sprintf("machine %.0f %% busy", 100*u.MachineCPU)},
 		{u.OwnCPU, 0.50, 0.85, fmt.Sprintf("generator uses %.0f %% of the cores", 100*u.OwnCPU)},
 		{float64(u.GCPauseMax), 2 * ms, 20 * ms,
