@@ -232,6 +232,9 @@ func (t *failoverTable) of(all []Failover) (rows [][]string) {
 	return rows
 }
 
+// Back50 is how long no server granted anything, the median.
+func (f *Failover) Back50() string { return f.gone()[1] }
+
 func (f *Failover) gone() []string {
 	// What a run did not live to see is longer than all that is known, for all runs are equally long.
 	d := func(sorted []int64, q float64, unseen int) string {
@@ -246,7 +249,11 @@ func (f *Failover) gone() []string {
 		}
 		return clipped(ns)
 	}
-	return []string{human.Count(int64(f.Injected)), d(f.Back, 0.5, f.away), d(f.Recovery, 0.5, f.Unfinished),
+	back := d(f.Back, 0.5, f.away)
+	if strings.HasPrefix(f.Fault, "kill-") && len(f.Spent) > 0 && f.Spent[0].Name == Down { // no other took its place
+		back = fmt.Sprintf("as long as it is down (here %s)", back)
+	}
+	return []string{human.Count(int64(f.Injected)), back, d(f.Recovery, 0.5, f.Unfinished),
 		d(f.Recovery, 0.9, f.Unfinished), d(f.Recovery, 1, f.Unfinished), d(f.Pages, 0.5, f.Unfinished),
 		string(f.Generator)}
 }

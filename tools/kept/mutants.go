@@ -2,6 +2,7 @@ package kept
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"hammerlock/locks/known"
@@ -146,25 +147,44 @@ func answered(results []*Mutant) (all []Made) {
 	return all
 }
 
-// survivors lists the unnoticed ones.
+// commonReason is how many mutants a reason explains that has a row of its own. Holes always have one.
+const commonReason = 4
+
+// survivors says why mutants were not noticed: a row a reason.
 func survivors(results []*Mutant) string {
-	var b strings.Builder
-	for _, l := range known.Locks {
-		for _, r := range results {
-			if r.Lock != l.Name || r.Explore == nil || r.Noticed() {
-				continue
-			}
-			class, why := r.Class()
-			if class == "" {
-				class, why = "open", "it has not been looked at yet"
-			}
-			what := "explore has not noticed it; the scenarios are not asked yet"
-			if r.Scenarios != nil {
-				what = "it was not noticed"
-			}
-			fmt.Fprintf(&b, "`%s`, %s:%d: %s. **%s**: %s\n\n```diff\n- %s\n+ %s\n```\n\n", r.Lock, r.File, r.Line, what,
-				class, why, r.Before, r.After)
+	type reason struct {
+		class, why string
+		locks      []string
+		n          int
+	}
+	var all []*reason
+	for _, r := range results {
+		if r.Explore == nil || r.Noticed() {
+			continue
+		}
+		class, why := r.Class()
+		if class == "" {
+			class, why = "open", "it has not been looked at yet"
+		}
+		i := slices.IndexFunc(all, func(x *reason) bool { return x.class == class && x.why == why })
+		if i < 0 {
+			i, all = len(all), append(all, &reason{class: class, why: why})
+		}
+		if all[i].n++; !slices.Contains(all[i].locks, "`"+r.Lock+"`") {
+			all[i].locks = append(all[i].locks, "`"+r.Lock+"`")
 		}
 	}
-	return strings.TrimSuffix(b.String(), "\n")
+	slices.SortStableFunc(all, func(a, b *reason) int { return b.n - a.n })
+	var b strings.Builder
+	fmt.Fprint(&b, "| mutants | class | why they were not noticed | of |\n|---|---|---|---|\n")
+	rest, reasons := 0, 0
+	for _, x := range all {
+		if x.n < commonReason && (x.class == Equivalent || x.class == ByDesign) {
+			rest, reasons = rest+x.n, reasons+1
+			continue
+		}
+		fmt.Fprintf(&b, "| %d | %s | %s | %s |\n", x.n, x.class, x.why, strings.Join(x.locks, ", "))
+	}
+	fmt.Fprintf(&b, "| %d | equivalent or by design | %d rarer reasons: tools/kept/judged.go | |\n", rest, reasons)
+	return b.String()
 }

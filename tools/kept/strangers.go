@@ -31,6 +31,18 @@ var Strangers = []struct{ Name, Variable, Topology, Report string }{
 	{"small-pool", "smallPool", "single", "lua-resty-session issue 185"},
 }
 
+// causeOf is the check and the cause in what verify said, as in "exclusion: double-grant"; empty if there is none.
+func causeOf(said string) string {
+	parts := strings.Split(said, ": ")
+	if strings.Contains(parts[0], " ") { // a topology, a lock and a scenario
+		parts = parts[1:]
+	}
+	if len(parts) < 2 || strings.Contains(parts[0]+parts[1], " ") {
+		return ""
+	}
+	return parts[0] + ": " + parts[1]
+}
+
 // StrangersFile keeps what the first run of each said.
 const StrangersFile = "testdata/strangers.jsonl"
 
@@ -51,7 +63,7 @@ func StrangerTable(results []*Mutant) string {
 			if a == nil {
 				return "not asked yet"
 			}
-			return strings.TrimSuffix(a.Outcome+", "+cmp.Or(a.How, "-"), ", -")
+			return strings.TrimSuffix(a.Outcome+", "+cmp.Or(causeOf(a.How), "-"), ", -")
 		}
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", r.Lock, report, said(r.Explore), said(r.Scenarios))
 		if r.Explore.Noticed() {

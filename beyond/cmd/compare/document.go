@@ -58,19 +58,23 @@ func document(rows []row, each time.Duration, kills int) string {
 		b.WriteString("\n")
 	}
 	fmt.Fprintf(&b, "\n## When the server that serves the lock is killed\n\nMedians of %d kills: until a free lock is granted again, and until all servers are "+
-		"healthy with the killed one back. One server alone is started at once. A lock that was held when its holder died waits for its lease besides.\n\n"+
+		"healthy with the killed one back. One server alone is started again at once. A lock that was held when its holder died waits for its lease besides.\n\n"+
 		"| lock | on | granted again | healthy | fence | assumes |\n|---|---|---|---|---|---|\n", kills)
 	for _, r := range rows {
 		if r.missing != "" {
 			fmt.Fprintf(&b, "| `%s` | `%s` | not measured: %s | | | |\n", r.lock, r.topology, r.missing)
 			continue
 		}
-		_, lock := find(r.choice)
+		topology, lock := find(r.choice)
+		granted := took(r.dead)
+		if topology.Nodes == 1 { // started at once by the command that killed it
+			granted = fmt.Sprintf("as long as it is down (here %s)", granted)
+		}
 		fence := "no"
 		if lock.Claims.Fences {
 			fence = "yes"
 		}
-		fmt.Fprintf(&b, "| `%s` | `%s` | %s | %s | %s | %s |\n", r.lock, r.topology, took(r.dead), took(r.again), fence,
+		fmt.Fprintf(&b, "| `%s` | `%s` | %s | %s | %s | %s |\n", r.lock, r.topology, granted, took(r.again), fence,
 			lock.Assumes)
 	}
 	b.WriteString("\n## Scenarios\n\nSome scenarios of [VERIFY.md](VERIFY.md), for each lock those that apply. In bold: failed. With a question mark: it showed too little, or the machine " +
