@@ -2,6 +2,7 @@ package results
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -92,6 +93,9 @@ func writeColumns(p *human.Printer, runs []Run, table []Column) {
 		}
 		p.Line("%s", text)
 	}
+	table = slices.DeleteFunc(slices.Clone(table), func(c Column) bool { // no run has a value
+		return !slices.ContainsFunc(runs, func(r Run) bool { return c.Text(&r) != "-" })
+	})
 	groups, at := "", 21
 	for _, c := range table {
 		if c.group != "" {

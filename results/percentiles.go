@@ -1,6 +1,7 @@
 package results
 
 import (
+	"math"
 	"time"
 
 	"hammerlock/internal/human"
@@ -27,6 +28,9 @@ const beyond = 5
 
 // Supports tells whether n observations support the quantile q.
 func Supports(q float64, n int64) bool { return float64(n)*(1-q) >= beyond-1e-6 }
+
+// Needs is how many observations support the quantile q.
+func Needs(q float64) int64 { return int64(math.Ceil(beyond/(1-q) - 1e-6)) }
 
 // Text writes a percentile: "-" if the count does not support it, ">" and the maximum if it is Beyond.
 func (p *Percentiles) Text(v *int64) string {

@@ -106,7 +106,24 @@ func writeComparison(p *human.Printer, runs []Run, latency bool) {
 	writeColumns(p, runs, costColumns)
 	writePhases(p, runs)
 	p.Line("")
+	if few := tooFew(runs); latency && few != "" {
+		p.Wrapped("", 2, few)
+	}
 	writeNotes(p, runs)
+}
+
+// tooFew says which runs have too few visits for a p99; empty if all have enough.
+func tooFew(runs []Run) string {
+	var few []string
+	for i := range runs {
+		if r := &runs[i]; r.Latency.Acquire.P99 == nil && !r.Unseen() {
+			few = append(few, r.Combination()+" has "+human.Count(r.Latency.Acquire.Count))
+		}
+	}
+	if len(few) == 0 {
+		return ""
+	}
+	return "p99 needs " + human.Quantity(Needs(0.99), "visit") + ": " + strings.Join(few, ", ")
 }
 
 // writeNotes says what each number leaves open, one line for all runs that share it.

@@ -17,6 +17,24 @@ type Can struct {
 // Ask tells whether servers can be asked in the commands of Redis.
 func (c Can) Ask() bool { return c.Engine == "" }
 
+// FailsOver tells whether the deployment goes on, without an operator, when a server dies.
+func (s Spec) FailsOver() bool { return s.Sites > 2 || s.Copies > 0 && s.Can().Find }
+
+// WhenAServerDies says for a table whether the grants of a lock hold then, and for how long the lock is gone where that
+// is not a matter of measuring.
+func (s Spec) WhenAServerDies() (safe, gone string) {
+	switch {
+	case s.Sites > 2:
+		return "yes", ""
+	case s.FailsOver():
+		return "no: may lose grants", ""
+	case s.Copies > 0:
+		return "no: may lose grants", "until promoted"
+	default:
+		return "no: restarts empty", "until restarted"
+	}
+}
+
 // Can is what can be done with such a deployment.
 func (s Spec) Can() Can {
 	c := Can{Own: s.attached == nil, Lock: s.locks}

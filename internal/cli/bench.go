@@ -100,6 +100,11 @@ func (e Env) run(ctx context.Context, s signals, c *cobra.Command, o *options) i
 		}
 	}
 	e.complain(err)
+	var gone []results.Failover
+	first := len(o.loads()) > 1
+	if first && err == nil {
+		gone = e.failOver(ctx, s.stop, c, o)
+	}
 	gates := compare.CheckGates(o.gates, runs)
 	o.plan.Workload.Seed = seed
 	judged := append(o.explored, judgements(o.plan.Out, runs)...)
@@ -107,7 +112,8 @@ func (e Env) run(ctx context.Context, s signals, c *cobra.Command, o *options) i
 		Took:   time.Since(begun),
 		Report: kept.last(o.plan.Out), Replay: o.replays(runs), Repeat: o.repeats(c, o.plan)}
 	x := exit(s.stop, f.Whole, gates, err)
-	document := Document{Schema: schema, Exit: x, Runs: runs, Explored: o.explored, NotRun: not, Gates: gates}
+	document := Document{Schema: schema, Exit: x, Runs: runs, Explored: o.explored, NotRun: not, Gates: gates,
+		Failovers: gone}
 	if o.plan.Verify {
 		document.Verdict, document.Repeat = &f.Whole, f.Repeat
 	}
@@ -118,8 +124,8 @@ func (e Env) run(ctx context.Context, s signals, c *cobra.Command, o *options) i
 			err = errors.Join(err, results.WriteService(w, runs), results.WritePhases(w, runs))
 		case o.count > 1:
 			err = errors.Join(results.WriteText(w, runs), compare.WriteSpread(w, runs))
-		case len(o.loads()) > 1:
-			err = writeFirst(w, runs, f.Report)
+		case first:
+			err = writeFirst(w, runs, gone, f.Report)
 		default:
 			err = results.WriteText(w, runs)
 		}

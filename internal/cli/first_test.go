@@ -44,17 +44,22 @@ func TestFirstTables(t *testing.T) {
 	runs := []results.Run{{Topology: "single", Lock: "lease"}, {Topology: "single", Lock: "lease"}}
 	runs[0].Workers, runs[0].Rate, runs[1].Workers = 8, 100, 32
 	var out bytes.Buffer
-	if err := writeFirst(&out, runs, "runs/report.html"); err != nil {
+	if err := writeFirst(&out, runs, nil, "runs/report.html"); err != nil {
 		t.Fatal(err)
+	}
+	if !strings.Contains(strings.SplitN(out.String(), "lock lease", 2)[0], "no: restarts empty  until restarted") {
+		t.Errorf("the answer does not come first:\n%s", out.String())
 	}
 	first, second, _ := strings.Cut(out.String(), "THE CROWD")
 	if !strings.Contains(first, "acquire (winners)") || strings.Contains(second, "acquire (winners)") || !strings.Contains(second, "0 of 32") {
 		t.Errorf("latencies are not where they belong:\n%s", out.String())
 	}
-	if !strings.Contains(second, "file:///") {
-		t.Errorf("the report has no address:\n%s", second)
+	for _, want := range []string{"bench failover", "docs/WHICH.md", "file:///"} {
+		if !strings.Contains(second, want) {
+			t.Errorf("the last lines do not name %s:\n%s", want, second)
+		}
 	}
-	if out.Reset(); writeFirst(&out, runs[:1], "") != nil || !strings.Contains(out.String(), "lock lease · 8 workers") {
+	if out.Reset(); writeFirst(&out, runs[:1], nil, "") != nil || !strings.Contains(out.String(), "lock lease · 8 workers") {
 		t.Errorf("of the first load alone:\n%s", out.String())
 	}
 }

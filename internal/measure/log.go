@@ -1,6 +1,7 @@
 package measure
 
 import (
+	"cmp"
 	"errors"
 	"io"
 	"time"
@@ -19,6 +20,8 @@ type interval struct {
 	from time.Duration
 
 	acquire, response, handoff *histogram
+
+	least, most time.Duration // p50 of acquire in the seconds so far
 }
 
 func newInterval(from time.Duration, log io.Writer, started time.Time) interval {
@@ -50,6 +53,9 @@ func (i *interval) record(h *histogram, at, d time.Duration) {
 
 // flush writes the second and begins the one that holds the given time.
 func (i *interval) flush(at time.Duration) {
+	if p50 := i.acquire.quantile(0.5); i.acquire.count > 0 {
+		i.least, i.most = min(cmp.Or(i.least, p50), p50), max(i.most, p50)
+	}
 	i.write("acquire", i.acquire)
 	i.write("response", i.response)
 	i.write("handoff", i.handoff)

@@ -309,10 +309,12 @@ func TestGeneratorJudgesItself(t *testing.T) {
 		late time.Duration
 		want results.GeneratorState
 	}{
-		"calm":                {calm, 0, results.GeneratorOK},
-		"closed loop":         {with(func(l *results.Usage) { l.OpenLoop = false }), 0, results.Suspect},
-		"busy":                {with(func(l *results.Usage) { l.MachineCPU = 0.8 }), 0, results.Suspect},
-		"full":                {with(func(l *results.Usage) { l.MachineCPU = 0.97 }), 0, results.Saturated},
+		"calm":        {calm, 0, results.GeneratorOK},
+		"closed loop": {with(func(l *results.Usage) { l.OpenLoop = false }), 0, results.Suspect},
+		"busy":        {with(func(l *results.Usage) { l.MachineCPU = 0.8 }), 0, results.Suspect},
+		"full":        {with(func(l *results.Usage) { l.MachineCPU = 0.97 }), 0, results.Saturated},
+		"stolen": {with(func(l *results.Usage) { l.MachineCPU, l.StolenCPU = 0.6, 0.3 }), 0,
+			results.Disturbed},
 		"others busy":         {with(func(l *results.Usage) { l.MachineCPU, l.OthersCPU = 0.6, 0.5 }), 0, results.Disturbed},
 		"room for others":     {with(func(l *results.Usage) { l.MachineCPU, l.OthersCPU = 0.35, 0.3 }), 0, results.Suspect},
 		"late for others":     {with(func(l *results.Usage) { l.MachineCPU, l.OthersCPU = 1, 0.6 }), 50 * ms, results.Disturbed},
@@ -412,5 +414,39 @@ func TestIntervalsAddUp(t *testing.T) {
 	}
 	if total != 100 {
 		t.Errorf("%d durations came out of the intervals, want 100", total)
+	}
+}
+
+// TestARefusalIsNoError: a try without a quorum is an error only if a site did not answer.
+func TestARefusalIsNoError(t *testing.T) {
+	s := &script{}
+	s.op(0, history.Acquire, 0, 1*ms, 2*ms, history.Failed, history.Busy)
+	s.op(0, history.Acquire, 0, 3*ms, 4*ms, history.Failed, history.Quorum)
+	s.op(0, history.Acquire, 0, 5*ms, 6*ms, history.Failed, history.Quorum)
+	s.ops[2].Value = 1 // site
+	var run results.Run
+	m := s.meter(Options{Workers: 1, Keys: 1, To: window.to, Excludes: true})
+	m.Summarize(&run, results.Usage{})
+	if n := run.Errors["acquire failed quorum"]; n != 1 || m.Live(10*ms).Errors != 1 {
+		t.Errorf("%d errors in the record, %d live, want 1", n, m.Live(10*ms).Errors)
+	}
+}
+
+// TestSwing: the seconds of a run tell its noise.
+func TestSwing(t *testing.T) {
+	s := &script{}
+	at := time.Duration(0)
+	for second, waits := range []time.Duration{ms, 5 * ms, 3 * ms} {
+		for range 3 - second {
+			s.visit(0, at, at+waits, at+waits+ms)
+			at += 20 * ms
+		}
+		at = time.Duration(second+1) * time.Second
+	}
+	var run results.Run
+	s.meter(Options{Workers: 1, Keys: 1, To: 3 * time.Second, Excludes: true}).Summarize(&run, results.Usage{})
+	near := func(got int64, want time.Duration) bool { return (time.Duration(got) - want).Abs() < want/50 }
+	if a, v := run.Swing.Acquire, run.Swing.Visits; !near(a[0], ms) || !near(a[1], 5*ms) || v != [2]float64{1, 3} {
+		t.Errorf("got %v, %v", a, v)
 	}
 }

@@ -68,11 +68,25 @@ func (m *Meter) Summarize(r *results.Run, used results.Usage) {
 	if r.Measured > 0 {
 		r.Throughput = float64(m.Finished()) / time.Duration(r.Measured).Seconds()
 	}
+	r.Swing = m.swing()
 	r.Fairness = m.fairness()
 	r.Generator = m.judge(used)
 	r.Errors = m.errors
 	r.Windows = m.faults
 	r.Availability = m.Availability(r.Roles)
+}
+
+// swing compares the seconds of the measurement.
+func (m *Meter) swing() (s results.Swing) {
+	s.Acquire = [2]int64{int64(m.interval.least), int64(m.interval.most)}
+	for at := m.from; at+intervalWidth <= m.to; at += intervalWidth {
+		n := m.Between(at, at+intervalWidth)
+		if at == m.from {
+			s.Visits[0] = n
+		}
+		s.Visits = [2]float64{min(s.Visits[0], n), max(s.Visits[1], n)}
+	}
+	return s
 }
 
 func (m *Meter) fairness() results.Fairness {
