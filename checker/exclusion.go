@@ -276,7 +276,10 @@ func (x *examiner) collision(p pair) {
 		}
 		return
 	}
-	if i.Until > over {
+	// A lease that lingers may be told. Servers that forgot it cut that short.
+	lingers := x.c.Bounds.Linger > 0 && i.Until <= plus(over, x.c.Bounds.Round+x.c.Bounds.Linger) &&
+		x.c.forgot(i, j.Return) != nil
+	if i.Until > over && !lingers {
 		x.add(finding{history.OverClaim, p, -1,
 			x.c.late(i.Process, i.proof(x.c).Call, i.proof(x.c).Return, i.proof(x.c).Return, i.Until-over), false})
 		return

@@ -87,7 +87,7 @@ func (x *examiner) held(sight *history.Op) bool {
 		end := history.Forever
 		switch {
 		case h.Outcome != history.OK:
-			end = h.Return + 2*max(h.TTL, time.Second) // a late command can have had its effect until then
+			end = h.Return + 2*max(h.TTL+x.c.Bounds.Linger, time.Second) // a late command can have had its effect until then
 		case h.answer != history.Unknown && h.Release >= 0:
 			end = h.releaseReturn
 		case !x.c.Claims.Renews: // what became of it is not known
@@ -98,7 +98,7 @@ func (x *examiner) held(sight *history.Op) bool {
 }
 
 // maker is the refused try that a key with such a life comes from; -1 if it can be another call's that is still open,
-// or no try was asking then.
+// or no try was asking then. A lease may linger, so that the key was made by as much earlier.
 func (x *examiner) maker(sight *history.Op) (try int32) {
 	c := x.c
 	try = -1
@@ -107,7 +107,7 @@ func (x *examiner) maker(sight *history.Op) (try int32) {
 		op := &c.Ops[i]
 		made := sight.Until - op.TTL
 		if op.Kind != history.Acquire || op.Key != sight.Key || op.TTL == 0 || op.Call > made+slack ||
-			op.Return < made-slack {
+			op.Return < made-c.Bounds.Linger-slack {
 			continue
 		}
 		if op.Return > sight.Call {

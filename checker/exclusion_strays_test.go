@@ -72,6 +72,17 @@ func TestAKeyOfNoCall(t *testing.T) {
 			s.sees(130, uint64(s.Ops[0].ID), 400) // of the hold before
 			s.sees(1050, unknown, 1305)
 		}, ""},
+		"made by a lease that lingers": {func(s *script) {
+			s.Bounds.Linger = 800 * ms
+			s.sees(1050, unknown, 2105)
+		}, history.Phantom},
+		"one whose outcome is unknown, of a lease that lingers": {func(s *script) {
+			s.Bounds.Linger = 800 * ms
+			op := s.busy(3, 600, 900)
+			op.Outcome, op.Reason, op.TTL = history.Unknown, history.Timeout, 1200*ms
+			s.busy(2, 3395, 3405).TTL = 1200 * ms
+			s.sees(3450, unknown, 4600)
+		}, ""},
 		"on another page": {func(s *script) {
 			s.Keys = 2
 			s.sees(1050, unknown, 1305)

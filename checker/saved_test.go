@@ -75,6 +75,23 @@ var saved = map[string]struct {
 		s.fault(serverHangs, 5, 400)
 		doubleGrant(s, 10)
 	}, Fail, "double-grant"},
+	"exclusion: told of a lease that lingers, which a server forgot": {Exclusion, func(s *script) {
+		s.Bounds.Linger = 800 * ms
+		a := s.acquire(1, 0, 1, 300)
+		s.last().Until = 1099 * ms
+		s.fault(serverDies, 310, 320)
+		b := s.acquire(2, 400, 401, 300)
+		s.denied(a, 410, 411)
+		s.release(b, 420, 421)
+	}, Fail, "service-loss"},
+	"exclusion: told of a lease that lingers, which no server forgot": {Exclusion, func(s *script) {
+		s.Bounds.Linger = 800 * ms
+		a := s.acquire(1, 0, 1, 300)
+		s.last().Until = 1099 * ms
+		b := s.acquire(2, 400, 401, 300)
+		s.denied(a, 410, 411)
+		s.release(b, 420, 421)
+	}, Fail, "over-claim"},
 	"exclusion: a server that died by itself": {Exclusion, func(s *script) {
 		handOffs(s)
 		s.op(history.Incident, -1, 9000, 9011)
