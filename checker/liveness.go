@@ -44,6 +44,7 @@ type livenessCheck struct {
 	dead      time.Duration // the longest dead time, by the belief of the holders
 	deadAll   time.Duration
 	deadFault time.Duration // the longest that a fault explains
+	alone     [][]period    // by page: the waits of visits, joined where they overlap
 	wanted    int           // how many permits of a semaphore must be free for it to be idle
 	misses    map[string]int64
 }
@@ -69,6 +70,7 @@ func weighLiveness(c *Case) (Verdict, *livenessCheck) {
 		l.want()
 	}
 	waiting := l.waiting()
+	l.alone = waiting
 	l.idle(waiting, l.believed, func(s stretch) {
 		l.dead = max(l.dead, s.to-s.from)
 		l.deadAll += s.to - s.from
@@ -78,9 +80,16 @@ func weighLiveness(c *Case) (Verdict, *livenessCheck) {
 		held, blamed = l.believed, l.withheld
 	}
 	var left []stretch
-	l.idle(waiting, held, func(s stretch) {
+	dead := func(s stretch) {
 		if l.dies(s.period) {
 			left = append(left, l.cut(s)...)
+		}
+	}
+	l.idle(waiting, held, dead)
+	long := slices.Clone(left)
+	l.idle(l.comeAgain(waiting), held, func(s stretch) {
+		if !slices.ContainsFunc(long, func(o stretch) bool { return o.key == s.key && o.meets(s.from, s.to) }) {
+			dead(s)
 		}
 	})
 	blamed(left)
@@ -146,14 +155,36 @@ func (l *livenessCheck) waiting() [][]period {
 			l.waits, pages[k] = l.waits+1, append(pages[k], period{w.start, w.stop})
 		}
 	})
+	apart := time.Duration(0)
+	if !l.visits { // no record says which tries are one visit's
+		apart = l.bound / 2
+	}
 	for k, page := range pages {
-		pages[k] = l.joined(page)
+		pages[k] = joined(page, apart)
 	}
 	return pages
 }
 
-// joined joins the waits for a page that overlap, in place.
-func (l *livenessCheck) joined(page []period) []period {
+// comeAgain joins the waits of visits that follow each other within half of the bound: who comes again and again waits,
+// however short each visit is. A lock with a queue may keep the place of a visit that is over.
+func (l *livenessCheck) comeAgain(waiting [][]period) [][]period {
+	if l.Claims.Ordered || l.Claims.Writers || l.Claims.Wakes || l.Claims.Permits > 0 {
+		return nil
+	}
+	pages := make([][]period, len(waiting))
+	for k, page := range waiting {
+		pages[k] = joined(clone(&l.scratch, page), l.bound/2)
+	}
+	return pages
+}
+
+// waited tells whether a worker waited for a page all the time, in one visit or in visits that overlap.
+func (l *livenessCheck) waited(s stretch) bool {
+	return len(spans(l.alone[s.key]).without(s.period)) == 0
+}
+
+// joined joins, in place, the waits for a page that overlap, or are less apart than a time.
+func joined(page []period, apart time.Duration) []period {
 	byStop := func(a, b period) int { return cmp.Compare(a.to, b.to) }
 	if !slices.IsSortedFunc(page, byStop) {
 		slices.SortFunc(page, byStop)
@@ -166,7 +197,7 @@ func (l *livenessCheck) joined(page []period) []period {
 			s.to = max(s.to, list[n-1].to)
 			list = list[:n-1]
 		}
-		if n := len(list); !l.visits && n > 0 && s.from-list[n-1].to < l.bound/2 { // no record says which tries are one visit's
+		if n := len(list); n > 0 && s.from-list[n-1].to < apart {
 			s.from, list = list[n-1].from, list[:n-1]
 		}
 		list = append(list, s)

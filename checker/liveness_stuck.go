@@ -22,7 +22,9 @@ func (l *livenessCheck) stuck(left []stretch) {
 	var quiet []stretch
 	for i, s := range left {
 		if refusals[i] < 0 {
-			quiet = append(quiet, s)
+			if l.waited(s) {
+				quiet = append(quiet, s)
+			}
 			continue
 		}
 		cause := history.Stuck
@@ -198,14 +200,20 @@ func (l *livenessCheck) unheard(op *history.Op) bool {
 
 // refusals finds, for each stretch, a try that proves it, or -1: one that was called half a bound after its start or
 // later and was refused before the next holder asked for it, or could not be made for a reason that is the
-// client's (Other), or one that had no answer for a whole bound.
+// client's (Other), or one that had no answer for a whole bound. Where no visit lasted so long, more must have been
+// refused in it than can be refused because they met.
 func (l *livenessCheck) refusals(list []stretch) []int32 {
 	proofs := slices.Repeat([]int32{-1}, len(list))
 	if len(list) == 0 {
 		return proofs
 	}
 	slices.SortFunc(list, byKeyAndTime)
-	asked := l.asked(list)
+	asked, needed := l.asked(list), make([]int, len(list))
+	for i, s := range list {
+		if needed[i] = 1; !l.waited(s) {
+			needed[i] += collisions
+		}
+	}
 	for i := range l.Ops {
 		op := &l.Ops[i]
 		if op.Kind != history.Acquire || op.Worker < 0 {
@@ -216,7 +224,10 @@ func (l *livenessCheck) refusals(list []stretch) []int32 {
 			late := list[at].from + l.bound/2
 			refused := op.Outcome == history.Failed &&
 				(op.Reason == history.Busy || op.Reason == history.Quorum || op.Reason == history.Other) || l.vain(op)
-			again := refused && op.Call >= late && op.Return <= asked[at]
+			if refused && op.Call >= list[at].from && op.Return <= asked[at] {
+				needed[at]--
+			}
+			again := refused && op.Call >= late && op.Return <= asked[at] && needed[at] <= 0
 			ends := op.Return
 			if h := l.hold(op.ID); h != nil {
 				ends = min(ends, h.Crashed) // the dead ask for nothing

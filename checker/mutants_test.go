@@ -68,7 +68,7 @@ var mutants = map[string]mutant{
 	"liveness: a crash is ignored": {"liveness.go", "TestLivenessAgainstEverySecond",
 		[]string{"return period{h.Return, h.trusted()}", "return period{h.Return, max(h.trusted(), min(h.Until, h.Lost))}"}},
 	"liveness: somebody always waits": {"liveness.go", "TestLivenessAgainstEverySecond",
-		[]string{"pages[k] = l.joined(page)", "pages[k] = []period{{0, l.end}}", "for k, page := range pages {", "for k := range pages {"}},
+		[]string{"pages[k] = joined(page, apart)", "pages[k] = []period{{0, l.end}}", "for k, page := range pages {", "for k := range pages {"}},
 	"liveness: who sleeps does not wait": {"liveness_stuck.go", "TestLivenessAgainstEverySecond",
 		[]string{"if sleeper < 0 {", "if sleeper >= -1 {"}},
 	"liveness: silence is no standstill": {"liveness_stuck.go", "TestLivenessAgainstEverySecond",
@@ -86,7 +86,7 @@ var mutants = map[string]mutant{
 		[]string{"n.over = op.Return > n.good", "n.over = false"}},
 
 	"fairness: a waiter waits until its grant returns": {"fairness.go", "TestFairnessAgainstEveryPairOfVisits",
-		[]string{"b.waits[i].asked > b.waits[*l-1].asked", "b.waits[i].stop > b.waits[*l-1].stop", "before(w.stop, earlier.asked)", "before(w.stop, earlier.stop)"}},
+		[]string{"take(i, e.asked)", "take(i, e.stop)", "asked = e.asked", "asked = e.stop"}},
 	"fairness: a waiter has its place from its first call": {"fairness.go", "TestFairnessAgainstEveryPairOfVisits",
 		[]string{"cmp.Compare(since(&b.waits[i]), since(&b.waits[j]))", "int(b.waits[i].start - b.waits[j].start)",
 			"before(since(&b.waits[byQueue[next]]), w.stood)", "before(b.waits[byQueue[next]].start, w.stood)"}},
