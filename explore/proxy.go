@@ -6,7 +6,6 @@ import (
 	"io"
 	"net"
 	"os"
-	"regexp"
 	"strings"
 	"sync"
 	"time"
@@ -62,9 +61,6 @@ type exchange struct {
 
 // setUp are the commands with which a connection is set up, and asked whether it is still there.
 var setUp = map[string]bool{"hello": true, "client": true, "auth": true, "select": true, "ping": true}
-
-// unknownCommand begins the answer of a server that lacks a command, or one that a script calls.
-var unknownCommand = regexp.MustCompile(`^-(ERR unknown (sub)?command|.*Unknown Redis command)`)
 
 // silent are what a server sends over a connection with subscriptions that no client acts on.
 var silent = map[string]bool{"pong": true, "unsubscribe": true}
@@ -166,21 +162,6 @@ func (l *link) requests() {
 				happen: func(fate fate) { l.requested(x, name, &f, queued, fate) }})
 			return
 		}
-	}
-}
-
-// wants takes down whether the connection was asked for RESP 3, and not used since.
-func (l *link) wants(resp3 bool) {
-	if l.resp3 == resp3 {
-		return
-	}
-	l.resp3 = resp3
-	l.w.mu.Lock()
-	defer l.w.mu.Unlock()
-	if resp3 {
-		l.w.resp3++
-	} else {
-		l.w.resp3--
 	}
 }
 

@@ -89,12 +89,6 @@ func newSearch(t *testing.T, spec locks.Spec, o Options) *search {
 	return s
 }
 
-// errElsewhere says that the lock does not use the servers that it was given.
-var errElsewhere = errors.New("the lock makes connections of its own, past those and the dialer that it is given: virtual time does not reach them")
-
-// errLacks says that the lock needs what the server in memory does not know.
-var errLacks = errors.New("the server in memory does not know")
-
 // levels runs one level after another.
 func (s *search) levels() error {
 	level, most := []*node{{}}, s.o.Deviations
@@ -301,8 +295,8 @@ func (s *schedule) first() int {
 
 // judge returns all verdicts, and the first one that failed and is held against the lock; nil without one.
 func judge(run *schedule) (all []checker.Verdict, failed *checker.Verdict, err error) {
-	if run.w.lacks != "" {
-		return nil, nil, fmt.Errorf("%w %s", errLacks, run.w.lacks)
+	if err = run.w.lacking(false); err != nil {
+		return nil, nil, err
 	}
 	if what := run.panicked(); what != "" {
 		all = []checker.Verdict{endVerdict(thePanic, thePanic, what, run.history)}
@@ -321,12 +315,8 @@ func judge(run *schedule) (all []checker.Verdict, failed *checker.Verdict, err e
 	}
 	all, err = checker.Judge(c)
 	for i := range all {
-		v := &all[i]
-		if run.w.resp3 > 0 && v.Cause == history.Unanswered {
-			return nil, nil, fmt.Errorf("%w HELLO 3 (RESP 3)", errLacks)
-		}
-		if v.Status == checker.Fail && !run.excuses(v) {
-			return all, v, err
+		if all[i].Status == checker.Fail && !run.excuses(&all[i]) {
+			return all, &all[i], cmp.Or(err, run.w.lacking(all[i].Cause == history.Unanswered))
 		}
 	}
 	return all, nil, err

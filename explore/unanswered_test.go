@@ -57,7 +57,8 @@ func TestACommandThatTheServerInMemoryLacks(t *testing.T) {
 		return newer{l, e.Sites[0]}, err
 	}
 	r := run(t, spec, bounded(1))
-	if want := "not explored: the server in memory does not know FCALL"; r.Status != checker.Inconclusive || !r.Excluded || r.Verdict() != want {
+	want := "not explored: the server in memory does not know FCALL"
+	if r.Status != checker.Inconclusive || !r.Excluded || r.Verdict() != want {
 		t.Errorf("got %v: %s, want %q", r.Status, r.Verdict(), want)
 	}
 }

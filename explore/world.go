@@ -3,7 +3,6 @@ package explore
 import (
 	"cmp"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -111,13 +110,6 @@ func (w *world) misplaced() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.early = true
-}
-
-// lack takes down that the server in memory does not know a command.
-func (w *world) lack(command string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.lacks = cmp.Or(w.lacks, strings.ToUpper(command))
 }
 
 // join takes a link in. It reports false if the schedule has ended.
