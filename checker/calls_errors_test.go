@@ -37,74 +37,79 @@ func brokenAcquires(s *script, from, took time.Duration, reason history.Reason) 
 	}
 }
 
+var errorCases = map[string]struct {
+	write func(s *script)
+	want  Status
+}{
+	"each release": {func(s *script) { brokenReleases(s, 1, history.Other) }, Fail},
+	"one of many": {func(s *script) {
+		answers(s, 8, 1)
+		wentWrong(s.release(s.acquire(2, 400, 401, 300), 410, 411), history.Other)
+	}, Fail},
+	"each acquire": {func(s *script) { brokenAcquires(s, 0, 1, history.Other) }, Fail},
+	"each acquire, of a slow program": {func(s *script) {
+		brokenAcquires(s, 0, 5, history.Other)
+		s.Measured = &history.Measured{Driver: &history.Driver{Median: 5 * ms}}
+	}, Fail},
+	"the server refuses the command": {func(s *script) {
+		answers(s, 8, 1)
+		op := s.release(s.acquire(2, 400, 401, 300), 410, 411)
+		op.Outcome, op.Reason = history.Failed, history.Refused
+	}, Fail},
+	"a little patience": {func(s *script) { answers(s, 16, 1); brokenAcquires(s, 700, 4, history.Other) }, Pass},
+	"a little patience, and a late machine": {func(s *script) { brokenAcquires(s, 0, 4, history.Other) },
+		Inconclusive},
+	"no answer": {func(s *script) { brokenAcquires(s, 0, 1, history.Timeout) }, Inconclusive},
+	"something was broken before": {func(s *script) {
+		s.fault(serverHangs, 1, 2)
+		answers(s, 2, 1)
+		wentWrong(s.release(s.acquire(2, 400, 401, 300), 410, 411), history.Other)
+	}, Pass},
+	"a worker was held before": {func(s *script) {
+		answers(s, 2, 1)
+		s.fault(workerLate, 90, 95)
+		wentWrong(s.release(s.acquire(2, 400, 401, 300), 410, 411), history.Other)
+	}, Pass},
+	"a call was called off before": {func(s *script) {
+		answers(s, 2, 1)
+		wentWrong(s.busy(1, 100, 101), history.Canceled)
+		wentWrong(s.release(s.acquire(2, 400, 401, 300), 410, 411), history.Other)
+	}, Pass},
+	"the process was paused": {func(s *script) {
+		answers(s, 2, 1)
+		s.gap(0, 300, 380)
+		wentWrong(s.release(s.acquire(2, 400, 401, 300), 410, 411), history.Other)
+	}, Pass},
+	"the lease was over": {func(s *script) {
+		answers(s, 2, 1)
+		wentWrong(s.release(s.acquire(2, 400, 401, 300), 690, 691), history.Other)
+	}, Pass},
+	"it may never have been held": {func(s *script) {
+		answers(s, 8, 1)
+		id := s.acquire(2, 400, 404, 300)
+		wentWrong(s.last(), history.Other)
+		wentWrong(s.release(id, 410, 411), history.Other)
+	}, Pass},
+	"busy, or something else": {func(s *script) { answers(s, 2, 1); brokenAcquires(s, 200, 1, history.Busy) }, Pass},
+	"an extension that is unsupported": {func(s *script) {
+		op := s.extend(s.acquire(2, 400, 401, 300), 410, 411, 300)
+		op.Outcome, op.Reason = history.Failed, history.Other
+	}, Pass},
+	"servers of others": {func(s *script) {
+		s.ServerErrors = true
+		answers(s, 9, 1)
+		brokenReleases(s, 1, history.Other)
+	}, Pass},
+	"servers of others, and most calls": {func(s *script) {
+		s.ServerErrors = true
+		brokenAcquires(s, 0, 1, history.Other)
+	}, Inconclusive},
+}
+
 // TestAnErrorWhileNothingIsBroken: an answer with an error is the lock's doing, unless something was broken before,
 // the machine may have been late, or the call had nothing to act on.
 func TestAnErrorWhileNothingIsBroken(t *testing.T) {
-	for name, tt := range map[string]struct {
-		write func(s *script)
-		want  Status
-	}{
-		"each release": {func(s *script) { brokenReleases(s, 1, history.Other) }, Fail},
-		"one of many": {func(s *script) {
-			answers(s, 8, 1)
-			wentWrong(s.release(s.acquire(2, 400, 401, 300), 410, 411), history.Other)
-		}, Fail},
-		"each acquire": {func(s *script) { brokenAcquires(s, 0, 1, history.Other) }, Fail},
-		"each acquire, of a slow program": {func(s *script) {
-			brokenAcquires(s, 0, 5, history.Other)
-			s.Measured = &history.Measured{Driver: &history.Driver{Median: 5 * ms}}
-		}, Fail},
-		"the server refuses the command": {func(s *script) {
-			answers(s, 8, 1)
-			op := s.release(s.acquire(2, 400, 401, 300), 410, 411)
-			op.Outcome, op.Reason = history.Failed, history.Refused
-		}, Fail},
-		"a little patience": {func(s *script) { answers(s, 16, 1); brokenAcquires(s, 700, 4, history.Other) }, Pass},
-		"a little patience, and a late machine": {func(s *script) { brokenAcquires(s, 0, 4, history.Other) },
-			Inconclusive},
-		"no answer": {func(s *script) { brokenAcquires(s, 0, 1, history.Timeout) }, Inconclusive},
-		"something was broken before": {func(s *script) {
-			s.fault(serverHangs, 1, 2)
-			answers(s, 2, 1)
-			wentWrong(s.release(s.acquire(2, 400, 401, 300), 410, 411), history.Other)
-		}, Pass},
-		"a worker was held before": {func(s *script) {
-			answers(s, 2, 1)
-			s.fault(workerLate, 90, 95)
-			wentWrong(s.release(s.acquire(2, 400, 401, 300), 410, 411), history.Other)
-		}, Pass},
-		"a call was called off before": {func(s *script) {
-			answers(s, 2, 1)
-			wentWrong(s.busy(1, 100, 101), history.Canceled)
-			wentWrong(s.release(s.acquire(2, 400, 401, 300), 410, 411), history.Other)
-		}, Pass},
-		"the process was paused": {func(s *script) {
-			answers(s, 2, 1)
-			s.gap(0, 300, 380)
-			wentWrong(s.release(s.acquire(2, 400, 401, 300), 410, 411), history.Other)
-		}, Pass},
-		"the lease was over": {func(s *script) {
-			answers(s, 2, 1)
-			wentWrong(s.release(s.acquire(2, 400, 401, 300), 690, 691), history.Other)
-		}, Pass},
-		"it may never have been held": {func(s *script) {
-			answers(s, 8, 1)
-			id := s.acquire(2, 400, 404, 300)
-			wentWrong(s.last(), history.Other)
-			wentWrong(s.release(id, 410, 411), history.Other)
-		}, Pass},
-		"busy, or something else": {func(s *script) { answers(s, 2, 1); brokenAcquires(s, 200, 1, history.Busy) }, Pass},
-		"an extension that is unsupported": {func(s *script) {
-			op := s.extend(s.acquire(2, 400, 401, 300), 410, 411, 300)
-			op.Outcome, op.Reason = history.Failed, history.Other
-		}, Pass},
-		"servers of others": {func(s *script) { s.ServerErrors = true; answers(s, 9, 1); brokenReleases(s, 1, history.Other) },
-			Pass},
-		"servers of others, and most calls": {func(s *script) {
-			s.ServerErrors = true
-			brokenAcquires(s, 0, 1, history.Other)
-		}, Inconclusive},
-	} {
+	for name, tt := range errorCases {
 		t.Run(name, func(t *testing.T) {
 			s := newScript()
 			tt.write(s)
@@ -119,8 +124,9 @@ func TestAnErrorWhileNothingIsBroken(t *testing.T) {
 // TestTheTextOfAnErrorIsShown: what calls were answered is said with how many there were, in any verdict.
 func TestTheTextOfAnErrorIsShown(t *testing.T) {
 	for reason, want := range map[history.Reason]string{
-		history.Other:   "unanswered: 8 of 8 acquires ended in an error while nothing was or had been broken: no such argument",
-		history.Timeout: "most calls ended in errors while nothing was or had been broken, 8 of 8: acquire unknown timeout: too late",
+		history.Other: "unanswered: 8 of 8 acquires ended in an error while nothing was or had been broken: no such argument",
+		history.Timeout: "most calls ended in errors while nothing was or had been broken, 8 of 8: " +
+			"acquire unknown timeout: too late",
 	} {
 		s := newScript()
 		brokenAcquires(s, 0, 1, reason)

@@ -153,7 +153,11 @@ func TestAProcessThatIsServedNoMore(t *testing.T) {
 			s.busy(1, 1500, 1501)
 			errorsFrom(s, 1510, 2400, 2)
 		}, Pass},
-		"it never was served":     {func(s *script) { s.Ops = nil; s.fault(taken, 500, 700); errorsFrom(s, 600, 6000, 2) }, Pass},
+		"it never was served": {func(s *script) {
+			s.Ops = nil
+			s.fault(taken, 500, 700)
+			errorsFrom(s, 600, 6000, 2)
+		}, Pass},
 		"a little patience":       {func(s *script) { s.fault(taken, 500, 700); errorsFrom(s, 600, 12000, 4) }, Pass},
 		"timeouts":                {func(s *script) { s.fault(taken, 500, 501); errorsFrom(s, 600, 12000, 400) }, Pass},
 		"servers are still away":  {func(s *script) { s.fault(taken, 500, 5500); errorsFrom(s, 600, 6000, 2) }, Pass},

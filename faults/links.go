@@ -16,11 +16,12 @@ const (
 )
 
 var dropReply = Fault{
-	Name:   "drop-reply",
-	Arg:    numberOf("how many answers, as in drop-reply:40"),
-	Doc:    "commands are executed, but their answers never arrive: the next 100 of them (drop-reply:40: the next 40)",
-	Needs:  Needs{Links: true},
-	Effect: always(history.Effect{Hits: []history.Party{history.Links}, Blocks: true}), // and breaks the connection: who asks again does so at once
+	Name:  "drop-reply",
+	Arg:   numberOf("how many answers, as in drop-reply:40"),
+	Doc:   "commands are executed, but their answers never arrive: the next 100 of them (drop-reply:40: the next 40)",
+	Needs: Needs{Links: true},
+	// The connection breaks, too: a client that asks again does so at once.
+	Effect: always(history.Effect{Hits: []history.Party{history.Links}, Blocks: true}),
 	Inject: func(_ context.Context, t *Target) (string, Heal, error) {
 		count := t.number(lostReplies)
 		return t.link(links.Rule{

@@ -14,7 +14,8 @@ import (
 // late is waited for.
 func TestWhatBreaksConnectionsBlocks(t *testing.T) {
 	for _, f := range All {
-		if e := f.Effect(Scene{}); f.Needs.Links && e.Hit(history.Links) && e.Blocks == (f.Name == "delay" || f.Name == "late-command") {
+		e, late := f.Effect(Scene{}), f.Name == delay.Name || f.Name == lateCommand.Name
+		if f.Needs.Links && e.Hit(history.Links) && e.Blocks == late {
 			t.Errorf("%s: blocks is %v", f.Name, e.Blocks)
 		}
 	}

@@ -21,7 +21,7 @@ type Measured struct {
 	Wear   []Wear `json:"wear,omitempty"` // nil = the run is not about that
 }
 
-// EndedInErrors are, among the misses of the check calls, the calls that ended in an error while nothing was or had been
+// EndedInErrors are, among the misses of the check calls, those that ended in an error while nothing was or had been
 // broken.
 const EndedInErrors = "ended in errors while nothing was broken"
 

@@ -26,7 +26,8 @@ func TestACauseIsSaidOnce(t *testing.T) {
 // TestErrorsSpeakForARunThatIsUndecided: they are why nothing else could be judged.
 func TestErrorsSpeakForARunThatIsUndecided(t *testing.T) {
 	j := Judgement{Verdicts: []checker.Verdict{{Checker: "activity", Summary: "0 hand-offs"},
-		{Checker: "calls", Summary: "no such argument", Exposed: 9, Misses: map[string]int64{history.EndedInErrors: 9}}, {Checker: "liveness", Summary: "idle"}}}
+		{Checker: "calls", Summary: "no such argument", Exposed: 9, Misses: map[string]int64{history.EndedInErrors: 9}},
+		{Checker: "liveness", Summary: "idle"}}}
 	if status, text := j.Status(); status != checker.Inconclusive || text != "no such argument" {
 		t.Errorf("got %v, %q", status, text)
 	}
@@ -46,10 +47,11 @@ func TestScenariosAreATable(t *testing.T) {
 	shorter.Verdicts = []checker.Verdict{{Checker: "exclusion", Status: checker.Fail, Cause: "overrun", Summary: "two held it", Story: []string{"short"}, Remedy: "Stop in time."}}
 	f := Findings{Judged: []Judgement{passed, failed, shorter}, Took: 90 * time.Second, Report: "report.html", Replay: "bench replay x", Repeat: "verify"}
 	for _, name := range []string{"renewal", "readers"} {
-		f.NotRun = append(f.NotRun, NotRun{Topology: "single", Lock: "lease", Scenario: name, Why: "the lock does not claim it"})
+		f.NotRun = append(f.NotRun, NotRun{Topology: "single", Lock: "lease", Scenario: name, Why: "it does not claim it"})
 	}
 	for _, name := range []string{"wear", "clocks"} {
-		f.NotRun = append(f.NotRun, NotRun{Topology: "single", Lock: "lease", Scenario: name, Why: "nothing was granted", Ended: true})
+		n := NotRun{Topology: "single", Lock: "lease", Scenario: name, Why: "nothing was granted", Ended: true}
+		f.NotRun = append(f.NotRun, n)
 	}
 	f.NotRun = append(f.NotRun, NotRun{Topology: "single", Lock: "lease", Scenario: "cost", Why: "no time", Unasked: true})
 	f.Whole = Weigh(f.Judged, f.NotRun, "", nil)
@@ -100,7 +102,8 @@ func TestTheWholeVerdict(t *testing.T) {
 	torn.Partial, plain.Scenario = "killed", ""
 	idle.Verdicts[0].Status = checker.Inconclusive
 	erred := run("b", checker.Inconclusive)
-	erred.Verdicts = append(erred.Verdicts, checker.Verdict{Checker: "calls", Exposed: 9, Misses: map[string]int64{history.EndedInErrors: 5}})
+	erred.Verdicts = append(erred.Verdicts, checker.Verdict{Checker: "calls", Exposed: 9,
+		Misses: map[string]int64{history.EndedInErrors: 5}})
 	for name, c := range map[string]struct {
 		all     []Judgement
 		not     []NotRun
@@ -116,11 +119,12 @@ func TestTheWholeVerdict(t *testing.T) {
 		"another is not meant": {with(), []NotRun{{Scenario: "cost"}}, "", classes, checker.Pass, "1 of 10 scenarios undecided: s-b"},
 		"a class not judged":   {append(with()[2:], run("a", checker.Pass), idle), nil, "", classes, checker.Inconclusive, "1 of 10 scenarios undecided: s-b"},
 		"a partial history":    {with(torn), nil, "", classes, checker.Inconclusive, "1 of 11 scenarios undecided: s-b"},
-		"most were errors":     {append(with()[2:], run("a", checker.Pass), run("b", checker.Pass), erred), nil, "", classes, checker.Inconclusive, "1 of 11 scenarios undecided: s-b"},
-		"cut":                  {with()[2:], nil, "interrupted", classes, checker.Inconclusive, "cut short: interrupted"},
-		"one failed":           {with(run("", checker.Fail)), nil, "", classes, checker.Fail, "1 of 11 scenarios failed"},
-		"a run beside":         {with(plain), nil, "", classes, checker.Pass, "1 of 11 runs undecided: s-b"},
-		"all passed":           {with()[2:], nil, "", nil, checker.Pass, "8 scenarios passed"},
+		"most were errors": {append(with()[2:], run("a", checker.Pass), run("b", checker.Pass), erred), nil, "", classes,
+			checker.Inconclusive, "1 of 11 scenarios undecided: s-b"},
+		"cut":          {with()[2:], nil, "interrupted", classes, checker.Inconclusive, "cut short: interrupted"},
+		"one failed":   {with(run("", checker.Fail)), nil, "", classes, checker.Fail, "1 of 11 scenarios failed"},
+		"a run beside": {with(plain), nil, "", classes, checker.Pass, "1 of 11 runs undecided: s-b"},
+		"all passed":   {with()[2:], nil, "", nil, checker.Pass, "8 scenarios passed"},
 	} {
 		if got := Weigh(c.all, c.not, c.cut, c.classes); got.Status != c.want || got.Text != c.text {
 			t.Errorf("%s: got %v, %q", name, got.Status, got.Text)

@@ -74,9 +74,9 @@ var slowFence = Scenario{
 	Name: "slow-fence",
 	Doc: "answers take about as long as the lease, and holders store all the same: the fencing token must be of the same moment as the " +
 		"grant, however late either is heard of",
-	NotFor:   fences,
-	Assumed:  true,
-	Counter:  workload.RedisFenced,
+	NotFor:  fences,
+	Assumed: true,
+	Counter: workload.RedisFenced,
 	// A late fence is seen where it meets a holder whose messages are quick: when a delay ends. So it ends often.
 	Faults: []string{"delay:120ms@200ms", "heal@500ms", "delay:120ms@800ms", "heal@1100ms", "delay:120ms@1400ms",
 		"heal@1700ms", "delay:120ms@2000ms", "heal@2300ms", "delay:120ms@2600ms", "heal@2900ms"},

@@ -222,11 +222,10 @@ func (t *Topology) findIndependent(ctx context.Context) error {
 // independent refuses a server that another address names, too: what it grants by one name it refuses by the other. Two
 // databases of a server can be two sites, but fail together.
 func (t *Topology) independent(n *Node, e Endpoint) error {
-	same := t.alias(n)
+	same, a := t.alias(n), t.Spec.attached
 	if same < 0 {
 		return nil
 	}
-	a := t.Spec.attached
 	text := fmt.Sprintf("%s and %s are the same server (run_id %s)", a.Endpoints[same].Addr, e.Addr, n.runID)
 	if a.Endpoints[same].DB == e.DB {
 		return fmt.Errorf("%s: --addr names independent servers, each once", text)

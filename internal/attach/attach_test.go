@@ -189,7 +189,8 @@ func TestAServerByTwoNames(t *testing.T) {
 		names = append(names, "redis://app:"+secret+"@"+other+n.Addr()[len(alias):])
 	}
 	for _, kind := range []string{"redlock", "replica"} {
-		if _, err := up(t, kind, flags(names...)); err == nil || !strings.Contains(err.Error(), "are the same server (run_id ") {
+		_, err := up(t, kind, flags(names...))
+		if err == nil || !strings.Contains(err.Error(), "are the same server (run_id ") {
 			t.Errorf("%s: got %v", kind, err)
 		}
 	}

@@ -120,10 +120,26 @@ func (e *evil) say(m message) {
 	}
 }
 
+// errorsOf are the modes that answer each call of a kind with an error.
+var errorsOf = map[string]string{
+	"refuses-all acquire":  `"client" must be instance of Client`,
+	"release-errs release": "CROSSSLOT Keys in request don't hash to the same slot",
+}
+
+// wrongTypes are the modes in which a field of an answer to an acquire has a wrong type.
+var wrongTypes = map[string]message{
+	"id-as-text":  {"id": "7", "busy": true},
+	"large-fence": {"id": 7, "ok": true, "token": "t", "fence": json.Number("1180591620717411303424")},
+}
+
 // serve answers a request.
 func (e *evil) serve(m message) int {
 	id := m["id"].(float64)
 	answer := message{"id": id, "ok": true}
+	if text := errorsOf[e.mode+" "+m["op"].(string)]; text != "" {
+		e.say(message{"id": id, "error": text})
+		return -1
+	}
 	switch op := m["op"]; {
 	case op == "open" && e.mode == "dies-opening":
 		return 5
@@ -142,8 +158,6 @@ func (e *evil) serve(m message) int {
 	case op == "acquire" && e.mode == "insists" && m["wait_ms"] == 0.0:
 		fmt.Fprintln(os.Stderr, "asked not to wait")
 		return 6
-	case op == "acquire" && e.mode == "refuses-all":
-		answer = message{"id": id, "error": `"client" must be instance of Client`}
 	case op == "acquire":
 		if e.acquires++; e.acquires >= turn {
 			if code, said := e.misbehave(id); said {
@@ -166,9 +180,6 @@ func (e *evil) serve(m message) int {
 			delete(e.held, key)
 		} else {
 			answer = message{"id": id, "lost": true}
-		}
-		if e.mode == "release-errs" {
-			answer = message{"id": id, "error": "CROSSSLOT Keys in request don't hash to the same slot"}
 		}
 		if len(e.queue) > 0 { // the first that waited is granted the lock
 			granted := message{"id": e.queue[0]["id"], "ok": true, "tried_ms": time.Since(e.queued).Milliseconds()}
@@ -218,6 +229,9 @@ func (e *evil) acquire(m, answer message) {
 // misbehave does what the mode stands for, once it is an acquire's turn; false if it answers all the same.
 func (e *evil) misbehave(id float64) (code int, said bool) {
 	first := e.acquires == turn
+	if wrong := wrongTypes[e.mode]; wrong != nil {
+		e.say(wrong)
+	}
 	switch e.mode {
 	case "dies-asked":
 		return 6, true
@@ -272,10 +286,6 @@ func (e *evil) misbehave(id float64) (code int, said bool) {
 		e.say(message{"id": id, "ok": true, "valid_ms": 1e15})
 	case "undecided":
 		e.say(message{"id": id, "ok": true, "busy": true})
-	case "id-as-text":
-		e.say(message{"id": fmt.Sprint(id), "busy": true})
-	case "large-fence":
-		e.say(message{"id": id, "ok": true, "token": "t", "fence": json.Number("1180591620717411303424")})
 	}
 	return -1, false
 }
