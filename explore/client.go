@@ -238,7 +238,8 @@ func (c *calledLock) Close() (err error) {
 	return c.Lock.Close()
 }
 
-// waitingLock is a calledLock whose refused users wait for messages. After a wait that was called off they try again.
+// waitingLock is a calledLock whose refused users wait for messages. With a wait that is called off its visit ends: the
+// lock has left its queue.
 type waitingLock struct {
 	*calledLock
 	waiter locks.Waiter
@@ -259,8 +260,10 @@ func (c *waitingLock) Handed(key string) (l locks.Lease, since time.Time, ok boo
 }
 
 func (c *waitingLock) Wait(ctx context.Context, key string) (wake history.Wake, err error) {
-	_, err = c.call(ctx, "Wait", func(ctx context.Context) (locks.Lease, error) {
-		wake, err = c.waiter.Wait(ctx, key)
+	_, err = c.call(ctx, "Wait", func(own context.Context) (locks.Lease, error) {
+		if wake, err = c.waiter.Wait(own, key); err != nil && own.Err() != nil && ctx.Err() == nil {
+			err = workload.ErrCalledOff
+		}
 		return locks.Lease{}, err
 	})
 	return wake, err

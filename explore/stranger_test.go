@@ -45,7 +45,7 @@ func strangeLocks() (list []locks.Spec) {
 			e.Sites = []redis.UniversalClient{own}
 			return func(l locks.Lock) locks.Lock { return owner{l, own} }
 		},
-		"it has a client of its own": func(e *locks.Env) func(locks.Lock) locks.Lock {
+		"it has its own client": func(e *locks.Env) func(locks.Lock) locks.Lock {
 			own := redis.NewClient(&redis.Options{Addr: e.Places[0].Addrs()[0], Dialer: e.Places[0].Dialer(1),
 				MaxRetries: -1, DialerRetries: 1, ReadTimeout: time.Second, ContextTimeoutEnabled: true})
 			e.Sites = []redis.UniversalClient{own}
@@ -90,11 +90,11 @@ func (o owner) Close() error {
 // an exploration ends badly for what a right lock may do.
 func TestStrangersAreExploredOrNot(t *testing.T) {
 	for lock, why := range map[string]string{
-		"it listens":                 "",
-		"it connects to its places":  "",
-		"it has a client of its own": "",
-		"it leaves a goroutine":      "a goroutine of the lock does not end when the lock is closed: it is in hammerlock/explore.strangeLocks.func",
-		"it connects past us":        "the lock makes connections of its own",
+		"it listens":                "",
+		"it connects to its places": "",
+		"it has its own client":     "",
+		"it leaves a goroutine":     "a goroutine of the lock does not end when the lock is closed: it is in hammerlock/explore.strangeLocks.func",
+		"it connects past us":       "the lock makes connections of its own",
 	} {
 		r, err := InProcess(t.Context(), Orders{Lock: lock, Options: bounded(1)})
 		switch {

@@ -9,6 +9,9 @@ import (
 	"hammerlock/locks"
 )
 
+// ErrCalledOff says that a wait was called off, and with it the visit.
+var ErrCalledOff = errors.New("the wait was called off")
+
 // await waits until another try makes sense: the lock tells when, or else the backoff decides. It says what ended the
 // wait. A lock that waits learns when the visit gives up, so that it can leave its queue: over says that it has done
 // so, and another try would begin at the end of the queue.
@@ -23,6 +26,9 @@ func (w *worker) await(ctx context.Context, name string, left time.Duration) (wo
 	w.enter()
 	wake, err := waiter.Wait(ctx, name)
 	w.leave()
+	if errors.Is(err, ErrCalledOff) {
+		return wake, true
+	}
 	if err != nil && ctx.Err() == nil {
 		w.sleep(ctx, min(left, w.backoff())) // the lock cannot wait now
 		return history.Poll, false

@@ -51,6 +51,9 @@ func EvilDriver(mode string, in io.Reader, out *os.File) int {
 		if json.Unmarshal(requests.Bytes(), &m) != nil {
 			return 9
 		}
+		if e.errs(m) {
+			continue
+		}
 		if code := e.serve(m); code >= 0 {
 			return code
 		}
@@ -132,14 +135,22 @@ var wrongTypes = map[string]message{
 	"large-fence": {"id": 7, "ok": true, "token": "t", "fence": json.Number("1180591620717411303424")},
 }
 
+// errs answers as those modes do; false if the request is to be answered all the same.
+func (e *evil) errs(m message) bool {
+	if wrong := wrongTypes[e.mode]; wrong != nil && m["op"] == "acquire" {
+		e.say(wrong)
+	}
+	text := errorsOf[e.mode+" "+m["op"].(string)]
+	if text != "" {
+		e.say(message{"id": m["id"], "error": text})
+	}
+	return text != ""
+}
+
 // serve answers a request.
 func (e *evil) serve(m message) int {
 	id := m["id"].(float64)
 	answer := message{"id": id, "ok": true}
-	if text := errorsOf[e.mode+" "+m["op"].(string)]; text != "" {
-		e.say(message{"id": id, "error": text})
-		return -1
-	}
 	switch op := m["op"]; {
 	case op == "open" && e.mode == "dies-opening":
 		return 5
@@ -229,9 +240,6 @@ func (e *evil) acquire(m, answer message) {
 // misbehave does what the mode stands for, once it is an acquire's turn; false if it answers all the same.
 func (e *evil) misbehave(id float64) (code int, said bool) {
 	first := e.acquires == turn
-	if wrong := wrongTypes[e.mode]; wrong != nil {
-		e.say(wrong)
-	}
 	switch e.mode {
 	case "dies-asked":
 		return 6, true
