@@ -129,6 +129,32 @@ func TestMetricsAreOnLoopbackUnlessAskedFor(t *testing.T) {
 	}
 }
 
+// TestLiveMetricsAreForTheirOwnHost: a site whose name leads here cannot read them.
+func TestLiveMetricsAreForTheirOwnHost(t *testing.T) {
+	m, err := serveMetrics("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = m.close(t.Context(), "") }()
+	var one http.Transport
+	defer one.CloseIdleConnections()
+	for host, want := range map[string]int{"": http.StatusOK, "localhost": http.StatusOK,
+		"evil.example": http.StatusMisdirectedRequest} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+m.address()+"/metrics", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Host = host
+		answer, err := one.RoundTrip(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _ = answer.Body.Close(); answer.StatusCode != want {
+			t.Errorf("Host %q: got %s", host, answer.Status)
+		}
+	}
+}
+
 // TestACrashIsNoInvalidCommandLine: its code says that the run could not be carried out.
 func TestACrashIsNoInvalidCommandLine(t *testing.T) {
 	var said bytes.Buffer

@@ -209,7 +209,7 @@ func (c *check) numbers() {
 			c.mistake(d.flag, "%s: at least %s", d.value, d.least)
 		}
 	}
-	if length := p.Warmup + p.Duration; w.Hold > length && len(p.Phases)+len(p.Scenarios) == 0 {
+	if length := p.Warmup + p.Duration; length > 0 && w.Hold > length && len(p.Phases)+len(p.Scenarios) == 0 {
 		c.mistake("hold", "%s: longer than the run of %s, in which no visit would end: less, or a longer --duration",
 			w.Hold, length)
 	}
