@@ -82,7 +82,7 @@ func (r *Reader) who(q *sighting) string {
 // holder finds whose request it is: that of the hold whose token it names, or the newest hold of its connection. Guess
 // says that the connection told, which may serve several holders at a time. An only hold is its owner's.
 func (r *Reader) holder(b *book, q *sighting, owner *hold) (h *hold, guess bool) {
-	byToken := r.o.Holder.By != ByConnection && r.o.Holder.By != ByArg
+	byToken := !r.promised()
 	for _, arg := range q.args {
 		if h := b.of(arg); h != nil && byToken {
 			return h, false

@@ -143,7 +143,9 @@ func (r *Reader) pageOf(s *sheet) (key int32, ok bool) {
 func (r *Reader) holding(u *use) *hold {
 	who := r.who(&sighting{Request: u.Request})
 	list := r.spans[who]
-	n, _ := slices.BinarySearchFunc(list, u.Call+1, func(p *span, t time.Duration) int { return cmp.Compare(p.from, t) })
+	n, _ := slices.BinarySearchFunc(list, u.Call+1, func(p *span, t time.Duration) int {
+		return cmp.Compare(p.from, t)
+	})
 	if n == 0 || list[n-1].to < u.Call {
 		return nil
 	}

@@ -162,7 +162,7 @@ func (r *Reader) tellEnd(l *ledger, c *change, d *diff, q *sighting, op history.
 // taken tells that a holder lost its lock before its lease was over, and no command that was seen did that.
 func (r *Reader) taken(l *ledger, token string, op history.Op, what string) {
 	if h := l.book.owner(token); h != nil && !h.others && r.o.Sites == 1 {
-		r.incident(l.server, op.Key, op.Call, op.Return, "the key of page "+strconv.Itoa(int(op.Key))+" "+what+
+		r.incident(r, l.server, op.Key, op.Call, op.Return, "the key of page "+strconv.Itoa(int(op.Key))+" "+what+
 			" on a server before its lease was over, and no command that was seen did that")
 	}
 }

@@ -158,6 +158,6 @@ func (r *Reader) forget(e wire.Event) {
 		}
 	}
 	if e.Another && !e.Replica && !r.o.Ours {
-		r.incident(e.Server, -1, r.server(e.Server).lost, e.At, "a server was restarted, or began another history")
+		r.incident(r, e.Server, -1, r.server(e.Server).lost, e.At, "a server was restarted, or began another history")
 	}
 }

@@ -2,6 +2,7 @@ package witness
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"time"
 
@@ -41,7 +42,7 @@ type scribe struct {
 	doubted map[*hold][]int     // ... that took a hold from another, until that one is heard of again
 	known   map[history.ID]bool // acquires without an answer whose holders did something with them later
 	phantom []int               // acquires that were refused because they had been granted: see hidden
-	blind   []history.Op        // since when a connection that was passed on unseen may have had a lock, or all of a server
+	blind   []history.Op        // since when a connection that is passed on unseen may have had a lock, or all
 }
 
 // virtual is a worker.
@@ -114,11 +115,11 @@ func (r *Reader) late(s *sighting) {
 const blindNote = "commands that were not seen may have had a lock: a connection was passed on unseen"
 
 // incident tells that a server took a hold away, and no command that was seen did that.
-func (r *Reader) incident(server int, key int32, from, to time.Duration, note string) {
-	n := r.add(r, history.Op{Kind: history.Incident, Worker: -1, Key: key, Value: int64(server), Call: from, Return: to,
+func (s *scribe) incident(r *Reader, server int, key int32, from, to time.Duration, note string) {
+	n := s.add(r, history.Op{Kind: history.Incident, Worker: -1, Key: key, Value: int64(server), Call: from, Return: to,
 		Outcome: history.OK})
 	if n >= 0 {
-		r.notes[r.ops[n].ID] = note
+		s.notes[s.ops[n].ID] = note
 	}
 }
 
@@ -135,12 +136,38 @@ func (r *Reader) History(h history.Header, over bool, more []history.Op) *histor
 		b.end(r)
 	}
 	r.finish(over)
-	for _, op := range more {
-		r.add(r, op)
+	return r.written(r, h, more)
+}
+
+// SoFar is what is known of all that was read so far: nothing is waited for, and what later commands may tell is
+// unknown.
+func (r *Reader) SoFar(h history.Header, more []history.Op) *history.History {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s := r.scribe
+	s.ops, s.lanes, s.notes = slices.Clone(s.ops), slices.Clone(s.lanes), maps.Clone(s.notes)
+	s.undecide(true, r.promised())
+	return s.written(r, h, more)
+}
+
+// written is what a scribe has, as a judge takes it.
+func (s *scribe) written(r *Reader, h history.Header, more []history.Op) *history.History {
+	for _, op := range s.blind {
+		s.incident(r, int(op.Value), op.Key, op.Call, r.now, blindNote)
 	}
-	h.Workers, h.Keys, h.Processes = max(len(r.workers), 1), max(len(r.pages), 1), 1
-	h.Claims = history.Claims{Excludes: true, Expires: true, Owned: true, Reentrant: r.Reentrant, Permits: r.Permits}
-	out := &history.History{Header: h, Ops: r.ops, Notes: r.notes}
+	for _, op := range more {
+		s.add(r, op)
+	}
+	permits := r.Permits
+	if permits <= 1 {
+		permits = 0
+		for i := range s.ops {
+			s.ops[i].Permits = 0
+		}
+	}
+	h.Workers, h.Keys, h.Processes = max(len(s.workers), 1), max(len(r.pages), 1), 1
+	h.Claims = history.Claims{Excludes: true, Expires: true, Owned: true, Reentrant: r.Reentrant, Permits: permits}
+	out := &history.History{Header: h, Ops: s.ops, Notes: s.notes}
 	slices.SortStableFunc(out.Ops, func(a, b history.Op) int { return cmp.Compare(a.Return, b.Return) })
 	if r.Full {
 		out.Partial = "more operations came than are kept"
@@ -148,39 +175,37 @@ func (r *Reader) History(h history.Header, over bool, more []history.Op) *histor
 	return out
 }
 
+// promised tells whether it is certain whose a command is.
+func (r *Reader) promised() bool { return r.o.Holder.By == ByConnection || r.o.Holder.By == ByArg }
+
+// undecide makes answers unknown that only the connection can attribute, if connections serve several holders at a
+// time, and those that took a hold from another holder who was not heard of again. It returns how many.
+func (s *scribe) undecide(shared, promised bool) int64 {
+	unsure := map[int]bool{}
+	for _, n := range s.guesses {
+		unsure[n] = shared && !promised
+	}
+	for _, list := range s.doubted {
+		for _, n := range list {
+			unsure[n] = !promised
+		}
+	}
+	maps.DeleteFunc(unsure, func(_ int, is bool) bool { return !is })
+	for n := range unsure {
+		op := &s.ops[n]
+		op.Outcome, op.Reason = history.Unknown, history.None
+		if v := s.victims[n]; v != nil && v.id != 0 && op.Call >= s.ops[v.op].Call { // that hold may have ended
+			op.Hold, op.Worker, op.Token = v.id, v.worker, v.mark
+		}
+	}
+	return int64(len(unsure))
+}
+
 // finish corrects operations by the knowledge of the end.
 func (r *Reader) finish(over bool) {
-	certain := r.o.Holder.By == ByConnection || r.o.Holder.By == ByArg
-	unsure := map[int]bool{}
-	for _, n := range r.guesses {
-		unsure[n] = r.Improper > 0 && !certain
-	}
-	for _, list := range r.doubted {
-		for _, n := range list {
-			unsure[n] = !certain
-		}
-	}
-	for n, is := range unsure {
-		if is {
-			op := &r.ops[n]
-			op.Outcome, op.Reason = history.Unknown, history.None
-			if v := r.victims[n]; v != nil && v.id != 0 && op.Call >= r.ops[v.op].Call { // that hold may have ended
-				op.Hold, op.Worker, op.Token = v.id, v.worker, v.mark
-			}
-			r.Guesses++
-		}
-	}
-	if r.Permits <= 1 {
-		r.Permits = 0
-		for i := range r.ops {
-			r.ops[i].Permits = 0
-		}
-	}
-	r.settleData(certain)
+	r.Guesses += r.undecide(r.Improper > 0, r.promised())
+	r.settleData(r.promised())
 	r.hidden()
-	for _, op := range r.blind {
-		r.incident(int(op.Value), op.Key, op.Call, r.now, blindNote)
-	}
 	if over {
 		r.left()
 	}

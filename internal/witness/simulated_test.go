@@ -41,6 +41,8 @@ type world struct {
 	answered map[string]bool // ... and answered
 	freed    map[string]bool // by the client's token: a release that deleted something was answered so
 	foreign  int
+
+	soFar *history.History // what was read before all was known
 }
 
 // telling is an event of the sink.
@@ -199,7 +201,10 @@ func (w *world) read(o Options) (*Reader, *history.History) {
 		}
 		t.do(r)
 	}
-	return r, r.History(history.Header{Bounds: history.Bounds{Rate: Rate, Round: Round}, Aside: []string{history.Liveness, history.Fairness, history.Updates}}, true, nil)
+	head := history.Header{Bounds: history.Bounds{Rate: Rate, Round: Round},
+		Aside: []string{history.Liveness, history.Fairness, history.Updates}}
+	w.soFar = r.SoFar(head, nil)
+	return r, r.History(head, true, nil)
 }
 
 func newWorld(seed uint64) *world {
@@ -246,6 +251,9 @@ func TestSimulatedLocks(t *testing.T) {
 			t.Errorf("seed %d: %d ambiguous, %d of unseen clients: each connection has one holder, and all of them were seen", seed, r.Ambiguous, r.Outsiders)
 		}
 		causes := failed(t, h)
+		if before := failed(t, w.soFar); w.foreign == 0 && w.lost == 0 && len(before) > 0 {
+			t.Errorf("seed %d: a right run is accused by what was read so far: %v", seed, before)
+		}
 		switch {
 		case w.lost > 0 && slices.Equal(causes, []string{"exclusion: phantom"}): // its clients do send a SET NX again
 		case w.foreign == 0 && len(causes) > 0:

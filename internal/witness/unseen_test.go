@@ -54,15 +54,18 @@ func TestLeases(t *testing.T) {
 		lines []string
 		want  time.Duration
 	}{
-		"answered": {[]string{"A 1 2 SET lock:1 a NX PX 100 = OK", "! 3 SET lock:1 a PXAT +101"}, 100 * time.Millisecond},
+		"answered": {
+			[]string{"A 1 2 SET lock:1 a NX PX 100 = OK", "! 3 SET lock:1 a PXAT +101"}, 100 * time.Millisecond},
 		"answered long after its effect": {
 			[]string{"A 1 5000 SET lock:1 a NX PX 100 = OK", "! 300 SET lock:1 a PXAT +400"}, 100 * time.Millisecond},
 		"never answered": {
 			[]string{"A 1 5000 SET lock:1 a NX PX 100 = lost", "! 300 SET lock:1 a PXAT +400"}, 100 * time.Millisecond},
 		"of unknown length, never answered": {
 			[]string{"A 1 5000 EVAL s 1 lock:1 a = lost", "! 300 SET lock:1 a PXAT +400"}, 99 * time.Millisecond},
-		"of unknown length":   {[]string{"A 1 200 EVAL s 1 lock:1 a = 1", "! 300 SET lock:1 a PXAT +400"}, 199 * time.Millisecond},
-		"of an unseen client": {[]string{"A 1 2 SET lock:1 a NX PX 100 = nil", "! 300 SET lock:1 x PXAT +400"}, 99 * time.Millisecond},
+		"of unknown length": {
+			[]string{"A 1 200 EVAL s 1 lock:1 a = 1", "! 300 SET lock:1 a PXAT +400"}, 199 * time.Millisecond},
+		"of an unseen client": {
+			[]string{"A 1 2 SET lock:1 a NX PX 100 = nil", "! 300 SET lock:1 x PXAT +400"}, 99 * time.Millisecond},
 	} {
 		_, h := told(t, Options{}, c.lines...)
 		n := slices.IndexFunc(h.Ops, func(op history.Op) bool {

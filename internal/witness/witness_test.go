@@ -14,7 +14,8 @@ import (
 // script is told line by line: "C 1 2 SET lock:1 a NX PX 100 = OK" is a request of connection C that was called at 1 ms
 // and answered at
 // 2 ms; "! 3 SET lock:1 a PXAT +100" an effect that was read at 3 ms, "+100" being a time of the server's clock in ms; "&" before it: it
-// belongs to the transaction of the one before. "P 4": a connection is passed on unseen from 4 ms on. An answer of "lost" never came. "T 5 1 replica" is about the tap of
+// belongs to the transaction of the one before. "P 4": a connection is passed on unseen from 4 ms on.
+// An answer of "lost" never came. "T 5 1 replica" is about the tap of
 // server 1; with several servers requests and effects begin with their server's number.
 func told(t *testing.T, o Options, lines ...string) (*Reader, *history.History) {
 	t.Helper()
@@ -30,7 +31,8 @@ func told(t *testing.T, o Options, lines ...string) (*Reader, *history.History) 
 			return time.Duration(f * float64(time.Millisecond))
 		}
 		if words[0] == "P" {
-			w.told = append(w.told, telling{ms(1), func(r *Reader) { r.Event(wire.Event{Kind: wire.PassedThrough, At: ms(1)}) }})
+			e := wire.Event{Kind: wire.PassedThrough, At: ms(1)}
+			w.told = append(w.told, telling{e.At, func(r *Reader) { r.Event(e) }})
 			continue
 		}
 		if words[0] == "T" {
