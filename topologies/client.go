@@ -84,6 +84,8 @@ type ClientOptions struct {
 	Traffic     *Traffic      // counts, if not nil
 	// LibraryRetries leaves the library's own retry policy on: the bug that the suite must find.
 	LibraryRetries bool
+
+	passes bool // answers are passed on or skipped, whatever their size
 }
 
 // The settings that all clients share; they stand in the run record.
@@ -209,7 +211,7 @@ func newControl(to controlOptions) *redis.Client {
 			if conn, err = secure(ctx, to.tls, conn, addr); err != nil {
 				return nil, err
 			}
-			f := &fresh{Conn: conn, foreign: true}
+			f := &fresh{Conn: conn, bounded: true}
 			f.used.Store(true) // its errors are told as they are
 			return f.checked(), nil
 		}

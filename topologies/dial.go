@@ -63,7 +63,7 @@ func (s *Site) dialer(o ClientOptions) func(ctx context.Context, network, addr s
 		if err != nil {
 			return nil, err
 		}
-		f := &fresh{Conn: conn, traffic: o.Traffic, line: s.line, foreign: s.access.Foreign}
+		f := &fresh{Conn: conn, traffic: o.Traffic, line: s.line, bounded: s.access.Foreign && !o.passes}
 		if security != nil {
 			ctx, cancel := context.WithTimeout(ctx, d.Timeout)
 			defer cancel()
@@ -89,6 +89,12 @@ func (s *Site) route(own *net.Dialer, addr string) (d *net.Dialer, to string, se
 // ClientParty(source).
 func (s *Site) Dialer(source int) func(ctx context.Context, network, addr string) (net.Conn, error) {
 	return s.dialer(ClientOptions{Source: source})
+}
+
+// Passage connects as Dialer does, for a proxy that passes on what servers say, or a tap that skips it: whatever they
+// announce, no room is made for it.
+func (s *Site) Passage(source int) func(ctx context.Context, network, addr string) (net.Conn, error) {
+	return s.dialer(ClientOptions{Source: source, passes: true})
 }
 
 // movedTo is where an operator has moved the primary, for clients of all processes; empty if it was not moved.
@@ -128,7 +134,7 @@ type fresh struct {
 	traffic *Traffic     // what they are summed up in; nil if in nothing
 	line    *Line        // that it goes over
 	mute    atomic.Bool  // it was used while that was cut
-	foreign bool         // it leads to a server of others, whose answers are bounded
+	bounded bool         // it leads to a server of others, and a library makes room for what answers announce
 	answer  bound
 }
 
@@ -146,7 +152,7 @@ func (f *fresh) Read(b []byte) (int, error) {
 	for err == nil && f.muted() {
 		n, err = f.Conn.Read(b)
 	}
-	if f.foreign {
+	if f.bounded {
 		if much := f.answer.take(b[:n]); much != nil {
 			return 0, f.mark(much)
 		}

@@ -27,7 +27,7 @@ type watched struct {
 
 // dial connects to a server without a proxy.
 func (s *watched) dial() wire.Dial {
-	d := s.Site().Dialer(0)
+	d := s.Site().Passage(0)
 	return func(ctx context.Context) (net.Conn, error) { return d(ctx, "tcp", s.Addrs[0]) }
 }
 

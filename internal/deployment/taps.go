@@ -53,6 +53,6 @@ func (d *Deployment) Tap(ctx context.Context, done <-chan struct{}, clock *histo
 
 // past connects to a server past its link.
 func past(n *topologies.Node) wire.Dial {
-	dial := topologies.Access{Addrs: []string{n.Back()}, Password: n.Password()}.Site().Dialer(0)
+	dial := topologies.Access{Addrs: []string{n.Back()}, Password: n.Password()}.Site().Passage(0)
 	return func(ctx context.Context) (net.Conn, error) { return dial(ctx, "tcp", n.Back()) }
 }

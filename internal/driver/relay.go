@@ -23,7 +23,7 @@ func (p *Process) reach(ctx context.Context, a topologies.Access, source int) (s
 	case !plain && elsewhere:
 		return s, errors.New("sentinels and clusters of others would lead a program past --map and past the links of faults")
 	case plain && (elsewhere || a.Sources != "" || a.Moved != "" || a.TLS != nil):
-		r, err := openRelay(ctx, a.Addrs[0], a.Site().Dialer(source))
+		r, err := openRelay(ctx, a.Addrs[0], a.Site().Passage(source))
 		if err != nil {
 			return s, err
 		}
