@@ -152,7 +152,7 @@ perf:
 	   $(GO) test -p 1 -run '^$$' -bench 'Explore' -benchtime 1x ./explore && \
 	   $(GO) run ./tools/waiting $$short && \
 	   $(GO) test -p 1 -run '^$$' -bench 'Wire(Command|Pipelined)' -benchtime 5x ./internal/wire && \
-	   $(GO) test -p 1 -run '^$$' -bench 'Witness' -benchtime 3x ./internal/witness && \
+	   $(GO) test -p 1 -run '^$$' -bench 'Witness' -benchtime 1x ./internal/witness && \
 	   $(GO) test -p 1 -run '^$$' -bench 'Up' -benchtime $$times ./topologies && \
 	   $(GO) test -p 1 -run '^$$' -bench 'Overhead' -benchtime $$turns -timeout 20m ./internal/harness && \
 	   $(GO) test -p 1 -run '^$$' -bench 'Visit|Verify|Dashboard' -benchtime $$times -timeout 20m ./internal/harness && \
