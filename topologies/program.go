@@ -29,6 +29,7 @@ var Outside = Spec{
 type Program struct {
 	Name    string
 	Command string   // for the shell
+	Whole   string   // the command with its passwords, which is executed and not shown; empty = it has none
 	Env     []string // variables that it gets besides
 	Output  *os.File // where it prints; nil = to a file in the topology's directory
 	// Ready returns nil when the program does its work again; it is set by whoever knows.
@@ -61,7 +62,7 @@ func (p *Program) Start() error {
 		return err
 	}
 	// It has no parent-death signal, which reaches the shell alone: the reaper ends the whole group.
-	cmd := exec.Command("/bin/sh", "-c", p.Command)
+	cmd := exec.Command("/bin/sh", "-c", cmp.Or(p.Whole, p.Command))
 	cmd.Env = append(append(cmd.Environ(), p.Env...), p.reaper.Mark())
 	cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = cmp.Or(p.Output, file), cmp.Or(p.Output, file),
 		&syscall.SysProcAttr{Setpgid: true}

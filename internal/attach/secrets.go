@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"unsafe"
 )
@@ -13,9 +14,13 @@ import (
 // Secrets are passwords that were taken out of arguments, and what the environment holds. Nothing prints or encodes
 // them.
 type Secrets struct {
-	found  map[string]string // passwords by user@host:port
+	found  map[string]string    // passwords by user@host:port
+	told   map[mention][]string // as they were written, with a colon, or empty without one: of each time it was named
 	getenv func(string) string
 }
+
+// mention is an address without its password, in what a setting was given; without a setting in the other arguments.
+type mention struct{ setting, address string }
 
 // Format implements fmt.Formatter: secrets stay hidden whatever the verb.
 func (Secrets) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, "(hidden)") }
@@ -52,30 +57,89 @@ func (s Secrets) env(name string) string {
 // Take takes the passwords out of the URLs in arguments, so that whatever reads or shows the arguments does not have
 // them.
 func Take(args []string, getenv func(string) string) ([]string, Secrets) {
-	s := Secrets{found: map[string]string{}, getenv: getenv}
+	s := Secrets{found: map[string]string{}, told: map[mention][]string{}, getenv: getenv}
 	clean := make([]string, len(args))
+	last, setting, flags := "", "", true
 	for i, arg := range args {
-		clean[i] = s.Take(arg)
+		flags = flags && arg != "--"
+		setting, _, _ = strings.Cut(strings.TrimPrefix(arg, "--"), "=")
+		switch name, isFlag := strings.CutPrefix(last, "--"); {
+		case !flags, !strings.HasPrefix(arg, "--") && (!isFlag || strings.Contains(last, "=")):
+			setting = ""
+		case !strings.HasPrefix(arg, "--"):
+			setting = name
+		}
+		clean[i], last = s.Take(setting, arg), arg
 	}
 	return clean, s
 }
 
-// Take takes the passwords out of the URLs in a text, and keeps them unless these are nobody's secrets.
-func (s Secrets) Take(text string) string {
+// Take takes the passwords out of the URLs in what a setting is given, and keeps them unless these are nobody's
+// secrets.
+func (s Secrets) Take(setting, text string) string {
 	var b strings.Builder
 	rest := 0
-	for _, p := range passwords(text) {
-		b.WriteString(text[rest : p.from-1]) // without the colon
-		rest = p.to
-		host := text[p.to+1:]
-		if end := strings.IndexAny(host, "/?#,"); end >= 0 {
-			host = host[:end]
+	for _, p := range addresses(text) {
+		m := mention{setting, host(text[p.user:])}
+		if p.from > 0 {
+			b.WriteString(text[rest : p.from-1]) // without the colon
+			rest = p.to
+			m.address = strings.TrimPrefix(text[p.user:p.from-1]+"@"+host(text[p.to+1:]), "@")
 		}
-		if s.found != nil {
-			s.found[unescaped(text[p.user:p.from-1])+"@"+host] = unescaped(text[p.from:p.to])
+		if s.found == nil {
+			continue
+		}
+		if p.from > 0 {
+			s.found[unescaped(text[p.user:p.from-1])+"@"+host(text[p.to+1:])] = unescaped(text[p.from:p.to])
+			s.told[m] = append(s.told[m], text[p.from-1:p.to])
+		} else {
+			s.told[m] = append(s.told[m], "")
 		}
 	}
 	return strings.ReplaceAll(b.String()+text[rest:], "://@", "://")
+}
+
+// Clean is a text without the passwords of its URLs.
+func Clean(text string) string { return Secrets{}.Take("", text) }
+
+// host is what an address begins with, up to its path.
+func host(text string) string {
+	if end := strings.IndexAny(text, "/?#,"); end >= 0 {
+		return text[:end]
+	}
+	return text
+}
+
+// Whole puts the passwords back into what a setting was given, for what is executed and shown nowhere.
+func (s Secrets) Whole(setting string, clean []string) (whole []string) {
+	next := map[mention]int{}
+	for _, text := range clean {
+		var b strings.Builder
+		rest := 0
+		for _, p := range addresses(text) {
+			m := mention{setting, host(text[p.user:])}
+			list := s.told[m]
+			if len(list) == 0 {
+				m.setting = ""
+				list = s.told[m]
+			}
+			if len(list) == 0 {
+				continue
+			}
+			password := list[min(next[m], len(list)-1)]
+			next[m]++
+			user, _, named := strings.Cut(m.address, "@")
+			if !named {
+				user = ""
+			}
+			b.WriteString(text[rest:p.user] + user + password)
+			if rest = p.user + len(user); password != "" && !named {
+				b.WriteByte('@')
+			}
+		}
+		whole = append(whole, b.String()+text[rest:])
+	}
+	return whole
 }
 
 func unescaped(text string) string {
@@ -85,12 +149,20 @@ func unescaped(text string) string {
 	return text
 }
 
-// span is where a password stands in a text, and where the user before it begins.
+// placeholder stands for a password that the suite fills in.
+const placeholder = "{password}"
+
+// span is where a password stands in a text, if there is one, and where the user before it begins.
 type span struct{ user, from, to int }
 
-// passwords finds the passwords of URLs of Redis. A password that is not escaped may hold what ends an address: then it
+// passwords finds the passwords of URLs of Redis.
+func passwords(text string) []span {
+	return slices.DeleteFunc(addresses(text), func(p span) bool { return p.from == 0 })
+}
+
+// addresses finds the addresses of URLs of Redis. A password that is not escaped may hold what ends an address: then it
 // goes on to the next @.
-func passwords(text string) (all []span) {
+func addresses(text string) (all []span) {
 	for begin := 0; ; {
 		i := strings.Index(text[begin:], "://")
 		if i < 0 {
@@ -113,9 +185,12 @@ func passwords(text string) (all []span) {
 		if at < 0 {
 			at = strings.IndexByte(rest, '@')
 		}
-		if colon := strings.IndexByte(rest[:max(at, 0)], ':'); colon >= 0 {
-			all = append(all, span{begin, begin + colon + 1, begin + at})
+		p := span{user: begin}
+		colon := strings.IndexByte(rest[:max(at, 0)], ':')
+		if colon >= 0 && rest[colon+1:at] != placeholder {
+			p.from, p.to = begin+colon+1, begin+at
 		}
+		all = append(all, p)
 	}
 }
 

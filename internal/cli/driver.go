@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"hammerlock/internal/attach"
 	"hammerlock/internal/driver"
 	"hammerlock/locks"
 )
@@ -16,7 +17,7 @@ const execPrefix = "exec:"
 func lockName(s locks.Spec) string {
 	switch {
 	case s.Program != nil:
-		return execPrefix + driver.Join(s.Program.Args)
+		return execPrefix + attach.Clean(driver.Join(s.Program.Args))
 	case s.Name == "":
 		return autoLock
 	default:

@@ -98,6 +98,7 @@ func (e Env) explore(stop context.Context, x *exploreOptions) int {
 	}
 	var all []explore.Report
 	var saved []string
+	var unsaved error
 	started := time.Now()
 	for _, o := range orders {
 		if !o.Replay {
@@ -107,10 +108,10 @@ func (e Env) explore(stop context.Context, x *exploreOptions) int {
 		o.Tell, over = e.exploring(x.options, o.Lock)
 		r, dir, err := x.one(stop, o)
 		over()
-		if err != nil {
+		if err != nil && r.Found == nil {
 			return e.refuse(stop, x.options, err)
 		}
-		all, saved = append(all, r), append(saved, dir)
+		all, saved, unsaved = append(all, r), append(saved, dir), errors.Join(unsaved, err)
 	}
 	if x.sweep != "" && len(all) > 0 {
 		if saved[0], err = x.saveSweep(all, started); err != nil {
@@ -118,6 +119,7 @@ func (e Env) explore(stop context.Context, x *exploreOptions) int {
 		}
 	}
 	exit := exploreExit(all)
+	defer func() { e.complain(unsaved) }()
 	return e.answer(x.options, result{exit, struct {
 		Schema   int              `json:"schema"`
 		Exit     Exit             `json:"exit"`

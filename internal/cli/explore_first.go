@@ -59,10 +59,13 @@ func (e Env) exploreFirst(stop context.Context, o *options, job *harness.Job) (n
 		case err == nil && r.Unfinished():
 			n.Why, n.Unasked = r.Verdict(), true
 			not = append(not, n)
-		case err != nil:
+		case err != nil && r.Found == nil:
 			r = explore.Report{Lock: lock.Name, Status: checker.Inconclusive, Reason: err.Error()}
 			fallthrough
 		default:
+			if r.Found != nil {
+				e.complain(err) // it was not saved
+			}
 			j := explored(r, dir, x.command(orders))
 			j.Took = job.Earlier[lock.Name]
 			o.explored = append(o.explored, j)

@@ -110,6 +110,7 @@ func (o *options) serviceFlags() {
 				return errors.New("it is empty: it takes a command; or leave it out, if the service is up")
 			}
 			s.Serve = append(s.Serve, text)
+			s.Whole = o.plan.Attach.Secrets.Whole("serve", s.Serve)
 			return nil
 		})
 	serve.Many, serve.Given = true, slices.Clone(s.Serve)

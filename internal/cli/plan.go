@@ -28,7 +28,7 @@ import (
 // benchPlan is the plan of bench without flags.
 func (e Env) benchPlan() harness.Plan {
 	p := harness.Default()
-	p.Known = e.knows()
+	p.Known, p.Attach.Secrets = e.knows(), e.secrets
 	p.Workload.Seed = drawSeed()
 	return p
 }

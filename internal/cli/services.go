@@ -65,9 +65,9 @@ func (o *options) readService(n *yaml.Node) *options {
 		return nil
 	}
 	s := &options{Set: settings.New()}
-	s.File = o.File
+	s.File, s.Hide = o.File, o.Hide
 	s.plan = visiting(o.plan)
-	s.plan.Services, s.plan.Attach = nil, attach.Flags{}
+	s.plan.Services, s.plan.Attach = nil, attach.Flags{Secrets: o.plan.Attach.Secrets}
 	s.planFlags()
 	for name, node := range o.KeysOf(n, " of a service", serviceSettings(s.Flags)) {
 		items, err := o.ItemsOf(node, s.Value(name))

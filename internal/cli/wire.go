@@ -194,7 +194,6 @@ func (o *wireOptions) check(args []string) error {
 
 // wire watches, judges and answers.
 func (e Env) wire(ctx context.Context, s signals, o *wireOptions, args []string) int {
-	o.plan.Attach.Secrets = e.secrets
 	if err := o.check(args); err != nil {
 		return e.refuse(s.stop, o.options, err)
 	}
@@ -276,7 +275,7 @@ func (e Env) wiredRun(ctx context.Context, s signals, c *cobra.Command, o *optio
 	w := &wireOptions{options: &options{plan: v},
 		Options: witness.Options{Locks: to.Locks, Data: to.Data, Holder: witness.Holder{By: witness.Auto}},
 		env:     to.Env}
-	w.plan.Attach.Secrets, w.plan.Out, w.plan.Topologies, w.quiet = e.secrets, o.plan.Out, nil, o.quiet
+	w.plan.Out, w.plan.Topologies, w.quiet = o.plan.Out, nil, o.quiet
 	known := topologiesOf(v.Known)
 	switch i := slices.Index(known.Names(), to.To); {
 	case to.To == "" && len(to.Locks)+len(to.Data)+len(to.Env) > 0:
@@ -302,14 +301,12 @@ func (e Env) wiredRun(ctx context.Context, s signals, c *cobra.Command, o *optio
 	}
 	seen := &watch{Env: e, o: w}
 	defer func() { e.complain(seen.close()) }()
+	w.command = o.repeats(c, o.plan)
 	if err := seen.begin(ctx, s.stop); err != nil {
 		return e.refuse(s.stop, o, err)
 	}
 	o.plan.Service.Env = seen.variables()
-	o.beside = func() (*results.Run, error) {
-		w.command = o.repeats(c, o.plan)
-		return seen.save()
-	}
+	o.beside = seen.save
 	return e.run(ctx, s, c, o)
 }
 

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -29,6 +31,8 @@ type watch struct {
 	granted    chan string // locks, for faults that wait for a grant
 	clock      *history.Clock
 	started    time.Time
+	name       string
+	folder     *results.Folder      // nil if nothing is kept, or it was closed
 	top        *topologies.Topology // ours, or one without servers for the program
 	servers    []*watched
 	proxies    map[*topologies.Node]*wire.Proxy // of our servers
@@ -54,7 +58,13 @@ const (
 	settleMost  = 3 * time.Second        // ... at the latest
 	summaryTime = time.Minute
 	mostKept    = 4 << 20 // operations of a run
+
+	keepEvery = time.Second // what was seen so far is kept
+	keepCost  = 20          // ... and for this many times as long as that took not again
 )
+
+// killed is why a history ends that was kept while it was seen.
+const killed = "its writer was killed"
 
 // run watches until the program ends, and saves the history. The run is nil where nothing is kept.
 func (w *watch) run(ctx, stop context.Context) (run *results.Run, err error) {
@@ -79,6 +89,9 @@ func (w *watch) run(ctx, stop context.Context) (run *results.Run, err error) {
 func (w *watch) begin(ctx, stop context.Context) error {
 	w.started, w.clock, w.end = time.Now(), history.NewOrderedClock(0), func() {}
 	w.clock.Set(w.started, 1)
+	if err := w.openFolder(); err != nil {
+		return err
+	}
 	w.granted, w.proxies = make(chan string), map[*topologies.Node]*wire.Proxy{}
 	for _, text := range w.round.faults {
 		b, err := parseBreak(text)
@@ -110,8 +123,12 @@ func (w *watch) begin(ctx, stop context.Context) error {
 			return err
 		}
 	}
+	if err := w.keepSoFar(); err != nil {
+		return err
+	}
 	ending, end := context.WithCancel(context.WithoutCancel(ctx))
 	var ticking sync.WaitGroup
+	ticking.Go(func() { w.keepOn(ending) })
 	ticking.Go(func() {
 		w.tick(ending)
 		w.note("dashboard", w.view.close())
@@ -120,6 +137,22 @@ func (w *watch) begin(ctx, stop context.Context) error {
 		end()
 		ticking.Wait()
 	})
+	return nil
+}
+
+// openFolder opens the folder of what is kept, before anything is started.
+func (w *watch) openFolder() (err error) {
+	w.name = strings.Join([]string{w.started.UTC().Format("20060102-150405"), "wire", strings.ToLower(rand.Text()[:6])},
+		"-")
+	if w.o.tapOnly {
+		return nil
+	}
+	if w.folder, err = results.OpenFolder(w.o.plan.Out, w.name); err != nil {
+		return err
+	}
+	for _, dir := range w.folder.Killed {
+		w.say(w.o.options, "a run was killed; its history is in %s: verify check %s", dir, dir)
+	}
 	return nil
 }
 
@@ -132,8 +165,9 @@ func (w *watch) watch(stop context.Context) error {
 	defer cancel()
 	var ended <-chan struct{}
 	if len(w.o.given) > 0 {
-		parts := human.Names(w.o.given, quote)
-		w.program = &topologies.Program{Command: "exec " + strings.Join(parts, " "), Env: w.variables()}
+		line := func(args []string) string { return "exec " + strings.Join(human.Names(args, quote), " ") }
+		w.program = &topologies.Program{Command: line(w.o.given), Env: w.variables(),
+			Whole: line(w.o.plan.Attach.Secrets.Whole("", w.o.given))}
 		if w.view == nil {
 			w.program.Output = w.terminals[1]
 		}
@@ -186,6 +220,56 @@ func (w *watch) tick(ctx context.Context) {
 	}
 }
 
+// keepOn keeps what was seen so far, again and again: the suite may be killed. Where it fails, the last time tells.
+func (w *watch) keepOn(ctx context.Context) {
+	pause := keepEvery
+	for w.folder != nil {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(pause):
+		}
+		begun := time.Now()
+		_ = w.keepSoFar()
+		pause = max(keepEvery, keepCost*time.Since(begun))
+	}
+}
+
+// keepSoFar keeps what was seen so far.
+func (w *watch) keepSoFar() error {
+	if w.folder == nil {
+		return nil
+	}
+	w.mu.Lock()
+	ops, injected := slices.Clone(w.ops), slices.Clone(w.faults)
+	w.mu.Unlock()
+	h := w.reader.SoFar(w.header(injected), ops)
+	h.Partial = killed
+	return w.keepHistory(h)
+}
+
+// keepHistory writes a history. It takes the place of what was kept before when it is whole.
+func (w *watch) keepHistory(h *history.History) error {
+	path := w.folder.Path(results.HistoryFile)
+	err := h.Save(path + ".new")
+	if err == nil {
+		return os.Rename(path+".new", path)
+	}
+	_ = os.Remove(path + ".new") // there is no room for it
+	return fmt.Errorf("keep what is seen: %w", err)
+}
+
+// header is that of the history.
+func (w *watch) header(injected []history.Injection) history.Header {
+	sums, _ := w.reader.Sums()
+	return history.Header{
+		Name: w.name, Started: w.started.UTC(), Command: w.o.command, Topology: "wire",
+		Lock: strings.Join(w.o.Locks, ","), Sites: w.sites(), Nodes: len(w.servers),
+		Bounds: history.Bounds{Rate: witness.Rate, Round: witness.Round, Recovery: w.o.topology.Recovery},
+		Faults: injected, Aside: []string{history.Liveness, history.Fairness, history.Updates}, Wire: w.limits(&sums),
+	}
+}
+
 // summary prints a line of counts.
 func (w *watch) summary() {
 	sums, held := w.reader.Sums()
@@ -212,6 +296,10 @@ func (w *watch) close() (err error) {
 		err = errors.Join(err, w.top.Close())
 		w.top = nil
 	}
+	if w.folder != nil { // nothing came of it
+		err = errors.Join(err, w.folder.Discard())
+		w.folder = nil
+	}
 	return err
 }
 
@@ -229,20 +317,13 @@ func (w *watch) save() (*results.Run, error) {
 	w.broken.Wait()
 	w.injected()
 	r := &results.Run{
-		Name: strings.Join([]string{w.started.UTC().Format("20060102-150405"), "wire",
-			strings.ToLower(rand.Text()[:6])}, "-"),
-		Started: w.started.UTC(), Command: w.o.command, Topology: "wire", Lock: strings.Join(w.o.Locks, ","),
-		Counter: "none", Faults: []string{}, Recorded: true,
+		Name: w.name, Started: w.started.UTC(), Command: w.o.command, Topology: "wire",
+		Lock: strings.Join(w.o.Locks, ","), Counter: "none", Faults: []string{}, Recorded: true,
 		Partial: map[bool]string{true: w.over}[len(w.o.given) > 0], Took: int64(time.Since(w.started)),
 		Environment: harness.Environment(),
 	}
 	r.Scenario, r.Faults = w.scenario, append(r.Faults, w.round.faults...)
-	h := w.reader.History(history.Header{
-		Name: r.Name, Started: r.Started, Command: r.Command, Topology: r.Topology, Lock: r.Lock, Sites: w.sites(),
-		Nodes:  len(w.servers),
-		Bounds: history.Bounds{Rate: witness.Rate, Round: witness.Round, Recovery: w.o.topology.Recovery},
-		Faults: w.faults, Aside: []string{history.Liveness, history.Fairness, history.Updates},
-	}, left && len(w.o.given) > 0, w.ops)
+	h := w.reader.History(w.header(w.faults), left && len(w.o.given) > 0, w.ops)
 	sums, _ := w.reader.Sums()
 	h.Wire = w.limits(&sums)
 	if r.Wire = w.text(&sums); h.Partial == "" {
@@ -251,11 +332,9 @@ func (w *watch) save() (*results.Run, error) {
 	r.Workers, r.Keys, r.Processes, r.Partial = h.Workers, h.Keys, 1, h.Partial
 	r.Visits = results.Visits{Begun: sums.Grants, Done: sums.Grants}
 	r.Measured, r.Duration = r.Took, r.Took
-	folder, err := results.OpenFolder(w.o.plan.Out, r.Name)
-	if err != nil {
-		return nil, err
-	}
-	if err = h.Save(folder.Path(results.HistoryFile)); err == nil {
+	folder, err := w.folder, w.keepHistory(h)
+	w.folder = nil
+	if err == nil {
 		r.Verdicts, err = r.Judge(folder.Path(""))
 	}
 	if err != nil {

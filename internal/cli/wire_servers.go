@@ -210,7 +210,7 @@ func (w *watch) variables() (env []string) {
 		fill = append(fill, "{"+name+"}", value)
 		env = append(env, "REDIS_"+strings.ToUpper(name)+"="+value)
 	}
-	for _, v := range w.o.env {
+	for _, v := range w.o.plan.Attach.Secrets.Whole("env", w.o.env) {
 		env = append(env, strings.NewReplacer(fill...).Replace(v))
 	}
 	return env

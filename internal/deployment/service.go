@@ -26,8 +26,12 @@ const (
 func (d *Deployment) openService(ctx context.Context) error {
 	s := d.spec.Service
 	d.Topology.Settings = s.Settings()
-	for _, command := range s.Serve {
-		if err := d.Topology.Run(&topologies.Program{Command: command, Env: s.Env}); err != nil {
+	for i, command := range s.Serve {
+		p := &topologies.Program{Command: command, Env: s.Env}
+		if i < len(s.Whole) {
+			p.Whole = s.Whole[i]
+		}
+		if err := d.Topology.Run(p); err != nil {
 			return err
 		}
 	}

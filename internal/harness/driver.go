@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"hammerlock/internal/attach"
 	"hammerlock/internal/crew"
 	"hammerlock/internal/driver"
 	"hammerlock/internal/human"
@@ -34,12 +35,14 @@ func (c *check) drivers(ctx context.Context) {
 	p.Locks = nil
 	for _, lock := range asked {
 		if lock.Program != nil {
-			spec, err := driver.Greet(ctx, lock.Program.Args, driver.Environment(p.Getenv, p.DriverEnv))
+			args := p.Attach.Secrets.Whole("lock", lock.Program.Args)
+			spec, err := driver.Greet(ctx, args, driver.Environment(p.Getenv, p.DriverEnv))
 			if err != nil {
 				c.problems = append(c.problems, fmt.Sprintf("--lock exec:%s: %v", driver.Join(lock.Program.Args), err))
 				continue
 			}
 			lock = spec
+			lock.Doc = attach.Clean(lock.Doc)
 			c.where(lock)
 		}
 		p.Locks = append(p.Locks, lock)
@@ -78,7 +81,7 @@ func (x *Run) driven(d *crew.Driven) {
 	if p == nil {
 		return
 	}
-	r := &results.Driver{Command: driver.Join(p.Args), Version: p.Version, Protocol: driver.Protocol}
+	r := &results.Driver{Command: attach.Clean(driver.Join(p.Args)), Version: p.Version, Protocol: driver.Protocol}
 	if d != nil {
 		slices.Sort(d.Pings)
 		r.Pings, r.Noise, r.Sample, r.Failures = int64(len(d.Pings)), d.Noise, d.Sample, d.Failures

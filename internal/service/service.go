@@ -32,7 +32,8 @@ type Spec struct {
 	Refusal []int         // statuses that say that a visit was not counted
 	Timeout time.Duration // a request without an answer by then is called off
 	Burst   int           // so many visits at once, and no more; 0 = a load
-	Serve   []string      // commands that start the service
+	Serve   []string      // commands that start the service, without passwords
+	Whole   []string      `json:"-"` // ... with them
 	Headers []string      // of every request, as ParseHeader returns them
 	Wire    Wire
 	Env     []string // variables that the commands get besides

@@ -73,7 +73,7 @@ func (s *Set) Give(name, origin string, items ...Item) {
 	for _, x := range items {
 		text := x.Text
 		if s.Hide != nil {
-			text = s.Hide(text)
+			text = s.Hide(name, text)
 		}
 		s.Places[human.Mistake{Setting: name, Item: text}] = x.At
 		for _, part := range x.Parts {

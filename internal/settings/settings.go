@@ -22,8 +22,8 @@ type Set struct {
 	File     string // a plan, in YAML; empty = none
 	// Lists are keys of the file that are no flags; Settle fills in what it has there.
 	Lists map[string]*yaml.Node
-	// Hide takes the secrets out of a value; nil = there are none.
-	Hide func(text string) string
+	// Hide takes the secrets out of a value of a setting; nil = there are none.
+	Hide func(setting, text string) string
 	// Origins say where the values of flags that are set come from, by name; Places where items of them, and their
 	// keys, are in the file. Settle makes both.
 	Origins map[string]string

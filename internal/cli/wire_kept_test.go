@@ -1,0 +1,102 @@
+package cli
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"hammerlock/checker"
+	"hammerlock/history"
+	"hammerlock/internal/live"
+	"hammerlock/results"
+)
+
+// TestLiveWireKeepsPasswords: the program gets what was given for it, passwords too, and nothing shows or saves them.
+func TestLiveWireKeepsPasswords(t *testing.T) {
+	t.Parallel()
+	wireServer(t)
+	const given = "redis://bob:hunter2@h/1"
+	out := t.TempDir()
+	got := filepath.Join(t.TempDir(), "got")
+	var stdout, stderr lockedBuffer
+	Verify(t.Context(), Env{Args: []string{"wire", "--topology", "single", "--locks", "lock:*", "--out", out, "--tui", "off",
+		"--env", "U=redis://:{password}@{host}:{port}", "--env", "V=redis://joe:hunter2@i", "--",
+		"sh", "-c", `printf '%s\n' "$0" "$U" "$V" "$REDIS_URL" > ` + got, given},
+		Stdout: &stdout, Stderr: &stderr, Getenv: os.Getenv})
+	text, _ := os.ReadFile(got)
+	lines := strings.Split(string(text), "\n")
+	if len(lines) < 4 || lines[0] != given || lines[1] != lines[3] || lines[2] != "redis://joe:hunter2@i" {
+		t.Errorf("the program got %q\n%s", lines, stderr.String())
+	}
+	saved := stdout.String() + stderr.String()
+	_ = filepath.WalkDir(out, func(path string, d fs.DirEntry, _ error) error {
+		if text, err := os.ReadFile(path); err == nil {
+			saved += string(text)
+		}
+		return nil
+	})
+	if strings.Contains(saved, "hunter2") || !strings.Contains(saved, "redis://bob@h/1") {
+		t.Errorf("the password is shown, or its address is not:\n%s", saved)
+	}
+}
+
+// TestLiveWireIsKeptMeanwhile: what was seen is on disk while the program works, and can be judged.
+func TestLiveWireIsKeptMeanwhile(t *testing.T) {
+	t.Parallel()
+	wireServer(t)
+	out, done := t.TempDir(), filepath.Join(t.TempDir(), "done")
+	var stdout, stderr lockedBuffer
+	ended := make(chan int)
+	go func() {
+		ended <- Verify(t.Context(), Env{Args: []string{"wire", "--topology", "single", "--locks", "lock:*", "--out", out, "--tui", "off",
+			"--", "sh", "-c", `REDISCLI_AUTH=$REDIS_PASSWORD redis-cli -h "${REDIS_NODES%:*}" -p "${REDIS_NODES##*:}" set lock:a 1 nx px 60000; until [ -e "$0" ]; do sleep 0.05; done`, done},
+			Stdout: &stdout, Stderr: &stderr, Getenv: os.Getenv})
+	}()
+	live.Wait(t, "a grant on disk", func() bool {
+		found, _ := filepath.Glob(filepath.Join(out, "*.partial", results.HistoryFile))
+		if len(found) == 0 {
+			return false
+		}
+		h, err := history.Open(found[0])
+		if err != nil {
+			t.Error(err)
+			return true
+		}
+		defer h.Space.Free()
+		if !slices.ContainsFunc(h.Ops, func(op history.Op) bool { return op.Kind == history.Acquire }) {
+			return false
+		}
+		if _, err := checker.JudgeHistory(h); err != nil || !strings.Contains(h.Partial, "killed") {
+			t.Errorf("%q: %v", h.Partial, err)
+		}
+		return true
+	})
+	if err := os.WriteFile(done, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if code := <-ended; code != Inconclusive {
+		t.Errorf("exit %d:\n%s%s", code, stdout.String(), stderr.String())
+	}
+	if left, _ := filepath.Glob(filepath.Join(out, "*.partial")); len(left) > 0 {
+		t.Errorf("%v are left", left)
+	}
+}
+
+// TestLiveWireOpensItsFolderFirst: a folder that cannot be made is found before anything is started.
+func TestLiveWireOpensItsFolderFirst(t *testing.T) {
+	t.Parallel()
+	wireServer(t)
+	out, started := filepath.Join(t.TempDir(), "out"), filepath.Join(t.TempDir(), "started")
+	if err := os.WriteFile(out, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var stdout, stderr lockedBuffer
+	code := Verify(t.Context(), Env{Args: []string{"wire", "--topology", "single", "--locks", "lock:*", "--out", out, "--tui", "off",
+		"--", "touch", started}, Stdout: &stdout, Stderr: &stderr, Getenv: os.Getenv})
+	if _, err := os.Stat(started); err == nil || code != Broken || !strings.Contains(stderr.String(), "make the run's directory") {
+		t.Errorf("exit %d, the program was started: %v\n%s", code, err == nil, stderr.String())
+	}
+}
