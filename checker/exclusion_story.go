@@ -242,8 +242,8 @@ func whyOf(c *Case, r *ruler, f finding) []string {
 			who(i.Worker), clock(op.Return), who(j.Worker))}
 	case history.FalseRelease:
 		op := &c.Ops[f.op]
-		return []string{fmt.Sprintf("%s was told that its release, %s, had succeeded, but it had not the lock then, and no other lost it: nothing was released",
-			who(op.Worker), spanned(op))}
+		return []string{fmt.Sprintf("%s was told that its release, %s, had succeeded, but it had not the lock then, "+
+			"and no other lost it: nothing was released", who(op.Worker), spanned(op))}
 	case history.Regressed:
 		return []string{fmt.Sprintf("the lock was granted to %s first, but its fencing token, %d, is greater than that of %s, %d: the counter cannot refuse its late store",
 			who(i.Worker), c.acquire(i).Fence, who(j.Worker), c.acquire(j).Fence)}
@@ -256,18 +256,21 @@ func whyOf(c *Case, r *ruler, f finding) []string {
 
 // What to do about two grants at once, by what the story tells. Of what it does not show there is nothing to say.
 const (
-	ofTheCause    = "the remedy of the cause"
-	notShown      = ""
-	shareALock    = "Keep the lock in servers that all processes share, or run one process. See locks/catalogue/lease.go."
-	drawTokens    = "Draw a token of its own for every grant, and ask the servers for every grant. See locks/catalogue/lease.go."
-	keepTheExpiry = "Set the expiry of the key to the lease that the holder is told, and let no try take or change a key that is there. " +
+	ofTheCause = "the remedy of the cause"
+	notShown   = ""
+	shareALock = "Keep the lock in servers that all processes share, or run one process. " +
 		"See locks/catalogue/lease.go."
+	drawTokens = "Draw a token of its own for every grant, and ask the servers for every grant. " +
+		"See locks/catalogue/lease.go."
+	keepTheExpiry = "Set the expiry of the key to the lease that the holder counts on, and let no try take or change " +
+		"a key that is there. See locks/catalogue/lease.go."
 )
 
 // doubled says what is known of two grants at once that nothing explains, and what to do about it.
 func doubled(c *Case, r *ruler, f finding, i, j *hold) (story []string, remedy string) {
 	if n := c.unseenKeys(); n > 0 && i.Process != j.Process {
-		return []string{fmt.Sprintf("%s is in process %d, %s in process %d, and none of %s into the servers found a key of the lock: what a process keeps in its memory excludes no other process",
+		return []string{fmt.Sprintf("%s is in process %d, %s in process %d, and none of %s into the servers found a key "+
+			"of the lock: what a process keeps in its memory excludes no other process",
 			who(i.Worker), i.Process, who(j.Worker), j.Process, human.Quantity(n, "look"))}, shareALock
 	}
 	for _, h := range [2]*hold{j, i} {
@@ -278,12 +281,12 @@ func doubled(c *Case, r *ruler, f finding, i, j *hold) (story []string, remedy s
 	}
 	if f.op >= 0 {
 		op := &c.Ops[f.op]
-		return []string{fmt.Sprintf("cause not shown: both were granted the lock at once, or a release by %s, %s, freed it in between",
-			who(op.Worker), spanned(op))}, notShown
+		return []string{fmt.Sprintf("cause not shown: both were granted the lock at once, or a release by %s, %s, "+
+			"freed it in between", who(op.Worker), spanned(op))}, notShown
 	}
 	if i.Call < j.Return && j.Call < i.Return {
-		return append(c.mistaken(j),
-			"both asked at the same time, no lease was over and no fault of a server explains it: the acquire is not atomic"), ofTheCause
+		return append(c.mistaken(j), "both asked at the same time, no lease was over and no fault of a server explains it: "+
+			"the acquire is not atomic"), ofTheCause
 	}
 	if n := c.unheard(i, i.Return, j.Return); n >= 0 {
 		return []string{fmt.Sprintf("cause not shown: the extension by %s that was called at %s had no answer, and may have given the lock back",
@@ -304,7 +307,8 @@ func doubled(c *Case, r *ruler, f finding, i, j *hold) (story []string, remedy s
 			fmt.Sprintf("%s was still refused at %s, so the lock was kept until then: its lease is shorter in the servers than the lock says, or another took it before it was over",
 				who(c.Ops[kept].Worker), clock(c.Ops[kept].Return))), keepTheExpiry
 	}
-	return append(c.mistaken(j), "cause not shown: two grants at once, no expiry, no release and no fault in between"), notShown
+	return append(c.mistaken(j),
+		"cause not shown: two grants at once, no expiry, no release and no fault in between"), notShown
 }
 
 // unseenKeys is how many looks into the servers found no key of the lock, if none found one; 0 if one did, or if none

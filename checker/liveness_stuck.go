@@ -58,8 +58,8 @@ func (l *livenessCheck) stuck(left []stretch) {
 	}
 }
 
-const removeTheKey = "Let a release, and the end of a lease, remove the key of the lock: it was there when no worker had the lock any more. " +
-	"See locks/catalogue/lease.go."
+const removeTheKey = "Let a release, and the end of a lease, remove the key of the lock: it was there when no worker " +
+	"had the lock any more. See locks/catalogue/lease.go."
 
 // remedyOfStuck is what to do about a lock that a waiter asked for in vain: it did try again.
 func remedyOfStuck(evidence []history.Op) string {

@@ -24,8 +24,8 @@ var OfServices = []Checker{
 		Doc:    "a visit that began after another one had its answer gets a greater count, and every count belongs to a visit",
 		Causes: countCauses, Check: judgeCounts},
 	{Name: "programs",
-		Doc: "no program of the service that the suite started ends by itself, and when all are up and no fault is at work, " +
-			"visits are answered",
+		Doc: "no program of the service that the suite started ends without a planned fault, and when all are up and " +
+			"no fault is at work, visits are answered",
 		Causes: []string{history.Panicked, history.Stuck}, Check: judgePrograms},
 }
 

@@ -8,7 +8,7 @@ import (
 	"hammerlock/internal/human"
 )
 
-// judgePrograms judges the programs of a service that the suite has started. None ends by itself. When all of them are
+// judgePrograms judges the programs of a service that the suite has started. None ends without a planned fault. When all of them are
 // up and no fault is at work any more, the service answers: one that answers no visit for as long as a visit is waited
 // for, up to the end of the run, is down.
 func judgePrograms(c *Case) Verdict {
@@ -35,7 +35,7 @@ func judgePrograms(c *Case) Verdict {
 		v.advise("Let the service find its way back: reconnect to its servers, and give up locks that a program left " +
 			"behind when it was killed.")
 	default:
-		v.Status, v.Summary = Pass, "no program of the service ended by itself, and none was up in vain"
+		v.Status, v.Summary = Pass, "no program of the service ended, and none was up in vain"
 	}
 	return v
 }

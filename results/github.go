@@ -66,7 +66,8 @@ func WriteAnnotations(w io.Writer, all []Judgement) error {
 	property := strings.NewReplacer("%", "%25", ":", "%3A", ",", "%2C")
 	for _, lock := range names[:min(len(names), annotationLimit)] {
 		title, text := annotation(of[lock])
-		if _, err := fmt.Fprintf(w, "::error title=%s::%s\n", property.Replace(title), escape.Replace(text)); err != nil {
+		_, err := fmt.Fprintf(w, "::error title=%s::%s\n", property.Replace(title), escape.Replace(text))
+		if err != nil {
 			return err
 		}
 	}

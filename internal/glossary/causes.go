@@ -91,7 +91,8 @@ var AllCauses = []Cause{
 	{history.Deadlock, "A worker waited, no worker could have the lock, and it was never granted again.",
 		"Set the end of the lease in the command that grants the lock, let no try that is refused move it, and let waiters try again when it is over. " +
 			"A lock that keeps a mutex of its process locked says so (Outlives, or the claim of a driver): then a process crashes. See locks/catalogue/lease.go."},
-	{history.Stuck, "A worker waited, no worker could have the lock, and none was served for longer than the bound; or a service whose programs were up answered no visit any more.",
+	{history.Stuck,
+		"A worker waited, no worker could have the lock, and none was served for longer than the bound; or a service whose programs were up answered no visit any more.",
 		"Let a waiter try again no later than the lease of the holder ends, whatever message it waits for. See locks/catalogue/hub.go."},
 	{history.Crossing,
 		"Callers who wanted several keys each had some of them and waited for the others: no worker held what it wanted for longer than the bound.",
@@ -129,7 +130,7 @@ var AllCauses = []Cause{
 		"A process of the lock keeps goroutines, threads, connections, memory or a running timer for each call, also when the call is long over.",
 		"End with each hold and each try what was begun for it, on every path, also where it was refused or lost: a goroutine selects on the end, " +
 			"a timer is stopped, a connection closed. See locks/catalogue/watchdog.go."},
-	{history.Panicked, "The lock panicked, or ended its process, or an exception in it was caught by no code; or a program of a service ended by itself.",
+	{history.Panicked, "The lock panicked, or ended its process, or an exception in it was caught by no code; or a program of a service ended.",
 		"Mend the program at the line that the trace names; catch the errors of timers and background tasks. See locks/outcome.go."},
 }
 

@@ -21,7 +21,7 @@ type Story struct {
 	Told                                   []string // in words, line by line
 	Lease, Linger                          time.Duration
 	Owned                                  bool // a release says whether the lock was still the client's
-	Guessed                                bool // no record says which message of a call was late or lost: it is the first
+	Guessed                                bool // which message of a call was late or lost is not recorded
 	Steps                                  []Step
 }
 
