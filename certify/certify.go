@@ -130,7 +130,7 @@ func (h *History) verdict(f *fact) (v Verdict, err error) {
 			return v, fmt.Errorf("%s names no operation", f.Proof)
 		}
 		for _, w := range h.windows {
-			if f.Proof != "core" && f.Proof != "belief" && f.Proof != "claim" && w.forgets && !w.planned && h.reaches(w.op.ID, from, to) {
+			if f.Proof != "core" && f.Proof != "claim" && w.forgets && !w.planned && h.reaches(w.op.ID, from, to) {
 				return v, fmt.Errorf("%s may explain it, and nobody planned that", w.op.ID)
 			}
 		}

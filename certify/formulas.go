@@ -127,9 +127,9 @@ func (h *History) believed(a *op) (from, to ns) {
 // believing compares beliefs pair by pair, each with the slack of their clocks, or all with half of it.
 func believing(h *History, o []*op) bool {
 	sum, from, to, half := int64(0), ns(0), forever, ns(0)
-	for i, a := range o {
+	for _, a := range o {
 		f, t := h.believed(a)
-		if !h.fits("acquire", o[0], a) || h.acquire(a) != a || i > 0 && a.Call <= o[i-1].Call && a == o[i-1] {
+		if !h.fits("acquire", o[0], a) || h.acquire(a) != a || h.paused(a.Process, a.Call, t) {
 			return false
 		}
 		if a.Process != o[0].Process {

@@ -94,7 +94,7 @@ func (x *certificate) failed(v *Verdict) (name string, of []int32, why string) {
 	if name == "" {
 		return "", nil, noProof
 	}
-	if w := x.near(of); w != nil && name != "core" && name != "belief" && name != "claim" {
+	if w := x.near(of); w != nil && name != "core" && name != "claim" {
 		return "", nil, "why " + x.id(w.op) + " explains nothing is more than a formula"
 	}
 	return name, of, ""
@@ -130,10 +130,13 @@ func (x *certificate) together(cause string, evidence []int32) (string, []int32)
 			return "use", list
 		}
 	}
+	if name, of := x.core(evidence); name != "" {
+		return name, of
+	}
 	if len(acquires) == 2 && x.believe(acquires) {
 		return "belief", acquires
 	}
-	return x.core(evidence)
+	return "", nil
 }
 
 // overran finds the late store of one of two holds: the other had begun when it was over, and went on.
@@ -177,6 +180,12 @@ func (x *certificate) believe(acquires []int32) bool {
 	slack := x.Bounds.Slack + 1
 	if a.Process == b.Process {
 		slack = 0
+	}
+	for i := range x.Ops { // a pause may excuse that one of them went on
+		if op := &x.Ops[i]; op.Kind == history.Gap && (op.Process == a.Process && op.Return >= a.Call && op.Call <= aTo ||
+			op.Process == b.Process && op.Return >= b.Call && op.Call <= bTo) {
+			return false
+		}
 	}
 	return len(x.reenters(a))+len(x.reenters(b)) == 0 && aFrom < aTo && bFrom < bTo && x.clash(a.Permits, b.Permits) &&
 		plus(aFrom, slack) < bTo && plus(bFrom, slack) < aTo
