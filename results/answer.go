@@ -5,7 +5,6 @@ import (
 	"io"
 	"math"
 	"slices"
-	"strings"
 
 	"hammerlock/internal/human"
 )
@@ -58,10 +57,7 @@ var answerColumns = []answerColumn{
 			}
 			return [2]float64{float64(*p.P90), float64(p.Max)}
 		}, lower},
-	{"a visit", "costs", "%-11s", "", func(a *Answer) string {
-		trips, _, _ := a.Run.Cost.Texts()
-		return strings.Replace(trips+" trips", "- trips", "-", 1)
-	}, nil, nil, nil},
+	{"trips", "a visit", "%-8s", "", func(a *Answer) string { return textOf("cost.round_trips")(a.Run) }, nil, nil, nil},
 	{"crowd", "visits/s", "%s", "crowd visits/s", func(a *Answer) string {
 		if a.Crowd == nil {
 			return "-"
@@ -88,7 +84,7 @@ func WriteAnswers(w io.Writer, all []Answer) error {
 		names[all[i].Run.Topology]++
 		many = many || names[all[i].Run.Topology] > 1
 	}
-	name, width := func(a *Answer) string { return a.Run.Topology }, 10
+	name, width := func(a *Answer) string { return a.Run.Topology }, 9
 	if many {
 		name, width = func(a *Answer) string { return a.Run.Combination() }, 20
 	}

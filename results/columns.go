@@ -72,9 +72,13 @@ var (
 // textOf writes a metric.
 func textOf(name string) func(*Run) string { return metric(name).Text }
 
-// PageColumns are those of the report.
-func PageColumns() (all []Column) {
-	for _, table := range [][]Column{verdictColumns, latencyColumns, costColumns} {
+// PageColumns are those of the report, with latencies or without.
+func PageColumns(latencies bool) (all []Column) {
+	tables := [][]Column{verdictColumns, latencyColumns, costColumns}
+	if !latencies {
+		tables = slices.Delete(tables, 1, 2)
+	}
+	for _, table := range tables {
 		for _, c := range table {
 			if c.Page != "" {
 				all = append(all, c)

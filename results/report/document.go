@@ -1,6 +1,7 @@
 package report
 
 import (
+	"slices"
 	"strconv"
 	"time"
 
@@ -14,7 +15,7 @@ type runDocument struct {
 	ID      string           `json:"id"`
 	Name    string           `json:"name"`
 	Status  string           `json:"status"`
-	Alike   bool             `json:"alike"` // its latencies can be compared with those of other runs
+	Load    int              `json:"load"` // of those that are compared; -1 = its latencies are compared with none
 	Trips   *float64         `json:"trips"`
 	P99     *int64           `json:"p99"`
 	Warmup  int64            `json:"warmup"`
@@ -39,14 +40,17 @@ type faultDocument struct {
 }
 
 func document(runs []saved, names []string, b *pack) []runDocument {
-	all := []runDocument{}
+	all, loads := []runDocument{}, loadsOf(runs)
 	for i := range runs {
 		r := &runs[i]
 		status, _ := r.Safety()
 		d := runDocument{
-			ID: runID(i), Name: names[i], Status: status.String(), Alike: alike(r.Run), Trips: r.Cost.RoundTrips,
+			ID: runID(i), Name: names[i], Status: status.String(), Load: -1, Trips: r.Cost.RoundTrips,
 			P99: r.Latency.Response.P99, Warmup: r.Warmup, Series: r.series, Workers: r.Fairness.Workers,
 			Faults: []faultDocument{}, Phases: []faultDocument{}, Roles: []faultDocument{},
+		}
+		if alike(r.Run) {
+			d.Load = slices.Index(loads, r.Workload())
 		}
 		for _, p := range r.Phases {
 			d.Phases = append(d.Phases, faultDocument{From: p.From, To: p.To, Name: p.Name, Note: p.Load})

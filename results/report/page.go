@@ -161,12 +161,12 @@ func (t *tableView) folded(summary string) g.Node {
 }
 
 // chart is a picture that a script draws; key is what explains its shades.
-func chart(kind, title, more string, key bool) g.Node {
+func chart(kind, title, more string, key bool, of ...g.Node) g.Node {
 	caption := g.Group{h.B(g.Text(title)), g.Text(" ")}
 	if key {
 		caption = append(caption, h.Span(h.Class("key"), unread), g.Text(" "))
 	}
-	return h.Figure(h.FigCaption(caption, g.Text(more)), h.Div(h.Class("chart"), h.Data("chart", kind)))
+	return h.Figure(h.FigCaption(caption, g.Text(more)), h.Div(h.Class("chart"), h.Data("chart", kind), g.Group(of)))
 }
 
 // node is the page of saved runs.
@@ -189,18 +189,28 @@ func (p *page) node() g.Node {
 		h.Script(h.Type("text/plain"), h.ID("data"), g.Text(p.Data)), h.Script(g.Raw(p.Script)))
 }
 
-// compared is what several runs have in common, and how they differ.
+// compared is what several runs have in common, and how they differ: a section a load.
 func (p *page) compared() g.Node {
-	if len(p.Comparison.Rows) == 0 {
-		return nil
-	}
 	common := p.Common
 	if common != "" {
 		common = "All runs: " + common
 	}
-	return h.Section(h.ID("compare"), text(h.H2, "", "Comparison"), text(h.P, "note", common), p.Comparison.node(),
-		h.Div(h.Class("grid"),
-			chart("pareto", "Cost against response p99",
-				"down and left is better; the line joins runs that no other safe run beats in both", false),
-			chart("spectra", "Response by percentile", "counted visits of each run", false)))
+	return g.Map(p.Loads, func(v loadView) g.Node {
+		id, title := "compare", "Comparison"
+		if v.Load != "" {
+			id, title = "compare"+strconv.Itoa(v.Number), "Comparison: "+v.Title
+		}
+		var charts g.Group
+		draw := func(has bool, kind, title, more string) {
+			if has {
+				charts = append(charts, chart(kind, title, more, false, h.Data("load", strconv.Itoa(v.Number))))
+			}
+		}
+		draw(v.Cost, "pareto", "Cost against response p99",
+			"down and left is better; the line joins runs that no other safe run beats in both")
+		draw(v.Response, "spectra", "Response by percentile", "counted visits of each run")
+		return h.Section(h.ID(id), text(h.H2, "", title), text(h.P, "note", v.Load), text(h.P, "note", common),
+			v.Table.node(),
+			g.If(len(charts) > 0, h.Div(h.Class("grid"), charts)))
+	})
 }

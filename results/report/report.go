@@ -71,16 +71,16 @@ func writeRuns(w io.Writer, dirs []string, beside Beside) error {
 
 // page is what is shown.
 type page struct {
-	Policy     string
-	Style      string
-	Script     string
-	Data       string
-	Runs       []runView
-	Banner     bannerView
-	Matrix     matrixView // of several runs
-	Comparison tableView  // of those whose latencies can be compared
-	Common     string     // what all runs are: topology, lock and scenario, as far as they are the same
-	Fold       bool       // the runs are too many to be read one after the other
+	Policy string
+	Style  string
+	Script string
+	Data   string
+	Runs   []runView
+	Banner bannerView
+	Matrix matrixView // of several runs
+	Loads  []loadView // of those whose latencies can be compared
+	Common string     // what all runs are: topology, lock and scenario, as far as they are the same
+	Fold   bool       // the runs are too many to be read one after the other
 }
 
 // unfolded is how many runs a page shows one below the other. Of more, a table comes first, and each is opened.
@@ -90,7 +90,7 @@ func writePage(w io.Writer, runs []saved, not []results.NotRun) error {
 	names, common := titles(runs)
 	p := newPage("", "assets/strip.js")
 	if len(runs) > 1 {
-		p.Matrix, p.Comparison = matrix(runs, names, not), comparisonTable(runs, names)
+		p.Matrix, p.Loads = matrix(runs, names, not), loads(runs, names)
 	}
 	p.Banner, p.Common, p.Fold = banner(runs), common, len(runs) > unfolded
 	var b pack

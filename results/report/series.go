@@ -149,20 +149,17 @@ func newLine(seconds []*hdrhistogram.Histogram, all *hdrhistogram.Histogram) *li
 	return l
 }
 
-// spectrum is a distribution by percentile, as far as there are observations beyond it.
+// spectrum is a distribution by percentile, as far as the tables show percentiles: there are observations beyond it.
 func spectrum(h *hdrhistogram.Histogram) [][2]float64 {
 	points := [][2]float64{}
 	n := float64(h.TotalCount())
 	const steps = 12 // to a factor of ten
 	for i := 0; n > 0; i++ {
 		x := math.Pow(10, float64(i)/steps)
-		if x > n {
+		if i > 0 && !results.Supports(1-1/x, h.TotalCount()) {
 			break
 		}
 		points = append(points, [2]float64{x, float64(h.ValueAtQuantile(100 * (1 - 1/x)))})
-	}
-	if n > 0 {
-		points = append(points, [2]float64{max(n, 1), float64(h.Max())})
 	}
 	return points
 }

@@ -244,30 +244,3 @@ func environmentTable(r *results.Run) tableView {
 // alike tells whether a run's latencies can be compared with those of others: scenarios have loads and faults of their
 // own.
 func alike(r *results.Run) bool { return r.Scenario == "" && !r.Explored }
-
-// comparisonTable sets runs side by side, if there are several that can be compared.
-func comparisonTable(runs []saved, names []string) tableView {
-	t, columns := tableView{Class: "runs", Head: []string{"Run", "Safety"}}, results.PageColumns()
-	for _, c := range columns {
-		t.Head = append(t.Head, c.Page)
-	}
-	t.Head = append(t.Head, "Generator")
-	for i := range runs {
-		r := &runs[i]
-		if !alike(r.Run) {
-			continue
-		}
-		status, _ := r.Safety()
-		s, g := stateOf(status), generatorState(&r.Generator)
-		cells := []string{names[i], ""}
-		for _, c := range columns {
-			cells = append(cells, c.Text(r.Run))
-		}
-		row := t.add(append(cells, "")...)
-		row[0].Link, row[1].State, row[len(row)-1].State = runID(i), &s, &g
-	}
-	if len(t.Rows) < 2 {
-		return tableView{}
-	}
-	return t
-}

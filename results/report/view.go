@@ -3,6 +3,7 @@ package report
 import (
 	"encoding/base64"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -145,7 +146,7 @@ func tiles(r *results.Run) []tileView {
 	response, acquire, handoff := &r.Latency.Response, &r.Latency.Acquire, &r.Latency.Handoff
 	trips, commands, _ := r.Cost.Texts()
 	rate, ended := r.ThroughputText()
-	return []tileView{
+	all := []tileView{
 		{"Throughput", rate + "/s", ended},
 		{"Response p99", response.Text(response.P99), "median " + response.Text(response.P50)},
 		{"Acquire p99", acquire.Text(acquire.P99), "median " + acquire.Text(acquire.P50)},
@@ -155,6 +156,10 @@ func tiles(r *results.Run) []tileView {
 		{"Cost a visit", trips + " trips", commands + " commands"},
 		{"Views lost", human.Count(r.Views.Lost), "of " + human.Count(r.Views.Acknowledged)},
 	}
+	if r.Scenario != "" { // its load is there to break things, not to be served fast
+		all = slices.DeleteFunc(all, func(t tileView) bool { return t.Name == "Throughput" })
+	}
+	return all
 }
 
 func stories(r *results.Run) (all []storyView) {

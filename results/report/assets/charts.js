@@ -228,9 +228,12 @@ function percentiles(box, all) {
 
 const distribution = (run, tag, label) => ({label, points: run.series && run.series.lines[tag] && run.series.lines[tag].spectrum});
 
+// compared are the runs of the load that a chart is of.
+const compared = box => page.runs.filter(r => r.load === Number(box.dataset.load));
+
 drawings.spectrum = (box, run) => percentiles(box, [distribution(run, "response", "response"), distribution(run, "acquire", "acquire")]);
 drawings.handoff = (box, run) => percentiles(box, [distribution(run, "handoff", "hand-off")]) || empty(box, "No hand-off was seen: nobody waited, or the lock does not exclude.");
-drawings.spectra = box => percentiles(box, page.runs.filter(r => r.alike).map(r => distribution(r, "response", r.name)));
+drawings.spectra = box => percentiles(box, compared(box).map(r => distribution(r, "response", r.name)));
 
 function empty(box, text) {
   box.append(element("p", {class: "note", text}));
@@ -340,7 +343,7 @@ function mark(ctx, status, x, y, r) {
 }
 
 drawings.pareto = box => {
-  const all = page.runs.filter(r => r.alike && r.trips != null && r.p99 != null && r.p99 > 0).sort((a, b) => a.trips - b.trips || a.p99 - b.p99);
+  const all = compared(box).filter(r => r.trips != null && r.p99 != null && r.p99 > 0).sort((a, b) => a.trips - b.trips || a.p99 - b.p99);
   if (!all.length) return empty(box, "No run has both a cost and a p99.");
   let best = Infinity;
   const front = all.filter(r => r.status === "pass" && r.p99 < best && (best = r.p99));
