@@ -30,6 +30,8 @@ type callsCheck struct {
 	vain      bool          // a try ended in an error
 	failed    int64         // calls that ended in an error while nothing was or had been broken
 	prompt    time.Duration // see promptness; 0 = it is not known yet
+
+	disturbing *disturbances // nil = not looked for yet
 }
 
 // judgeCalls blames a call that did not return although servers had answered for longer than its bound, or although its
@@ -114,23 +116,33 @@ func (k *callsCheck) bound(kind history.Kind) time.Duration {
 	return bound
 }
 
-// served is since when servers answered a call that was open between two moments, what kept them from it before that,
-// and whether a message of it may be lost.
-func (k *callsCheck) served(from, to time.Duration) (since time.Duration, why *window, lost bool) {
-	since = from
-	for _, w := range k.servers {
+// disturbances are the windows that keep servers from answering, and those in which messages may be lost.
+type disturbances struct{ all, links reaching }
+
+func (c *Case) disturbances() *disturbances {
+	var all, links []*window
+	for _, w := range c.servers {
 		e := w.effect
 		harmless := func(p history.Party) bool { return p == history.Holders || p == history.Nobody }
 		if e.Known() && !slices.ContainsFunc(e.Hits, func(p history.Party) bool { return !harmless(p) }) {
 			continue
 		}
-		if again := plus(w.to, k.recovery()); w.from <= to && again >= from {
-			if again > since {
-				since = again
-			}
-			why = w
-			lost = lost || e.Hit(history.Links) && w.meets(from, to)
+		if all = append(all, w); e.Hit(history.Links) {
+			links = append(links, w)
 		}
+	}
+	return &disturbances{newReaching(all), newReaching(links)}
+}
+
+// served is since when servers answered a call that was open between two moments, what kept them from it before that,
+// and whether a message of it may be lost.
+func (k *callsCheck) served(from, to time.Duration) (since time.Duration, why *window, lost bool) {
+	if k.disturbing == nil {
+		k.disturbing = k.disturbances()
+	}
+	since, lost = from, k.disturbing.links.find(from, to) != nil
+	if why = k.disturbing.all.find(minus(from, k.recovery()), to); why != nil {
+		since = max(from, plus(why.to, k.recovery()))
 	}
 	return since, why, lost
 }

@@ -1,6 +1,7 @@
 package checker
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -183,5 +184,22 @@ func errorsFrom(s *script, from, to, each time.Duration) {
 	for at := from; at < to; at += each + 20 {
 		op := s.busy(1, at, at+each)
 		op.Outcome, op.Reason = history.Unknown, history.Other
+	}
+}
+
+// BenchmarkCallsBesideFaults judges calls of which each is slower than what nothing disturbed, beside many faults.
+func BenchmarkCallsBesideFaults(b *testing.B) {
+	for _, n := range []int{1_000, 10_000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			s := newScript()
+			for i := range time.Duration(n) {
+				s.fault(serverHangs, 100*i, 100*i+50)
+				s.release(s.acquire(1, 100*i+1, 100*i+40, 300), 100*i+41, 100*i+80)
+			}
+			c := s.prepare(b)
+			for b.Loop() {
+				calls.Check(c)
+			}
+		})
 	}
 }

@@ -68,7 +68,7 @@ var mutants = map[string]mutant{
 	"liveness: a crash is ignored": {"liveness.go", "TestLivenessAgainstEverySecond",
 		[]string{"return period{h.Return, h.trusted()}", "return period{h.Return, max(h.trusted(), min(h.Until, h.Lost))}"}},
 	"liveness: somebody always waits": {"liveness.go", "TestLivenessAgainstEverySecond",
-		[]string{"pages[k] = joined(page, apart)", "pages[k] = []period{{0, l.end}}", "for k, page := range pages {", "for k := range pages {"}},
+		[]string{"pages[k] = joined(page, apart)", "pages[k] = []period{{apart, l.end}}", "for k, page := range pages {", "for k := range pages {"}},
 	"liveness: who sleeps does not wait": {"liveness_stuck.go", "TestLivenessAgainstEverySecond",
 		[]string{"if sleeper < 0 {", "if sleeper >= -1 {"}},
 	"liveness: silence is no standstill": {"liveness_stuck.go", "TestLivenessAgainstEverySecond",
