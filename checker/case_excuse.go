@@ -39,8 +39,9 @@ func (c *Case) forgot(h *hold, by time.Duration) *window {
 	return w
 }
 
-// remembered reads from the servers' keys what they had not forgotten of a hold by a moment: when its key was seen for
-// the last time, and on how many sites no server has failed since then. What is seen after a failure was not lost in it.
+// remembered reads from the servers' keys what they had not forgotten of a hold by a moment: when its key was seen
+// for the last time, and on how many sites no server has failed since then. What is seen after a failure was not lost
+// in it.
 func (c *Case) remembered(h *hold, by time.Duration) (last time.Duration, sites int) {
 	token, seen := c.acquire(h).Token, map[int64]time.Duration{}
 	list := c.sightsOf(h.Key)
@@ -256,8 +257,8 @@ func (c *Case) losses(key int32) *reaching {
 	return &r
 }
 
-// elsewhere tells whether a server never had a key: the key was seen after that server had failed, and never on it. Each
-// of independent sites has all keys.
+// elsewhere tells whether a server never had a key: the key was seen after that server had failed, and never on it.
+// Each of independent sites has all keys.
 func (c *Case) elsewhere(key int32, w *window) bool {
 	if c.Sites > 1 {
 		return false

@@ -18,13 +18,14 @@ func TestWhoComesAgainWaits(t *testing.T) {
 		want         Status
 		cause        string
 	}{
-		"for a minute":               {200, 60_000, func(*script) {}, history.Busy, Fail, history.Deadlock},
-		"of several sites":           {200, 60_000, func(s *script) { s.Sites = 5 }, history.Quorum, Fail, history.Deadlock},
-		"until one of them is given": {200, 5_000, func(s *script) { s.acquire(4, 5_001, 5_002, 300) }, history.Busy, Fail, history.Stuck},
-		"seldom":                     {900, 60_000, func(*script) {}, history.Busy, Pass, ""},
-		"four times":                 {450, 1_700, func(*script) {}, history.Busy, Pass, ""},
-		"held meanwhile":             {200, 60_000, func(s *script) { s.acquire(4, 14, 15, 70_000) }, history.Busy, Pass, ""},
-		"a queue":                    {200, 60_000, func(s *script) { s.Claims.Ordered = true }, history.Busy, Pass, ""},
+		"for a minute":     {200, 60_000, func(*script) {}, history.Busy, Fail, history.Deadlock},
+		"of several sites": {200, 60_000, func(s *script) { s.Sites = 5 }, history.Quorum, Fail, history.Deadlock},
+		"until one of them is given": {200, 5_000, func(s *script) { s.acquire(4, 5_001, 5_002, 300) }, history.Busy,
+			Fail, history.Stuck},
+		"seldom":         {900, 60_000, func(*script) {}, history.Busy, Pass, ""},
+		"four times":     {450, 1_700, func(*script) {}, history.Busy, Pass, ""},
+		"held meanwhile": {200, 60_000, func(s *script) { s.acquire(4, 14, 15, 70_000) }, history.Busy, Pass, ""},
+		"a queue":        {200, 60_000, func(s *script) { s.Claims.Ordered = true }, history.Busy, Pass, ""},
 	} {
 		s := newScript()
 		s.Sites, s.Bounds.Gap = 1, 10*ms
@@ -37,7 +38,8 @@ func TestWhoComesAgainWaits(t *testing.T) {
 			s.op(history.End, w, at, at+1)
 		}
 		s.op(history.Final, -1, max(tt.until, 10_000), max(tt.until, 10_000)+1)
-		if v := liveness.Check(s.prepare(t)); v.Status != tt.want && (v.Status == Fail || tt.want == Fail) || v.Cause != tt.cause {
+		v := liveness.Check(s.prepare(t))
+		if v.Status != tt.want && (v.Status == Fail || tt.want == Fail) || v.Cause != tt.cause {
 			t.Errorf("%s: got %s %q: %s, want %s %q", name, v.Status, v.Cause, v.Summary, tt.want, tt.cause)
 		}
 	}

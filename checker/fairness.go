@@ -153,10 +153,10 @@ func (b *bypasses) inverted(since func(*wait) time.Duration, found, seen []bool)
 	}
 }
 
-// inversions finds grants of waits that began after another wait was queued, which called another try after that grant,
-// and were not found before. A reader passes over another one only if that was refused once more: a server may let both
-// in at once. It takes the waits by their first call; of those that were queued before, the one that called its last try
-// last is enough.
+// inversions finds grants of waits that began after another wait was queued, which called another try after that
+// grant, and were not found before. A reader passes over another one only if that was refused once more: a server may
+// let both in at once. It takes the waits by their first call; of those that were queued before, the one that called
+// its last try last is enough.
 func (b *bypasses) inversions(waits []int32, slack time.Duration, since func(*wait) time.Duration, found, seen []bool) {
 	byCall, byQueue := clone(&b.scratch, waits), clone(&b.scratch, waits)
 	before := func(a, b time.Duration) bool { return a != history.Forever && a < b-slack }

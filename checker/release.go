@@ -149,8 +149,8 @@ func (s *releases) groundless(h *hold) {
 	}
 }
 
-// contradicted finds a hold on one site that an extension was told is lost, and whose release succeeded afterwards: what
-// is gone does not come back, unless a fault can have brought it.
+// contradicted finds a hold on one site that an extension was told is lost, and whose release succeeded afterwards:
+// what is gone does not come back, unless a fault can have brought it.
 func (s *releases) contradicted(h *hold) {
 	c := s.c
 	if c.Sites > 1 || h.Permits > 0 || h.Outcome != history.OK || h.Release < 0 || h.answer != history.OK {

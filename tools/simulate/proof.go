@@ -183,8 +183,8 @@ func (r *record) disturbed() bool {
 	})
 }
 
-// forgot tells whether a server may have forgotten between two moments what it had granted, or ran ahead: one of several
-// sites is enough, for a grant may stand on a bare majority.
+// forgot tells whether a server may have forgotten between two moments what it had granted, or ran ahead: one of
+// several sites is enough, for a grant may stand on a bare majority.
 func (r *record) forgot(from, to time.Duration) bool {
 	from, to = from-r.h.Bounds.Slack, to+r.h.Bounds.Slack
 	sites, heals := max(r.h.Sites, 1), r.heals()
