@@ -82,7 +82,7 @@ type pages struct {
 // page is what the model has to explain of some holds of a page.
 func (c *Case) page(holds []int32, s scope) *model.Page {
 	p := &pages{&ruler{c: c, scope: s}, &model.Page{Rules: model.Rules{Expires: c.Claims.Expires, Owned: c.Claims.Owned,
-		Sites: c.Sites, Rate: c.Bounds.Rate, Round: c.Bounds.Round, Linger: c.Bounds.Linger}}}
+		Single: c.Nodes == 1, Sites: c.Sites, Rate: c.Bounds.Rate, Round: c.Bounds.Round, Linger: c.Bounds.Linger}}}
 	again, tokens := c.secondReleases(holds), map[uint64]int32{}
 	for i, n := range holds {
 		h := &c.holds[n]
@@ -167,7 +167,7 @@ func (p *pages) sights(key int32, holds []int32, tokens map[uint64]int32) {
 		}
 		half := p.half(&hold{Process: op.Process})
 		p.Calls = append(p.Calls, model.Call{ID: op.ID, Hold: place, Kind: model.Seen, From: op.Call - half,
-			To:      plus(op.Return, half),
+			To: plus(op.Return, half), Server: int(op.Value),
 			Endless: op.Until == history.Forever && p.c.Claims.Expires && p.c.holds[holds[place]].TTL > 0})
 	}
 }
@@ -177,9 +177,12 @@ func (p *pages) sights(key int32, holds []int32, tokens map[uint64]int32) {
 func (p *pages) atWork(key int32) {
 	slack := p.c.anySlack()
 	add := func(w *window, planned bool) {
-		e := w.effect
+		e, server := w.effect, int(p.c.Ops[w.op].Value)
+		if w.fault {
+			server = -1
+		}
 		p.Windows = append(p.Windows, model.Window{From: w.from - slack, To: plus(w.to, slack), Planned: planned, Op: w.op,
-			Forgets: true, Late: planned && (!e.Known() || e.Loses == history.LosesTime)})
+			Server: server, Forgets: true, Late: planned && (!e.Known() || e.Loses == history.LosesTime)})
 	}
 	for _, w := range p.c.planned.all {
 		add(w, true)

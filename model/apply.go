@@ -27,7 +27,14 @@ func (s *searcher) apply(c state, n int32, by time.Duration) {
 	default:
 		if i >= 0 {
 			s.own(c, n, i, by)
-		} else if s.deviate {
+			return
+		}
+		if k := c.has(o); k >= 0 && !o.Endless {
+			step := s.effect(n, at)
+			step.Elsewhere = true
+			s.yield(c.answers(o, k, by, &s.p.Rules).tell(step, n, 0))
+		}
+		if s.deviate {
 			s.others(c, n, by)
 		}
 	}

@@ -59,7 +59,7 @@ func (e *explainer) pass(from int, least []time.Duration) (again bool) {
 			low = max(low, now)
 		}
 		s.At, last[s.Hold], now = low, low, max(now, low)
-		uses := s.Deviation == nil && (s.Event == LeaseEnd || call != nil && call.Kind != Grant && call.Kind != Lost) ||
+		uses := s.Deviation == nil && !s.Elsewhere && (s.Event == LeaseEnd || call != nil && call.Kind != Grant && call.Kind != Lost) ||
 			call != nil && call.Endless && s.Deviation == &Deviations[ttlTooLong]
 		if s.Event == Stretched || s.Deviation == &Deviations[ttlTooLong] && !call.Endless {
 			loose[s.Hold] = true
@@ -69,7 +69,8 @@ func (e *explainer) pass(from int, least []time.Duration) (again bool) {
 				least[b-from], again = need, true
 			}
 		}
-		if call != nil && (call.Kind == Grant || call.Kind == Extend) && s.Deviation != &Deviations[falseExtension] {
+		if call != nil && (call.Kind == Grant || call.Kind == Extend) && !s.Elsewhere &&
+			s.Deviation != &Deviations[falseExtension] {
 			begun[s.Hold] = i
 			delete(loose, s.Hold)
 		} else if s.Event == Restored {

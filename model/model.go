@@ -32,6 +32,7 @@ type Call struct {
 	Busy       bool // Lost: the answer was that another has it
 	Endless    bool // Seen: the key had no expiry
 	From, To   time.Duration
+	Server     int           // Seen: where
 	TTL        time.Duration // Grant, Extend: the lease that was asked for; 0 = without expiry
 }
 
@@ -46,6 +47,7 @@ type Window struct {
 	Planned  bool  // a fault of the plan
 	Forgets  bool  // the servers may lose what they have, or have again what they had before
 	Late     bool  // leases may last longer
+	Server   int   // which one may forget; -1 = any
 	Op       int32 // for the caller
 }
 
@@ -53,6 +55,7 @@ type Window struct {
 type Rules struct {
 	Expires bool          // leases end
 	Owned   bool          // releases and extensions look whose the lock is
+	Single  bool          // there is one server: no other can answer for what it forgot
 	Sites   int           // how many independent servers vote; 0 = one server
 	Rate    float64       // by this part the servers' clocks may run fast or slow
 	Round   time.Duration // by this a server rounds its clock

@@ -99,6 +99,12 @@ func (s *searcher) best(list []state, owner int32, from int32, last bool) (best 
 			best, ok = c, true
 		}
 	}
+	for _, c := range list {
+		if i := c.find(owner); ok && i >= 0 && c.cost>>priors == least.cost>>priors && s.now-from < longest &&
+			(c.held[i].lo < best.held[0].lo || c.held[i].hi > best.held[0].hi) {
+			return least, false
+		}
+	}
 	return best, ok
 }
 
@@ -215,6 +221,9 @@ func (s *searcher) run(start single, from, to int32) ([]state, bool) {
 				list[k] = s.shown(list[k])
 			}
 			continue
+		}
+		if slot := int(s.slots[v.call]); slot >= len(s.open) || s.open[slot] != v.call {
+			continue // it began before the part, and its hold is idle
 		}
 		list = s.answered(list, v.call)
 		if s.looked > s.b.States {

@@ -12,7 +12,7 @@ func (s *searcher) needed(c *state, hold int32) bool {
 			return false
 		}
 		o := &s.p.Calls[m]
-		return o.Kind == Grant || o.Hold == hold && (o.Kind == Lost || s.deviate)
+		return o.Kind == Grant || o.Hold == hold && (o.Kind == Lost || s.deviate || !s.p.Single && len(s.wins) > 0)
 	})
 }
 
@@ -36,7 +36,7 @@ func (s *searcher) spontaneous(c state, by time.Duration) {
 			if at := max(c.cur, w.From); w.Forgets && at <= min(by, w.To) {
 				step = Step{At: at, Event: Forgotten, Hold: l.hold, Window: s.explainer.wins.place[n],
 					Planned: w.Planned, Against: -1}
-				s.yield(c.without(i).until(at).tell(step, -1, w.cost()))
+				s.yield(c.forgets(i, w, by, &s.p.Rules).until(at).tell(step, -1, w.cost()))
 			}
 		}
 	}

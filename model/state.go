@@ -22,6 +22,43 @@ type state struct {
 	done set // open calls that have had their effect
 	cost Cost
 	last *link
+
+	elsewhere []gone // holds that were forgotten, and that another server may still have
+}
+
+// gone is a hold that a server forgot.
+type gone struct {
+	hold   int32
+	server int           // -1 = any
+	over   time.Duration // its lease is over then at the latest
+}
+
+// has is the place of the hold of a call that another server may have, not the one that forgot it; -1 without it.
+func (c *state) has(o *Call) int {
+	return slices.IndexFunc(c.elsewhere, func(g gone) bool {
+		return g.hold == o.Hold && c.cur <= g.over && (o.Kind != Seen || g.server != o.Server)
+	})
+}
+
+// forgets is a state in which a server has forgotten a hold. Where it is not the only one, another may have it still.
+func (c state) forgets(i int, w *Window, by time.Duration, r *Rules) state {
+	if l := c.held[i]; !r.Single {
+		l.hi = min(l.hi, by, w.To)
+		c.elsewhere = append(slices.Clip(c.elsewhere), gone{l.hold, w.Server, r.over(&l)})
+	}
+	return c.without(i)
+}
+
+// answers is a state after another server has answered a call of a hold that was forgotten.
+func (c state) answers(o *Call, i int, by time.Duration, r *Rules) state {
+	c.elsewhere = slices.Clone(c.elsewhere)
+	switch o.Kind {
+	case Release:
+		c.elsewhere = slices.Delete(c.elsewhere, i, i+1)
+	case Extend:
+		c.elsewhere[i].over = plus(by, r.Most(o.TTL))
+	}
+	return c
 }
 
 // link is a step of a story, and the one before.
@@ -76,6 +113,13 @@ func (c state) tell(s Step, call int32, cost Cost) state {
 func (f *front) covers(c, d *state) bool {
 	if c.cost > d.cost || c.cur > d.cur {
 		return false
+	}
+	for _, g := range d.elsewhere {
+		if !slices.ContainsFunc(c.elsewhere, func(x gone) bool {
+			return x.hold == g.hold && x.server == g.server && x.over >= g.over
+		}) {
+			return false
+		}
 	}
 	for i := range c.done {
 		if c.done[i]&f.free.may[i]&^d.done[i] != 0 || d.done[i]&f.free.shows[i]&^c.done[i] != 0 {

@@ -63,6 +63,8 @@ type Step struct {
 	Window     int32      // Forgotten, Restored, Stretched: in Page.Windows; -1 = none
 	Planned    bool       // that is a fault of the plan
 	Deviation  *Deviation // nil = the lock is right to do this
+	// Elsewhere says that another server answers, which still has a hold that was forgotten.
+	Elsewhere bool
 	// Against is the hold that a deviation is against; -1 = none.
 	Against int32
 	// Began and TTL are of the lease of a hold that is restored.
