@@ -128,7 +128,7 @@ func (c *Case) secondReleases(holds []int32) (list []link) {
 	return list
 }
 
-// add takes in a call of a hold. One that was refused for other reasons than that the lock is not its own shows nothing.
+// add takes in a call of a hold. One that was refused says that the lock is not its own, or shows nothing.
 func (p *pages) add(h *hold, place, i int32) {
 	op := &p.c.Ops[i]
 	half := p.half(h)
@@ -149,6 +149,8 @@ func (p *pages) add(h *hold, place, i int32) {
 			p.Calls = append(p.Calls, first)
 		}
 		call.Kind = model.Lost
+	case op.Outcome == history.Failed && op.Reason == history.Busy:
+		call.Kind, call.Busy = model.Lost, true
 	case op.Outcome == history.Failed:
 		return
 	}
@@ -172,8 +174,8 @@ func (p *pages) sights(key int32, holds []int32, tokens map[uint64]int32) {
 	}
 }
 
-// atWork takes in the windows in which servers may forget, or lengthen, what they have of a key. The suite's clock wrote
-// them down.
+// atWork takes in the windows in which servers may forget, or lengthen, what they have of a key. The suite's clock
+// wrote them down.
 func (p *pages) atWork(key int32) {
 	slack := p.c.anySlack()
 	add := func(w *window, planned bool) {
@@ -181,8 +183,8 @@ func (p *pages) atWork(key int32) {
 		if w.fault {
 			server = -1
 		}
-		p.Windows = append(p.Windows, model.Window{From: w.from - slack, To: plus(w.to, slack), Planned: planned, Op: w.op,
-			Server: server, Forgets: true, Late: planned && (!e.Known() || e.Loses == history.LosesTime)})
+		p.Windows = append(p.Windows, model.Window{From: w.from - slack, To: plus(w.to, slack), Planned: planned,
+			Op: w.op, Server: server, Forgets: true, Late: planned && (!e.Known() || e.Loses == history.LosesTime)})
 	}
 	for _, w := range p.c.planned.all {
 		add(w, true)

@@ -51,7 +51,8 @@ func (s *searcher) wrong(c state, n int32, d deviation, against int32) state {
 	return c.tell(step, n, cost)
 }
 
-// grant lets a hold begin. One that is granted what another has takes it from that; of several sites both may have some.
+// grant lets a hold begin. One that is granted what another has takes it from that; on several
+// sites both may have it.
 func (s *searcher) grant(c state, n int32, at, by time.Duration) {
 	o := &s.p.Calls[n]
 	l := s.p.begin(o, at, by)
@@ -120,7 +121,11 @@ func (s *searcher) others(c state, n int32, by time.Duration) {
 		against = c.held[len(c.held)-1].hold
 	}
 	if o.Kind == Seen {
-		s.yield(s.wrong(c, n, phantom, against))
+		l := s.p.begin(o, c.cur, by)
+		if g := s.holds[o.Hold].grant; g >= 0 {
+			l.ttl = s.p.Calls[g].TTL
+		}
+		s.yield(s.wrong(c.alone(l), n, phantom, against)) // it is there, whoever set it
 		return
 	}
 	if o.Kind == Extend {

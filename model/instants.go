@@ -59,8 +59,7 @@ func (e *explainer) pass(from int, least []time.Duration) (again bool) {
 			low = max(low, now)
 		}
 		s.At, last[s.Hold], now = low, low, max(now, low)
-		uses := s.Deviation == nil && !s.Elsewhere && (s.Event == LeaseEnd || call != nil && call.Kind != Grant && call.Kind != Lost) ||
-			call != nil && call.Endless && s.Deviation == &Deviations[ttlTooLong]
+		uses := s.Event == LeaseEnd && s.Deviation == nil || call != nil && usesLease(s, call)
 		if s.Event == Stretched || s.Deviation == &Deviations[ttlTooLong] && !call.Endless {
 			loose[s.Hold] = true
 		}
@@ -69,8 +68,7 @@ func (e *explainer) pass(from int, least []time.Duration) (again bool) {
 				least[b-from], again = need, true
 			}
 		}
-		if call != nil && (call.Kind == Grant || call.Kind == Extend) && !s.Elsewhere &&
-			s.Deviation != &Deviations[falseExtension] {
+		if call != nil && s.begins() {
 			begun[s.Hold] = i
 			delete(loose, s.Hold)
 		} else if s.Event == Restored {
@@ -79,6 +77,20 @@ func (e *explainer) pass(from int, least []time.Duration) (again bool) {
 		}
 	}
 	return again
+}
+
+// begins tells whether a lease begins with the effect of a call.
+func (s *Step) begins() bool {
+	return s.Deviation == &Deviations[phantom] || !s.Elsewhere && s.Deviation != &Deviations[falseExtension] &&
+		(s.Kind == Grant || s.Kind == Extend)
+}
+
+// usesLease tells whether a step shows that the lease of its hold was alive.
+func usesLease(s *Step, call *Call) bool {
+	if call.Endless {
+		return s.Deviation == &Deviations[ttlTooLong]
+	}
+	return s.Deviation == nil && !s.Elsewhere && call.Kind != Grant && call.Kind != Lost
 }
 
 // began is when the lease of a step began.
@@ -95,7 +107,7 @@ func (e *explainer) least(step int) time.Duration {
 		return e.p.Least(e.steps[step].TTL)
 	}
 	c := &e.p.Calls[e.links[step]]
-	least := e.p.Least(c.TTL)
+	least := e.p.Least(e.ttl(c))
 	if e.p.Sites > 1 && least != history.Forever {
 		return max(c.From+least-e.steps[step].At, 0)
 	}
@@ -107,5 +119,13 @@ func (e *explainer) most(step int) time.Duration {
 	if e.steps[step].Event == Restored {
 		return e.p.Most(e.steps[step].TTL)
 	}
-	return e.p.Most(e.p.Calls[e.links[step]].TTL)
+	return e.p.Most(e.ttl(&e.p.Calls[e.links[step]]))
+}
+
+// ttl is the lease that begins with a call: that of its hold's grant, where its key was seen after the end.
+func (e *explainer) ttl(c *Call) time.Duration {
+	if g := e.holds[c.Hold].grant; c.Kind == Seen && g >= 0 {
+		return e.p.Calls[g].TTL
+	}
+	return c.TTL
 }

@@ -128,7 +128,8 @@ func (j *job) compare(out io.Writer, files []string) error {
 				wrong = "right"
 			}
 			c.add(fmt.Sprintf("%s/%s seed %d", r.pair.kind.name, wrong, r.seed), r.h)
-			if story, _ := explained(r.h); wrong == "right" && strings.HasPrefix(story, "FAIL") && story != "FAIL service-loss" {
+			story, _ := explained(r.h)
+			if wrong == "right" && strings.HasPrefix(story, "FAIL") && story != "FAIL service-loss" {
 				c.accused++
 				fmt.Fprintf(out, "ACCUSED %s seed %d: %s\n", r.pair.kind.name, r.seed, story)
 			}
