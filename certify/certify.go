@@ -1,5 +1,5 @@
-// Package certify checks certificates: it says which verdicts on a history are proved, or which line of a certificate is
-// wrong. It shares no code with the judge, and reads JSON lines. history/FORMAT.md describes both files.
+// Package certify checks certificates: it says which verdicts on a history are proved, or which line of a certificate
+// is wrong. It shares no code with the judge, and reads JSON lines. history/FORMAT.md describes both files.
 package certify
 
 import (
@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// fact is a line of a certificate: something that happened in the story of a page, the chain of its stores, or a verdict
-// with its proof.
+// fact is a line of a certificate: something that happened in the story of a page, the chain of its stores, or a
+// verdict with its proof.
 type fact struct {
 	At                        ns
 	Does, Ends, Forgets, By   string
@@ -43,25 +43,35 @@ type proof struct {
 }
 
 var proofs = map[string]proof{
-	"story":  {"pass", "release linearizable", told, "every answer has its instant in the story"},
-	"alone":  {"pass", "exclusion", alone, "the story, and no two believed in the lock at once that exclude each other"},
-	"leases": {"pass", "lease-validity", kept, "the story, and nobody was promised more than the lease"},
+	"story": {"pass", "release linearizable", told, "every answer has its instant in the story"},
+	"alone": {"pass", "exclusion", alone, "the story, and no two believed in the lock at once that exclude each other"},
+	"leases": {"pass", "lease-validity", kept,
+		"the story, and no holder was promised more than the lease"},
 	"chain": {"pass", "lost-updates", chained,
 		"the acknowledged stores are in the chain that ends in what was read at the end, and no load saw an old one"},
-	"order":    {"pass", "fencing", ordered, "a grant has a greater token than all that were answered before its call"},
-	"window":   {"inconclusive", "", excused, "the first reaches the others: servers may have forgotten, a process was paused"},
-	"core":     {"fail", "exclusion release lease-validity linearizable", contradicts, "the calls have no legal order"},
-	"belief":   {"fail", "exclusion linearizable", believing, "more believed in the lock at once than it has room for"},
-	"use":      {"fail", "exclusion", overran, "the store is of the first, whose hold was over, and the second had begun"},
-	"claim":    {"fail", "lease-validity", claimed, "until > return + T1 + round + linger"},
-	"replaced": {"fail", "lost-updates", replaced, "both stores were acknowledged and replaced the same one"},
-	"outside":  {"fail", "lost-updates", outside, "the acknowledged store is not in the chain of what was read at the end"},
-	"stale":    {"fail", "lost-updates", stale, "the load saw an older store than the one acknowledged before its call"},
-	"changed":  {"fail", "lost-updates", changed, "two loads of a shared hold saw different stores"},
-	"value":    {"fail", "lost-updates", misread, "the value is not that of the store that was seen, or one more if it is a store"},
-	"fence":    {"fail", "fencing", regressed, "the second came after the first, and has no greater token"},
-	"found":    {"fail", "exclusion liveness", found, "the key was there although its acquire was refused or its hold released"},
-	"expiry":   {"fail", "liveness", outlived, "the key has a longer life than any lease"},
+	"order": {"pass", "fencing", ordered,
+		"a grant has a greater token than all that were answered before its call"},
+	"window": {"inconclusive", "", excused,
+		"the first reaches the others: servers may have forgotten, or a process was paused"},
+	"core": {"fail", "exclusion release lease-validity linearizable", contradicts, "the calls have no legal order"},
+	"belief": {"fail", "exclusion linearizable", believing,
+		"more believed in the lock at once than it has room for"},
+	"use": {"fail", "exclusion", overran,
+		"the store is of the first, whose hold was over, and the second had begun"},
+	"claim": {"fail", "lease-validity", claimed, "until > return + T1 + round + linger"},
+	"replaced": {"fail", "lost-updates", replaced,
+		"both stores were acknowledged and replaced the same one"},
+	"outside": {"fail", "lost-updates", outside,
+		"the acknowledged store is not in the chain of what was read at the end"},
+	"stale": {"fail", "lost-updates", stale,
+		"the load saw an older store than the one acknowledged before its call"},
+	"changed": {"fail", "lost-updates", changed, "two loads of a shared hold saw different stores"},
+	"value": {"fail", "lost-updates", misread,
+		"the value is not that of the store that was seen, or one more if it is a store"},
+	"fence": {"fail", "fencing", regressed, "the second came after the first, and has no greater token"},
+	"found": {"fail", "exclusion liveness", found,
+		"the key was there although its acquire was refused or its hold released"},
+	"expiry": {"fail", "liveness", outlived, "the key has a longer life than any lease"},
 	"unrenewed": {"fail", "lease-validity exclusion", unrenewed,
 		"the lease ran out while the process ran, servers served, and no renewal was under way"},
 }
@@ -78,7 +88,8 @@ func (h *History) Check(r io.Reader) (all []Verdict, err error) {
 		err := d.Decode(&f)
 		switch {
 		case err != nil:
-		case n == 1 && (f.Certificate != "hammerlock" || f.Ops != len(h.list)), n > 1 && f.Certificate != "", last.End != "":
+		case n == 1 && (f.Certificate != "hammerlock" || f.Ops != len(h.list)), n > 1 && f.Certificate != "",
+			last.End != "":
 			err = fmt.Errorf("not a certificate of this history of %d operations", len(h.list))
 		case f.Does+f.Ends+f.Forgets != "":
 			err = h.happens(&f)
@@ -129,9 +140,9 @@ func (h *History) verdict(f *fact) (v Verdict, err error) {
 		if len(list) == 0 {
 			return v, fmt.Errorf("%s names no operation", f.Proof)
 		}
-		for _, w := range h.windows {
+		for _, w := range h.windows { // claims are what the lock said, and a core tries the windows itself
 			if f.Proof != "core" && f.Proof != "claim" && w.forgets && !w.planned && h.reaches(w.op.ID, from, to) {
-				return v, fmt.Errorf("%s may explain it, and nobody planned that", w.op.ID)
+				return v, fmt.Errorf("%s may explain it, and is no planned fault", w.op.ID)
 			}
 		}
 	}

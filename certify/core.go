@@ -38,7 +38,8 @@ func (h *History) lease(o *op) lease {
 func (h *History) step(p *page, o *op) (from, to, most ns, legal bool) {
 	a := h.acquire(o)
 	x, owned := p.holds[a], h.Claims.Owned
-	if from, to, most, legal = o.Call-h.half(), forever, forever, x.present || !owned; o.Outcome == "ok" || o.Outcome == "failed" {
+	from, to, most, legal = o.Call-h.half(), forever, forever, x.present || !owned
+	if o.Outcome == "ok" || o.Outcome == "failed" {
 		to = plus(o.Return, h.half())
 	}
 	switch {
@@ -46,7 +47,7 @@ func (h *History) step(p *page, o *op) (from, to, most ns, legal bool) {
 		if h.Sites > 1 { // a few of its sites may have had it until then
 			x.free = min(x.free, o.Call)
 		}
-		return from, to, most, o.denies() && (!x.present || !owned || h.Sites > 1)
+		return from, to, most, !o.denies() || !x.present || !owned || h.Sites > 1
 	case x.present && !x.open && (owned || o.Kind == "extend"):
 		most = x.life.most
 	}
@@ -89,7 +90,8 @@ func contradicts(h *History, calls []*op) bool {
 	c, in := core{History: h, page: page{holds: map[*op]*held{}}}, map[*op]bool{}
 	for _, o := range calls {
 		in[o] = true
-		if a := h.acquire(o); a == nil || !in[a] || a.Key != calls[0].Key || a != o && o.Kind == "acquire" || o.Seen != "" {
+		a := h.acquire(o)
+		if a == nil || !in[a] || a.Key != calls[0].Key || a != o && o.Kind == "acquire" || o.Seen != "" {
 			return false
 		} else if a == o {
 			c.page.holds[a] = &held{free: h.taken(a)}
@@ -147,7 +149,7 @@ func (c *core) order(rest []*op, n int) bool {
 }
 
 // ends lets a hold end in moment n: with its lease, by a call outside of the core, or because servers forgot it in an
-// accident that nobody planned.
+// accident without a planned fault.
 func (c *core) ends(a *op, x *held, n int, rest []*op) bool {
 	x.present, c.page.used = false, c.page.used-c.weight(a)
 	defer func() { x.present, c.page.used = true, c.page.used+c.weight(a) }()
@@ -157,7 +159,8 @@ func (c *core) ends(a *op, x *held, n int, rest []*op) bool {
 		return true
 	}
 	for _, w := range c.windows {
-		if w.forgets && !w.planned && c.then(rest, n, edge{n, 0, c.Bounds.Slack - w.from}, edge{0, n, plus(w.to, c.Bounds.Slack)}) {
+		slack := c.Bounds.Slack
+		if w.forgets && !w.planned && c.then(rest, n, edge{n, 0, slack - w.from}, edge{0, n, plus(w.to, slack)}) {
 			return true
 		}
 	}
@@ -190,7 +193,8 @@ func (c *core) then(rest []*op, n int, bounds ...edge) bool {
 // happens checks a fact of the story: a call takes effect, a lease ends, or servers forget a hold.
 func (h *History) happens(f *fact) error {
 	o := h.ops[f.Does+f.Ends+f.Forgets]
-	if o == nil || h.acquire(o) == nil || o.Kind == "acquire" && h.acquire(o) != o || f.Does == "" && o.Kind != "acquire" {
+	if o == nil || h.acquire(o) == nil || o.Kind == "acquire" && h.acquire(o) != o ||
+		f.Does == "" && o.Kind != "acquire" {
 		return fmt.Errorf("%q is no call of a hold", f.Does+f.Ends+f.Forgets)
 	}
 	a, p := h.acquire(o), h.pages[h.acquire(o).Key]
@@ -220,7 +224,8 @@ func (h *History) happens(f *fact) error {
 	case !x.present:
 		return fmt.Errorf("%s does not hold the page", a.ID)
 	case f.Ends != "":
-		if f.At < min(plus(begun, x.life.least), x.life.until, x.free-h.half(), h.death(a)) || f.At > plus(begun, x.life.most) {
+		if f.At < min(plus(begun, x.life.least), x.life.until, x.free-h.half(), h.death(a)) ||
+			f.At > plus(begun, x.life.most) {
 			return fmt.Errorf("the lease of %s does not end then", a.ID)
 		}
 	case !h.reaches(f.By, f.At, f.At):

@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// denies tells whether an owner was told that it is none.
+// denies tells whether a holder was told that the lock is not its own.
 func (o *op) denies() bool {
 	return o.Kind != "acquire" && o.Outcome == "failed" && (o.Reason == "lost" || o.Reason == "busy")
 }

@@ -154,7 +154,8 @@ func (h *History) bind() {
 			h.finals[o.Key] = o
 		case "incident", "role", "gap":
 			w.pauses = o.Kind == "gap"
-			w.forgets = !w.pauses && (h.Nodes == 0 || o.Value < int64(h.Nodes)) && (h.Sites < 2 || o.Value < int64(h.Sites))
+			w.forgets = !w.pauses && (h.Nodes == 0 || o.Value < int64(h.Nodes)) &&
+				(h.Sites < 2 || o.Value < int64(h.Sites))
 			h.windows = append(h.windows, w)
 		case "fault":
 			f := h.Faults[o.Value]
@@ -163,7 +164,8 @@ func (h *History) bind() {
 			}
 			unknown := len(f.Effect.Hits) == 0
 			w.forgets = unknown || f.Effect.Loses != ""
-			w.pauses = unknown || slices.Contains(f.Effect.Hits, "clients") || slices.Contains(f.Effect.Hits, "holders")
+			w.pauses = unknown || slices.Contains(f.Effect.Hits, "clients") ||
+				slices.Contains(f.Effect.Hits, "holders")
 			h.windows, open[o.Value] = append(h.windows, w), len(h.windows)+1
 		case "heal":
 			if n := open[o.Value]; n > 0 && o.Outcome != "failed" {
@@ -171,10 +173,13 @@ func (h *History) bind() {
 			}
 		}
 	}
+	recovery := cmp.Or(h.Bounds.Recovery, 5e9)
 	for i, w := range h.windows { // a role that changes, or a process that is paused, where a fault does that
 		for _, f := range h.windows {
-			h.windows[i].planned = h.windows[i].planned || f.op.Kind == "fault" && f.from <= w.to && w.from <= plus(f.to, cmp.Or(h.Bounds.Recovery, 5e9)) &&
-				(w.op.Kind == "role" && f.forgets || w.pauses && f.pauses)
+			explains := w.op.Kind == "role" && f.forgets || w.pauses && f.pauses
+			if f.op.Kind == "fault" && f.from <= w.to && w.from <= plus(f.to, recovery) && explains {
+				h.windows[i].planned = true
+			}
 		}
 	}
 }

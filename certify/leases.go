@@ -81,14 +81,14 @@ func overran(h *History, o []*op) bool {
 	return o[2].Call > end && from >= end-s && plus(from, s) < o[2].Call && plus(begin, s) < to
 }
 
-// paused tells whether a process was paused between two moments, and nobody had planned that.
+// paused tells whether a process was paused between two moments without a planned fault.
 func (h *History) paused(process int32, from, to ns) bool {
 	return slices.ContainsFunc(h.windows, func(w window) bool {
 		return w.op.Kind == "gap" && w.op.Value == 0 && !w.planned && w.op.Process == process && w.from <= to && w.to >= from
 	})
 }
 
-// excused proves that what nobody planned reaches the calls of an undecided verdict. Of a role the end is not known.
+// excused proves that an unplanned event reaches the calls of an undecided verdict. Of a role the end is not known.
 func excused(h *History, o []*op) bool {
 	from, to := forever, -forever
 	for _, x := range o[min(1, len(o)):] {
@@ -106,7 +106,8 @@ func excused(h *History, o []*op) bool {
 // found compares a key that was seen with the calls that should have left none.
 func found(h *History, o []*op) bool {
 	if len(o) < 2 || o[1].Kind != "found" && (o[1].Kind != "sight" || h.Sites > 1) || o[0].Token == "" ||
-		o[0].Kind != "acquire" || o[0].Token != o[1].Token || o[0].Key != o[1].Key {
+		o[0].Kind != "acquire" || o[0].Token != o[1].Token || o[0].Key != o[1].Key || o[1].Until <= o[1].Call ||
+		slices.ContainsFunc(h.windows, func(w window) bool { return w.from <= o[1].Call && w.to >= o[0].Call }) {
 		return false
 	}
 	if o[0].Outcome == "failed" {
@@ -119,7 +120,8 @@ func found(h *History, o []*op) bool {
 		}
 	}
 	for x := o[0].rest; x != nil; x = x.rest {
-		if (x.Kind == "extend" || x.Kind == "acquire") && (x.Outcome != "ok" && x.Outcome != "failed" || x.Return >= released) {
+		unknown := x.Outcome != "ok" && x.Outcome != "failed"
+		if (x.Kind == "extend" || x.Kind == "acquire") && (unknown || x.Return >= released) {
 			return false
 		}
 	}
@@ -141,7 +143,8 @@ func outlived(h *History, o []*op) bool {
 // unrenewed looks at a hold that was lost: between the answer to its last renewal and the end of the lease there was
 // nothing that can have kept its process from renewing it.
 func unrenewed(h *History, o []*op) bool {
-	if len(o) != 2 || h.acquire(o[0]) != o[0] || o[1].Hold != o[0].ID || !h.Claims.Renews || o[1].Kind != "lose" && !o[1].denies() {
+	if len(o) != 2 || h.acquire(o[0]) != o[0] || o[1].Hold != o[0].ID || !h.Claims.Renews ||
+		o[1].Kind != "lose" && !o[1].denies() {
 		return false
 	}
 	last := o[0]

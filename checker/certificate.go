@@ -36,7 +36,7 @@ type proof struct {
 	Cause   string   `json:"cause,omitempty"`
 	Proof   string   `json:"proof,omitempty"`
 	Of      []string `json:"of,omitempty"`
-	Why     string   `json:"why,omitempty"` // there is none
+	Why     string   `json:"why,omitempty"` // why there is no proof
 }
 
 // WriteCertificate writes what proves the verdicts on a case.
@@ -92,7 +92,7 @@ func (x *certificate) line(text []byte) {
 // id is the name of an operation in the history's file.
 func (x *certificate) id(n int32) string { return x.Ops[n].ID.String() }
 
-// prove finds the proof of a verdict, or says why there is none.
+// prove finds the proof of a verdict, or says why it has none.
 func (x *certificate) prove(v *Verdict) (name string, of []int32, why string) {
 	switch v.Status {
 	case Pass:
@@ -113,7 +113,7 @@ func (x *certificate) passed(v *Verdict) (name string, of []int32, why string) {
 	switch v.Checker {
 	case Exclusion.Name:
 		if x.told == "" && v.Misses["overrun"] > 0 {
-			return "", nil, "a holder believed in the lock for too long, and did not use it: there is no proof of that yet"
+			return "", nil, "a holder believed in the lock for too long without a use: there is no proof of that yet"
 		}
 		return "alone", nil, x.told
 	case release.Name, linearizable.Name:
@@ -151,8 +151,8 @@ func (c *Case) anyLost() bool {
 	return false
 }
 
-// excused are the operation that recorded an unplanned event and those of what it explains; nil if either is none, or
-// it reaches them by what is no operation.
+// excused are the operation that recorded an unplanned event and those of what it explains; nil without them, or if it
+// reaches them by what is no operation.
 func (x *certificate) excused(v *Verdict) []int32 {
 	if v.excuse == nil {
 		return nil

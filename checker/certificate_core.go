@@ -87,7 +87,8 @@ func (x *certificate) callsOf(holds, evidence []int32) (list []int32) {
 	}
 	for _, n := range evidence {
 		op := &x.Ops[n]
-		if at := x.holdAt(op.Hold); at >= 0 && slices.Contains(holds, at) && (op.Kind == history.Extend || op.Kind == history.Release) {
+		at, call := x.holdAt(op.Hold), op.Kind == history.Extend || op.Kind == history.Release
+		if call && at >= 0 && slices.Contains(holds, at) {
 			add(n)
 		}
 	}

@@ -196,7 +196,8 @@ func (x *certificate) lease(cause string, evidence []int32) (string, []int32) {
 	switch op := &x.Ops[evidence[0]]; cause {
 	case history.OverClaim:
 		sure := (&ruler{c: x.Case}).least(op.TTL)
-		if sure != history.Forever && op.Until != history.Forever && op.Until > op.Return+sure+x.Bounds.Round+x.Bounds.Linger {
+		most := plus(op.Return, plus(sure, x.Bounds.Round+x.Bounds.Linger))
+		if op.Until != history.Forever && op.Until > most {
 			return "claim", evidence[:1]
 		}
 		return "", nil // that others were told so, too, is no formula
@@ -253,7 +254,8 @@ func (x *certificate) lost(evidence []int32) (string, []int32) {
 	}
 	for _, n := range loads {
 		op := &x.Ops[n]
-		if h := x.hold(op.Hold); h != nil && h.Permits > 0 && h.Uses[0] >= 0 && h.Uses[0] != n && x.Ops[h.Uses[0]].Seen != op.Seen {
+		h := x.hold(op.Hold)
+		if h != nil && h.Permits > 0 && h.Uses[0] >= 0 && h.Uses[0] != n && x.Ops[h.Uses[0]].Seen != op.Seen {
 			return "changed", []int32{h.Uses[0], n}
 		}
 		for _, s := range stores {
@@ -272,7 +274,8 @@ func (x *certificate) lost(evidence []int32) (string, []int32) {
 		if op.Kind == history.Store {
 			value++
 		}
-		if x.Ops[at].Outcome == history.Failed || op.Outcome != history.Failed && op.Value != value && !blank(op) && !blank(&x.Ops[at]) {
+		wrong := op.Outcome != history.Failed && op.Value != value && !blank(op) && !blank(&x.Ops[at])
+		if wrong || x.Ops[at].Outcome == history.Failed {
 			return "value", []int32{n, at}
 		}
 	}
@@ -312,8 +315,16 @@ func (x *certificate) left(cause string, evidence []int32) (string, []int32) {
 		}
 		return "expiry", []int32{last}
 	}
-	if a.Kind != history.Acquire || a.Token == 0 || a.Token != found.Token || x.Sites > 1 {
+	if a.Kind != history.Acquire || a.Token == 0 || a.Token != found.Token || x.Sites > 1 || found.Until <= found.Call {
 		return "", nil
+	}
+	for i := range x.Ops {
+		switch op := &x.Ops[i]; op.Kind {
+		case history.Fault, history.Heal, history.Gap, history.Incident, history.Role:
+			if op.Kind == history.Fault || op.Call <= found.Call && op.Return >= a.Call {
+				return "", nil // whether that excuses it is more than a formula
+			}
+		}
 	}
 	if a.Outcome == history.Failed {
 		if a.Reason == history.Quorum || found.Call < a.Return {

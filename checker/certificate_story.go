@@ -23,11 +23,11 @@ const mostInstants = 5_000_000
 // tellStory writes the instants of all calls, page by page, if the history can be told so.
 func (x *certificate) tellStory(verdicts []Verdict) {
 	passed := slices.ContainsFunc(verdicts, func(v Verdict) bool {
-		return v.Status == Pass && (v.Checker == Exclusion.Name || v.Checker == release.Name || v.Checker == leaseValidity.Name)
+		return v.Status == Pass && slices.Contains([]string{Exclusion.Name, release.Name, leaseValidity.Name}, v.Checker)
 	})
 	switch {
 	case !passed || !x.Claims.Excludes:
-		x.told = "the lock excludes nobody, or nothing of that passed"
+		x.told = "the lock does not claim to exclude, or no verdict on that passed"
 		return
 	case x.Partial != "":
 		x.told = "the history is partial"
@@ -210,8 +210,9 @@ func (t *teller) instantsOf(h *hold, from time.Duration) (list []instant, end ti
 				return nil, 0, false // it goes on
 			}
 			by := plus(op.Return, t.half)
-			if back := max(at, op.Call-t.half); t.Sites > 1 && over > back && op.Kind == history.Release && back <= by {
-				list = append(list, instant{back, "does", n, nil}, instant{back, "ends", h.acquire, nil}) // what it had on a few sites
+			back := max(at, op.Call-t.half)
+			if t.Sites > 1 && over > back && op.Kind == history.Release && back <= by { // of what it had on a few sites
+				list = append(list, instant{back, "does", n, nil}, instant{back, "ends", h.acquire, nil})
 				return t.denied(list, calls[k+1:], back)
 			}
 			if list, end, ok = t.lose(h, list, at, over, by); !ok {

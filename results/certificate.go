@@ -57,8 +57,8 @@ func Certify(h *history.History, certificate io.Reader) ([]certify.Verdict, erro
 // longer one is there for verify certify.
 const mostCertified = 200_000
 
-// judgeFile judges the history in a file, puts what proves the verdicts beside it, and says what is certified of them. A
-// directory that cannot be written to keeps no certificate.
+// judgeFile judges the history in a file, puts what proves the verdicts beside it, and says what is certified of them.
+// A directory that cannot be written to keeps no certificate.
 func judgeFile(file string) (verdicts []checker.Verdict, certified string, err error) {
 	h, err := history.Open(file)
 	if err != nil {

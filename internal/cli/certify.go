@@ -21,10 +21,10 @@ func (e Env) certifyCommand() *cobra.Command {
 	c := &cobra.Command{Use: "certify RUN|FILE",
 		Short: "check the proofs of the verdicts on a saved history", Args: takes(1, 1),
 		ValidArgsFunction: completeRuns,
-		Long: "certify checks the certificate of a saved run with a small program that shares no code with the judge: the instants of\n" +
-			"all calls where a verdict passed, a few calls that contradict each other where it failed. A history in a file is\n" +
-			"judged first, unless --certificate names its certificate. The exit code is 0 if each proof holds, and 1 if the\n" +
-			"certificate is refused.",
+		Long: "certify checks the certificate of a saved run with a small program that shares no code with the\n" +
+			"judge: the instants of all calls where a verdict passed, a few calls that contradict each other\n" +
+			"where it failed. A history in a file is judged first, unless --certificate names its certificate.\n" +
+			"The exit code is 0 if each proof holds, and 1 if the certificate is refused.",
 		Example: "  verify certify latest\n  verify certify history.jsonl --certificate certificate.jsonl",
 	}
 	o := newOptions(c, harness.Default())
@@ -87,7 +87,8 @@ func (e Env) showCertified(all []certify.Verdict, refused error) int {
 			for _, id := range v.Of {
 				of += " " + id
 			}
-			fmt.Fprintf(e.Stdout, "CERTIFIED  %-15s %-12s %s: %s%s\n", v.Checker, v.Status, v.Proof, certify.Says(v.Proof), of)
+			fmt.Fprintf(e.Stdout, "CERTIFIED  %-15s %-12s %s: %s%s\n", v.Checker, v.Status, v.Proof,
+				certify.Says(v.Proof), of)
 		default:
 			fmt.Fprintf(e.Stdout, "-          %-15s %-12s not certified, because %s\n", v.Checker, v.Status, v.Why)
 		}
