@@ -78,7 +78,8 @@ func (h *History) reaches(id string, from, to ns) bool {
 	return false
 }
 
-// death is when a hold's worker died, of a lock whose holds end so; taken is that, or when an upgrade may have ended it.
+// death is when a hold's worker died, of a lock whose holds end so; taken is that, or when an upgrade may have ended
+// the hold.
 func (h *History) death(a *op) ns {
 	for _, at := range h.crashes[a.Worker] {
 		if h.Session && at >= a.Call {

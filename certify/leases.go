@@ -84,7 +84,8 @@ func overran(h *History, o []*op) bool {
 // paused tells whether a process was paused between two moments without a planned fault.
 func (h *History) paused(process int32, from, to ns) bool {
 	return slices.ContainsFunc(h.windows, func(w window) bool {
-		return w.op.Kind == "gap" && w.op.Value == 0 && !w.planned && w.op.Process == process && w.from <= to && w.to >= from
+		return w.op.Kind == "gap" && w.op.Value == 0 && !w.planned && w.op.Process == process && w.from <= to &&
+			w.to >= from
 	})
 }
 

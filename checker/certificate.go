@@ -172,7 +172,8 @@ func (x *certificate) excused(v *Verdict) []int32 {
 	for _, n := range list {
 		from, to = min(from, x.Ops[n].Call), max(to, x.Ops[n].Latest())
 	}
-	if slack := x.Bounds.Slack; event.Call > to+slack || event.Kind != history.Role && plus(event.Return, slack) < from {
+	slack := x.Bounds.Slack
+	if event.Call > to+slack || event.Kind != history.Role && plus(event.Return, slack) < from {
 		return nil
 	}
 	return append([]int32{v.excuse.op}, list...)

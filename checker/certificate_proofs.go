@@ -107,7 +107,8 @@ func (x *certificate) near(of []int32) *window {
 		from, to = min(from, x.Ops[n].Call), max(to, x.Ops[n].Latest())
 	}
 	for _, w := range x.servers {
-		if !w.fault && w.effect != counting && w.from <= plus(to, x.Bounds.Slack) && plus(w.to, x.Bounds.Slack) >= from {
+		reaches := w.from <= plus(to, x.Bounds.Slack) && plus(w.to, x.Bounds.Slack) >= from
+		if reaches && !w.fault && w.effect != counting {
 			return w
 		}
 	}
@@ -182,7 +183,8 @@ func (x *certificate) believe(acquires []int32) bool {
 		slack = 0
 	}
 	for i := range x.Ops { // a pause may excuse that one of them went on
-		if op := &x.Ops[i]; op.Kind == history.Gap && (op.Process == a.Process && op.Return >= a.Call && op.Call <= aTo ||
+		op := &x.Ops[i]
+		if op.Kind == history.Gap && (op.Process == a.Process && op.Return >= a.Call && op.Call <= aTo ||
 			op.Process == b.Process && op.Return >= b.Call && op.Call <= bTo) {
 			return false
 		}

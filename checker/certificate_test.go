@@ -169,7 +169,7 @@ func TestCertificatesOfOtherNumbers(t *testing.T) {
 			for _, v := range all {
 				status := judged[v.Checker]
 				wrong := v.Status == "fail" && status == "pass" || v.Status == "pass" && status == "fail" ||
-					v.Status == "fail" && v.Proof != "core" && status == "inconclusive" // a core has no order whatever is forgotten
+					v.Status == "fail" && v.Proof != "core" && status == "inconclusive" // a core holds whatever is forgotten
 				if wrong && v.Proof != "" {
 					t.Errorf("%s: %s is certified as %s by %s %v, and is %s: %s", name, v.Checker, v.Status, v.Proof,
 						v.Of, status, difference(lines.Bytes(), changed))
