@@ -119,7 +119,8 @@ func stale(h *History, o []*op) bool {
 		seen = h.ops[o[1].Seen]
 	}
 	return len(o) == 2 && h.fits("store", o[0]) && h.fits("load", o[1]) && o[0].Key == o[1].Key &&
-		o[0].Outcome == "ok" && o[1].Outcome == "ok" && o[0].place > 0 && seen != nil && seen.place < o[0].place && h.before(o[0], o[1])
+		o[0].Outcome == "ok" && o[1].Outcome == "ok" && o[0].place > 0 && seen != nil &&
+		seen.place < o[0].place && h.before(o[0], o[1])
 }
 
 func changed(h *History, o []*op) bool {

@@ -174,10 +174,9 @@ func (t *teller) calls(h *hold) []int32 {
 	})
 }
 
-// instantsOf gives the calls of a hold that began at a moment their instants, as early as they can be.
-func (t *teller) instantsOf(h *hold, from time.Duration) (list []instant, end time.Duration, ok bool) {
-	calls := t.calls(h)
-	needs := make([]time.Duration, len(calls)+1) // up to when the lease before each must last
+// needs is up to when the lease before each of a hold's calls must last.
+func (t *teller) needs(calls []int32) []time.Duration {
+	needs := make([]time.Duration, len(calls)+1)
 	needs[len(calls)] = -history.Forever
 	for k := len(calls) - 1; k >= 0; k-- {
 		op := &t.Ops[calls[k]]
@@ -189,10 +188,15 @@ func (t *teller) instantsOf(h *hold, from time.Duration) (list []instant, end ti
 			}
 		}
 	}
-	begin := t.acquire(h)
-	at, base := from, from
+	return needs
+}
+
+// instantsOf gives the calls of a hold that began at a moment their instants, as early as they can be.
+func (t *teller) instantsOf(h *hold, from time.Duration) (list []instant, end time.Duration, ok bool) {
+	calls := t.calls(h)
+	needs := t.needs(calls)
+	at, base, life := from, from, t.acquire(h)
 	list = append(list, instant{at, "does", h.acquire, nil})
-	life := begin
 	for k, n := range calls {
 		op := &t.Ops[n]
 		over, last := t.ends(life, base), plus(base, t.sweeper.most(life.TTL))

@@ -33,7 +33,8 @@ func (e Env) verifyCommand() *cobra.Command {
 			"  verify conformance 'exec:python3 drivers/python/template.py'     # a lock in any language, claim by claim\n" +
 			"  verify tour                                                      # how locks fail, and why",
 	}, e.verifyPlan())
-	verify.AddCommand(e.checkCommand(), e.certifyCommand(), e.exportCommand(), e.httpCommand(e.verifyPlan()), e.conformanceCommand(),
+	verify.AddCommand(e.checkCommand(), e.certifyCommand(), e.exportCommand(), e.httpCommand(e.verifyPlan()),
+		e.conformanceCommand(),
 		e.exploreCommand(), e.wireCommand(), e.planFileCommand(e.verifyPlan()), e.tourCommand(), e.agentCommand(),
 		e.failoverCommand(e.benchPlan()), e.soakCommand(e.verifyPlan()))
 	return verify
