@@ -57,7 +57,8 @@ var answerColumns = []answerColumn{
 			}
 			return [2]float64{float64(*p.P90), float64(p.Max)}
 		}, lower},
-	{"trips", "a visit", "%-8s", "", func(a *Answer) string { return textOf("cost.round_trips")(a.Run) }, nil, nil, nil},
+	{"trips", "a visit", "%-8s", "", func(a *Answer) string { return textOf("cost.round_trips")(a.Run) },
+		nil, nil, nil},
 	{"crowd", "visits/s", "%s", "crowd visits/s", func(a *Answer) string {
 		if a.Crowd == nil {
 			return "-"
