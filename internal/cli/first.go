@@ -52,8 +52,8 @@ func (o *options) loads() []func(*harness.Plan) {
 // again when the others have had the time to take its place.
 const (
 	firstKill     = 700 * time.Millisecond
-	firstHeal     = 4500 * time.Millisecond
-	firstFailover = 5 * time.Second
+	firstHeal     = 3800 * time.Millisecond
+	firstFailover = 4 * time.Second
 	firstLease    = time.Second
 )
 
@@ -144,7 +144,7 @@ func writeFirst(w io.Writer, runs []results.Run, gone []results.Failover, report
 	p.Fact("your own server", fmt.Sprintf("bench --addr redis://HOST:PORT --lock %s", runs[0].Lock))
 	p.Fact("words", "bench explain WORD, as in SATURATED, Jain, hand-off; how locks fail: verify tour")
 	p.Fact("failovers", "bench failover: twenty of each, and what becomes of grants")
-	p.Fact("which to choose", "docs/WHICH.md")
+	p.Fact("choosing", "docs/WHICH.md")
 	if page, err := filepath.Abs(report); err == nil && report != "" {
 		p.Fact("report", (&url.URL{Scheme: "file", Path: page}).String())
 	}
