@@ -65,7 +65,7 @@ func (e Env) failOver(ctx, stop context.Context, c *cobra.Command, o *options) [
 	p.Verify, p.Scenarios, p.Attempts = true, nil, 1
 	p.Warmup, p.Duration = firstKill-200*time.Millisecond, firstFailover
 	w := &p.Workload
-	w.Workers, w.Keys, w.Rate, w.TTL = 16, 8, 200, firstLease
+	w.Workers, w.Keys, w.Rate, w.TTL = 16, 64, 200, firstLease
 	job, err := p.Check(stop, nil)
 	if err != nil {
 		return nil // what this load cannot show
