@@ -21,6 +21,7 @@ type searcher struct {
 	stuck   int32   // the call without a state; -1 = the bound of states was reached
 	todo    byCost
 	free    free
+	active  []int32 // holds of the part with calls before and after
 	tried   *front
 }
 
@@ -204,12 +205,14 @@ func (s *searcher) opens(n int32) bool {
 // run goes through the events. It is false if no state is left, or if there were too many.
 func (s *searcher) run(start single, from, to int32) ([]state, bool) {
 	c := state{cur: start.cur}
-	if start.owner >= 0 {
+	if s.active = s.active[:0]; start.owner >= 0 {
+		s.active = append(s.active, start.owner)
 		c.held = []lease{start.lease}
 	}
 	list := []state{c}
 	for i := from; i < to; i++ {
 		v := s.events[i]
+		s.activate(s.p.Calls[v.call].Hold, i)
 		if s.holds[s.p.Calls[v.call].Hold].idle && !s.deviate {
 			continue
 		}
@@ -236,6 +239,13 @@ func (s *searcher) run(start single, from, to int32) ([]state, bool) {
 		s.open[s.slots[v.call]] = -1
 	}
 	return list, true
+}
+
+// activate keeps the list of the holds that have calls before and after an event.
+func (s *searcher) activate(hold, i int32) {
+	if i == s.holds[hold].first {
+		s.active = append(slices.DeleteFunc(s.active, func(n int32) bool { return s.holds[n].last < i }), hold)
+	}
 }
 
 // answered finds the states in which a call has had its effect by its answer.
@@ -310,7 +320,7 @@ func (s *searcher) shown(c state) state {
 		i := c.find(o.Hold)
 		switch {
 		case o.Kind == Lost && i < 0:
-		case o.Kind == Seen && i >= 0 && !o.Endless && c.cur <= s.p.over(&c.held[i]):
+		case o.Kind == Seen && i >= 0 && len(s.wins) == 0 && !o.Endless && c.cur <= s.p.over(&c.held[i]):
 			c = c.with(s.p.alive(c.held[i], c.cur, o.To))
 		default:
 			continue

@@ -7,6 +7,9 @@ import (
 
 // needed tells whether an open call needs a hold to be over.
 func (s *searcher) needed(c *state, hold int32) bool {
+	if !s.p.Single && len(s.wins) > 0 && s.holds[hold].proof > s.now {
+		return true // another server may answer what comes later
+	}
 	return slices.ContainsFunc(s.open, func(m int32) bool {
 		if m < 0 || c.done.has(int(s.slots[m])) {
 			return false
@@ -43,7 +46,18 @@ func (s *searcher) spontaneous(c state, by time.Duration) {
 	s.restore(c, by)
 }
 
-// restore yields states in which the servers have a hold again that was over, for a call that is open.
+// expected tells whether an answer is still to come that shows a hold to have the lock.
+func (s *searcher) expected(c *state, hold int32) bool {
+	return s.holds[hold].proof > s.now || slices.ContainsFunc(s.open, func(m int32) bool {
+		if m < 0 || c.done.has(int(s.slots[m])) {
+			return false
+		}
+		o := &s.p.Calls[m]
+		return o.Hold == hold && o.Kind != Grant && o.Kind != Lost && !o.Unanswered
+	})
+}
+
+// restore yields states in which the servers have a hold again that was over, and that answers will need.
 func (s *searcher) restore(c state, by time.Duration) {
 	for _, n := range s.wins {
 		w := &s.explainer.wins.list[n]
@@ -51,16 +65,12 @@ func (s *searcher) restore(c state, by time.Duration) {
 		if !w.Forgets || at > min(by, w.To) {
 			continue
 		}
-		for slot, m := range s.open {
-			if m < 0 || c.done.has(slot) {
+		for _, hold := range s.active {
+			if c.find(hold) >= 0 || !s.granted(&c, hold) || !s.expected(&c, hold) {
 				continue
 			}
-			o := &s.p.Calls[m]
-			if o.Kind == Grant || o.Kind == Lost || o.Unanswered || c.find(o.Hold) >= 0 || !s.granted(&c, o.Hold) {
-				continue
-			}
-			l := s.lastLease(&c, o.Hold, min(by, w.To))
-			step := Step{At: at, Event: Restored, Hold: o.Hold, Window: s.explainer.wins.place[n], Against: -1,
+			l := s.lastLease(&c, hold, min(by, w.To))
+			step := Step{At: at, Event: Restored, Hold: hold, Window: s.explainer.wins.place[n], Against: -1,
 				Planned: w.Planned, Began: l.lo, TTL: l.ttl}
 			s.yield(c.alone(l).until(at).tell(step, -1, w.cost()))
 		}
