@@ -18,24 +18,25 @@ type Deviation struct {
 	Claim  string // of package history: what it breaks
 	Words  string // what happened
 	Remedy string
-	// prior orders deviations that explain the same as well: the usual one is the least.
+	// prior orders deviations of which one explains as much as the other: the usual one is the least. A release frees
+	// the lock of another holder only if something shows that.
 	prior Cost
 }
 
 // Deviations are all that a story can contain. Their order is that of their priors.
 var Deviations = [...]Deviation{
-	foreignRelease: {history.ForeignRelease, TheLock, "owned",
-		"a release freed the lock of another holder",
-		"compare the token and delete the key in one step, as a script does", 1},
-	silentReacquire: {history.SilentReacquire, TheLock, "excludes",
-		"an extension took the lock back after the hold was over",
-		"extend only a key that exists with the own token, in one step", 2},
 	falseRelease: {history.FalseRelease, TheLock, "owned",
 		"a release of a hold that was over was answered with success",
-		"answer with the number of keys that the release deleted", 3},
+		"answer with the number of keys that the release deleted", 1},
 	doubleRelease: {history.DoubleRelease, TheLock, "owned",
 		"a second release of the same hold was answered with success",
-		"answer with the number of keys that the release deleted", 3},
+		"answer with the number of keys that the release deleted", 1},
+	foreignRelease: {history.ForeignRelease, TheLock, "owned",
+		"a release freed the lock of another holder",
+		"compare the token and delete the key in one step, as a script does", 2},
+	silentReacquire: {history.SilentReacquire, TheLock, "excludes",
+		"an extension took the lock back after the hold was over",
+		"extend only a key that exists with the own token, in one step", 3},
 	doubleGrant: {history.DoubleGrant, TheLock, "excludes",
 		"the lock was granted while another holder had it",
 		"make the acquire one atomic step: SET with NX", 4},
@@ -65,10 +66,10 @@ const unproven Cost = 8
 type deviation uint8
 
 const (
-	foreignRelease deviation = iota
-	silentReacquire
-	falseRelease
+	falseRelease deviation = iota
 	doubleRelease
+	foreignRelease
+	silentReacquire
 	doubleGrant
 	prematureLoss
 	falseRefusal

@@ -414,7 +414,7 @@ func smaller(p *Page) *Page {
 // TestOracle compares the cheapest story of small random pages with what trying everything finds.
 func TestOracle(t *testing.T) {
 	t.Parallel()
-	many := uint64(60_000)
+	many := uint64(20_000)
 	if testing.Short() {
 		many = 1_500
 	}

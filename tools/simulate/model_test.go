@@ -1,0 +1,72 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"hammerlock/history"
+)
+
+// TestModelAccusesNoRightLock asks the model for the stories of right locks: no story needs a deviation.
+func TestModelAccusesNoRightLock(t *testing.T) {
+	t.Parallel()
+	j := job{n: 2000, seed: 77, wrong: none.String(), ask: silent}
+	if testing.Short() {
+		j.n = 400
+	}
+	told := map[string]int{}
+	j.all(func(r *result) {
+		story, err := explained(r.h)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if told[story]++; strings.HasPrefix(story, "FAIL") && story != "FAIL "+history.ServiceLoss {
+			t.Errorf("%s seed %d: %s", r.pair.kind.name, r.seed, story)
+		}
+	})
+	if told["no fault"] < j.n/3 {
+		t.Errorf("few pages are explained: %v", told)
+	}
+}
+
+// TestModelNamesMistakes plants mistakes that a deviation of the model stands for: of the histories that no story
+// explains without one, nearly all name it.
+func TestModelNamesMistakes(t *testing.T) {
+	t.Parallel()
+	for m, want := range map[mistake][]string{
+		overwrites:     {history.DoubleGrant},
+		checkThenSet:   {history.DoubleGrant},
+		plainDelete:    {history.ForeignRelease, history.FalseRelease, history.DoubleRelease},
+		liesOnRelease:  {history.FalseRelease, history.DoubleRelease},
+		releasesTwice:  {history.DoubleRelease, history.FalseRelease},
+		zombieWatchdog: {history.SilentReacquire, history.FalseExtension},
+		refusesOwner:   {history.PrematureLoss, history.FalseRefusal},
+		busyOwner:      {history.FalseRefusal},
+		shortLease:     {history.PrematureLoss, history.DoubleGrant}, // as if the lock had been granted twice
+	} {
+		named, failed := 0, 0
+		kind := &kinds[0]
+		if m == zombieWatchdog {
+			kind = &kinds[1]
+		}
+		for seed := range uint64(24) {
+			story, err := explained(simulate(pair{kind, m}, seed+1).history())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !strings.HasPrefix(story, "FAIL") || story == "FAIL "+history.ServiceLoss {
+				continue
+			}
+			failed++
+			for _, cause := range want {
+				if strings.Contains(story, cause) {
+					named++
+					break
+				}
+			}
+		}
+		if failed < 2 || 10*named < 9*failed {
+			t.Errorf("%s: %d of %d stories name %v", m, named, failed, want)
+		}
+	}
+}
