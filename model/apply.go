@@ -125,7 +125,7 @@ func (s *searcher) others(c state, n int32, by time.Duration) {
 		if g := s.holds[o.Hold].grant; g >= 0 {
 			l.ttl = s.p.Calls[g].TTL
 		}
-		s.yield(s.wrong(c.alone(l), n, phantom, against)) // it is there, whoever set it
+		s.yield(s.wrong(c.alone(l), n, phantom, against))
 		return
 	}
 	if o.Kind == Extend {

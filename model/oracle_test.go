@@ -473,26 +473,10 @@ func replay(p *Page, s Story) string {
 			return "the steps are not in order"
 		}
 		if x.Event != Effect {
-			at := state.find(x.Hold)
-			switch {
-			case x.Event == Stretched && at >= 0:
-				l := state.held[at]
-				l.late = true
-				state = state.with(l)
-				continue
-			case x.Event == Restored:
-				state = state.alone(begun{x.Hold, x.Began, x.TTL, false})
-				continue
-			case at < 0:
-				return fmt.Sprintf("step %d: hold %d is over", i, x.Hold)
-			case x.Event == LeaseEnd && x.Deviation == nil &&
-				x.At < plus(state.held[at].at, p.Least(state.held[at].ttl)):
-				return fmt.Sprintf("step %d: the lease of hold %d ends too early", i, x.Hold)
+			var wrong string
+			if state, wrong = spontaneously(p, state, x); wrong != "" {
+				return fmt.Sprintf("step %d: hold %d %s", i, x.Hold, wrong)
 			}
-			if x.Event == Forgotten && !p.Single {
-				state.gone = append(slices.Clip(state.gone), state.held[at])
-			}
-			state = state.without(at)
 			continue
 		}
 		n, known := byID[x.Call]
@@ -524,6 +508,26 @@ func replay(p *Page, s Story) string {
 		}
 	}
 	return ""
+}
+
+// spontaneously is the state after a step without a call, and what is wrong with that.
+func spontaneously(p *Page, s exact, x Step) (exact, string) {
+	at := s.find(x.Hold)
+	switch {
+	case x.Event == Restored:
+		return s.alone(begun{x.Hold, x.Began, x.TTL, false}), ""
+	case at < 0:
+		return s, "is over"
+	case x.Event == Stretched:
+		l := s.held[at]
+		l.late = true
+		return s.with(l), ""
+	case x.Event == LeaseEnd && x.Deviation == nil && x.At < plus(s.held[at].at, p.Least(s.held[at].ttl)):
+		return s, "ends too early"
+	case x.Event == Forgotten && !p.Single:
+		s.gone = append(slices.Clip(s.gone), s.held[at])
+	}
+	return s.without(at), ""
 }
 
 // deviated is the state after a deviation, as the next steps need it.

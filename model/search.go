@@ -136,7 +136,7 @@ func (e *explainer) found(c state, owner int32) single {
 	for _, l := range slices.Backward(list) {
 		e.add(l.step, l.call)
 	}
-	if e.story.Cost += c.cost; !e.b.Instants {
+	if e.story.Cost = e.story.Cost.and(c.cost); !e.b.Instants {
 		e.settle(at)
 	}
 	for _, l := range e.links[at:] {

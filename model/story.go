@@ -18,6 +18,14 @@ const (
 	oneDeviation = oneFault << 12
 )
 
+// and is the cost of two parts of a page. Each of its numbers stays at its greatest value.
+func (c Cost) and(d Cost) Cost {
+	add := func(a, b int) Cost { return Cost(min(a+b, 1<<12-1)) }
+	sum := min(c%oneAccident+d%oneAccident, oneAccident-1)
+	return sum + add(c.Deviations(), d.Deviations())*oneDeviation + add(c.Faults(), d.Faults())*oneFault +
+		add(c.Accidents(), d.Accidents())*oneAccident
+}
+
 // Deviations is how many deviations of the lock a story of this cost contains.
 func (c Cost) Deviations() int { return int(c / oneDeviation) }
 

@@ -21,7 +21,7 @@ func main() {
 	flag.BoolVar(&certifies, "certify", false, "have the verdicts on each certified: no certificate may be refused")
 	flag.StringVar(&j.dir, "out", "bin/simulated", "where histories are saved that are judged wrongly")
 	against := flag.Bool("model", false,
-		"compare the verdicts with the stories that the model of the lock finds, of the named files or of simulated histories")
+		"compare the verdicts with the stories of the model, of the named files or of simulated histories")
 	flag.Parse()
 	if *against {
 		if err := j.compare(os.Stdout, flag.Args()); err != nil {
