@@ -15,10 +15,16 @@ type instant struct {
 	what string // does, ends, forgets
 	op   int32
 	by   *window
+
+	order float64 // that of its hold, where two happen at once
 }
 
 // mostInstants is how many operations a history may have whose story is written.
 const mostInstants = 5_000_000
+
+func (i instant) compare(j instant) int {
+	return cmp.Or(cmp.Compare(i.at, j.at), cmp.Compare(i.order, j.order))
+}
 
 // tellStory writes the instants of all calls, page by page, if the history can be told so.
 func (x *certificate) tellStory(verdicts []Verdict) {
@@ -55,7 +61,7 @@ func (x *certificate) tellStory(verdicts []Verdict) {
 			x.told = why
 			return
 		}
-		slices.SortStableFunc(t.instants, func(a, b instant) int { return cmp.Compare(a.at, b.at) })
+		slices.SortStableFunc(t.instants, instant.compare)
 		for _, i := range t.instants {
 			x.instant(i)
 		}
@@ -80,7 +86,23 @@ type teller struct {
 	instants []instant
 	free     time.Duration // when the last exclusive hold was over
 	readers  time.Duration // when the last shared one was
-	placed   []period      // of exclusive holds
+	placed   []placed      // exclusive holds, by time
+	done     float64       // how many have their instants
+}
+
+// placed is when an exclusive hold had the page, and its place among all.
+type placed struct {
+	period
+	order float64
+}
+
+// add takes in the instants of a hold.
+func (t *teller) add(list []instant, order float64) {
+	for _, i := range list {
+		i.order = order
+		t.instants = append(t.instants, i)
+	}
+	t.done++
 }
 
 // page tells the story of one page, or says why it cannot.
@@ -129,28 +151,30 @@ func (t *teller) place(j *timed) bool {
 			at = j.slot.hi
 		}
 		list, _, ok := t.instantsOf(h, at)
-		t.instants = append(t.instants, list...)
+		t.add(list, t.done)
 		return ok
 	case h.Permits > 0:
 		list, end, ok := t.instantsOf(h, max(j.slot.lo, t.free))
-		t.instants, t.readers = append(t.instants, list...), max(t.readers, end)
+		t.add(list, t.done)
+		t.readers = max(t.readers, end)
 		return ok && max(j.slot.lo, t.free) <= j.slot.hi
 	}
 	from := max(j.slot.lo, t.free, t.readers)
 	if list, end, ok := t.instantsOf(h, from); ok && from <= j.slot.hi {
-		t.instants, t.free = append(t.instants, list...), end
-		t.placed = append(t.placed, period{from, end})
+		t.placed = append(t.placed, placed{period{from, end}, t.done})
+		t.add(list, t.done)
+		t.free = end
 		return true
 	}
 	for i := len(t.placed) - 1; i >= 0 && t.readers == 0; i-- { // a gap before one of those
-		from := j.slot.lo
+		from, order := j.slot.lo, t.placed[i].order-1
 		if i > 0 {
-			from = max(from, t.placed[i-1].to)
+			from, order = max(from, t.placed[i-1].to), (t.placed[i-1].order+t.placed[i].order)/2
 		}
 		list, end, ok := t.instantsOf(h, from)
 		if ok && from <= j.slot.hi && end <= t.placed[i].from {
-			t.instants = append(t.instants, list...)
-			t.placed = slices.Insert(t.placed, i, period{from, end})
+			t.add(list, order)
+			t.placed = slices.Insert(t.placed, i, placed{period{from, end}, order})
 			return true
 		}
 		if i > 0 && t.placed[i-1].to < j.slot.lo {
@@ -196,7 +220,7 @@ func (t *teller) instantsOf(h *hold, from time.Duration) (list []instant, end ti
 	calls := t.calls(h)
 	needs := t.needs(calls)
 	at, base, life := from, from, t.acquire(h)
-	list = append(list, instant{at, "does", h.acquire, nil})
+	list = append(list, instant{at: at, what: "does", op: h.acquire})
 	for k, n := range calls {
 		op := &t.Ops[n]
 		over, last := t.ends(life, base), plus(base, t.sweeper.most(life.TTL))
@@ -205,7 +229,7 @@ func (t *teller) instantsOf(h *hold, from time.Duration) (list []instant, end ti
 			if at = max(at, needs[k]); at > last || at > plus(op.Return, t.half) {
 				return nil, 0, false
 			}
-			list = append(list, instant{at, "does", n, nil})
+			list = append(list, instant{at: at, what: "does", op: n})
 			if op.Kind == history.Release {
 				return t.denied(list, calls[k+1:], at)
 			}
@@ -217,7 +241,8 @@ func (t *teller) instantsOf(h *hold, from time.Duration) (list []instant, end ti
 			by := plus(op.Return, t.half)
 			back := max(at, op.Call-t.half)
 			if t.Sites > 1 && over > back && op.Kind == history.Release && back <= by { // of what it had on a few sites
-				list = append(list, instant{back, "does", n, nil}, instant{back, "ends", h.acquire, nil})
+				list = append(list, instant{at: back, what: "does", op: n})
+				list = append(list, instant{at: back, what: "ends", op: h.acquire})
 				return t.denied(list, calls[k+1:], back)
 			}
 			if list, end, ok = t.lose(h, list, at, over, by); !ok {
@@ -227,7 +252,7 @@ func (t *teller) instantsOf(h *hold, from time.Duration) (list []instant, end ti
 		case op.Kind == history.Extend: // it is a permission: only where the lease must last for longer
 			if needs[k+1] > last && op.Call-t.half <= last {
 				at = max(at, op.Call-t.half, min(last, minus(needs[k+1], t.sweeper.most(op.TTL))))
-				list = append(list, instant{at, "does", n, nil})
+				list = append(list, instant{at: at, what: "does", op: n})
 				life, base = op, at
 			}
 		default: // a release without an answer, or of a lock that does not say whose it was
@@ -236,10 +261,10 @@ func (t *teller) instantsOf(h *hold, from time.Duration) (list []instant, end ti
 			}
 			if back := max(at, op.Call-t.half); back <= over || op.Outcome == history.OK {
 				if back > over {
-					list = append(list, instant{over, "ends", h.acquire, nil})
-					return append(list, instant{back, "does", n, nil}), over, true
+					list = append(list, instant{at: over, what: "ends", op: h.acquire})
+					return append(list, instant{at: back, what: "does", op: n}), over, true
 				}
-				return t.denied(append(list, instant{back, "does", n, nil}), calls[k+1:], back)
+				return t.denied(append(list, instant{at: back, what: "does", op: n}), calls[k+1:], back)
 			}
 		}
 	}
@@ -247,7 +272,7 @@ func (t *teller) instantsOf(h *hold, from time.Duration) (list []instant, end ti
 		end = min(end, max(at, h.Crashed))
 	}
 	if end != history.Forever {
-		list = append(list, instant{end, "ends", h.acquire, nil})
+		list = append(list, instant{at: end, what: "ends", op: h.acquire})
 	}
 	return list, end, true
 }
@@ -266,7 +291,7 @@ func (t *teller) denied(list []instant, calls []int32, end time.Duration) ([]ins
 		if at = max(at, op.Call-t.half); at > plus(op.Return, t.half) {
 			return nil, 0, false
 		}
-		list = append(list, instant{at, "does", n, nil})
+		list = append(list, instant{at: at, what: "does", op: n})
 	}
 	return list, end, true
 }
@@ -294,7 +319,7 @@ func (t *teller) lose(h *hold, list []instant, at, over, by time.Duration) ([]in
 		over = min(over, max(at, h.Crashed))
 	}
 	if over = max(over, at); over <= by {
-		return append(list, instant{over, "ends", h.acquire, nil}), over, true
+		return append(list, instant{at: over, what: "ends", op: h.acquire}), over, true
 	}
 	w := t.forgot(h, by)
 	if w == nil {
@@ -304,13 +329,13 @@ func (t *teller) lose(h *hold, list []instant, at, over, by time.Duration) ([]in
 	if over = max(at, w.from-slack); over > by || over > plus(w.to, slack) {
 		return nil, 0, false
 	}
-	return append(list, instant{over, "forgets", h.acquire, w}), over, true
+	return append(list, instant{at: over, what: "forgets", op: h.acquire, by: w}), over, true
 }
 
 // enough tells whether there were permits enough at each instant.
 func (t *teller) enough() bool {
 	list, out, held := slices.Clone(t.instants), 0, map[int32]bool{}
-	slices.SortStableFunc(list, func(a, b instant) int { return cmp.Compare(a.at, b.at) })
+	slices.SortStableFunc(list, instant.compare)
 	for _, i := range list {
 		op := &t.Ops[i.op]
 		n := t.holdAt(op.Hold)
