@@ -76,18 +76,8 @@ func TestAKeyOfNoCall(t *testing.T) {
 			s.Bounds.Linger = 800 * ms
 			s.sees(1050, unknown, 2105)
 		}, history.Phantom},
-		"one whose outcome is unknown, of a lease that lingers": {func(s *script) {
-			s.Bounds.Linger = 800 * ms
-			op := s.busy(3, 600, 900)
-			op.Outcome, op.Reason, op.TTL = history.Unknown, history.Timeout, 1200*ms
-			s.busy(2, 3395, 3405).TTL = 1200 * ms
-			s.sees(3450, unknown, 4600)
-		}, ""},
-		"on another page": {func(s *script) {
-			s.Keys = 2
-			s.sees(1050, unknown, 1305)
-			s.last().Key = 1
-		}, ""},
+		"one whose outcome is unknown, of a lease that lingers": {lingers, ""},
+		"on another page": {func(s *script) { s.Keys = 2; s.sees(1050, unknown, 1305); s.last().Key = 1 }, ""},
 	} {
 		s := strayed()
 		tt.write(s)
@@ -100,6 +90,15 @@ func TestAKeyOfNoCall(t *testing.T) {
 			t.Errorf("%s: the story is %s", name, story)
 		}
 	}
+}
+
+// lingers is a try without an answer whose lease, of 1.2 s, may last for 0.8 s more, and a key of nobody within that time.
+func lingers(s *script) {
+	s.Bounds.Linger = 800 * ms
+	op := s.busy(3, 600, 900)
+	op.Outcome, op.Reason, op.TTL = history.Unknown, history.Timeout, 1200*ms
+	s.busy(2, 3395, 3405).TTL = 1200 * ms
+	s.sees(3450, 77, 4600)
 }
 
 var clockSet = history.Effect{Hits: []history.Party{history.Clocks}, Loses: history.LosesTime}

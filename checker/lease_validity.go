@@ -352,8 +352,7 @@ func (l *leases) outlived(h *hold, last, by time.Duration) (shown *history.Op, s
 }
 
 // reacquire finds an extension, or a re-entry, that succeeded although everything before it had certainly expired.
-// The last extension counts, also if it made the lease shorter; of calls that overlap, or had no answer, any may be
-// the last.
+// The last extension counts, also a shorter one; of calls that overlap or had no answer, any may be the last.
 func (l *leases) reacquire(h *hold) {
 	last, answered := plus(h.Return, l.most(h.TTL)), h.Return
 	list := l.prolongs(h)

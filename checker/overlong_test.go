@@ -19,25 +19,22 @@ func TestAKeyThatLivesTooLong(t *testing.T) {
 		token    bool          // the token is the hold's
 		failures string
 	}{
-		"as long as the lease":                            {300, false, false, true, "lease-validity: silent-reacquire"},
-		"twice as long":                                   {600, false, false, true, "lease-validity: ttl-too-long liveness: ttl-too-long"},
-		"twice as long, by a clock":                       {600, false, true, true, ""},
-		"twice as long, of an unknown try":                {600, false, false, false, "lease-validity: silent-reacquire liveness: ttl-too-long"},
-		"for ever":                                        {history.Forever / ms, false, false, true, "lease-validity: ttl-too-long liveness: ttl-too-long"},
-		"for ever, of no hold":                            {history.Forever / ms, false, false, false, "lease-validity: silent-reacquire"},
-		"as long as its own try asked for":                {700, false, false, false, "lease-validity: silent-reacquire"},
-		"longer than its own lease, as long as another's": {400, false, false, true, "lease-validity: ttl-too-long"},
-		"another is refused":                              {300, true, false, true, "lease-validity: ttl-too-long"},
+		"as long as the lease":                            {300 * ms, false, false, true, "lease-validity: silent-reacquire"},
+		"twice as long":                                   {600 * ms, false, false, true, "lease-validity: ttl-too-long liveness: ttl-too-long"},
+		"twice as long, by a clock":                       {600 * ms, false, true, true, ""},
+		"twice as long, of an unknown try":                {600 * ms, false, false, false, "lease-validity: silent-reacquire liveness: ttl-too-long"},
+		"for ever":                                        {history.Forever, false, false, true, "lease-validity: ttl-too-long liveness: ttl-too-long"},
+		"for ever, of no hold":                            {history.Forever, false, false, false, "lease-validity: silent-reacquire"},
+		"as long as its own try asked for":                {700 * ms, false, false, false, "lease-validity: silent-reacquire"},
+		"longer than its own lease, as long as another's": {400 * ms, false, false, true, "lease-validity: ttl-too-long"},
+		"another is refused":                              {300 * ms, true, false, true, "lease-validity: ttl-too-long"},
 	} {
 		s := newScript()
 		s.Claims.Expires = true
 		a := s.acquire(1, 0, 1, 300)
 		for at := time.Duration(100); at < 130; at += 10 { // it is seen again and again, and told once
 			op := s.op(history.Sight, -1, at, at)
-			op.Until, op.Token = tt.until*ms, 7
-			if tt.until == history.Forever/ms {
-				op.Until = history.Forever
-			}
+			op.Until, op.Token = tt.until, 7
 			if tt.token {
 				op.Token = uint64(a)
 			}
@@ -45,10 +42,10 @@ func TestAKeyThatLivesTooLong(t *testing.T) {
 		if tt.jump {
 			s.fault(history.Effect{Hits: []history.Party{history.Clocks}, Loses: history.LosesTime}, 20, 21)
 		}
-		if tt.until == 400 { // and no longer than the longest lease of the run
+		if tt.until == 400*ms { // and no longer than the longest lease of the run
 			s.acquire(4, 900, 901, 350)
 		}
-		if tt.until == 700 { // a try that was refused had asked for that
+		if tt.until == 700*ms { // a try that was refused had asked for that
 			op := s.busy(3, 10, 11)
 			op.Token, op.TTL = 7, 700*ms
 		}

@@ -219,28 +219,6 @@ func (t *Topology) findIndependent(ctx context.Context) error {
 	return nil
 }
 
-// independent refuses a server that another address names, too: what it grants by one name it refuses by the other. Two
-// databases of a server can be two sites, but fail together.
-func (t *Topology) independent(n *Node, e Endpoint) error {
-	same, a := t.alias(n), t.Spec.attached
-	if same < 0 {
-		return nil
-	}
-	text := fmt.Sprintf("%s and %s are the same server (run_id %s)", a.Endpoints[same].Addr, e.Addr, n.runID)
-	if a.Endpoints[same].DB == e.DB {
-		return fmt.Errorf("%s: --addr names independent servers, each once", text)
-	}
-	if a.Tell != nil {
-		a.Tell(text + ", in two databases: they fail together, as independent servers do not")
-	}
-	return nil
-}
-
-// alias is the place of the node that is the same server as the last one, by another name; -1 without one.
-func (t *Topology) alias(n *Node) int {
-	return slices.IndexFunc(t.Nodes[:len(t.Nodes)-1], func(m *Node) bool { return m.runID == n.runID && n.runID != "" })
-}
-
 func (t *Topology) findReplicas(ctx context.Context) error {
 	var primary *Node
 	var of Endpoint
