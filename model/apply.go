@@ -121,7 +121,7 @@ func (s *searcher) others(c state, n int32, by time.Duration) {
 		against = c.held[len(c.held)-1].hold
 	}
 	if o.Kind == Seen {
-		l := s.p.begin(o, c.cur, by)
+		l := lease{o.Hold, c.cur, by, o.TTL, false}
 		if g := s.holds[o.Hold].grant; g >= 0 {
 			l.ttl = s.p.Calls[g].TTL
 		}

@@ -120,7 +120,9 @@ func (e *explainer) cutBefore(n int, from int32) []int32 {
 // forget undoes what the walk has marked.
 func (e *explainer) forget(from, to int32, first []int32) {
 	for _, v := range e.events[from:to] {
-		e.done[v.call] = false
+		if !e.holds[e.p.Calls[v.call].Hold].idle { // the walk leaves those alone
+			e.done[v.call] = false
+		}
 	}
 	for _, n := range first {
 		e.done[n] = false

@@ -116,7 +116,7 @@ func (s *searcher) over(c *state, n int32) bool {
 func (s *searcher) stretched(l *lease, at time.Duration) (w *Window, place int32) {
 	for _, n := range s.wins {
 		x := &s.explainer.wins.list[n]
-		if x.Late && !l.late && x.From <= at && x.To >= l.lo && (w == nil || x.cost() < w.cost()) {
+		if x.Late && !l.late && x.From <= min(at, s.p.over(l)) && x.To >= l.lo && (w == nil || x.cost() < w.cost()) {
 			w, place = x, s.explainer.wins.place[n]
 		}
 	}
