@@ -207,10 +207,10 @@ func TestTerminalQuit(t *testing.T) {
 	}
 }
 
-// TestTerminalQuitTwice does not wait for visits that take an hour.
+// TestTerminalQuitTwice does not wait for visits that take minutes.
 func TestTerminalQuitTwice(t *testing.T) {
 	t.Parallel()
-	s := sit(t, 100, 30, nil, build(t), append(long, "--hold", "1h", "--lease", "2h", "--patience", "2h")...)
+	s := sit(t, 100, 30, nil, build(t), append(long, "--hold", "9m", "--lease", "2h", "--patience", "2h")...)
 	s.sees(panels)
 	s.sees("holds ")
 	s.types("q")

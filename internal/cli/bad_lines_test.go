@@ -113,7 +113,7 @@ var badLines = []struct{ line, answer string }{
 	{"bench —topology single", "it begins with a long dash: type --topology"},
 	{"bench run report", `"report": unexpected argument; did you mean bench report?`},
 	{"bench explore --lock lease", `"explore": unexpected argument; did you mean verify explore?`},
-	{"verify matrix --lock lease", `"matrix": unexpected argument; the commands are agent, check, `},
+	{"verify matrix --lock lease", `"matrix": unexpected argument; the commands are agent, certify, check, `},
 	{"verify --lock right", "--lock right: it goes with --expect"},
 	{"verify --markdown FILE", "--markdown FILE: it goes with --expect"},
 	{"verify --expect --duration 5s", "--duration: --expect runs scenarios, which have loads and faults of their own"},

@@ -85,7 +85,7 @@ var setnxExpire = locks.Spec{
 	Source: "the usual repair of setnx, before SET had NX and PX",
 	Sites:  locks.OneSite,
 	Broken: "a worker that dies between its two commands leaves a lock that never expires",
-	Expect: []locks.Expectation{{Cause: history.Leak}, {Cause: history.Deadlock}},
+	Expect: []locks.Expectation{{Cause: history.Leak}, {Cause: history.Deadlock}, {Cause: history.TTLTooLong}},
 	Claims: lease.Claims,
 	Open:   func(e locks.Env) (locks.Lock, error) { return &setnxExpireLock{leaseLock{e.Sites[0]}, e}, nil },
 }
@@ -171,7 +171,8 @@ var clearedTTL = locks.Spec{
 	Source: "redis-semaphore (Ruby) issue 23, simple_mutex",
 	Sites:  locks.OneSite,
 	Broken: "GETSET clears the expiry, also if the caller is refused: a holder that dies after that is never replaced",
-	Expect: []locks.Expectation{{Cause: history.Phantom}, {Cause: history.Leak}, {Cause: history.Deadlock}},
+	Expect: []locks.Expectation{{Cause: history.Phantom}, {Cause: history.Leak}, {Cause: history.Deadlock},
+		{Cause: history.TTLTooLong}},
 	Claims: history.Claims{Excludes: true, Expires: true, Cleans: true},
 	Open:   func(e locks.Env) (locks.Lock, error) { return &clearedTTLLock{blindLock{leaseLock{e.Sites[0]}}}, nil },
 }
