@@ -108,6 +108,26 @@ func (x *examiner) overdrawn(n int32, others []timed) {
 	x.add(f)
 }
 
+// others are the holds beside a pair, in the order of their calls, that were believed in when the second hold of the
+// pair was granted: with it they have more permits than there are.
+func (c *Case) others(p pair) (list []int32) {
+	last := &c.holds[p.second]
+	out := c.weight(&c.holds[p.first]) + c.weight(last)
+	for _, n := range c.byCall {
+		h := &c.holds[n]
+		if out > c.Claims.Permits {
+			break
+		}
+		if n == p.first || n == p.second || h.Key != last.Key || h.Outcome != history.OK {
+			continue
+		}
+		if from, to := h.believed(); from <= last.Return && last.Return < to {
+			list, out = append(list, n), out+c.weight(h)
+		}
+	}
+	return list
+}
+
 // forgotten finds a hold that servers may have forgotten by a time, and why.
 func (x *examiner) forgotten(list []timed, by time.Duration) (hold int32, w *window) {
 	for _, o := range list {

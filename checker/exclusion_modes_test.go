@@ -3,6 +3,7 @@ package checker
 import (
 	"math/rand/v2"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -184,5 +185,24 @@ func TestSharedSlackAgainstOracle(t *testing.T) {
 	}
 	if proven[0] < histories/100 || proven[1] < histories/100 {
 		t.Errorf("got %v proven histories of readers and of permits, too few of one kind", proven)
+	}
+}
+
+// TestTheEvidenceOfASemaphoreAddsUp: all holders are named whose permits are more than there are, and no others.
+func TestTheEvidenceOfASemaphoreAddsUp(t *testing.T) {
+	for name, tt := range map[string]struct{ permits, each, named int }{
+		"one permit each": {3, 1, 4},
+		"two permits":     {3, 2, 2},
+		"no room for one": {1, 1, 2},
+	} {
+		s := newScript()
+		s.Claims.Permits = tt.permits
+		for w := int32(1); w <= 4; w++ {
+			s.acquire(w, time.Duration(w), time.Duration(w)+1, 300)
+			s.last().Permits = uint16(tt.each)
+		}
+		if v := Exclusion.Check(s.prepare(t)); v.Status != Fail || len(v.Evidence) != tt.named {
+			t.Errorf("%s: %s names %d holds, want %d: %v", name, v.Status, len(v.Evidence), tt.named, v.Story)
+		}
 	}
 }

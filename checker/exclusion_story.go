@@ -30,6 +30,12 @@ func tell(c *Case, v *Verdict, f finding) {
 		human.Quantity(max(v.Exposed, v.Violations), "hold"), who(i.Worker), who(j.Worker), clock(j.Return), f.cause)
 	v.Evidence = append(v.Evidence, *c.acquire(i), *c.acquire(j))
 	v.Story = append(v.Story, granted(c, i), promise(&r, i))
+	if c.Claims.Permits > 0 {
+		for _, n := range c.others(f.pair) {
+			v.Evidence = append(v.Evidence, *c.acquire(&c.holds[n]))
+			v.Story = append(v.Story, granted(c, &c.holds[n]))
+		}
+	}
 	if n := lastProof(c, i, history.Forever); n >= 0 && f.cause != history.SilentReacquire {
 		v.Story = append(v.Story, fmt.Sprintf("%s extended %s at %s", who(i.Worker), c.name(i), clock(c.Ops[n].Return)))
 	}
