@@ -72,6 +72,10 @@ func (c *Combination) stretch(by int) {
 	}
 }
 
+// idle is how long the lock may be idle beyond what the run explains. The judge's second is stretched with all other
+// times: the stall of a holder is, and what holds lives on in its process meanwhile, as a mutex does.
+func (c *Combination) idle() time.Duration { return time.Duration(c.Stretched) * time.Second }
+
 // short is how many times longer a scenario must be for the lock's program to keep its leases; 1 = it is long enough.
 func (c *Combination) short() int {
 	p, ttl := c.Lock.Program, c.Plan.Workload.TTL

@@ -87,6 +87,9 @@ func TestAScenarioIsStretched(t *testing.T) {
 		if c.Stretched != tt.stretched || w.TTL != tt.lease || c.Plan.Duration != tt.duration || c.Steps[0].Arg != tt.arg || c.Steps[1].Arg != "20" {
 			t.Errorf("%d: got %+v, lease %v, %v", i, c, w.TTL, c.Plan.Duration)
 		}
+		if got := c.idle(); got != time.Duration(tt.stretched)*time.Second {
+			t.Errorf("%d: the judge lets a lock idle for %v", i, got)
+		}
 		if w.Wait != max(1, time.Duration(tt.stretched))*time.Second || c.Steps[0].To != max(1, time.Duration(tt.stretched))*900*ms || len(c.Before) != i+1 || w.Seed != uint64(i+1) {
 			t.Errorf("%d: got %+v", i, c)
 		}

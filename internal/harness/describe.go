@@ -121,6 +121,7 @@ func (x *Run) header() history.Header {
 			Agreement: history.Agreement{Slack: x.session.Slack, Doubts: x.session.Doubts}, Rate: x.session.Rate,
 			Round:    serverRound,
 			Recovery: c.Topology.Recovery, Gap: crew.Gap(w.TTL), Linger: c.Lock.Lingers(w.TTL),
+			Idle: c.idle(),
 		},
 		Nodes: len(x.deployment.Topology.Nodes),
 	}
