@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"hammerlock/history"
+	"hammerlock/internal/live"
 )
 
 // oracle finds the cost of the cheapest story by trying everything at each instant of a small grid of times. It shares
@@ -414,9 +415,12 @@ func smaller(p *Page) *Page {
 // TestOracle compares the cheapest story of small random pages with what trying everything finds.
 func TestOracle(t *testing.T) {
 	t.Parallel()
-	many := uint64(20_000)
-	if testing.Short() {
+	many := uint64(5_000)
+	switch {
+	case testing.Short():
 		many = 1_500
+	case live.Nightly():
+		many = 20_000
 	}
 	kinds, clean, unusual := map[string]int{}, 0, 0
 	for seed := range many {
