@@ -255,7 +255,7 @@ func (o *oracle) own(s exact, c *Call, i int, l begun, try func(exact, Cost)) {
 		try(after(stretched), ttlTooLong.cost())
 	}
 	for _, w := range o.p.Windows {
-		if !held.late && w.Late && w.From <= s.at && w.To >= held.at {
+		if !held.late && w.Late && w.From <= min(s.at, plus(held.at, o.p.Most(held.ttl))) && w.To >= held.at {
 			try(after(stretched), w.cost())
 		}
 	}

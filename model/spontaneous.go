@@ -112,12 +112,11 @@ func (s *searcher) over(c *state, n int32) bool {
 	return slot >= len(s.open) || s.open[slot] != n || c.done.has(slot)
 }
 
-// stretched is a window that may have made a lease longer that is not known to be so; nil without one. A clock that is
-// set back also brings back a key that was over, if no server has deleted it yet.
+// stretched is a window that may have made a lease longer that is not known to be so; nil without one.
 func (s *searcher) stretched(l *lease, at time.Duration) (w *Window, place int32) {
 	for _, n := range s.wins {
 		x := &s.explainer.wins.list[n]
-		if x.Late && !l.late && x.From <= at && x.To >= l.lo && (w == nil || x.cost() < w.cost()) {
+		if x.Late && !l.late && x.From <= min(at, s.p.over(l)) && x.To >= l.lo && (w == nil || x.cost() < w.cost()) {
 			w, place = x, s.explainer.wins.place[n]
 		}
 	}
