@@ -47,9 +47,8 @@ func TestBeyondStaysOutside(t *testing.T) {
 	}
 }
 
-// TestOwnLock runs the tests of examples/own-lock, a module of its own, with the modules that this one has already.
-// With
-// -short they are shorter, too.
+// TestOwnLock runs the tests of examples/own-lock, a module of its own, with the modules that this one has already, and
+// with the flags of this build: others would compile all of them again. With -short they are shorter, too.
 func TestOwnLock(t *testing.T) {
 	t.Parallel()
 	args := []string{"test", "-C", "examples/own-lock", "-count", "1"}
@@ -57,7 +56,7 @@ func TestOwnLock(t *testing.T) {
 		args = append(args, "-short")
 	}
 	cmd := exec.Command("go", append(args, "./...")...)
-	cmd.Env = append(os.Environ(), "GOPROXY=off", "GOFLAGS=-mod=readonly", "GOWORK=off")
+	cmd.Env = append(os.Environ(), "GOPROXY=off", "GOFLAGS="+os.Getenv("GOFLAGS")+" -mod=readonly", "GOWORK=off")
 	alone := exec.Command("go", "vet", "ownlock.go", "ownlock_test.go") // what is copied
 	alone.Dir, alone.Env = "examples/own-lock", cmd.Environ()
 	if out, err := alone.CombinedOutput(); err != nil {
@@ -78,7 +77,7 @@ func TestManifests(t *testing.T) {
 	in := func(args ...string) ([]byte, error) {
 		cmd := exec.Command("go", args...)
 		cmd.Dir = "deploy/check"
-		cmd.Env = append(os.Environ(), "GOFLAGS=-mod=readonly", "GOWORK=off")
+		cmd.Env = append(os.Environ(), "GOFLAGS="+os.Getenv("GOFLAGS")+" -mod=readonly", "GOWORK=off")
 		return cmd.CombinedOutput()
 	}
 	if out, err := in("mod", "download"); err != nil {
