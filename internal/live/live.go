@@ -36,7 +36,8 @@ func Wait(t testing.TB, what string, reached func() bool) {
 // Again carries an attempt out until one is decided, Attempts times at most. An attempt says why it is undecided: what
 // the machine did meanwhile (a pause, a lease that was over before it could be used), so that the run says nothing
 // about the product. Empty means decided. A wrong answer is no such reason: it fails the test at once. The number
-// counts from 0, for names of keys.
+// counts from 0, for names of keys. A machine of CI has to be quiet enough for an answer. Any other may be too busy for
+// it, and then the test is left out: it has found nothing wrong.
 func Again(t testing.TB, attempt func(n int) (undecided string)) {
 	t.Helper()
 	var undecided string
@@ -46,7 +47,10 @@ func Again(t testing.TB, attempt func(n int) (undecided string)) {
 		}
 		t.Logf("attempt %d of %d is undecided: %s", n+1, Attempts, undecided)
 	}
-	t.Fatalf("undecided after %d attempts: %s", Attempts, undecided)
+	if os.Getenv("CI") != "" {
+		t.Fatalf("undecided after %d attempts: %s", Attempts, undecided)
+	}
+	t.Skipf("undecided after %d attempts: %s", Attempts, undecided)
 }
 
 // Nightly tells whether a test tries everything of a kind: at other times one of each stands for the others.
