@@ -38,7 +38,8 @@ func (r *runView) node() g.Node {
 			return h.Div(h.Span(g.Text(t.Name)), h.B(g.Text(t.Value)), h.Small(g.Text(t.More)))
 		})))
 	}
-	all = append(all, part("Verdicts", r.Verdicts.node(), g.Map(r.Stories, storyView.node)))
+	all = append(all, part("Verdicts", r.Verdicts.node(), text(h.P, "note", r.Certified),
+		g.Map(r.Stories, storyView.node)))
 	if r.Envelope != "" {
 		all = append(all, part("Where one deviation breaks a lock",
 			h.Img(h.Src(r.Envelope), h.Alt("a row a lock; the verdicts above say the same in words"))))

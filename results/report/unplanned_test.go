@@ -13,7 +13,7 @@ import (
 )
 
 // TestReportTellsWhatWasNotPlanned: faults by hand have a row and a band as others do, and what servers and processes
-// did by themselves is there, too.
+// did by themselves is there, too, and so is what is certified.
 func TestReportTellsWhatWasNotPlanned(t *testing.T) {
 	f, err := results.OpenFolder(t.TempDir(), "sim")
 	if err != nil {
@@ -41,7 +41,7 @@ func TestReportTellsWhatWasNotPlanned(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir, err := f.Commit(&results.Run{Name: "sim", Topology: "single", Lock: "lease", Interactive: true, Faults: []string{"delay@1s"},
+	dir, err := f.Commit(&results.Run{Name: "sim", Topology: "single", Lock: "lease", Interactive: true, Certified: "exclusion (a core of 3 operations)", Faults: []string{"delay@1s"},
 		Config: results.Config{Workers: 1, Keys: 1}, Windows: []results.FaultWindow{
 			{Fault: 1, From: 1200 * ms, Injected: 1201 * ms, Healing: history.Forever, To: history.Forever}}})
 	if err != nil {
@@ -56,7 +56,7 @@ func TestReportTellsWhatWasNotPlanned(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"INTERACTIVE: changed interactively", "by hand: kill-node", "killed n2", "never happened", "n1 ended unexpectedly",
-		"a process paused for 150\u00a0ms"} {
+		"Certified: exclusion (a core of 3 operations)", "a process paused for 150\u00a0ms"} {
 		if !strings.Contains(page.String(), want) {
 			t.Errorf("the page does not say %q", want)
 		}

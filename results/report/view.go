@@ -48,7 +48,7 @@ type runView struct {
 	Cost, Overlaps, Others        tableView
 	Outages                       tableView
 	Stories                       []storyView
-	FairnessText                  string
+	FairnessText, Certified       string
 	Series, Strip                 bool
 	StripText                     string
 	Explored                      bool   // it was no load: there is nothing to measure
@@ -96,6 +96,9 @@ func view(r *saved, number int, name string) runView {
 		Env:    environmentTable(r.Run),
 		Others: r.otherTable(), Outages: outageTable(r.Run), Cost: costTable(r.Run), Phases: phaseTable(r.Run),
 		Stories: stories(r.Run), Tiles: tiles(r.Run),
+	}
+	if r.Certified != "" {
+		v.Certified = "Certified: " + r.Certified
 	}
 	if !r.Started.IsZero() {
 		v.Started = r.Started.Format("2006-01-02 15:04:05 MST")
