@@ -319,44 +319,69 @@ func WriteFailovers(w io.Writer, all []Failover) error {
 // WriteFailoverMarkdown writes the table of failovers as a document for a reader who has to choose.
 func WriteFailoverMarkdown(w io.Writer, all []Failover, command string) error {
 	p := &human.Printer{W: w}
-	p.Line("# What a failover does to a lock\n")
-	p.Line("How long is the lock gone when a server dies, and can two workers have it afterwards? Each row is one fault, injected n times, each time into\n" +
-		"servers that were just started and whole. Written by this command, which `make failover` gives on a quiet machine:\n")
-	p.Line("    %s\n", command)
+	p.Line("# What a failover does to a lock\n\n    %s\n", command)
+	for _, line := range human.Wrap("How long is the lock gone when a server dies, and can two workers have it afterwards? "+
+		"Each row is one fault, injected n times, each time into servers that were just started and whole. "+
+		"`make failover` writes this page with the command above.", 100) {
+		p.Line("%s", line)
+	}
+	p.Line("")
 	for i := range failoverTables {
 		rows := failoverTables[i].of(all)
 		if len(rows) == 0 {
 			continue
 		}
-		p.Line("## %s\n", failoverTables[i].title)
+		p.Line("## %s\n\n<!-- generated: failover -->", failoverTables[i].title)
 		p.Line("| %s |\n|%s", strings.Join(rows[0], " | "), strings.Repeat("---|", len(rows[0])))
 		for _, row := range rows[1:] {
 			p.Line("| %s |", strings.Join(row, " | "))
 		}
-		p.Line("")
+		p.Line("<!-- end -->\n")
 	}
 	p.Line("## How to read it\n")
-	for _, text := range []string{
-		"**servers back** is from the injection until a server that can grant has answered the client. **recovery** is until the last page was served again, leases of holders that could not give the lock back included, so that it is rarely shorter than the lease ([definition](BENCH.md#how-long-the-lock-is-gone)); 0 where no page was unavailable for 100 ms, > where the run ended first. " +
-			"Where no other server takes over, it is how long the server was down: it is started, or goes on, when the fault is healed. The timers of the profile `fast` are for tests; those of `stock` are the servers' own, ten times and more as long.",
-		"**a page** is for how long the page was unavailable that was so for longest. Where it is much shorter than the recovery, pages took turns: each was served, slowly. So it is with Redlock when one of five sites hangs: its client waits for that site until its timeout.",
-		"**in flight** is how many holds there were when the fault struck, on average. Only a grant that no replica has yet can be lost, one of the last moments before: replication is asynchronous. On loopback these moments are few; a network makes them more.",
-		"**lost a grant** counts the injections after which a lock was granted that was another's by an earlier grant, before its lease was over, with a 95 % interval (Clopper and Pearson); for none, the bound. **two holders**: both believed in it at one time, which is where page views are lost. **came back**: a lock was held that had been given back.",
-		"**settings** are those that are not the defaults. **aof**: servers keep a log of what they write, `always` synced before they answer. A server that was killed comes back with its locks, and where it is the only one, they last until their leases end. A replica that is promoted has its own log: that does not help. " +
-			"**min-replicas**: a primary that no replica has confirmed to follow for a second or two takes no writes. Until then it grants what a failover forgets. In a cluster with one replica for each primary, the replica that was promoted has no other, and grants nothing until the old primary is back.",
-		"The locks **wait** and **wait-one** count a grant when all replicas, or one, have acknowledged it, and give it back otherwise. With **wait** one dead replica is enough that nothing is granted until it is back; in a cluster with one replica for each primary, with both. With **wait-one** a grant is lost if another replica is promoted. What is granted while replication is cut (the fault `lost-grant`) is lost with all other locks. A try that waits for replicas keeps the page, and others are told that it is held: so **servers back** does not contain that time, and below it counts as a lease that was not given back.",
-		"**lost holds** ended under a living holder. **told** is how long after that the holder heard, by a signal of the lock or an extension that failed; **never told**: it heard nothing before it gave the lock back, and **went on** for so long at most. All runs of a row count; p99 is of a hundred or more.",
-		"**generator** is DISTURBED where other programs used the machine, and SATURATED where the suite did, and visits began late by as much as an outage lasts: compare such rows, and do not quote them.",
-		"A release or a grant without an answer proves nothing, and counts nowhere. So the numbers are lower bounds of what happened.",
-	} {
+	for _, text := range failoverNotes {
 		p.Line("* %s", strings.Join(human.Wrap(text, 100), "\n  "))
 	}
-	p.Line("\n## What the median recovery was spent on\n")
+	p.Line("\n## What the median recovery was spent on\n\n<!-- generated: parts -->")
 	for i := range all {
 		if f := &all[i]; len(f.Spent) > 0 {
 			o := Outage{Parts: f.Spent}
 			p.Line("* %s: %s", f.Name(), o.PartsText())
 		}
 	}
+	p.Line("<!-- end -->")
 	return p.Err
+}
+
+// failoverNotes explain the columns of the document.
+var failoverNotes = []string{
+	"**servers back** is from the injection until a server that can grant has answered the client. " +
+		"**recovery** is until the last page was served again ([definition](BENCH.md#how-long-the-lock-is-gone)). " +
+		"It includes leases that holders could not give back, so it is rarely shorter than the lease. " +
+		"It is 0 if no page was unavailable for 100 ms, and > if the run ended first. " +
+		"If no other server takes over, both last until the fault is healed. " +
+		"The timers of the profile `fast` are for tests; those of `stock` are the servers' own, ten times as long.",
+	"**a page** is the longest time that any page was unavailable. If it is much shorter than the recovery, pages " +
+		"took turns: with one hung site of five, Redlock's client waits for that site until its timeout.",
+	"**in flight** is the mean number of holds when the fault struck. Replication is asynchronous, so only a grant " +
+		"that no replica has yet can be lost. On loopback such moments are few; a network makes them more.",
+	"**lost a grant** counts the injections after which another worker was granted a lock whose lease was not over, " +
+		"with a 95 % interval (Clopper and Pearson), or the bound for none. **two holders**: both believed in it at " +
+		"one time, and page views are lost. **came back**: a lock was held again after its release.",
+	"**settings** are those that are not the defaults. **aof**: servers keep a log, `always` synced before they " +
+		"answer, so that a killed server comes back with its locks. It does not help a promoted replica. " +
+		"**min-replicas**: a primary without a confirmed replica for a second or two takes no writes. " +
+		"Until then it grants what a failover forgets. In a cluster with one replica for each primary, the promoted " +
+		"replica grants nothing until the old primary is back.",
+	"The locks **wait** and **wait-one** count a grant when all replicas, or one, have acknowledged it, and give it " +
+		"back otherwise. With **wait** nothing is granted while one replica is away; in a cluster with one replica for " +
+		"each primary the same holds for **wait-one**. With **wait-one** a grant is lost if another replica is promoted. " +
+		"Grants while replication is cut (`lost-grant`) are lost with all other locks. " +
+		"A try that waits for replicas keeps the page: that time counts as a lease that was not given back.",
+	"**lost holds** ended under a living holder. **told** is how long after that the holder heard, by a signal or a " +
+		"failed extension. **never told**: it heard nothing before it gave the lock back, and **went on** for so " +
+		"long at most. All runs of a row count; p99 needs a hundred.",
+	"**generator** is DISTURBED if other programs used the machine, and SATURATED if the suite did and visits began " +
+		"late by as much as an outage lasts: do not quote such rows.",
+	"A release or a grant without an answer proves nothing, and counts nowhere: the numbers are lower bounds.",
 }
