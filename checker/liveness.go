@@ -47,6 +47,8 @@ type livenessCheck struct {
 	alone     [][]period    // by page: the waits of visits, joined where they overlap
 	wanted    int           // how many permits of a semaphore must be free for it to be idle
 	misses    map[string]int64
+
+	refusedFree []barred // see bars; nil = it is not known yet
 }
 
 // judgeLiveness calls a lock stuck only if it was idle after the last moment at which any server may have kept it for a

@@ -92,7 +92,7 @@ func (l *livenessCheck) outlives(op *history.Op, o *owner) {
 		l.misses["over-life"]++
 		return
 	}
-	l.accuse(history.TTLTooLong, trace,
+	l.stays(history.TTLTooLong, op, o,
 		fmt.Sprintf("the key of page %d was on node %d at %s and expires at %s, later than any lease of at most %s",
 			op.Key, op.Value, clock(op.Call), clock(op.Until), human.Duration(l.ttl)))
 }
@@ -102,11 +102,8 @@ func (l *livenessCheck) outlives(op *history.Op, o *owner) {
 func (l *livenessCheck) found(op *history.Op, o *owner) {
 	where := fmt.Sprintf("the key of page %d was on node %d at %s", op.Key, op.Value, clock(op.Call))
 	switch {
-	case op.Until == history.Forever && o.hold == nil && o.refused == 0 && !l.Claims.Cleans:
-		l.misses["never expires, and says of no hold"]++ // it may be a record that stays when the lock is free
-		return
 	case op.Until == history.Forever:
-		l.accuse(history.Leak, l.trace(op, o), where+" and never expires")
+		l.stays(history.Leak, op, o, where+" and never expires")
 		return
 	case op.Until <= op.Call:
 		return // it has expired and is not yet removed
@@ -148,8 +145,24 @@ func (l *livenessCheck) found(op *history.Op, o *owner) {
 	case cause == history.Leftover && !(quick && l.Claims.Cleans):
 		l.misses["left on a minority of the sites"]++
 	default:
-		l.accuse(cause, l.trace(op, o), where)
+		l.stays(cause, op, o, where)
 	}
+}
+
+// stays blames a key that stays, of a lock that claims to clean, or one by which others were refused. Any other is a
+// record, which a lock may keep when it is free.
+func (l *livenessCheck) stays(cause string, op *history.Op, o *owner, story string) {
+	if l.Claims.Cleans {
+		l.accuse(cause, l.trace(op, o), story)
+		return
+	}
+	try := l.barredBy(op, o)
+	if try == nil {
+		l.misses["stays, and refuses no worker"]++
+		return
+	}
+	l.accuse(cause, append(l.trace(op, o), *try), fmt.Sprintf("%s; %s was refused at %s, when no worker can have had the lock",
+		story, who(try.Worker), clock(try.Return)))
 }
 
 // left tells whether a disturbance can have left a key behind: while the hold was asked for, prolonged or given back,

@@ -292,6 +292,7 @@ var livenessCases = map[string]struct {
 		s.found(50, 7, history.Forever)
 	}, Fail, "leak", "never expires"},
 	"the token of a hold for ever": {func(s *builder) {
+		s.h.Claims.Cleans = true
 		s.grant(1, 0, 1, 3)
 		s.marked(7)
 		s.found(50, 7, history.Forever)
@@ -301,6 +302,7 @@ var livenessCases = map[string]struct {
 		s.found(50, 7, history.Forever)
 	}, Inconclusive, "", "too short"},
 	"a lease too long": {func(s *builder) {
+		s.h.Claims.Cleans = true
 		s.grant(1, 0, 1, 3)
 		s.found(50, 7, 60)
 	}, Fail, "ttl-too-long", ""},
@@ -314,6 +316,7 @@ var livenessCases = map[string]struct {
 		s.found(50, 7, 60)
 	}, Pass, "", ""},
 	"a lease too long long after a clock was set": {func(s *builder) {
+		s.h.Claims.Cleans = true
 		s.h.Faults = []history.Injection{{Name: "f", Effect: history.Effect{Hits: []history.Party{history.Clocks}, Loses: history.LosesTime}, From: 2, To: 10}}
 		s.add(history.Op{Kind: history.Fault, Worker: -1, Key: -1, Call: 2, Return: 3})
 		s.add(history.Op{Kind: history.Heal, Worker: -1, Key: -1, Call: 9, Return: 10})
@@ -323,6 +326,7 @@ var livenessCases = map[string]struct {
 		s.found(50, 7, 60)
 	}, Fail, "ttl-too-long", ""},
 	"a key that was given back": {func(s *builder) {
+		s.h.Claims.Cleans = true
 		h := s.grant(1, 0, 1, 3)
 		s.marked(7)
 		s.release(1, h, 2, 3, history.OK)
@@ -361,6 +365,7 @@ var livenessCases = map[string]struct {
 		s.found(3, 7, 300)
 	}, Fail, "leftover", "was not granted the lock"},
 	"refused, and there": {func(s *builder) {
+		s.h.Claims.Cleans = true
 		s.grant(2, 0, 1, 3)
 		s.refuse(1, 0, 1)
 		s.marked(7)
@@ -432,7 +437,7 @@ func TestLiveness(t *testing.T) {
 // drawLives lets workers wait, hold, forget and die; afterwards somebody looks for keys.
 func drawLives(r *rand.Rand) *builder {
 	s := newBuilder()
-	s.h.Claims.Expires = true
+	s.h.Claims.Expires, s.h.Claims.Cleans = true, true
 	s.tick = time.Second
 	s.h.Bounds.Gap = time.Duration(r.IntN(2))
 	token := uint64(0)
@@ -722,14 +727,7 @@ func leaked(c *Case, ttl time.Duration, explains func(from, to time.Duration) bo
 			continue
 		}
 		if f.Until == history.Forever {
-			known := func(a history.Op) bool {
-				refused := a.Outcome == history.Failed && (a.Reason == history.Busy || a.Reason == history.Quorum)
-				return a.Kind == history.Acquire && a.Token == f.Token && (refused || a.Outcome != history.Failed)
-			}
-			if c.Claims.Cleans || slices.ContainsFunc(c.Ops, known) {
-				return "leak"
-			}
-			return ""
+			return "leak"
 		}
 		if f.Until-f.Return > ttl {
 			if stretches(c, f) {

@@ -30,7 +30,7 @@ func TestAKeyThatLivesTooLong(t *testing.T) {
 		"another is refused":                              {300 * ms, true, false, true, "lease-validity: ttl-too-long"},
 	} {
 		s := newScript()
-		s.Claims.Expires = true
+		s.Claims.Expires, s.Claims.Cleans = true, true
 		a := s.acquire(1, 0, 1, 300)
 		for at := time.Duration(100); at < 130; at += 10 { // it is seen again and again, and told once
 			op := s.op(history.Sight, -1, at, at)

@@ -1,0 +1,227 @@
+#!/usr/bin/env node
+// Locks in the manner of strangers, written before the scenarios that try them: strangers.js NAME is a driver of one.
+const net = require("net"), crypto = require("crypto"), readline = require("readline");
+
+const site = {}, holds = new Map(), trust = ["excludes", "expires", "owned"];
+const ifOurs = (call) => `if redis.call("GET", KEYS[1]) == ARGV[1] then return redis.call(${call}) end return 0`;
+const now = 'local t = redis.call("TIME") local now = t[1] * 1000 + math.floor(t[2] / 1000) ';
+const sleep = (ms) => new Promise((done) => setTimeout(done, ms));
+const say = (m) => process.stdout.write(JSON.stringify(m) + "\n");
+
+// One connection for all, which is made anew when it has failed.
+class Client {
+  constructor(timeout = 2000, onConnect = (c) => {
+    if (site.pass) c.send("AUTH", ...[site.user, site.pass].filter(Boolean)).catch(() => {});
+    if (site.db) c.send("SELECT", site.db).catch(() => {});
+  }) { Object.assign(this, { timeout, onConnect, waiting: [] }); }
+  connect() {
+    const s = net.connect({ host: site.host, port: site.port }), waiting = [];
+    let data = Buffer.alloc(0);
+    s.on("data", (more) => {
+      data = Buffer.concat([data, more]);
+      for (let r; (r = parse(data, 0)); ) { data = data.subarray(r.end); const w = waiting.shift(); r.error ? w.reject(new Error(r.error)) : w.resolve(r.value); }
+    });
+    s.on("error", () => {}).on("close", () => { if (this.s === s) this.s = null; for (const w of waiting) w.reject(new Error("connection closed")); });
+    Object.assign(this, { s, waiting });
+    this.onConnect(this);
+  }
+  send(...words) {
+    if (!this.s) this.connect();
+    return new Promise((resolve, reject) => {
+      this.waiting.push({ resolve, reject });
+      this.s.write(`*${words.length}\r\n` + words.map((w) => `$${Buffer.byteLength(String(w))}\r\n${w}\r\n`).join(""));
+    });
+  }
+  call(...words) {
+    let timer;
+    const late = new Promise((_, reject) => { timer = setTimeout(() => { reject(new Error("no answer")); }, this.timeout); });
+    return Promise.race([this.send(...words), late]).finally(() => clearTimeout(timer));
+  }
+}
+
+function parse(b, at) {
+  const eol = b.indexOf("\r\n", at);
+  if (eol < 0) return null;
+  const kind = String.fromCharCode(b[at]), rest = b.toString("utf8", at + 1, eol);
+  if (kind === "-") return { end: eol + 2, error: rest };
+  if (kind === ":") return { end: eol + 2, value: Number(rest) };
+  if (kind === "+") return { end: eol + 2, value: rest };
+  if (Number(rest) < 0) return { end: eol + 2, value: null };
+  if (kind === "$") { const end = eol + 4 + Number(rest); return b.length < end ? null : { end, value: b.toString("utf8", eol + 2, end - 2) }; }
+  const value = [];
+  let end = eol + 2;
+  for (let i = 0; i < Number(rest); i++) { const r = parse(b, end); if (!r) return null; value.push(r.value); end = r.end; }
+  return { end, value };
+}
+
+// Right: SET NX PX, compare and delete.
+class Plain {
+  constructor() { this.c = new Client(); }
+  async acquire(key, token, ttl) { return (await this.c.call("SET", key, token, "NX", "PX", ttl)) === "OK"; }
+  async extend(key, token, ttl) { return this.c.call("EVAL", ifOurs('"PEXPIRE", KEYS[1], ARGV[2]'), 1, key, token, ttl); }
+  async release(key, token) { return this.c.call("EVAL", ifOurs('"DEL", KEYS[1]'), 1, key, token); }
+}
+
+const locks = {
+  plain: [Plain],
+
+  // 10. Right: the record stays when the lock is free, and says so.
+  "end-field-kept": [class extends Plain {
+    ours = now + 'local v = redis.call("HMGET", KEYS[1], "owner", "end") if v[1] ~= ARGV[1] or tonumber(v[2]) <= now then return 0 end ';
+    async acquire(key, token, ttl) {
+      return (await this.c.call("EVAL", now + `if tonumber(redis.call("HGET", KEYS[1], "end") or 0) > now then return 0 end
+        redis.call("HSET", KEYS[1], "owner", ARGV[1], "end", now + ARGV[2]) redis.call("EXPIRE", KEYS[1], 3600) return 1`, 1, key, token, ttl)) === 1;
+    }
+    extend(key, token, ttl) { return this.c.call("EVAL", this.ours + 'redis.call("HSET", KEYS[1], "end", now + ARGV[2]) return 1', 1, key, token, ttl); }
+    release(key, token) { return this.c.call("EVAL", this.ours + 'redis.call("HSET", KEYS[1], "end", 0) return 1', 1, key, token); }
+  }, trust],
+  // 10. Wrong: a try that is refused prolongs the key, so that who comes again and again is refused for ever after a crash.
+  "refusal-prolongs": [class extends Plain {
+    async acquire(key, token, ttl) {
+      if (await super.acquire(key, token, ttl)) return true;
+      await this.c.call("PEXPIRE", key, ttl);
+      return false;
+    }
+  }],
+
+  // 11. Wrong: a semaphore as a list; all permits out = the list is gone = initialised anew.
+  "list-semaphore": [class extends Plain {
+    async acquire(key, token, ttl) {
+      return (await this.c.call("EVAL", `if redis.call("EXISTS", KEYS[1]) == 0 then for i = 1, 3 do redis.call("RPUSH", KEYS[1], i) end end
+        return redis.call("LPOP", KEYS[1])`, 1, key)) !== null;
+    }
+    async extend() { return true; }
+    async release(key) { await this.c.call("RPUSH", key, 1); return true; }
+  }, ["excludes"], { permits: 3 }],
+  // 11. Right: a semaphore as a sorted set by the ends of leases.
+  semaphore: [class extends Plain {
+    now = now + 'redis.call("ZREMRANGEBYSCORE", KEYS[1], "-inf", now) ';
+    async acquire(key, token, ttl, m) {
+      return (await this.c.call("EVAL", this.now + `if redis.call("ZCARD", KEYS[1]) + ARGV[3] > 3 then return 0 end
+        for i = 1, ARGV[3] do redis.call("ZADD", KEYS[1], now + ARGV[2], ARGV[1] .. ":" .. i) end
+        redis.call("PEXPIRE", KEYS[1], math.max(ARGV[2], redis.call("PTTL", KEYS[1]))) return 1`, 1, key, token, ttl, m.permits || 1)) === 1;
+    }
+    extend(key, token, ttl) {
+      return this.c.call("EVAL", this.now + `local n = 0 for i = 1, 3 do if redis.call("ZSCORE", KEYS[1], ARGV[1] .. ":" .. i) then
+        redis.call("ZADD", KEYS[1], now + ARGV[2], ARGV[1] .. ":" .. i) n = n + 1 end end
+        if n > 0 then redis.call("PEXPIRE", KEYS[1], math.max(ARGV[2], redis.call("PTTL", KEYS[1]))) end return n`, 1, key, token, ttl);
+    }
+    release(key, token) {
+      return this.c.call("EVAL", this.now + 'return redis.call("ZREM", KEYS[1], ARGV[1] .. ":1", ARGV[1] .. ":2", ARGV[1] .. ":3")', 1, key, token);
+    }
+  }, trust, { permits: 3 }],
+
+  // 16. Wrong: the token is the time in milliseconds.
+  "clock-token": [class extends Plain {
+    async acquire(key, _, ttl) { const token = String(Date.now()); return (await super.acquire(key, token, ttl)) && token; }
+  }],
+
+  // 1. Wrong: a release that was given up is sent again later, as a plain DEL.
+  "release-again": [class extends Plain {
+    constructor() { super(); this.c.timeout = 60; }
+    async release(key, token) {
+      try { return await super.release(key, token); } catch (e) { setTimeout(() => this.c.call("DEL", key).catch(() => {}), 300); throw e; }
+    }
+  }],
+
+  // 2. Wrong: BLPOP is told milliseconds as seconds: after a crash a waiter sleeps for a thousand leases.
+  "blpop-unit": [class extends Plain {
+    async wait(key, token, ttl, wait) {
+      for (const end = Date.now() + wait; ; ) {
+        if (await this.acquire(key, token, ttl)) return true;
+        if (Date.now() >= end) return false;
+        const c = new Client(3600e3);
+        await Promise.race([c.call("BLPOP", key + ":w", ttl), sleep(end - Date.now())]);
+        c.s.destroy();
+      }
+    }
+    async release(key, token) {
+      const done = await super.release(key, token);
+      await this.c.call("EVAL", 'redis.call("DEL", KEYS[1]) redis.call("RPUSH", KEYS[1], 1) redis.call("PEXPIRE", KEYS[1], 1000)', 1, key + ":w");
+      return done;
+    }
+  }, [...trust, "waits"]],
+
+  // 6. Wrong: an extension is a whole number of seconds, rounded down.
+  "extends-seconds": [class extends Plain {
+    extend(key, token, ttl) { return this.c.call("EVAL", ifOurs('"EXPIRE", KEYS[1], ARGV[2]'), 1, key, token, Math.max(1, Math.floor(ttl / 1000))); }
+  }],
+
+  // 14. Wrong: an error on release counts as released.
+  "error-released": [class extends Plain {
+    async release(key, token) { try { return await super.release(key, token); } catch { return true; } }
+  }],
+
+  // 15. Wrong: the database is selected at the start only; a new connection is on database 0.
+  "forgets-db": [class extends Plain {
+    constructor() {
+      super();
+      let first = true;
+      this.c.onConnect = (c) => {
+        if (site.pass) c.send("AUTH", ...[site.user, site.pass].filter(Boolean)).catch(() => {});
+        if (site.db && first) c.send("SELECT", site.db).catch(() => {});
+        first = false;
+      };
+    }
+  }],
+
+  // 13. Wrong: who has waited for ten seconds takes the lock: its holder "must be dead".
+  "takes-after-ten": [class extends Plain {
+    since = new Map();
+    async acquire(key, token, ttl, m) {
+      const at = m.worker + key;
+      if (await super.acquire(key, token, ttl)) { this.since.delete(at); return true; }
+      if (!this.since.has(at)) this.since.set(at, Date.now());
+      if (Date.now() - this.since.get(at) < 10000) return false;
+      this.since.delete(at);
+      return (await this.c.call("SET", key, token, "PX", ttl)) === "OK";
+    }
+  }],
+
+  // 5. Wrong: a release removes all keys that begin with the lock's name, as its waiters' lists do.
+  "prefix-del": [class extends Plain {
+    async release(key, token) {
+      return this.c.call("EVAL", ifOurs('"DEL", KEYS[1]').replace("return redis.call", `for _, k in ipairs(redis.call("KEYS", KEYS[1] .. "*")) do
+        redis.call("DEL", k) end return 1 + 0 * redis.call`), 1, key, token);
+    }
+  }],
+
+  // 11. Wrong: writers look for readers and then write, in two commands.
+  "rw-two-steps": [class extends Plain {
+    async acquire(key, token, ttl, m) {
+      if (m.mode !== "read") return (await this.c.call("ZCARD", key + ":r")) === 0 && super.acquire(key, token, ttl);
+      if (await this.c.call("EXISTS", key)) return false;
+      await this.c.call("ZADD", key + ":r", Date.now() + ttl, token);
+      await this.c.call("PEXPIRE", key + ":r", ttl);
+      return true;
+    }
+    async release(key, token) { return (await this.c.call("ZREM", key + ":r", token)) || super.release(key, token); }
+  }, [...trust, "readers"]],
+};
+
+async function serve(m) {
+  if (m.op === "open") { Object.assign(site, m.sites[0]); lock = new locks[name][0](); }
+  if (m.op === "extend" && !(await lock.extend(...holds.get(m.hold), m.ttl_ms))) return { lost: true };
+  if (m.op === "release") {
+    const hold = holds.get(m.hold);
+    holds.delete(m.hold);
+    if (!(await lock.release(...hold))) return { lost: true };
+  }
+  if (m.op !== "acquire") return { ok: true };
+  const token = crypto.randomBytes(16).toString("hex");
+  holds.set(m.id, [m.key, token]);
+  const granted = m.wait_ms && lock.wait ? await lock.wait(m.key, token, m.ttl_ms, m.wait_ms) : await lock.acquire(m.key, token, m.ttl_ms, m);
+  if (typeof granted === "string") holds.set(m.id, [m.key, granted]);
+  if (granted) return { ok: true, token: holds.get(m.id)[1] };
+  holds.delete(m.id);
+  return { busy: true, token };
+}
+
+const name = process.argv[2];
+let lock;
+if (!locks[name]) { console.error(`strangers.js NAME, one of ${Object.keys(locks).join(", ")}`); process.exit(2); }
+say({ hello: "hammerlock-driver", protocol: 1, name, version: "1", claims: locks[name][1] || [...trust, "cleans"], ...locks[name][2] });
+readline.createInterface({ input: process.stdin }).on("line", (line) => {
+  const m = JSON.parse(line);
+  serve(m).then((a) => say({ id: m.id, ...a }), (e) => say({ id: m.id, error: String(e), token: (holds.get(m.id) || ["", ""])[1] }));
+}).on("close", () => process.exit(0));

@@ -1,0 +1,501 @@
+#!/usr/bin/env python3
+"""Locks in the manner of strangers, written before the scenarios that try them: strangers.py NAME is a driver of one.
+
+Each has a first line that says whether it is right, and what is wrong with it.
+"""
+import hashlib, os, random, secrets, socket, sys, tempfile, threading, time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../../drivers/python"))
+import template
+from template import IF_OURS, site
+
+LOCKS, local = {}, threading.local()
+TRUST = ["excludes", "expires", "owned"]
+
+
+def lock(name, claims=TRUST + ["cleans"], **hello):
+    return lambda cls: LOCKS.setdefault(name, (cls, claims, hello)) and cls
+
+
+class Conn:
+    """A connection that speaks RESP."""
+
+    def __init__(self, timeout=2, db=True):
+        self.s = socket.create_connection((site["host"], site["port"]), timeout)
+        self.f = self.s.makefile("rb")
+        if "pass" in site:
+            self.call("AUTH", *filter(None, (site.get("user"), site["pass"])))
+        if db and site.get("db"):
+            self.call("SELECT", site["db"])
+
+    def call(self, *words):
+        words = [str(w).encode() for w in words]
+        self.s.sendall(b"*%d\r\n" % len(words) + b"".join(b"$%d\r\n%b\r\n" % (len(w), w) for w in words))
+        return self.read()
+
+    def read(self):
+        line = self.f.readline()
+        if not line.endswith(b"\r\n"):
+            raise OSError("connection closed")
+        kind, rest = line[:1], line[1:-2].decode()
+        if kind == b"-":
+            raise ServerError(rest)
+        if kind == b":":
+            return int(rest)
+        if kind == b"+":
+            return rest
+        if int(rest) < 0:
+            return None
+        if kind == b"$":
+            return self.f.read(int(rest) + 2)[:-2].decode()
+        return [self.read() for _ in range(int(rest))]
+
+    def close(self):
+        self.f.close()
+        self.s.close()
+
+
+class ServerError(OSError):
+    pass
+
+
+class Pool:
+    """Connections for one call at a time. One that failed is thrown away."""
+    timeout, db = 2, True
+
+    def __init__(self):
+        self.idle, self.mutex = [], threading.Lock()
+
+    def call(self, *words):
+        with self.mutex:
+            c = self.idle.pop() if self.idle else None
+        c = c or Conn(self.timeout, self.db)
+        try:
+            reply = c.call(*words)
+        except ServerError:
+            self.idle.append(c)
+            raise
+        except OSError:
+            c.close()
+            raise
+        self.idle.append(c)
+        return reply
+
+
+class Plain:
+    """Right: SET NX PX, compare and delete."""
+
+    def __init__(self):
+        self.pool = Pool()
+        self.call = self.pool.call
+
+    def acquire(self, key, token, ttl):
+        return self.call("SET", key, token, "NX", "PX", ttl) == "OK"
+
+    def extend(self, key, token, ttl):
+        return self.call("EVAL", IF_OURS % '"PEXPIRE", KEYS[1], ARGV[2]', 1, key, token, ttl)
+
+    def release(self, key, token):
+        return self.call("EVAL", IF_OURS % '"DEL", KEYS[1]', 1, key, token)
+
+
+lock("plain")(Plain)
+
+
+# 10. A key that outlives its lease by design.
+
+@lock("end-field", TRUST)
+class EndField(Plain):
+    """Right: the end is a field, by the server's clock; the key stays a minute longer."""
+    NOW = 'local t = redis.call("TIME") local now = t[1] * 1000 + math.floor(t[2] / 1000) '
+    OURS = NOW + ('if redis.call("HGET", KEYS[1], "owner") ~= ARGV[1] or tonumber(redis.call("HGET", KEYS[1], "end")) <= now '
+                  'then return 0 end ')
+
+    def acquire(self, key, token, ttl):
+        return self.call("EVAL", self.NOW + 'local e = tonumber(redis.call("HGET", KEYS[1], "end") or 0) '
+                         'if e > now then return 0 end redis.call("HSET", KEYS[1], "owner", ARGV[1], "end", now + ARGV[2]) '
+                         'redis.call("PEXPIRE", KEYS[1], ARGV[2] + 60000) return 1', 1, key, token, ttl) == 1
+
+    def extend(self, key, token, ttl):
+        return self.call("EVAL", self.OURS + 'redis.call("HSET", KEYS[1], "end", now + ARGV[2]) '
+                         'redis.call("PEXPIRE", KEYS[1], ARGV[2] + 60000) return 1', 1, key, token, ttl)
+
+    def release(self, key, token):
+        return self.call("EVAL", self.OURS + 'redis.call("DEL", KEYS[1]) return 1', 1, key, token)
+
+
+@lock("end-field-long", TRUST)
+class EndFieldLong(EndField):
+    """Wrong: the end that is written is five times the lease: others are refused by it."""
+
+    def acquire(self, key, token, ttl):
+        return super().acquire(key, token, 5 * ttl)
+
+
+@lock("no-expiry-after-error")
+class NoExpiry(Plain):
+    """Wrong: SETNX, then PEXPIRE; whoever dies in between leaves the lock taken for ever."""
+
+    def acquire(self, key, token, ttl):
+        if not self.call("SETNX", key, token):
+            return False
+        time.sleep(0.002)
+        return bool(self.call("PEXPIRE", key, ttl))
+
+
+# 11. Sessions.
+
+@lock("flock", ["excludes", "owned", "session"])
+class Flock(Plain):
+    """Right: flock on a file. It ends with the process."""
+
+    def __init__(self):
+        import fcntl
+        self.fcntl, self.open, self.dir = fcntl, {}, os.path.join(tempfile.gettempdir(), "hammerlock-flock")
+        os.makedirs(self.dir, exist_ok=True)
+
+    def acquire(self, key, token, ttl):
+        f = open(os.path.join(self.dir, hashlib.sha1(key.encode()).hexdigest()), "w")
+        try:
+            self.fcntl.flock(f, self.fcntl.LOCK_EX | self.fcntl.LOCK_NB)
+        except BlockingIOError:
+            f.close()
+            return False
+        self.open[token] = f
+        return True
+
+    def extend(self, key, token, ttl):
+        return token in self.open
+
+    def release(self, key, token):
+        self.open.pop(token).close()
+        return True
+
+
+@lock("client-id", ["excludes", "owned", "session"])
+class ClientID(Plain):
+    """Right: the key names the connection of its holder, and who finds it gone takes the lock by compare and set."""
+    alive = staticmethod(lambda list, id: any(line.startswith(f"id={id} ") for line in list.splitlines()))
+
+    def acquire(self, key, token, ttl):
+        c = Conn()
+        mine = f'{c.call("CLIENT", "ID")}:{token}'
+        self.__dict__.setdefault("conns", {})[token] = c, mine
+        if c.call("SET", key, mine, "NX") == "OK" or self.takeover(c, key, mine):
+            return True
+        del self.conns[token]
+        c.close()
+        return False
+
+    def takeover(self, c, key, mine):
+        other = c.call("GET", key)
+        return other and not self.alive(c.call("CLIENT", "LIST"), other.split(":")[0]) and \
+            c.call("EVAL", IF_OURS % '"SET", KEYS[1], ARGV[2]', 1, key, other, mine) == "OK"
+
+    def extend(self, key, token, ttl):
+        return self.conns[token][0].call("EVAL", IF_OURS % '"EXISTS", KEYS[1]', 1, key, self.conns[token][1])
+
+    def release(self, key, token):
+        c, mine = self.conns.pop(token)
+        try:
+            return c.call("EVAL", IF_OURS % '"DEL", KEYS[1]', 1, key, mine)
+        finally:
+            c.close()
+
+
+@lock("client-id-steals", ["excludes", "owned", "session"])
+class ClientIDSteals(ClientID):
+    """Wrong: who finds the holder gone deletes the key, whoever has it by now, and takes it."""
+
+    def takeover(self, c, key, mine):
+        other = c.call("GET", key)
+        if not other or self.alive(c.call("CLIENT", "LIST"), other.split(":")[0]):
+            return False
+        time.sleep(0.001)
+        c.call("DEL", key)
+        return c.call("SET", key, mine, "NX") == "OK"
+
+
+# 11. Readers and permits.
+
+@lock("rw", TRUST + ["cleans", "readers"])
+class RW(Plain):
+    """Right: readers are in a sorted set by the end of their leases, by the server's clock."""
+    NOW = EndField.NOW + 'redis.call("ZREMRANGEBYSCORE", KEYS[2], "-inf", now) '
+    TOUCH = ('local last = redis.call("ZREVRANGE", KEYS[2], 0, 0, "WITHSCORES")[2] '
+             'if last then redis.call("PEXPIREAT", KEYS[2], math.floor(last)) end ')
+
+    def acquire(self, key, token, ttl):
+        if local.m.get("mode") == "read":
+            return self.call("EVAL", self.NOW + 'if redis.call("EXISTS", KEYS[1]) == 1 then return 0 end '
+                             'redis.call("ZADD", KEYS[2], now + ARGV[2], ARGV[1]) ' + self.TOUCH + 'return 1',
+                             2, key, key + ":r", token, ttl) == 1
+        return self.call("EVAL", self.NOW + 'if redis.call("EXISTS", KEYS[1]) == 1 or redis.call("ZCARD", KEYS[2]) > 0 '
+                         'then return 0 end redis.call("SET", KEYS[1], ARGV[1], "PX", ARGV[2]) return 1',
+                         2, key, key + ":r", token, ttl) == 1
+
+    def extend(self, key, token, ttl):
+        return self.call("EVAL", self.NOW + 'if redis.call("GET", KEYS[1]) == ARGV[1] then return redis.call("PEXPIRE", KEYS[1], '
+                         'ARGV[2]) end if redis.call("ZSCORE", KEYS[2], ARGV[1]) then redis.call("ZADD", KEYS[2], now + ARGV[2], '
+                         'ARGV[1]) ' + self.TOUCH + ' return 1 end return 0', 2, key, key + ":r", token, ttl)
+
+    def release(self, key, token):
+        return self.call("EVAL", self.NOW + 'if redis.call("GET", KEYS[1]) == ARGV[1] then return redis.call("DEL", KEYS[1]) end '
+                         'return redis.call("ZREM", KEYS[2], ARGV[1])', 2, key, key + ":r", token)
+
+
+@lock("rw-dead-reader", ["excludes", "owned", "readers"])
+class RWDeadReader(RW):
+    """Wrong: a reader has no lease, so that one that died blocks the writers for ever."""
+
+    def acquire(self, key, token, ttl):
+        return super().acquire(key, token, 10**9 if local.m.get("mode") == "read" else ttl)
+
+
+@lock("rw-shared-expiry", TRUST + ["readers"])
+class RWSharedExpiry(Plain):
+    """Wrong: one count of readers with the lease of the last: a dead reader is counted as long as others come."""
+
+    def acquire(self, key, token, ttl):
+        if local.m.get("mode") == "read":
+            return self.call("EVAL", 'if redis.call("EXISTS", KEYS[1]) == 1 then return 0 end redis.call("INCR", KEYS[2]) '
+                             'redis.call("PEXPIRE", KEYS[2], ARGV[1]) return 1', 2, key, key + ":r", ttl) == 1
+        return self.call("EVAL", 'if redis.call("EXISTS", KEYS[1]) == 1 or tonumber(redis.call("GET", KEYS[2]) or 0) > 0 '
+                         'then return 0 end redis.call("SET", KEYS[1], ARGV[1], "PX", ARGV[2]) return 1',
+                         2, key, key + ":r", token, ttl) == 1
+
+    def extend(self, key, token, ttl):
+        return self.call("EVAL", 'if redis.call("GET", KEYS[1]) == ARGV[1] then return redis.call("PEXPIRE", KEYS[1], ARGV[2]) end '
+                         'return redis.call("PEXPIRE", KEYS[2], ARGV[2])', 2, key, key + ":r", token, ttl)
+
+    def release(self, key, token):
+        return self.call("EVAL", 'if redis.call("GET", KEYS[1]) == ARGV[1] then return redis.call("DEL", KEYS[1]) end '
+                         'if redis.call("EXISTS", KEYS[2]) == 0 then return 0 end '
+                         'if redis.call("DECR", KEYS[2]) < 1 then redis.call("DEL", KEYS[2]) end return 1',
+                         2, key, key + ":r", token)
+
+
+# 16. Equal tokens.
+
+@lock("seeded")
+class Seeded(Plain):
+    """Wrong: every process seeds its generator alike, so that two workers have the same tokens one day."""
+
+    def __init__(self):
+        super().__init__()
+        self.rand = {}
+
+    def acquire(self, key, token, ttl):
+        r = self.rand.setdefault(local.m["worker"] % 4, random.Random(7))
+        token = f"{r.getrandbits(64):x}"
+        return token if super().acquire(key, token, ttl) else False
+
+
+# 1. What is on its way when a call is given up.
+
+class Hasty(Plain):
+    """Gives a call up after 60 ms."""
+
+    def __init__(self):
+        super().__init__()
+        self.pool.timeout = 0.06
+
+
+@lock("one-token")
+class OneToken(Hasty):
+    """Wrong: a worker's token is the same for all its holds, so that a release that is executed late hits the next one."""
+
+    def acquire(self, key, token, ttl):
+        token = f'{os.getpid()}-{local.m["worker"]}'
+        return token if super().acquire(key, token, ttl) else False
+
+
+@lock("late-del")
+class LateDel(Hasty):
+    """Wrong: GET, then DEL: the DEL of a call that was given up hits the next hold."""
+
+    def release(self, key, token):
+        if self.call("GET", key) != token:
+            return False
+        return self.call("DEL", key)
+
+
+# 6. Extensions.
+
+@lock("spares-expire")
+class SparesExpire(Plain):
+    """Wrong: an extension is not sent while half of the lease is left, and says that it was."""
+
+    def extend(self, key, token, ttl):
+        if self.call("PTTL", key) > ttl / 2:
+            return self.call("GET", key) == token
+        return super().extend(key, token, ttl)
+
+
+@lock("capped-extension")
+class CappedExtension(Plain):
+    """Wrong: an extension asks for what the acquire asked for, whatever it is told."""
+
+    def acquire(self, key, token, ttl):
+        self.__dict__.setdefault("ttl", {})[token] = ttl
+        return super().acquire(key, token, ttl)
+
+    def extend(self, key, token, ttl):
+        return super().extend(key, token, min(ttl, self.ttl[token]))
+
+
+# 14. Servers that answer errors.
+
+@lock("error-granted")
+class ErrorGranted(Plain):
+    """Wrong: an error that the server answers counts as granted."""
+
+    def acquire(self, key, token, ttl):
+        try:
+            return self.call("SET", key, token, "NX", "PX", ttl) is not None
+        except ServerError:
+            return True
+
+
+@lock("evalsha-or-del")
+class EvalshaOrDel(Plain):
+    """Wrong: where the script is gone it falls back to GET and DEL, and never loads it again."""
+    RELEASE = IF_OURS % '"DEL", KEYS[1]'
+
+    def release(self, key, token):
+        if not hasattr(self, "sha"):
+            self.sha = self.call("SCRIPT", "LOAD", self.RELEASE)
+        try:
+            return self.call("EVALSHA", self.sha, 1, key, token)
+        except ServerError:
+            if self.call("GET", key) != token:
+                return False
+            return self.call("DEL", key)
+
+
+@lock("evalsha")
+class Evalsha(EvalshaOrDel):
+    """Right: where the script is gone it sends it."""
+
+    def release(self, key, token):
+        try:
+            return self.call("EVALSHA", hashlib.sha1(self.RELEASE.encode()).hexdigest(), 1, key, token)
+        except ServerError as e:
+            if "NOSCRIPT" not in str(e):
+                raise
+            return self.call("EVAL", self.RELEASE, 1, key, token)
+
+
+# 15. Servers as in life.
+
+@lock("forgets-db")
+class ForgetsDB(Plain):
+    """Wrong: only the first connection of a process selects the database."""
+
+    def __init__(self):
+        super().__init__()
+        self.pool.db = True
+
+    def acquire(self, key, token, ttl):
+        granted = super().acquire(key, token, ttl)
+        self.pool.db = False
+        return granted
+
+
+# 13. What lasts long.
+
+@lock("capped-lease")
+class CappedLease(Plain):
+    """Wrong: it never asks for more than 5 s, and the holder believes in what it asked for."""
+
+    def acquire(self, key, token, ttl):
+        return super().acquire(key, token, min(ttl, 5000))
+
+    def extend(self, key, token, ttl):
+        return super().extend(key, token, min(ttl, 5000))
+
+
+# 5. A refused try that cleans up.
+
+@lock("finally-del")
+class FinallyDel(Plain):
+    """Wrong: a try that was refused removes, with `finally`, what it has not got."""
+
+    def acquire(self, key, token, ttl):
+        granted = False
+        try:
+            granted = super().acquire(key, token, ttl)
+            return granted
+        finally:
+            if not granted:
+                self.call("DEL", key)
+
+
+# 2. Waiters that have left.
+
+@lock("left-waiters", TRUST + ["waits"])
+class LeftWaiters(Plain):
+    """Wrong: a release wakes the first of a list of waiters, in which those who gave up still are; others sleep for ten leases."""
+    purge = False
+
+    def wait(self, key, token, ttl, wait):
+        end = time.monotonic() + wait
+        while True:
+            tried = time.monotonic()
+            if self.acquire(key, token, ttl):
+                return tried
+            left = end - time.monotonic()
+            if left <= 0:
+                if self.purge:
+                    self.call("LREM", key + ":q", 0, token)
+                return None
+            self.call("RPUSH", key + ":q", token)
+            c = Conn(timeout=left + 2)
+            c.call("BLPOP", key + ":w:" + token, max(min(left, 10 * ttl / 1000 if not self.purge else ttl / 1000), 0.01))
+            c.close()
+
+    def release(self, key, token):
+        done = super().release(key, token)
+        next = self.call("LPOP", key + ":q")
+        if next:
+            self.call("RPUSH", key + ":w:" + next, 1)
+            self.call("PEXPIRE", key + ":w:" + next, 5000)
+        return done
+
+
+@lock("waiters", TRUST + ["waits"])
+class Waiters(LeftWaiters):
+    """Right: those who give up take themselves out, and none sleeps for longer than a lease."""
+    purge = True
+
+
+def main():
+    name = sys.argv[1] if len(sys.argv) > 1 else ""
+    if name not in LOCKS:
+        sys.exit(f"strangers.py NAME, one of {', '.join(LOCKS)}")
+    cls, template.CLAIMS, hello = LOCKS[name]
+    template.NAME, made, serve, say = name, [], template.serve, template.say
+
+    def served(m):
+        local.m = m
+        if m["op"] == "open":
+            site.update(m["sites"][0])
+            made.append(cls())
+            template.acquire, template.extend, template.release = made[0].acquire, made[0].extend, made[0].release
+        elif m["op"] == "acquire" and m.get("wait_ms") and "waits" in template.CLAIMS:
+            began, token = time.monotonic(), secrets.token_hex(16)
+            template.holds[m["id"]] = m["key"], token
+            tried = made[0].wait(m["key"], token, m["ttl_ms"], m["wait_ms"] / 1000)
+            if tried is None:
+                del template.holds[m["id"]]
+                return {"busy": True, "token": token}
+            return {"ok": True, "token": token, "tried_ms": (tried - began) * 1000}
+        return serve(m)
+
+    template.serve = served
+    if hello:
+        template.say = lambda **m: say(**({**m, **hello} if "hello" in m else m))
+    template.main()
+
+
+main()
