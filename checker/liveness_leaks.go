@@ -161,8 +161,8 @@ func (l *livenessCheck) stays(cause string, op *history.Op, o *owner, story stri
 		l.misses["stays, and refuses no worker"]++
 		return
 	}
-	l.accuse(cause, append(l.trace(op, o), *try), fmt.Sprintf("%s; %s was refused at %s, when no worker can have had the lock",
-		story, who(try.Worker), clock(try.Return)))
+	l.accuse(cause, append(l.trace(op, o), *try), fmt.Sprintf(
+		"%s; %s was refused at %s, when no worker can have had the lock", story, who(try.Worker), clock(try.Return)))
 }
 
 // left tells whether a disturbance can have left a key behind: while the hold was asked for, prolonged or given back,

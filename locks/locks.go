@@ -263,6 +263,11 @@ type Sharer interface {
 	AcquireShare(ctx context.Context, key string, ttl time.Duration, permits int) (Lease, error)
 }
 
+// PatientSharer is a Patient whose readers, or who ask for permits, wait in the lock as well.
+type PatientSharer interface {
+	AcquireShareWithin(ctx context.Context, key string, ttl time.Duration, permits int, wait time.Duration) (Lease, error)
+}
+
 // Several is a lock that takes several keys in one call, all of them or none: ErrBusy says that it has none of them.
 // One that waits by itself (Spec.Waits) may wait for so long; another makes one try. Extend and Release are of all of
 // them.

@@ -69,11 +69,15 @@ func (w *worker) ask(ctx context.Context, g *grant, called time.Duration) (locks
 	if w.group.Claims.Sets {
 		return w.askAll(ctx, g, called)
 	}
+	left := max(w.lane.Due+w.shape.Wait-called, 0)
+	if p, ok := w.lock.(locks.PatientSharer); ok && g.permits > 0 {
+		return p.AcquireShareWithin(ctx, name, w.ttl(), g.permits, left)
+	}
 	if g.permits > 0 {
 		return w.lock.(locks.Sharer).AcquireShare(ctx, name, w.ttl(), g.permits)
 	}
 	if p, ok := w.lock.(locks.Patient); ok {
-		return p.AcquireWithin(ctx, name, w.ttl(), max(w.lane.Due+w.shape.Wait-called, 0))
+		return p.AcquireWithin(ctx, name, w.ttl(), left)
 	}
 	return w.lock.Acquire(ctx, name, w.ttl())
 }

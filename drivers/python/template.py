@@ -8,6 +8,7 @@ import json, os, secrets, socket, sys, threading
 
 NAME, VERSION = "template", "1"
 CLAIMS = ["excludes", "expires", "owned", "cleans"]  # what your lock promises, and is judged by
+MORE = {}  # more of the greeting, as the permits of a semaphore
 IF_OURS = 'if redis.call("GET", KEYS[1]) == ARGV[1] then return redis.call(%s) end return 0'
 site = {}  # where the server is: host, port, and user, pass and db if they are needed
 
@@ -49,7 +50,7 @@ def serve(m):
     elif m["op"] == "acquire":
         token = secrets.token_hex(16)
         holds[m["id"]] = m["key"], token
-        granted = acquire(m["key"], token, m["ttl_ms"])
+        granted = acquire(m["key"], token, m["ttl_ms"], *(m[by] for by in ("mode", "permits") if by in m))
         if not granted:
             del holds[m["id"]]
             return {"busy": True, "token": token}
@@ -81,7 +82,7 @@ os.dup2(2, 1)  # what a library prints goes to standard error: standard output i
 
 
 def main():
-    say(hello="hammerlock-driver", protocol=1, name=NAME, version=VERSION, claims=CLAIMS)
+    say(hello="hammerlock-driver", protocol=1, name=NAME, version=VERSION, claims=CLAIMS, **MORE)
     for line in sys.stdin:
         threading.Thread(target=answer, args=[json.loads(line)], daemon=True).start()
 

@@ -72,7 +72,7 @@ func TestEveryMisbehaviourEndsAndIsNamed(t *testing.T) {
 		"right": "", "stubborn": "", "floods-err": "", "ok-after-lost": "",
 		"no-hello": "no greeting within 15s. It must write", "no-flush": "and flush its standard output",
 		"other-version": "it speaks protocol 2, this suite speaks protocol 1",
-		"wrong-claim":   `claim "perfect": there is excludes, expires, owned, `,
+		"wrong-claim":   `claim "perfect": there is excludes, readers, `,
 		"dies-at-once":  "ended unexpectedly (exit status 7). Its standard error: cannot import redis",
 		"dies-opening":  "ended unexpectedly (exit status 5)",
 		"dies-asked":    "ended unexpectedly (exit status 6)", "dies-holding": "ended unexpectedly (exit status 6)",

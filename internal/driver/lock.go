@@ -33,7 +33,13 @@ type patient struct{ *worker }
 
 // AcquireWithin implements locks.Patient.
 func (w *patient) AcquireWithin(ctx context.Context, key string, ttl, wait time.Duration) (locks.Lease, error) {
-	return w.acquire(ctx, key, nil, ttl, wait)
+	return w.acquire(ctx, request{Key: key, Mode: w.mode(0)}, ttl, wait)
+}
+
+// AcquireShareWithin implements locks.PatientSharer.
+func (w *patient) AcquireShareWithin(ctx context.Context, key string, ttl time.Duration, permits int,
+	wait time.Duration) (locks.Lease, error) {
+	return w.share(ctx, key, ttl, permits, wait)
 }
 
 // worker is a lock as one worker has it.
@@ -75,7 +81,43 @@ type held struct {
 
 // Acquire implements locks.Lock.
 func (w *worker) Acquire(ctx context.Context, key string, ttl time.Duration) (locks.Lease, error) {
-	return w.acquire(ctx, key, nil, ttl, 0)
+	return w.acquire(ctx, request{Key: key, Mode: w.mode(0), Permits: w.p.spec.Claims.Permits}, ttl, 0)
+}
+
+// AcquireShare implements locks.Sharer.
+func (w *worker) AcquireShare(ctx context.Context, key string, ttl time.Duration, permits int) (locks.Lease, error) {
+	return w.share(ctx, key, ttl, permits, 0)
+}
+
+func (w *worker) share(ctx context.Context, key string, ttl time.Duration, permits int,
+	wait time.Duration) (locks.Lease, error) {
+	m := request{Key: key, Mode: w.mode(permits)}
+	if m.Mode == "" {
+		m.Permits = permits
+	}
+	lease, err := w.acquire(ctx, m, ttl, wait)
+	lease.Permits = permits
+	return lease, err
+}
+
+// mode is how a worker asks for a lock that readers share; empty for any other.
+func (w *worker) mode(permits int) string {
+	switch {
+	case !w.p.spec.Claims.Readers:
+		return ""
+	case permits > 0:
+		return reading
+	}
+	return writing
+}
+
+// Upgrade implements locks.Upgrader.
+func (w *worker) Upgrade(ctx context.Context, lease locks.Lease, ttl time.Duration) (locks.Lease, error) {
+	lease, err := w.prolong(ctx, opUpgrade, lease, ttl)
+	if err == nil {
+		lease.Permits = 0
+	}
+	return lease, err
 }
 
 // AcquireAll implements locks.Several.
@@ -83,16 +125,16 @@ func (w *worker) AcquireAll(ctx context.Context, keys []string, ttl, wait time.D
 	if !w.p.spec.Waits {
 		wait = 0
 	}
-	return w.acquire(ctx, keys[0], keys, ttl, wait)
+	return w.acquire(ctx, request{Key: keys[0], Keys: keys}, ttl, wait)
 }
 
 // acquire asks for a key, or for several, the first of which names the hold here.
-func (w *worker) acquire(ctx context.Context, key string, keys []string, ttl, wait time.Duration) (locks.Lease, error) {
-	lease := locks.Lease{Key: key, Keys: keys}
+func (w *worker) acquire(ctx context.Context, m request, ttl, wait time.Duration) (locks.Lease, error) {
+	key, lease := m.Key, locks.Lease{Key: m.Key, Keys: m.Keys}
 	most := wait.Milliseconds()
-	m := request{Op: opAcquire, Worker: w.number, Key: key, Keys: keys, TTL: ttl.Milliseconds(), Wait: &most}
+	m.Op, m.Worker, m.TTL, m.Wait = opAcquire, w.number, ttl.Milliseconds(), &most
 	again := w.held[key]
-	if again != nil && w.p.spec.Claims.Reentrant && len(keys) == 0 {
+	if again != nil && w.p.spec.Claims.Reentrant && len(m.Keys) == 0 {
 		m.Op, m.Hold, m.Wait = opReenter, again.id, nil
 	}
 	call := time.Now()
@@ -163,12 +205,17 @@ func (w *worker) until(call time.Time, ttl time.Duration, a *message) time.Time 
 
 // Extend implements locks.Lock.
 func (w *worker) Extend(ctx context.Context, lease locks.Lease, ttl time.Duration) (locks.Lease, error) {
+	return w.prolong(ctx, opExtend, lease, ttl)
+}
+
+// prolong asks for something that gives a hold a lease from now on.
+func (w *worker) prolong(ctx context.Context, op string, lease locks.Lease, ttl time.Duration) (locks.Lease, error) {
 	h, ok := w.held[lease.Key]
 	if !ok {
 		return lease, locks.ErrLost
 	}
 	call := time.Now()
-	a, _, err := w.p.ask(ctx, request{Op: opExtend, Worker: w.number, Hold: h.id, TTL: ttl.Milliseconds()})
+	a, _, err := w.p.ask(ctx, request{Op: op, Worker: w.number, Hold: h.id, TTL: ttl.Milliseconds()})
 	if err == nil {
 		err = w.outcome(ctx, &a)
 	}

@@ -63,6 +63,33 @@ func TestALockOfSeveralKeys(t *testing.T) {
 	}
 }
 
+// TestALockThatIsShared is told how it is asked for: by a reader or the writer, or for how many permits.
+func TestALockThatIsShared(t *testing.T) {
+	t.Parallel()
+	for mode, want := range map[string][2]string{"shares": {"read<nil>", "write<nil>"}, "permits": {"<nil> 2", "<nil> 3"}} {
+		p, err := started(t, mode)
+		if err != nil {
+			t.Fatal(err)
+		}
+		some, all := p.Worker(nil), p.Worker(nil)
+		permits := map[string]int{"shares": 1, "permits": 2}[mode]
+		reader, err := some.(locks.Sharer).AcquireShare(t.Context(), "k", time.Hour, permits)
+		writer, failed := all.Acquire(t.Context(), "l", time.Hour)
+		if err = errors.Join(err, failed); err != nil || reader.Token != want[0] || writer.Token != want[1] ||
+			reader.Permits != permits || writer.Permits != 0 {
+			t.Errorf("%s: got %+v and %+v, %v, want %q", mode, reader, writer, err, want)
+		}
+		if mode == "shares" {
+			if reader, err = some.(locks.Upgrader).Upgrade(t.Context(), reader, time.Hour); err != nil || reader.Permits != 0 {
+				t.Errorf("upgraded to %+v, %v", reader, err)
+			}
+		}
+		if err := errors.Join(some.Release(t.Context(), reader), all.Release(t.Context(), writer)); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // TestAnAcquireThatWasCalledOffSaysWhatItSays: a driver that heeds cancel answers, and its answer counts.
 func TestAnAcquireThatWasCalledOffSaysWhatItSays(t *testing.T) {
 	t.Parallel()

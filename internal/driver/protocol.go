@@ -38,6 +38,8 @@ type request struct {
 	Worker   int      `json:"worker,omitempty"`
 	Key      string   `json:"key,omitempty"`
 	Keys     []string `json:"keys,omitempty"` // of an acquire of several, the first of which is Key
+	Mode     string   `json:"mode,omitempty"` // of an acquire of a lock that readers share: reading or writing
+	Permits  int      `json:"permits,omitempty"`
 	TTL      int64    `json:"ttl_ms,omitempty"`
 	Wait     *int64   `json:"wait_ms,omitempty"`
 	Hold     uint64   `json:"hold,omitempty"`
@@ -82,6 +84,7 @@ type message struct {
 	Keys     string   `json:"keys"`
 	Lingers  float64  `json:"lingers_ms"`
 	Least    float64  `json:"least_ms"`
+	Permits  int      `json:"permits"`
 
 	ID    *uint64  `json:"id"`
 	OK    bool     `json:"ok"`
@@ -182,9 +185,29 @@ func (m *message) field(name, value []byte) bool {
 const (
 	doubtfulBusy = "busy_may_lie"
 	certainBusy  = "busy_is_certain"
-	waits        = "waits"
-	outlives     = "outlives"
 )
+
+// The modes of an acquire of a lock that readers share.
+const (
+	reading = "read"
+	writing = "write"
+)
+
+// traits are what a program can say of its lock that is no promise.
+var traits = []struct {
+	name, says string
+	flag       func(*locks.Spec) *bool
+}{
+	{"session", "a hold ends with the program's connection to the servers, or with the program, and has no " +
+		"other end: as flock, an advisory lock, an ephemeral node. A crash is one of the whole program",
+		func(s *locks.Spec) *bool { return &s.Session }},
+	{"outlives", "what a worker holds lives on when the worker alone has died, as a mutex of the program that " +
+		"others wait for: a crash is one of the whole program. `renews` says so, too",
+		func(s *locks.Spec) *bool { return &s.Outlives }},
+	{"waits", "it heeds `wait_ms`. Without this claim the suite makes the further tries",
+		func(s *locks.Spec) *bool { return &s.Waits }},
+	{"listens", "its waiters subscribe to channels of the servers", func(s *locks.Spec) *bool { return &s.Listens }},
+}
 
 // Claims lists what a program can claim, and what it says by that: the claims of a lock, and its own.
 func Claims() (all [][2]string) {
@@ -193,14 +216,12 @@ func Claims() (all [][2]string) {
 			all = append(all, [2]string{c.Name, c.Driver})
 		}
 	}
-	return append(all, [][2]string{
-		{outlives, "what a worker holds lives on when the worker alone has died, as a mutex of the program that others wait for: a crash is " +
-			"one of the whole program. `renews` says so, too"},
-		{waits, "it heeds `wait_ms`. Without this claim the suite makes the further tries"},
-		{doubtfulBusy,
-			"no promise, an exception: `busy` is also said when something else went wrong, so that it says nothing for certain. " +
-				"Without it `busy` means that the call had no effect"},
-	}...)
+	for _, t := range traits {
+		all = append(all, [2]string{t.name, t.says})
+	}
+	return append(all, [2]string{doubtfulBusy,
+		"no promise, an exception: `busy` is also said when something else went wrong, so that it says nothing " +
+			"for certain. Without it `busy` means that the call had no effect"})
 }
 
 // names are what a driver may be called: they become part of file names.
@@ -225,21 +246,7 @@ func (m *message) spec(args, env []string) (locks.Spec, error) {
 		Name: "exec:" + m.Name + "@" + m.Version, Doc: "a program of its own: " + strings.Join(args, " "), Source: args[0],
 		Sites: locks.OneSite, Program: p,
 	}
-	var good []string
-	for _, c := range history.AllClaims {
-		if c.Driver != "" {
-			*c.Flag(&s.Claims) = slices.Contains(m.Claims, c.Name)
-		}
-	}
-	for _, c := range Claims() {
-		good = append(good, c[0])
-	}
-	p.Certain, s.Waits = !slices.Contains(m.Claims, doubtfulBusy), slices.Contains(m.Claims, waits)
-	wrong = append(wrong, strange("claim", m.Claims, append(good, certainBusy))...)
-	if s.Claims.Crosses && !s.Claims.Sets {
-		wrong = append(wrong, "claim crosses without sets: it is about locks of several keys")
-	}
-	s.Outlives = s.Claims.Renews || slices.Contains(m.Claims, outlives)
+	wrong = append(wrong, m.claim(&s)...)
 	for i, ms := range []float64{m.Lingers, m.Least} {
 		if !(ms >= 0 && ms <= float64(maxValid/time.Millisecond)) {
 			wrong = append(wrong, fmt.Sprintf("%s_ms %g: a duration in milliseconds, 0 or more and at most a year", []string{"lingers", "least"}[i], ms))
@@ -268,6 +275,39 @@ func (m *message) spec(args, env []string) (locks.Spec, error) {
 	return s, nil
 }
 
+// claim takes in what the program claims; it returns what is wrong with that.
+func (m *message) claim(s *locks.Spec) (wrong []string) {
+	var good []string
+	for _, c := range Claims() {
+		good = append(good, c[0])
+	}
+	for _, c := range history.AllClaims {
+		if c.Driver != "" {
+			*c.Flag(&s.Claims) = slices.Contains(m.Claims, c.Name)
+		}
+	}
+	for _, t := range traits {
+		*t.flag(s) = slices.Contains(m.Claims, t.name)
+	}
+	s.Outlives = s.Outlives || s.Claims.Renews || s.Session
+	s.Claims.Permits, s.Program.Certain = m.Permits, !slices.Contains(m.Claims, doubtfulBusy)
+	wrong = strange("claim", m.Claims, append(good, certainBusy))
+	c := &s.Claims
+	for text, is := range map[string]bool{
+		"claim crosses without sets: it is about locks of several keys":           c.Crosses && !c.Sets,
+		"claim upgrades without readers: it is about readers who become writers":  c.Upgrades && !c.Readers,
+		"claim writers without readers: it is about writers who wait for readers": c.Writers && !c.Readers,
+		fmt.Sprintf("permits %d: a number, 1 or more", m.Permits):                 m.Permits < 0,
+		"permits of a lock that readers share: it is one or the other":            m.Permits > 0 && c.Readers,
+		"claim sets of a lock with readers or permits: there is no such acquire":  c.Sets && (c.Readers || m.Permits > 0),
+	} {
+		if is {
+			wrong = append(wrong, text)
+		}
+	}
+	return wrong
+}
+
 func strange(what string, list, good []string) (wrong []string) {
 	for _, name := range list {
 		if !slices.Contains(good, name) {
@@ -291,10 +331,10 @@ func (m *message) mistake(op string) string {
 	switch {
 	case said != 1:
 		return `an answer says one of "ok":true, "busy":true, "lost":true and "error":"..."`
-	case m.Busy && op != opAcquire:
-		return fmt.Sprintf(`"busy" is an answer to acquire, not to %s`, op)
-	case m.Lost && op != opExtend && op != opRelease && op != opReenter:
-		return fmt.Sprintf(`"lost" is an answer to extend, release and reenter, not to %s`, op)
+	case m.Busy && op != opAcquire && op != opUpgrade:
+		return fmt.Sprintf(`"busy" is an answer to acquire and upgrade, not to %s`, op)
+	case m.Lost && op != opExtend && op != opRelease && op != opReenter && op != opUpgrade:
+		return fmt.Sprintf(`"lost" is an answer to extend, release, reenter and upgrade, not to %s`, op)
 	case m.Valid != nil && (math.IsNaN(*m.Valid) || *m.Valid < 0 || *m.Valid > float64(maxValid/time.Millisecond)):
 		return fmt.Sprintf("valid_ms %g: a duration from the beginning of the call, in milliseconds, 0 or more and at most a year", *m.Valid)
 	}
@@ -306,6 +346,7 @@ const (
 	opOpen    = "open"
 	opAcquire = "acquire"
 	opReenter = "reenter"
+	opUpgrade = "upgrade"
 	opExtend  = "extend"
 	opRelease = "release"
 	opCancel  = "cancel"

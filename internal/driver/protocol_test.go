@@ -27,15 +27,23 @@ func TestALeaseThatLingers(t *testing.T) {
 	}
 }
 
-// TestCrossesIsOfSets: it says something of locks that take several keys only.
-func TestCrossesIsOfSets(t *testing.T) {
-	for says, good := range map[string]bool{`"crosses"`: false, `"sets"`: true, `"sets","crosses"`: true} {
-		m, err := read([]byte(`{"hello":"hammerlock-driver","protocol":1,"name":"x","version":"1","claims":[` + says + "]}"))
+// TestClaimsThatNeedAnother: some claims say something of one kind of lock only.
+func TestClaimsThatNeedAnother(t *testing.T) {
+	for says, good := range map[string]bool{`"claims":["crosses"]`: false, `"claims":["sets"]`: true, `"claims":["sets","crosses"]`: true,
+		`"claims":["readers"]`: true, `"claims":["upgrades"]`: false, `"claims":["writers"]`: false,
+		`"claims":["readers","writers","upgrades"]`: true, `"permits":3`: true, `"permits":-1`: false,
+		`"permits":3,"claims":["readers"]`: false, `"permits":3,"claims":["sets"]`: false, `"claims":["session"]`: true} {
+		m, err := read([]byte(`{"hello":"hammerlock-driver","protocol":1,"name":"x","version":"1",` + says + "}"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := m.spec([]string{"x"}, nil); (err == nil) != good {
+		s, err := m.spec([]string{"x"}, nil)
+		if (err == nil) != good {
 			t.Errorf("%s: got %v", says, err)
+		}
+		if shares, session := strings.Contains(says, "permits"), strings.Contains(says, "session"); err == nil &&
+			(shares != (s.Claims.Permits == 3) || session != s.Session || session && !s.Outlives) {
+			t.Errorf("%s: got %+v", says, s)
 		}
 	}
 }

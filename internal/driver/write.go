@@ -68,7 +68,8 @@ func (p *Process) write() error {
 }
 
 func (m *request) line(b []byte) ([]byte, error) {
-	if m.Sites != nil || m.Keys != nil || m.Topology != "" || !plain(m.Key) || !plain(m.Op) {
+	seldom := m.Sites != nil || m.Keys != nil || m.Mode != "" || m.Permits != 0 || m.Topology != ""
+	if seldom || !plain(m.Key) || !plain(m.Op) {
 		text, err := json.Marshal(m)
 		return append(append(b, text...), '\n'), err
 	}

@@ -20,6 +20,7 @@ func TestALineIsItsJSON(t *testing.T) {
 		{ID: 1 << 60, Op: opAcquire, Worker: 3, Key: "k", TTL: 1, Wait: &wait}, {ID: 3, Op: opReenter, Key: `quote " and \`, Hold: 2},
 		{ID: 4, Op: opExtend, Hold: 2, TTL: -1}, {ID: 5, Op: opCancel, Of: 4}, {ID: 6, Op: opAcquire, Key: "žluť\n\x00\xff<&>\u2028", Wait: new(int64)},
 		{ID: 8, Op: opAcquire, Key: "a", Keys: []string{"a", "b"}, Wait: new(int64)},
+		{ID: 9, Op: opAcquire, Key: "a", Mode: reading, Wait: new(int64)}, {ID: 10, Op: opAcquire, Key: "a", Permits: 2, Wait: new(int64)},
 		{ID: 7, Op: opOpen, Topology: "single", Sites: []site{{Host: "h", Port: 1, Addrs: []string{"h:1"}}}},
 	} {
 		want, err := json.Marshal(m)

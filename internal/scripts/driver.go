@@ -89,6 +89,10 @@ func (e *evil) prepare() int {
 		hello["claims"] = []string{"excludes", "expires", "owned", "busy_may_lie"}
 	case "several":
 		hello["claims"] = []string{"excludes", "expires", "owned", "sets", "crosses"}
+	case "shares":
+		hello["claims"] = []string{"excludes", "expires", "owned", "readers", "upgrades"}
+	case "permits":
+		hello["permits"] = 3
 	case "rich":
 		hello["claims"] = []string{"excludes", "expires", "owned", "reentrant", "busy_is_certain"}
 	case "stubborn":
@@ -215,6 +219,10 @@ func (e *evil) acquire(m, answer message) {
 	if e.mode == "several" { // it takes the last one: a suite that sends the first only is refused nothing
 		keys := m["keys"].([]any)
 		key = keys[len(keys)-1].(string)
+	}
+	if e.mode == "shares" || e.mode == "permits" { // it grants all, and tells how it was asked
+		e.keys[id], e.held[key], answer["token"] = key, id, fmt.Sprint(m["mode"], m["permits"])
+		return
 	}
 	if _, taken := e.held[key]; taken && time.Now().Before(e.until[key]) {
 		delete(answer, "ok")

@@ -89,7 +89,7 @@ class Plain:
         self.pool = Pool()
         self.call = self.pool.call
 
-    def acquire(self, key, token, ttl):
+    def acquire(self, key, token, ttl, *_):
         return self.call("SET", key, token, "NX", "PX", ttl) == "OK"
 
     def extend(self, key, token, ttl):
@@ -111,7 +111,7 @@ class EndField(Plain):
     OURS = NOW + ('if redis.call("HGET", KEYS[1], "owner") ~= ARGV[1] or tonumber(redis.call("HGET", KEYS[1], "end")) <= now '
                   'then return 0 end ')
 
-    def acquire(self, key, token, ttl):
+    def acquire(self, key, token, ttl, *_):
         return self.call("EVAL", self.NOW + 'local e = tonumber(redis.call("HGET", KEYS[1], "end") or 0) '
                          'if e > now then return 0 end redis.call("HSET", KEYS[1], "owner", ARGV[1], "end", now + ARGV[2]) '
                          'redis.call("PEXPIRE", KEYS[1], ARGV[2] + 60000) return 1', 1, key, token, ttl) == 1
@@ -128,7 +128,7 @@ class EndField(Plain):
 class EndFieldLong(EndField):
     """Wrong: the end that is written is five times the lease: others are refused by it."""
 
-    def acquire(self, key, token, ttl):
+    def acquire(self, key, token, ttl, *_):
         return super().acquire(key, token, 5 * ttl)
 
 
@@ -136,7 +136,7 @@ class EndFieldLong(EndField):
 class NoExpiry(Plain):
     """Wrong: SETNX, then PEXPIRE; whoever dies in between leaves the lock taken for ever."""
 
-    def acquire(self, key, token, ttl):
+    def acquire(self, key, token, ttl, *_):
         if not self.call("SETNX", key, token):
             return False
         time.sleep(0.002)
@@ -154,7 +154,7 @@ class Flock(Plain):
         self.fcntl, self.open, self.dir = fcntl, {}, os.path.join(tempfile.gettempdir(), "hammerlock-flock")
         os.makedirs(self.dir, exist_ok=True)
 
-    def acquire(self, key, token, ttl):
+    def acquire(self, key, token, ttl, *_):
         f = open(os.path.join(self.dir, hashlib.sha1(key.encode()).hexdigest()), "w")
         try:
             self.fcntl.flock(f, self.fcntl.LOCK_EX | self.fcntl.LOCK_NB)
@@ -177,7 +177,7 @@ class ClientID(Plain):
     """Right: the key names the connection of its holder, and who finds it gone takes the lock by compare and set."""
     alive = staticmethod(lambda list, id: any(line.startswith(f"id={id} ") for line in list.splitlines()))
 
-    def acquire(self, key, token, ttl):
+    def acquire(self, key, token, ttl, *_):
         c = Conn()
         mine = f'{c.call("CLIENT", "ID")}:{token}'
         self.__dict__.setdefault("conns", {})[token] = c, mine
@@ -225,7 +225,7 @@ class RW(Plain):
     TOUCH = ('local last = redis.call("ZREVRANGE", KEYS[2], 0, 0, "WITHSCORES")[2] '
              'if last then redis.call("PEXPIREAT", KEYS[2], math.floor(last)) end ')
 
-    def acquire(self, key, token, ttl):
+    def acquire(self, key, token, ttl, *_):
         if local.m.get("mode") == "read":
             return self.call("EVAL", self.NOW + 'if redis.call("EXISTS", KEYS[1]) == 1 then return 0 end '
                              'redis.call("ZADD", KEYS[2], now + ARGV[2], ARGV[1]) ' + self.TOUCH + 'return 1',
@@ -244,11 +244,11 @@ class RW(Plain):
                          'return redis.call("ZREM", KEYS[2], ARGV[1])', 2, key, key + ":r", token)
 
 
-@lock("rw-dead-reader", ["excludes", "owned", "readers"])
+@lock("rw-dead-reader", TRUST + ["readers"])
 class RWDeadReader(RW):
     """Wrong: a reader has no lease, so that one that died blocks the writers for ever."""
 
-    def acquire(self, key, token, ttl):
+    def acquire(self, key, token, ttl, *_):
         return super().acquire(key, token, 10**9 if local.m.get("mode") == "read" else ttl)
 
 
@@ -256,7 +256,7 @@ class RWDeadReader(RW):
 class RWSharedExpiry(Plain):
     """Wrong: one count of readers with the lease of the last: a dead reader is counted as long as others come."""
 
-    def acquire(self, key, token, ttl):
+    def acquire(self, key, token, ttl, *_):
         if local.m.get("mode") == "read":
             return self.call("EVAL", 'if redis.call("EXISTS", KEYS[1]) == 1 then return 0 end redis.call("INCR", KEYS[2]) '
                              'redis.call("PEXPIRE", KEYS[2], ARGV[1]) return 1', 2, key, key + ":r", ttl) == 1
@@ -285,7 +285,7 @@ class Seeded(Plain):
         super().__init__()
         self.rand = {}
 
-    def acquire(self, key, token, ttl):
+    def acquire(self, key, token, ttl, *_):
         r = self.rand.setdefault(local.m["worker"] % 4, random.Random(7))
         token = f"{r.getrandbits(64):x}"
         return token if super().acquire(key, token, ttl) else False
@@ -305,7 +305,7 @@ class Hasty(Plain):
 class OneToken(Hasty):
     """Wrong: a worker's token is the same for all its holds, so that a release that is executed late hits the next one."""
 
-    def acquire(self, key, token, ttl):
+    def acquire(self, key, token, ttl, *_):
         token = f'{os.getpid()}-{local.m["worker"]}'
         return token if super().acquire(key, token, ttl) else False
 
@@ -336,7 +336,7 @@ class SparesExpire(Plain):
 class CappedExtension(Plain):
     """Wrong: an extension asks for what the acquire asked for, whatever it is told."""
 
-    def acquire(self, key, token, ttl):
+    def acquire(self, key, token, ttl, *_):
         self.__dict__.setdefault("ttl", {})[token] = ttl
         return super().acquire(key, token, ttl)
 
@@ -350,7 +350,7 @@ class CappedExtension(Plain):
 class ErrorGranted(Plain):
     """Wrong: an error that the server answers counts as granted."""
 
-    def acquire(self, key, token, ttl):
+    def acquire(self, key, token, ttl, *_):
         try:
             return self.call("SET", key, token, "NX", "PX", ttl) is not None
         except ServerError:
@@ -396,7 +396,7 @@ class ForgetsDB(Plain):
         super().__init__()
         self.pool.db = True
 
-    def acquire(self, key, token, ttl):
+    def acquire(self, key, token, ttl, *_):
         granted = super().acquire(key, token, ttl)
         self.pool.db = False
         return granted
@@ -408,7 +408,7 @@ class ForgetsDB(Plain):
 class CappedLease(Plain):
     """Wrong: it never asks for more than 5 s, and the holder believes in what it asked for."""
 
-    def acquire(self, key, token, ttl):
+    def acquire(self, key, token, ttl, *_):
         return super().acquire(key, token, min(ttl, 5000))
 
     def extend(self, key, token, ttl):
@@ -421,7 +421,7 @@ class CappedLease(Plain):
 class FinallyDel(Plain):
     """Wrong: a try that was refused removes, with `finally`, what it has not got."""
 
-    def acquire(self, key, token, ttl):
+    def acquire(self, key, token, ttl, *_):
         granted = False
         try:
             granted = super().acquire(key, token, ttl)
@@ -474,7 +474,7 @@ def main():
     if name not in LOCKS:
         sys.exit(f"strangers.py NAME, one of {', '.join(LOCKS)}")
     cls, template.CLAIMS, hello = LOCKS[name]
-    template.NAME, made, serve, say = name, [], template.serve, template.say
+    template.NAME, template.MORE, made, serve = name, hello, [], template.serve
 
     def served(m):
         local.m = m
@@ -493,8 +493,6 @@ def main():
         return serve(m)
 
     template.serve = served
-    if hello:
-        template.say = lambda **m: say(**({**m, **hello} if "hello" in m else m))
     template.main()
 
 

@@ -1,0 +1,36 @@
+#!/usr/bin/env python3
+"""A semaphore of three permits as a driver, to begin with: acquire is told how many permits are asked for.
+
+Each permit is a member of a sorted set, by the end of its lease by the server's clock, so that what a dead holder had is free
+when its lease is over.
+"""
+import template
+from template import redis
+
+PERMITS = 3
+NOW = """local t = redis.call("TIME") local now = t[1] * 1000 + math.floor(t[2] / 1000)
+redis.call("ZREMRANGEBYSCORE", KEYS[1], "-inf", now)
+local function keep() -- as long as the last lease
+  local last = redis.call("ZREVRANGE", KEYS[1], 0, 0, "WITHSCORES")[2]
+  if last then redis.call("PEXPIREAT", KEYS[1], last) end
+end
+"""
+ACQUIRE = NOW + """if redis.call("ZCARD", KEYS[1]) + ARGV[3] > tonumber(ARGV[4]) then return 0 end
+for i = 1, ARGV[3] do redis.call("ZADD", KEYS[1], string.format("%d", now + ARGV[2]), ARGV[1] .. ":" .. i) end
+keep() return 1"""
+EXTEND = NOW + """local n = 0
+for i = 1, ARGV[3] do n = n + redis.call("ZADD", KEYS[1], "XX", "CH", string.format("%d", now + ARGV[2]), ARGV[1] .. ":" .. i) end
+keep() if redis.call("ZSCORE", KEYS[1], ARGV[1] .. ":1") then return 1 end return 0"""
+RELEASE = NOW + """local n = 0 for i = 1, ARGV[2] do n = n + redis.call("ZREM", KEYS[1], ARGV[1] .. ":" .. i) end keep() return n"""
+
+
+def acquire(key, token, ttl_ms, permits):
+    """Makes one try for so many permits: all of them or none. False if too few are free."""
+    return redis("EVAL", ACQUIRE, 1, key, token, ttl_ms, permits, PERMITS)
+
+
+template.NAME, template.CLAIMS, template.MORE = "semaphore", ["excludes", "expires", "owned", "cleans"], {"permits": PERMITS}
+template.acquire = acquire
+template.extend = lambda key, token, ttl_ms: redis("EVAL", EXTEND, 1, key, token, ttl_ms, PERMITS)
+template.release = lambda key, token: redis("EVAL", RELEASE, 1, key, token, PERMITS)
+template.main()
