@@ -2,6 +2,7 @@ package model
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"time"
 
@@ -60,6 +61,9 @@ func newExplainer(p *Page, b Bounds) *explainer {
 	e := &explainer{p: p, b: b}
 	if e.b.States == 0 {
 		e.b.States = DefaultStates
+	}
+	if e.b.All == 0 {
+		e.b.All = math.MaxInt
 	}
 	e.wins = newWindows(p.Windows)
 	e.list()

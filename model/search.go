@@ -17,7 +17,8 @@ type searcher struct {
 	bound   Cost    // no story may cost as much
 	slack   Cost    // nor by as much more than the cheapest
 	deviate bool    // deviations are allowed
-	looked  int     // at states
+	looked  int     // at states of the part
+	most    int     // how many of them may be looked at
 	stuck   int32   // the call without a state; -1 = the bound of states was reached
 	todo    byCost
 	free    free
@@ -45,6 +46,7 @@ func (e *explainer) seek(from int32, n int, start single) (single, int) {
 		c := e.cuts[n]
 		e.forget(from, c.event+1, first)
 		stuck := int32(-1)
+		s.looked, s.most = 0, min(s.b.States, s.b.All-e.story.Looked)
 		for k, try := range tries {
 			s.begin(start, from, c.event+1, first)
 			s.bound, s.slack, s.deviate = try.bound, try.slack, k > 0
@@ -58,11 +60,13 @@ func (e *explainer) seek(from int32, n int, start single) (single, int) {
 				continue
 			}
 			if best, ok := s.best(list, c.owner, from, n == len(e.cuts)-1); ok {
+				e.story.Looked += s.looked
 				return e.found(best, c.owner), n
 			}
 			stuck = -2
 			break
 		}
+		e.story.Looked += s.looked
 		if stuck != -2 {
 			return e.notFound(stuck, c), n
 		}
@@ -170,7 +174,7 @@ func (e *explainer) notFound(stuck int32, c cut) single {
 
 // begin opens the calls that are under way where the part begins.
 func (s *searcher) begin(start single, from, to int32, first []int32) {
-	s.open, s.looked, s.stuck = s.open[:0], 0, -1
+	s.open, s.stuck = s.open[:0], -1
 	for _, n := range first {
 		s.opens(n)
 	}
@@ -231,7 +235,7 @@ func (s *searcher) run(start single, from, to int32) ([]state, bool) {
 			continue // it began before the part, and its hold is idle
 		}
 		list = s.answered(list, v.call)
-		if s.looked > s.b.States {
+		if s.looked > s.most {
 			return nil, false
 		}
 		if len(list) == 0 {
@@ -262,7 +266,7 @@ func (s *searcher) answered(list []state, n int32) []state {
 	for _, c := range list {
 		heap.Push(&s.todo, c)
 	}
-	for len(s.todo) > 0 && s.looked <= s.b.States {
+	for len(s.todo) > 0 && s.looked <= s.most {
 		c := heap.Pop(&s.todo).(state)
 		if c.cost >= s.bound {
 			break

@@ -39,7 +39,8 @@ func (s *searcher) spontaneous(c state, by time.Duration) {
 			if at := max(c.cur, w.From); w.Forgets && at <= min(by, w.To) {
 				step = Step{At: at, Event: Forgotten, Hold: l.hold, Window: s.explainer.wins.place[n],
 					Planned: w.Planned, Against: -1}
-				s.yield(c.forgets(i, w, by, &s.p.Rules).until(at).tell(step, -1, w.cost()))
+				expected := s.expected(&c, l.hold)
+				s.yield(c.forgets(i, w, by, expected, &s.p.Rules).until(at).tell(step, -1, w.cost()))
 			}
 		}
 	}

@@ -103,6 +103,8 @@ type Story struct {
 	// Unexplained are the calls at which no state was possible, in each part of the page for which the search found no
 	// story.
 	Unexplained []history.ID
+	// Looked is at how many states the search has looked.
+	Looked int
 }
 
 // Bounds limit the search.
@@ -110,9 +112,11 @@ type Bounds struct {
 	Instants bool // the story has the instant of each call
 	// States is how many states the search may look at for each part of a page; 0 = DefaultStates.
 	States int
+	// All is how many it may look at for the whole page; 0 = any number.
+	All int
 }
 
-// DefaultStates is the bound of a search that names none. It takes about a tenth of a second.
+// DefaultStates is the bound of a search that names none. It takes about half a second.
 const DefaultStates = 100_000
 
 // Explain finds the cheapest story of a page.
