@@ -365,9 +365,9 @@ var failoverNotes = []string{
 		"took turns: with one hung site of five, Redlock's client waits for that site until its timeout.",
 	"**in flight** is the mean number of holds when the fault struck. Replication is asynchronous, so only a grant " +
 		"that no replica has yet can be lost. On loopback such moments are few; a network makes them more.",
-	"**lost a grant** counts the injections after which another worker was granted a lock whose lease was not over, " +
-		"with a 95 % interval (Clopper and Pearson), or the bound for none. **two holders**: both believed in it at " +
-		"one time, and page views are lost. **came back**: a lock was held again after its release.",
+	"**lost a grant** counts the injections after which another worker was granted a lock whose lease was not over. " +
+		"The 95 % interval is that of Clopper and Pearson. **two holders**: both believed in it at one time, and page " +
+		"views are lost. **came back**: a lock was held again after its release.",
 	"**settings** are those that are not the defaults. **aof**: servers keep a log, `always` synced before they " +
 		"answer, so that a killed server comes back with its locks. It does not help a promoted replica. " +
 		"**min-replicas**: a primary without a confirmed replica for a second or two takes no writes. " +
@@ -381,7 +381,7 @@ var failoverNotes = []string{
 	"**lost holds** ended under a living holder. **told** is how long after that the holder heard, by a signal or a " +
 		"failed extension. **never told**: it heard nothing before it gave the lock back, and **went on** for so " +
 		"long at most. All runs of a row count; p99 needs a hundred.",
-	"**generator** is DISTURBED if other programs used the machine, and SATURATED if the suite did and visits began " +
-		"late by as much as an outage lasts: do not quote such rows.",
+	"**generator** is DISTURBED if other programs used the machine. It is SATURATED if the suite did, and visits began " +
+		"late by as much as an outage lasts. Do not quote such rows.",
 	"A release or a grant without an answer proves nothing, and counts nowhere: the numbers are lower bounds.",
 }

@@ -148,7 +148,7 @@ func answered(results []*Mutant) (all []Made) {
 }
 
 // commonReason is how many mutants a reason explains that has a row of its own. Holes always have one.
-const commonReason = 4
+const commonReason = 6
 
 // survivors says why mutants were not noticed: a row a reason.
 func survivors(results []*Mutant) string {
