@@ -95,9 +95,9 @@ func (p *page) failures() string {
 				}
 				told[c.Claim] = true
 				scenario := c.Run[strings.LastIndex(c.Run, " ")+1:]
-				fmt.Fprintf(&b, "\n### %s: %s in %s\n\n%s\n\n", c.Claim, scenario, j.Version, fold(c.Summary))
+				fmt.Fprintf(&b, "\n### %s: %s in %s\n\n%s\n\n", c.Claim, scenario, j.Version, fold(plain(c.Summary)))
 				for _, sentence := range c.Story {
-					b.WriteString(fold("* "+sentence) + "\n")
+					b.WriteString(fold("* "+plain(sentence)) + "\n")
 				}
 				b.WriteString("\n```sh\n" + rows(on.Command+" --scenario "+scenario) + "```\n")
 			}
@@ -129,8 +129,11 @@ func failed(version string, on *results.ReleasedOn) (list string) {
 	if list == "" {
 		return ""
 	}
-	return fold("* "+version+" on "+on.Topology+": "+strings.TrimPrefix(list, ", ")) + "\n"
+	return fold("* "+version+" on "+on.Topology+": "+plain(strings.TrimPrefix(list, ", "))) + "\n"
 }
+
+// plain keeps what a program said from being a tag of the page, as <anonymous> in a trace.
+func plain(text string) string { return strings.ReplaceAll(text, "<", "&lt;") }
 
 // fold breaks a text at 120 columns.
 func fold(text string) string {
