@@ -97,6 +97,7 @@ func weighLiveness(c *Case) (Verdict, *livenessCheck) {
 	blamed(left)
 	l.unheardReleases()
 	l.starved()
+	l.writersBarred()
 	scanned := l.leaks()
 	return l.verdict(scanned), l
 }

@@ -1,9 +1,12 @@
 package checker
 
 import (
+	"fmt"
 	"slices"
+	"time"
 
 	"hammerlock/history"
+	"hammerlock/internal/human"
 )
 
 // barred is a try that was refused although no worker can have had the lock, after more of them than can be refused
@@ -63,4 +66,63 @@ func (l *livenessCheck) barredBy(op *history.Op, o *owner) *history.Op {
 		}
 	}
 	return nil
+}
+
+// writersBarred blames a lock that refuses a writer again and again, for longer than the bound in all, although no
+// worker can have it: other readers come meanwhile, so that it is never idle for that long at a time. A lock with a
+// queue may refuse one waiter for the sake of another.
+func (l *livenessCheck) writersBarred() {
+	if !l.Claims.Readers || l.lingers {
+		return
+	}
+	var free []stretch
+	l.idle(l.alone, l.kept, func(s stretch) { free = append(free, s) })
+	slices.SortFunc(free, byKeyAndTime)
+	for _, w := range l.writers() {
+		var all time.Duration
+		var first, last *history.Op
+		at := -1
+		for _, op := range w {
+			n := after(free, op.Key, op.Call)
+			if n == len(free) || free[n].key != op.Key || free[n].from > op.Call || op.Return > free[n].to ||
+				l.disturbed.meets(op.Call, op.Return) {
+				continue
+			}
+			if n == at {
+				all += op.Return - last.Return
+			}
+			if at, last = n, op; first == nil {
+				first = op
+			}
+		}
+		if all > l.bound {
+			l.accuse(history.Stuck, []history.Op{*first, *last}, fmt.Sprintf(
+				"page %d: %s, a writer, was refused from %s to %s; for %s of that no worker can have had the lock; at most %s are explained",
+				first.Key, who(first.Worker), clock(first.Call), clock(last.Return), human.Duration(all),
+				human.Duration(l.bound)))
+		}
+	}
+}
+
+// writers lists, for each visit that wanted the lock for itself, its tries that were refused.
+func (l *livenessCheck) writers() (visits [][]*history.Op) {
+	open := map[int32]int{} // by worker: the place of its visit, plus one
+	for i := range l.Ops {
+		op := &l.Ops[i]
+		refused := op.Kind == history.Acquire && op.Outcome == history.Failed && op.Reason == history.Busy
+		switch n := open[op.Worker]; {
+		case op.Worker < 0 || op.Key < 0:
+		case !refused:
+			if op.Kind == history.Acquire || op.Kind == history.End {
+				delete(open, op.Worker)
+			}
+		case op.Permits > 0 || !op.Outermost():
+		case n > 0 && visits[n-1][0].Key == op.Key:
+			visits[n-1] = append(visits[n-1], op)
+		default:
+			visits = append(visits, []*history.Op{op})
+			open[op.Worker] = len(visits)
+		}
+	}
+	return visits
 }

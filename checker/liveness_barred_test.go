@@ -51,3 +51,37 @@ func TestAKeyThatRefusesNoWorkerIsARecord(t *testing.T) {
 		}
 	}
 }
+
+// TestAWriterThatIsRefusedThoughFree: readers come and go, and in between no worker can have the lock, but a writer is
+// refused all the time. A writer that is refused only while there are readers is none, nor one that has to queue.
+func TestAWriterThatIsRefusedThoughFree(t *testing.T) {
+	for name, tt := range map[string]struct {
+		until, every time.Duration // ms: the tries of the writer
+		setup        func(*script)
+		want         Status
+	}{
+		"between readers":             {4000, 10, func(*script) {}, Fail},
+		"for a while":                 {900, 10, func(*script) {}, Pass},
+		"only while one reads":        {4000, 200, func(*script) {}, Pass},
+		"a lock with a queue":         {4000, 10, func(s *script) { s.Claims.Wakes = true }, Pass},
+		"no lock that readers share":  {4000, 10, func(s *script) { s.Claims.Readers = false }, Pass},
+		"messages are late meanwhile": {4000, 10, func(s *script) { s.fault(serverHangs, 1, 4000) }, Inconclusive},
+	} {
+		s := newScript()
+		s.Claims.Readers, s.Bounds.Gap = true, 10*ms
+		tt.setup(s)
+		for at := time.Duration(0); at < 4000; at += 200 {
+			h := s.acquire(1, at, at+1, 100)
+			s.last().Permits = 1
+			s.release(h, at+20, at+21)
+		}
+		for at := time.Duration(5); at < tt.until; at += tt.every {
+			s.busy(2, at, at+1).TTL = 100 * ms
+		}
+		s.op(history.End, 2, 5, tt.until)
+		s.op(history.Final, -1, 9000, 9001)
+		if v := liveness.Check(s.prepare(t)); v.Status != tt.want {
+			t.Errorf("%s: %s %s: %s, want %s", name, v.Status, v.Cause, v.Summary, tt.want)
+		}
+	}
+}

@@ -19,7 +19,8 @@ var release = Checker{
 }
 
 // releaseCauses are the causes, the worst first.
-var releaseCauses = []string{history.FalseRelease, history.DoubleRelease, history.FalseRefusal}
+var releaseCauses = []string{history.FalseRelease, history.DoubleRelease, history.FalseRefusal,
+	history.EqualTokens}
 
 func checkRelease(c *Case) Verdict {
 	var v Verdict
@@ -47,6 +48,7 @@ func checkRelease(c *Case) Verdict {
 		}
 	}
 	s.again()
+	s.equalTokens()
 	worst := s.into(&v, releaseCauses)
 	switch {
 	case v.Status == Fail:

@@ -29,6 +29,7 @@ const (
 	FalseRelease    = "false-release"
 	DoubleRelease   = "double-release"
 	FalseRefusal    = "false-refusal"
+	EqualTokens     = "equal-tokens"
 	Unanswered      = "unanswered"
 	HungCall        = "hung-call"
 	Deadlock        = "deadlock"

@@ -78,7 +78,7 @@ var AllClaims = []Claim{
 	{Name: "owned", Says: "only the owner can release, and gets the correct answer",
 		Driver: "only the owner can release, and a release says whether the lock was still ours",
 		Flag:   func(c *Claims) *bool { return &c.Owned }, Judges: []string{"release"}, Rest: true,
-		Causes: []string{ForeignRelease, FalseRelease, DoubleRelease, FalseRefusal}},
+		Causes: []string{ForeignRelease, FalseRelease, DoubleRelease, FalseRefusal, EqualTokens}},
 	{Name: "cleans", Says: "nothing stays in the servers of what was released or refused",
 		Driver: "nothing stays in the servers of what was released or refused",
 		Flag:   func(c *Claims) *bool { return &c.Cleans }, Judges: []string{Liveness},

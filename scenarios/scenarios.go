@@ -17,7 +17,7 @@ import (
 // least time, so that a wrong one fails soon, and that the end of the budget costs least.
 var All = []Scenario{
 	contention, twoProcesses, minorityHung, lateHolder, crash, threeSites, fourSites,
-	readers, upgrade, steadyReaders, permits, crossing,
+	readers, upgrade, steadyReaders, deadReader, permits, crossing,
 	sharedObject, lateRelease, extensions, lateExtension, lateCommands, lostExtensions, failingSites, twoLeases,
 	renewal, renewalCut, renewalHangs, leader, reentry, lateWriter, slowFence, cancelled, ambiguous, failedRelease,
 	sleepers, waiterCrash, comeback, slowGrant,
@@ -26,7 +26,7 @@ var All = []Scenario{
 }
 
 // Brief are those that ask for every claim of a lock.
-var Brief = []Scenario{contention, readers, upgrade, steadyReaders, permits, crossing, twoProcesses, crash, cancelled,
+var Brief = []Scenario{contention, readers, upgrade, steadyReaders, deadReader, permits, crossing, twoProcesses, crash, cancelled,
 	extensions, lateRelease, lateCommands, comeback, ambiguous, renewal, renewalHangs, leader, reentry, wear}
 
 // The classes of what strains a lock most: a verdict on its safety needs one scenario of each.

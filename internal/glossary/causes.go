@@ -80,6 +80,8 @@ var AllCauses = []Cause{
 	{history.FalseRefusal,
 		"A release was told \"not yours\", and a later one of the same hold succeeded; or an owner was refused within its lease, and nothing was broken.",
 		"Refuse an owner only if the token in the server is not its own: an error or a missing answer does not say that. See locks/catalogue/lease.go, locks/outcome.go."},
+	{history.EqualTokens, "Two holds of a page by different workers had the same token.",
+		"Draw a token of 16 random bytes for every hold, from the system's source. See locks/catalogue/lease.go."},
 	{history.Unanswered,
 		"A call to the lock was answered an error, although nothing was or had been broken; or all tries of a process " +
 			"were for longer than their bound, although servers answered.",

@@ -157,7 +157,7 @@ func call(words ...any) (any, error) {
 
 type lock struct {
 	claims  []string
-	hello   string // more of the greeting
+	hello   string                                         // more of the greeting
 	acquire func(m *message, token string) (string, error) // the token; empty = busy
 	extend  func(m *message, key, token string) (bool, error)
 	release func(key, token string) (bool, error)
@@ -349,20 +349,34 @@ func renewing(times int) func(m *message, token string) (string, error) {
 		}
 		lease := time.Duration(m.TTL) * time.Millisecond
 		id, key, ttl, end := m.ID, m.Key, m.TTL, began.Add(lease)
+		renewed := make(chan time.Time, 1)
+		go func() { // it tells of the loss in time, whether or not a renewal is answered
+			for {
+				select {
+				case end = <-renewed:
+				case <-time.After(time.Until(end.Add(-lease / 10))):
+					say(map[string]any{"event": "lost", "hold": id, "error": "not renewed"})
+					return
+				}
+			}
+		}()
 		go func() {
 			for n := 0; ; n++ {
-				time.Sleep(lease / 4)
+				time.Sleep(lease / 5)
 				mu.Lock()
 				_, held := holds[id]
 				mu.Unlock()
 				if n >= times || !held {
+					if !held || times < 1<<20 {
+						renewed <- time.Now().Add(time.Hour) // wrong where it ends silently
+					}
 					return
 				}
-				call, ok := time.Now(), false
-				if ok, err = prolong(&message{TTL: ttl}, key, token); ok && err == nil {
-					end = call.Add(lease)
-				} else if err == nil || time.Now().After(end.Add(-lease/4)) {
-					say(map[string]any{"event": "lost", "hold": id, "error": "not renewed"})
+				call := time.Now()
+				if ok, err := prolong(&message{TTL: ttl}, key, token); ok && err == nil {
+					renewed <- call.Add(lease)
+				} else if err == nil {
+					renewed <- time.Now()
 					return
 				}
 			}
