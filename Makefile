@@ -165,11 +165,11 @@ AA = 20
 
 aa:
 	@sh .ci/setup redis
-	$(GO) run ./tools/aa -n $(AA)
+	$(GO) test -vet=off -count 1 -v -timeout 30m -run '^TestAlone(AThing|Planted)' ./internal/harness -comparisons $(AA)
 
 # How long right locks are run with faults, also beside busy loops and with pauses of the suite.
 SOAK = 90m
-SOAK_LOCKS =
+SOAK_LOCKS = right
 
 # Whose mutants, who is asked (both, explore), for how long, how many at a time, how many more for the scenarios alone, and
 # whether those that nobody noticed are asked about again: docs/MUTANTS.md.
@@ -180,9 +180,9 @@ MUTANTS_JOBS = 1
 MUTANTS_SAMPLE = 0
 MUTANTS_AGAIN = false
 
-soak:
+soak: build
 	@sh .ci/setup redis cc
-	$(GO) run ./tools/soak -for $(SOAK) -locks "$(SOAK_LOCKS)"
+	bin/verify soak --topology all --lock "$(SOAK_LOCKS)" --for $(SOAK) --duration 13s --disturb --out bin/soak
 
 # How many histories of right locks are simulated, and how many of wrong ones, and with which seed the first.
 SIMULATE = 50000

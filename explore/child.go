@@ -28,7 +28,6 @@ type Orders struct {
 	Replay   bool     `json:"replay,omitempty"`
 	Schedule []Choice `json:"schedule,omitempty"`
 	Sweep    *Sweep   `json:"sweep,omitempty"` // in place of one exploration
-	Real     bool     `json:"real,omitempty"`  // a counterexample is repeated on real servers
 	Command  string   `json:"command"`         // repeats the exploration
 	File     string   `json:"file,omitempty"`  // where the history of a counterexample is written; empty = nowhere
 	// Tell hears now and then how far an exploration has come; nil = not wanted.
@@ -73,9 +72,6 @@ func inProcess(ctx context.Context, orders Orders, before []string) (r Report, d
 		return r, false, err
 	}
 	limit := orders.Options.Budget + endless
-	if orders.Real {
-		limit += orders.Options.Budget + endless
-	}
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, errEndless)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, self, append(slices.Clone(before), Command)...)
@@ -171,9 +167,6 @@ func execute(t *testing.T, in io.Reader, known []locks.Spec, tell func(Progress)
 	default:
 		o.Options.tell = tell
 		r, err = Run(t, spec, o.Options)
-	}
-	if err == nil && r.Found != nil && o.Real {
-		r.Real, err = onServers(t, spec, o.Options, r.Found)
 	}
 	if err == nil && r.Found != nil && o.File != "" {
 		r.Found.History.Command, r.Found.History.Started = o.Command, time.Now()

@@ -60,13 +60,13 @@ func (s *schedule) openClient(number int, process *locks.Process) (*client, erro
 	all := pages(&spec.Claims)
 	c.moreLanes(w, o, len(all)-1)
 	var places []*topologies.Site
-	for site, to := range s.sites {
-		dial := func(context.Context, string, string) (net.Conn, error) { return w.dial(number, site, to) }
+	for site, to := range s.servers {
+		dial := func(context.Context, string, string) (net.Conn, error) { return w.dial(number, site, to), nil }
 		places = append(places, topologies.Access{Name: fmt.Sprintf("s%d", site+1),
 			Addrs: []string{inMemoryAddr}}.Site().Via(dial))
 		server := redis.NewClient(&redis.Options{
 			Addr: inMemoryAddr, Protocol: 2, DisableIdentity: true, MaxRetries: -1, ContextTimeoutEnabled: true, PoolSize: 10, ReadBufferSize: 256, WriteBufferSize: 256,
-			DialerRetries: 1, ReadTimeout: o.long(readTimeout),
+			DialerRetries: 1, ReadTimeout: readTimeout,
 			MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 			Dialer:                   dial,
 		})
@@ -137,7 +137,7 @@ func (s *schedule) shape(number int) workload.Shape {
 	o, claims := s.o, &s.spec.Claims
 	shape := workload.Shape{
 		Workers: 1, First: number, Keys: len(pages(claims)), Popularity: workload.Even, TTL: o.TTL, Hold: o.Hold,
-		Wait: o.long(patience), Retry: o.long(retry),
+		Wait: patience, Retry: retry,
 		Visits: o.Visits, End: history.Forever, Seed: 1,
 		Readers: 0.5, Upgrade: 2, Permits: max(claims.Permits, 1),
 		Heed: !claims.Fences, // a fence is there for those who do not

@@ -44,10 +44,9 @@ type Options struct {
 	// does not depend on it.
 	Jobs int `json:"Jobs,omitempty"`
 
-	log     io.Writer // what is tried, in case that the process does not survive it; nil = not logged
-	tell    func(Progress)
-	only    act // the one deviation that there is; letGo = all
-	stretch int // the factor of all times; 0 = 1
+	log  io.Writer // what is tried, in case that the process does not survive it; nil = not logged
+	tell func(Progress)
+	only act // the one deviation that there is; letGo = all
 }
 
 // Defaults are two clients with two visits each, on one site, with at most two deviations.
@@ -99,9 +98,6 @@ func (o *Options) Plan() string {
 	return text + fmt.Sprintf(", for at most %v", o.Budget)
 }
 
-// long is a time of the clients as it is when all times are longer.
-func (o *Options) long(d time.Duration) time.Duration { return d * time.Duration(max(o.stretch, 1)) }
-
 // Choice is a deviation: at the decision with that number, counted from 0, the option with that number was taken.
 type Choice struct {
 	At     int    `json:"at"`
@@ -135,8 +131,6 @@ type Report struct {
 	Beyond   *Beyond       `json:"beyond,omitempty"`
 	Took     time.Duration `json:"took_ns"`
 	Found    *Found        `json:"found,omitempty"`
-	// Real is what Found came to on real servers; nil if they were not asked.
-	Real *Real `json:"real,omitempty"`
 	// Envelope is what a sweep found; nil if there was none.
 	Envelope *Envelope `json:"envelope,omitempty"`
 }

@@ -2,7 +2,6 @@ package explore
 
 import (
 	"bytes"
-	"io"
 	"slices"
 	"strconv"
 )
@@ -54,26 +53,4 @@ func (f *frame) read(b []byte, at int) int {
 		f.words = append(f.words, string(line[1:]))
 	}
 	return at
-}
-
-// readFrame reads one value of RESP 2, and waits for no more.
-func readFrame(r io.Reader) (frame, error) {
-	var b []byte
-	for some := make([]byte, 512); ; {
-		n, err := r.Read(some)
-		b = append(b, some[:n]...)
-		if f, whole := cut(&b); whole || err != nil {
-			return f, err
-		}
-	}
-}
-
-// command makes a request of words.
-func command(words []string) []byte {
-	b := strconv.AppendInt([]byte("*"), int64(len(words)), 10)
-	for _, w := range words {
-		b = strconv.AppendInt(append(b, "\r\n$"...), int64(len(w)), 10)
-		b = append(append(b, "\r\n"...), w...)
-	}
-	return append(b, "\r\n"...)
 }

@@ -48,8 +48,8 @@ type memory struct {
 }
 
 // connect makes a connection. What is sent over it is carried out at once.
-func (m *memory) connect(l *link) (far, error) {
-	return &inMemory{to: m, server: m.Server(), link: l, peer: server.NewPeer(bufio.NewWriterSize(l, 256))}, nil
+func (m *memory) connect(l *link) *inMemory {
+	return &inMemory{to: m, server: m.Server(), link: l, peer: server.NewPeer(bufio.NewWriterSize(l, 256))}
 }
 
 // end gives the server back when no client is connected any more.
@@ -76,10 +76,11 @@ type inMemory struct {
 var blocking = map[string]bool{"blpop": true, "brpop": true, "blmove": true, "brpoplpush": true, "bzpopmin": true,
 	"bzpopmax": true, "xread": true, "xreadgroup": true}
 
-func (c *inMemory) send(name string, f *frame, queued bool) error {
+// send carries out a request, whole; queued = in a transaction.
+func (c *inMemory) send(name string, f *frame, queued bool) {
 	if name == "eval" && !queued && len(f.words) > 2 && c.to.kit.lua.run(c.to.Miniredis, c.peer, f.words) {
 		c.peer.Flush()
-		return nil
+		return
 	}
 	do := func() {
 		c.server.Dispatch(c.peer, f.words)
@@ -93,7 +94,7 @@ func (c *inMemory) send(name string, f *frame, queued bool) error {
 	}
 	if blocking[name] {
 		c.link.w.links.Go(do)
-		return nil
+		return
 	}
 	if name == "subscribe" || name == "psubscribe" {
 		c.listens.Store(true)
@@ -101,7 +102,6 @@ func (c *inMemory) send(name string, f *frame, queued bool) error {
 	if do(); c.listens.Load() && c.closed.Load() {
 		c.unsubscribe() // what closed it may have come before
 	}
-	return nil
 }
 
 // close ends what waits for others. It does not wait for that: the caller may be in the middle of an answer.

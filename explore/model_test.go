@@ -2,6 +2,7 @@ package explore
 
 import (
 	"bufio"
+	"io"
 	"net"
 	"os/exec"
 	"path/filepath"
@@ -103,4 +104,26 @@ func realServer(t *testing.T) (socket string) {
 		return err == nil && c.Close() == nil
 	})
 	return socket
+}
+
+// readFrame reads one value of RESP 2, and waits for no more.
+func readFrame(r io.Reader) (frame, error) {
+	var b []byte
+	for some := make([]byte, 512); ; {
+		n, err := r.Read(some)
+		b = append(b, some[:n]...)
+		if f, whole := cut(&b); whole || err != nil {
+			return f, err
+		}
+	}
+}
+
+// command makes a request of words.
+func command(words []string) []byte {
+	b := strconv.AppendInt([]byte("*"), int64(len(words)), 10)
+	for _, w := range words {
+		b = strconv.AppendInt(append(b, "\r\n$"...), int64(len(w)), 10)
+		b = append(append(b, "\r\n"...), w...)
+	}
+	return append(b, "\r\n"...)
 }

@@ -155,7 +155,7 @@ func (s *schedule) take(o option) {
 	e := o.e
 	s.state.choose(e, o.act, s.w.clock.Now())
 	s.w.trace.deviation(s, o)
-	s.w.trace.step(s, e, o.act)
+	s.w.trace.step(e, o.act)
 	switch o.act {
 	case letGo:
 		s.current = e.client
@@ -173,11 +173,11 @@ func (s *schedule) take(o option) {
 		s.fault("pause", s.o.Pause, history.Effect{Hits: []history.Party{hits}}, o)
 	case expires:
 		wait := s.slowness()
-		s.slow(wait, o)
+		s.fault("slow-links", wait, history.Effect{Hits: []history.Party{history.Links}, Blocks: true}, o)
 		s.sleep(wait)
 		s.current = e.client
 	case loses:
-		s.fault("lost-message", s.o.long(readTimeout),
+		s.fault("lost-message", readTimeout,
 			history.Effect{Hits: []history.Party{history.Links}, Blocks: true}, o)
 		s.current = e.client
 		s.w.settle(e, lost)
@@ -208,7 +208,7 @@ func (s *schedule) sleep(d time.Duration) {
 		s.w.rest(min(time.Until(end), nap))
 		synctest.Wait()
 		for _, e := range s.w.ready(-1, func(e *event) bool { return s.punctual(e) && !s.crashed[e.client] }) {
-			s.w.trace.step(s, e, letGo)
+			s.w.trace.step(e, letGo)
 			s.w.settle(e, goes)
 			synctest.Wait()
 		}

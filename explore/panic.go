@@ -126,17 +126,6 @@ func lefts() string {
 // waiting are the lines of a goroutine that are no function of a lock or library.
 var waiting = regexp.MustCompile(`^(\t|created by |(runtime|time|sync|context|internal/\w+)\.)`)
 
-// endVerdict is the verdict on a schedule that the lock itself has ended: it panicked, or does not return.
-func endVerdict(name, cause, what string, h *history.History) checker.Verdict {
-	story := strings.Split(what, "\n")
-	v := checker.Verdict{Checker: name, Status: checker.Fail, Cause: cause, Violations: 1, Summary: story[0],
-		Story: story}
-	if n := len(h.Ops); n > 0 {
-		v.Evidence = h.Ops[n-1:]
-	}
-	return v
-}
-
 // What a process says of its schedules on its standard error, for the case that it does not survive one: a lock may
 // panic in a goroutine of its own, where no other can catch it.
 const (
@@ -235,7 +224,8 @@ func (t *tail) died(how error) *Found {
 		f.Summary = strings.Replace(lines[0], "panic: ", "a goroutine of the lock panics: ", 1)
 		f.Trace = append(f.Trace, lines[:min(len(lines), mostOfDump)]...)
 	}
-	f.Verdicts = []checker.Verdict{{Checker: thePanic, Status: checker.Fail, Cause: thePanic, Violations: 1,
-		Summary: f.Summary, Story: slices.Clone(f.Trace)}}
+	v := checker.Ended(thePanic, thePanic, slices.Clone(f.Trace), nil)
+	v.Summary = f.Summary
+	f.Verdicts = []checker.Verdict{v}
 	return f
 }

@@ -16,8 +16,8 @@ import (
 type link struct {
 	w            *world
 	client, site int
-	number       int // among the client's connections to the site
-	far          far
+	number       int           // among the client's connections to the site
+	far          *inMemory     // the server's end: it writes what the server says to the link
 	wake         chan struct{} // something has changed for the client that reads
 
 	mu           sync.Mutex
@@ -37,12 +37,6 @@ type link struct {
 	resp3        bool // see wants
 }
 
-// far is the server's end of a link. It writes what the server says to the link.
-type far interface {
-	send(name string, f *frame, queued bool) error // a request, whole; queued = in a transaction
-	close()
-}
-
 // exchange is a request and its reply.
 type exchange struct {
 	link     *link
@@ -53,7 +47,6 @@ type exchange struct {
 	pushed   bool // it was published: it answers no request
 	quiet    bool // of no interest to other clients: no scheduling point
 	line     *line
-	before   int    // for a script: how many steps there were when it was answered
 	past     uint64 // see fingerprint: what its sender had seen, then what its server had
 	sent     uint64 // what its sender had seen
 	idle     bool   // it has had no effect on the server
@@ -65,23 +58,17 @@ var setUp = map[string]bool{"hello": true, "client": true, "auth": true, "select
 // silent are what a server sends over a connection with subscriptions that no client acts on.
 var silent = map[string]bool{"pong": true, "unsubscribe": true}
 
-// place makes a connection to a server.
-type place func(*link) (far, error)
-
 // dial connects a client to a site.
-func (w *world) dial(client, site int, to place) (net.Conn, error) {
+func (w *world) dial(client, site int, to *memory) net.Conn {
 	w.mu.Lock()
 	w.dialled[client][site]++
 	l := &link{w: w, client: client, site: site, number: w.dialled[client][site], wake: make(chan struct{}, 1)}
 	w.mu.Unlock()
-	var err error
-	if l.far, err = to(l); err != nil {
-		return nil, err
-	}
+	l.far = to.connect(l)
 	if !w.join(l) {
 		l.close()
 	}
-	return nearEnd{l}, nil
+	return nearEnd{l}
 }
 
 // idle tells whether no request waits for its reply.
@@ -193,9 +180,7 @@ func (l *link) send(x *exchange, name string, f *frame, queued bool) {
 	if script {
 		l.w.kit.lua.effects = 0
 	}
-	if l.far.send(name, f, queued) != nil {
-		l.close()
-	}
+	l.far.send(name, f, queued)
 	x.idle = script && l.w.kit.lua.effects == 0
 }
 
@@ -251,7 +236,7 @@ func (l *link) answered(f *frame) *exchange {
 	}
 	x := l.expected[0]
 	l.expected = l.expected[1:]
-	if _, inMemory := l.far.(*inMemory); inMemory && !x.quiet && unknownCommand.Match(f.bytes) {
+	if !x.quiet && unknownCommand.Match(f.bytes) {
 		l.w.lack(x.words[0])
 	}
 	x.answer, x.answered, x.quiet = f.words, true, x.quiet || l.clientClosed

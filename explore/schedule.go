@@ -29,8 +29,6 @@ type schedule struct {
 	o       *Options
 	spec    locks.Spec
 	servers []*memory
-	sites   []place
-	forget  func(site int) // removes all keys
 	clients []*client
 	views   *views
 	suite   *history.Lane
@@ -89,7 +87,7 @@ func play(t *testing.T, spec locks.Spec, o *Options, known *kit, given []Choice,
 		s = newSchedule(w, spec, o)
 		s.servers, s.given, s.seen, s.draw = servers, given, seen, draw
 		if err = s.open(); err == nil {
-			s.run(t.Context(), s.schedule, s.ending)
+			s.run(t.Context())
 		}
 		s.close()
 		<-time.After(afterlife) // a library may sleep before it sees that it was closed
@@ -109,18 +107,11 @@ func newSchedule(w *world, spec locks.Spec, o *Options) *schedule {
 	}
 }
 
-// open makes the servers and the clients.
+// open makes the counter and the clients.
 func (s *schedule) open() error {
 	for _, m := range s.servers {
 		m.ClockTTL(true) // from now on
-		s.sites = append(s.sites, m.connect)
 	}
-	s.forget = func(site int) { s.servers[site].FlushAll() }
-	return s.openClients()
-}
-
-// openClients makes the counter and the clients.
-func (s *schedule) openClients() error {
 	s.views = &views{fenced: s.spec.Claims.Fences, counts: map[string]workload.Count{}}
 	s.suite = history.NewLane(s.w.clock, 3*s.o.Clients, -1, laneSlots, make(chan struct{}, 1))
 	lanes := []*history.Lane{s.suite}
@@ -158,8 +149,8 @@ func (s *schedule) header() history.Header {
 	return history.Header{
 		Name: "explore-" + s.spec.Name, Topology: fmt.Sprintf("%d in memory, virtual time", s.o.Sites),
 		Lock:    s.spec.Name,
-		Workers: all * s.o.Clients, Callers: callers, Processes: processes, Keys: all, Retry: s.o.long(retry),
-		Wait: s.o.long(patience), Sites: s.o.Sites,
+		Workers: all * s.o.Clients, Callers: callers, Processes: processes, Keys: all, Retry: retry,
+		Wait: patience, Sites: s.o.Sites,
 		Counter: "memory", Fenced: s.views.fenced, Claims: s.spec.Claims,
 		Bounds: history.Bounds{Round: serverRound, Recovery: time.Millisecond, Gap: time.Millisecond, Idle: idle,
 			Linger: s.spec.Lingers(s.o.TTL)},
@@ -167,7 +158,7 @@ func (s *schedule) header() history.Header {
 }
 
 // run lets the clients work until all have finished, and records what is left.
-func (s *schedule) run(ctx context.Context, conduct, left func()) {
+func (s *schedule) run(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var working sync.WaitGroup
@@ -181,9 +172,9 @@ func (s *schedule) run(ctx context.Context, conduct, left func()) {
 		})
 	}
 	s.quiet = time.Now()
-	conduct()
+	s.schedule()
 	if !s.merged && s.wrong == nil {
-		left()
+		s.ending()
 		s.merge.Flush(s.keep)
 		s.history.Ops = append(s.history.Ops, s.unheard...)
 	}
@@ -305,8 +296,8 @@ func (s *schedule) rest() bool {
 	}
 	if asked := s.w.asked(); asked != s.asked {
 		s.asked, s.quiet = asked, time.Now()
-	} else if time.Since(s.quiet) >= s.o.long(mostRest) {
-		s.wrong = fmt.Errorf("%w: no client asked for anything for %v", errCut, s.o.long(mostRest))
+	} else if time.Since(s.quiet) >= mostRest {
+		s.wrong = fmt.Errorf("%w: no client asked for anything for %v", errCut, mostRest)
 	}
 	return s.wrong == nil
 }
@@ -352,19 +343,12 @@ func (s *schedule) deviate(c Choice) {
 	s.o.say(takesDeviation, &c)
 }
 
-// ending waits for what no worker will release, and records what is left.
+// ending waits for what no worker will release, and records what is left in the counter and in the servers: the token in
+// a lock's key, and for how long.
 func (s *schedule) ending() {
-	if s.w.trace != nil {
-		s.w.trace.length = s.w.clock.Now()
-	}
 	if slices.Contains(s.crashed, true) { // what the dead hold is no failure before its lease is over
 		s.sleep(2 * s.o.TTL)
 	}
-	s.leftovers(func(site int, key string) (string, time.Duration) { return holding(s.servers[site], key) })
-}
-
-// leftovers records what is left in the counter and in the servers: the token in a lock's key, and for how long.
-func (s *schedule) leftovers(holding func(site int, key string) (token string, ttl time.Duration)) {
 	for key, page := range pages(&s.spec.Claims) {
 		n := s.views.counts[page.Views]
 		s.suite.Mark(&history.Op{Kind: history.Final, Worker: -1, Key: int32(key), Call: s.w.clock.Now(),
@@ -373,7 +357,7 @@ func (s *schedule) leftovers(holding func(site int, key string) (token string, t
 			if s.dead[i] {
 				continue // nothing can be released there
 			}
-			text, ttl := holding(i, page.Lock)
+			text, ttl := holding(s.servers[i], page.Lock)
 			token, now, until := history.Hash(text), s.w.clock.Now(), history.Forever
 			if ttl > 0 {
 				until = now + ttl

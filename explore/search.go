@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -299,11 +300,12 @@ func judge(run *schedule) (all []checker.Verdict, failed *checker.Verdict, err e
 		return nil, nil, err
 	}
 	if what := run.panicked(); what != "" {
-		all = []checker.Verdict{endVerdict(thePanic, thePanic, what, run.history)}
+		all = []checker.Verdict{checker.Ended(thePanic, thePanic, strings.Split(what, "\n"), run.history.Ops)}
 		return all, &all[0], nil
 	}
 	if run.w.hung != "" {
-		all = []checker.Verdict{endVerdict(history.Calls, history.HungCall, run.w.hung, run.history)}
+		story := strings.Split(run.w.hung, "\n")
+		all = []checker.Verdict{checker.Ended(history.Calls, history.HungCall, story, run.history.Ops)}
 		return all, &all[0], nil
 	}
 	if err := run.history.Validate(); err != nil {

@@ -14,7 +14,7 @@ import (
 const refusal = "LOADING Redis is loading the dataset in memory"
 
 // hangsFor is how long a server hangs: clients give up before, and what they had sent is carried out after that.
-func (s *schedule) hangsFor() time.Duration { return cmp.Or(s.o.Hang, s.o.long(readTimeout)+s.o.TTL) }
+func (s *schedule) hangsFor() time.Duration { return cmp.Or(s.o.Hang, readTimeout+s.o.TTL) }
 
 // ofServer adds to a list what can happen to the server of a request before the request gets there.
 func (s *schedule) ofServer(list []act, e *event) []act {
@@ -49,7 +49,7 @@ func (s *schedule) breakServer(o option) {
 		s.hung[e.site] = time.Now().Add(s.hangsFor())
 		s.fault("hang", s.hangsFor(), history.Effect{Hits: servers, Blocks: true, Spares: s.o.Sites > 2}, o)
 	case forgets:
-		s.forget(e.site)
+		s.servers[e.site].FlushAll()
 		s.fault("forget", 0, history.Effect{Hits: servers, Loses: history.LosesKeys}, o)
 	case leaps:
 		m := s.servers[e.site]

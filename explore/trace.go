@@ -22,8 +22,7 @@ type trace struct {
 	lines  []*line
 	tokens []string
 	sites  int
-	steps  []step        // what the schedule let happen
-	length time.Duration // of the schedule
+	steps  []step // what the schedule let happen
 
 	mu        sync.Mutex  // guards all of it while clients run
 	exchanges []*exchange // in the order of the replies
@@ -123,7 +122,6 @@ func (t *trace) answered(x *exchange) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.exchanges = append(t.exchanges, x)
-	x.before = len(t.steps)
 	if x.line != nil {
 		x.line.reply = t.brief(x.answer)
 	}

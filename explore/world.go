@@ -210,13 +210,6 @@ func (w *world) finish(client int) {
 	signal(w.arrived)
 }
 
-// gone tells whether a client has made all of its visits.
-func (w *world) gone(client int) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.finished[client]
-}
-
 // hangUp closes the subscriptions of a client that died: the server must not take it for a listener.
 func (w *world) hangUp(client int) {
 	w.mu.Lock()

@@ -94,13 +94,13 @@ const expectationChecker = "expectation"
 
 // Judgement is the comparison, for CI systems.
 func (x *Expected) Judgement() Judgement {
-	v := checker.Verdict{Checker: expectationChecker, Status: x.Met, Summary: x.text()}
+	cause := ""
 	if x.Met == checker.Fail {
-		v.Cause = "not as expected"
+		cause = "not as expected"
 	}
 	return Judgement{
 		Topology: x.Topology, Lock: x.Lock, Scenario: x.Under, Faults: []string{}, Command: x.Command, Saved: x.Saved,
-		Verdicts: []checker.Verdict{v}, Took: x.Took,
+		Verdicts: []checker.Verdict{checker.Stated(expectationChecker, x.Met, cause, x.text())}, Took: x.Took,
 	}
 }
 

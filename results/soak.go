@@ -10,7 +10,7 @@ import (
 	"hammerlock/internal/human"
 )
 
-// Soak is what many rounds on one lock come to. It does not grow with their number.
+// Soak is what many rounds come to. It does not grow with their number.
 type Soak struct {
 	Took         int64 `json:"took_ns"`
 	Rounds       int   `json:"rounds"`
@@ -20,8 +20,8 @@ type Soak struct {
 	Holds        int64 `json:"holds"`
 	HandOffs     int64 `json:"hand_offs"`
 	Kept         int64 `json:"kept_bytes"` // of histories of rounds that did not pass
-	// Standing has one judgement for each kind of round: the first that failed; without one, one that passed; else the
-	// last.
+	// Standing has one judgement for each kind of round on each lock and topology: the first that failed; without one,
+	// one that passed; else the last.
 	Standing []Judgement `json:"standing"`
 }
 
@@ -42,7 +42,9 @@ func (s *Soak) Take(j Judgement) checker.Status {
 			s.Holds, s.HandOffs = s.Holds+v.Exposed, s.HandOffs+v.HandOffs
 		}
 	}
-	at := slices.IndexFunc(s.Standing, func(o Judgement) bool { return o.Scenario == j.Scenario })
+	at := slices.IndexFunc(s.Standing, func(o Judgement) bool {
+		return o.Scenario == j.Scenario && o.Topology == j.Topology && o.Lock == j.Lock
+	})
 	if at < 0 {
 		s.Standing = append(s.Standing, j)
 		return status

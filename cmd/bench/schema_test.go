@@ -19,8 +19,13 @@ import (
 func TestDocumentsFitTheirSchemas(t *testing.T) {
 	t.Parallel()
 	out := filepath.Join(t.TempDir(), "runs")
+	phases := filepath.Join(t.TempDir(), "phases.yaml")
+	if err := os.WriteFile(phases, []byte("phases: [{phase: warm-up, duration: 50ms, rate: 50/s}, {phase: steady, duration: 400ms, rate: 50/s}]"),
+		0o644); err != nil {
+		t.Fatal(err)
+	}
 	summary := printed(t, "--redis-server", "embedded", "--topology", "single,redlock", "--lock", "auto,none", "--workers", "4",
-		"--phases", "warm-up 50ms rate=50/s; steady 400ms rate=50/s", "--quiet", "--json", "--gate", "throughput>1/s", "--out", out)
+		"--plan", phases, "--quiet", "--json", "--gate", "throughput>1/s", "--out", out)
 	record, err := os.ReadFile(filepath.Join(out, "latest", results.RunFile))
 	if err != nil {
 		t.Fatal(err)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"slices"
@@ -72,19 +73,15 @@ func (e Env) abCommand(p harness.Plan, example string) *cobra.Command {
 	o.planFlags()
 	o.Integer(flag(session, "pairs", "how many pairs to run; each is three runs"), &t.pairs, maxPairs)
 	o.comparingFlags(&t.comparing)
-	o.runFlags()
+	o.planned(webOutput, metricsOutput, jsonOutput, quietOutput)
 	return e.command(c, o, interruptible(func(ctx context.Context, s signals, args []string) int {
 		t.series = newSeries(e, c, o)
-		return t.carryOut(ctx, s.stop, args)
+		err := t.carryOut(ctx, s, func(stop context.Context) error { return t.check(stop, args) }, t.steps)
+		return t.answer(s.stop, err)
 	}))
 }
 
-func (t *trial) carryOut(ctx, stop context.Context, args []string) int {
-	err := t.check(stop, args)
-	if err == nil {
-		err = t.runAll(ctx, stop)
-	}
-	err = errors.Join(err, t.close(ctx))
+func (t *trial) answer(stop context.Context, err error) int {
 	if len(t.whole) == 0 {
 		return t.e.refuse(stop, t.o, err)
 	}
@@ -125,7 +122,8 @@ func (t *trial) check(stop context.Context, args []string) error {
 			t.pairs, need,
 			human.Quantity(len(t.shown()), "number"))
 	}
-	t.outputs = t.e.openOutputs(t.o)
+	t.runs = t.pairs * len(compare.Pair{})
+	t.about = time.Duration(t.runs) * (t.o.plan.Warmup + t.o.plan.Duration)
 	return cmp.Or(t.o.invalid(), problem)
 }
 
@@ -194,38 +192,28 @@ func (t *trial) checkSide(stop context.Context, s *side) error {
 	return err
 }
 
-// runAll carries out the schedule. A pair that is not whole when it ends is left out.
-func (t *trial) runAll(ctx, stop context.Context) error {
-	if err := os.MkdirAll(t.dir, 0o755); err != nil {
-		return err
-	}
+// steps are the runs of the schedule. A pair that is not whole when it ends is left out.
+func (t *trial) steps(yield func(*step) bool) {
 	var pair compare.Pair
-	runs := time.Duration(t.pairs * len(pair))
-	t.e.say(t.o, "%s of %d runs, about %v", human.Quantity(t.pairs, "pair"), len(pair),
-		(runs * (t.o.plan.Warmup + t.o.plan.Duration)).Round(time.Second))
 	done := map[compare.Arm]bool{}
 	for i, arm := range compare.Schedule(t.pairs, t.o.plan.Workload.Seed) {
 		s := t.sides[int(arm)%2]
-		t.e.say(t.o, "pair %d of %d: %s  %s", i/len(pair)+1, t.pairs, armNames[arm], s.name)
-		p := s.o.plan
-		p.Workload.Seed += uint64(i / len(pair))
-		var r *results.Run
-		var err error
-		if t.sides[0].program+t.sides[1].program == "" {
-			r, err = t.run(ctx, stop, p)
-		} else { // both are run as programs, so that the way of running them is no difference
-			r, err = s.runProgram(ctx, stop, settings.Before(append(arguments(t.root, p), "--out", t.dir)))
+		st := &step{plan: s.o.plan,
+			title: fmt.Sprintf("pair %d of %d: %s  %s", i/len(pair)+1, t.pairs, armNames[arm], s.name)}
+		st.plan.Workload.Seed += uint64(i / len(pair))
+		if t.sides[0].program+t.sides[1].program != "" { // both are run as programs: how they are run is no difference
+			args := settings.Before(append(arguments(t.root, st.plan), "--out", t.dir))
+			st.instead = func(ctx, stop context.Context) (*results.Run, error) { return s.runProgram(ctx, stop, args) }
 		}
-		if err = errors.Join(err, context.Cause(stop)); err != nil {
-			return err
+		if !yield(st) {
+			return
 		}
-		pair[arm], done[arm] = *r, true
+		pair[arm], done[arm] = st.runs[0], true
 		if len(done) == len(pair) {
 			t.whole = append(t.whole, pair)
 			clear(done)
 		}
 	}
-	return nil
 }
 
 var armNames = map[compare.Arm]string{compare.ArmA: "A ", compare.ArmB: "B ", compare.ArmTwin: "A'"}

@@ -6,17 +6,18 @@ import (
 	"errors"
 	"io"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"hammerlock/internal/harness"
-	"hammerlock/internal/human"
 	"hammerlock/internal/settings"
 	"hammerlock/results"
 	"hammerlock/results/compare"
 )
+
+// maxCount keeps a typing error from running for days.
+const maxCount = 1000
 
 func (e Env) benchCommand() *cobra.Command {
 	bench := e.planCommand(&cobra.Command{
@@ -68,8 +69,6 @@ func (o *options) allFlags() {
 		o.Toggle(flag(session, "quick",
 			"a first look: 2 s each, 4 workers and a short warm-up, where nothing else is said of them"), "", &o.quick)
 	}
-	o.Begin(outputSection)
-	o.webFlag()
 	o.Begin(gatesSection)
 	if o.plan.Verify {
 		o.strictFlag()
@@ -79,8 +78,17 @@ func (o *options) allFlags() {
 	}
 	o.gateFlag("what must hold at the end, or the exit code is 5; may be given several times,\nas in response.p99<50ms, "+
 		"throughput>1000/s, fairness.jain>0.8, cost.round_trips<=2.1", o.gate)
-	o.fileFlags(runFiles...)
-	o.runFlags()
+	o.planned(planOutputs...)
+}
+
+// rounds carries out a plan --count times, each time with the next seed.
+type rounds struct {
+	*series
+	c    *cobra.Command
+	kept reports
+	runs []results.Run
+	not  []results.NotRun // scenarios that were not run
+	over bool             // no round follows
 }
 
 func (e Env) run(ctx context.Context, s signals, c *cobra.Command, o *options) int {
@@ -88,31 +96,46 @@ func (e Env) run(ctx context.Context, s signals, c *cobra.Command, o *options) i
 		return e.expectations(ctx, s, c, o)
 	}
 	o.unexpected()
-	begun, seed, kept := time.Now(), o.plan.Workload.Seed, reports{}
-	runs, not, err := e.rounds(ctx, s, c, o, &kept)
-	if len(runs)+len(o.explored) == 0 {
+	r := &rounds{series: &series{e: e, o: o, root: c}, c: c}
+	r.series.kept = func(dir string) {
+		e.complain(o.keepPlan(dir))
+		r.kept.save(dir)
+	}
+	r.page = func() string {
+		r.kept.close(e, o, r.not)
+		return r.kept.last(o.plan.Out)
+	}
+	begun, seed := time.Now(), o.plan.Workload.Seed
+	err := r.carryOut(ctx, s, r.check, r.steps)
+	if len(r.runs)+len(o.explored) == 0 {
 		return e.refuse(s.stop, o, err)
 	}
 	if o.beside != nil {
 		run, failed := o.beside()
 		if err = errors.Join(err, failed); run != nil {
-			runs = append(runs, *run)
+			r.runs = append(r.runs, *run)
 		}
 	}
 	e.complain(err)
+	return r.answer(ctx, s, begun, seed, err)
+}
+
+// answer judges all runs, and writes what came of them.
+func (r *rounds) answer(ctx context.Context, s signals, begun time.Time, seed uint64, err error) int {
+	e, o, runs := r.e, r.o, r.runs
 	var gone []results.Failover
 	first := len(o.loads()) > 1
 	if first && err == nil {
-		gone = e.failOver(ctx, s.stop, c, o)
+		gone = e.failOver(ctx, s, r.c, o)
 	}
 	gates := compare.CheckGates(o.gates, runs)
 	o.plan.Workload.Seed = seed
 	judged := append(o.explored, judgements(o.plan.Out, runs)...)
-	f := results.Findings{Judged: judged, NotRun: not, Whole: o.weigh(judged, not, cmp.Or(err, context.Cause(s.stop))),
-		Took:   time.Since(begun),
-		Report: kept.last(o.plan.Out), Replay: o.replays(runs), Repeat: o.repeats(c, o.plan)}
+	f := results.Findings{Judged: judged, NotRun: r.not, Took: time.Since(begun),
+		Whole:  o.weigh(judged, r.not, cmp.Or(err, context.Cause(s.stop))),
+		Report: r.kept.last(o.plan.Out), Replay: o.replays(runs), Repeat: o.repeats(r.c, o.plan)}
 	x := exit(s.stop, f.Whole, gates, err)
-	document := Document{Schema: schema, Exit: x, Runs: runs, Explored: o.explored, NotRun: not, Gates: gates,
+	document := Document{Schema: schema, Exit: x, Runs: runs, Explored: o.explored, NotRun: r.not, Gates: gates,
 		Failovers: gone}
 	if o.plan.Verify {
 		document.Verdict, document.Repeat = &f.Whole, f.Repeat
@@ -133,67 +156,65 @@ func (e Env) run(ctx context.Context, s signals, c *cobra.Command, o *options) i
 	}, e.notify(o.plan.Out, append(judged, gateJudgements(gates)...))})
 }
 
-// rounds runs the plan --count times, each time with the next seed.
-// It returns the runs, and the scenarios that were not run.
-func (e Env) rounds(ctx context.Context, s signals, c *cobra.Command, o *options, kept *reports) (runs []results.Run,
-	not []results.NotRun, err error) {
-	shown := e.openOutputs(o)
-	defer func() { err = errors.Join(err, shown.close(ctx, kept.last(o.plan.Out))) }()
-	if len(shown) > 0 {
-		o.inTurn()
+// check lets runs go one after the other where outputs show one only, and keeps servers for scenarios.
+func (r *rounds) check(context.Context) error {
+	if len(r.views) > 0 {
+		r.o.inTurn()
 	}
-	defer func() { kept.close(e, o, not) }()
+	if r.o.scenarios(); len(r.o.plan.Scenarios) > 0 {
+		r.warm = new(harness.Warm)
+	}
+	return nil
+}
+
+// steps are the rounds, of each load one after the other. The first explores the locks, if that is a scenario.
+func (r *rounds) steps(yield func(*step) bool) {
+	e, o, loads := r.e, r.o, r.o.loads()
 	defer e.coordinate(o)()
-	var warm *harness.Warm
-	if o.scenarios(); len(o.plan.Scenarios) > 0 {
-		warm = new(harness.Warm)
-		defer func() { err = errors.Join(err, warm.Close()) }()
-	}
-	loads := o.loads()
 	for i := range o.count * len(loads) {
 		loads[i%len(loads)](&o.plan)
-		job, err := o.plan.Check(s.stop, o.Mistakes)
-		if err != nil {
-			return runs, not, err
+		st := &step{plan: o.plan, more: func(stop context.Context, job *harness.Job) bool {
+			return r.more(stop, job, i, len(loads))
+		}}
+		goesOn := yield(st)
+		o.plan = st.plan // what it has resolved
+		r.runs = append(r.runs, st.runs...)
+		if st.job != nil {
+			known := func(n results.NotRun) bool { return slices.Contains(r.not, n) } // it does not apply in any round
+			r.not = append(r.not, slices.DeleteFunc(st.job.NotRun, known)...)
 		}
-		if o.count > 1 {
-			e.say(o, "round %d of %d", i+1, o.count)
-		}
-		if i < len(loads) {
-			e.foretell(o, job, o.count)
-		}
-		if i == 0 && o.explores {
-			further := false
-			if not, further = e.exploreFirst(s.stop, o, job); !further {
-				return runs, not, nil
-			}
-		}
-		if i == 0 && !o.quiet && o.quick {
-			e.lines("note:", errors.New(quickNote))
-		}
-		if !o.quiet && len(job.LeftOut) > 0 {
-			e.lines("note:", errors.New(strings.Join(job.LeftOut, "\n")))
-		}
-		job.Hopeless = o.hopeless()
-		job.Command = repeatRun(c, job.Plan)
-		job.Kept, job.Warm = func(dir string) {
-			e.complain(o.keepPlan(dir))
-			kept.save(dir)
-		}, warm
-		job.Killed = e.foundKilled
-		more, err := e.show(ctx, s, o, job, shown)
-		runs = append(runs, more...)
-		not = append(not, slices.DeleteFunc(job.NotRun, func(n results.NotRun) bool { // what does not apply does not apply in any round
-			return slices.Contains(not, n)
-		})...)
-		if err != nil || s.stop.Err() != nil || o.plan.FailFast && slices.ContainsFunc(runs, func(r results.Run) bool { return r.Failed() }) {
-			return runs, not, err
+		if !goesOn || r.over {
+			return
 		}
 		if (i+1)%len(loads) == 0 {
 			o.plan.Workload.Seed++
 		}
 	}
-	return runs, not, nil
+}
+
+// more tells what a round is, and sets what its job needs besides.
+func (r *rounds) more(stop context.Context, job *harness.Job, number, loads int) (begins bool) {
+	e, o := r.e, r.o
+	if o.count > 1 {
+		e.say(o, "round %d of %d", number+1, o.count)
+	}
+	if number < loads {
+		r.foretell(job, o.count)
+	}
+	if number == 0 && o.explores {
+		if r.not, begins = e.exploreFirst(stop, o, job); !begins {
+			r.over = true
+			return false
+		}
+	}
+	if number == 0 && !o.quiet && o.quick {
+		e.lines("note:", errors.New(quickNote))
+	}
+	if !o.quiet && len(job.LeftOut) > 0 {
+		e.lines("note:", lines(job.LeftOut))
+	}
+	job.Hopeless = o.hopeless()
+	return true
 }
 
 // inTurn makes runs one after the other, for a page or a server of metrics that shows one only.
@@ -202,22 +223,4 @@ func (o *options) inTurn() {
 		o.Mistake("jobs", "%d: --web and --metrics show one run at a time", o.plan.Jobs)
 	}
 	o.plan.Jobs = 1
-}
-
-// foretell says how long a job takes that is carried out so often.
-func (e Env) foretell(o *options, job *harness.Job, times int) {
-	if n := len(job.Combinations) * times; n > 1 {
-		e.say(o, "%s on %s, about %v", human.Quantity(n, "run"), human.List(on(job)),
-			(job.Expected() * time.Duration(times)).Round(time.Second))
-	}
-}
-
-// on names the topologies of a job.
-func on(job *harness.Job) (names []string) {
-	for i := range job.Combinations {
-		if name := job.Combinations[i].Topology.Name; !slices.Contains(names, name) {
-			names = append(names, name)
-		}
-	}
-	return names
 }

@@ -41,12 +41,10 @@ func (o *options) comparingFlags(to *comparing) {
 		to.gates = append(to.gates, g)
 		return err
 	})
-	write := func(format func(*compare.View, io.Writer) error) func(io.Writer, *Document) error {
-		return func(w io.Writer, _ *Document) error { return format(to.view, w) }
-	}
-	o.fileFlags(fileOutput{"html", "write the comparison as one page to this file", write(report.WriteComparison)},
-		fileOutput{"markdown", "write it as a comment on a pull request to this file",
-			write((*compare.View).WriteMarkdown)})
+	page := func(w io.Writer, _ *Document) error { return report.WriteComparison(to.view, w) }
+	comment := func(w io.Writer, _ *Document) error { return to.view.WriteMarkdown(w) }
+	o.has(output{name: "html", what: "write the comparison as one page to this file", write: page},
+		output{name: "markdown", what: "write it as a comment on a pull request to this file", write: comment})
 }
 
 // summarize writes the summary of a CI step.
@@ -91,7 +89,7 @@ func (e Env) compareCommand() *cobra.Command {
 		groupings)
 	o.comparingFlags(&with)
 	o.out("where runs are saved")
-	o.jsonFlag()
+	o.has(jsonOutput)
 	return e.command(c, o, func(ctx context.Context, args []string) int { return e.compare(ctx, o, &with, by, args) })
 }
 

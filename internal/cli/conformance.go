@@ -36,11 +36,29 @@ func (e Env) conformanceCommand() *cobra.Command {
 	o.seed("repeats the schedules of another time (default: drawn)")
 	o.Text(flag(setting, "redis-server", "the server to start (default: looked for)"), "path", &o.plan.RedisServer)
 	o.out("where runs are saved")
-	o.outputFlags()
+	o.has(jsonOutput, quietOutput)
 	o.tui = tuiOff
 	return e.command(c, o, interruptible(func(ctx context.Context, s signals, args []string) int {
-		return e.conformance(ctx, s, c, o, args)
+		x := &series{e: e, o: o, root: c.Root(), warm: new(harness.Warm)}
+		st := &step{more: func(_ context.Context, job *harness.Job) bool { x.foretell(job, 1); return true }}
+		err := x.carryOut(ctx, s, func(context.Context) error { return o.oneLock(args, st) },
+			func(yield func(*step) bool) { yield(st) })
+		return e.conformance(s.stop, o, st, err)
 	}))
+}
+
+// oneLock makes the plan of a step of the lock that the arguments name.
+func (o *options) oneLock(args []string, st *step) error {
+	for _, name := range args[:min(len(args), 1)] {
+		lock, err := locksOf(o.plan.Known).Find(name)
+		if err != nil {
+			o.Mistake("", "%q: %v", name, err)
+		}
+		o.plan.Locks = []locks.Spec{lock}
+	}
+	o.plan.Preset = !o.Flags.Changed("topology")
+	st.plan = o.plan
+	return nil
 }
 
 // undecided names the claims that no run has judged.
@@ -57,29 +75,13 @@ func undecided(all []results.Claim) string {
 	return "no run could judge the claims " + human.List(names)
 }
 
-func (e Env) conformance(ctx context.Context, s signals, c *cobra.Command, o *options, args []string) int {
-	for _, name := range args[:min(len(args), 1)] {
-		lock, err := locksOf(o.plan.Known).Find(name)
-		if err != nil {
-			o.Mistake("", "%q: %v", name, err)
-		}
-		o.plan.Locks = []locks.Spec{lock}
+func (e Env) conformance(stop context.Context, o *options, st *step, err error) int {
+	if err != nil || len(st.runs) == 0 {
+		return e.refuse(stop, o, err)
 	}
-	o.plan.Preset = !o.Flags.Changed("topology")
-	job, err := o.plan.Check(s.stop, o.Mistakes)
-	if err != nil {
-		return e.refuse(s.stop, o, err)
-	}
-	job.Command, job.Warm = repeatRun(c.Root(), job.Plan), new(harness.Warm)
-	defer func() { e.complain(job.Warm.Close()) }()
-	e.foretell(o, job, 1)
-	runs, err := e.show(ctx, s, o, job, nil)
-	if err != nil {
-		return e.refuse(s.stop, o, err)
-	}
-	lock := job.Combinations[0].Lock
+	lock, runs := st.job.Combinations[0].Lock, st.runs
 	all := results.Conformance(lock.Claims, runs)
-	x := exit(s.stop, results.Weigh(judgements(o.plan.Out, runs), nil, "", nil), nil, nil)
+	x := exit(stop, results.Weigh(judgements(o.plan.Out, runs), nil, "", nil), nil, nil)
 	if x.Code == Inconclusive {
 		x = Exit{} // what counts is whether every claim was decided by some run
 	}

@@ -129,8 +129,11 @@ func (e Env) answer(o *options, r result) int {
 // refuse reports why a command has no result.
 func (e Env) refuse(stop context.Context, o *options, err error) int {
 	err = o.placed(err)
-	e.complain(err)
 	x := exit(stop, results.Whole{}, nil, err)
+	if err == nil && x.Reason != "" {
+		err = errors.New(x.Reason)
+	}
+	e.complain(err)
 	if o.json {
 		err = encode(Document{Schema: schema, Exit: x, Runs: []results.Run{}})(e.Stdout)
 	} else {

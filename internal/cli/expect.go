@@ -86,13 +86,12 @@ func Documented(all []locks.Spec) (rows []results.Expected) {
 	return rows
 }
 
-// expecting is verify --expect.
+// expecting is verify --expect: a series that looks for what the entries of locks say.
 type expecting struct {
-	e    Env
-	o    *options
+	*series
 	c    *cobra.Command
-	warm harness.Warm
 	rows []expectedRow
+	done int
 	errs []error
 }
 
@@ -110,35 +109,43 @@ type expectedPart struct {
 }
 
 func (e Env) expectations(ctx context.Context, s signals, c *cobra.Command, o *options) int {
-	x := &expecting{e: e, o: o, c: c}
-	if err := x.prepare(s.stop); err != nil {
+	x := &expecting{series: &series{e: e, o: o, root: c, warm: new(harness.Warm), tolerant: true}, c: c}
+	failFast := o.plan.FailFast
+	err := x.carryOut(ctx, s, func(stop context.Context) error {
+		err := x.prepare(stop)
+		o.plan.FailFast = false // of rows
+		return err
+	}, func(yield func(*step) bool) { x.steps(yield, failFast) })
+	if x.begun.IsZero() {
 		return e.refuse(s.stop, o, err)
 	}
-	begun := time.Now()
+	return x.answer(s.stop, err)
+}
+
+// steps are what belongs to one row after the other.
+func (x *expecting) steps(yield func(*step) bool, failFast bool) {
 	for i := range x.rows {
 		r := &x.rows[i]
-		if x.row(ctx, s, r); s.stop.Err() != nil {
-			x.rows = x.rows[:i]
-			break
+		if !x.row(yield, r) {
+			return
 		}
-		rest := time.Since(begun) / time.Duration(i+1) * time.Duration(len(x.rows)-i-1)
-		e.say(o, "[%d/%d] %s%s", i+1, len(x.rows), r.Line(), left(rest))
-		if o.plan.FailFast && r.Met == checker.Fail {
-			x.rows = x.rows[:i+1]
-			break
+		x.done++
+		rest := time.Since(x.begun) / time.Duration(x.done) * time.Duration(len(x.rows)-x.done)
+		x.e.say(x.o, "[%d/%d] %s%s", x.done, len(x.rows), r.Line(), left(rest))
+		if failFast && r.Met == checker.Fail {
+			return
 		}
 	}
-	return x.answer(s.stop, x.warm.Close())
 }
 
 func (x *expecting) answer(stop context.Context, err error) int {
 	var all []results.Expected
 	var judged []results.Judgement
-	for i := range x.rows {
+	for i := range x.rows[:x.done] {
 		all, judged = append(all, x.rows[i].Expected), append(judged, x.rows[i].Judgement())
 	}
-	err = errors.Join(append(x.errs, err)...)
 	x.e.complain(err)
+	err = errors.Join(append(x.errs, err)...) // of these it was said already
 	exit := exit(stop, results.Weigh(judged, nil, "", nil), nil, err)
 	document := Document{Schema: schema, Exit: exit, Saved: x.o.plan.Out, Expected: all}
 	var problems error
@@ -178,6 +185,9 @@ func (x *expecting) prepare(stop context.Context) error {
 					"leave it out, or --expect")
 		}
 	})
+	if n := o.Lists[phasesKey]; n != nil {
+		o.Wrong(n, "%s: --expect runs scenarios, which have loads of their own", phasesKey)
+	}
 	server, err := topologies.FindServer(stop, o.plan.RedisServer)
 	if err != nil || len(o.Mistakes) > 0 {
 		_, err = o.plan.Check(stop, o.Mistakes)
@@ -305,47 +315,49 @@ func (x *expecting) parts(l locks.Spec, p harness.Plan) (all []expectedPart) {
 	return all
 }
 
-// row carries out what belongs to a row.
-func (x *expecting) row(ctx context.Context, s signals, r *expectedRow) {
+// row carries out what belongs to a row. It is false if nothing may follow.
+func (x *expecting) row(yield func(*step) bool, r *expectedRow) (goesOn bool) {
 	begun := time.Now()
 	defer func() { r.Took = time.Since(begun) }()
 	var judged []results.Judgement
 	var not []results.NotRun
 	for _, part := range r.parts {
 		for part.plan = range part.again.Of(part.plan) {
-			more, left, err := x.part(ctx, s, r, part, time.Since(begun))
-			judged, not = append(judged, more...), append(not, left...)
-			if s.stop.Err() != nil {
-				return
+			x.o.explored = nil
+			st := &step{plan: part.plan, more: func(stop context.Context, job *harness.Job) bool {
+				return x.part(stop, r, job, part.explores, time.Since(begun), &not)
+			}}
+			if goesOn = yield(st); !goesOn {
+				return false
 			}
-			done := r.Take(judged, x.o.weigh(judged, not, err))
-			if err != nil {
-				x.errs, r.Found = append(x.errs, err), "could not be run"
+			judged = append(append(judged, x.o.explored...), judgements(part.plan.Out, st.runs)...)
+			if st.job != nil && !part.explores {
+				not = append(not, st.job.NotRun...)
 			}
-			if done || err != nil {
-				return
+			done := r.Take(judged, x.o.weigh(judged, not, st.err))
+			if st.err != nil {
+				x.errs, r.Found = append(x.errs, st.err), "could not be run"
+			}
+			if done || st.err != nil {
+				return true
 			}
 		}
 	}
+	return true
 }
 
-// part carries out a plan, or explores its lock.
-func (x *expecting) part(ctx context.Context, s signals, r *expectedRow, part expectedPart, since time.Duration) (
-	[]results.Judgement, []results.NotRun, error) {
-	job, err := part.plan.Check(s.stop, nil)
-	if err != nil {
-		return nil, nil, err
+// part sets what the job of a part needs, or explores its lock instead.
+func (x *expecting) part(stop context.Context, r *expectedRow, job *harness.Job, explores bool, since time.Duration,
+	not *[]results.NotRun) (begins bool) {
+	if explores {
+		left, _ := x.e.exploreFirst(stop, x.o, job)
+		*not = append(*not, left...)
+		return false
 	}
-	if part.explores {
-		x.o.explored = nil
-		not, _ := x.e.exploreFirst(s.stop, x.o, job)
-		return x.o.explored, not, nil
-	}
-	job.Command, job.Warm, job.Earlier = repeatRun(x.c, job.Plan), &x.warm, map[string]time.Duration{r.Lock: since}
+	job.Earlier = map[string]time.Duration{r.Lock: since}
 	job.Enough = func(run *results.Run) bool {
 		_, shown := results.Met(r.Causes, checker.Inconclusive, run.Verdicts)
 		return shown != ""
 	}
-	runs, err := x.e.show(ctx, s, x.o, job, nil)
-	return judgements(part.plan.Out, runs), job.NotRun, err
+	return true
 }

@@ -21,7 +21,6 @@ import (
 	"hammerlock/locks"
 	"hammerlock/locks/known"
 	"hammerlock/results"
-	"hammerlock/topologies"
 )
 
 // exploreFile is where a saved exploration keeps what --replay needs.
@@ -35,7 +34,6 @@ type exploreOptions struct {
 	replay string
 	sweep  string
 	svg    string
-	real   bool
 }
 
 func (e Env) exploreCommand() *cobra.Command {
@@ -48,8 +46,10 @@ func (e Env) exploreCommand() *cobra.Command {
 			"several, never answers again. Fewer deviations come first, so the first counterexample is a smallest one; random\n" +
 			"schedules with more deviations follow until the budget ends. Schedules run on all cores, and what is found is the\n" +
 			"same on one. The checkers of verify judge, and hold nothing against a lock that it relies on. A violation\n" +
-			"is printed step by step (* marks a deviation) and saved; --replay shows it again, and --real repeats it on a real server. Exploring needs no Redis, and proves something about the client's algorithm only.",
-		Example: "  verify explore --lock plain-del\n  verify explore --lock lease --deviations 1\n  verify explore --lock plain-del,get-del,lease --sweep pause=0..2ttl\n  verify explore --replay results/runs/latest/explore.json --real",
+			"is printed step by step (* marks a deviation) and saved; --replay shows it again. Exploring needs no Redis, and\n" +
+			"proves something about the client's algorithm only.",
+		Example: "  verify explore --lock plain-del\n  verify explore --lock lease --deviations 1\n" +
+			"  verify explore --lock plain-del,get-del,lease --sweep pause=0..2ttl\n  verify explore --replay results/runs/latest/explore.json",
 	}
 	x := &exploreOptions{options: newOptions(c, e.benchPlan()), locks: []locks.Spec{known.Locks[0]},
 		o: explore.Defaults}
@@ -81,10 +81,8 @@ func (e Env) exploreCommand() *cobra.Command {
 			"pause=0..2ttl, delay=0..2ttl (messages), hang=0..5ttl or clock=0..2ttl (servers)"), "range", &x.sweep)
 	x.Written(flag(session, "svg", "with --sweep: draw it, too"), &x.svg)
 	x.Text(flag(session, "replay", "show a saved counterexample again: its explore.json"), "file", &x.replay)
-	x.Toggle(flag(session, "real",
-		"repeat a counterexample on real servers, in real time, and say whether it shows there"), "", &x.real)
 	x.out("where a counterexample is saved")
-	x.outputFlags()
+	x.has(jsonOutput, quietOutput)
 	return e.command(c, x.options, interruptible(func(_ context.Context, s signals, _ []string) int {
 		return e.explore(s.stop, x)
 	}))
@@ -92,7 +90,7 @@ func (e Env) exploreCommand() *cobra.Command {
 
 // explore explores one lock after another and answers for all.
 func (e Env) explore(stop context.Context, x *exploreOptions) int {
-	orders, err := x.orders(stop)
+	orders, err := x.orders()
 	if err != nil {
 		return e.refuse(stop, x.options, err)
 	}
@@ -129,28 +127,20 @@ func (e Env) explore(stop context.Context, x *exploreOptions) int {
 }
 
 // orders finds every mistake and says what to do.
-func (x *exploreOptions) orders(ctx context.Context) (list []explore.Orders, err error) {
-	if x.real {
-		if _, err := topologies.FindServer(ctx, ""); err != nil {
-			x.Mistake("real", ": %v: %s", err, topologies.InstallHint())
-		}
-	}
+func (x *exploreOptions) orders() (list []explore.Orders, err error) {
 	if x.replay != "" {
 		r, err := savedExploration(x.replay)
 		if err != nil || r.Found == nil {
 			x.Mistake("replay", "%s: no saved counterexample: %v", x.replay, err)
 			return nil, x.invalid()
 		}
-		return []explore.Orders{{Lock: r.Lock, Options: r.Options, Replay: true, Schedule: r.Found.Schedule,
-			Real: x.real}}, x.invalid()
+		again := explore.Orders{Lock: r.Lock, Options: r.Options, Replay: true, Schedule: r.Found.Schedule}
+		return []explore.Orders{again}, x.invalid()
 	}
 	var sweep *explore.Sweep
 	if x.sweep != "" {
 		if sweep, err = explore.ParseSweep(x.sweep, x.o.TTL); err != nil {
 			x.Mistake("sweep", "%s: %v", x.sweep, err)
-		}
-		if x.real {
-			x.Mistake("real", "repeats a counterexample: a sweep prints none")
 		}
 	} else if x.svg != "" {
 		x.Mistake("svg", "draws a sweep: it needs --sweep")
@@ -164,7 +154,7 @@ func (x *exploreOptions) orders(ctx context.Context) (list []explore.Orders, err
 		if err := explore.Excluded(spec, o); err != nil {
 			x.Mistake("lock", "%s cannot be explored: %v", spec.Name, err)
 		}
-		list = append(list, explore.Orders{Lock: spec.Name, Options: o, Sweep: sweep, Real: x.real})
+		list = append(list, explore.Orders{Lock: spec.Name, Options: o, Sweep: sweep})
 	}
 	if x.o.Schedules > 0 && !x.Flags.Changed("lock") {
 		list = x.ofRight()
@@ -283,9 +273,6 @@ func writeExplored(w io.Writer, all []explore.Report, saved []string) error {
 		p.Line("%s %s: %s", strings.ToUpper(r.Status.String()), r.Lock, r.Verdict())
 		if r.Found != nil {
 			p.Line("\n%s", r.Found.Text())
-		}
-		if r.Real != nil {
-			p.Line("\n%s", r.Real)
 		}
 		if saved[i] != "" && r.Envelope == nil {
 			p.Line("\nsaved in %s; to see it again: verify explore --replay %s", saved[i],

@@ -35,7 +35,7 @@ func (x *exploreOptions) saveSweep(all []explore.Report, started time.Time) (str
 	for _, r := range all {
 		names = append(names, r.Lock)
 		run.Verdicts = append(run.Verdicts,
-			checker.Verdict{Checker: exploreScenario.Name, Status: r.Status, Summary: r.Lock + ": " + r.Verdict()})
+			checker.Stated(exploreScenario.Name, r.Status, "", r.Lock+": "+r.Verdict()))
 	}
 	run.Lock = strings.Join(names, ",")
 	run.Command += " --lock " + run.Lock

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -32,7 +31,6 @@ const (
 	failoverDuration = 12 * time.Second
 	failoverLease    = 6 * time.Second
 	stockTimes       = 10 // how much longer all takes by the servers' own timers
-	failoverBroken   = 3  // so many runs in a row that cannot be carried out end a row
 )
 
 // failoverFaults are injected unless others are asked for, where they apply.
@@ -42,9 +40,10 @@ type failovers struct {
 	*series
 	kills int
 	until float64  // goes on until the interval of lost grants is that narrow; 0 = no matter
-	left  []string // what does not apply
+	gone  []string // what does not apply
+	cells []failoverCell
 	all   []results.Failover
-	runs  []results.Run
+	done  []results.Run
 }
 
 // failoverCell is one row of the table.
@@ -80,15 +79,15 @@ func (e Env) failoverCommand(p harness.Plan) *cobra.Command {
 	killsFlag(o, &f.kills)
 	o.Share(flag(session, "until", "go on until the interval of lost grants is that narrow"), "share", &f.until,
 		"1% to 100%", func(n float64) bool { return n >= 1 })
-	o.fileFlags(fileOutput{"markdown", "write the table as a document to this file",
-		func(w io.Writer, d *Document) error {
+	o.planned(output{name: "markdown", what: "write the table as a document to this file",
+		write: func(w io.Writer, d *Document) error {
 			return results.WriteFailoverMarkdown(w, d.Failovers, e.called(typed(c.Root().Name())))
-		}})
-	o.runFlags()
+		}}, webOutput, metricsOutput, jsonOutput, quietOutput)
 	return e.command(c, o, interruptible(func(ctx context.Context, s signals, args []string) int {
 		f.series = newSeries(e, c, o)
-		f.root = e.verifyCommand() // each run is one of verify
-		return f.carryOut(ctx, s.stop, args)
+		f.root, f.tolerant = e.verifyCommand(), true // each run is one of verify
+		err := f.carryOut(ctx, s, func(stop context.Context) error { return f.check(stop, args) }, f.steps)
+		return f.answer(s.stop, err)
 	}))
 }
 
@@ -97,20 +96,12 @@ func killsFlag(o *options, kills *int) string {
 	return "kills"
 }
 
-func (f *failovers) carryOut(ctx, stop context.Context, args []string) int {
-	cells, err := f.check(stop, args)
-	if err == nil {
-		err = os.MkdirAll(f.dir, 0o755)
-	}
-	for i := 0; i < len(cells) && err == nil && stop.Err() == nil; i++ {
-		f.row(ctx, stop, &cells[i])
-	}
-	err = errors.Join(err, f.close(ctx))
-	if len(f.runs) == 0 {
+func (f *failovers) answer(stop context.Context, err error) int {
+	if len(f.done) == 0 {
 		return f.e.refuse(stop, f.o, err)
 	}
 	f.e.complain(err)
-	x := f.exit(stop, f.runs, nil, err)
+	x := f.exit(stop, f.done, nil, err)
 	if none := func(r results.Failover) bool { return r.Lost.Of == 0 }; x.Code == Inconclusive &&
 		!slices.ContainsFunc(f.all, none) {
 		x = Exit{} // what counts is what each row says, with its interval
@@ -122,8 +113,9 @@ func (f *failovers) carryOut(ctx, stop context.Context, args []string) int {
 
 // check finds every mistake, and makes a row of each fault on each topology, for each lock with each argument's
 // settings.
-func (f *failovers) check(stop context.Context, args []string) (cells []failoverCell, err error) {
+func (f *failovers) check(stop context.Context, args []string) (err error) {
 	o := f.o
+	var cells []failoverCell
 	if len(args) == 0 {
 		cells, err = f.rows(stop, &side{o: o}, f.kills)
 	}
@@ -135,15 +127,14 @@ func (f *failovers) check(stop context.Context, args []string) (cells []failover
 		cells = append(cells, some...)
 	}
 	if err != nil {
-		return nil, err
+		return err
 	}
 	slices.SortFunc(o.Mistakes, func(a, b human.Mistake) int { return strings.Compare(a.Text, b.Text) })
-	slices.Sort(f.left)
-	f.left = slices.Compact(f.left)
-	if !o.quiet && len(f.left) > 0 {
-		f.e.lines("note:", errors.New(strings.Join(f.left, "\n")))
+	slices.Sort(f.gone)
+	f.gone = slices.Compact(f.gone)
+	if !o.quiet && len(f.gone) > 0 {
+		f.e.lines("note:", lines(f.gone))
 	}
-	f.outputs = f.e.openOutputs(o)
 	// What is compared stands together: one fault on one topology.
 	var topologies, names []string
 	for _, c := range cells {
@@ -154,7 +145,13 @@ func (f *failovers) check(stop context.Context, args []string) (cells []failover
 			b.plan.Topologies[0].Name),
 			slices.Index(names, a.fault)-slices.Index(names, b.fault))
 	})
-	return cells, o.invalid()
+	for i := range cells {
+		c := &cells[i]
+		f.runs += c.kills
+		f.about += time.Duration(c.kills) * (c.plan.Warmup + c.plan.Duration)
+	}
+	f.cells = cells
+	return o.invalid()
 }
 
 // rows are those of one side. Its mistakes are those of the command line.
@@ -192,7 +189,7 @@ func (f *failovers) rows(stop context.Context, s *side, kills int) (cells []fail
 	} else if err != nil {
 		return nil, err
 	}
-	f.left = append(f.left, job.LeftOut...)
+	f.gone = append(f.gone, job.LeftOut...)
 	for _, x := range job.Combinations {
 		for _, name := range names {
 			cell := failoverCell{name, f.settings(s), p, kills}
@@ -205,7 +202,7 @@ func (f *failovers) rows(stop context.Context, s *side, kills int) (cells []fail
 			case err == nil:
 				cells = append(cells, cell)
 			case invalid && !asked:
-				f.left = append(f.left, x.Topology.Name+": "+usage.Mistakes[0].Text)
+				f.gone = append(f.gone, x.Topology.Name+": "+usage.Mistakes[0].Text)
 			case invalid:
 				o.Mistakes.Add(usage.Mistakes...)
 			default:
@@ -251,34 +248,41 @@ func (f *failovers) slower(s *side, p *harness.Plan) {
 	}
 }
 
-// row injects a fault again and again.
-func (f *failovers) row(ctx, stop context.Context, c *failoverCell) {
-	p := c.plan
-	r := results.Failover{Topology: p.Topologies[0].Name, Lock: p.Locks[0].Name, Fault: c.fault, Settings: c.settings,
-		Profile: string(p.Profile)}
-	broken := 0
-	for n := 0; n < mostKills && (n < c.kills || f.until > 0 && r.Lost.High-r.Lost.Low > f.until); n++ {
-		run, err := f.run(ctx, stop, p)
-		p.Workload.Seed++
-		if stop.Err() != nil {
-			break
-		}
-		if err != nil {
-			f.e.complain(err)
-			if r.Failed, broken = r.Failed+1, broken+1; broken == failoverBroken {
+// steps inject the fault of each row again and again. Runs in a row that cannot be carried out end a row.
+func (f *failovers) steps(yield func(*step) bool) {
+	for _, c := range f.cells {
+		p := c.plan
+		r := results.Failover{Topology: p.Topologies[0].Name, Lock: p.Locks[0].Name, Fault: c.fault,
+			Settings: c.settings, Profile: string(p.Profile)}
+		goesOn := true
+		for n, broken := 0, 0; goesOn && n < mostKills && broken < inARow; n++ {
+			if enough := f.until == 0 || r.Lost.High-r.Lost.Low <= f.until; n >= c.kills && enough {
 				break
 			}
-			continue
+			st := &step{plan: p}
+			goesOn = yield(st)
+			p.Workload.Seed++
+			switch {
+			case len(st.runs) > 0 && (goesOn || st.runs[0].Partial == ""):
+				broken = 0
+				f.take(&r, &st.runs[0], n+1, max(c.kills, n+1))
+			case st.err != nil:
+				r.Failed, broken = r.Failed+1, broken+1
+			}
 		}
-		broken = 0
-		f.runs = append(f.runs, *run)
-		if !r.Take(run) {
-			f.e.say(f.o, "%s: %d of %d  the fault was not injected", r.Name(), n+1, max(c.kills, n+1))
-		} else {
-			most := r.Recovery[len(r.Recovery)-1]
-			f.e.say(f.o, "%s: %d of %d  recovery %s at most  lost a grant %s", r.Name(), n+1,
-				max(c.kills, n+1), human.Duration(time.Duration(most)), r.Lost.Text())
+		if f.all = append(f.all, r); !goesOn {
+			return
 		}
 	}
-	f.all = append(f.all, r)
+}
+
+// take counts a run in a row, and says what came of it.
+func (f *failovers) take(r *results.Failover, run *results.Run, n, of int) {
+	if f.done = append(f.done, *run); !r.Take(run) {
+		f.e.say(f.o, "%s: %d of %d  the fault was not injected", r.Name(), n, of)
+		return
+	}
+	most := time.Duration(r.Recovery[len(r.Recovery)-1])
+	f.e.say(f.o, "%s: %d of %d  recovery %s at most  lost a grant %s%s", r.Name(), n, of, human.Duration(most),
+		r.Lost.Text(), left(f.left()))
 }

@@ -32,7 +32,7 @@ type options struct {
 
 	count int
 	gates []compare.Gate
-	live  []func(Env) outputs     // each opens an output that has an address
+	live  []func(Env) shows       // each opens an output that has an address
 	files []func(*Document) error // each writes a file that was asked for
 
 	explores bool                // explore is one of the scenarios
@@ -129,6 +129,15 @@ func (o *options) scenarios() {
 		p.Scenarios = allStrains
 	}
 	named := o.Flags.Changed(scenarioFlag)
+	switch {
+	case len(p.Phases) == 0 || len(p.Scenarios) == 0 || named && len(p.Services) > 0:
+	case named:
+		o.Wrong(o.Lists[phasesKey], "%s: scenarios say what the load is; leave it out, or --%s", phasesKey,
+			scenarioFlag)
+	default:
+		p.Scenarios = nil
+		o.Value(scenarioFlag).Text = ""
+	}
 	o.Flags.VisitAll(func(f *pflag.Flag) {
 		v := settings.ValueOf(f)
 		switch {

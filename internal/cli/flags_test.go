@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -70,9 +71,6 @@ func samples(t *testing.T) map[string][]string {
 		case v.Kind == "dir": // no part of the plan of a run
 		case f.Name == "driver-env":
 			all[f.Name] = []string{"NODE_OPTIONS", "A,B"}
-		case f.Name == phasesFlag:
-			all[f.Name] = []string{"steady 2s rate=100/s", "warm-up 1s; ramp 1m0s rate=0/s..2.5/s; fault 3s name=f fault=kill-primary@1s,heal@2s; " +
-				"sine 4s rate=3/s amplitude=1/s period=1s; burst 1s burst=9"}
 		case v.Complete != nil:
 			all[f.Name], _ = v.Complete(nil, nil, "")
 		case v.Kind == "n":
@@ -110,11 +108,7 @@ func TestARepeatedCommandIsTheSamePlan(t *testing.T) {
 	}{"bench": {Env{}.benchCommand(), Env{}.benchPlan()}, "verify": {Env{}.verifyCommand(), Env{}.verifyPlan()}} {
 		rapid.Check(t, func(t *rapid.T) {
 			o := planned(Env{}.shortPlan())
-			phased := rapid.Bool().Draw(t, "has phases")
 			for flag, good := range all {
-				if phased && slices.Contains(phasesSay, flag) || !phased && flag == phasesFlag {
-					continue
-				}
 				if rapid.Bool().Draw(t, "has "+flag) {
 					_ = o.Flags.Set(flag, rapid.SampledFrom(good).Draw(t, flag))
 				}
@@ -126,11 +120,6 @@ func TestARepeatedCommandIsTheSamePlan(t *testing.T) {
 				t.Fatalf("%s %q: %v, mistakes %q %q, arguments %q", name, args, err, o.Mistakes, again.Mistakes, again.Flags.Args())
 			}
 			again.scenarios()
-			for _, p := range []*harness.Plan{&o.plan, &again.plan} {
-				if len(p.Phases) > 0 { // which say these instead
-					p.Warmup, p.Duration, p.Faults = 0, 0, nil
-				}
-			}
 			if got, want := fmt.Sprint(again.plan), fmt.Sprint(o.plan); got != want {
 				t.Fatalf("%s %q: got %v, want %v", name, args, got, want)
 			}
@@ -153,6 +142,11 @@ func TestARepeatedCommandCanBePasted(t *testing.T) {
 	p.LibraryRetries, p.RedisServer, p.Workload.Seed, p.Out = true, "/opt/it's here", 7, "elsewhere"
 	p.Topologies = p.Topologies[:1]
 	want := `bench --topology single --lock auto --duration 10s --library-retries=true --redis-server '/opt/it'\''s here' --seed 7`
+	if got := repeat(Env{}.benchCommand(), p); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	p.Phases, p.File = []harness.Phase{{Kind: "steady", Duration: time.Second}}, "my plan.yaml"
+	want = strings.Replace(strings.Replace(want, "bench ", "bench --plan 'my plan.yaml' ", 1), "--duration 10s ", "", 1)
 	if got := repeat(Env{}.benchCommand(), p); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}

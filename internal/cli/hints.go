@@ -50,10 +50,21 @@ var otherNames = map[string]string{
 	"appendfsync": "aof", "durability": "aof",
 }
 
+// retired are flags that there were, and what is there instead.
+var retired = map[string]string{
+	"phases": "; phases stand in a plan's file, as in --plan FILE with " +
+		"phases: [{phase: steady, duration: 10s, rate: 100/s}]: docs/PLAN.md",
+	"go-on": "; --fail-fast=false goes on after a round that failed",
+	"real":  "; verify export RUN --test FILE writes a counterexample as a test on a real server",
+}
+
 // unknownFlag says what to type instead of a flag that a command does not have: one that is similar, one of another
 // name, or the command that has it.
 func unknownFlag(c *cobra.Command, arg string, good []string) string {
 	name, _, _ := strings.Cut(strings.TrimLeft(arg, "-"), "=")
+	if instead := retired[name]; instead != "" {
+		return instead
+	}
 	if meant := meantFlag(arg, good); meant != "" {
 		return meant
 	}

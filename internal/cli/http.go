@@ -102,7 +102,7 @@ func (o *options) serviceFlags() {
 		s.Headers = append(s.Headers, h)
 		return nil
 	})
-	header.Many, header.Given = true, slices.Clone(s.Headers)
+	header.Repeatable, header.Given = true, slices.Clone(s.Headers)
 	serve := o.Add(flag(setting, "serve",
 		"a command that starts the service, or a part of it; may be given several times"), "command", "",
 		func(text string) error {
@@ -113,7 +113,7 @@ func (o *options) serviceFlags() {
 			s.Whole = o.plan.Attach.Secrets.Whole("serve", s.Serve)
 			return nil
 		})
-	serve.Many, serve.Given = true, slices.Clone(s.Serve)
+	serve.Repeatable, serve.Given = true, slices.Clone(s.Serve)
 	o.Text(flag(setting, "wire",
 		"the service's Redis is watched, so that a wrong count gets a cause: a topology to start for it, or the address of a\n"+
 			"server, as in redis://10.0.0.1; what --serve starts finds it by $REDIS_URL"), "topology|url", &s.Wire.To)
@@ -164,11 +164,15 @@ func burstSaid(p *harness.Plan) []string {
 }
 
 // burstSays are the flags of what a burst says instead.
-var burstSays = []string{"workers", "duration", "warmup", "think", "rate", "arrivals", phasesFlag}
+var burstSays = []string{"workers", "duration", "warmup", "think", "rate", "arrivals"}
 
 // onlyBurst reports flags that mean nothing with --burst.
 func (o *options) onlyBurst() {
 	if o.plan.Service.Burst > 0 {
-		o.Clash(burstSays, "does nothing with --burst: all visits begin at once, and then it is over")
+		const nothing = "does nothing with --burst: all visits begin at once, and then it is over"
+		o.Clash(burstSays, nothing)
+		if o.Lists[phasesKey] != nil {
+			o.Wrong(o.Lists[phasesKey], "%s %s", phasesKey, nothing)
+		}
 	}
 }

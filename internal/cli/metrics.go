@@ -34,6 +34,15 @@ const (
 	shutdownTimeout = time.Second
 )
 
+// openMetrics begins to serve metrics.
+func openMetrics(e Env, o *options, address string) (show, error) {
+	m, err := serveMetrics(address)
+	if err == nil {
+		e.say(o, "metrics at http://%s/metrics", m.address())
+	}
+	return m, err
+}
+
 func serveMetrics(address string) (*metricsServer, error) {
 	listen, err := net.Listen("tcp", address)
 	if err != nil {

@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -14,34 +13,28 @@ import (
 	"hammerlock/internal/settings"
 )
 
-// readPhases reads the list of phases in a plan's file. What is wrong with it is a mistake; then the flag is not set,
-// but the plan has the phases, so that what speaks of them can be checked as well.
-func (o *options) readPhases(n *yaml.Node) []settings.Item {
-	before := len(o.Mistakes)
-	var phases []harness.Phase
+// settlePhases reads the phases that a plan's file lists.
+func (o *options) settlePhases() {
+	n := o.Lists[phasesKey]
+	if n == nil {
+		return
+	}
+	const form = "a list, as in - {phase: steady, duration: 10s, rate: 100/s}"
+	if n.Kind != yaml.SequenceNode || len(n.Content) == 0 {
+		o.Wrong(n, "%s: %s", phasesKey, form)
+		return
+	}
 	for _, x := range n.Content {
 		if x.Kind == yaml.AliasNode {
 			x = x.Alias
 		}
-		switch x.Kind {
-		case yaml.ScalarNode:
-			p, wrong := parsePhase(x.Value)
-			for _, m := range wrong {
-				o.Wrong(x, "%s", m)
-			}
-			phases = append(phases, p)
-			o.Places[human.Mistake{Setting: phasesFlag, Item: p.Called()}] = o.Place(x)
-		case yaml.MappingNode:
-			phases = append(phases, o.readPhase(x))
-		default:
-			o.Wrong(x, "a phase is a list of NAME: VALUE, as in {phase: steady, duration: 10s, rate: 100/s}")
+		if x.Kind != yaml.MappingNode {
+			o.Wrong(x, "%s: %s", phasesKey, form)
+			continue
 		}
+		o.plan.Phases = append(o.plan.Phases, o.readPhase(x))
 	}
-	if len(o.Mistakes) > before {
-		o.plan.Phases = phases
-		return nil
-	}
-	return []settings.Item{{Text: phasesText(phases), At: o.Place(n)}}
+	o.plan.File, o.Origins[phasesKey] = o.File, o.Place(n)
 }
 
 // readPhase reads one phase, and notes where it is for those who find something wrong with it later.
@@ -68,7 +61,7 @@ func (o *options) readPhase(n *yaml.Node) (p harness.Phase) {
 		}
 	}
 	p.Duration = cmp.Or(p.Duration, time.Hour) // for those who look on: what happens in it has time to
-	of := human.Mistake{Setting: phasesFlag, Item: p.Called()}
+	of := human.Mistake{Setting: phasesKey, Item: p.Called()}
 	o.Places[of] = o.Place(n)
 	for key, place := range at {
 		o.Places[of.In(of.Item, key)] = place
@@ -76,48 +69,11 @@ func (o *options) readPhase(n *yaml.Node) (p harness.Phase) {
 	return p
 }
 
-// gateKeys are the settings of a gate in a plan's file.
-var gateKeys = []string{"phase", "gate", "abort"}
-
-// readGates reads the list of gates in a plan's file: texts, or each with its phase and whether it ends a run early.
-func (o *options) readGates(n *yaml.Node) (items []settings.Item) {
-	for _, x := range n.Content {
-		if texts, ok := settings.TextsOf(x); ok && len(texts) == 1 {
-			items = append(items, settings.Item{Text: texts[0], At: o.Place(x)})
-			continue
-		}
-		if x.Kind != yaml.MappingNode {
-			o.Wrong(x, "a gate is a text, or a list of NAME: VALUE, as in {phase: steady, gate: response.p99<20ms}")
-			continue
-		}
-		var phase, gate, abort, place = "", "", "", o.Place(x)
-		for _, s := range o.SettingsOf(x, " of a gate", gateKeys) {
-			switch s.Key {
-			case "phase":
-				phase = s.Text + ":"
-			case "gate":
-				gate, place = strings.ReplaceAll(s.Text, " ", ""), o.Place(s.Node)
-			default:
-				is, err := strconv.ParseBool(s.Text)
-				if err != nil {
-					o.Wrong(s.Node, "abort %s: true or false", s.Text)
-				} else if is {
-					abort = " abort"
-				}
-			}
-		}
-		if gate == "" {
-			o.Mistake("", "%s: gate: what must hold, as in response.p99<20ms?", place)
-			continue
-		}
-		items = append(items, settings.Item{Text: phase + gate + abort, At: place})
-	}
-	return items
-}
-
 // writePhases writes phases as a plan has them, one a line, each with its origin.
-func (o *options) writePhases(p *human.Printer, origin string) {
-	p.Line("%-40s # %s", phasesFlag+":", origin)
+func (o *options) writePhases(p *human.Printer) {
+	if len(o.plan.Phases) > 0 {
+		p.Line("%-40s # %s", phasesKey+":", o.Origins[phasesKey])
+	}
 	for i := range o.plan.Phases {
 		phase := &o.plan.Phases[i]
 		var parts []string
@@ -131,7 +87,7 @@ func (o *options) writePhases(p *human.Printer, origin string) {
 			}
 		}
 		line := "    - {" + strings.Join(parts, ", ") + "}"
-		if at := o.Places[human.Mistake{Setting: phasesFlag, Item: phase.Called()}]; at != "" {
+		if at := o.Places[human.Mistake{Setting: phasesKey, Item: phase.Called()}]; at != "" {
 			line += " # " + at
 		}
 		p.Line("%s", line)
@@ -149,16 +105,8 @@ func phaseSchema() map[string]any {
 		s["description"] = k.usage
 		properties[k.name] = s
 	}
-	return settings.ObjectSchema(properties, "phase", "duration")
-}
-
-func gateSchema() map[string]any {
-	about := func(kind, text string) map[string]any { return map[string]any{"type": kind, "description": text} }
-	return settings.ObjectSchema(map[string]any{
-		gateKeys[0]: about("string", "the phase that it is about (default: the whole run)"),
-		gateKeys[1]: about("string", "what must hold, as in response.p99<20ms"),
-		gateKeys[2]: about("boolean", "a run that does not meet it ends early"),
-	}, gateKeys[1])
+	return map[string]any{"description": "the load in phases, in place of warmup, duration and fault",
+		"type": "array", "items": settings.ObjectSchema(properties, "phase", "duration")}
 }
 
 // settleLoad reports what does nothing beside phases, and makes a run as long as its trace unless something else is

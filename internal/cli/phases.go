@@ -2,7 +2,6 @@ package cli
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,12 +10,11 @@ import (
 	"hammerlock/internal/harness"
 	"hammerlock/internal/human"
 	"hammerlock/internal/settings"
-	"hammerlock/results"
-	"hammerlock/results/compare"
 	"hammerlock/workload"
 )
 
-const phasesFlag = "phases"
+// phasesKey lists the phases of a load in a plan's file. It is no flag.
+const phasesKey = "phases"
 
 // phasesSay are the flags of what phases say instead.
 var phasesSay = []string{"warmup", "duration", "fault"}
@@ -28,7 +26,7 @@ type phaseKey struct {
 	text              func(*harness.Phase) string // empty: it is not set
 }
 
-// The first two settings of a phase need no name on the command line.
+// phaseKeys are the settings of a phase.
 var phaseKeys = []phaseKey{
 	{"phase", "name", "what it is for", func(p *harness.Phase, text string) error {
 		p.Kind = text
@@ -118,84 +116,6 @@ func wholeKey(name, usage string, of func(*harness.Phase) *int) phaseKey {
 	}, func(p *harness.Phase) string { return unless(*of(p) == 0, strconv.Itoa(*of(p))) }}
 }
 
-func (o *options) phasesFlag() {
-	v := o.Add(flag(load, phasesFlag, "the load in phases, in place of --warmup, --duration and --fault, as in\n"+
-		"'warm-up 2s rate=100/s; ramp 10s rate=100/s..500/s; burst 5s burst=300; fault 9s fault=failover@2s':\ndocs/PLAN.md"),
-		"phase;...", phasesText(o.plan.Phases), func(text string) error {
-			phases, wrong := parsePhases(text)
-			if o.plan.Phases = phases; len(wrong) > 0 {
-				return errors.New(strings.Join(wrong, "; "))
-			}
-			return nil
-		})
-	v.Nodes, v.Object = o.readPhases, phaseSchema
-}
-
-// phaseText writes a phase as the command line takes it.
-func phaseText(p *harness.Phase) string {
-	var parts []string
-	for i, k := range phaseKeys {
-		switch text := k.text(p); {
-		case i < 2:
-			parts = append(parts, text)
-		case text != "":
-			parts = append(parts, k.name+"="+text)
-		}
-	}
-	return strings.Join(parts, " ")
-}
-
-func phasesText(all []harness.Phase) string {
-	var texts []string
-	for i := range all {
-		texts = append(texts, phaseText(&all[i]))
-	}
-	return strings.Join(texts, "; ")
-}
-
-// parsePhases reads what phasesText writes.
-func parsePhases(text string) (all []harness.Phase, wrong []string) {
-	for part := range strings.SplitSeq(text, ";") {
-		if strings.TrimSpace(part) == "" {
-			continue
-		}
-		p, mistakes := parsePhase(part)
-		all, wrong = append(all, p), append(wrong, mistakes...)
-	}
-	switch {
-	case len(all) == 0:
-		wrong = []string{"no phase, as in 'warm-up 2s rate=100/s; steady 10s rate=100/s'"}
-	case len(wrong) > 0 && strings.Contains(text, ", "):
-		wrong = []string{"phases have semicolons in between, as in 'warm-up 2s; steady 10s'"}
-	}
-	return all, wrong
-}
-
-func parsePhase(text string) (p harness.Phase, wrong []string) {
-	bad := map[string]bool{}
-	for i, word := range strings.Fields(text) {
-		name, v, named := strings.Cut(word, "=")
-		if !named && i < 2 {
-			name, v = phaseKeys[i].name, word
-		}
-		at := slices.IndexFunc(phaseKeys, func(k phaseKey) bool { return k.name == name })
-		if at < 0 || !named && i >= 2 {
-			wrong = append(wrong, fmt.Sprintf("%s: a phase is KIND DURATION NAME=VALUE...%s", word,
-				human.Meant(name, phaseKeyNames())))
-			continue
-		}
-		if err := phaseKeys[at].set(&p, v); err != nil {
-			wrong, bad[name] = append(wrong, fmt.Sprintf("%s: %s %s: %v", p.Called(), name, v, err)), true
-		}
-	}
-	for _, m := range p.Mistakes() {
-		if !bad[m.Key] && !bad[phaseKeys[0].name] {
-			wrong = append(wrong, m.Text)
-		}
-	}
-	return p, wrong
-}
-
 // besidePhases reports what phases say instead, and gates of phases that there are not.
 func (o *options) besidePhases() {
 	var names []string
@@ -209,7 +129,8 @@ func (o *options) besidePhases() {
 		switch g := &o.gates[i]; {
 		case g.Phase == "" || slices.Contains(names, g.Phase):
 		case len(names) == 0:
-			o.Mistakes.Add(human.Wrong("gate", "%q: there are no phases: --phases says which", g.Text).In(g.Text, ""))
+			o.Mistakes.Add(human.Wrong("gate", "%q: there are no phases: a plan's file says which (docs/PLAN.md)",
+				g.Text).In(g.Text, ""))
 		default:
 			o.Mistakes.Add(human.Wrong("gate", "%q: no phase %q: %s", g.Text, g.Phase,
 				human.Instead(g.Phase, names)).In(g.Text, ""))
@@ -221,32 +142,6 @@ func (o *options) besidePhases() {
 func said(p *harness.Plan, flag string) bool {
 	return len(p.Phases) > 0 && slices.Contains(phasesSay, flag) || slices.Contains(burstSaid(p), flag) ||
 		slices.Contains(agentsSaid(p), flag)
-}
-
-// leastLook is how long a gate that ends runs early must have been measured for.
-const leastLook = time.Second
-
-// hopeless returns what says why a run is to end early; nil if no gate asks for that.
-func (o *options) hopeless() func(*results.Run) string {
-	gates := slices.DeleteFunc(slices.Clone(o.gates), func(g compare.Gate) bool { return !g.Abort })
-	if len(gates) == 0 {
-		return nil
-	}
-	return func(run *results.Run) string {
-		for i := range gates {
-			part := run
-			if phase := gates[i].Phase; phase != "" {
-				part = run.In(phase)
-			}
-			if part == nil || time.Duration(part.Measured) < leastLook {
-				continue
-			}
-			if r := gates[i].Check([]*results.Run{run}); r.Status == compare.GateFail {
-				return "gate " + gates[i].Text + ": " + r.Summary
-			}
-		}
-		return ""
-	}
 }
 
 // arrivalsFlag declares --arrivals: how visits are spread, or a trace.

@@ -136,7 +136,6 @@ func (o *options) loadFlags(patience string) {
 	o.Rate(flag(load, "rate", "open loop: visits a second over all workers, as in 1000/s (default: closed loop)"),
 		&w.Rate)
 	o.arrivalsFlag()
-	o.phasesFlag()
 }
 
 func (o *options) seed(usage string) {
@@ -152,18 +151,8 @@ func (o *options) seed(usage string) {
 
 func (o *options) out(usage string) { o.Text(flag(session, "out", usage), "dir", &o.plan.Out) }
 
-// outputFlags declares how a command shows what it does.
-func (o *options) outputFlags() {
-	o.jsonFlag()
-	o.Toggle(flag(session, "quiet", "no progress lines"), "q", &o.quiet)
-}
-
-func (o *options) jsonFlag() {
-	o.Toggle(flag(session, "json", "print one JSON document instead of text"), "", &o.json)
-}
-
 // arguments are the flags of the command above all others that carry out a plan: topology, lock, seed, and every
-// setting that is not the default.
+// setting that is not the default. Phases stand in the file that says them.
 func arguments(root *cobra.Command, p harness.Plan) (args []string) {
 	o := &options{Set: settings.New(), plan: p}
 	o.planFlags()
@@ -175,7 +164,7 @@ func arguments(root *cobra.Command, p harness.Plan) (args []string) {
 		}
 		switch {
 		case said(&p, f.Name):
-		case v.Many && v.Part != session:
+		case v.Repeatable && v.Part != session:
 			for _, text := range v.Given {
 				args = append(args, "--"+f.Name, text)
 			}
@@ -187,6 +176,9 @@ func arguments(root *cobra.Command, p harness.Plan) (args []string) {
 			args = append(args, "--"+f.Name, v.Text)
 		}
 	})
+	if len(p.Phases) > 0 {
+		args = append([]string{"--" + settings.FileFlag, p.File}, args...)
+	}
 	return append(append(args, coordinator(&p)...), "--seed", strconv.FormatUint(p.Workload.Seed, 10))
 }
 

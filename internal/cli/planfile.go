@@ -23,10 +23,12 @@ func (o *options) settle(getenv func(string) string) {
 	if o.Flags.Lookup(settings.FileFlag) == nil {
 		return
 	}
+	o.Lists = map[string]*yaml.Node{phasesKey: nil}
 	if o.Hide = o.plan.Attach.Secrets.Take; o.listing {
-		o.Lists = map[string]*yaml.Node{servicesKey: nil}
+		o.Lists[servicesKey] = nil
 	}
 	o.Settle(getenv)
+	o.settlePhases()
 	o.settlePresets()
 	o.settleLoad()
 	o.settleServices()
@@ -55,12 +57,9 @@ func (o *options) writePlan(w io.Writer) error {
 			return
 		}
 		origin = cmp.Or(origin, "default")
-		if f.Name == phasesFlag && v.Text != "" {
-			o.writePhases(p, origin)
-			return
-		}
 		settings.Write(p, "", "", f.Name, v, origin)
 	})
+	o.writePhases(p)
 	o.writeServices(p)
 	return p.Err
 }

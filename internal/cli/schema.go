@@ -127,6 +127,7 @@ func (o *options) writeSchema(w io.Writer) error {
 			properties[f.Name] = settings.FlagSchema(f)
 		}
 	})
+	properties[phasesKey] = phaseSchema()
 	if o.listing {
 		properties[servicesKey] = serviceSchema()
 	}

@@ -1,10 +1,11 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"math"
-	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -46,6 +47,7 @@ type search struct {
 	objective compare.Gate
 	precision float64
 	failed    []results.Run // those that violate a safety property
+	found     compare.Found
 }
 
 func (e Env) searchCommand(p harness.Plan, example string) *cobra.Command {
@@ -71,40 +73,30 @@ func (e Env) searchCommand(p harness.Plan, example string) *cobra.Command {
 	settings.One(&o.Set, flag(session, "over", "what to raise: "+variables.String()), &s.over, variables)
 	o.Share(flag(session, "precision", "how close to the edge to go"), "share", &s.precision,
 		"more than 0%, at most 100%", func(n float64) bool { return n > 0 })
-	o.runFlags()
+	o.planned(webOutput, metricsOutput, jsonOutput, quietOutput)
 	return e.command(c, o, interruptible(func(ctx context.Context, signals signals, _ []string) int {
 		s.series = newSeries(e, c, o)
-		return s.carryOut(ctx, signals.stop)
+		s.besides, o.tui = false, tuiOff
+		err := s.carryOut(ctx, signals, s.check, s.steps)
+		return s.answer(signals.stop, err)
 	}))
 }
 
-func (s *search) carryOut(ctx, stop context.Context) int {
-	if err := s.check(stop); err != nil {
-		return s.e.refuse(stop, s.o, errors.Join(err, s.close(ctx)))
+func (s *search) answer(stop context.Context, err error) int {
+	if s.found.Objective == "" {
+		return s.e.refuse(stop, s.o, err)
 	}
-	by := s.over.search
-	if s.o.Flags.Changed(s.over.name) {
-		by.From = s.over.get(&s.o.plan.Workload)
-	}
-	by.Step = s.precision
-	by.Try = func(at float64) (compare.GateResult, error) { return s.try(ctx, stop, at) }
-	found, err := by.Run()
-	found.Objective, found.Over = s.objective.Text, s.over.name
-	err = errors.Join(err, s.close(ctx))
 	s.e.complain(err)
-	objective := compare.GateResult{Gate: found.Objective, Status: found.Status, Summary: found.Reason}
+	objective := compare.GateResult{Gate: s.found.Objective, Status: s.found.Status, Summary: s.found.Reason}
 	x := s.exit(stop, s.failed, []compare.GateResult{objective}, err)
-	document := Document{Schema: schema, Exit: x, Saved: s.dir, Search: &found}
-	return s.e.answer(s.o, result{x, document, found.WriteText, s.save("search.json", document)})
+	document := Document{Schema: schema, Exit: x, Saved: s.dir, Search: &s.found}
+	return s.e.answer(s.o, result{x, document, s.found.WriteText, s.save("search.json", document)})
 }
 
-// check finds every mistake and makes the directory of the search.
+// check finds every mistake.
 func (s *search) check(stop context.Context) error {
 	if !s.o.Flags.Changed("slo") {
 		s.o.Mistake("slo", "is missing: the objective, as in --slo 'response.p99<50ms'")
-	}
-	if s.outputs = s.e.openOutputs(s.o); !s.o.quiet {
-		s.outputs = append(s.outputs, &progress{w: s.e.Stderr})
 	}
 	if p := &s.o.plan; len(p.Phases)+len(p.Workload.Trace) > 0 {
 		s.o.Mistake("", "search raises one load: phases and traces have loads of their own")
@@ -118,24 +110,38 @@ func (s *search) check(stop context.Context) error {
 		s.o.Mistake("", "search looks at one combination of topology and lock, not at %d", n)
 		return s.o.invalid()
 	}
-	return os.MkdirAll(s.dir, 0o755)
+	return nil
 }
 
+// steps are the plans at the values that the search looks at.
+func (s *search) steps(yield func(*step) bool) {
+	by := s.over.search
+	if s.o.Flags.Changed(s.over.name) {
+		by.From = s.over.get(&s.o.plan.Workload)
+	}
+	by.Step = s.precision
+	by.Try = func(at float64) (compare.GateResult, error) { return s.try(yield, at) }
+	s.found, _ = by.Run() // the series has its error
+	s.found.Objective, s.found.Over = s.objective.Text, s.over.name
+}
+
+// errEnded ends a search whose series is over.
+var errEnded = errors.New("the search was ended")
+
 // try runs the plan at one value, longer if too little was measured.
-func (s *search) try(ctx, stop context.Context, at float64) (r compare.GateResult, err error) {
+func (s *search) try(yield func(*step) bool, at float64) (r compare.GateResult, err error) {
 	p := s.o.plan
 	s.over.set(&p.Workload, at)
 	for p = range harness.Sixteen.Of(p) {
-		s.e.say(s.o, "trying %s %s, about %v", s.over.name, human.Number(at),
-			(p.Warmup + p.Duration).Round(time.Second))
-		run, err := s.run(ctx, stop, p)
-		if err = errors.Join(err, context.Cause(stop)); err != nil {
-			return compare.GateResult{}, err
+		st := &step{plan: p, title: fmt.Sprintf("trying %s %s, about %v", s.over.name, human.Number(at),
+			(p.Warmup + p.Duration).Round(time.Second))}
+		if !yield(st) {
+			return r, cmp.Or(st.err, errEnded)
 		}
-		if run.Failed() {
-			s.failed = append(s.failed, *run)
+		if st.runs[0].Failed() {
+			s.failed = append(s.failed, st.runs[0])
 		}
-		if r = s.objective.Check([]*results.Run{run}); r.Status != compare.GateUnderpowered {
+		if r = s.objective.Check([]*results.Run{&st.runs[0]}); r.Status != compare.GateUnderpowered {
 			break
 		}
 	}

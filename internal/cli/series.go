@@ -3,53 +3,174 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
+	"iter"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"hammerlock/internal/harness"
+	"hammerlock/internal/human"
 	"hammerlock/results"
 	"hammerlock/results/compare"
 )
 
-// series makes runs one after the other on servers that stay up.
+// series is runs that belong together. One loop carries all series out: it has the forecast, the rest of the time, the
+// interrupt, what ends a series early, and the outputs that show the runs while they go on.
 type series struct {
 	e    Env
 	o    *options
-	root *cobra.Command
-	dir  string // where the runs are saved
-	warm harness.Warm
-	// watched makes events carry snapshots, for outputs that show them.
-	watched bool
-	outputs
+	root *cobra.Command // the command that repeats one of the runs
+	dir  string         // where the runs are saved; empty = where each plan says
+	warm *harness.Warm  // servers that stay up from run to run; nil = each run has servers of its own
+
+	runs     int              // how many runs there will be; 0 = that depends on them
+	about    time.Duration    // how long they take
+	besides  bool             // outputs and titles tell of the runs: neither lines nor a dashboard do
+	tolerant bool             // a step that cannot be carried out is told, and does not end the series
+	kept     func(dir string) // is told of every run that was saved; nil = not wanted
+	page     func() string    // the report of all runs, at the end; nil = there is none
+	views    shows            // at addresses
+	minutes  shows            // that tell a line now and then, and need no snapshots
+	begun    time.Time
+	ended    int
 }
 
-// newSeries is a series with a directory of its own.
+// step is one plan of a series. When the series goes on, the step has what came of it.
+type step struct {
+	plan    harness.Plan
+	title   string                                                // is said before it begins
+	more    func(context.Context, *harness.Job) (begins bool)     // sets more of its job; nil = nothing
+	instead func(ctx, stop context.Context) (*results.Run, error) // carries it out in place of a job; nil = a job does
+
+	job  *harness.Job
+	runs []results.Run
+	err  error
+}
+
+// steps makes the next plan of what the steps before have shown, until there is none. After a step for which yield is
+// false there is no other.
+type steps = iter.Seq[*step]
+
+// newSeries is a series with a directory of its own, on servers that stay up.
 func newSeries(e Env, c *cobra.Command, o *options) *series {
 	stamp := time.Now().UTC().Format("20060102-150405.000") + "-" + c.Name()
-	return &series{e: e, o: o, root: c.Parent(), dir: filepath.Join(o.plan.Out, stamp)}
+	return &series{e: e, o: o, root: c.Parent(), dir: filepath.Join(o.plan.Out, stamp), warm: new(harness.Warm),
+		besides: true}
 }
 
-// run makes one run of a plan with one combination. There is none if stop is done before it begins.
-func (s *series) run(ctx, stop context.Context, p harness.Plan) (*results.Run, error) {
-	p.Out = s.dir
-	job, err := p.Check(stop, nil)
+// carryOut runs all steps, and closes what showed them. Check, which has found every mistake of the command line, is
+// asked before anything starts.
+func (s *series) carryOut(ctx context.Context, sig signals, check func(context.Context) error, all steps) (err error) {
+	s.views = s.e.openShows(s.o)
+	defer func() {
+		page := ""
+		if s.page != nil {
+			page = s.page()
+		}
+		err = errors.Join(err, s.views.close(ctx, page), s.warm.Close())
+	}()
+	if err = check(sig.stop); err == nil && s.dir != "" {
+		err = os.MkdirAll(s.dir, 0o755)
+	}
 	if err != nil {
-		return nil, err
+		return err
 	}
-	job.Warm, job.Command, job.Progress, job.Killed = &s.warm, repeatRun(s.root, p), s.tell, s.e.foundKilled
-	job.Watched = s.watched
-	runs, err := job.Run(ctx, stop)
-	if err != nil || len(runs) == 0 {
-		return nil, err
+	if s.runs > 0 {
+		s.e.say(s.o, "%s, about %v", human.Quantity(s.runs, "run"), s.about.Round(time.Second))
 	}
-	return &runs[0], nil
+	s.begun = time.Now()
+	for st := range all {
+		if err = sig.stop.Err(); err == nil {
+			st.err = s.one(ctx, sig, st)
+			err = st.err
+		}
+		if s.ended++; err != nil && s.tolerant && sig.stop.Err() == nil {
+			s.e.complain(err)
+			err = nil
+		}
+		failed := slices.ContainsFunc(st.runs, func(r results.Run) bool { return r.Failed() })
+		if err != nil || sig.stop.Err() != nil || s.o.plan.FailFast && failed {
+			break
+		}
+	}
+	if errors.Is(err, context.Canceled) && sig.stop.Err() != nil {
+		err = nil // the interrupt says why it ended
+	}
+	return err
 }
 
-func (s *series) close(ctx context.Context) error {
-	return errors.Join(s.outputs.close(ctx, ""), s.warm.Close())
+// one carries out a step.
+func (s *series) one(ctx context.Context, sig signals, st *step) error {
+	if st.title != "" {
+		s.e.say(s.o, "%s%s", st.title, left(s.left()))
+	}
+	if st.instead != nil {
+		run, err := st.instead(ctx, sig.stop)
+		if run != nil {
+			st.runs = []results.Run{*run}
+		}
+		return err
+	}
+	if s.dir != "" {
+		st.plan.Out = s.dir
+	}
+	var err error
+	if st.job, err = st.plan.Check(sig.stop, s.o.Mistakes); err != nil {
+		return err
+	}
+	j := st.job
+	j.Command, j.Warm, j.Kept, j.Killed = repeatRun(s.root, j.Plan), s.warm, s.kept, s.e.foundKilled
+	if st.more != nil && !st.more(sig.stop, j) {
+		return nil
+	}
+	st.runs, err = s.show(ctx, sig, j)
+	return err
+}
+
+// show carries a job out, and shows it in the outputs of the command: in the dashboard or in lines, too, unless the
+// series has something else to tell.
+func (s *series) show(ctx context.Context, sig signals, job *harness.Job) (runs []results.Run, err error) {
+	var own shows
+	if !s.besides {
+		if own, job.Watched, err = s.e.dashboardOrLines(s.o, sig, job); err != nil {
+			return nil, err
+		}
+		defer func() { err = errors.Join(err, own.close(ctx, "")) }()
+	}
+	job.Watched = job.Watched || len(s.views) > 0
+	job.Progress = slices.Concat(own, s.views, s.minutes).tell
+	return job.Run(ctx, sig.stop)
+}
+
+// left is about how long the rest takes, as far as that is known.
+func (s *series) left() time.Duration {
+	if s.ended == 0 || s.runs == 0 {
+		return 0
+	}
+	return time.Since(s.begun) / time.Duration(s.ended) * time.Duration(max(s.runs-s.ended, 0))
+}
+
+// foretell says how long jobs of one kind take, of which there are so many.
+func (s *series) foretell(job *harness.Job, times int) {
+	if n := len(job.Combinations) * times; n > 1 {
+		s.e.say(s.o, "%s on %s, about %v", human.Quantity(n, "run"), human.List(on(job)),
+			(job.Expected() * time.Duration(times)).Round(time.Second))
+	}
+}
+
+// on names the topologies of a job.
+func on(job *harness.Job) (names []string) {
+	for i := range job.Combinations {
+		if name := job.Combinations[i].Topology.Name; !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // exit is how a command ends whose runs were judged.
@@ -61,3 +182,11 @@ func (s *series) exit(stop context.Context, runs []results.Run, gates []compare.
 func (s *series) save(file string, document any) error {
 	return writeFile(filepath.Join(s.dir, file), os.O_TRUNC, encode(document))
 }
+
+// inARow ends what cannot be carried out so often in a row.
+const inARow = 3
+
+var errInARow = fmt.Errorf("%d runs in a row could not be carried out", inARow)
+
+// lines joins texts, one a line, as an error does.
+func lines(texts []string) error { return errors.New(strings.Join(texts, "\n")) }

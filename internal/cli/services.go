@@ -113,6 +113,9 @@ func serviceSchema() map[string]any {
 
 // repeatService writes the command that visits one service of a plan again.
 func repeatService(root *cobra.Command, p harness.Plan, name string) string {
+	if len(p.Phases) > 0 {
+		return repeat(root, p) // http takes no plan of several services
+	}
 	http, _, err := root.Root().Find([]string{"http"})
 	i := slices.IndexFunc(p.Services, func(s harness.Plan) bool { return s.Service.Name() == name })
 	if err != nil || i < 0 {

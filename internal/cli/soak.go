@@ -16,8 +16,10 @@ import (
 	"hammerlock/internal/crew"
 	"hammerlock/internal/harness"
 	"hammerlock/internal/human"
+	"hammerlock/locks"
 	"hammerlock/results"
 	"hammerlock/scenarios"
+	"hammerlock/topologies"
 )
 
 const (
@@ -25,65 +27,50 @@ const (
 	soakRate   = 200
 	soakTold   = time.Minute
 	soakKeeps  = 2 << 30 // bytes of histories of rounds that did not pass
-	soakBroken = 3       // rounds in a row that cannot be carried out end it
 )
 
-// soaking strains one lock for hours, in rounds. No worker does anything between two, so that each round is judged as a
+// soaking strains locks for hours, in rounds. No worker does anything between two, so that each round is judged as a
 // whole and forgotten.
 type soaking struct {
 	*series
-	length time.Duration
-	goOn   bool
-	rounds []harness.Plan // what is done in turn
-	sum    results.Soak
-	now    string // the round that goes on
-	begun  time.Time
-	told   time.Time
+	length  time.Duration
+	disturb bool
+	rounds  []harness.Plan // what is done in turn
+	sum     results.Soak
+	now     string // the round that goes on
+	told    time.Time
 }
 
 func (e Env) soakCommand(p harness.Plan) *cobra.Command {
 	c := &cobra.Command{
 		Use: "soak", Short: "load, faults and scenarios in turn for hours, one verdict", Args: takes(0, 0),
-		Long: "soak strains one lock on one topology until the time is over: a round of --duration at --rate with --fault,\n" +
+		Long: "soak strains locks until the time is over: a round of --duration at --rate with --fault on each,\n" +
 			"then a scenario, then the load again, and so on, each round with the next seed. Servers stay up from round to\n" +
 			"round, but for those that a fault broke. Each round is recorded, judged when its workers are done, and\n" +
-			"forgotten, so that memory and disk do not grow with the time. The first round that fails ends it.",
+			"forgotten, so that memory and disk do not grow with the time. The first round that fails ends it,\n" +
+			"unless --fail-fast=false says otherwise.",
 		Example: "  verify soak --topology sentinel --lock lease --for 8h\n" +
-			"  verify soak --topology single --lock redsync --for 30m --rate 1000/s --duration 1m --scenario crash,late-holder",
+			"  verify soak --topology single --lock redsync --for 30m --rate 1000/s --duration 1m --scenario crash,late-holder\n" +
+			"  verify soak --topology all --lock right --for 90m --disturb  # as make soak does",
 	}
-	p.Topologies, p.Attempts, p.Workload.Rate = p.Topologies[:1], 1, soakRate
+	p.Topologies, p.Attempts, p.Workload.Rate, p.FailFast = p.Topologies[:1], 1, soakRate, true
 	o := newOptions(c, p)
 	s := &soaking{length: soakLength}
 	o.planFlags()
 	o.Duration(flag(session, "for", "how long; the round that goes on then is finished"), &s.length)
-	o.Toggle(flag(session, "go-on", "go on after a round that failed"), "", &s.goOn)
-	o.webFlag()
-	o.runFlags()
+	o.Toggle(flag(session, "disturb",
+		"every third round goes on beside busy loops, and of every seventh the suite is stopped for a while (SIGSTOP),\n"+
+			"alone or with its servers"), "", &s.disturb)
+	o.planned(webOutput, metricsOutput, jsonOutput, quietOutput)
 	return e.command(c, o, interruptible(func(ctx context.Context, sig signals, _ []string) int {
 		s.series = newSeries(e, c, o)
-		s.root = e.verifyCommand() // each round is a run of verify
-		return s.carryOut(ctx, sig.stop)
+		s.root, s.tolerant = e.verifyCommand(), true // each round is a run of verify
+		err := s.carryOut(ctx, sig, s.check, s.steps)
+		return s.answer(sig.stop, err)
 	}))
 }
 
-func (s *soaking) carryOut(ctx, stop context.Context) int {
-	err := s.check(stop)
-	if err == nil {
-		err = os.MkdirAll(s.dir, 0o755)
-	}
-	s.begun, s.told = time.Now(), time.Now()
-	for n, broken := 0, 0; err == nil && stop.Err() == nil && time.Since(s.begun) < s.length; n++ {
-		failed, wrong := s.round(ctx, stop, n)
-		if broken++; wrong == nil {
-			broken = 0
-		} else if s.e.complain(wrong); broken == soakBroken {
-			err = fmt.Errorf("%d rounds in a row could not be carried out", broken)
-		}
-		if failed && !s.goOn {
-			break
-		}
-	}
-	err = errors.Join(err, s.close(ctx))
+func (s *soaking) answer(stop context.Context, err error) int {
 	if s.sum.Rounds == 0 {
 		return s.e.refuse(stop, s.o, err)
 	}
@@ -101,7 +88,8 @@ func (s *soaking) carryOut(ctx, stop context.Context) int {
 	return s.e.answer(s.o, result{x, document, text, s.save("soak.json", document)})
 }
 
-// check finds every mistake, and makes the rounds. It says what memory and disk there may be taken.
+// check finds every mistake, and makes the rounds: of several locks, for those that the
+// servers can run. It says what memory and disk may be taken.
 func (s *soaking) check(stop context.Context) error {
 	o, p := s.o, s.o.plan
 	if len(o.plan.Phases) > 0 {
@@ -111,17 +99,14 @@ func (s *soaking) check(stop context.Context) error {
 		o.Mistake("for", "%s: more than 0s", s.length)
 	}
 	p.Scenarios = nil
-	s.outputs = s.e.openOutputs(o)
-	s.watched = len(s.outputs) > 0
+	if server, err := topologies.FindServer(stop, p.RedisServer); err == nil && len(p.Locks) > 1 {
+		p.Locks = slices.DeleteFunc(slices.Clone(p.Locks), func(l locks.Spec) bool { return l.Runs(server) != nil })
+	}
 	job, err := p.Check(stop, o.Mistakes)
 	if err != nil {
 		return err
 	}
-	if n := len(job.Combinations); n != 1 {
-		return usage("soak strains one lock on one topology, and this is %s: name one with --lock and --topology",
-			human.Quantity(n, "combination"))
-	}
-	p.Locks, p.Topologies = job.Plan.Locks, job.Plan.Topologies
+	p = job.Plan
 	strained, fresh := p, s.e.verifyPlan() // scenarios have loads and faults of their own
 	strained.Workload, strained.Faults, strained.Processes = fresh.Workload, fresh.Faults, fresh.Processes
 	strained.Duration, strained.Warmup, strained.Workload.Seed = fresh.Duration, fresh.Warmup, p.Workload.Seed
@@ -134,35 +119,72 @@ func (s *soaking) check(stop context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, x := range all.Combinations {
-		one := strained
-		one.Scenarios = []scenarios.Scenario{x.Scenario}
-		s.rounds = append(s.rounds, p, one)
-	}
-	if len(s.rounds) == 0 {
-		s.rounds = []harness.Plan{p}
-	}
+	s.inTurn(job, all)
 	s.e.say(o, "soak: rounds of %s at %s/s, and %s in turn, for %s; saved in %s", p.Duration,
-		human.Number(p.Workload.Rate),
-		human.Quantity(len(all.Combinations), "scenario"), s.length, s.dir)
+		human.Number(p.Workload.Rate), human.Quantity(len(all.Combinations), "scenario"), s.length, s.dir)
 	s.e.say(o, "soak: each round is judged and forgotten: memory or disk as for one round, about %s for the load; disk: "+
 		"the history of one round, and of those that do not pass up to %d GiB", megabytes(p.Judging()), soakKeeps>>30)
-	s.outputs = append(s.outputs, soakLines{s})
+	s.minutes, s.told = shows{soakLines{s}}, time.Now()
 	return nil
 }
 
-// round carries one round out, and forgets it.
-func (s *soaking) round(ctx, stop context.Context, n int) (failed bool, err error) {
-	p := s.rounds[n%len(s.rounds)]
-	p.Workload.Seed += uint64(n)
-	s.now = "load"
-	if len(p.Scenarios) > 0 {
-		s.now = p.Scenarios[0].Name
+// inTurn makes the rounds: the load on each lock, then a scenario on each that it applies to, then the load again.
+func (s *soaking) inTurn(load, strained *harness.Job) {
+	one := func(job *harness.Job, c *harness.Combination) harness.Plan {
+		p := job.Plan
+		p.Topologies, p.Locks = []topologies.Spec{c.Topology}, []locks.Spec{c.Lock}
+		if c.Scenario.Name != "" {
+			p.Scenarios = []scenarios.Scenario{c.Scenario}
+		}
+		return p
 	}
-	run, err := s.run(ctx, stop, p)
-	if err != nil || run == nil || run.Partial != "" && stop.Err() != nil {
-		return false, err
+	loads := func() {
+		for i := range load.Combinations {
+			s.rounds = append(s.rounds, one(load, &load.Combinations[i]))
+		}
 	}
+	for _, x := range strained.Plan.Scenarios {
+		loads()
+		for i := range strained.Combinations {
+			if c := &strained.Combinations[i]; c.Scenario.Name == x.Name {
+				s.rounds = append(s.rounds, one(strained, c))
+			}
+		}
+	}
+	if len(s.rounds) == 0 {
+		loads()
+	}
+}
+
+// steps are the rounds, until the time is over.
+func (s *soaking) steps(yield func(*step) bool) {
+	for n, broken := 0, 0; time.Since(s.begun) < s.length && broken < inARow; n++ {
+		st := &step{plan: s.rounds[n%len(s.rounds)]}
+		st.plan.Workload.Seed += uint64(n)
+		s.now = "load"
+		if len(st.plan.Scenarios) > 0 {
+			s.now = st.plan.Scenarios[0].Name
+		}
+		end := s.disturbed(n)
+		goesOn := yield(st)
+		end()
+		if broken++; st.err == nil {
+			broken = 0
+		}
+		if len(st.runs) > 0 && (goesOn || st.runs[0].Partial == "") {
+			s.e.complain(s.take(&st.runs[0]))
+		}
+		if broken == inARow {
+			s.e.complain(errInARow)
+		}
+		if !goesOn {
+			return
+		}
+	}
+}
+
+// take counts a round, and forgets it unless it did not pass.
+func (s *soaking) take(run *results.Run) error {
 	j := run.Judgement()
 	j.Saved = filepath.Join(s.dir, run.Name)
 	status := s.sum.Take(j)
@@ -173,10 +195,10 @@ func (s *soaking) round(ctx, stop context.Context, n int) (failed bool, err erro
 	}
 	size := results.HistorySize(j.Saved)
 	if status == checker.Pass || s.sum.Kept+size > soakKeeps {
-		return status == checker.Fail, os.RemoveAll(j.Saved)
+		return os.RemoveAll(j.Saved)
 	}
 	s.sum.Kept += size
-	return status == checker.Fail, nil
+	return nil
 }
 
 // line says how far it has come.

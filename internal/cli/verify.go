@@ -46,7 +46,7 @@ func (e Env) checkCommand() *cobra.Command {
 		ValidArgsFunction: completeRuns}
 	o := newOptions(c, harness.Default())
 	o.out("where runs are saved")
-	o.jsonFlag()
+	o.has(jsonOutput)
 	o.strictFlag()
 	return e.command(c, o, func(ctx context.Context, args []string) int {
 		all, err := judgeFiles(o, args)

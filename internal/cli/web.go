@@ -10,16 +10,13 @@ import (
 	"hammerlock/results/report"
 )
 
-func (o *options) webFlag() {
-	const usage = "show the runs live on a page that is the report at the end; its address has a secret, and is " +
-		"printed;\nwithout a host: on loopback only, as in :8080, or :0 for any free port"
-	o.liveFlag("web", usage, func(e Env, address string) (output, error) {
-		s, err := web.Start(address)
-		if err == nil {
-			_, _ = fmt.Fprintln(e.Stderr, "live at", s.URL())
-		}
-		return &livePage{server: s}, err
-	})
+// openPage begins to serve the live page.
+func openPage(e Env, _ *options, address string) (show, error) {
+	s, err := web.Start(address)
+	if err == nil {
+		_, _ = fmt.Fprintln(e.Stderr, "live at", s.URL())
+	}
+	return &livePage{server: s}, err
 }
 
 // livePage shows jobs on a page.

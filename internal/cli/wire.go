@@ -65,7 +65,7 @@ func (o *wireOptions) wireFlags() {
 			o.plan.Attach.Addrs = append(o.plan.Attach.Addrs, settings.Split(text)...)
 			return nil
 		})
-	to.Many = true
+	to.Repeatable = true
 	known := topologiesOf(o.plan.Known)
 	settings.One(&o.Set, flag(setting, "topology", "what to start in place of --to: "+known.String()), &o.topology,
 		known)
@@ -89,7 +89,7 @@ func (o *wireOptions) wireFlags() {
 			o.breaks = append(o.breaks, text)
 			_, err := parseBreak(text)
 			return err
-		}).Many = true
+		}).Repeatable = true
 	names := settings.Words(wireScenarioNames()...)
 	names.Groups = map[string]func(string) bool{everyScenario: func(string) bool { return true }}
 	settings.Some(&o.Set, flag(load, "scenario",
@@ -103,8 +103,7 @@ func (o *wireOptions) wireFlags() {
 	o.Text(flag(setting, "redis-server", "the server to start (default: looked for)"), "path", &o.plan.RedisServer)
 	o.Begin(outputSection)
 	o.out("where runs are saved")
-	o.outputFlags()
-	o.tuiFlag()
+	o.has(jsonOutput, quietOutput, dashboardOutput)
 }
 
 // wirePatterns declares which keys are watched, and the variables of commands.
@@ -126,7 +125,7 @@ func (o *options) wirePatterns(locks, data, env *[]string) {
 			*to = append(*to, text)
 			return check(text)
 		})
-		v.Many, v.Given = true, slices.Clone(*to)
+		v.Repeatable, v.Given = true, slices.Clone(*to)
 	}
 	many("locks", "pattern", "the keys that are locks, as KEYS has patterns; may be given several times", locks,
 		pattern)

@@ -109,7 +109,8 @@ func (c *check) phases() {
 	}
 	wrong := func(i int, key, format string, args ...any) {
 		m := p.Phases[i].wrong(key, format, args...)
-		c.mistakes.Add(human.Wrong(m.Setting, "%s", m.Text).In(m.Item, m.Key))
+		m.Text = m.Setting + " " + m.Text
+		c.mistakes.Add(m)
 	}
 	open := p.Workload.Rate > 0 || slices.ContainsFunc(p.Phases, func(x Phase) bool { return x.open() })
 	names, measured := map[string]bool{}, false
@@ -135,7 +136,7 @@ func (c *check) phases() {
 		wrong(0, "", "nothing is measured in a warm-up: add a phase")
 	}
 	if len(p.Phases) > maxPhases {
-		c.mistake("phases", ": at most %d", maxPhases)
+		c.mistake("", "phases: at most %d", maxPhases)
 	}
 	if len(p.Workload.Trace) > 0 {
 		c.mistake("arrivals", ": a trace says when visits are due, and so do phases: leave one out")
@@ -204,7 +205,9 @@ func (x *Combination) steps(scene faults.Scene) (steps []faults.Step, mistakes h
 			steps = append(steps, step)
 		}
 		for _, m := range wrong {
-			mistakes.Add(human.Wrong("phases", "%s: fault %s", phase.Called(), m.Text).In(phase.Called(), "fault"))
+			of := phase.wrong("fault", "")
+			of.Text = fmt.Sprintf("phases %s: fault %s", phase.Called(), m.Text)
+			mistakes.Add(of)
 		}
 	}
 	return steps, mistakes

@@ -62,11 +62,11 @@ func TestPhasesAreLaidOut(t *testing.T) {
 func TestPhasesBesideEachOther(t *testing.T) {
 	rated := workload.Rate{First: 5, Last: 5}
 	for want, phases := range map[string][]Phase{
-		"--phases steady: another phase has the same name: give it one of its own, as in name: steady-2": {{Kind: "steady", Duration: 1}, {Kind: "steady", Duration: 1}},
-		"--phases warm-up: a warm-up comes first, before what is measured":                               {{Kind: "steady", Duration: 1}, {Kind: warmUp, Duration: 1}},
-		"--phases warm-up: nothing is measured in a warm-up: add a phase":                                {{Kind: warmUp, Duration: 1}},
-		"--phases recovery: rate: it is missing, and others have one; or set the rate of the plan":       {{Kind: "steady", Duration: 1, Rate: rated, Rated: true}, {Kind: recovery, Duration: 1}},
-		"--phases recovery: workers: in an open loop the rate is the load: leave it out":                 {{Kind: "steady", Duration: 1, Rate: rated, Rated: true}, {Kind: recovery, Duration: 1, Workers: 3}},
+		"phases steady: another phase has the same name: give it one of its own, as in name: steady-2": {{Kind: "steady", Duration: 1}, {Kind: "steady", Duration: 1}},
+		"phases warm-up: a warm-up comes first, before what is measured":                               {{Kind: "steady", Duration: 1}, {Kind: warmUp, Duration: 1}},
+		"phases warm-up: nothing is measured in a warm-up: add a phase":                                {{Kind: warmUp, Duration: 1}},
+		"phases recovery: rate: it is missing, and others have one; or set the rate of the plan":       {{Kind: "steady", Duration: 1, Rate: rated, Rated: true}, {Kind: recovery, Duration: 1}},
+		"phases recovery: workers: in an open loop the rate is the load: leave it out":                 {{Kind: "steady", Duration: 1, Rate: rated, Rated: true}, {Kind: recovery, Duration: 1, Workers: 3}},
 	} {
 		p := Default()
 		p.Phases = phases

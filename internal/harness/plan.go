@@ -43,6 +43,7 @@ type Plan struct {
 	Warmup      time.Duration
 	Duration    time.Duration
 	Phases      []Phase // in place of Warmup, Duration and Faults; nil = the load stays the same
+	File        string  // that says the phases, for a command that repeats a run
 	Counter     workload.CounterSpec
 	Attach      attach.Flags // an existing deployment; the zero value if the suite starts its own
 	RedisServer string       // a path; empty to look for one; topologies.EmbeddedName

@@ -93,7 +93,7 @@ func (s *Set) Preset(origin, name, text string) {
 // Settable tells whether a plan can set a flag.
 func Settable(f *pflag.Flag) bool {
 	v := ValueOf(f)
-	return v != nil && !v.Here && !f.Hidden
+	return v != nil && !v.CommandLineOnly && !f.Hidden
 }
 
 // read reads the plan's file, if there is one. What is wrong in it is a mistake with its place.
@@ -176,7 +176,7 @@ func (s *Set) ItemsOf(n *yaml.Node, v *Value) (items []Item, err error) {
 	if n.Kind == yaml.ScalarNode && n.Tag != "!!null" {
 		return []Item{{Text: n.Value, At: s.Place(n)}}, nil
 	}
-	if n.Kind != yaml.SequenceNode || !v.List() && !v.Many && v.Nodes == nil {
+	if n.Kind != yaml.SequenceNode || !v.List() && !v.Repeatable && v.Nodes == nil {
 		return nil, errors.New("it takes one value")
 	}
 	if v.Nodes != nil {
@@ -189,7 +189,7 @@ func (s *Set) ItemsOf(n *yaml.Node, v *Value) (items []Item, err error) {
 		}
 		texts, items = append(texts, x.Value), append(items, Item{Text: x.Value, At: s.Place(x)})
 	}
-	if v.Many {
+	if v.Repeatable {
 		return items, nil
 	}
 	return []Item{{strings.Join(texts, ","), s.Place(n), items}}, nil
@@ -222,7 +222,7 @@ func Write(p *human.Printer, first, others, name string, v *Value, origin string
 // plain is a value as a plan has it.
 func (v *Value) plain() any {
 	switch {
-	case v.Many:
+	case v.Repeatable:
 		return v.Given
 	case v.List() && strings.Contains(v.Text, ","):
 		return Split(v.Text)

@@ -42,7 +42,7 @@ func (v *Value) Schema() map[string]any {
 		item["type"] = []string{"string", "object"}
 		return map[string]any{"type": []string{"string", "array"}, "items": item}
 	}
-	if !v.List() && !v.Many {
+	if !v.List() && !v.Repeatable {
 		return one
 	}
 	some := []any{one, map[string]any{"type": "array", "items": one}}

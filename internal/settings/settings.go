@@ -119,13 +119,13 @@ type Flag struct {
 
 // Value is the value of a flag. Its Set never fails, because the library would stop there: mistakes are collected.
 type Value struct {
-	Part     Part
-	Kind     string // what it takes, in a word; it ends in ",..." if that is a list with commas in between
-	Text     string
-	Complete cobra.CompletionFunc
-	Enum     []string // the values that there are; nil if there are others
-	Many     bool     // it may be given several times
-	Here     bool     // the command line alone says it
+	Part            Part
+	Kind            string // what it takes, in a word; it ends in ",..." if that is a list with commas in between
+	Text            string
+	Complete        cobra.CompletionFunc
+	Enum            []string // the values that there are; nil if there are others
+	Repeatable      bool     // it may be given several times
+	CommandLineOnly bool     // neither a variable nor a plan's file says it
 	// In a plan's file it can be more than text: Nodes reads that, and reports what is wrong; Object is its schema. nil
 	// = it cannot.
 	Nodes  func(*yaml.Node) []Item

@@ -24,7 +24,7 @@ type table struct {
 func newTable(t interface{ Fatal(...any) }, file string, args ...string) *table {
 	o := &table{command: &cobra.Command{Use: "x"}, workers: 1, lease: "1s"}
 	o.Set = settings.Of(o.command)
-	o.Text(settings.Flag{Name: settings.FileFlag}, "file", &o.File).Here = true
+	o.Text(settings.Flag{Name: settings.FileFlag}, "file", &o.File).CommandLineOnly = true
 	o.Integer(settings.Flag{Name: "workers"}, &o.workers, 100)
 	o.Text(settings.Flag{Name: "lease"}, "duration", &o.lease)
 	if file != "" {

@@ -13,16 +13,11 @@ import (
 	"maps"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"runtime"
 	"slices"
 	"strings"
 	"time"
-
-	"hammerlock/locks"
-	"hammerlock/locks/known"
-	"hammerlock/topologies"
 )
 
 // Made says when something was measured, of which commit, and on how many cores. What is empty was not noted.
@@ -157,34 +152,6 @@ func WriteLines[T any](file string, all []*T) error {
 		}
 	}
 	return errors.Join(os.WriteFile(file+".new", b.Bytes(), 0o644), os.Rename(file+".new", file))
-}
-
-// Pair is a lock on a topology.
-type Pair struct {
-	Lock     string `json:"lock"`
-	Topology string `json:"topology"`
-}
-
-// RightPairs are the right locks, each on every topology that it fits. Left out are locks that need no server, and
-// those with commands that the usual server does not have.
-func RightPairs() (all []Pair) {
-	for _, s := range topologies.All {
-		for _, l := range known.Locks {
-			if l.Broken == "" && l.Sites != locks.NoSite && l.Sites.Fits(s.Sites) && len(l.Needs) == 0 {
-				all = append(all, Pair{l.Name, s.Name})
-			}
-		}
-	}
-	return all
-}
-
-// BuildVerify builds the command as it is now, and returns its path in a directory.
-func BuildVerify(ctx context.Context, dir string) (string, error) {
-	path := filepath.Join(dir, "verify")
-	if out, err := exec.CommandContext(ctx, "go", "build", "-o", path, "./cmd/verify").CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build verify: %w\n%s", err, out)
-	}
-	return path, nil
 }
 
 // Ask runs verify and reads the document that it prints. Without one the error says what it said instead.

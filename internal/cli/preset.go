@@ -18,7 +18,7 @@ const quickNote = "--quick: 2 s each with 4 workers. Rare pauses, p99.9, waiters
 
 // settlePresets sets what --quick and --redis-server embedded stand for.
 func (o *options) settlePresets() {
-	if o.quick && o.Origins[phasesFlag] != "" {
+	if o.quick && len(o.plan.Phases) > 0 {
 		o.Mistake("quick", ": phases say how long to measure: leave it out, or the phases")
 	} else if o.quick {
 		o.presets("--quick", quick)

@@ -1,6 +1,4 @@
-// Command aa compares a real deployment with itself, again and again, and counts the false alarms of bench ab and bench
-// compare. Then it looks whether both find differences that are planted.
-package main
+package harness
 
 import (
 	"context"
@@ -9,9 +7,9 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"testing"
 	"time"
 
-	"hammerlock/internal/harness"
 	"hammerlock/locks"
 	"hammerlock/locks/known"
 	"hammerlock/results"
@@ -20,21 +18,16 @@ import (
 	"hammerlock/workload"
 )
 
-func main() {
-	n := flag.Int("n", 20, "how many comparisons of a thing with itself")
-	flag.Parse()
-	if err := aa(context.Background(), *n); err != nil {
-		fmt.Fprintln(os.Stderr, "error:", err)
-		os.Exit(1)
-	}
-}
+// comparisons is how often a deployment is compared with itself: one says only that it can be done.
+var comparisons = flag.Uint64("comparisons", 1, "how many comparisons of a deployment with itself (make aa: 20)")
 
-func aa(ctx context.Context, n int) error {
-	trials, tables := 0, 0
-	for seed := range uint64(n) {
-		trial, table, err := itself(ctx, seed+1, load)
+// TestAloneAThingIsComparedWithItself counts the false alarms of bench ab and of bench compare: one in twenty is expected.
+func TestAloneAThingIsComparedWithItself(t *testing.T) {
+	trials, tables := uint64(0), uint64(0)
+	for seed := range *comparisons {
+		trial, table, err := itself(t.Context(), seed+1, comparedLoad)
 		if err != nil {
-			return err
+			t.Error(err)
 		}
 		if len(trial) > 0 {
 			trials++
@@ -42,42 +35,49 @@ func aa(ctx context.Context, n int) error {
 		if len(table) > 0 {
 			tables++
 		}
-		fmt.Printf("comparison %d: ab %v, compare %v\n", seed+1, trial, table)
+		t.Logf("comparison %d: ab %v, compare %v", seed+1, trial, table)
 	}
-	fmt.Printf("%d comparisons of a thing with itself: false alarms: ab %d, compare %d\n", n, trials, tables)
-	var failed error
-	if most := max(n/20, 1); trials > most || tables > most {
-		failed = fmt.Errorf("at most %d false alarms of each were to be expected", most)
+	if most := max(*comparisons/20, 1); trials > most || tables > most {
+		t.Errorf("%d comparisons of a thing with itself: false alarms: ab %d, compare %d; expected at most %d of each",
+			*comparisons, trials, tables, most)
 	}
-	for _, p := range []planted{oneMoreTrip(load), longerVisits} {
-		failed = errors.Join(failed, p.find(ctx))
+}
+
+// TestAlonePlantedDifferencesAreFound. The longer visits are planted with many comparisons only: they take a minute.
+func TestAlonePlantedDifferencesAreFound(t *testing.T) {
+	for _, p := range []planted{oneMoreTrip(comparedLoad), longerVisits}[:min(*comparisons, 2)] {
+		if err := p.find(t.Context()); err != nil {
+			t.Error(err)
+		}
 	}
-	return failed
 }
 
 // pairs is how many runs a side of a comparison has.
 const pairs = 12
 
-// load supports a p99 within a moment.
-func load(p *harness.Plan) {
+// comparedLoad supports a p99 within a moment.
+func comparedLoad(p *Plan) {
 	p.Counter, _ = workload.FindCounter("memory")
 	p.Workload.Workers, p.Workload.Keys, p.Workload.Hold = 4, 1000, 0
 	p.Warmup, p.Duration = 50*time.Millisecond, 250*time.Millisecond
+	if *comparisons == 1 {
+		p.Workload.Think = 3 * time.Millisecond // the cores are left to other tests; what a visit costs is seen all the same
+	}
 }
 
 // compared runs pairs on warm deployments, B with a change.
-func compared(ctx context.Context, seed uint64, common, change func(*harness.Plan)) (_ []compare.Pair, err error) {
+func compared(ctx context.Context, seed uint64, common, change func(*Plan)) (_ []compare.Pair, err error) {
 	dir, err := os.MkdirTemp("", "aa-")
 	if err != nil {
 		return nil, err
 	}
-	var warm harness.Warm
+	var warm Warm
 	defer func() { err = errors.Join(err, warm.Close(), os.RemoveAll(dir)) }()
 	single, _ := topologies.Find("single")
 	all := make([]compare.Pair, pairs)
 	for i, arm := range compare.Schedule(pairs, seed) {
 		n := i / len(all[0])
-		p := harness.Default()
+		p := Default()
 		p.Topologies, p.Out = []topologies.Spec{single}, dir
 		common(&p)
 		p.Workload.Seed = seed*1000 + uint64(n)
@@ -108,12 +108,12 @@ func metrics(names ...string) (all []results.Metric, err error) {
 }
 
 // itself compares a deployment with itself. It is an error if no difference in round trips could have been seen.
-func itself(ctx context.Context, seed uint64, common func(*harness.Plan)) (trial, table []string, err error) {
+func itself(ctx context.Context, seed uint64, common func(*Plan)) (trial, table []string, err error) {
 	headline, err := metrics(results.Headline...)
 	if err != nil {
 		return nil, nil, err
 	}
-	all, err := compared(ctx, seed, common, func(*harness.Plan) {})
+	all, err := compared(ctx, seed, common, func(*Plan) {})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -148,22 +148,22 @@ func differences(all []compare.Pair, metrics []results.Metric) (trial, table []s
 // planted is a difference that must be found.
 type planted struct {
 	name, metric   string
-	common, change func(*harness.Plan)
+	common, change func(*Plan)
 }
 
 // oneMoreTrip is a lock that needs one more round trip.
-func oneMoreTrip(common func(*harness.Plan)) planted {
-	return planted{"one more round trip", "cost.round_trips", common, func(p *harness.Plan) {
+func oneMoreTrip(common func(*Plan)) planted {
+	return planted{"one more round trip", "cost.round_trips", common, func(p *Plan) {
 		lock, _ := known.Find("get-del")
 		p.Locks = []locks.Spec{lock}
 	}}
 }
 
 // longerVisits take a quarter longer. Visits are long, so that others on the machine matter less.
-var longerVisits = planted{"p99 +25 %", "response.p99", func(p *harness.Plan) {
-	load(p)
+var longerVisits = planted{"p99 +25 %", "response.p99", func(p *Plan) {
+	comparedLoad(p)
 	p.Workload.Workers, p.Workload.Hold, p.Duration = 128, 160*time.Millisecond, 1500*time.Millisecond
-}, func(p *harness.Plan) { p.Workload.Hold = 200 * time.Millisecond }}
+}, func(p *Plan) { p.Workload.Hold = 200 * time.Millisecond }}
 
 // find looks three times: a busy machine has a high noise floor.
 func (d planted) find(ctx context.Context) error {

@@ -15,7 +15,6 @@ import (
 	"hammerlock/internal/harness"
 	"hammerlock/internal/human"
 	"hammerlock/internal/measure"
-	"hammerlock/results"
 )
 
 // The values of --tui.
@@ -207,22 +206,16 @@ func (v *view) close(context.Context, string) error {
 	return err
 }
 
-// show carries a job out, and shows it in the dashboard or in lines, besides the outputs of the command.
-func (e Env) show(ctx context.Context, s signals, o *options, job *harness.Job, besides outputs) (
-	runs []results.Run, err error) {
+// dashboardOrLines shows one job in the dashboard or in lines; drawn tells whether it is the dashboard.
+func (e Env) dashboardOrLines(o *options, s signals, job *harness.Job) (own shows, drawn bool, err error) {
 	d, err := e.openDashboard(o, dashboard.Options{Quit: func(int) { s.press() }})
-	if err != nil {
-		return nil, err
-	}
-	job.Watched = d != nil || len(besides) > 0
-	var own outputs
 	switch {
+	case err != nil:
+		return nil, false, err
 	case d != nil:
-		own = outputs{newView(d, job, e.Stderr)}
+		return shows{newView(d, job, e.Stderr)}, true, nil
 	case !o.quiet:
-		own = outputs{&progress{w: e.Stderr, beside: job.Beside()}}
+		return shows{&progress{w: e.Stderr, beside: job.Beside()}}, false, nil
 	}
-	defer func() { err = errors.Join(err, own.close(ctx, "")) }()
-	job.Progress = append(own, besides...).tell
-	return job.Run(ctx, s.stop)
+	return nil, false, nil
 }

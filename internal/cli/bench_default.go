@@ -58,30 +58,30 @@ const (
 )
 
 // failOver kills the primary once under each lock whose topology goes on without it.
-func (e Env) failOver(ctx, stop context.Context, c *cobra.Command, o *options) []results.Failover {
-	f := &failovers{series: newSeries(e, c, o), kills: 1}
-	f.root = e.verifyCommand()
+func (e Env) failOver(ctx context.Context, s signals, c *cobra.Command, o *options) []results.Failover {
+	f := &failovers{series: newSeries(e, c, o)}
+	f.root, f.tolerant = e.verifyCommand(), true
 	p := o.plan
 	p.Verify, p.Scenarios, p.Attempts = true, nil, 1
 	p.Warmup, p.Duration = firstKill-200*time.Millisecond, firstFailover
 	w := &p.Workload
 	w.Workers, w.Keys, w.Rate, w.TTL = 16, 64, 200, firstLease
-	job, err := p.Check(stop, nil)
+	job, err := p.Check(s.stop, nil)
 	if err != nil {
 		return nil // what this load cannot show
 	}
 	p.Faults = []string{fmt.Sprintf("kill-primary@%s", firstKill), fmt.Sprintf("heal@%s", firstHeal)}
 	for _, x := range job.Combinations {
-		if !x.Topology.FailsOver() || !x.Lock.Claims.Excludes || stop.Err() != nil {
-			continue
-		}
 		cell := failoverCell{fault: "kill-primary", plan: p, kills: 1}
 		cell.plan.Topologies, cell.plan.Locks = []topologies.Spec{x.Topology}, []locks.Spec{x.Lock}
-		if _, err := cell.plan.Check(stop, nil); err == nil {
-			f.row(ctx, stop, &cell)
+		if !x.Topology.FailsOver() || !x.Lock.Claims.Excludes {
+			continue
+		}
+		if _, err := cell.plan.Check(s.stop, nil); err == nil {
+			f.cells = append(f.cells, cell)
 		}
 	}
-	e.complain(f.close(ctx))
+	e.complain(f.carryOut(ctx, s, func(context.Context) error { return nil }, f.steps))
 	return f.all
 }
 

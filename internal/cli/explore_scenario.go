@@ -82,7 +82,7 @@ func explored(r explore.Report, saved, command string) results.Judgement {
 	j := results.Judgement{
 		Topology: "memory", Lock: r.Lock, Scenario: exploreScenario.Name, Faults: []string{}, Command: command,
 		Saved:    saved,
-		Verdicts: []checker.Verdict{{Checker: exploreScenario.Name, Status: r.Status, Summary: r.Verdict()}},
+		Verdicts: []checker.Verdict{checker.Stated(exploreScenario.Name, r.Status, "", r.Verdict())},
 	}
 	if r.Found == nil {
 		return j

@@ -1,0 +1,82 @@
+package cli
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// disturbed disturbs the machine during a round, if that was asked for: every third has busy loops beside it, and of
+// every seventh the suite is stopped for a while. End ends that.
+func (s *soaking) disturbed(round int) (end func()) {
+	switch {
+	case s.disturb && round%7 == 3:
+		return s.stopped(rand.New(rand.NewPCG(s.o.plan.Workload.Seed, uint64(round))))
+	case s.disturb && round%3 == 1:
+		return s.hogs()
+	}
+	return func() {}
+}
+
+// hogs keeps two cores busy. The loops end with the suite, however it ends.
+func (s *soaking) hogs() (end func()) {
+	var all []*exec.Cmd
+	for range 2 {
+		hog := exec.Command("sh", "-c", "while kill -0 $PPID; do :; done")
+		if err := hog.Start(); err != nil {
+			s.e.complain(err)
+			continue
+		}
+		all = append(all, hog)
+	}
+	return func() {
+		for _, hog := range all {
+			_, _ = hog.Process.Kill(), hog.Wait()
+		}
+	}
+}
+
+// stopped stops the suite for a while by another process, in every other case with all processes that it has started.
+func (s *soaking) stopped(r *rand.Rand) (end func()) {
+	after, length := time.Duration(2+r.IntN(12))*time.Second, time.Duration(500+r.IntN(5000))*time.Millisecond
+	everybody := r.IntN(2) == 0
+	over, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		select {
+		case <-over:
+			return
+		case <-time.After(after):
+		}
+		pids := []string{strconv.Itoa(os.Getpid())}
+		if everybody {
+			pids = append(pids, descendants(pids[0])...)
+		}
+		text := strings.Join(pids, " ")
+		slices.Reverse(pids)
+		s.e.complain(exec.Command("sh", "-c", fmt.Sprintf("kill -STOP %s; sleep %.3f; kill -CONT %s", text,
+			length.Seconds(), strings.Join(pids, " "))).Run())
+	}()
+	return func() {
+		close(over)
+		<-ended
+	}
+}
+
+// descendants lists the processes that one has started, and those that these have started.
+func descendants(pid string) (all []string) {
+	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%s/task/*/children", pid))
+	for _, task := range tasks {
+		text, _ := os.ReadFile(task) // the thread may have ended
+		for child := range strings.FieldsSeq(string(text)) {
+			all = append(append(all, child), descendants(child)...)
+		}
+	}
+	return all
+}

@@ -1,0 +1,226 @@
+package cli
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+
+	"hammerlock/internal/harness"
+	"hammerlock/internal/settings"
+	"hammerlock/results"
+)
+
+// output is what a command writes of its runs. A command names those that it has: its flags come of the list. One of
+// these says when it is written.
+type output struct {
+	name, what string // its flag, and the help of that
+
+	// set is for what changes how the runs are shown: text, JSON, no lines, a dashboard.
+	set func(*options, settings.Flag)
+	// open begins to show the runs at an address, while they go on.
+	open func(e Env, o *options, address string) (show, error)
+	// write makes a file at the end.
+	write func(io.Writer, *Document) error
+}
+
+// The outputs that several commands have. Each run has its record, its history and its certificate besides, which the
+// harness writes.
+var (
+	jsonOutput = output{name: "json", what: "print one JSON document instead of text",
+		set: func(o *options, f settings.Flag) { o.Toggle(f, "", &o.json) }}
+	quietOutput = output{name: "quiet", what: "no progress lines",
+		set: func(o *options, f settings.Flag) { o.Toggle(f, "q", &o.quiet) }}
+	dashboardOutput = output{name: "tui", what: "the dashboard: auto = if stdout and stderr are a terminal; on; off",
+		set: func(o *options, f settings.Flag) {
+			o.tui = tuiAuto
+			settings.One(&o.Set, f, &o.tui, settings.Words(tuiAuto, tuiOn, tuiOff))
+		}}
+	metricsOutput = output{name: "metrics", open: openMetrics,
+		what: "serve live metrics for Prometheus during the runs, at http://ADDR/metrics;\n" +
+			"without a host: on loopback only, as in :9464"}
+	webOutput = output{name: "web", open: openPage,
+		what: "show the runs live on a page that is the report at the end; its address has a secret, and is printed;\n" +
+			"without a host: on loopback only, as in :8080, or :0 for any free port"}
+)
+
+// planOutputs are those of bench and verify.
+var planOutputs = []output{
+	webOutput,
+	{name: "benchfmt", what: "write the runs in the format of Go benchmarks, for benchstat",
+		write: func(w io.Writer, d *Document) error { return results.WriteBenchmarks(w, d.Runs) }},
+	metricsOutput, jsonOutput, quietOutput, dashboardOutput,
+}
+
+// has declares the flags of outputs.
+func (o *options) has(all ...output) {
+	for _, x := range all {
+		f := flag(session, x.name, x.what)
+		switch {
+		case x.set != nil:
+			x.set(o, f)
+		case x.open != nil:
+			o.hasAddress(f, x.open)
+		default:
+			o.hasFile(f, x.write)
+		}
+	}
+}
+
+// hasAddress declares an output with an address.
+func (o *options) hasAddress(f settings.Flag, open func(Env, *options, string) (show, error)) {
+	at := ""
+	o.Add(f, "addr", "", func(text string) (err error) {
+		at, err = listenAddress(text)
+		return err
+	})
+	o.live = append(o.live, func(e Env) shows {
+		if at == "" || len(o.Mistakes) > 0 {
+			return nil
+		}
+		x, err := open(e, o, at)
+		if err != nil {
+			o.Mistake(f.Name, "%s: %v", at, err)
+			return nil
+		}
+		return shows{x}
+	})
+}
+
+// hasFile declares an output that is a file. Whether it can be written is known before anything starts.
+func (o *options) hasFile(f settings.Flag, write func(io.Writer, *Document) error) {
+	path := ""
+	o.Written(f, &path)
+	o.files = append(o.files, func(d *Document) error {
+		if path == "" {
+			return nil
+		}
+		var text bytes.Buffer // a file is whole, or stays as it was
+		if err := write(&text, d); err != nil {
+			return err
+		}
+		if err := os.WriteFile(path, text.Bytes(), 0o644); err != nil {
+			return fmt.Errorf("--%s: %w", f.Name, err)
+		}
+		return nil
+	})
+}
+
+// writeFiles writes the files that were asked for.
+func (o *options) writeFiles(document any) (err error) {
+	if d, ok := document.(Document); ok {
+		for _, write := range o.files {
+			err = errors.Join(err, write(&d))
+		}
+	}
+	return err
+}
+
+// show is an output that is open while runs go on.
+type show interface {
+	tell(harness.Event)
+	// close ends it when the runs are over; page is the report of all of them, empty if there is none.
+	close(ctx context.Context, page string) error
+}
+
+// shows are those of a command that were asked for.
+type shows []show
+
+func (all shows) tell(event harness.Event) {
+	for _, x := range all {
+		x.tell(event)
+	}
+}
+
+func (all shows) close(ctx context.Context, page string) (err error) {
+	for _, x := range all {
+		err = errors.Join(err, x.close(ctx, page))
+	}
+	return err
+}
+
+// openShows opens what has an address. An address that is not available is a mistake.
+func (e Env) openShows(o *options) (all shows) {
+	for _, open := range o.live {
+		all = append(all, open(e)...)
+	}
+	return all
+}
+
+// listenAddress reads host:port. Without a host it is the loopback address, so that no other machine can read it by
+// mistake.
+func listenAddress(text string) (string, error) {
+	host, port, err := net.SplitHostPort(text)
+	if err != nil {
+		return "", errors.New("an address is HOST:PORT or :PORT, as in :9464")
+	}
+	if _, err := net.LookupPort("tcp", port); err != nil {
+		return "", fmt.Errorf("port %q: from 0 to 65535", port)
+	}
+	return net.JoinHostPort(cmp.Or(host, "127.0.0.1"), port), nil
+}
+
+// planned declares the flags of a command that carries out plans, but for those of the plan: the file of settings, and
+// what the command writes.
+func (o *options) planned(all ...output) {
+	o.Begin(outputSection)
+	defer o.Begin(settings.Section{})
+	o.Text(flag(session, settings.FileFlag,
+		"read settings from a YAML file, whose keys are the flags' names; flags and HAMMERLOCK_* variables\n"+
+			"(as in HAMMERLOCK_WORKERS) are stronger; bench plan FILE shows what comes of it"), "file",
+		&o.File).CommandLineOnly = true
+	o.has(all...)
+	list := o.Toggle(flag(session, "list", "print what there is to choose from"), "", &o.list)
+	settings.ValueOf(list).CommandLineOnly = true
+}
+
+// judgements are the verdicts of runs, as reports for CI systems show them.
+func judgements(out string, runs []results.Run) (all []results.Judgement) {
+	for i := range runs {
+		j := runs[i].Judgement()
+		j.Saved = filepath.Join(out, runs[i].Name)
+		all = append(all, j)
+	}
+	return all
+}
+
+// stepSummary adds to the summary of a CI step.
+func (e Env) stepSummary(write func(io.Writer) error) error {
+	if path := e.Getenv("GITHUB_STEP_SUMMARY"); path != "" {
+		return writeFile(path, os.O_APPEND, write)
+	}
+	return nil
+}
+
+// notify writes what CI systems read: a JUnit file beside the runs, a step's summary and annotations.
+func (e Env) notify(out string, all []results.Judgement) error {
+	err := writeFile(filepath.Join(out, "junit.xml"), os.O_TRUNC, func(w io.Writer) error {
+		return results.WriteJUnit(w, all)
+	})
+	return errors.Join(err, e.announce(all))
+}
+
+// announce writes a step's summary and annotations.
+func (e Env) announce(all []results.Judgement) (err error) {
+	if len(all) == 0 {
+		return nil
+	}
+	err = e.stepSummary(func(w io.Writer) error { return results.WriteSummary(w, all) })
+	if e.Getenv("GITHUB_ACTIONS") == "true" {
+		err = errors.Join(err, results.WriteAnnotations(e.Stderr, all))
+	}
+	return err
+}
+
+func writeFile(path string, mode int, write func(io.Writer) error) error {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|mode, 0o644)
+	if err != nil {
+		return err
+	}
+	return errors.Join(write(f), f.Close())
+}
