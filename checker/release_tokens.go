@@ -7,7 +7,7 @@ import (
 	"hammerlock/history"
 )
 
-// equalTokens blames a lock that gave two holds of a page, of different workers, the same token: whoever compares
+// equalTokens blames a lock that gave two holds of a page, of different workers, the same token: who compares
 // tokens takes the one for the other. A server that has lost its data may draw a number anew; and on the wire one
 // worker may look like two.
 func (s *releases) equalTokens() {

@@ -124,7 +124,7 @@ func (o *options) writeFiles(document any) (err error) {
 // show is an output that is open while runs go on.
 type show interface {
 	tell(harness.Event)
-	// close ends it when the runs are over; page is the report of all of them, empty if there is none.
+	// close ends it when the runs are over; page is the report of all of them, empty without one.
 	close(ctx context.Context, page string) error
 }
 

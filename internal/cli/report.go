@@ -30,7 +30,7 @@ func (r *reports) write(to string, dirs []string, beside report.Beside) {
 	r.problems = errors.Join(r.problems, report.Write(filepath.Join(to, report.File), dirs, beside))
 }
 
-// last is the report of all runs, or of the only one; empty if there is none.
+// last is the report of all runs, or of the only one; empty without one.
 func (r *reports) last(out string) string {
 	switch len(r.dirs) {
 	case 0:

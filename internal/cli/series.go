@@ -33,7 +33,7 @@ type series struct {
 	besides  bool             // outputs and titles tell of the runs: neither lines nor a dashboard do
 	tolerant bool             // a step that cannot be carried out is told, and does not end the series
 	kept     func(dir string) // is told of every run that was saved; nil = not wanted
-	page     func() string    // the report of all runs, at the end; nil = there is none
+	page     func() string    // the report of all runs, at the end; nil = there is no report
 	views    shows            // at addresses
 	minutes  shows            // that tell a line now and then, and need no snapshots
 	begun    time.Time
@@ -155,7 +155,7 @@ func (s *series) left() time.Duration {
 	return time.Since(s.begun) / time.Duration(s.ended) * time.Duration(max(s.runs-s.ended, 0))
 }
 
-// foretell says how long jobs of one kind take, of which there are so many.
+// foretell says how long a job takes that is carried out a number of times.
 func (s *series) foretell(job *harness.Job, times int) {
 	if n := len(job.Combinations) * times; n > 1 {
 		s.e.say(s.o, "%s on %s, about %v", human.Quantity(n, "run"), human.List(on(job)),

@@ -151,7 +151,7 @@ func (o *options) weigh(all []results.Judgement, not []results.NotRun, cut error
 	return results.Weigh(all, not, why, classes)
 }
 
-// replays is the command that shows the first run that failed, or else the first, again; empty if there is none.
+// replays is the command that shows the first run that failed, or else the first, again; empty without one.
 func (o *options) replays(runs []results.Run) string {
 	if len(runs) == 0 {
 		return ""

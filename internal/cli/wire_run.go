@@ -26,7 +26,7 @@ type watch struct {
 	Env
 	o *wireOptions
 	round
-	quit       func() // is called when q is pressed in the dashboard; nil = there is none
+	quit       func() // is called when q is pressed in the dashboard; nil = there is no report
 	breaks     []*wireBreak
 	granted    chan string // locks, for faults that wait for a grant
 	clock      *history.Clock
