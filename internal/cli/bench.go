@@ -156,11 +156,8 @@ func (r *rounds) answer(ctx context.Context, s signals, begun time.Time, seed ui
 	}, e.notify(o.plan.Out, append(judged, gateJudgements(gates)...))})
 }
 
-// check lets runs go one after the other where outputs show one only, and keeps servers for scenarios.
+// check keeps servers for scenarios.
 func (r *rounds) check(context.Context) error {
-	if len(r.views) > 0 {
-		r.o.inTurn()
-	}
 	if r.o.scenarios(); len(r.o.plan.Scenarios) > 0 {
 		r.warm = new(harness.Warm)
 	}
@@ -215,12 +212,4 @@ func (r *rounds) more(stop context.Context, job *harness.Job, number, loads int)
 	}
 	job.Hopeless = o.hopeless()
 	return true
-}
-
-// inTurn makes runs one after the other, for a page or a server of metrics that shows one only.
-func (o *options) inTurn() {
-	if o.plan.Jobs > 1 {
-		o.Mistake("jobs", "%d: --web and --metrics show one run at a time", o.plan.Jobs)
-	}
-	o.plan.Jobs = 1
 }

@@ -36,7 +36,7 @@ func (e Env) conformanceCommand() *cobra.Command {
 	o.seed("repeats the schedules of another time (default: drawn)")
 	o.Text(flag(setting, "redis-server", "the server to start (default: looked for)"), "path", &o.plan.RedisServer)
 	o.out("where runs are saved")
-	o.has(jsonOutput, quietOutput)
+	o.has(webOutput, metricsOutput, jsonOutput, quietOutput)
 	o.tui = tuiOff
 	return e.command(c, o, interruptible(func(ctx context.Context, s signals, args []string) int {
 		x := &series{e: e, o: o, root: c.Root(), warm: new(harness.Warm)}

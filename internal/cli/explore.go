@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -16,6 +17,7 @@ import (
 
 	"hammerlock/checker"
 	"hammerlock/explore"
+	"hammerlock/internal/harness"
 	"hammerlock/internal/human"
 	"hammerlock/internal/settings"
 	"hammerlock/locks"
@@ -162,7 +164,7 @@ func (x *exploreOptions) orders() (list []explore.Orders, err error) {
 	for _, m := range x.o.Check() {
 		x.Mistake("", "%s", m)
 	}
-	return list, x.invalid()
+	return list, cmp.Or(x.invalid(), harness.Saves(x.plan.Out))
 }
 
 // savedExploration reads a counterexample.

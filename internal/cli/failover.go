@@ -254,8 +254,8 @@ func (f *failovers) steps(yield func(*step) bool) {
 		p := c.plan
 		r := results.Failover{Topology: p.Topologies[0].Name, Lock: p.Locks[0].Name, Fault: c.fault,
 			Settings: c.settings, Profile: string(p.Profile)}
-		goesOn := true
-		for n, broken := 0, 0; goesOn && n < mostKills && broken < inARow; n++ {
+		goesOn, broken := true, 0
+		for n := 0; goesOn && n < mostKills && broken < inARow; n++ {
 			if enough := f.until == 0 || r.Lost.High-r.Lost.Low <= f.until; n >= c.kills && enough {
 				break
 			}
@@ -263,12 +263,15 @@ func (f *failovers) steps(yield func(*step) bool) {
 			goesOn = yield(st)
 			p.Workload.Seed++
 			switch {
+			case st.err != nil:
+				r.Failed, broken = r.Failed+1, broken+1
 			case len(st.runs) > 0 && (goesOn || st.runs[0].Partial == ""):
 				broken = 0
 				f.take(&r, &st.runs[0], n+1, max(c.kills, n+1))
-			case st.err != nil:
-				r.Failed, broken = r.Failed+1, broken+1
 			}
+		}
+		if broken == min(inARow, c.kills) && broken > 0 {
+			f.failure = fmt.Errorf("%s: %s in a row could not be carried out", r.Name(), human.Quantity(broken, "run"))
 		}
 		if f.all = append(f.all, r); !goesOn {
 			return

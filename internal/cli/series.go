@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 	"iter"
 	"os"
 	"path/filepath"
@@ -36,6 +35,7 @@ type series struct {
 	page     func() string    // the report of all runs, at the end; nil = there is no report
 	views    shows            // at addresses
 	minutes  shows            // that tell a line now and then, and need no snapshots
+	failure  error            // why there is no further step, if that is an error
 	begun    time.Time
 	ended    int
 }
@@ -66,7 +66,9 @@ func newSeries(e Env, c *cobra.Command, o *options) *series {
 // carryOut runs all steps, and closes what showed them. Check, which has found every mistake of the command line, is
 // asked before anything starts.
 func (s *series) carryOut(ctx context.Context, sig signals, check func(context.Context) error, all steps) (err error) {
-	s.views = s.e.openShows(s.o)
+	if s.views = s.e.openShows(s.o); len(s.views) > 0 {
+		s.o.inTurn()
+	}
 	defer func() {
 		page := ""
 		if s.page != nil {
@@ -101,7 +103,7 @@ func (s *series) carryOut(ctx context.Context, sig signals, check func(context.C
 	if errors.Is(err, context.Canceled) && sig.stop.Err() != nil {
 		err = nil // the interrupt says why it ended
 	}
-	return err
+	return errors.Join(err, s.failure)
 }
 
 // one carries out a step.
@@ -147,6 +149,14 @@ func (s *series) show(ctx context.Context, sig signals, job *harness.Job) (runs 
 	return job.Run(ctx, sig.stop)
 }
 
+// inTurn makes runs one after the other, for a page or a server of metrics that shows one only.
+func (o *options) inTurn() {
+	if o.plan.Jobs > 1 {
+		o.Mistake("jobs", "%d: --web and --metrics show one run at a time", o.plan.Jobs)
+	}
+	o.plan.Jobs = 1
+}
+
 // left is about how long the rest takes, as far as that is known.
 func (s *series) left() time.Duration {
 	if s.ended == 0 || s.runs == 0 {
@@ -185,8 +195,6 @@ func (s *series) save(file string, document any) error {
 
 // inARow ends what cannot be carried out so often in a row.
 const inARow = 3
-
-var errInARow = fmt.Errorf("%d runs in a row could not be carried out", inARow)
 
 // lines joins texts, one a line, as an error does.
 func lines(texts []string) error { return errors.New(strings.Join(texts, "\n")) }

@@ -171,11 +171,11 @@ func (s *soaking) steps(yield func(*step) bool) {
 		if broken++; st.err == nil {
 			broken = 0
 		}
-		if len(st.runs) > 0 && (goesOn || st.runs[0].Partial == "") {
+		if len(st.runs) > 0 && st.err == nil && (goesOn || st.runs[0].Partial == "") {
 			s.e.complain(s.take(&st.runs[0]))
 		}
 		if broken == inARow {
-			s.e.complain(errInARow)
+			s.failure = fmt.Errorf("%d rounds in a row could not be carried out", broken)
 		}
 		if !goesOn {
 			return

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 
+	"hammerlock/internal/human"
 	"hammerlock/topologies"
 )
 
@@ -20,9 +21,10 @@ func (c *check) place(server topologies.Server) {
 	if server.Embedded() {
 		return
 	}
-	if err := writable(os.TempDir()); err != nil {
+	if err := human.Writable(os.TempDir()); err != nil {
 		c.problems = append(c.problems,
-			fmt.Sprintf("servers need a place for their files: %v; let TMPDIR name a directory that can be written to", err))
+			fmt.Sprintf("servers need a place for their files: %s: %v; let TMPDIR name a directory that can be written to",
+				os.TempDir(), err))
 	}
 }
 

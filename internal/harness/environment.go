@@ -10,7 +10,6 @@ import (
 	"strings"
 	"sync"
 
-	"hammerlock/history"
 	"hammerlock/results"
 )
 
@@ -56,13 +55,4 @@ func field(path, name string) string {
 		}
 	}
 	return ""
-}
-
-// writable tells whether files can be made in a directory.
-func writable(dir string) error {
-	f, err := history.Unnamed(dir)
-	if err != nil {
-		return err
-	}
-	return f.Close()
 }

@@ -343,9 +343,20 @@ func (c *check) commands(server topologies.Server, all []Combination) {
 	}
 }
 
-// out tries to write where the runs would go: in the directory, or in the one that it would be made in.
+// out tries to write where the runs would go.
 func (c *check) out() {
-	dir := filepath.Clean(c.plan.Out)
+	err := Saves(c.plan.Out)
+	if setup, ok := errors.AsType[*SetupError](err); ok {
+		c.problems = append(c.problems, setup.Problems...)
+	} else if err != nil {
+		c.mistake("out", "%v", err)
+	}
+}
+
+// Saves tries to write where runs would be saved: in the directory, or in the one that it would be made in. A
+// *SetupError says why that cannot be done; another error is a mistake.
+func Saves(out string) error {
+	dir := filepath.Clean(out)
 	for {
 		if _, err := os.Stat(dir); err == nil || dir == filepath.Dir(dir) {
 			break
@@ -353,13 +364,12 @@ func (c *check) out() {
 		dir = filepath.Dir(dir)
 	}
 	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
-		c.mistake("out", "%s: %s is a file, and runs are saved in a directory", c.plan.Out, dir)
-		return
+		return fmt.Errorf("%s: %s is a file, and runs are saved in a directory", out, dir)
 	}
-	if err := writable(dir); err != nil {
-		c.problems = append(c.problems, fmt.Sprintf("--out %s: %v; name a directory that can be written to", c.plan.Out,
-			err))
+	if err := human.Writable(dir); err != nil {
+		return &SetupError{[]string{fmt.Sprintf("--out %s: %v; name a directory that can be written to", out, err)}}
 	}
+	return nil
 }
 
 // oneOf finds a value that is not one of the good ones.

@@ -93,19 +93,20 @@ func (s *Set) Written(f Flag, to *string) { s.text(f, "file", to, writable) }
 
 // writable returns an error if a file cannot be written.
 func writable(path string) error {
-	if _, err := os.Stat(path); err == nil {
+	if info, err := os.Stat(path); err == nil {
 		file, err := os.OpenFile(path, os.O_WRONLY, 0)
 		if err != nil {
 			return errors.Unwrap(err)
 		}
-		return file.Close()
+		if err := file.Close(); err != nil || !info.Mode().IsRegular() { // a device has no disk
+			return err
+		}
 	}
 	dir := filepath.Dir(path)
-	file, err := os.CreateTemp(dir, ".hammerlock-*")
-	if err != nil {
-		return fmt.Errorf("it cannot be written in the directory %s: %w", dir, errors.Unwrap(err))
+	if err := human.Writable(dir); err != nil {
+		return fmt.Errorf("it cannot be written in the directory %s: %w", dir, err)
 	}
-	return errors.Join(file.Close(), os.Remove(file.Name()))
+	return nil
 }
 
 func (s *Set) text(f Flag, kind string, to *string, check func(string) error) *Value {
