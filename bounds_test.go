@@ -29,7 +29,7 @@ const (
 // The bounds of the tree. Each may only fall: TestBounds says to what.
 const (
 	mostUnplain  = 456
-	mostHeadless = 267
+	mostHeadless = 185
 	mostLong     = 22 // sentences of documents
 	mostWide     = 605
 )

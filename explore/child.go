@@ -77,7 +77,7 @@ func inProcess(ctx context.Context, orders Orders, before []string) (r Report, d
 	cmd := exec.CommandContext(ctx, self, append(slices.Clone(before), Command)...)
 	var stderr tail
 	cmd.Stdin, cmd.Stderr = bytes.NewReader(in), &stderr
-	// Its memory lives for one schedule. One goroutine of a schedule runs at a time.
+	// Its memory lives for one schedule. A single goroutine of a schedule runs at a time.
 	cmd.Env = append(os.Environ(), fmt.Sprintf("GOGC=%d", gcPercent), fmt.Sprintf("GOMAXPROCS=%d", orders.Options.Jobs))
 	begun := time.Now()
 	a, unheard, failed := orders.hear(cmd)

@@ -1,5 +1,5 @@
 // Package explore runs a lock in all interleavings of its messages up to a bound: real clients of the lock on servers
-// in memory, in virtual time, where each message waits until the search lets it go. What happened is a history, and
+// in memory, in virtual time, where each message waits until the search lets it go. The result is a history, and
 // checker.Judge judges it. It proves something about the client's algorithm, nothing about Redis: no replication, no
 // disk.
 package explore
@@ -40,8 +40,8 @@ type Options struct {
 	Seed      uint64
 	// Unreduced explores every order, also those that differ from another one in nothing that a client can see.
 	Unreduced bool
-	// Jobs is how many schedules are run at a time, each by one goroutine after another; 0 = GOMAXPROCS. What is found
-	// does not depend on it.
+	// Jobs is how many schedules are run at a time, each by one goroutine after another; 0 = GOMAXPROCS. The findings
+	// do not depend on it.
 	Jobs int `json:"Jobs,omitempty"`
 
 	log  io.Writer // what is tried, in case that the process does not survive it; nil = not logged
@@ -65,7 +65,7 @@ func Briefly(s locks.Spec) Options {
 	return o
 }
 
-// What a client does besides: it is as patient as it takes to call a lock stuck.
+// Further settings of a client: it is as patient as it takes to call a lock stuck.
 const (
 	retry       = 50 * time.Millisecond
 	patience    = 5 * time.Second

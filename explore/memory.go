@@ -47,7 +47,7 @@ type memory struct {
 	spent atomic.Bool // it remembers more than keys, or a connection may have waited for others: it is not used again
 }
 
-// connect makes a connection. What is sent over it is carried out at once.
+// connect makes a connection. Commands over it are carried out at once.
 func (m *memory) connect(l *link) *inMemory {
 	return &inMemory{to: m, server: m.Server(), link: l, peer: server.NewPeer(bufio.NewWriterSize(l, 256))}
 }

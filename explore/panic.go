@@ -87,7 +87,7 @@ func culprit() string {
 // errLeft says that goroutines of a lock never end, so that the time of a schedule cannot end either.
 var errLeft = errors.New("a goroutine of the lock does not end when the lock is closed")
 
-// inBubble runs what has a time of its own. That such a time cannot end is a panic of synctest, which no lock can cause
+// inBubble runs what has a time of its own. synctest panics if such a time cannot end, and no lock can cause that
 // otherwise.
 func inBubble(t *testing.T, f func(*testing.T)) (err error) {
 	defer func() {
@@ -126,7 +126,7 @@ func lefts() string {
 // waiting are the lines of a goroutine that are no function of a lock or library.
 var waiting = regexp.MustCompile(`^(\t|created by |(runtime|time|sync|context|internal/\w+)\.)`)
 
-// What a process says of its schedules on its standard error, for the case that it does not survive one: a lock may
+// Lines by which a process tells of its schedules on its standard error, in case it does not survive one: a lock may
 // panic in a goroutine of its own, where no other can catch it.
 const (
 	beginsSchedule = "explore: schedule"

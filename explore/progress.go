@@ -64,7 +64,7 @@ func (p Progress) String() string {
 // seconds is a time that people wait for.
 func seconds(s float64) time.Duration { return time.Duration(math.Ceil(s)) * time.Second }
 
-// Power says in words with which probability random schedules would have found something. Of a violation that needs
+// Power says in words with which probability random schedules would have found something. For a violation that needs
 // certain deviations it is a lower bound: so many are drawn once in mostBeyond, at these decisions among all, with
 // these options. The bound of PCT has the same form (Burckhardt et al. 2010); it counts orders of threads, this one
 // what fails and when.

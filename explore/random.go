@@ -51,7 +51,7 @@ const mostBeyond = 4
 
 // random runs schedules with more deviations than the search, until the budget ends or there were as many as were asked
 // for. Each has that many, at decisions that are drawn evenly from as many as the plain schedule has (as delay-bounded
-// search does: Emmi, Qadeer, Rakamaric 2011). What is drawn follows from the seed and from the number of the schedule.
+// search does: Emmi, Qadeer, Rakamaric 2011). The draw follows from the seed and from the number of the schedule.
 func (s *search) random(more int) (err error) {
 	b := &Beyond{
 		Fewest: more + 1, Deviations: s.o.Deviations + mostBeyond, Decisions: s.length, Options: s.widest,

@@ -15,7 +15,7 @@ import (
 	"hammerlock/workload"
 )
 
-// What a schedule may take at most: steps, and virtual time without a request.
+// Limits of a schedule: steps, and virtual time without a request.
 const (
 	mostSteps = 4000
 	mostRest  = 30 * time.Second
@@ -195,7 +195,7 @@ func (s *schedule) close() {
 	s.w.links.Wait()
 }
 
-// keep takes an operation into the history. Of the dead nothing was heard any more, although their goroutines go on.
+// keep takes an operation into the history. Dead clients are silent, although their goroutines go on.
 func (s *schedule) keep(op *history.Op) {
 	switch w := s.history.Caller(op.Worker); {
 	case w < 0 || !s.crashed[w] || op.Return <= s.died[w]:

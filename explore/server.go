@@ -41,7 +41,7 @@ func (s *schedule) breakServer(o option) {
 	servers := []history.Party{history.Servers}
 	switch o.act {
 	case refuses:
-		// One command is as good as lost. No renewal may end with it: the next one is answered.
+		// A command is as good as lost. No renewal may end with it: the next one is answered.
 		s.fault("refuse", 0, history.Effect{Hits: []history.Party{history.Servers, history.Links}, Blocks: true,
 			Spares: true}, o)
 		s.w.settle(e, refused)

@@ -88,7 +88,7 @@ func (f *fingerprint) heard(e *event, what seenAs, told bool) {
 // carriedOut adds a request to what its site has seen, if it has had an effect there.
 func (f *fingerprint) carriedOut(e *event) {
 	x := e.x
-	// One that may wait for another connection is answered by a goroutine of its own, perhaps at this moment.
+	// A command that may wait for another connection is answered by a goroutine of its own, perhaps at this moment.
 	if !blocking[strings.ToLower(x.words[0])] && x.answered {
 		x.idle = x.idle || harmless(x.words[0], append(x.answer, "")[0])
 	}

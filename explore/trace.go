@@ -238,7 +238,7 @@ func ending(h *history.History, v *checker.Verdict) (end time.Duration) {
 	return end
 }
 
-// believe says what a client was told, or did. Of a refusal that is evidence, its commands stay.
+// believe says what a client was told, or did. The commands of a refusal that is evidence stay.
 func (t *trace) believe(op *history.Op, evidence bool) {
 	say := func(format string, args ...any) {
 		t.lines = append(t.lines, &line{at: op.Return, now: op.Return, client: int(op.Worker), told: true,

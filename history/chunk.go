@@ -83,8 +83,7 @@ type end struct {
 	Partial string `json:"partial"`           // why the rest is missing; empty if nothing is
 	Allowed bool   `json:"allowed,omitempty"` // the plan allowed that to be missing
 	Ops     int    `json:"ops"`
-	// What the clocks were found to agree within, if that was known only at the end; without a Slack it is as the
-	// header says.
+	// The bound of the clocks, if it was known only at the end; without a Slack that of the header counts.
 	Slack  time.Duration `json:"slack_ns,omitempty"`
 	Doubts []Doubt       `json:"doubts,omitempty"`
 

@@ -16,7 +16,7 @@ type Feed struct {
 }
 
 // Add takes operations in. Everything that returned before upTo has now been added; open are the calls that had not
-// returned yet. One that was made later is left out, for what its worker did before it may be missing: a judge who saw
+// returned yet. A later operation is left out, since its worker's operations before it may be missing: a judge who saw
 // it would believe that the visit before was over without a release. Any goroutine may call it; the operations are
 // copied.
 func (f *Feed) Add(ops, open []Op, upTo time.Duration) {

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// Writer writes a native file during the run: whatever happens, what was added before the last Flush can be read. One
-// goroutine uses it. After an error it writes nothing more and repeats the error.
+// Writer writes a native file during the run: whatever happens, what was added before the last Flush can be read. A
+// single goroutine uses it. After an error it writes nothing more and repeats the error.
 type Writer struct {
 	// Proven is what the processes' clocks were found to agree within, if Close is to say so; zero = the header has
 	// said it.

@@ -64,8 +64,8 @@ type Header struct {
 	Faults []Injection `json:"faults"`
 }
 
-// Caller is the worker that made a call. Where a visit takes several pages at once, it is a visit of each by a worker
-// of its own: workers whose numbers differ by Callers are one.
+// Caller is the worker that made a call. A visit that takes several pages at once is a visit of each by a worker of its
+// own: workers whose numbers differ by Callers are one.
 func (h *Header) Caller(worker int32) int32 {
 	if h.Callers == 0 || worker < 0 {
 		return worker

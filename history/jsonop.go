@@ -35,7 +35,7 @@ func (op *Op) UnmarshalJSON(b []byte) error {
 // ids are the operation's own ID and those that it names.
 func (op *Op) ids() [3]*ID { return [...]*ID{&op.ID, &op.Hold, &op.Seen} }
 
-// appendOp appends the JSON of an operation. What has its usual value is left out.
+// appendOp appends the JSON of an operation. Fields with their usual value are left out.
 func appendOp(b []byte, op *Op, note string) []byte {
 	b = append(append(append(b, `{"op":"`...), op.Kind.String()...), '"')
 	id := func(name string, id ID) {

@@ -57,7 +57,7 @@ type Takeover struct {
 }
 
 // Wear is what a process that has the lock has at the end of a rest, in which its workers call nothing: a worker
-// process, or the program of the lock. What is 0 is not known.
+// process, or the program of the lock. 0 means unknown.
 type Wear struct {
 	Process    int16         `json:"process,omitempty"`
 	Workers    int           `json:"workers"`

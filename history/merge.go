@@ -2,9 +2,9 @@ package history
 
 import "time"
 
-// Merge takes operations out of lanes and hands them on in the order of their returns. It is used by one
-// goroutine. What it keeps is bounded by the longest open call: an operation is handed on as soon as no
-// open call can still return before it.
+// Merge takes operations out of lanes and hands them on in the order of their returns. It is used by one goroutine. Its
+// memory is bounded by the longest open call: an operation is handed on as soon as no open call can still return before
+// it.
 type Merge struct {
 	// Slack is by how much a lane's clock may be behind the merge's, if another process writes the lane.
 	Slack time.Duration
@@ -34,7 +34,7 @@ func NewMerge(clock *Clock, lanes []*Lane) *Merge {
 	return &Merge{clock: clock, lanes: lanes, abandoned: make([]bool, len(lanes)), pending: make([]queue, len(lanes))}
 }
 
-// Abandon says that lane number i will never be written again, because its writer has ended. What was published is
+// Abandon says that lane number i will never be written again, because its writer has ended. Published operations are
 // still handed on; the open call, which can no longer return, delays nothing, and Flush hands it on. The goroutine that
 // drains calls it.
 func (m *Merge) Abandon(i int) { m.abandoned[i] = true }

@@ -31,8 +31,8 @@ func reserve(space *Space, ops []Op, size, read int64) []Op {
 	return Reserve(space, ops, int(max(0, more)))
 }
 
-// byReturn orders operations. Of two that returned at the same instant, the one that was called first comes first: a
-// worker may have made both.
+// byReturn orders operations. If two returned at the same instant, the one that was called first comes first: a worker
+// may have made both.
 func byReturn(a, b Op) int {
 	return cmp.Or(cmp.Compare(a.Return, b.Return), cmp.Compare(a.Call, b.Call))
 }

@@ -19,11 +19,11 @@ func LaneSize(slots int) int {
 	return int(unsafe.Sizeof(head{})) + powerOfTwo(slots)*int(unsafe.Sizeof(Op{}))
 }
 
-// NewLaneIn makes a lane over memory that another process may have mapped too: LaneSize(slots) bytes, aligned to 8
-// and zeroed before the first lane is made over them. One lane over it is written, another one, made with the same
-// arguments, is given to a Merge; both processes run the same program. What was published, and the call that is
-// open, outlive the writer's process. The writer wakes nobody when the ring fills up: the reader must drain it often
-// enough. The memory must stay mapped for as long as a lane over it is used.
+// NewLaneIn makes a lane over memory that another process may have mapped too: LaneSize(slots) bytes, aligned to 8 and
+// zeroed before the first lane is made over them. A process writes a lane over it, and another process gives a lane
+// with the same arguments to a Merge; both run the same program. Published operations and the open call outlive the
+// writer's process. The writer wakes nobody when the ring fills up: the reader must drain it often enough. The memory
+// must stay mapped for as long as a lane over it is used.
 func NewLaneIn(mem []byte, clock *Clock, n int, worker int32, slots int) *Lane {
 	if len(mem) < LaneSize(slots) {
 		panic("history: too little memory for a lane")

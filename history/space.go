@@ -11,8 +11,8 @@ import (
 
 // Space is memory for arrays that are as long as a history. Small ones lie in the heap. Large ones lie in a file
 // without a name that is mapped, so that the system writes out what others need the memory for: a judge takes disk by
-// the length of a history, and memory by what it looks at. Where there is no such file, or no room for it, all lie in
-// the heap. The zero Space is ready; it is one goroutine's.
+// the length of a history, and memory by what it looks at. Without such a file, or room for it, all lie in the heap.
+// The zero Space is ready; it is one goroutine's.
 type Space struct {
 	// Large is how many bytes an array has at least that lies in a file; 0 = 32 MiB.
 	Large int
@@ -134,8 +134,8 @@ func SpaceDir() string {
 // unnamed opens a file without a name (O_TMPFILE of Linux).
 const unnamed = 0o20000000 | syscall.O_DIRECTORY
 
-// Unnamed makes a file without a name in a directory: nothing is left of it when its processes are killed. Where a
-// system or a file system has none, it has a name for a moment.
+// Unnamed makes a file without a name in a directory: nothing is left of it when its processes are killed. If a system
+// or a file system has none, it has a name for a moment.
 func Unnamed(dir string) (*os.File, error) {
 	if runtime.GOOS == "linux" {
 		if f, err := os.OpenFile(dir, unnamed|os.O_RDWR, 0o600); err == nil {

@@ -79,7 +79,7 @@ type RoleChange struct {
 // Became is what servers become, or say of others.
 type Became string
 
-// What they become. NoticedDown is of a sentinel, or of a node of a cluster: by then it knew that a primary is down.
+// Their effects. NoticedDown is of a sentinel, or of a node of a cluster: by then it knew that a primary is down.
 const (
 	BecamePrimary Became = "primary"
 	BecameReplica Became = "replica"

@@ -53,8 +53,8 @@ func Certify(h *history.History, certificate io.Reader) ([]certify.Verdict, erro
 	return read.Check(certificate)
 }
 
-// mostCertified is how many operations a history may have whose certificate is checked at the end of a run. That of a
-// longer one is there for verify certify.
+// mostCertified is how many operations a history may have whose certificate is checked at the end of a run. The
+// certificate of a longer one is there for verify certify.
 const mostCertified = 200_000
 
 // judgeFile judges the history in a file, puts what proves the verdicts beside it, and says what is certified of them.

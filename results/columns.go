@@ -21,13 +21,13 @@ type Column struct {
 // verdictColumns, latencyColumns and costColumns are the tables of several runs.
 var (
 	verdictColumns = []Column{
-		{"", "SAFETY", "%-14s", "", func(r *Run) string {
+		{"", "SAFETY", "%-13s", "", func(r *Run) string {
 			status, _ := r.Safety()
 			return strings.ToUpper(status.String())
 		}},
-		{"", "lost", "%9s", "Lost", func(r *Run) string { return human.Count(r.Views.Lost) }},
-		{"", "visits/s", "%11s", "Visits/s", func(r *Run) string { return human.Number(r.Throughput) }},
-		{"", "FAIRNESS", "  %-10s", "Fairness",
+		{"", "lost", "%5s", "Lost", func(r *Run) string { return human.Count(r.Views.Lost) }},
+		{"", "visits/s", "%9s", "Visits/s", func(r *Run) string { return human.Number(r.Throughput) }},
+		{"", "FAIRNESS", "  %-9s", "Fairness",
 			func(r *Run) string { return r.Fairness.JainText() }},
 		{"", "starving", " %-9s", "Starving", func(r *Run) string {
 			return fmt.Sprintf("%d of %d", r.Fairness.Starving, r.Workers)
@@ -49,7 +49,7 @@ var (
 		{"random waiter", "p50", "%-9s", "", textOf("random_waiter.p50")},
 		{"", "p99", "%-9s", "", textOf("random_waiter.p99")},
 		{"response", "p50", "%-8s", "Response p50", textOf("response.p50")},
-		{"", "p99", "%-8s", "p99", textOf("response.p99")},
+		{"", "p99", "%-7s", "p99", textOf("response.p99")},
 	}
 	costColumns = []Column{
 		{"hand-off", "p50", "%-9s", "Hand-off p50", textOf("handoff.p50")},
@@ -65,7 +65,7 @@ var (
 		}},
 		{"a visit costs", "trips", "%-8s", "Trips", textOf("cost.round_trips")},
 		{"", "commands", "%-9s", "Commands", textOf("cost.commands")},
-		{"", "server CPU", "%s", "", textOf("cost.server_cpu")},
+		{"", "server CPU", "%-10s", "", textOf("cost.server_cpu")},
 	}
 )
 
@@ -88,24 +88,66 @@ func PageColumns(latencies bool) (all []Column) {
 	return all
 }
 
-// writeColumns writes a table, a row a run.
+// nameColumns is how wide the names of runs are with the blank behind them. They give way where a table is too wide.
+const nameColumns = 21
+
+// writeColumns writes a table, a row a run. Groups of columns for which there is no room follow in tables of their own.
 func writeColumns(p *human.Printer, runs []Run, table []Column) {
-	row := func(name string, cell func(*Column) string) {
-		text := fmt.Sprintf("%-20s ", name)
-		for i := range table {
-			text += fmt.Sprintf(table[i].layout, cell(&table[i]))
-		}
-		p.Line("%s", text)
-	}
 	table = slices.DeleteFunc(slices.Clone(table), func(c Column) bool { // no run has a value
 		return !slices.ContainsFunc(runs, func(r Run) bool { return c.Text(&r) != "-" })
 	})
-	groups, at := "", 21
-	for _, c := range table {
-		if c.group != "" {
-			groups = fmt.Sprintf("%-*s%s", at, groups, c.group)
+	name := nameColumns
+	if room := human.Columns(p.W); width(table) > room-name {
+		name = 0
+		for i := range runs {
+			name = max(name, utf8.RuneCountInString(runs[i].Combination())+1)
 		}
-		at += utf8.RuneCountInString(fmt.Sprintf(c.layout, ""))
+		for from := len(table) - 1; from > 0; from-- {
+			if table[from].group != "" && width(table) > room-name && width(table[:from]) <= room-name {
+				writeBlock(p, runs, table[:from], name)
+				writeColumns(p, runs, table[from:])
+				return
+			}
+		}
+	}
+	writeBlock(p, runs, table, name)
+}
+
+// width is how many columns of the terminal a table takes beside the names of the runs.
+func width(table []Column) (columns int) {
+	for i := range table {
+		columns += utf8.RuneCountInString(fmt.Sprintf(table[i].layout, "")) + padding(table, i)
+	}
+	return columns
+}
+
+// padding is what the last column of a group needs besides, so that the name of the group has room above it.
+func padding(table []Column, i int) int {
+	if i+1 < len(table) && table[i+1].group == "" {
+		return 0
+	}
+	columns := 0
+	for ; ; i-- {
+		columns += utf8.RuneCountInString(fmt.Sprintf(table[i].layout, ""))
+		if table[i].group != "" || i == 0 {
+			return max(0, utf8.RuneCountInString(table[i].group)+1-columns)
+		}
+	}
+}
+
+func writeBlock(p *human.Printer, runs []Run, table []Column, name int) {
+	row := func(first string, cell func(*Column) string) {
+		text := fmt.Sprintf("%-*s", name, first)
+		for i := range table {
+			text += fmt.Sprintf(table[i].layout, cell(&table[i])) + strings.Repeat(" ", padding(table, i))
+		}
+		p.Line("%s", text)
+	}
+	groups := ""
+	for i := range table {
+		if c := &table[i]; c.group != "" {
+			groups = fmt.Sprintf("%-*s%s", name+width(table[:i]), groups, c.group)
+		}
 	}
 	p.Line("")
 	if groups != "" {

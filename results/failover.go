@@ -54,7 +54,7 @@ type Rate struct {
 	High  float64 `json:"high"`
 }
 
-// Of counts one more time.
+// Of counts the occasions.
 func (r *Rate) count(happened bool) {
 	if r.Of++; happened {
 		r.Times++
@@ -68,7 +68,7 @@ func (r Rate) Text() string {
 	case r.Of == 0:
 		return "unknown"
 	case r.Times == 0:
-		// One side: the greatest share with which nothing is seen in one of twenty such series.
+		// The one-sided bound: the greatest share with which one of twenty such series shows none.
 		return fmt.Sprintf("0 of %d: at most 1 in %.0f", r.Of, math.Floor(1/(1-math.Pow(0.05, 1/float64(r.Of)))))
 	default:
 		return fmt.Sprintf("%d of %d: %.0f to %.0f %%", r.Times, r.Of, 100*r.Low, 100*r.High)
@@ -236,7 +236,7 @@ func (t *failoverTable) of(all []Failover) (rows [][]string) {
 func (f *Failover) Back50() string { return f.gone()[1] }
 
 func (f *Failover) gone() []string {
-	// What a run did not live to see is longer than all that is known, for all runs are equally long.
+	// A recovery that outlasts its run is longer than all others, since all runs are equally long.
 	d := func(sorted []int64, q float64, unseen int) string {
 		ns := quantile(sorted, q)
 		switch {

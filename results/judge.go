@@ -10,9 +10,9 @@ import (
 	"hammerlock/history"
 )
 
-// Judge judges what is kept of the run in a directory: its history or, if it has none, its sums. Of an exploration,
-// which keeps one of many schedules, what no history shows stays as it was found. What proves the verdicts on a history
-// is written beside it.
+// Judge judges what is kept of the run in a directory: its history or, if it has none, its sums. An exploration keeps
+// one of many schedules: findings that its history does not show stay as they were. The proofs of the verdicts on a
+// history are written beside it.
 func (r *Run) Judge(dir string) (all []checker.Verdict, err error) {
 	file := filepath.Join(dir, HistoryFile)
 	switch _, missing := os.Stat(file); {

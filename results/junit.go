@@ -42,9 +42,9 @@ type (
 	}
 )
 
-// WriteJUnit writes the verdicts as JUnit XML. What is inconclusive or not judged is skipped: it is neither passed nor
-// failed. A suite has a name of its own. Its time is the run's, and so is that of its first case: all are judged of the
-// same run, and readers add them up.
+// WriteJUnit writes the verdicts as JUnit XML. Inconclusive and unjudged properties are skipped: they have neither
+// passed nor failed. A suite has a name of its own. Its time is the run's, and so is that of its first case: all are
+// judged of the same run, and readers add them up.
 func WriteJUnit(w io.Writer, all []Judgement) error {
 	var report junitSuites
 	seen := map[string]int{}

@@ -37,8 +37,8 @@ func (p *Phase) Take(r *Run) {
 	p.Waiting, p.Fairness, p.Errors = r.Waiting, r.Fairness, r.Errors
 }
 
-// In is the run as if there had been nothing but one of its phases; nil if it has none with that name. What is not
-// measured by phase, such as round trips and page views, has no data.
+// In is the run as if there had been nothing but one of its phases; nil if it has none with that name. Numbers that are
+// not measured by phase, such as round trips and page views, have no data.
 func (r *Run) In(phase string) *Run {
 	i := slices.IndexFunc(r.Phases, func(p Phase) bool { return p.Name == phase })
 	if i < 0 {

@@ -138,7 +138,7 @@ type Latencies struct {
 	Try      Percentiles `json:"try"`     // each try by itself, granted or not
 }
 
-// Swing is how far a run's own seconds differ. What differs less between two runs is noise.
+// Swing is how far a run's own seconds differ. A smaller difference between two runs is noise.
 type Swing struct {
 	Acquire [2]int64   `json:"acquire_p50_ns"` // the smallest and the greatest of a second; 0 = no visits
 	Visits  [2]float64 `json:"visits_per_s"`   // the fewest and the most visits that ended well in a second

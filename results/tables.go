@@ -69,12 +69,14 @@ func (r *Run) write(p *human.Printer) {
 	p.Fact("repeat", r.Command)
 }
 
+// writeLatency writes a row for each distribution. A narrow terminal has no room for the mean.
 func (r *Run) writeLatency(p *human.Printer) {
+	const name, number = 26, 9
 	for _, row := range append([][]string{{"latency", "count", "p50", "p90", "p99", "p99.9", "max", "mean"}},
 		r.LatencyRows()...) {
-		line := fmt.Sprintf("%-26s", row[0])
-		for _, cell := range row[1:] {
-			line += fmt.Sprintf("%9s", cell)
+		line := fmt.Sprintf("%-*s", name, row[0])
+		for _, cell := range row[1:min(len(row), 1+(human.Columns(p.W)-name)/number)] {
+			line += fmt.Sprintf("%*s", number, cell)
 		}
 		p.Line("%s", line)
 	}

@@ -166,8 +166,8 @@ func Finding(v *checker.Verdict) string {
 	return text
 }
 
-// worst is the verdict that speaks for all: a failing one before an inconclusive one, the first of its kind. That most
-// calls ended in errors says why nothing else could be judged.
+// worst is the verdict that speaks for all: a failing one before an inconclusive one, the first of its kind. If most
+// calls ended in errors, that is why nothing else could be judged.
 func worst(verdicts []checker.Verdict) (checker.Status, string) {
 	verdicts = slices.DeleteFunc(slices.Clone(verdicts), func(v checker.Verdict) bool {
 		return v.Status == checker.NotJudged

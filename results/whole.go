@@ -158,9 +158,8 @@ type Findings struct {
 	Repeat string        // the command that does all of it again
 }
 
-// Write writes the verdict and all that was found of a single run. Of several it writes a row each, which says what
-// proves the verdict, then each cause of a failure once, with evidence and remedy, and the verdict on the whole at the
-// end.
+// Write writes the verdict and all that was found of a single run. For several runs it writes a row each with the proof
+// of its verdict, then each cause of a failure once with evidence and remedy, and at the end the verdict on the whole.
 func (f *Findings) Write(w io.Writer) error {
 	p := &human.Printer{W: w}
 	if len(f.Judged) == 1 && len(f.NotRun) == 0 {

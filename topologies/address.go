@@ -10,8 +10,8 @@ import (
 )
 
 // block is a range of loopback addresses that this process owns: 127.A.B.0/24, claimed by listening on its last
-// address, so that a second run on the machine cannot claim it. The claim ends with the process. Where only 127.0.0.1
-// can be bound the block is a range of ports.
+// address, so that a second run on the machine cannot claim it. The claim ends with the process. If only 127.0.0.1 can
+// be bound, the block is a range of ports.
 type block struct {
 	claim  *net.TCPListener
 	prefix string // of all its addresses; empty where there is only one

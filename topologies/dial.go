@@ -40,9 +40,9 @@ func (dialing) DialHook(next redis.DialHook) redis.DialHook {
 	}
 }
 
-// dialer makes connections from the client's own source address. Where the primary is moved by hand, new
-// connections go to where it is now, as if its name had been given another address; the old ones stay until
-// they break, or until their node answers that it is read-only.
+// dialer makes connections from the client's own source address. If the primary is moved by hand, new connections go to
+// the new one, as if its name had been given another address; the old ones stay until they break, or until their node
+// answers that it is read-only.
 func (s *Site) dialer(o ClientOptions) func(ctx context.Context, network, addr string) (net.Conn, error) {
 	if s.via != nil {
 		return s.via

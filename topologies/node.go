@@ -161,8 +161,8 @@ func doEach(ctx context.Context, c *redis.Client, command string, keys []string)
 	return answers
 }
 
-// Info returns the fields of the given sections of INFO; of all sections if none is given. Of servers that are not
-// Redis it has their roles and clients.
+// Info returns the fields of the given sections of INFO; of all sections if none is given. It has the roles and clients
+// of other servers than Redis.
 func (n *Node) Info(ctx context.Context, sections ...string) (map[string]string, error) {
 	if n.control == nil {
 		return n.engine().Info(ctx, n)

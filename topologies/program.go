@@ -188,7 +188,7 @@ func (p *Program) close() error {
 	}
 }
 
-// signal reaches the whole group. One that has just ended needs none.
+// signal reaches the whole group. A node that has just ended needs none.
 func (p *Program) signal(s syscall.Signal) error {
 	if err := syscall.Kill(-p.cmd.Process.Pid, s); !errors.Is(err, syscall.ESRCH) {
 		return err

@@ -27,7 +27,7 @@ func (n *Node) Proxy() string {
 	return net.JoinHostPort(n.topology.block.prefix+strconv.Itoa(firstProxy+slices.Index(n.topology.Nodes, n)), port)
 }
 
-// What a SOCKS client of version 5 says and is told: RFC 1928.
+// Messages of SOCKS version 5: RFC 1928.
 var (
 	socksOpen    = []byte{5, 0}                         // nobody has to say who he is
 	socksConnect = []byte{5, 1, 0, 1}                   // to an IPv4 address, which follows

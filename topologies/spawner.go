@@ -31,8 +31,8 @@ func OpenSpawner() *Spawner {
 	return s
 }
 
-// Start starts a process in a group of its own: an interrupt at the terminal does not reach it. Of its attributes only
-// the credential counts.
+// Start starts a process in a group of its own: an interrupt at the terminal does not reach it. Only the credential of
+// its attributes counts.
 func (s *Spawner) Start(cmd *exec.Cmd) error {
 	attr := childAttr()
 	if cmd.SysProcAttr != nil {

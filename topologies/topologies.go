@@ -129,7 +129,7 @@ type Topology struct {
 	spawner  *Spawner
 	reaper   *reaper
 
-	// Of a deployment that is not the suite's own.
+	// For a deployment that is not the suite's own.
 	prefix  string                  // of all keys
 	keepers []redis.UniversalClient // by site, past all links
 	clean   func() error            // removes all keys

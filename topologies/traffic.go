@@ -8,8 +8,8 @@ import (
 )
 
 // Traffic counts what clients send. A round trip is one wait for the network: a command, or a pipeline. Each connection
-// counts for itself when it writes, because a shared counter would be contended. What the library sends unasked is not
-// counted: handshakes, requests for a primary or for a cluster's map, subscriptions.
+// counts for itself when it writes, because a shared counter would be contended. Messages that the library sends
+// unasked are not counted: handshakes, requests for a primary or for a cluster's map, subscriptions.
 type Traffic struct {
 	mu     sync.Mutex
 	open   map[*fresh]bool

@@ -16,7 +16,7 @@ func (w *worker) increment(ctx context.Context, g *grant) (history.Outcome, hist
 	return w.add(ctx, g)
 }
 
-// add counts in one step. Of one without an answer it is not known what it replaced: its operation has no value.
+// add counts in one step. A store without an answer has no value: it is unknown what it replaced.
 func (w *worker) add(ctx context.Context, g *grant) (history.Outcome, history.Reason) {
 	op := w.lane.Call(history.Store, g.key)
 	op.Hold = g.hold

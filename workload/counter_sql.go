@@ -9,8 +9,8 @@ import (
 	"hammerlock/locks"
 )
 
-// Statements are what the databases differ in. A page's row comes into being with its first store. What is written is
-// given as page, views, writer, fence; WriteIfSame is given the writer that must be there besides.
+// Statements are what the databases differ in. A page's row comes into being with its first store. The arguments of
+// writes are page, views, writer, fence; WriteIfSame also has the expected writer.
 type Statements struct {
 	Load         string
 	LoadToWrite  string // the same, and no other transaction writes the row until this one ends

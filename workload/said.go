@@ -11,8 +11,8 @@ import (
 // mostSaid is how many bytes are kept of what an error says.
 const mostSaid = 240
 
-// answered is what the answer to an operation leaves certain. What the first error of a kind says is kept, for whoever
-// finds out why nothing goes well.
+// answered is what the answer to an operation leaves certain. The text of the first error of a kind is kept, to explain
+// a run in which nothing goes well.
 func (w *worker) answered(kind history.Kind, err error) (history.Outcome, history.Reason) {
 	outcome, reason := locks.Classify(err)
 	if kind == history.Extend && errors.Is(err, errors.ErrUnsupported) {

@@ -28,7 +28,7 @@ type spot struct {
 	page *Page
 	hold history.ID // the operation that was granted it; 0 = none
 
-	// Of a page beside the first one:
+	// For a page beside the first one:
 	op      *history.Op // the call that is open
 	seen    Count
 	outcome history.Outcome // of its store; Unknown = the same as that of the first page

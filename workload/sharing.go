@@ -32,8 +32,8 @@ func (w *worker) countShared(ctx context.Context, g *grant) (history.Outcome, hi
 
 // remain stays and lengthens the lease, as often as it is asked to. It says why a visit must not go on.
 func (w *worker) remain(ctx context.Context, g *grant) history.Reason {
-	// Where holds outlast the lease, half of the re-entries come before the first renewal: what an inner release ends
-	// is missed then.
+	// If holds outlast the lease, half of the re-entries come before the first renewal, which then shows what an inner
+	// release has ended.
 	early := w.shape.Hold > w.shape.TTL && w.group.Claims.Reentrant && w.rand.IntN(2) == 0 &&
 		w.clock.Now() < g.asked+w.ttl()/3
 	if early && !w.reenter(w.during(ctx), g) {
@@ -76,8 +76,8 @@ func (w *worker) read(ctx context.Context, g *grant) (history.Outcome, history.R
 	return history.OK, history.None
 }
 
-// upgrade makes a reader the writer: another hold takes the place of its own. Where it is not known whether that came
-// about, what may have been granted is given back; the visit's end gives back the reader's hold.
+// upgrade makes a reader the writer: another hold takes the place of its own. If the outcome of the upgrade is unknown,
+// the hold that may have been granted is given back; the visit's end gives back the reader's hold.
 func (w *worker) upgrade(ctx context.Context, g *grant) history.Reason {
 	op := w.lane.Call(history.Acquire, g.key)
 	w.enter()

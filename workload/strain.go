@@ -64,8 +64,8 @@ func (w *worker) moment() time.Duration {
 }
 
 // late tells whether a holder that heeds its deadline must not store any more: a store takes a while, so a tenth of a
-// lease before the end is too late. Where leases are renewed the deadline is nobody's to know; but a holder knows that
-// it was away.
+// lease before the end is too late. A holder of a renewed lease does not know the deadline, but it knows that it was
+// away.
 func (w *worker) late(g *grant) bool {
 	switch {
 	case !w.shape.Heed:

@@ -14,7 +14,7 @@ import (
 // TracePrefix begins an Arrivals that names the file of a trace.
 const TracePrefix = "trace:"
 
-// Of a trace, so many lines that are wrong are named.
+// At most this many wrong lines of a trace are named.
 const wrongLines = 5
 
 // epoch tells times since 1970 from offsets: a number of seconds that is no smaller is one.
@@ -23,10 +23,10 @@ const epoch = 1e9
 // stamps are the notations of a time in a trace, besides seconds.
 var stamps = []string{time.RFC3339Nano, "2006-01-02T15:04:05.999999999", "2006-01-02 15:04:05.999999999"}
 
-// ReadTrace reads when visits are due from a file: a line for each, ascending. What counts of a line is what comes
-// before the first comma, semicolon or tab: an offset in seconds from the start of the run, or a time, as RFC 3339 or
-// as seconds since 1970, of which the first is the start of the run. Empty lines and those that begin with # are left
-// out, and so is a first line of words. The error names the lines that are wrong.
+// ReadTrace reads when visits are due from a file: a line for each, ascending. The text before the first comma,
+// semicolon or tab counts: an offset in seconds from the start of the run, or a time, as RFC 3339 or as seconds since
+// 1970, of which the first is the start of the run. Empty lines and those that begin with # are left out, and so is a
+// first line of words. The error names the lines that are wrong.
 func ReadTrace(path string) (due []time.Duration, err error) {
 	file, err := os.Open(path)
 	if err != nil {

@@ -56,7 +56,7 @@ func (w *worker) handed(g *grant, woken history.Wake) bool {
 	return true
 }
 
-// try asks for the lock. One that waits by itself may do so for as long as the visit does.
+// try asks for the lock. A lock that waits by itself may wait as long as the visit does.
 func (w *worker) try(ctx context.Context, g *grant, called time.Duration) (locks.Lease, error) {
 	w.enter()
 	lease, err := w.ask(ctx, g, called)

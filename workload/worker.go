@@ -266,7 +266,7 @@ func (w *worker) once(ctx context.Context, g *grant) (history.Outcome, history.R
 	return outcome, reason
 }
 
-// load reads the counter. Where nobody judges, only a load that failed is of interest.
+// load reads the counter. Without a judge only a failed load is of interest.
 func (w *worker) load(ctx context.Context, g *grant, s *spot) (Count, history.Outcome, history.Reason) {
 	var op *history.Op
 	if w.group.Judged {
@@ -291,8 +291,8 @@ func (w *worker) seen(ctx context.Context, g *grant, s *spot) (Count, error) {
 	return w.group.Counter.Load(ctx, s.page.Views)
 }
 
-// store writes one more than was seen. What it is about to write is recorded before it does, for the worker may be
-// killed meanwhile.
+// store writes one more than was seen. The new value is recorded before the write, since the worker may be killed
+// meanwhile.
 func (w *worker) store(g *grant, s *spot, seen Count, write func(Count) error) (history.Outcome, history.Reason) {
 	op := s.lane.Call(history.Store, s.key)
 	op.Hold, op.Value, op.Seen, op.Fence = s.hold, seen.Views+1, seen.Writer, g.lease.Fence

@@ -201,8 +201,8 @@ func (c *Workers) Run(ctx, stop context.Context) Due {
 	return due
 }
 
-// carryOut runs a worker. One whose lock panics ends, and the others go on; what panics outside of the lock is an error
-// of the run.
+// carryOut runs a worker. A worker whose lock panics ends, and the others go on; a panic outside of the lock is an
+// error of the run.
 func (w *worker) carryOut(ctx, stop context.Context) {
 	w.goroutine = goroutine()
 	defer func() {

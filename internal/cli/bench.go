@@ -152,7 +152,11 @@ func (r *rounds) answer(ctx context.Context, s signals, begun time.Time, seed ui
 		default:
 			err = results.WriteText(w, runs)
 		}
-		return errors.Join(err, compare.WriteGates(w, gates))
+		err = errors.Join(err, compare.WriteGates(w, gates))
+		if !o.plan.Verify && !first && !o.quiet {
+			err = errors.Join(err, writeReport(w, f.Report))
+		}
+		return err
 	}, e.notify(o.plan.Out, append(judged, gateJudgements(gates)...))})
 }
 

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/url"
@@ -145,6 +146,12 @@ func writeFirst(w io.Writer, runs []results.Run, gone []results.Failover, report
 	p.Fact("words", "bench explain WORD, as in SATURATED, Jain, hand-off; how locks fail: verify tour")
 	p.Fact("failovers", "bench failover: twenty of each, and what becomes of grants")
 	p.Fact("choosing", "docs/WHICH.md")
+	return errors.Join(p.Err, writeReport(w, report))
+}
+
+// writeReport ends a result with the address of its report, if it has one.
+func writeReport(w io.Writer, report string) error {
+	p := &human.Printer{W: w}
 	if page, err := filepath.Abs(report); err == nil && report != "" {
 		p.Fact("report", (&url.URL{Scheme: "file", Path: page}).String())
 	}

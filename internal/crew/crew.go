@@ -31,7 +31,7 @@ type Session struct {
 	Tempo     *workload.Tempo // of their open loop, if the orders let it be changed
 	Processes []*Process      // nil if the workers live in this process
 
-	// Of workers on other machines, the zero values if there are none.
+	// For workers on other machines; zero values if there are none.
 	Feeds   []*history.Feed            // what they record
 	Written func(upTo time.Duration)   // is told up to when the history was written, and Forever when all of it was
 	Rate    float64                    // by which share their clocks may be stretched against those of servers

@@ -17,7 +17,7 @@ const (
 )
 
 // Gap is how long a process may stand still before that is written down, where leases last so long; 0 = there are none.
-// What costs a holder its lease is a multiple of it, for short leases too.
+// A pause that costs a holder its lease is a multiple of it, for short leases too.
 func Gap(lease time.Duration) time.Duration {
 	if lease == 0 {
 		return gap

@@ -51,7 +51,7 @@ func readLoad(now time.Duration, clients []redis.UniversalClient) loadSample {
 	return l
 }
 
-// readAll reads what the suite's other processes and its servers have used, too. That takes a millisecond or two.
+// readAll reads what the suite's other processes and its servers have used, too. Reading it takes a millisecond or two.
 func readAll(now time.Duration, clients []redis.UniversalClient) loadSample {
 	l := readLoad(now, clients)
 	l.suite = family("/proc", os.Getpid())

@@ -227,7 +227,7 @@ func (p *Processes) BeginAt(zero int64) (*Session, error) {
 // Slack is that of the session.
 func (p *Processes) Slack() time.Duration { return p.session.Slack }
 
-// Run waits for the processes' reports. One that was killed gives none.
+// Run waits for the processes' reports. A killed process gives none.
 func (p *Processes) Run(ctx, stop context.Context) (Report, error) {
 	defer context.AfterFunc(stop, p.stop)()
 	defer context.AfterFunc(ctx, func() {

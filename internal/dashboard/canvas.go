@@ -70,7 +70,7 @@ func (l look) letter(r rune) rune {
 	return '?'
 }
 
-// canvas is a part of the screen. What does not fit is cut.
+// canvas is a part of the screen. Text that does not fit is cut.
 type canvas struct {
 	screen     tcell.Screen
 	look       look

@@ -1,4 +1,4 @@
-// Package dashboard shows a run during the run, or a saved one, from snapshots that are published to it. One goroutine
+// Package dashboard shows a run during the run, or a saved one, from snapshots that are published to it. A goroutine
 // draws, four times a second and after a key; publishing never waits for it and never touches the screen.
 package dashboard
 

@@ -51,7 +51,7 @@ const (
 	mostSpan     = time.Minute
 )
 
-// shown is how much time lanes show. Of a history that is all of it, until a key was pressed.
+// shown is how much time lanes show. A history is shown whole until a key was pressed.
 func (st *state) shown(s *measure.Snapshot) time.Duration {
 	if s.Lane != nil {
 		return min(max(cmp.Or(st.span, s.To), leastHistory), max(s.To, leastHistory))
@@ -199,8 +199,8 @@ func order(lanes []measure.Strip, room int) {
 	})
 }
 
-// paintStrip paints cells over the whole width. Where a column stands for several, the most important mark counts, and
-// of holds the share of the time.
+// paintStrip paints cells over the whole width. If a column stands for several, the most important mark counts, and for
+// holds the share of the time.
 func paintStrip(c canvas, cells []measure.Cell) {
 	for x := range c.w {
 		var sum measure.Cell

@@ -14,6 +14,9 @@ const (
 	minHeight = 24
 )
 
+// fewestHeat is how many rows the heat map wants beside other panels.
+const fewestHeat = 10
+
 func draw(c canvas, s *measure.Snapshot, st *state, now time.Time) {
 	if c.w < minWidth || c.h < minHeight {
 		drawLines(c, s)
@@ -59,7 +62,12 @@ func overview(c canvas, s *measure.Snapshot, st *state) {
 		cost(c.part(left+1, 14, right, 6), s)
 		machines(c.part(left+1, 20, right, c.h-20-eventRows), s, st)
 		throughput(c.part(0, 0, left, 12), s)
-		holders(c.part(0, 12, left, c.h-12-eventRows), s, st)
+		lanes := c.h - 12 - eventRows
+		if spare := lanes - len(s.Lanes) - 2; spare >= fewestHeat && !s.Head.Unseen { // few workers leave room
+			lanes -= spare
+			heat(c.part(0, 12+lanes, left, spare), s, st)
+		}
+		holders(c.part(0, 12, left, lanes), s, st)
 		events(c.part(0, c.h-eventRows, c.w, eventRows), s, st)
 		return
 	}

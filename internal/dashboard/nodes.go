@@ -233,4 +233,13 @@ func starting(c canvas, s *measure.Snapshot) {
 	if len(steps) == 0 {
 		c.put(1, 0, faint, "nothing is started yet")
 	}
+	if foot := human.Wrap(plannedFaults, c.w-2); c.h > 2*len(foot)+len(steps) {
+		for y, row := range foot {
+			c.put(1, c.h-len(foot)+y, faint, row)
+		}
+	}
 }
+
+// plannedFaults says before servers are up what f cannot inject afterwards.
+const plannedFaults = "f injects faults while it runs. Those of messages (delay, cut-holder, partition, drop-reply), of clocks and of " +
+	"power need servers that are prepared for them: plan one of the kind, as in --fault delay@2s."

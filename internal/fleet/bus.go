@@ -32,7 +32,7 @@ type bus struct {
 	fleet string
 }
 
-// connect makes a connection that comes back when the server does. What cannot be sent meanwhile is not kept.
+// connect makes a connection that comes back when the server does. Messages that cannot be sent meanwhile are not kept.
 func connect(url, name string, t Token, l Login, more ...nats.Option) (*bus, error) {
 	options := append(l.options(t), nats.Name(name), nats.MaxReconnects(-1), nats.ReconnectWait(100*time.Millisecond),
 		nats.PingInterval(time.Second), nats.MaxPingsOutstanding(3), nats.ReconnectBufSize(-1),

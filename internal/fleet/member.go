@@ -91,8 +91,8 @@ func (a *agent) result() results.Agent {
 		Doubt: int64(a.track.proven() + a.slack), Own: int64(a.slack), Lost: a.lost}
 }
 
-// works tells whether more is to come from an agent. One that is silent for too long is lost: nothing is known of its
-// workers after what it has sent, so its history ends there.
+// works tells whether more is to come from an agent. An agent that is silent for too long is lost: its history ends
+// with what it has sent.
 func (a *agent) works() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -3,13 +3,33 @@ package human
 import (
 	"fmt"
 	"io"
+	"os"
 	"regexp"
 	"strings"
 	"unicode/utf8"
+
+	"golang.org/x/sys/unix"
 )
 
-// Width is how many columns a table or a wrapped text takes at most.
-const Width = 100
+// Width is how many columns a table or a wrapped text takes at most, and narrowest how many it may always take.
+const (
+	Width     = 100
+	narrowest = 80
+)
+
+// Columns is how many columns a table or a wrapped text may take on w: as many as the terminal has, from 80 to Width.
+// If w is no terminal, and has no method Columns that says it, they are Width.
+func Columns(w io.Writer) int {
+	switch w := w.(type) {
+	case interface{ Columns() int }:
+		return min(max(w.Columns(), narrowest), Width)
+	case *os.File:
+		if size, err := unix.IoctlGetWinsize(int(w.Fd()), unix.TIOCGWINSZ); err == nil && size.Col > 0 {
+			return min(max(int(size.Col), narrowest), Width)
+		}
+	}
+	return Width
+}
 
 // Printer writes lines to W and keeps the first error.
 type Printer struct {
@@ -24,10 +44,10 @@ func (p *Printer) Line(format string, args ...any) {
 	}
 }
 
-// Wrapped writes a text after a head. Its rows end at Width if the head has as many columns as the further rows are
+// Wrapped writes a text after a head. Its rows end at Columns if the head has as many columns as the further rows are
 // indented by.
 func (p *Printer) Wrapped(head string, indent int, text string) {
-	for i, row := range Wrap(text, Width-indent) {
+	for i, row := range Wrap(text, Columns(p.W)-indent) {
 		if i > 0 {
 			head = strings.Repeat(" ", indent)
 		}

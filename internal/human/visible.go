@@ -18,6 +18,9 @@ type visible struct {
 	left []byte // the beginning of a character that the next Write goes on with
 }
 
+// Columns is how many columns there are behind it.
+func (v *visible) Columns() int { return Columns(v.w) }
+
 // Write writes p with its escapes. It returns len(p) unless writing fails.
 func (v *visible) Write(p []byte) (int, error) {
 	text := p

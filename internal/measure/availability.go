@@ -11,8 +11,8 @@ import (
 // keptOutages is how many outages of a run are told, the longest.
 const keptOutages = 64
 
-// Availability says when no worker was served within the measurement. Of the roles that servers took it is told, for
-// what a recovery was spent on. It is nil if no worker asked for a lock.
+// Availability says when no worker was served within the measurement. It is told the roles that servers took, to split
+// a recovery into its parts. It is nil if no worker asked for a lock.
 func (m *Meter) Availability(roles []results.RoleChange) *results.Availability {
 	if m.outages == nil || !m.outages.asked {
 		return nil

@@ -14,7 +14,8 @@ func newEnds(from, to time.Duration) ends {
 	return ends{from: from, cell: max(4*(to-from)/3/time.Duration(len(ends{}.counts)), 1)}
 }
 
-// add counts a visit that ended when the measurement had begun. What comes too late for the cells counts in the last.
+// add counts a visit that ended when the measurement had begun. Ends that come too late for the cells count in the
+// last.
 func (e *ends) add(at time.Duration) {
 	e.counts[min(int64((at-e.from)/e.cell), int64(len(e.counts)-1))]++
 }

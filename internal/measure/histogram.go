@@ -42,8 +42,8 @@ func newFine() *histogram { return &histogram{hist: hdrhistogram.New(lowest, hig
 
 func newCoarse() *histogram { return &histogram{hist: hdrhistogram.New(lowest, highest, coarseDigits)} }
 
-// record adds one duration. What lies beyond an hour counts as an hour in the percentiles and as itself in the
-// extremes and the sum.
+// record adds one duration. A value beyond an hour counts as an hour in the percentiles, and as itself in the extremes
+// and the sum.
 func (h *histogram) record(d time.Duration) { h.recordTimes(d, 1) }
 
 // recordTimes adds one duration n times.

@@ -9,7 +9,7 @@ import (
 
 // outages finds when workers asked for a page's lock and none was served. A gap of a page is the time between the end
 // of a hold of a living worker and the next grant. The page is unavailable in a gap from when the first worker asked
-// that still waited when the gap began, or asked in it, until the gap ends. What is shorter than least is a hand-off.
+// that still waited when the gap began, or asked in it, until the gap ends. A gap shorter than least is a hand-off.
 //
 // A release, and the first try of a waiter, may be told after the grant that ends the gap, so that gaps are kept for a
 // while, and corrected by what is told later.

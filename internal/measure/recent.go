@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Bounds are the upper bounds of buckets. What is longer than the last one is in a bucket of its own.
+// Bounds are the upper bounds of buckets. Longer values are in a bucket of their own.
 var Bounds = [...]time.Duration{
 	100 * time.Microsecond, 250 * time.Microsecond, 500 * time.Microsecond, time.Millisecond, 2500 * time.Microsecond,
 	5 * time.Millisecond,

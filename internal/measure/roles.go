@@ -36,8 +36,8 @@ func (r *Roles) saw(now time.Duration, n *NodeState) {
 	r.Spans = append(r.Spans[max(len(r.Spans)+1-keptRoles, 0):], Role{now, what})
 }
 
-// rolesOf are the changes of roles that a history tells: of nodes that have taken another role, and of no others. What
-// they were before is the other role.
+// rolesOf are the changes of roles that a history tells: of nodes that have taken another role, and of no others.
+// Before that they had the other role.
 func rolesOf(h *history.History) (all []Roles) {
 	for i := range h.Ops {
 		node, what, ok := strings.Cut(h.Notes[h.Ops[i].ID], " became ")

@@ -24,8 +24,8 @@ type Options struct {
 	Wake  chan struct{}   // workers call for a drain on it
 	// Abandoned lists the lanes, by number, whose writers are dead; nil = none dies.
 	Abandoned func() []int
-	// Of workers on other machines: what they record, who is told up to when that is written, and what their clocks are
-	// found to agree within at the end. Nil if there are none.
+	// For workers on other machines: their records, the receiver of the time up to which these are written, and the
+	// final bound of their clocks. Nil if there are none.
 	Feeds   []*history.Feed
 	Written func(upTo time.Duration)
 	Proven  func() history.Agreement

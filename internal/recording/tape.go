@@ -62,7 +62,7 @@ func (t *tape) inject(i history.Injection) {
 	t.extra = append(t.extra, i)
 }
 
-// add writes an operation. What goes wrong is told at the end. A fault must be known before an operation names it.
+// add writes an operation. Errors are returned at the end. A fault must be known before an operation names it.
 func (t *tape) add(op *history.Op) {
 	if t == nil || t.err != nil {
 		return

@@ -67,8 +67,8 @@ func checkAll(gates []ChangeGate, all []difference) (checked []GateResult) {
 	return checked
 }
 
-// check tells whether the differences meet the gate. What is within the noise passes, unless so much noise would
-// hide a change that the gate forbids.
+// check tells whether the differences meet the gate. A change within the noise passes, unless so much noise would hide
+// a change that the gate forbids.
 func (g *ChangeGate) check(all []difference) (checked []GateResult) {
 	if g.Metric.Name == "" {
 		return []GateResult{regressions(all)}

@@ -192,8 +192,8 @@ func (g *Gate) Check(runs []*results.Run) GateResult {
 	return r
 }
 
-// outcome is that of a value. One that is only known to be this or more can break a bound from above and meet one
-// from below, and says nothing otherwise.
+// outcome is that of a value. A number that is only known to be this or more can break an upper bound and meet a lower
+// one, and says nothing otherwise.
 func (g *Gate) outcome(v float64, support results.Support) GateStatus {
 	holds, fromAbove := g.holds(v), !strings.HasPrefix(g.op, ">")
 	switch {

@@ -32,7 +32,7 @@ type runDocument struct {
 type faultDocument struct {
 	From int64 `json:"from"`
 	To   int64 `json:"to"` // -1: never healed
-	// Of a fault: since when and until when it was in force. Before that it was being injected, then healed.
+	// For a fault: since when and until when it was in force. Before that it was being injected, then healed.
 	In   int64  `json:"in,omitempty"`
 	Out  int64  `json:"out,omitempty"`
 	Name string `json:"name"`

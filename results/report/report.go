@@ -83,7 +83,8 @@ type page struct {
 	Fold   bool       // the runs are too many to be read one after the other
 }
 
-// unfolded is how many runs a page shows one below the other. Of more, a table comes first, and each is opened.
+// unfolded is how many runs a page shows one below the other. With more runs a table comes first, and each is opened by
+// a click.
 const unfolded = 3
 
 func writePage(w io.Writer, runs []saved, not []results.NotRun) error {

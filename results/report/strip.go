@@ -12,8 +12,8 @@ import (
 	"hammerlock/results"
 )
 
-// What the ownership strip may keep. A run of any length gives two pictures of itself, a coarse and a finer one, in
-// which everything has left its trace, and whole visits in windows around what matters.
+// Limits of the ownership strip. A run of any length gives two pictures of itself, a coarse and a finer one, in which
+// everything has left its trace, and whole visits in windows around what matters.
 const (
 	stripCoarse   = 240_000 // worker times bucket
 	stripFine     = 1_200_000

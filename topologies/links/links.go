@@ -73,11 +73,11 @@ func SourceIP(prefix string, source int) string {
 	return prefix + strconv.Itoa(firstSource+(source-1)%clientSources)
 }
 
-// Effect is what a rule does to traffic. Where several rules meet, the greatest effect counts.
+// Effect is what a rule does to traffic. If several rules apply, the greatest effect counts.
 type Effect uint8
 
-// The effects. What a dropped link holds back arrives when it heals, as with TCP's retransmissions; what a reset link
-// holds is lost with its connections.
+// The effects. Messages that a dropped link holds back arrive when it heals, as with TCP's retransmissions. A reset
+// link loses them with its connections.
 const (
 	Pass      Effect = iota
 	Delay            // bytes arrive later by Latency and up to Jitter more, in order; delays add up
