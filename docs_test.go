@@ -290,7 +290,7 @@ func faultTable() string {
 func scenarioTable() string {
 	rows := "| scenario | what it strains | faults |\n|---|---|---|\n"
 	for _, s := range scenarios.All {
-		rows += fmt.Sprintf("| `%s` | %s | %s |\n", s.Name, s.Doc, strings.Join(s.Planned(), ", "))
+		rows += fmt.Sprintf("| `%s` | %s | %s |\n", s.Name, s.Doc, strings.Join(s.Planned(faults.OfWorkers), ", "))
 	}
 	return rows
 }

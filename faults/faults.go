@@ -14,10 +14,11 @@ import (
 	"hammerlock/topologies/links"
 )
 
-// All lists the faults: first of nodes, then of links, of clocks and data, of clients, of agents, and of services.
+// All lists the faults: first of nodes, then of links and messages, of clocks and data, of clients, of agents, and of
+// programs.
 var All = []Fault{
 	killPrimary, killNode, restartEmpty, restartLate, pausePrimary, pauseMinority, failover, failoverLate, lostGrant,
-	partition, partitionPrimary, cutHolder, reset, dropReply, delay, lateCommand,
+	partition, partitionPrimary, cutHolder, reset, dropReply, delay, lateCommand, cutConnection, refuseCommand,
 	clockJump, clockRate, powerLoss, evict, flush, slowServer,
 	cutSubscriptions, refuseWrites, expireSession,
 	stallWorker, crashWorker, stopProcess, killProcess,
@@ -30,10 +31,15 @@ type Fault struct {
 	Name  string
 	Doc   string
 	Needs Needs
-	// Service says that the fault breaks a service that does its own locking: all others break what locks stand on.
-	Service bool
+	// Sources are those that the fault fits; nil = workers, and programs whose servers it breaks.
+	Sources []Source
 	Redis   bool     // it asks of servers what only Redis can do
 	Arg     argument // it takes an argument after its name and a colon; nil = none
+	// Passes says that the fault, where it begins at a command of a program, is healed at once if no time is given.
+	Passes bool
+	// Message is what becomes of the command of a program, or its reply, at whose moment the fault is to happen; nil =
+	// the fault breaks no single message.
+	Message func(arg string) Message
 	// Names are what an argument names in a scene, and what there is of the kind; nil = it names nothing.
 	Names func(arg string, s Scene) (named, known []string)
 	// Unavailable says why the fault is unavailable in a scene; empty or nil = it is available.
@@ -54,6 +60,14 @@ type Fault struct {
 	Inject  injection
 }
 
+// Message is what becomes of a command of a program, or of its reply.
+type Message struct {
+	Refuse string        // the command is not executed: this error is the reply
+	Delay  time.Duration // the reply comes later
+	Cut    bool          // the reply is lost, and the connection breaks
+	Drop   bool          // the reply is lost, and the connection stays: the client waits
+}
+
 // Heal undoes a fault. What it hit is healthy only after a while.
 type Heal func(context.Context) error
 
@@ -72,6 +86,7 @@ func (n Needs) Or(o Needs) Needs {
 
 // Scene is where a fault is to happen.
 type Scene struct {
+	Source    Source
 	Topology  string
 	Sites     int
 	Nodes     int      // that hold data
@@ -91,7 +106,7 @@ type Scene struct {
 	Agents    int           // machines that the workers live on; 0 = the suite's own
 	AllowLost bool          // some of them may be lost
 	Silence   time.Duration // after which one is lost
-	Programs  int           // of the service that is visited: how many the suite has started
+	Programs  int           // of the service that is visited, or behind a wire: how many the suite has started
 	Heeds     bool          // a holder that is late does not use what the lock guards
 }
 
@@ -146,17 +161,6 @@ type Process interface {
 	Kill() error
 	Source() int // of its clients, as links.ClientParty takes it
 }
-
-// The points where workers can be caught.
-const (
-	Refused = "refused" // right after a try in vain, before it waits for the next
-	Granted = "granted" // right after a grant was acknowledged
-	Loaded  = "loaded"  // between load and store
-	Between = "between" // between the two commands of a lock that needs two
-)
-
-// Points lists them.
-var Points = []string{Refused, Granted, Loaded, Between}
 
 // Find returns the fault with that name.
 func Find(name string) (Fault, bool) {

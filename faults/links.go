@@ -12,14 +12,18 @@ import (
 const (
 	lostReplies = 100 // enough to hit grants and releases among the many refusals
 	lateBy      = 20 * time.Millisecond
+	messageLate = 50 * time.Millisecond
 	lateOneIn   = 12 // visits have some time to go on between
 )
 
 var dropReply = Fault{
-	Name:  "drop-reply",
-	Arg:   numberOf("how many answers, as in drop-reply:40"),
-	Doc:   "commands are executed, but their answers never arrive: the next 100 of them (drop-reply:40: the next 40)",
-	Needs: Needs{Links: true},
+	Name: "drop-reply",
+	Arg:  numberOf("how many answers, as in drop-reply:40"),
+	Doc: "commands are executed, but their answers never arrive: the next 100 of them (drop-reply:40: the next 40); " +
+		"of a program: that of one command",
+	Sources: []Source{OfWorkers, OnWire},
+	Message: func(string) Message { return Message{Drop: true} },
+	Needs:   Needs{Links: true},
 	// The connection breaks, too: a client that asks again does so at once.
 	Effect: always(history.Effect{Hits: []history.Party{history.Links}, Blocks: true}),
 	Inject: func(_ context.Context, t *Target) (string, Heal, error) {
@@ -32,11 +36,14 @@ var dropReply = Fault{
 }
 
 var delay = Fault{
-	Name:   "delay",
-	Arg:    timeOf("up to how long, as in delay:100ms"),
-	Doc:    "what clients send and are sent takes 20 to 40 ms longer (delay:100ms: 0 to 100 ms)",
-	Needs:  Needs{Links: true},
-	Effect: always(hits(history.Links)),
+	Name: "delay",
+	Arg:  timeOf("up to how long, as in delay:100ms"),
+	Doc: "what clients send and are sent takes 20 to 40 ms longer (delay:100ms: 0 to 100 ms); of a program: " +
+		"one reply, 50 ms (delay:100ms: 100 ms)",
+	Sources: []Source{OfWorkers, OnWire},
+	Message: func(arg string) Message { return Message{Delay: (&Target{Arg: arg}).time(messageLate)} },
+	Needs:   Needs{Links: true},
+	Effect:  always(hits(history.Links)),
 	Inject: func(_ context.Context, t *Target) (string, Heal, error) {
 		least, spread := lateBy, lateBy
 		if t.Arg != "" {
@@ -65,4 +72,34 @@ var lateCommand = Fault{
 			Effect: links.Delay, Latency: late, OneIn: oneIn, Seed: t.Rand.Uint64(),
 		}, fmt.Sprintf("one in %d commands arrives %s late", oneIn, late))
 	},
+}
+
+var cutConnection = Fault{
+	Name:    "cut",
+	Doc:     "of a program: the reply to one command is lost, and its connection breaks",
+	Sources: []Source{OnWire},
+	Effect:  always(history.Effect{Hits: []history.Party{history.Links}, Blocks: true}),
+	Message: func(string) Message { return Message{Cut: true} },
+}
+
+// refusals are the errors of servers that refuse commands.
+var refusals = map[string]string{
+	"OOM":      "OOM command not allowed when used memory > 'maxmemory'.",
+	"LOADING":  "LOADING Redis is loading the dataset in memory",
+	"READONLY": "READONLY You can't write against a read only replica.",
+}
+
+var refuseCommand = Fault{
+	Name: "refuse",
+	Arg: func(text string) string {
+		if refusals[text] == "" {
+			return "refuse says with what: refuse:OOM@granted, refuse:LOADING@granted or refuse:READONLY@granted"
+		}
+		return ""
+	},
+	Doc: "of a program: one command is not executed, and answered with an error (refuse:OOM, refuse:LOADING, " +
+		"refuse:READONLY)",
+	Sources: []Source{OnWire},
+	Effect:  always(history.Effect{Hits: []history.Party{history.Servers}, Blocks: true}),
+	Message: func(arg string) Message { return Message{Refuse: refusals[arg]} },
 }

@@ -10,15 +10,25 @@ import (
 	"hammerlock/topologies"
 )
 
-// programStops is the effect of a program of a service that does nothing for a while.
-var programStops = history.Effect{Hits: []history.Party{history.Servers}, Blocks: true}
+// ofPrograms are the sources that have programs.
+var ofPrograms = []Source{OfService, OnWire}
+
+// programStops is the effect of a program that does nothing for a while: it is a service, or a client.
+func programStops(s Scene) history.Effect {
+	if s.Source == OnWire {
+		return history.Effect{Hits: []history.Party{history.Clients}}
+	}
+	return history.Effect{Hits: []history.Party{history.Servers}, Blocks: true}
+}
 
 var killProgram = Fault{
-	Name:    "kill-program",
-	Arg:     numberOf("which program, as in kill-program:2"),
-	Doc:     "a program of a service under test is killed with all that it has started, and started again when it is healed (kill-program:2: the second --serve)",
-	Service: true,
-	Effect:  always(programStops),
+	Name: "kill-program",
+	Arg:  numberOf("which program, as in kill-program:2"),
+	Doc: "a program under test is killed with all that it has started, and started again when it is healed, behind a " +
+		"wire at once (kill-program:2: the second --serve)",
+	Passes:  true,
+	Sources: ofPrograms,
+	Effect:  programStops,
 	targets: programs,
 	Names:   started,
 	Inject: func(_ context.Context, t *Target) (string, Heal, error) {
@@ -29,9 +39,9 @@ var killProgram = Fault{
 var pauseProgram = Fault{
 	Name:    "pause-program",
 	Arg:     numberOf("which program, as in pause-program:2"),
-	Doc:     "a program of a service under test is stopped (SIGSTOP) and goes on when it is healed (pause-program:2: the second --serve)",
-	Service: true,
-	Effect:  always(programStops),
+	Doc:     "a program under test is stopped (SIGSTOP) and goes on when it is healed (pause-program:2: the second --serve)",
+	Sources: ofPrograms,
+	Effect:  programStops,
 	targets: programs,
 	Names:   started,
 	Inject: func(_ context.Context, t *Target) (string, Heal, error) {

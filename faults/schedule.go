@@ -25,8 +25,9 @@ type Step struct {
 	Arg   string
 	From  time.Duration // since the run's start; when to look for a worker if there is a Point
 	To    time.Duration // when it is healed; 0 = it passes, or at the end
-	Point string        // catch a worker there first; empty = none
-	Alone bool          // placed by the seed: it waits until others that were are over
+	Lasts time.Duration // from its moment on, until it is healed; 0 = nothing is said of that
+	Moment
+	Alone bool // placed by the seed: it waits until others that were are over
 }
 
 // Stretched is the step with all its times multiplied.
@@ -45,15 +46,18 @@ func (s Step) Injection(in Scene) history.Injection {
 }
 
 func (s Step) name() string {
-	if s.Arg != "" {
+	switch {
+	case s.Arg != "":
 		return s.Fault.Name + ":" + s.Arg
+	case s.Lasts > 0:
+		return s.Fault.Name + ":" + s.Lasts.String()
 	}
 	return s.Fault.Name
 }
 
 func (s Step) at() string {
 	if s.Point != "" {
-		return "@" + s.Point
+		return "@" + s.Moment.String()
 	}
 	return "@" + s.From.Round(time.Millisecond).String()
 }
@@ -79,7 +83,7 @@ func Parse(items []string, s Scene, duration time.Duration, seed uint64) (steps 
 		if item == None && len(items) == 1 {
 			return nil, nil
 		}
-		step, heal, mistake := parse(item, duration)
+		step, heal, mistake := parse(item, s, duration)
 		known := s.Topology != ""
 		if mistake == "" && !heal && known {
 			mistake = cmp.Or(unavailable(step.Fault, step.Arg, s), step.Fault.unknownName(step.Arg, s))
@@ -112,58 +116,77 @@ func Parse(items []string, s Scene, duration time.Duration, seed uint64) (steps 
 	return steps, mistakes
 }
 
-// parse reads one item. Its From is negative if the seed is to place it.
-func parse(item string, duration time.Duration) (step Step, heal bool, mistake string) {
+// parse reads one item. Its From is negative if the seed is to place it. Without a duration the end is not known.
+func parse(item string, s Scene, duration time.Duration) (step Step, heal bool, mistake string) {
 	name, at, timed := strings.Cut(item, "@")
-	name, step.Arg, _ = strings.Cut(name, ":")
+	name, arg, _ := strings.Cut(name, ":")
 	heal = name == "heal"
 	ok := true
 	if name == None || name == Auto {
 		return step, false, "it stands alone: leave it out, or the others"
 	}
 	if step.Fault, ok = Find(name); !ok && !heal {
-		return step, false, human.Instead(name, append(Names(), Auto, None))
-	}
-	if step.Arg != "" {
-		if step.Fault.Arg == nil {
-			return step, heal, fmt.Sprintf("%s takes nothing after a colon; a time stands after an @, as in %s@2s",
-				name, name)
-		}
-		if mistake := step.Fault.Arg(step.Arg); mistake != "" {
-			return step, heal, mistake
-		}
+		return step, false, human.Instead(name, s.Source.names())
 	}
 	step.From = -1
-	switch {
+	moment, pointed, mistake := s.Source.moment(at)
+	switch d, err := time.ParseDuration(at); {
+	case mistake != "":
 	case heal && !timed:
-		return step, heal, "when? As in heal@5s"
+		mistake = "when? As in heal@5s"
 	case !timed:
-	case slices.Contains(Points, at) && !heal:
-		step.Point, step.From = at, duration/10
+	case pointed && !heal:
+		step.Moment, step.From = moment, duration/10
+	case err != nil || d < 0 || duration > 0 && d >= duration:
+		mistake = s.Source.untimely(at, duration)
 	default:
-		d, err := time.ParseDuration(at)
-		if err != nil || d < 0 || d >= duration {
-			hint := ""
-			if _, err := strconv.Atoi(at); err == nil {
-				hint = "; did you mean @" + at + "s?"
-			}
-			return step, heal, fmt.Sprintf("@ takes a time from 0s to the end at %s, or a point: %s%s", duration,
-				strings.Join(Points, ", "), hint)
-		}
 		step.From = d
 	}
-	return step, heal, ""
+	if mistake == "" {
+		mistake = step.argument(arg)
+	}
+	if mistake == "" && s.Source == OnWire && !heal {
+		mistake = step.onWire(duration)
+	}
+	return step, heal, mistake
+}
+
+// untimely says what may follow an @.
+func (s Source) untimely(at string, duration time.Duration) string {
+	hint, end := "", ""
+	if _, err := strconv.Atoi(at); err == nil {
+		hint = "; did you mean @" + at + "s?"
+	}
+	if duration > 0 {
+		end = fmt.Sprintf(" to the end at %s", duration)
+	}
+	return fmt.Sprintf("@ takes a time from 0s%s, or a point: %s%s", end, strings.Join(s.points(), ", "), hint)
+}
+
+// argument reads what follows the name and a colon: the fault's argument, or else, of a fault that begins at a point,
+// how long it lasts.
+func (s *Step) argument(text string) (mistake string) {
+	f := &s.Fault
+	switch lasts, err := time.ParseDuration(text); {
+	case f.Name == "", text == "" && (f.Message == nil || f.Message("") != Message{}):
+	case f.Arg != nil && f.Arg(text) == "":
+		s.Arg = text
+	case f.Message == nil && s.Point != "" && err == nil && lasts > 0:
+		s.Lasts = lasts
+	case f.Arg == nil:
+		return fmt.Sprintf("%s takes nothing after a colon; a time stands after an @, as in %s@2s", f.Name, f.Name)
+	default:
+		return f.Arg(text)
+	}
+	return ""
 }
 
 const processesNeeded = "needs workers in processes of their own: --processes 2 or more"
 
 // unavailable says why a fault is unavailable in a scene; empty if it is available.
 func unavailable(f Fault, arg string, s Scene) string {
-	if f.Service && s.Programs == 0 {
-		return "needs a service that the suite starts: verify http --serve"
-	}
-	if s.Can.Lock && !f.Service {
-		return "breaks servers or workers of locks, of which a service has none"
+	if why := f.misfit(s); why != "" {
+		return why
 	}
 	if f.Redis && !s.Can.Ask() {
 		return "needs Redis servers"

@@ -39,6 +39,7 @@ type Run struct {
 	Class    string   `json:"class,omitempty"`    // of scenarios that strain the same, such as late holders; empty if it is of none
 	Service  string   `json:"service,omitempty"`  // how a service was visited that locks by itself; empty if locks were
 	Wire     string   `json:"wire,omitempty"`     // what was seen on the wire, in words; empty if the suite's own workers made the load
+	Seen     []Fact   `json:"seen,omitempty"`     // what else was seen there, and of the program, that is no violation
 	Counter  string   `json:"counter_store"`
 	Faults   []string `json:"faults"`
 	Config

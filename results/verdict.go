@@ -37,6 +37,7 @@ type Judgement struct {
 	Stretched   int               `json:"stretched,omitempty"`       // see Run
 	Saved       string            `json:"saved,omitempty"`           // where the history is
 	Certified   string            `json:"certified,omitempty"`       // see Run
+	Seen        []Fact            `json:"seen,omitempty"`            // see Run
 	Verdicts    []checker.Verdict `json:"verdicts"`
 
 	earlier []string      // see Run
@@ -52,12 +53,18 @@ func (r *Run) Judgement() Judgement {
 		Faults:    r.Faults, Load: r.Workload(), Agents: r.Fleet.Text(), Command: r.Command, Partial: r.Partial,
 		Interactive: r.Interactive, Recovery: r.RecoveryText(), Stream: r.StreamText(), Before: r.Before,
 		earlier: r.Earlier, Started: r.Started,
-		Took: time.Duration(r.Took), Verdicts: r.Verdicts, Certified: r.Certified,
+		Took: time.Duration(r.Took), Verdicts: r.Verdicts, Certified: r.Certified, Seen: r.Seen,
 	}
 	if r.Visits.Done == 0 {
 		j.Errors = r.errorsText()
 	}
 	return j
+}
+
+// Fact is a line of findings: what it is about, and a sentence.
+type Fact struct {
+	Label string `json:"label"`
+	Text  string `json:"text"`
 }
 
 // Name says what was judged: a topology and a lock, and a scenario if it was one.

@@ -185,6 +185,11 @@ func (f *Findings) Write(w io.Writer) error {
 func (f *Findings) close(p *human.Printer) {
 	p.Maybe("report", f.Report)
 	p.Maybe("replay", f.Replay)
+	for i := range f.Judged {
+		for _, seen := range f.Judged[i].Seen {
+			p.Fact(seen.Label, seen.Text)
+		}
+	}
 }
 
 // rows writes a row for each run and each scenario that there was no time for; those that do not apply to a lock share

@@ -12,6 +12,7 @@ var lateHolder = Scenario{
 	Doc:      "holders are late now and then. They heed their deadline and do not store, but they give the lock back",
 	NotFor:   expires,
 	Faults:   []string{"stall-worker@granted", "stall-worker@600ms", "stall-worker@1200ms", "stall-worker@1700ms"},
+	Wire:     []string{"pause-program:2s@granted:5", "pause-program:2s@granted:25"},
 	Duration: 2600 * time.Millisecond,
 	Leases:   4,
 	Shape:    func(w *workload.Shape) { w.Workers = 8 },
@@ -51,6 +52,7 @@ var lateCommands = Scenario{
 		"its lock; many threads of one process hold the locks",
 	NotFor:   plain,
 	Faults:   []string{"late-command@100ms", "heal@1300ms"},
+	Wire:     []string{"delay:400ms@read/15", "delay:400ms@released/15"},
 	Duration: 2500 * time.Millisecond,
 	Leases:   1,
 	Shape: func(w *workload.Shape) {

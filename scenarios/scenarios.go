@@ -54,6 +54,7 @@ type Scenario struct {
 	Sites     int                  // that a lock lives on which lives on several; 0 = as many as the topology has
 	Processes int                  // that the workers live in; 0 = in the suite itself
 	Faults    []string             // as faults.Parse reads them; nil = none
+	Wire      []string             // the faults for a program that makes its own load; nil = it is for none
 	Counter   workload.CounterSpec // where the page views are counted; the zero Spec = where the plan says, as where both are fenced
 	// Shows are the checkers, of liveness and fairness, that must have had enough to judge: both need stretches of time
 	// that nothing disturbs, and a run that is about something else has few of them on a busy machine.
@@ -126,28 +127,38 @@ func (s Scenario) Lasts(need time.Duration, renews bool) time.Duration {
 	return d
 }
 
-// Planned is what breaks, as faults.Parse reads it.
-func (s Scenario) Planned() []string {
-	if len(s.Faults) == 0 {
+// Planned is what breaks, as faults.Parse reads it, where operations come from a source.
+func (s Scenario) Planned(source faults.Source) []string {
+	planned := s.Faults
+	if source == faults.OnWire {
+		planned = s.Wire
+	}
+	if len(planned) == 0 {
 		return []string{faults.None}
 	}
-	return slices.Clone(s.Faults)
+	return slices.Clone(planned)
+}
+
+// Programs are the scenarios for programs that make their own load.
+func Programs() []Scenario {
+	return slices.DeleteFunc(slices.Clone(All), func(s Scenario) bool { return s.Wire == nil })
 }
 
 // Out says why a scenario is left out in a scene: it is nothing for the lock, a fault is unavailable there, or it
 // breaks what the lock relies on. It is empty if the scenario applies.
 func (s Scenario) Out(in faults.Scene) string {
-	if s.NotFor != nil {
+	program := in.Source == faults.OnWire // what its lock claims is not known
+	if s.NotFor != nil && !program {
 		if why := s.NotFor(in); why != "" {
 			return why
 		}
 	}
-	steps, mistakes := faults.Parse(s.Planned(), in, s.Duration, 0)
+	steps, mistakes := faults.Parse(s.Planned(in.Source), in, s.Duration, 0)
 	if len(mistakes) > 0 {
 		return mistakes[0].Text
 	}
 	for _, step := range steps {
-		if s.Assumed {
+		if s.Assumed || program {
 			break
 		}
 		if why := step.Fault.Breaks(in); why != "" {

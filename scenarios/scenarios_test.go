@@ -28,7 +28,7 @@ func TestEveryScenarioIsForSomebody(t *testing.T) {
 		if found, ok := Find(s.Name); !ok || found.Doc != s.Doc {
 			t.Errorf("%s is found as %+v", s.Name, found)
 		}
-		if _, mistakes := faults.Parse(s.Planned(), faults.Scene{Can: topologies.Spec{}.Can()}, s.Duration, 0); len(mistakes) > 0 {
+		if _, mistakes := faults.Parse(s.Planned(faults.OfWorkers), faults.Scene{Can: topologies.Spec{}.Can()}, s.Duration, 0); len(mistakes) > 0 {
 			t.Errorf("%s: %v", s.Name, mistakes)
 		}
 		right, claimed := 0, map[string]bool{}

@@ -61,6 +61,7 @@ var serverHangs = Scenario{
 	Doc:      "a server stops for longer than a lease, while leases are lengthened; one in eight visits is called off, also under a call that has no answer",
 	NotFor:   both(alone, plain),
 	Faults:   []string{"pause-primary@300ms", "heal@900ms", "pause-primary@1300ms", "heal@1900ms"},
+	Wire:     []string{"pause-primary:600ms@granted:5", "pause-primary:600ms@released:15"},
 	Duration: 3600 * time.Millisecond,
 	Shape:    func(w *workload.Shape) { w.Workers, w.Keys, w.Hold, w.Extend, w.Cancel = 24, 8, TTL/4, TTL, 8 },
 }

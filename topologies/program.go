@@ -67,6 +67,7 @@ func (p *Program) Start() error {
 	cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = cmp.Or(p.Output, file), cmp.Or(p.Output, file),
 		&syscall.SysProcAttr{Setpgid: true}
 	if err := errors.Join(cmd.Start(), file.Close()); err != nil {
+		p.killed = false // nothing will start it
 		return fmt.Errorf("start %q: %w", p.Command, err)
 	}
 	p.reaper.Watch(cmd.Process.Pid)
@@ -111,6 +112,13 @@ func (p *Program) Ended() string {
 		return ""
 	}
 	return fmt.Sprintf("%q ended unexpectedly (%s)%s", p.Command, p.cmd.ProcessState, p.said())
+}
+
+// Killed tells whether the program has ended because it was asked to, and was not started again.
+func (p *Program) Killed() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.killed && p.now() == Down
 }
 
 // Succeeded tells whether the program has ended without a planned fault and says by its exit code that all went well.

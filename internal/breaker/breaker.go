@@ -18,6 +18,7 @@ import (
 	"hammerlock/internal/crew"
 	"hammerlock/internal/deployment"
 	"hammerlock/internal/recording"
+	"hammerlock/internal/wire"
 	"hammerlock/workload"
 )
 
@@ -94,6 +95,13 @@ func New(d *deployment.Deployment, r *recording.Recording, s *crew.Session, o Op
 // Start lets the plan begin. When ending is done nothing new is broken, and everything is healed.
 func (b *Breaker) Start(ctx, ending context.Context) {
 	for i, step := range b.o.Steps {
+		if b.d.Program != nil && step.Point != "" {
+			b.atCommands(ctx, ending, act{number: int64(i), place: i}, step)
+			continue
+		}
+		if b.d.Program != nil { // it looks for the lock that is granted meanwhile
+			b.d.Program.At(faults.Granted, false, func(string) (*wire.Action, bool) { return nil, false })
+		}
 		b.steps.Go(func() {
 			defer b.mended[i].say()
 			b.failed(step, b.step(ctx, ending, act{number: int64(i), place: i}, step))
@@ -116,6 +124,10 @@ func (b *Breaker) failed(step faults.Step, err error) {
 		defer b.mu.Unlock()
 		if t, ok := errors.AsType[net.Error](err); ok && t.Timeout() {
 			err = fmt.Errorf("%w: %w", ErrNoAnswer, err)
+		}
+		if b.d.Program != nil { // what its messages show is all the same a run
+			b.d.Program.Note(fmt.Sprintf("%s: %v", step, err))
+			return
 		}
 		b.errs = append(b.errs, fmt.Errorf("fault %s: %w", step, err))
 	}
@@ -146,7 +158,7 @@ func (b *Breaker) inOrder(ending context.Context, step faults.Step) bool {
 	return true
 }
 
-// step waits for its time, and for a worker at its point, then breaks and heals.
+// step waits for its time, and for a worker at its point, then breaks and heals: each time that its moment comes.
 func (b *Breaker) step(ctx, ending context.Context, a act, step faults.Step) error {
 	if !b.until(ending, step.From) || !b.inOrder(ending, step) {
 		return nil // activity will say that it never happened
@@ -161,17 +173,34 @@ func (b *Breaker) step(ctx, ending context.Context, a act, step faults.Step) err
 			step.To += late // the one before took longer
 		}
 	}
+	for n := 1; ; n++ {
+		target := b.target(a.place, step)
+		if step.Point != "" {
+			caught, err := target.Workers.Catch(ending, step.Point, -1)
+			if err != nil {
+				return nil
+			}
+			if target.Caught = caught; !step.Hit(n) {
+				caught.Go()
+				continue
+			}
+		}
+		if err := b.breakOnce(ctx, ending, a, step, target); err != nil || step.Each == 0 {
+			return err
+		}
+	}
+}
+
+// breakOnce breaks and heals.
+func (b *Breaker) breakOnce(ctx, ending context.Context, a act, step faults.Step, target *faults.Target) error {
 	ending, over := context.WithCancel(ending)
 	defer over()
-	target := b.target(a.place, step)
 	target.Over = over
-	if step.Point != "" {
-		caught, err := target.Workers.Catch(ending, step.Point, -1)
-		if err != nil {
-			return nil
-		}
-		target.Caught = caught
-		defer caught.Go()
+	if target.Caught != nil {
+		defer target.Caught.Go()
+	}
+	if step.Lasts > 0 {
+		step.To = b.r.Clock().Now() + step.Lasts
 	}
 	heal, err := b.inject(ending, a, step, target)
 	if heal != nil && step.To > 0 {
@@ -198,6 +227,9 @@ func (b *Breaker) inject(ctx context.Context, a act, step faults.Step, target *f
 		b.o.Begun(a.number, step.Fault.Name, op.Call)
 	}
 	what, heal, err := step.Fault.Inject(ctx, target)
+	if b.d.Program != nil {
+		b.d.Program.Crashed(op.Call)
+	}
 	op.Value, op.Outcome = a.number, history.OK
 	if err != nil {
 		op.Outcome, what = history.Failed, err.Error()
@@ -260,6 +292,9 @@ func (b *Breaker) healthy(ctx context.Context) error {
 }
 
 func (b *Breaker) target(place int, step faults.Step) *faults.Target {
+	if b.d.Program != nil {
+		return b.ofProgram(place, step, b.d.Program.Lock())
+	}
 	return &faults.Target{
 		Scene: b.o.Scene, Topology: b.d.Topology, Arg: step.Arg,
 		Rand: rand.New(rand.NewPCG(b.o.Shape.Seed, uint64(place)|1<<34)),

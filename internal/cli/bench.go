@@ -110,19 +110,16 @@ func (e Env) run(ctx context.Context, s signals, c *cobra.Command, o *options) i
 	if len(r.runs)+len(o.explored) == 0 {
 		return e.refuse(s.stop, o, err)
 	}
-	if o.beside != nil {
-		run, failed := o.beside()
-		if err = errors.Join(err, failed); run != nil {
-			r.runs = append(r.runs, *run)
-		}
-	}
 	e.complain(err)
 	return r.answer(ctx, s, begun, seed, err)
 }
 
 // answer judges all runs, and writes what came of them.
 func (r *rounds) answer(ctx context.Context, s signals, begun time.Time, seed uint64, err error) int {
-	e, o, runs := r.e, r.o, r.runs
+	e, o, runs, stop := r.e, r.o, r.runs, s.stop
+	if o.endless() {
+		stop = context.WithoutCancel(stop)
+	}
 	var gone []results.Failover
 	first := len(o.loads()) > 1
 	if first && err == nil {
@@ -132,9 +129,9 @@ func (r *rounds) answer(ctx context.Context, s signals, begun time.Time, seed ui
 	o.plan.Workload.Seed = seed
 	judged := append(o.explored, judgements(o.plan.Out, runs)...)
 	f := results.Findings{Judged: judged, NotRun: r.not, Took: time.Since(begun),
-		Whole:  o.weigh(judged, r.not, cmp.Or(err, context.Cause(s.stop))),
+		Whole:  o.weigh(judged, r.not, cmp.Or(err, context.Cause(stop))),
 		Report: r.kept.last(o.plan.Out), Replay: o.replays(runs), Repeat: o.repeats(r.c, o.plan)}
-	x := exit(s.stop, f.Whole, gates, err)
+	x := o.tapped(exit(stop, f.Whole, gates, err))
 	document := Document{Schema: schema, Exit: x, Runs: runs, Explored: o.explored, NotRun: r.not, Gates: gates,
 		Failovers: gone}
 	if o.plan.Verify {

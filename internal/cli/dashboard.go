@@ -209,6 +209,11 @@ func (v *view) close(context.Context, string) error {
 // dashboardOrLines shows one job in the dashboard or in lines; drawn tells whether it is the dashboard.
 func (e Env) dashboardOrLines(o *options, s signals, job *harness.Job) (own shows, drawn bool, err error) {
 	d, err := e.openDashboard(o, dashboard.Options{Quit: func(int) { s.press() }})
+	for i := range job.Combinations {
+		if w := job.Combinations[i].Plan.Program; d != nil && w != nil {
+			w.Output = nil // the dashboard has the terminal
+		}
+	}
 	switch {
 	case err != nil:
 		return nil, false, err

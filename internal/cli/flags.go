@@ -43,7 +43,7 @@ type options struct {
 
 	fleet fleetFlags
 
-	beside func() (*results.Run, error) // another run that went on beside those of the plan, when they have ended
+	overheard bool // a stream alone has shown a violation
 }
 
 // newOptions are the options of a command, which shows its flags in the order of their declaration.

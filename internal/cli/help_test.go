@@ -115,7 +115,9 @@ func TestLiveWhatNamesADeploymentGetsItsSecrets(t *testing.T) {
 		if c.Root().Name() == "verify" {
 			program = Verify
 		}
-		if c.HasParent() {
+		if c.Name() == "wire" { // its topology is what to start
+			args = []string{"wire", "--locks", "l", "--addr", server.Addr(), "--out", t.TempDir(), "--", "true"}
+		} else if c.HasParent() {
 			args = slices.Concat([]string{c.Name()}, more[c.Name()], args)
 		}
 		var out, complaints bytes.Buffer

@@ -63,7 +63,7 @@ func (e Env) httpCommand(p harness.Plan) *cobra.Command {
 			own("NAME http search --slo 'response.p99<50ms' --visit 'POST http://127.0.0.1:8080/pview' --count 'GET http://127.0.0.1:8080/pview'")))
 	return e.command(c, o, interruptible(func(ctx context.Context, s signals, _ []string) int {
 		o.onlyBurst()
-		return e.wiredRun(ctx, s, c, o)
+		return e.run(ctx, s, c, o)
 	}))
 }
 

@@ -184,6 +184,9 @@ func arguments(root *cobra.Command, p harness.Plan) (args []string) {
 
 // repeat writes the command that carries out a plan again.
 func repeat(root *cobra.Command, p harness.Plan) string {
+	if p.Program != nil {
+		return repeatProgram(root)
+	}
 	parts := strings.Fields(root.CommandPath())
 	parts[0] = typed(parts[0])
 	for _, arg := range arguments(root, p) {

@@ -44,6 +44,9 @@ func (p *progress) tell(e harness.Event) {
 		return
 	}
 	switch {
+	case e.Said != "":
+		p.line("%s", e.Said)
+	case e.Combination.Plan.Program != nil && e.Stage == harness.Running: // it prints for itself
 	case len(e.Steps) > 0, e.Controls != nil: // a dashboard or a page shows them
 	case e.Stage == harness.Starting:
 		p.last, p.done = 0, 0

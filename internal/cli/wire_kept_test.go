@@ -85,7 +85,7 @@ func TestLiveWireIsKeptMeanwhile(t *testing.T) {
 	}
 }
 
-// TestLiveWireOpensItsFolderFirst: a folder that cannot be made is found before anything is started.
+// TestLiveWireOpensItsFolderFirst: a folder that cannot be made is a mistake, as of every command, and nothing is started.
 func TestLiveWireOpensItsFolderFirst(t *testing.T) {
 	t.Parallel()
 	wireServer(t)
@@ -96,7 +96,7 @@ func TestLiveWireOpensItsFolderFirst(t *testing.T) {
 	var stdout, stderr lockedBuffer
 	code := Verify(t.Context(), Env{Args: []string{"wire", "--topology", "single", "--locks", "lock:*", "--out", out, "--tui", "off",
 		"--", "touch", started}, Stdout: &stdout, Stderr: &stderr, Getenv: os.Getenv})
-	if _, err := os.Stat(started); err == nil || code != Broken || !strings.Contains(stderr.String(), "make the run's directory") {
+	if _, err := os.Stat(started); err == nil || code != Usage || !strings.Contains(stderr.String(), "runs are saved in a directory") {
 		t.Errorf("exit %d, the program was started: %v\n%s", code, err == nil, stderr.String())
 	}
 }

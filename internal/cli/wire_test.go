@@ -17,19 +17,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gdamore/tcell/v2"
 	"github.com/go-redsync/redsync/v4"
 	"github.com/go-redsync/redsync/v4/redis/goredis/v9"
 	"github.com/redis/go-redis/v9"
 
 	"hammerlock/checker"
-	"hammerlock/history"
-	"hammerlock/internal/dashboard"
 	"hammerlock/internal/live"
 	"hammerlock/internal/testbed"
-	"hammerlock/internal/wire"
-	"hammerlock/internal/witness"
 	"hammerlock/results"
+	"hammerlock/scenarios"
 	"hammerlock/topologies"
 )
 
@@ -260,7 +256,7 @@ func TestLiveWireScenarios(t *testing.T) {
 	python := live.Python(t, "redis")
 	some, number := "crash,forgetful", 2
 	if live.Nightly() {
-		some, number = "all", len(wireScenarios)
+		some, number = "all", len(scenarios.Programs())
 	}
 	var stdout, stderr bytes.Buffer
 	code := Verify(t.Context(), Env{Args: []string{"wire", "--topology", "single", "--locks", "lock:*", "--scenario", some, "--out", t.TempDir(), "--json", "-q",
@@ -308,73 +304,20 @@ func TestLiveWireOfDeployments(t *testing.T) {
 	}
 }
 
-// pictured is a screen whose text can be read while it is drawn.
-type pictured struct {
-	tcell.SimulationScreen
-	mu   sync.Mutex
-	last string
-}
-
-func (p *pictured) Show() {
-	p.SimulationScreen.Show()
-	cells, columns, _ := p.GetContents()
-	var text strings.Builder
-	for i, c := range cells {
-		text.WriteString(string(c.Runes))
-		if i%columns == columns-1 {
-			text.WriteByte('\n')
-		}
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.last = text.String()
-}
-
-func (p *pictured) text() string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.last
-}
-
-// TestLiveWireView: a holder that a reader has read has a lane in the dashboard.
-func TestLiveWireView(t *testing.T) {
-	t.Parallel()
-	screen := &pictured{SimulationScreen: tcell.NewSimulationScreen("UTF-8")}
-	if err := screen.Init(); err != nil {
-		t.Fatal(err)
-	}
-	screen.SetSize(120, 40)
-	w := &watch{o: &wireOptions{}, clock: history.NewOrderedClock(0), reader: witness.NewReader(witness.Options{Locks: []string{"lock:*"}, Most: 100})}
-	w.o.Locks = []string{"lock:*"}
-	w.view = w.viewOn(dashboard.Open(screen, dashboard.Options{}))
-	defer func() { _ = w.view.close() }()
-	q := &wire.Request{Conn: 1, Number: 1, Args: []string{"SET", "lock:page", "a", "NX", "PX", "60000"}, Call: w.clock.Stamp()}
-	w.reader.Sent(q)
-	q.Return, q.Reply = w.clock.Stamp(), wire.Reply{Kind: wire.Simple, Text: "OK"}
-	w.reader.Request(q)
-	live.Wait(t, "a lane that holds", func() bool {
-		w.view.look(w)
-		text := screen.text()
-		_, lane, _ := strings.Cut(text, "\nw00 ")
-		lane, _, _ = strings.Cut(lane, "\n")
-		return strings.Contains(lane, "█") && strings.Contains(text, "judged at the end")
-	})
-}
-
 // TestWireMistakes: all mistakes are told at once, and nothing is started.
 func TestWireMistakes(t *testing.T) {
 	for args, want := range map[string][]string{
-		"wire":                               {"--to names the server", "--locks is missing"},
+		"wire":                               {"--addr names the server", "--locks is missing"},
 		"wire --to h --topology single -- x": {"give one of them", "--locks is missing"},
 		"wire --to h --topology singel -- x": {"give one of them", "--locks is missing", `--topology "singel"`},
-		"wire --to h --locks l --fault break@granted --holder me":                           {`--fault "break@granted": a fault is NAME@MOMENT`, `--holder "me": auto, token`},
-		"wire --to h --locks l --fault cut@lunch":                                           {"granted, refused, extended, released, read"},
+		"wire --to h --locks l --fault break@granted --holder me":                           {"--fault break@granted", "kill-primary", `--holder "me": auto, token`},
+		"wire --addr h --locks l --fault cut@lunch":                                         {"granted, refused, extended, released, read"},
 		"wire --to h --locks l --fault pause-program@granted":                               {"there is no command"},
 		"wire --to h --locks l --fault kill-primary@granted":                                {"only where it is ours"},
 		"wire --topology single --locks l --fault lost-grant@granted --scenario crash -- x": {"needs", "no --fault"},
 		"wire --to h --locks l --fault refuse@granted --scenario sleep -- x":                {"refuse:OOM@granted", "crash", "late-commands"},
 		"wire --to h --locks l --tap-only -- x":                                             {"leave out the command"},
-		"wire --to ftp://h --locks l":                                                       {"--to ftp://...: an address is HOST:PORT"},
+		"wire --to ftp://h --locks l":                                                       {"--addr ftp://...: an address is HOST:PORT"},
 		"http --wire single --env X --visit":                                                {"--wire: --locks is missing", "NAME=TEXT", "give --serve"},
 		"http --locks l":                                                                    {"give --wire"},
 		"wire --to h --locks l --env X":                                                     {"NAME=TEXT"},
@@ -389,25 +332,11 @@ func TestWireMistakes(t *testing.T) {
 	}
 }
 
-// TestWireFaultsOfServers: each fault of the scenarios and of the documents can be injected where the servers are ours.
-func TestWireFaultsOfServers(t *testing.T) {
-	sentinel, _ := topologies.Find("sentinel")
-	for _, name := range []string{"kill-primary", "pause-primary", "lost-grant", "failover", "restart-empty", "restart-late"} {
-		b, err := parseBreak(name + "@granted")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if why := b.refusedHere(&wireOptions{topology: sentinel}, true); why != "" {
-			t.Errorf("%s: %s", name, why)
-		}
-	}
-}
-
 func TestLiveWireOfNoProgram(t *testing.T) {
 	t.Parallel()
 	wireServer(t)
 	var stdout, stderr lockedBuffer
-	code := Verify(t.Context(), Env{Args: []string{"wire", "--topology", "single", "--locks", "l", "--", "no-such-program"}, Stdout: &stdout, Stderr: &stderr})
+	code := Verify(t.Context(), Env{Args: []string{"wire", "--topology", "single", "--locks", "l", "--out", t.TempDir(), "--", "no-such-program"}, Stdout: &stdout, Stderr: &stderr})
 	if text := stderr.String(); code != Broken || !strings.Contains(text, "exit status 127") || !strings.Contains(text, "had sent no command") {
 		t.Errorf("exit %d:\n%s", code, text)
 	}
@@ -420,7 +349,7 @@ func TestLiveWireAsksForAPassword(t *testing.T) {
 	started := filepath.Join(t.TempDir(), "started")
 	tell := func(password string) string {
 		var stdout, stderr bytes.Buffer
-		args := []string{"wire", "--locks", "lock:*"}
+		args := []string{"wire", "--locks", "lock:*", "--out", t.TempDir()}
 		for _, s := range top.Sites[:2] {
 			args = append(args, "--to", "redis://"+password+s.Addrs()[0])
 		}
@@ -478,10 +407,11 @@ func TestLiveTapOnly(t *testing.T) {
 	c := top.Sites[0].Client(topologies.ClientOptions{})
 	defer func() { _ = c.Close() }()
 	var stdout, stderr lockedBuffer
+	out := t.TempDir()
 	ctx, end := context.WithCancel(t.Context())
 	ended := make(chan int)
 	go func() {
-		ended <- Verify(ctx, Env{Args: []string{"wire", "--to", "redis://:" + a.Password + "@" + a.Addrs[0], "--locks", "lock:*", "--tap-only", "--duration", "1m"},
+		ended <- Verify(ctx, Env{Args: []string{"wire", "--to", "redis://:" + a.Password + "@" + a.Addrs[0], "--locks", "lock:*", "--tap-only", "--duration", "1m", "--out", out},
 			Stdout: &stdout, Stderr: &stderr, Getenv: os.Getenv})
 	}()
 	live.Wait(t, "the tap", func() bool {
@@ -506,6 +436,11 @@ func TestLiveTapOnly(t *testing.T) {
 	end()
 	if code := <-ended; code != Violation || strings.Contains(stdout.String(), "lock:right") || !strings.Contains(stdout.String(), "violations\n") {
 		t.Errorf("exit %d:\n%s%s", code, stdout.String(), stderr.String())
+	}
+	var again bytes.Buffer
+	code := Verify(t.Context(), Env{Args: []string{"check", "latest", "--out", out, "--json"}, Stdout: &again, Stderr: &stderr})
+	if code != Violation || !strings.Contains(again.String(), `"exclusion"`) {
+		t.Errorf("the saved history exits %d:\n%s%s", code, again.String(), stderr.String())
 	}
 }
 

@@ -7,11 +7,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 
 	"github.com/redis/go-redis/v9"
 
 	"hammerlock/internal/crew"
+	"hammerlock/internal/program"
 	"hammerlock/internal/service"
 	"hammerlock/topologies"
 	"hammerlock/workload"
@@ -27,6 +29,8 @@ type Spec struct {
 	Processes int // that the workers live in; 1 = in this one
 	// Crew makes the crew in another way; nil = in processes of this machine.
 	Crew crew.Maker
+	// Program is a source of operations in place of workers and a counter; nil if there is none.
+	Program *program.Spec
 	// Service is visited in place of a counter of the suite's own; nil if there is none.
 	Service *service.Spec
 }
@@ -36,6 +40,7 @@ type Deployment struct {
 	Topology *topologies.Topology
 	Crew     crew.Crew
 	Pages    []workload.Page
+	Program  *program.Source // the crew, where it is one; else nil
 
 	spec  Spec
 	store store
@@ -44,11 +49,32 @@ type Deployment struct {
 
 // Up brings everything up: servers, then the store, then the workers, who begin later. After an error nothing is left.
 func (s Spec) Up(ctx context.Context) (*Deployment, error) {
+	if s.Program != nil {
+		return s.watched(ctx)
+	}
 	t, err := s.Topology.Up(ctx, s.Options)
 	if err != nil {
 		return nil, err
 	}
 	return s.on(ctx, t)
+}
+
+// watched brings up the servers of a program, whose clients come through the source.
+func (s Spec) watched(ctx context.Context) (*Deployment, error) {
+	source := program.New(*s.Program)
+	s.Options.Links = s.Program.Own
+	s.Options.Through = func(n *topologies.Node, client net.Conn) {
+		source.Through(context.WithoutCancel(ctx), n, client) // it ends with the proxy
+	}
+	t, err := s.Topology.Up(ctx, s.Options)
+	if err != nil {
+		return nil, err
+	}
+	d := &Deployment{Topology: t, Crew: source, Program: source, spec: s}
+	if err := source.Open(ctx, t); err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
+	return d, nil
 }
 
 // on brings up what a run needs besides its topology. After an error nothing is left, the topology neither.

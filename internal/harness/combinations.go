@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"hammerlock/faults"
 	"hammerlock/internal/human"
 	"hammerlock/locks"
 	"hammerlock/results"
@@ -120,7 +121,7 @@ const perPermit = 4
 
 // under is the plan of a lock's run under a scenario.
 func (p Plan) under(s scenarios.Scenario, lock locks.Spec, on topologies.Spec) Plan {
-	p.Workload, p.Faults, p.Warmup = s.Load(p.Workload.Seed, lock.Claims), s.Planned(), 0
+	p.Workload, p.Faults, p.Warmup = s.Load(p.Workload.Seed, lock.Claims), s.Planned(faults.OfWorkers), 0
 	p.Duration = s.Lasts(on.Recovery+lock.Lingers(p.Workload.TTL), lock.Claims.Renews)
 	if p.Processes = p.Fleet.processes(max(s.Processes, 1)); s.Counter.Name != "" &&
 		!(s.Counter.Fenced && p.Counter.Fenced) {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"crypto/rand"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -29,7 +30,8 @@ func (j *Job) deployment(c Combination) deployment.Spec {
 	}
 	p := &c.Plan
 	s := deployment.Spec{
-		Service: p.Service, Topology: c.Topology, Counter: p.Counter, Processes: p.Processes, Crew: p.Fleet.Crew,
+		Service: p.Service, Program: p.programSpec(),
+		Topology: c.Topology, Counter: p.Counter, Processes: p.Processes, Crew: p.Fleet.Crew,
 		Options: topologies.Options{Server: c.server, Profile: p.Profile, Links: needs.Links, Clock: needs.Clock,
 			Power:   needs.Power,
 			Durable: p.Durable, MinReplicas: p.MinReplicas},
@@ -70,6 +72,7 @@ func (c *Combination) scene() faults.Scene {
 		Heeds:    p.Workload.Heed,
 		Programs: p.programs(), AllowLost: p.Fleet.AllowLost, Silence: p.Fleet.Silence, Agents: p.Fleet.Count,
 	}
+	p.source(&s)
 	s.Program = c.Lock.Program != nil
 	s.Clocked = s.Program && topologies.NoClientClock() == ""
 	// A log that is synced once a second may be behind what was acknowledged; a replica that is promoted has its own.
@@ -82,6 +85,9 @@ func (x *Run) describe(started time.Time) *results.Run {
 	plan, w, c := &x.combo.Plan, &x.combo.Plan.Workload, &x.combo
 	lock := strings.NewReplacer(":", "-", "/", "-").Replace(c.Lock.Name)
 	name := []string{started.UTC().Format("20060102-150405"), c.Topology.Name, lock, strings.ToLower(rand.Text()[:6])}
+	if plan.Program != nil {
+		name = slices.Delete(name, 2, 3) // patterns of keys are no names of files
+	}
 	r := &results.Run{
 		Name: strings.Join(name, "-"), Started: started.UTC(),
 		Topology: c.Topology.Name, Lock: c.Lock.Name, Scenario: c.Scenario.Name, Class: c.Scenario.Class,

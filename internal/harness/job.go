@@ -44,7 +44,8 @@ type Job struct {
 	// Warm keeps deployments up for the next job that is given it; nil if every run has one of its own.
 	Warm *Warm
 
-	telling sync.Mutex // of Progress, Kept and Killed
+	telling sync.Mutex          // of Progress, Kept and Killed
+	watched map[int]results.Run // what was watched beside a combination, by its number
 	begun   time.Time
 	ended   int
 	counted time.Duration // what those that have ended were expected to take
@@ -63,6 +64,8 @@ type Event struct {
 	Live        measure.Live // while the workload runs
 	// Of a job that is watched: what was done so far to bring it up, the latest last.
 	Steps []measure.Step
+	// Where a program finds its servers, and what cannot be seen of it, in words; empty in other events.
+	Said string
 	// Of a job that is watched: while the workload runs; the controls come once, when it begins.
 	Snapshot *measure.Snapshot
 	Controls *measure.Controls
@@ -103,6 +106,11 @@ func (j *Job) Run(ctx, stop context.Context) (runs []results.Run, err error) {
 		for n := from; n < to; n++ {
 			if run := b.runs[n]; run != nil {
 				runs = append(runs, *run)
+			}
+		}
+		for n := from; n < to; n++ {
+			if run, known := j.watched[n]; known {
+				runs = append(runs, run)
 			}
 		}
 		ended, err = b.ended, b.err
@@ -156,6 +164,11 @@ func (j *Job) count(e *Event) {
 func (j *Job) named(ctx, stop context.Context, number int, started chan<- struct{}) (run *results.Run, longer int,
 	err error) {
 	c := &j.Combinations[number]
+	finish, err := j.besides(ctx, stop, number)
+	if err != nil {
+		started <- struct{}{}
+		return nil, 0, err
+	}
 	x, err := j.prepare(stop, number, j.Warm)
 	started <- struct{}{}
 	if err != nil && stop.Err() != nil {
@@ -165,6 +178,7 @@ func (j *Job) named(ctx, stop context.Context, number int, started chan<- struct
 		run, err = x.Do(ctx, stop)
 		longer, err = x.longer, errors.Join(err, x.release(ctx, j.Warm, err == nil && len(x.incidents) == 0))
 	}
+	err = errors.Join(err, finish())
 	if err != nil {
 		err = fmt.Errorf("%s with lock %s: %w", c.Topology.Name, c.Lock.Name, err)
 	}
@@ -177,7 +191,7 @@ func (x *Run) release(ctx context.Context, warm *Warm, sound bool) error {
 		e := s.Fault.Effect(x.combo.scene())
 		return e.Hit(history.Servers) || e.Hit(history.Clocks)
 	})
-	if sound && !broken && !x.combo.Topology.Can().Lock {
+	if sound && !broken && !x.combo.Topology.Can().Lock && x.deployment.Program == nil {
 		return warm.Keep(ctx, x.deployment)
 	}
 	return x.Close()
@@ -200,7 +214,7 @@ func (j *Job) prepare(ctx context.Context, number int, warm *Warm) (_ *Run, err 
 		}
 	}
 	x.tell(Event{Stage: Starting})
-	spec := j.deployment(x.combo)
+	spec := x.spec()
 	if j.Watched {
 		spec.Options.Tell = x.steps(x.since)
 	}

@@ -35,6 +35,9 @@ func newPicture(x *Run, h history.Header) *picture {
 		Command: x.run.Command,
 		Workers: x.combo.recorded(), Keys: w.Keys, Rate: w.Rate, Phases: x.combo.Plan.spans(),
 	}
+	if source := x.deployment.Program; source != nil {
+		head.Watched, head.Workers, head.Label = true, h.Workers, source.Places()
+	}
 	p.viewer = measure.NewViewer(x.meter, head, h, p.told)
 	return p
 }
@@ -67,6 +70,10 @@ func (p *picture) publish(now, final time.Duration) {
 		p.states = around.Nodes
 	}
 	snapshot := p.viewer.Snapshot(now, string(Running), around)
+	if source := p.x.deployment.Program; source != nil {
+		snapshot.Live.Done = source.Grants()
+		snapshot.Safety.Violations += int64(source.Found())
+	}
 	p.x.tell(Event{Stage: Running, Live: snapshot.Live, Snapshot: snapshot})
 }
 

@@ -18,6 +18,7 @@ import (
 	"hammerlock/internal/attach"
 	"hammerlock/internal/crew"
 	"hammerlock/internal/human"
+	"hammerlock/internal/program"
 	"hammerlock/internal/service"
 	"hammerlock/locks"
 	"hammerlock/locks/catalogue"
@@ -55,6 +56,7 @@ type Plan struct {
 	Fleet       Fleet         // the machines that the workers live on; the zero value = this one
 	Faults      []string      // as faults.Parse reads them
 	Verify      bool          // keep and judge every operation
+	Program     *program.Spec // watched in place of workers of the suite's own; nil if there is none
 	Tap         bool          // compare the operations with the replication streams of the servers, where these are ours
 	Service     *service.Spec // visited in place of locks and a counter of the suite's own; nil if there is none
 	Services    []Plan        // each visits a service, after the runs of the locks
@@ -115,6 +117,7 @@ type Combination struct {
 	Before   []string           // why each attempt before was inconclusive
 	Earlier  []string           // and the names of their runs
 	server   topologies.Server  // of the lock; zero of a service
+	beside   *Combination       // goes on meanwhile: what is watched of a service; nil = nothing
 	// Stretched is how many times longer than planned all times are; 0 = they are as planned.
 	Stretched int
 }
@@ -128,11 +131,16 @@ func (c *Combination) Name() string {
 // machine can carry it out, before anything is started. It returns a *UsageError or a *SetupError.
 func (p *Plan) Check(ctx context.Context, mistakes human.Mistakes) (*Job, error) {
 	c := check{plan: p, mistakes: slices.Clone(mistakes)}
+	if p.Program != nil {
+		c.out()
+		all := c.program(ctx)
+		return c.job(&Job{Plan: *p, Combinations: all, LeftOut: c.without})
+	}
 	c.numbers()
 	c.phases()
 	if p.visitsOnly() {
 		c.out()
-		return c.job(&Job{Plan: *p, Combinations: append(c.service(), c.services()...)})
+		return c.job(&Job{Plan: *p, Combinations: append(c.service(ctx), c.services(ctx)...)})
 	}
 	c.fleet()
 	attached, detach := c.attach(ctx)
@@ -150,7 +158,7 @@ func (p *Plan) Check(ctx context.Context, mistakes human.Mistakes) (*Job, error)
 	c.out()
 	c.preflight(ctx, attached, combinations)
 	detach()
-	return c.job(&Job{Plan: *p, Combinations: append(combinations, c.services()...),
+	return c.job(&Job{Plan: *p, Combinations: append(combinations, c.services(ctx)...),
 		LeftOut: slices.Concat(c.without, c.leftOut(combinations), c.tooLong(combinations),
 			p.tooLarge(crew.Free(), history.SpaceFree())), NotRun: c.not})
 }
@@ -266,7 +274,7 @@ func (p *Plan) tooLarge(memory, disk int64) []string {
 // alone tells whether each run has the machine for itself, as all have that are no scenario, and those on servers of
 // others or on many machines.
 func (p *Plan) alone() bool {
-	return len(p.Scenarios) == 0 || p.Attach.Asked() || p.Fleet.Count > 0
+	return len(p.Scenarios) == 0 || p.Attach.Asked() || p.Fleet.Count > 0 || p.Program != nil
 }
 
 // faults reads the plan of faults for every combination; what is wrong in several is said once.

@@ -17,6 +17,7 @@ import (
 	"hammerlock/internal/deployment"
 	"hammerlock/internal/human"
 	"hammerlock/internal/measure"
+	"hammerlock/internal/program"
 	"hammerlock/internal/recording"
 	"hammerlock/internal/witness"
 	"hammerlock/locks"
@@ -75,16 +76,23 @@ func (x *Run) Do(ctx, stop context.Context) (_ *results.Run, err error) {
 	}
 	report, cost, err := x.work(ctx, stop)
 	allowed := false
-	if stop.Err() != nil {
+	if stop.Err() != nil && !x.endless() {
 		x.run.Partial = context.Cause(stop).Error()
 	} else if err != nil {
 		x.run.Partial = err.Error()
 	} else {
 		x.run.Partial, allowed = report.Lost, x.combo.Plan.Fleet.AllowLost
 	}
-	x.fill(&report, cost)
-	if err = errors.Join(err, x.record.Close(x.run.Partial, allowed && report.Lost != "",
-		x.measured(&report))); err != nil {
+	var measured *history.Measured
+	if x.deployment.Program == nil {
+		x.fill(&report, cost)
+		measured = x.measured(&report)
+	}
+	err = errors.Join(err, x.record.Close(x.run.Partial, allowed && report.Lost != "", measured))
+	if errors.Is(err, program.ErrUnused) {
+		return nil, errors.Join(err, x.folder.Discard())
+	}
+	if err != nil {
 		return nil, errors.Join(err, x.giveUp())
 	}
 	if err := x.judge(ctx); err != nil {
@@ -112,7 +120,7 @@ func (x *Run) howMuchLonger() int {
 		x.run.Interactive {
 		return 0
 	}
-	if c.Scenario.Name == "" || lease == 0 {
+	if c.Scenario.Name == "" || lease == 0 || c.Plan.Program != nil {
 		return 1
 	}
 	by := max(float64(stood)/float64(checker.Margin(lease)),
@@ -125,6 +133,9 @@ func (x *Run) howMuchLonger() int {
 
 // begin starts the clock, and makes ready what records, measures and breaks.
 func (x *Run) begin() (err error) {
+	if x.deployment.Program != nil {
+		return x.beginProgram()
+	}
 	plan := &x.combo.Plan
 	wake := make(chan struct{}, 1)
 	if x.session, err = x.deployment.Crew.Begin(wake); err != nil {
@@ -177,6 +188,10 @@ func (x *Run) begin() (err error) {
 
 // work lets the workers work, breaks what is to be broken meanwhile, and looks at what is left.
 func (x *Run) work(ctx, stop context.Context) (report crew.Report, cost costs, err error) {
+	if x.deployment.Program != nil {
+		report, err = x.workProgram(ctx, stop)
+		return report, cost, err
+	}
 	plan := &x.combo.Plan
 	end := x.beside(ctx)
 	ending, over := context.WithCancel(stop)
@@ -232,7 +247,14 @@ func (x *Run) giveUp() error {
 }
 
 // judge judges the run: by its history if it was kept, by its sums otherwise.
-func (x *Run) judge(ctx context.Context) error {
+func (x *Run) judge(ctx context.Context) (err error) {
+	if p := x.deployment.Program; p != nil {
+		p.Fill(x.run)
+		x.run.Interactive, x.run.Before, x.run.Earlier = x.breaker.Interactive(), x.combo.Before, x.combo.Earlier
+		x.tell(Event{Stage: Judging})
+		x.run.Verdicts, err = x.run.Judge(x.folder.Path(""))
+		return err
+	}
 	tally, err := x.tally(ctx)
 	if err != nil {
 		return err

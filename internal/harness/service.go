@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -35,7 +36,7 @@ func (p *Plan) visitsOnly() bool {
 }
 
 // service checks a plan to visit a service: one run; none if it visits none.
-func (c *check) service() []Combination {
+func (c *check) service(ctx context.Context) []Combination {
 	p, s := c.plan, c.plan.Service
 	if s == nil {
 		return nil
@@ -60,6 +61,7 @@ func (c *check) service() []Combination {
 	if len(own.Visit.URLs) > 0 {
 		x.Lock.Name = own.Name()
 	}
+	x.beside = c.beside(ctx, s)
 	all := []Combination{x}
 	c.faults(all)
 	return all
@@ -78,13 +80,13 @@ func (p Plan) visiting(s *service.Spec) Plan {
 }
 
 // services checks the plans to visit services, and names them where they are wrong. Results must tell them apart.
-func (c *check) services() (all []Combination) {
+func (c *check) services(ctx context.Context) (all []Combination) {
 	known := map[string]bool{}
 	for i := range c.plan.Services {
 		p := &c.plan.Services[i]
 		p.Out, p.Workload.Seed = c.plan.Out, c.plan.Workload.Seed
 		one := check{plan: p}
-		all = append(all, one.service()...)
+		all = append(all, one.service(ctx)...)
 		name := fmt.Sprint(i + 1)
 		if len(p.Service.Visit.URLs) > 0 {
 			name = p.Service.Name()

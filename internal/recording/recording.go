@@ -33,6 +33,8 @@ type Options struct {
 	Observe func(*history.Op)
 	// Tell is told now and then, in the same goroutine, up to when everything was observed.
 	Tell func(now, final time.Duration)
+	// Reader reads the operations of the source; nil = workers record them in lanes.
+	Reader Reader
 	// File is where the history is kept; empty = nowhere.
 	File   string
 	Header history.Header
@@ -43,7 +45,8 @@ type Recording struct {
 	o     Options
 	lanes []*history.Lane
 	merge *history.Merge
-	tape  *tape // nil if nothing is kept
+	tape  keeper
+	reads *follow // nil = without a Reader
 	done  chan struct{}
 	drain sync.WaitGroup
 
@@ -56,10 +59,30 @@ type Recording struct {
 func New(o Options) (r *Recording, err error) {
 	r = &Recording{o: o, lanes: o.Lanes, done: make(chan struct{}), faults: o.Header.Faults,
 		notes: map[history.ID]string{}}
-	if o.File != "" {
+	switch {
+	case o.Reader != nil:
+		r.reads = &follow{reader: o.Reader}
+		r.tape, err = newSheet(o.File, o.Header, o.Reader)
+	case o.File != "":
 		r.tape, err = newTape(o.File, o.Header)
+	default:
+		r.tape = (*tape)(nil) // it keeps nothing
 	}
 	return r, err
+}
+
+// keeper keeps the history of a run in a file.
+type keeper interface {
+	// note keeps words for an operation, and inject a fault that is in no plan; any goroutine may call them.
+	note(id history.ID, text string)
+	inject(history.Injection)
+	// add keeps an operation. Its error is that of close.
+	add(*history.Op)
+	// flush writes what is to be written by now, and tells whether nothing is left to be written.
+	flush(now time.Duration) bool
+	// close ends the history; partial says why the run ended early, proven what clocks agree within if the header does
+	// not.
+	close(partial string, allowed bool, measured *history.Measured, proven history.Agreement) error
 }
 
 // Lane adds a lane of the suite itself, with room for so many operations.
@@ -129,6 +152,9 @@ func (r *Recording) run() {
 		}
 		final := r.merge.Drain(r.observe)
 		now := r.o.Clock.Now()
+		if r.reads != nil {
+			final = r.reads.look(now, r.o.Observe)
+		}
 		if r.tape.flush(now) && r.o.Written != nil {
 			r.o.Written(final)
 		}
@@ -140,8 +166,12 @@ func (r *Recording) run() {
 }
 
 func (r *Recording) observe(op *history.Op) {
-	r.o.Observe(op)
 	r.tape.add(op)
+	if r.reads != nil {
+		r.reads.next = append(r.reads.next, *op) // it is shown in its place among what is read
+		return
+	}
+	r.o.Observe(op)
 }
 
 // Stop ends the taking in; nothing is observed any more until Flush.

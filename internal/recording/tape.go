@@ -42,7 +42,6 @@ func newTape(path string, h history.Header) (*tape, error) {
 	return &tape{file: file, writer: writer}, nil
 }
 
-// note keeps words for an operation; any goroutine may call it.
 func (t *tape) note(id history.ID, text string) {
 	if t == nil {
 		return
@@ -52,7 +51,6 @@ func (t *tape) note(id history.ID, text string) {
 	t.notes = append(t.notes, note{id, text})
 }
 
-// inject keeps a fault that is in no plan; any goroutine may call it.
 func (t *tape) inject(i history.Injection) {
 	if t == nil {
 		return
@@ -62,7 +60,7 @@ func (t *tape) inject(i history.Injection) {
 	t.extra = append(t.extra, i)
 }
 
-// add writes an operation. Errors are returned at the end. A fault must be known before an operation names it.
+// add writes an operation. A fault must be known before an operation names it.
 func (t *tape) add(op *history.Op) {
 	if t == nil || t.err != nil {
 		return
@@ -75,8 +73,6 @@ func (t *tape) add(op *history.Op) {
 	}
 }
 
-// flush writes what came since the last flush if that is long enough ago, and tells whether nothing is left to be
-// written.
 func (t *tape) flush(now time.Duration) bool {
 	switch {
 	case t == nil:
@@ -104,7 +100,6 @@ func (t *tape) writeNotes() error {
 	return errors.Join(errs...)
 }
 
-// close ends the history; partial says why the run ended early, proven what clocks agree within if the header does not.
 func (t *tape) close(partial string, allowed bool, measured *history.Measured, proven history.Agreement) error {
 	if t == nil {
 		return nil

@@ -334,7 +334,7 @@ func (r *Reader) sweep() {
 			}
 			return over
 		})
-		if len(b.holds)+len(b.waiters)+len(b.acts) == 0 && r.o.Most == 0 {
+		if len(b.holds)+len(b.waiters)+len(b.acts) == 0 && (r.o.Most == 0 || r.o.Alone) {
 			delete(r.books, s)
 		}
 	}

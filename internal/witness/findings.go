@@ -24,9 +24,8 @@ func (r *Reader) watch(l *ledger, c *change, d *diff) {
 	if r.o.Violation == nil {
 		return
 	}
-	lapse := r.expired(l, c, d)
 	switch {
-	case len(d.granted) > 0 && len(d.ended) > 0 && !lapse && !d.after.scored:
+	case len(d.granted) > 0 && len(d.ended) > 0 && !r.expired(l, c, d) && !d.after.scored:
 		left := "without an end"
 		if d.before.until > 0 {
 			from, _ := r.ours(l.server, d.before.until)
@@ -36,16 +35,6 @@ func (r *Reader) watch(l *ledger, c *change, d *diff) {
 			fmt.Sprintf("%.12q took the place of %.12q, %s", d.granted[0], d.ended[0], left)})
 	case len(d.granted) > 0:
 		l.since = c.at
-	}
-	if !l.asked {
-		switch {
-		case len(d.granted) > 0:
-			r.Grants++
-		case len(d.ended) > 0 && lapse:
-			r.Expiries++
-		case len(d.ended) > 0:
-			r.Releases++
-		}
 	}
 	if l.told = l.told && d.after.held() && d.after.until == 0; d.after.held() && d.after.until == 0 {
 		r.endless[l] = true
@@ -87,7 +76,7 @@ func (r *Reader) Settled() bool {
 func (r *Reader) Since(n int) []history.Op {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return slices.Clone(r.ops[n:])
+	return slices.Clone(r.ops[max(n-r.dropped, 0):])
 }
 
 // Sums are the counts so far.

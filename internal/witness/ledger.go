@@ -148,6 +148,8 @@ func (r *Reader) apply(l *ledger, c *change) {
 		r.watch(l, &first, &d)
 		if l.asked {
 			r.tell(l, &first, &d, nil)
+		} else if r.o.Alone {
+			r.overheard(l, &first, &d)
 		}
 	}
 	strange := l.state.strange
@@ -157,7 +159,12 @@ func (r *Reader) apply(l *ledger, c *change) {
 	}
 	known := l.known
 	l.known = true
-	if !l.asked || r.server(l.server).replica { // a replica's stream, or a key that only others use
+	switch {
+	case r.o.Alone:
+		r.watch(l, c, &d)
+		r.overheard(l, c, &d)
+		return
+	case !l.asked || r.server(l.server).replica: // a replica's stream, or a key that only others use
 		r.watch(l, c, &d)
 		return
 	}

@@ -42,6 +42,7 @@ type scribe struct {
 	doubted map[*hold][]int     // ... that took a hold from another, until that one is heard of again
 	known   map[history.ID]bool // acquires without an answer whose holders did something with them later
 	phantom []int               // acquires that were refused because they had been granted: see hidden
+	dropped int                 // operations that are kept no longer
 	blind   []history.Op        // since when a connection that is passed on unseen may have had a lock, or all
 }
 
@@ -77,10 +78,18 @@ func (s *scribe) leave(w int32) {
 
 // add keeps an operation and returns its place; -1 if it is not kept.
 func (s *scribe) add(r *Reader, op history.Op) int {
+	if len(s.ops) >= r.o.Most && r.o.Alone {
+		r.trim()
+	}
 	if len(s.ops) >= r.o.Most {
 		r.Full = r.Full || r.o.Most > 0
 		return -1
 	}
+	return s.append(op)
+}
+
+// append adds an operation, and returns its place.
+func (s *scribe) append(op history.Op) int {
 	v := &virtual{}
 	if op.Worker >= 0 {
 		v = &s.workers[op.Worker]
@@ -123,9 +132,9 @@ func (s *scribe) incident(r *Reader, server int, key int32, from, to time.Durati
 	}
 }
 
-// History is all that was read, as a judge takes it. The header's numbers are filled in. Over says that the programs
-// have ended, so that keys in the servers are left for good. More are other operations, as faults are.
-func (r *Reader) History(h history.Header, over bool, more []history.Op) *history.History {
+// History is all that was read, as a judge takes it, with other operations, as faults are. The header's numbers are
+// filled in. Over says that the programs have ended, so that keys in the servers are left for good.
+func (r *Reader) History(with *history.History, over bool) *history.History {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.now += effectBound + answerBound + groupBound
@@ -136,27 +145,32 @@ func (r *Reader) History(h history.Header, over bool, more []history.Op) *histor
 		b.end(r)
 	}
 	r.finish(over)
-	return r.written(r, h, more)
+	return r.written(r, with)
 }
 
 // SoFar is what is known of all that was read so far: nothing is waited for, and what later commands may tell is
 // unknown.
-func (r *Reader) SoFar(h history.Header, more []history.Op) *history.History {
+func (r *Reader) SoFar(with *history.History) *history.History {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s := r.scribe
 	s.ops, s.lanes, s.notes = slices.Clone(s.ops), slices.Clone(s.lanes), maps.Clone(s.notes)
 	s.undecide(true, r.promised())
-	return s.written(r, h, more)
+	return s.written(r, with)
 }
 
 // written is what a scribe has, as a judge takes it.
-func (s *scribe) written(r *Reader, h history.Header, more []history.Op) *history.History {
+func (s *scribe) written(r *Reader, with *history.History) *history.History {
 	for _, op := range s.blind {
 		s.incident(r, int(op.Value), op.Key, op.Call, r.now, blindNote)
 	}
-	for _, op := range more {
-		s.add(r, op)
+	for _, op := range with.Ops {
+		if n := s.append(op); with.Notes[op.ID] != "" {
+			s.notes[s.ops[n].ID] = with.Notes[op.ID]
+		}
+	}
+	if s.dropped > 0 {
+		s.rebase()
 	}
 	permits := r.Permits
 	if permits <= 1 {
@@ -165,6 +179,7 @@ func (s *scribe) written(r *Reader, h history.Header, more []history.Op) *histor
 			s.ops[i].Permits = 0
 		}
 	}
+	h := with.Header
 	h.Workers, h.Keys, h.Processes = max(len(s.workers), 1), max(len(r.pages), 1), 1
 	h.Claims = history.Claims{Excludes: true, Expires: true, Owned: true, Reentrant: r.Reentrant, Permits: permits}
 	out := &history.History{Header: h, Ops: s.ops, Notes: s.notes}

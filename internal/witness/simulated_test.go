@@ -203,8 +203,8 @@ func (w *world) read(o Options) (*Reader, *history.History) {
 	}
 	head := history.Header{Bounds: history.Bounds{Rate: Rate, Round: Round},
 		Aside: []string{history.Liveness, history.Fairness, history.Updates}}
-	w.soFar = r.SoFar(head, nil)
-	return r, r.History(head, true, nil)
+	w.soFar = r.SoFar(&history.History{Header: head})
+	return r, r.History(&history.History{Header: head}, true)
 }
 
 func newWorld(seed uint64) *world {

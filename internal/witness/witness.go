@@ -39,6 +39,7 @@ type Options struct {
 	Epoch       time.Time     // when the clock of the stamps was 0
 	Most        int           // so many operations are kept, and no more; 0 = none, and no history is made
 	Violation   func(Finding) // is called at once for a violation that a server's stream shows; nil = it is not
+	Alone       bool          // nothing but streams is read, each for itself: the latest operations of Most are kept
 }
 
 // Times that bound waiting.
@@ -263,7 +264,7 @@ func (r *Reader) Effect(e *wire.Effect) {
 // effect adds one to a key.
 func (r *Reader) effect(s *server, e *wire.Effect, key string) {
 	r.Effects++
-	l := r.ledger(place{e.Server, subject{e.DB, key}})
+	l := r.ledger(place{e.Server, subject{r.database(e), key}})
 	if n := len(l.changes); n > 0 && e.Tx != 0 && l.changes[n-1].tx == e.Tx {
 		l.changes[n-1].commands = append(l.changes[n-1].commands, e.Args)
 	} else {
@@ -279,7 +280,7 @@ func (r *Reader) effect(s *server, e *wire.Effect, key string) {
 // flushed clears every key of a server, or of one database.
 func (r *Reader) flushed(e *wire.Effect) {
 	for at, l := range r.ledgers {
-		if at.server == e.Server && (at.db == e.DB || e.Args[0] == "FLUSHALL") {
+		if at.server == e.Server && (at.db == r.database(e) || e.Args[0] == "FLUSHALL") {
 			l.changes = append(l.changes, &change{at: e.At, closed: true, commands: [][]string{{"DEL", at.key}}})
 			r.active[l] = true
 		}

@@ -1,0 +1,76 @@
+package program
+
+import (
+	"context"
+
+	"hammerlock/faults"
+	"hammerlock/internal/wire"
+)
+
+// hook is what is done at a kind of commands.
+type hook struct {
+	point string
+	asked bool // before the command is forwarded; else before its reply is passed on
+	hit   func(lock string) (a *wire.Action, broken bool)
+}
+
+// At lets a function be called at each command of a kind, one of faults.Commands, about a lock, from several
+// goroutines, which it must not block: before the command is forwarded if asked, else before its reply is passed on.
+// It says what becomes of the message, and whether it was that function's: the next one is not asked then.
+func (s *Source) At(point string, asked bool, hit func(lock string) (a *wire.Action, broken bool)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var all []*hook
+	if p := s.hooks.Load(); p != nil {
+		all = append(all, *p...)
+	}
+	all = append(all, &hook{point, asked, hit})
+	s.hooks.Store(&all)
+}
+
+// breaks is the hook of the proxies.
+func (s *Source) breaks(q *wire.Request) *wire.Action {
+	hooks := s.hooks.Load()
+	if hooks == nil {
+		return nil // nothing is planned
+	}
+	asked := q.Return == 0
+	lock, _ := s.reader.LockOf(q)
+	if !asked && s.reader.Is(faults.Granted, q) {
+		s.lock.Store(&lock)
+		select {
+		case s.granted <- lock:
+		default: // no fault waits for a grant
+		}
+	}
+	for _, h := range *hooks {
+		if h.asked == asked && s.reader.Is(h.point, q) {
+			if a, broken := h.hit(lock); broken {
+				return a
+			}
+		}
+	}
+	return nil
+}
+
+// Lock is the lock that was granted last; empty if none was, or no fault is planned.
+func (s *Source) Lock() string {
+	if p := s.lock.Load(); p != nil {
+		return *p
+	}
+	return ""
+}
+
+// Grant waits for the next grant of a lock.
+func (s *Source) Grant(ctx context.Context, lock string) error {
+	for {
+		select {
+		case key := <-s.granted:
+			if key == lock {
+				return nil
+			}
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}

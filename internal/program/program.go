@@ -1,0 +1,273 @@
+// Package program is a source of operations: a program that makes its own load, or whatever clients connect, whose
+// messages with the servers are read on their way; or the servers' replication streams alone. It starts and ends the
+// program, and says what was read. It breaks nothing, and judges nothing.
+package program
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"hammerlock/history"
+	"hammerlock/internal/crew"
+	"hammerlock/internal/human"
+	"hammerlock/internal/wire"
+	"hammerlock/internal/witness"
+	"hammerlock/topologies"
+)
+
+// Spec says what is watched.
+type Spec struct {
+	witness.Options               // the keys, and what tells holders apart
+	Command         string        // the program, for the shell; empty = any that connects
+	Whole           string        `json:"-"` // ... with its passwords
+	Env             []string      // variables that it gets besides, with {url} and others in them
+	WholeEnv        []string      `json:"-"` // ... with their passwords
+	Output          *os.File      `json:"-"` // where it prints; nil = to a file in the topology's directory
+	Listen          string        // where the first proxy listens; empty = a free port on loopback
+	TapOnly         bool          // no proxy: only the replication stream is read
+	Own             bool          // the servers are those of the topology, which the suite starts
+	Service         bool          // its programs are those of a service, which others start and visit
+	Scenario        bool          // a fault whose moment never comes is left out: the program does no such thing
+	Duration        time.Duration // how long to watch; 0 = until the program ends, or the watching is ended
+	// Endpoints are servers of others.
+	Endpoints []topologies.Access `json:"-"`
+	// Untapped says that no replication stream is read.
+	Untapped bool
+	// Say takes a line that says where a proxy is, or what cannot be seen.
+	Say func(line string) `json:"-"`
+	// Tell takes, of a stream alone, each violation and a summary now and then.
+	Tell func(line string, violation bool) `json:"-"`
+}
+
+// ErrUnused says that the program ended, not well, before it had anything to do with the locks.
+var ErrUnused = errors.New("had sent no command that concerns a lock of --locks")
+
+const (
+	tickEvery   = 50 * time.Millisecond
+	settleTime  = 500 * time.Millisecond // effects have come so long after the program ended, as a rule
+	settleMost  = 3 * time.Second        // ... at the latest
+	summaryTime = time.Minute
+	mostKept    = 4 << 20 // operations of a run
+	latestKept  = 1 << 18 // ... of a stream alone, which may go on for weeks: the latest
+)
+
+// Source is a crew.Crew. It is up between Open and Close.
+type Source struct {
+	spec    Spec
+	top     *topologies.Topology
+	started time.Time
+	clock   *history.Clock
+	servers []*server
+	reader  *witness.Reader
+	run     *wire.Run
+	taps    []io.Closer
+	places  []string // where clients find the servers
+	deaf    []string // servers without a tap, and why
+	program *topologies.Program
+	hooks   atomic.Pointer[[]*hook]
+	granted chan string            // locks, for faults that wait for a grant
+	lock    atomic.Pointer[string] // the one that was granted last
+
+	mu       sync.Mutex // guards what follows
+	proxies  map[*topologies.Node]*wire.Proxy
+	notes    []string
+	finished chan struct{}
+	over     string // why the watching ended early
+	found    int    // violations that a stream alone has shown
+	workers  int    // of the history, as it was written last
+	keys     int
+	ticking  sync.WaitGroup
+	end      func() // of the ticking
+}
+
+// New makes a source. Its topology must be brought up with Through.
+func New(s Spec) *Source {
+	return &Source{spec: s, granted: make(chan string), proxies: map[*topologies.Node]*wire.Proxy{},
+		finished: make(chan struct{}), end: func() {}}
+}
+
+// Open finds the servers in the topology, and opens taps and proxies. The clock begins.
+func (s *Source) Open(ctx context.Context, t *topologies.Topology) (err error) {
+	s.top, s.started, s.clock = t, time.Now(), history.NewOrderedClock(0)
+	s.clock.Set(s.started, 1)
+	s.find()
+	o := s.spec.Options
+	o.Epoch, o.Sites, o.Most, o.Ours = s.started, s.Sites(), mostKept, s.spec.Own
+	if s.spec.TapOnly {
+		o.Most, o.Alone, o.Violation = latestKept, true, s.violation
+	}
+	s.reader = witness.NewReader(o)
+	s.run = &wire.Run{Clock: s.clock, Sink: s.reader}
+	if err := s.listen(ctx); err != nil {
+		return err
+	}
+	ticking, end := context.WithCancel(context.WithoutCancel(ctx))
+	s.end = end
+	s.ticking.Go(func() { s.tick(ticking) })
+	return nil
+}
+
+// violation tells of what a stream alone has shown. The reader calls it.
+func (s *Source) violation(f witness.Finding) {
+	s.spec.Tell(fmt.Sprintf("%s %s: %s", s.started.Add(f.At).UTC().Format(time.RFC3339Nano), f.Key, f.What), true)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.found++
+}
+
+// tick lets time pass, and tells a summary of a stream alone now and then.
+func (s *Source) tick(ctx context.Context) {
+	t := time.NewTicker(tickEvery)
+	defer t.Stop()
+	last := time.Duration(0)
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.C:
+		}
+		now := s.clock.Now()
+		s.reader.Tick(now)
+		if now-last >= summaryTime {
+			last = now
+			s.summary()
+		}
+	}
+}
+
+// summary tells the counts of a stream alone.
+func (s *Source) summary() {
+	if !s.spec.TapOnly {
+		return
+	}
+	sums, held := s.reader.Sums()
+	s.spec.Tell(fmt.Sprintf("%s %d granted, %d given back, %d expired, %d held, %s",
+		time.Now().UTC().Format(time.RFC3339), sums.Grants, sums.Releases, sums.Expiries, held,
+		human.Quantity(s.Found(), "violation")), false)
+}
+
+// Found is how many violations a stream alone has shown.
+func (s *Source) Found() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.found
+}
+
+// Begin implements crew.Crew: nothing is recorded in lanes.
+func (s *Source) Begin(chan<- struct{}) (*crew.Session, error) {
+	return &crew.Session{Clock: s.clock}, nil
+}
+
+// RoundTrips implements crew.Crew: they are not counted.
+func (s *Source) RoundTrips() (int64, bool) { return 0, false }
+
+// Run implements crew.Crew: it lets the program run, or others connect, until that is over.
+func (s *Source) Run(_, stop context.Context) (crew.Report, error) {
+	err := s.watch(stop)
+	for _, x := range s.servers {
+		if x.proxy != nil {
+			_ = x.proxy.Close() // commands in flight are lost
+		}
+	}
+	for begun := time.Now(); time.Since(begun) < settleTime || !s.reader.Settled() && time.Since(begun) < settleMost; {
+		<-time.After(tickEvery)
+		s.reader.Tick(s.clock.Now())
+	}
+	s.summary()
+	return crew.Report{}, err
+}
+
+// Finish ends the watching of the programs of a service.
+func (s *Source) Finish() { close(s.finished) }
+
+// watch waits for the end.
+func (s *Source) watch(stop context.Context) error {
+	ctx, cancel := stop, context.CancelFunc(func() {})
+	if d := s.spec.Duration; d > 0 {
+		ctx, cancel = context.WithTimeout(stop, d)
+	}
+	defer cancel()
+	if s.spec.Command != "" {
+		s.program = &topologies.Program{Command: s.spec.Command, Whole: s.spec.Whole, Env: s.Variables(),
+			Output: s.spec.Output, Ready: func(context.Context) error { return nil }}
+		if err := s.top.Run(s.program); err != nil {
+			return err
+		}
+	}
+	for {
+		var ended <-chan struct{}
+		if s.program != nil {
+			ended = s.program.Ending()
+		}
+		select {
+		case <-ended:
+			if s.restarted(ctx) {
+				continue
+			}
+			return s.went()
+		case <-ctx.Done():
+			if stop.Err() != nil {
+				s.over = context.Cause(stop).Error()
+			}
+		case <-s.finished:
+		}
+		return nil
+	}
+}
+
+// restarted waits until a program that a fault has killed is started again. It is false if the program has ended by
+// itself, or the watching is over.
+func (s *Source) restarted(ctx context.Context) bool {
+	for s.program.Killed() {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-time.After(tickEvery / 10):
+		}
+		if s.program.State() != topologies.Down {
+			return true
+		}
+	}
+	return false
+}
+
+// went says how the program ended, if it did not go well.
+func (s *Source) went() error {
+	why := s.program.Ended()
+	if why == "" || s.program.Succeeded() {
+		return nil
+	}
+	if seen, _ := s.reader.Sums(); seen.Requests == 0 {
+		return fmt.Errorf("%s, and %w", why, ErrUnused)
+	}
+	s.Note(why)
+	return nil
+}
+
+// Note keeps words for the findings.
+func (s *Source) Note(text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.notes = append(s.notes, text)
+}
+
+// Close implements crew.Crew. The topology, and the program in it, are closed by others.
+func (s *Source) Close() (err error) {
+	s.end()
+	s.ticking.Wait()
+	for _, t := range s.taps {
+		err = errors.Join(err, t.Close())
+	}
+	for _, x := range s.servers {
+		if x.proxy != nil {
+			err = errors.Join(err, x.proxy.Close())
+		}
+	}
+	return err
+}

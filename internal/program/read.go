@@ -1,0 +1,145 @@
+package program
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"hammerlock/history"
+	"hammerlock/internal/human"
+	"hammerlock/internal/witness"
+	"hammerlock/results"
+	"hammerlock/topologies"
+)
+
+// Since are the operations so far but for the first n. Later answers may still change them.
+func (s *Source) Since(n int) []history.Op { return s.reader.Since(n) }
+
+// Written is the history so far, or at its end all of it, with the operations that the suite itself has recorded.
+func (s *Source) Written(own history.History, over bool) *history.History {
+	s.mu.Lock()
+	gone := s.program == nil || s.program.State() == topologies.Down
+	s.mu.Unlock()
+	if s.spec.Scenario && over {
+		happened(&own)
+	}
+	h := &history.History{}
+	if over {
+		h = s.reader.History(&own, gone && (s.spec.Command != "" || s.spec.Service))
+	} else {
+		h = s.reader.SoFar(&own)
+	}
+	sums, _ := s.reader.Sums()
+	h.Wire = s.limits(&sums)
+	s.workers, s.keys = h.Workers, h.Keys
+	return h
+}
+
+// happened leaves faults out whose moment never came, as that of an extension: the program does no such thing.
+func happened(h *history.History) {
+	for n := len(h.Faults) - 1; n >= 0; n-- {
+		if slices.ContainsFunc(h.Ops, func(op history.Op) bool { return op.Value == int64(n) }) {
+			continue
+		}
+		h.Faults = slices.Delete(slices.Clone(h.Faults), n, n+1)
+		for i := range h.Ops {
+			if h.Ops[i].Value > int64(n) {
+				h.Ops[i].Value--
+			}
+		}
+	}
+}
+
+// Crashed tells that a fault has killed the program at a time, if it has.
+func (s *Source) Crashed(at time.Duration) {
+	if s.program != nil && s.program.Killed() {
+		s.reader.Crashed(at)
+	}
+}
+
+// Lease is the longest lease that was granted.
+func (s *Source) Lease() time.Duration {
+	sums, _ := s.reader.Sums()
+	return sums.Lease
+}
+
+// Fill writes what was read into the record of a run whose history is written.
+func (s *Source) Fill(r *results.Run) {
+	sums, _ := s.reader.Sums()
+	r.Wire, r.Seen = text(&sums), s.seen(&sums)
+	r.Workers, r.Keys, r.Processes = s.workers, s.keys, 1
+	r.Visits = results.Visits{Begun: sums.Grants, Done: sums.Grants}
+	r.Measured = int64(time.Since(s.started))
+	r.Duration = r.Measured
+}
+
+// limits names the limits of the watching.
+func (s *Source) limits(t *witness.Tallies) string {
+	by := "the server's replication stream told what commands did"
+	switch {
+	case s.spec.TapOnly:
+		by = "only the server's replication stream told what was done, and not by whom"
+	case len(s.deaf) > 0:
+		by = "only requests and answers told what commands did, not the server: " + strings.Join(s.deaf, "; ")
+	}
+	if t.TapsLost > 0 {
+		by += "; the stream broke " + human.Quantity(t.TapsLost, "time")
+	}
+	return by + "; what holders believe, and what they do without a command, cannot be seen"
+}
+
+// text is the counts.
+func text(t *witness.Tallies) string {
+	parts := []string{human.Quantity(t.Requests, "request") + " about locks", human.Quantity(t.Effects, "effect"),
+		human.Quantity(t.Grants, "grant"), human.Quantity(t.Releases, "release"), human.Count(t.Expiries) + " expired",
+		human.Count(t.Refused) + " refused"}
+	if t.Grants > 0 {
+		parts = append(parts, human.Number(float64(t.Refused+t.Grants)/float64(t.Grants))+" tries a grant")
+	}
+	return strings.Join(parts, " · ")
+}
+
+// seen tells of ambiguities, and of other things that are no violation.
+func (s *Source) seen(t *witness.Tallies) (all []results.Fact) {
+	count := func(n int64, what string) {
+		if n > 0 {
+			all = append(all, results.Fact{Label: "seen", Text: human.Count(n) + " " + what})
+		}
+	}
+	count(t.Ambiguous, "releases or extensions of which it cannot be told whose they were; they are judged as unknown")
+	count(t.Guesses,
+		"answers that only the connection can attribute, where connections serve several holders at a time; they are judged as unknown: "+
+			"--holder connection says that each serves one")
+	if !s.spec.TapOnly {
+		count(t.Outsiders,
+			"changes of locks by an unseen client: something else writes these keys, past the proxy")
+	}
+	count(t.Unreleased, "grants that were never given back")
+	count(t.Strange, "keys or scripts with commands that are not understood")
+	count(t.Passed, "connections that were passed on unseen")
+	loose := "commands on data that belong to no visit, or cannot be attributed: lost updates are not judged there"
+	if t.Improper > 0 {
+		loose += "; --holder connection says that each connection serves one holder at a time"
+	}
+	count(t.DataLoose, loose)
+	count(t.DataUnsure, "keys with data whose reads can have seen several writes: lost updates are not judged there")
+	for _, note := range s.notes {
+		all = append(all, results.Fact{Label: "program", Text: note})
+	}
+	if s.over != "" && s.spec.Command == "" && !s.spec.Service {
+		all = append(all, results.Fact{Label: "ended", Text: s.over})
+	}
+	return all
+}
+
+// Grants are how many locks were granted so far.
+func (s *Source) Grants() int64 {
+	sums, _ := s.reader.Sums()
+	return sums.Grants
+}
+
+// Places says where clients find the servers.
+func (s *Source) Places() string { return strings.Join(s.places, "; ") }
+
+// Servers are how many servers are watched.
+func (s *Source) Servers() int { return len(s.servers) }

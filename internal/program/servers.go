@@ -1,0 +1,219 @@
+package program
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"hammerlock/history"
+	"hammerlock/internal/wire"
+	"hammerlock/topologies"
+)
+
+// server is one behind a proxy, or one whose stream is read.
+type server struct {
+	topologies.Access
+	node  *topologies.Node // of ours
+	proxy *wire.Proxy
+}
+
+// dial connects to a server without a proxy.
+func (x *server) dial() wire.Dial {
+	d := x.Site().Passage(0)
+	return func(ctx context.Context) (net.Conn, error) { return d(ctx, "tcp", x.Addrs[0]) }
+}
+
+// addr is where clients find a server.
+func (x *server) addr() string {
+	if x.node != nil {
+		return x.node.Addr()
+	}
+	return x.proxy.Addr()
+}
+
+// address is where a program finds a server.
+func (x *server) address() string {
+	u := url.URL{Scheme: "redis", Host: x.addr()}
+	if x.Password != "" {
+		u.User = url.UserPassword(x.User, x.Password)
+	}
+	if x.DB != 0 {
+		u.Path = "/" + strconv.Itoa(x.DB)
+	}
+	return u.String()
+}
+
+// find lists the servers: those that others run, or the nodes that hold data.
+func (s *Source) find() {
+	for _, a := range s.spec.Endpoints {
+		s.servers = append(s.servers, &server{Access: a})
+	}
+	if !s.spec.Own {
+		return
+	}
+	for _, site := range s.top.Sites {
+		for _, n := range site.Nodes {
+			s.servers = append(s.servers,
+				&server{Access: topologies.Access{Addrs: []string{n.Back()}, Password: n.Password()}, node: n})
+		}
+	}
+}
+
+// Sites are the independent places that a lock stands on.
+func (s *Source) Sites() int {
+	if s.spec.Own {
+		return len(s.top.Sites)
+	}
+	return len(s.servers)
+}
+
+// Through carries a client's connection to a node of ours through its proxy, and returns when it is over.
+func (s *Source) Through(ctx context.Context, n *topologies.Node, client net.Conn) {
+	s.mu.Lock()
+	p := s.proxies[n]
+	s.mu.Unlock()
+	if p == nil { // it is not open yet
+		_ = client.Close()
+		return
+	}
+	p.Serve(ctx, client)
+}
+
+// listen opens taps and proxies.
+func (s *Source) listen(ctx context.Context) error {
+	var unreachable error
+	for i, x := range s.servers {
+		c := x.Site().Client(topologies.ClientOptions{})
+		if err := s.leadsPast(ctx, x, c); err != nil {
+			unreachable = errors.Join(unreachable, err)
+		} else if err := s.compare(ctx, i, c); err != nil {
+			unreachable = errors.Join(unreachable, topologies.Unreachable(x.Addrs[0], x.Addrs[0], x.TLS, err))
+		}
+		_ = c.Close()
+	}
+	if unreachable != nil {
+		return unreachable
+	}
+	for i, x := range s.servers {
+		if err := s.tap(ctx, i, x); err != nil {
+			return err
+		}
+		if s.spec.TapOnly {
+			continue
+		}
+		if err := s.proxy(ctx, i, x); err != nil {
+			return err
+		}
+	}
+	for _, why := range s.deaf {
+		s.spec.Say("without effects: " + why)
+	}
+	return nil
+}
+
+// tap reads a server's replication stream, if that is wanted and the server lets us.
+func (s *Source) tap(ctx context.Context, i int, x *server) error {
+	name := x.Addrs[0]
+	if s.spec.Untapped {
+		s.deaf = append(s.deaf, name+" has none (--tap off)")
+		return nil
+	}
+	tap, err := s.run.Tap(ctx, wire.Source{Server: i, Dial: x.dial(), User: x.User, Password: x.Password})
+	switch {
+	case err == nil:
+		s.taps = append(s.taps, tap)
+	case s.spec.TapOnly:
+		return fmt.Errorf("%s: %w", name, err)
+	default:
+		s.deaf = append(s.deaf, fmt.Sprintf("%s refuses a tap (%v)", name, err))
+	}
+	return nil
+}
+
+// proxy opens the proxy of a server.
+func (s *Source) proxy(ctx context.Context, i int, x *server) (err error) {
+	e := wire.Endpoint{Server: i, Dial: x.dial(), Break: s.breaks}
+	if i == 0 {
+		e.Listen = s.spec.Listen
+	}
+	if x.node == nil {
+		e.Listen = cmp.Or(e.Listen, "127.0.0.1:0")
+	}
+	if x.proxy, err = s.run.Listen(context.WithoutCancel(ctx), e); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	s.proxies[x.node] = x.proxy
+	s.mu.Unlock()
+	place := fmt.Sprintf("%s is at %s", x.Addrs[0], cmp.Or(e.Listen, x.addr()))
+	s.places = append(s.places, place)
+	s.spec.Say(place)
+	return nil
+}
+
+// compare finds by how much a server's clock is ahead of ours.
+func (s *Source) compare(ctx context.Context, i int, c redis.UniversalClient) error {
+	least, most := -time.Duration(history.Forever), time.Duration(history.Forever)
+	for range 5 {
+		before := time.Now()
+		at, err := c.Time(ctx).Result()
+		if err != nil {
+			return err
+		}
+		// A server's clock has microseconds.
+		least, most = max(least, at.Sub(time.Now().Round(0))-time.Microsecond),
+			min(most, at.Sub(before.Round(0))+time.Microsecond)
+	}
+	s.reader.Clock(i, least, most)
+	return nil
+}
+
+// leadsPast looks for servers of others whose answers lead programs to addresses that are not the proxy's.
+func (s *Source) leadsPast(ctx context.Context, x *server, c redis.UniversalClient) error {
+	info, _ := c.Info(ctx, "server").Result() // where that is hidden, nothing is known
+	switch {
+	case x.node != nil:
+	case strings.Contains(info, "redis_mode:sentinel"):
+		return fmt.Errorf("%s is a sentinel and has no locks: name the primary; "+
+			"or --topology sentinel starts sentinels and servers, all behind proxies", x.Addrs[0])
+	case strings.Contains(info, "redis_mode:cluster") && !s.spec.TapOnly:
+		const why = "it is a node of a cluster, whose answers lead programs to addresses without a proxy: what they do there is not seen; " +
+			"--topology cluster starts one with a proxy for each node, --tap-only reads one node's stream"
+		s.spec.Say(x.Addrs[0] + ": " + why)
+		s.Note(x.Addrs[0] + ": " + why)
+	}
+	return nil
+}
+
+// Variables are those that the program gets besides its environment.
+func (s *Source) Variables() (env []string) {
+	var urls, nodes, sentinels []string
+	for _, x := range s.servers {
+		urls, nodes = append(urls, x.address()), append(nodes, x.addr())
+	}
+	master := ""
+	if own := s.top.Sites; len(own) > 0 && own[0].Master != "" {
+		master, sentinels = own[0].Master, own[0].Addrs()
+	}
+	host, port, _ := net.SplitHostPort(nodes[0])
+	names := map[string]string{"url": urls[0], "urls": strings.Join(urls, ","), "nodes": strings.Join(nodes, ","),
+		"password":  s.servers[0].Password,
+		"sentinels": strings.Join(sentinels, ","), "master": master}
+	fill := []string{"{host}", host, "{port}", port}
+	for name, value := range names {
+		fill = append(fill, "{"+name+"}", value)
+		env = append(env, "REDIS_"+strings.ToUpper(name)+"="+value)
+	}
+	for _, v := range s.spec.WholeEnv {
+		env = append(env, strings.NewReplacer(fill...).Replace(v))
+	}
+	return env
+}

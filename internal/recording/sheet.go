@@ -1,0 +1,147 @@
+package recording
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"hammerlock/history"
+)
+
+// Reader reads operations out of what others say to each other. Some change when more is known.
+type Reader interface {
+	// Since are the operations so far but for the first n.
+	Since(n int) []history.Op
+	// Written is the history so far or, over, all of it, with the operations that the suite itself has recorded.
+	Written(own history.History, over bool) *history.History
+}
+
+// How often the history of a Reader is written, and the share of the time that this may take.
+const (
+	sheetEvery = time.Second
+	sheetCost  = 20
+)
+
+// killed is why a history ends that was written while it was read.
+const killed = "its writer was killed"
+
+// sheet is the history of a Reader on its way to a file, which is written anew again and again: operations may change.
+type sheet struct {
+	path   string
+	reader Reader
+
+	mu     sync.Mutex
+	own    history.History // what the suite itself has recorded
+	saving sync.WaitGroup
+	busy   bool
+	next   time.Duration
+}
+
+func newSheet(path string, h history.Header, r Reader) (*sheet, error) {
+	s := &sheet{path: path, reader: r, own: history.History{Header: h, Notes: map[history.ID]string{}}}
+	return s, s.save(false, killed, nil)
+}
+
+func (s *sheet) note(id history.ID, text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.own.Notes[id] = text
+}
+
+func (s *sheet) inject(i history.Injection) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.own.Faults = append(slices.Clip(s.own.Faults), i)
+}
+
+func (s *sheet) add(op *history.Op) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.own.Ops = append(s.own.Ops, *op)
+}
+
+// flush writes what is known, if the last time was long enough ago. An error shows at the end.
+func (s *sheet) flush(now time.Duration) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.busy || now < s.next {
+		return false
+	}
+	s.busy = true
+	s.saving.Go(func() {
+		begun := time.Now()
+		_ = s.save(false, killed, nil)
+		took := time.Since(begun)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.busy, s.next = false, now+took+max(sheetEvery, sheetCost*took)
+	})
+	return true
+}
+
+func (s *sheet) close(partial string, _ bool, measured *history.Measured, _ history.Agreement) error {
+	s.saving.Wait()
+	return s.save(true, partial, measured)
+}
+
+// save writes the history. It takes the place of what was written before when it is whole.
+func (s *sheet) save(over bool, partial string, measured *history.Measured) error {
+	s.mu.Lock()
+	own := s.own
+	own.Ops, own.Notes = slices.Clone(own.Ops), map[history.ID]string{}
+	for id, text := range s.own.Notes {
+		own.Notes[id] = text
+	}
+	s.mu.Unlock()
+	h := s.reader.Written(own, over)
+	h.Partial, h.Measured = partial, measured
+	begun := s.path + ".new"
+	err := h.Save(begun)
+	if err == nil {
+		err = os.Rename(begun, s.path)
+	} else {
+		_ = os.Remove(begun) // there is no room for it
+	}
+	if err != nil {
+		return fmt.Errorf("keep what is seen: %w", err)
+	}
+	return nil
+}
+
+// Bounds of what observers see of a Reader: holders and waiters, and locks. Others have no lane.
+const (
+	ReadWorkers = 32
+	ReadKeys    = 1000
+	readAfter   = time.Second // operations are known by then, as a rule
+)
+
+// follow hands operations on to an observer in the order of their returns, when they are old enough. Later
+// ones are left out.
+type follow struct {
+	reader Reader
+	read   int          // operations of the reader
+	next   []history.Op // not shown yet
+	shown  time.Duration
+}
+
+// look shows what is old enough, and returns up to when that is.
+func (f *follow) look(now time.Duration, observe func(*history.Op)) time.Duration {
+	until := max(now-readAfter, 0)
+	more := f.reader.Since(f.read)
+	f.read += len(more)
+	f.next = append(f.next, more...)
+	slices.SortStableFunc(f.next, func(a, b history.Op) int { return cmp.Compare(a.Return, b.Return) })
+	n := 0
+	for ; n < len(f.next) && f.next[n].Return <= until; n++ {
+		op := &f.next[n]
+		if op.Worker < ReadWorkers && op.Key < ReadKeys && op.Return >= f.shown {
+			f.shown = op.Return
+			observe(op)
+		}
+	}
+	f.next = f.next[n:]
+	return until
+}

@@ -1,0 +1,131 @@
+package witness
+
+import (
+	"slices"
+
+	"hammerlock/history"
+	"hammerlock/internal/wire"
+)
+
+// database tells databases apart: of streams that are read each for itself, those of several servers, too.
+func (r *Reader) database(e *wire.Effect) int {
+	if r.o.Alone {
+		return e.DB + e.Server<<20
+	}
+	return e.DB
+}
+
+// overheard makes operations of a change whose cause is not seen. They have the moment at which the stream told of it:
+// a stream is in the order in which the server executed, and all of it is late by about as much.
+func (r *Reader) overheard(l *ledger, c *change, d *diff) {
+	b := l.book
+	op := history.Op{Key: r.page(l.subject), Call: c.at, Return: c.at, Outcome: history.OK}
+	op.TTL = r.lease(l, c, d.after.until, nil)
+	for _, token := range d.ended {
+		owner, end := b.owner(token), op
+		owner.stop(c.at)
+		end.TTL = 0
+		switch {
+		case r.expired(l, c, d):
+			r.Expiries++
+		case len(d.granted) == 0 && owner != nil: // else it was overwritten
+			r.free(b, nil, owner, end, false)
+		case len(d.granted) == 0:
+			r.Releases++
+		}
+	}
+	for _, token := range d.granted {
+		if d.after.counts {
+			op.Value = d.after.owners[token]
+		}
+		if d.after.scored || len(d.after.owners) > 1 {
+			op.Permits = 1
+		}
+		r.grant(b, act{kind: history.Acquire, server: l.server, token: token, says: did, op: op})
+	}
+	r.Permits = max(r.Permits, len(d.after.owners))
+	if d.moved || len(d.deeper)+len(d.shallower) > 0 {
+		for token := range d.after.owners {
+			if h := b.owner(token); h != nil {
+				r.extend(nil, h, op, false)
+			}
+		}
+	}
+}
+
+// trim forgets the older half of the operations, and what belongs to grants in it.
+func (r *Reader) trim() {
+	from, kept := len(r.ops)/2, map[history.ID]int{}
+	var ops []history.Op
+	used := map[int32]bool{}
+	for _, op := range r.ops[from:] {
+		if _, known := kept[op.Hold]; op.Kind == history.Acquire {
+			kept[op.ID] = len(ops)
+		} else if op.Hold != 0 && !known {
+			continue
+		}
+		ops, used[op.Key] = append(ops, op), true
+	}
+	r.dropped += len(r.ops) - len(ops)
+	r.ops = ops
+	open := map[string]bool{}
+	for _, b := range r.books {
+		for _, h := range b.holds {
+			n, known := kept[h.id]
+			if h.op = n; !known {
+				h.op, h.id = -1, 0
+			}
+			open[h.token], used[h.key] = true, true
+		}
+	}
+	for token, n := range r.grants {
+		if n == 1 && !open[token] {
+			delete(r.grants, token)
+		}
+	}
+	r.renumber(used)
+}
+
+// renumber gives the pages that are still used the first numbers.
+func (r *Reader) renumber(used map[int32]bool) {
+	to := map[int32]int32{}
+	for s, n := range r.pages {
+		if !used[n] {
+			delete(r.pages, s)
+			continue
+		}
+		to[n] = int32(len(to))
+		r.pages[s] = to[n]
+	}
+	renumbered := func(key *int32) {
+		if n, known := to[*key]; known {
+			*key = n
+		}
+	}
+	for i := range r.ops {
+		renumbered(&r.ops[i].Key)
+	}
+	for _, b := range r.books {
+		for _, h := range b.holds {
+			renumbered(&h.key)
+		}
+	}
+	r.ops = slices.Clip(r.ops)
+}
+
+// rebase numbers the operations of each lane from 1, as those of a whole history are.
+func (s *scribe) rebase() {
+	last, to, notes := map[history.ID]history.ID{}, map[history.ID]history.ID{}, map[history.ID]string{}
+	for i := range s.ops {
+		op := &s.ops[i]
+		lane := op.ID >> 40
+		last[lane]++
+		to[op.ID] = lane<<40 | last[lane]
+		if note := s.notes[op.ID]; note != "" {
+			notes[to[op.ID]] = note
+		}
+		op.ID = to[op.ID]
+		op.Hold = to[op.Hold] // of what is kept, the grant is kept, too
+	}
+	s.notes = notes
+}
