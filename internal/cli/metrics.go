@@ -130,6 +130,9 @@ func (m *metricsServer) Collect(to chan<- prometheus.Metric) {
 			"Jain's index of the workers' visits: 1 if all have as many", nil, labels),
 			gauge, picture.Fairness.Jain)
 	}
+	if w := e.Combination.Plan.Program; w != nil && w.TapOnly {
+		return // a stream alone does not tell how long clients wait
+	}
 	to <- histogram(prometheus.NewDesc("hammerlock_acquire_seconds", "waits of those who got the lock", nil, labels),
 		&picture.Acquired)
 	to <- histogram(prometheus.NewDesc("hammerlock_response_seconds",

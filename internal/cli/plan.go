@@ -185,7 +185,7 @@ func arguments(root *cobra.Command, p harness.Plan) (args []string) {
 // repeat writes the command that carries out a plan again.
 func repeat(root *cobra.Command, p harness.Plan) string {
 	if p.Program != nil {
-		return repeatProgram(root)
+		return repeatProgram(root, p.Program.Args)
 	}
 	parts := strings.Fields(root.CommandPath())
 	parts[0] = typed(parts[0])

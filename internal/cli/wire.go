@@ -57,6 +57,7 @@ func (e Env) wireCommand() *cobra.Command {
 // watches completes the plan of wire with the command that is watched, and prints what a stream alone shows.
 func (o *options) watches(e Env, args []string) {
 	w := o.plan.Program
+	w.Args = args
 	line := func(args []string) string { return "exec " + strings.Join(human.Names(args, quote), " ") }
 	if len(args) > 0 {
 		w.Command, w.Whole = line(args), line(o.plan.Attach.Secrets.Whole("", args))
@@ -193,7 +194,7 @@ func holder(to *witness.Holder, text string) error {
 }
 
 // repeatProgram is the command that watches again, without secrets.
-func repeatProgram(c *cobra.Command) string {
+func repeatProgram(c *cobra.Command, given []string) string {
 	parts := []string{typed("verify"), "wire"}
 	c.Flags().VisitAll(func(f *pflag.Flag) {
 		v := settings.ValueOf(f)
@@ -206,7 +207,6 @@ func repeatProgram(c *cobra.Command) string {
 			}
 		}
 	})
-	given := c.Flags().Args()
 	if len(given) > 0 {
 		parts = append(parts, "--")
 	}

@@ -1,17 +1,24 @@
 package cli
 
 import (
+	"context"
+	"io"
 	"io/fs"
+	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"hammerlock/checker"
 	"hammerlock/history"
 	"hammerlock/internal/live"
+	"hammerlock/internal/testbed"
 	"hammerlock/results"
+	"hammerlock/topologies"
 )
 
 // TestLiveWireKeepsPasswords: the program gets what was given for it, passwords too, and nothing shows or saves them.
@@ -82,6 +89,51 @@ func TestLiveWireIsKeptMeanwhile(t *testing.T) {
 	}
 	if left, _ := filepath.Glob(filepath.Join(out, "*.partial")); len(left) > 0 {
 		t.Errorf("%v are left", left)
+	}
+}
+
+// TestLiveTapOnlyIsKeptMeanwhile: what a stream alone shows is on disk meanwhile, and is judged as after a kill -9; the
+// metrics count grants and violations.
+func TestLiveTapOnlyIsKeptMeanwhile(t *testing.T) {
+	t.Parallel()
+	s := testbed.Up(t, "single", topologies.Options{}).Sites[0]
+	a, c, out := s.Access(), s.Client(topologies.ClientOptions{}), t.TempDir()
+	defer func() { _ = c.Close() }()
+	var stdout, stderr lockedBuffer
+	ctx, end := context.WithCancel(t.Context())
+	ended := make(chan int)
+	go func() {
+		ended <- Verify(ctx, Env{Args: []string{"wire", "--addr", "redis://:" + a.Password + "@" + a.Addrs[0], "--locks", "lock:*", "--tap-only", "--metrics", ":0", "--json",
+			"--out", out, "--tui", "off"}, Stdout: &stdout, Stderr: &stderr, Getenv: os.Getenv})
+	}()
+	at := regexp.MustCompile("http://\\S+/metrics")
+	live.Wait(t, "the metrics of a violation", func() bool {
+		c.Set(t.Context(), "lock:stolen", "one", time.Minute)
+		c.Set(t.Context(), "lock:stolen", "two", time.Minute)
+		address := at.FindString(stderr.String())
+		if address == "" {
+			return false
+		}
+		answer, err := http.Get(address)
+		if err != nil {
+			return false
+		}
+		defer func() { _ = answer.Body.Close() }()
+		text, _ := io.ReadAll(answer.Body)
+		counts := func(name string) bool {
+			return regexp.MustCompile("(?m)^hammerlock_" + name + `\{.*\} [1-9]`).Match(text)
+		}
+		return counts("visits_total") && counts("violations_total")
+	})
+	live.Wait(t, "a violation on disk", func() bool {
+		var judged, complaints lockedBuffer
+		found, _ := filepath.Glob(filepath.Join(out, "*.partial"))
+		return len(found) == 1 && Verify(t.Context(), Env{Args: []string{"check", found[0]}, Stdout: &judged, Stderr: &complaints}) == Violation &&
+			strings.Contains(judged.String(), "killed")
+	})
+	end()
+	if code := <-ended; code != Violation || !strings.HasPrefix(stdout.String(), "{") || !strings.Contains(stderr.String(), `"two" took the place of "one"`) {
+		t.Errorf("exit %d:\n%s%s", code, stdout.String(), stderr.String())
 	}
 }
 

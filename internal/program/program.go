@@ -24,6 +24,7 @@ import (
 // Spec says what is watched.
 type Spec struct {
 	witness.Options               // the keys, and what tells holders apart
+	Args            []string      // the program as it was given, without passwords
 	Command         string        // the program, for the shell; empty = any that connects
 	Whole           string        `json:"-"` // ... with its passwords
 	Env             []string      // variables that it gets besides, with {url} and others in them

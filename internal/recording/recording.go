@@ -159,7 +159,9 @@ func (r *Recording) run() {
 			r.o.Written(final)
 		}
 		if now-told >= tellEvery {
-			told = now
+			if told = now; r.reads != nil {
+				now = final // what is shown is of then
+			}
 			r.o.Tell(now, final)
 		}
 	}

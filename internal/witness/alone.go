@@ -21,6 +21,7 @@ func (r *Reader) overheard(l *ledger, c *change, d *diff) {
 	b := l.book
 	op := history.Op{Key: r.page(l.subject), Call: c.at, Return: c.at, Outcome: history.OK}
 	op.TTL = r.lease(l, c, d.after.until, nil)
+	var overwritten []*hold
 	for _, token := range d.ended {
 		owner, end := b.owner(token), op
 		owner.stop(c.at)
@@ -28,7 +29,9 @@ func (r *Reader) overheard(l *ledger, c *change, d *diff) {
 		switch {
 		case r.expired(l, c, d):
 			r.Expiries++
-		case len(d.granted) == 0 && owner != nil: // else it was overwritten
+		case len(d.granted) > 0 && owner != nil:
+			overwritten = append(overwritten, owner)
+		case owner != nil:
 			r.free(b, nil, owner, end, false)
 		case len(d.granted) == 0:
 			r.Releases++
@@ -42,6 +45,11 @@ func (r *Reader) overheard(l *ledger, c *change, d *diff) {
 			op.Permits = 1
 		}
 		r.grant(b, act{kind: history.Acquire, server: l.server, token: token, says: did, op: op})
+	}
+	for _, h := range overwritten { // it was not given back before, also if nothing more is seen
+		op.TTL = 0
+		op.Kind, op.Hold, op.Worker, op.Token, op.Outcome = history.End, h.id, h.worker, h.mark, history.Failed
+		r.told(nil, h, op, false)
 	}
 	r.Permits = max(r.Permits, len(d.after.owners))
 	if d.moved || len(d.deeper)+len(d.shallower) > 0 {

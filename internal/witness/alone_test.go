@@ -19,12 +19,14 @@ func TestStreamAloneIsJudged(t *testing.T) {
 	for name, c := range map[string]struct {
 		most, visits int
 		overwritten  bool
+		partial      string
 		want         checker.Status
 	}{
-		"all of it":         {1 << 20, 300, false, checker.Inconclusive}, // no waiter is seen
-		"the latest":        {200, 3000, false, checker.Inconclusive},
-		"overwritten":       {1 << 20, 300, true, checker.Fail},
-		"overwritten later": {200, 3000, true, checker.Fail},
+		"all of it":           {1 << 20, 300, false, "", checker.Inconclusive}, // no waiter is seen
+		"the latest":          {200, 3000, false, "", checker.Inconclusive},
+		"overwritten":         {1 << 20, 300, true, "", checker.Fail},
+		"overwritten, killed": {1 << 20, 300, true, "its writer was killed", checker.Fail},
+		"overwritten later":   {200, 3000, true, "", checker.Fail},
 	} {
 		r := NewReader(Options{Locks: []string{"lock:*"}, Epoch: epoch, Most: c.most, Alone: true, Violation: func(Finding) {}})
 		r.Clock(0, 0, 0)
@@ -44,8 +46,9 @@ func TestStreamAloneIsJudged(t *testing.T) {
 			if i%10 == 3 { // it is extended
 				tell("PEXPIREAT", key, strconv.FormatInt(epoch.Add(at+2*time.Second).UnixMilli(), 10))
 			}
-			if c.overwritten && i == c.visits-20 {
+			if c.overwritten && i == c.visits-1 {
 				set(key, "thief")
+				break
 			}
 			tell("DEL", key)
 		}
@@ -54,12 +57,8 @@ func TestStreamAloneIsJudged(t *testing.T) {
 		if len(h.Ops) > c.most || len(h.Ops) < min(c.most/2-10, c.visits) {
 			t.Errorf("%s: %d operations of at most %d", name, len(h.Ops), c.most)
 		}
-		verdicts, err := checker.JudgeHistory(h)
-		if err != nil {
-			t.Errorf("%s: %v", name, err)
-			continue
-		}
-		for _, v := range verdicts {
+		h.Partial = c.partial
+		for _, v := range judged(t, h) {
 			if v.Checker == "exclusion" && v.Status != c.want {
 				t.Errorf("%s: exclusion %v, want %v: %s", name, v.Status, c.want, v.Summary)
 			}
@@ -71,4 +70,13 @@ func TestStreamAloneIsJudged(t *testing.T) {
 			t.Errorf("%s: %d keys, %d grants, %d releases", name, h.Keys, r.Grants, r.Releases)
 		}
 	}
+}
+
+func judged(t *testing.T, h *history.History) []checker.Verdict {
+	t.Helper()
+	verdicts, err := checker.JudgeHistory(h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return verdicts
 }
