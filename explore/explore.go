@@ -52,7 +52,8 @@ type Options struct {
 // Defaults are two clients with two visits each, on one site, with at most two deviations.
 var Defaults = Options{
 	Clients: 2, Visits: 2, Sites: 1, Deviations: 2, Budget: time.Minute,
-	TTL: 300 * time.Millisecond, Hold: 120 * time.Millisecond, Pause: 411 * time.Millisecond, // no multiple of anything: what happens at the same instant has no order
+	// no multiple of anything: what happens at the same instant has no order
+	TTL: 300 * time.Millisecond, Hold: 120 * time.Millisecond, Pause: 411 * time.Millisecond,
 }
 
 // Briefly are the options for an answer in a second or two: one deviation; a lock for many sites gets three of them,
@@ -108,15 +109,17 @@ type Choice struct {
 
 // Level is what the schedules with the same number of deviations came to.
 type Level struct {
-	Deviations int  `json:"deviations"`
-	Schedules  int  `json:"schedules"`
-	Merged     int  `json:"merged"`   // of them: they came to a state that another schedule had been in, and ended there
-	Spared     int  `json:"spared"`   // not run: they would come at once to a state that another schedule has been in
-	Again      int  `json:"again"`    // of them: they were run more than once, until the lock's own chance was as before
-	Diverged   int  `json:"diverged"` // a replay was never the same: they prove nothing
-	Cut        int  `json:"cut"`      // they were too long
-	Left       int  `json:"left"`     // not run, because the budget had ended
-	Complete   bool `json:"complete"`
+	Deviations int `json:"deviations"`
+	Schedules  int `json:"schedules"`
+	// of them: they came to a state that another schedule had been in, and ended there
+	Merged int `json:"merged"`
+	Spared int `json:"spared"` // not run: they would come at once to a state that another schedule has been in
+	// of them: they were run more than once, until the lock's own chance was as before
+	Again    int  `json:"again"`
+	Diverged int  `json:"diverged"` // a replay was never the same: they prove nothing
+	Cut      int  `json:"cut"`      // they were too long
+	Left     int  `json:"left"`     // not run, because the budget had ended
+	Complete bool `json:"complete"`
 }
 
 // Report is what an exploration found. The zero Report claims nothing.

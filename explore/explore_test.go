@@ -27,7 +27,8 @@ func TestMain(m *testing.M) {
 	if os.Args[len(os.Args)-1] == Command {
 		Child(os.Stdin, os.Stdout, append(fragileLocks(), known.Locks...))
 	}
-	runtime.GOMAXPROCS(1)                                                                      // one goroutine of an exploration runs at a time
+	// one goroutine of an exploration runs at a time
+	runtime.GOMAXPROCS(1)
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("testing/synctest.testingSynctestTest"), // of what follows
 		goleak.IgnoreAnyFunction("hammerlock/locks/catalogue.(*turnKeptLock).Acquire"), goleak.IgnoreAnyFunction("hammerlock/locks/catalogue.(*stopByMessageLock).Release"))
 }
@@ -57,7 +58,8 @@ func run(t *testing.T, spec locks.Spec, o Options) Report {
 	return r
 }
 
-// TestALockWhoseOwnerCheckIsNoStepIsFound: a lock that asks whose key it is and then deletes it loses another's, and the
+// TestALockWhoseOwnerCheckIsNoStepIsFound: a lock that asks whose key it is and then deletes it loses another's, and
+// the
 // smallest counterexample is one pause between the two.
 func TestALockWhoseOwnerCheckIsNoStepIsFound(t *testing.T) {
 	r := run(t, find(t, "get-del"), bounded(2))
@@ -176,7 +178,8 @@ func TestAMinorityIsSilent(t *testing.T) {
 	}
 }
 
-// TestRandomSchedulesGoBeyondTheBound: they find what needs more deviations, the seed repeats it, and what is found is made small.
+// TestRandomSchedulesGoBeyondTheBound: they find what needs more deviations, the seed repeats it, and what is found is
+// made small.
 func TestRandomSchedulesGoBeyondTheBound(t *testing.T) {
 	o := bounded(0)
 	o.Random, o.Seed, o.Budget = true, 1, time.Hour
@@ -193,7 +196,8 @@ func TestRandomSchedulesGoBeyondTheBound(t *testing.T) {
 	}
 }
 
-// TestWaitersAreWoken: locks that wait for messages are woken by them, and one that hears nothing of an expiry is found.
+// TestWaitersAreWoken: locks that wait for messages are woken by them, and one that hears nothing of an expiry is
+// found.
 func TestWaitersAreWoken(t *testing.T) {
 	o := bounded(0)
 	s, err := play(t, find(t, "redisson"), &o, newKit(), nil, nil, true, nil)
@@ -223,8 +227,10 @@ func TestACallThatDoesNotReturnIsFound(t *testing.T) {
 // explorable lists the locks of the catalogue that can be explored, right or broken.
 func explorable(broken bool) (list []locks.Spec) {
 	for _, s := range known.Locks {
-		hangs := slices.Contains(s.Expected(""), history.HungCall)                                             // and leaves goroutines
-		if (s.Broken != "") == broken && Excluded(s, suited(s, 1)) == nil && !hangs && s.Name != "zset-rank" { // it sorts by random tokens: nothing is there twice
+		// and leaves goroutines
+		hangs := slices.Contains(s.Expected(""), history.HungCall)
+		// it sorts by random tokens: nothing is there twice
+		if (s.Broken != "") == broken && Excluded(s, suited(s, 1)) == nil && !hangs && s.Name != "zset-rank" {
 			list = append(list, s)
 		}
 	}
@@ -315,7 +321,8 @@ func outcome(run *schedule, v *checker.Verdict) string {
 	return verdict + strings.Join(heard, " |")
 }
 
-// enumerate runs all schedules up to the bound by brute force: it tries every option of every decision until there is none,
+// enumerate runs all schedules up to the bound by brute force: it tries every option of every decision until there is
+// none,
 // and knows nothing of levels, nodes and states.
 func enumerate(t *testing.T, spec locks.Spec, o Options) map[string]bool {
 	t.Helper()
@@ -351,7 +358,8 @@ func enumerate(t *testing.T, spec locks.Spec, o Options) map[string]bool {
 	return found
 }
 
-// TestTheSearchLeavesOutNothing: what is left out changes no outcome, and a search with a planted error is noticed. A lock that
+// TestTheSearchLeavesOutNothing: what is left out changes no outcome, and a search with a planted error is noticed. A
+// lock that
 // asks its sites in turn, and one that asks them at once, stand for those on several.
 func TestTheSearchLeavesOutNothing(t *testing.T) {
 	several := tiny
@@ -388,7 +396,8 @@ func TestTheSearchLeavesOutNothing(t *testing.T) {
 	}
 }
 
-// TestTwoDeviationsLeaveOutNothing: what follows from two of one kind is the same by brute force; one kind a lock stands for the others
+// TestTwoDeviationsLeaveOutNothing: what follows from two of one kind is the same by brute force; one kind a lock
+// stands for the others
 // but at night.
 func TestTwoDeviationsLeaveOutNothing(t *testing.T) {
 	for _, program := range []struct {

@@ -26,7 +26,8 @@ func TestWorkersMakeNoDifference(t *testing.T) {
 		random := suited(spec, 1)
 		random.Schedules, random.Seed = 40, 3
 		all := []Options{upTo, random}
-		if spec.Name == "lease" && !testing.Short() { // one visit: what is spared in a level depends on what was run in it
+		// one visit: what is spared in a level depends on what was run in it
+		if spec.Name == "lease" && !testing.Short() {
 			two := upTo
 			two.Visits, two.Deviations = 1, 2
 			all = append(all, two)

@@ -8,7 +8,8 @@ import (
 
 // Progress is how far an exploration has come.
 type Progress struct {
-	Deviations int           `json:"deviations"`        // of the schedules that are run now; at most, if they are random
+	// of the schedules that are run now; at most, if they are random
+	Deviations int           `json:"deviations"`
 	Run        int           `json:"run"`               // of these schedules
 	Of         int           `json:"of,omitempty"`      // how many there are; 0 = as many as there is time for
 	Further    int           `json:"further,omitempty"` // about how many follow with more deviations

@@ -138,7 +138,8 @@ func (l *link) requests() {
 		switch {
 		case !known:
 			l.say([]byte("-NOSCRIPT No matching script.\r\n"))
-		case name == "hello": // as an old server: it would cost a tenth of the schedule, and RESP 2 is spoken all the same
+		// as an old server: it would cost a tenth of the schedule, and RESP 2 is spoken all the same
+		case name == "hello":
 			l.wants(len(f.words) > 1 && f.words[1] == "3")
 			l.say([]byte("-ERR unknown command\r\n"))
 		case x.quiet:

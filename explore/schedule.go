@@ -140,7 +140,8 @@ func (s *schedule) header() history.Header {
 	}
 	idle := time.Duration(0)
 	if s.spec.Claims.Wakes {
-		idle = time.Millisecond // no client is late in virtual time; one that polls may meet another one again and again, and needs more
+		// no client is late in virtual time; one that polls may meet another one again and again, and needs more
+		idle = time.Millisecond
 	}
 	all, callers := len(pages(&s.spec.Claims)), 0
 	if all > 1 {
@@ -343,7 +344,8 @@ func (s *schedule) deviate(c Choice) {
 	s.o.say(takesDeviation, &c)
 }
 
-// ending waits for what no worker will release, and records what is left in the counter and in the servers: the token in
+// ending waits for what no worker will release, and records what is left in the counter and in the servers: the token
+// in
 // a lock's key, and for how long.
 func (s *schedule) ending() {
 	if slices.Contains(s.crashed, true) { // what the dead hold is no failure before its lease is over

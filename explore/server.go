@@ -19,7 +19,8 @@ func (s *schedule) hangsFor() time.Duration { return cmp.Or(s.o.Hang, readTimeou
 // ofServer adds to a list what can happen to the server of a request before the request gets there.
 func (s *schedule) ofServer(list []act, e *event) []act {
 	m := s.servers[e.site]
-	if !strings.EqualFold(e.words[0], "exec") && !e.x.listens && e.x.link.idle() { // subscriptions are taken by servers that refuse all else
+	// subscriptions are taken by servers that refuse all else
+	if !strings.EqualFold(e.words[0], "exec") && !e.x.listens && e.x.link.idle() {
 		list = append(list, refuses)
 	}
 	list = append(list, hangs)

@@ -28,7 +28,8 @@ func visits(ops int) *History {
 			}
 			number[w]++
 			now += time.Duration(900 + visit*31%57)
-			op := Op{ID: ID(w+1)<<idLaneShift | number[w], Kind: kind, Worker: int32(w), Key: int32(key), Outcome: OK, Due: due, Call: now}
+			op := Op{ID: ID(w+1)<<idLaneShift | number[w], Kind: kind, Worker: int32(w), Key: int32(key), Outcome: OK,
+				Due: due, Call: now}
 			now += time.Duration(50_000 + visit*7919%41_000)
 			op.Return = now
 			switch kind {

@@ -113,6 +113,7 @@ var AllClaims = []Claim{
 		Causes: []string{Unanswered, HungCall, Stuck, Storm, Panicked, ClientLeak}},
 	{Name: "begins",
 		Says: "a lease may begin before it is asked for, and is good for the deadline that its holder is told",
-		Driver: "a lease may begin before it is asked for, as one that counts from the waiter's place in a queue: it is good for the " +
+		Driver: "a lease may begin before it is asked for, as one that counts from the waiter's place in a queue: " +
+			"it is good for the " +
 			"`valid_ms` that every grant has to tell", Flag: func(c *Claims) *bool { return &c.Begins }},
 }

@@ -15,7 +15,8 @@ func TestBatchesComeBack(t *testing.T) {
 		at := time.Duration(0)
 		for n := range rapid.IntRange(0, 30).Draw(r, "ops") {
 			at += time.Duration(rapid.IntRange(0, 1e6).Draw(r, "later"))
-			op := Op{ID: ID(3<<idLaneShift | n + 1), Kind: Kind(rapid.IntRange(int(Skip), int(Incident)).Draw(r, "kind")), Call: at,
+			op := Op{ID: ID(3<<idLaneShift | n + 1), Kind: Kind(rapid.IntRange(int(Skip), int(Incident)).Draw(r,
+				"kind")), Call: at,
 				Return: at + time.Duration(rapid.IntRange(0, 1e6).Draw(r, "took")), Worker: 2, Key: -1, Process: 4}
 			switch rapid.IntRange(0, 3).Draw(r, "which") {
 			case 0:
@@ -23,7 +24,8 @@ func TestBatchesComeBack(t *testing.T) {
 			case 1:
 				op.Return = Forever
 			case 2:
-				op.Hold, op.Seen, op.Token, op.Fence, op.Value, op.TTL, op.Until, op.Outcome = op.ID, 77, 1<<63+5, -4, 9, time.Second, at+time.Second, OK
+				op.Hold, op.Seen, op.Token, op.Fence, op.Value, op.TTL, op.Until, op.Outcome = op.ID, 77, 1<<63+5, -4,
+					9, time.Second, at+time.Second, OK
 			}
 			ops = append(ops, op)
 		}
@@ -54,7 +56,8 @@ func TestFeedsHoldTheHistoryBack(t *testing.T) {
 	if final := drain(); final != 20 || !slices.Equal(got, []ID{101}) {
 		t.Errorf("complete up to %d: %v", final, got)
 	}
-	feed.Add(nil, []Op{{ID: 104, Kind: Store, Call: 15}, {ID: 106, Kind: Acquire, Call: 31}}, 30) // the second is of a later look
+	// the second is of a later look
+	feed.Add(nil, []Op{{ID: 104, Kind: Store, Call: 15}, {ID: 106, Kind: Acquire, Call: 31}}, 30)
 	if drain(); !slices.Equal(got, []ID{101, 102}) || feed.upTo != 30 {
 		t.Errorf("got %v, complete up to %d", got, feed.upTo)
 	}

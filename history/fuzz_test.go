@@ -77,7 +77,8 @@ func FuzzReadJSONL(f *testing.F) {
 		}
 		f.Add(b.Bytes())
 	}
-	f.Add([]byte(opening + `{"op":"store","id":"s","worker":0,"call_ns":1,"hold":"a","seen":"1.2","note":"\u00e9","token":"t"}`))
+	f.Add([]byte(opening +
+		`{"op":"store","id":"s","worker":0,"call_ns":1,"hold":"a","seen":"1.2","note":"\u00e9","token":"t"}`))
 	f.Fuzz(func(t *testing.T, file []byte) {
 		accept(t, file, readJSONL)
 		accept(t, file, readAny)

@@ -32,8 +32,9 @@ type Header struct {
 	Retry     time.Duration `json:"retry_ns"` // mean backoff between two tries
 	Wait      time.Duration `json:"wait_ns"`  // patience of a visit
 
-	Sites   int    `json:"sites,omitempty"`   // independent sites that the lock stands on; 0 = one
-	Nodes   int    `json:"nodes,omitempty"`   // servers of the topology; those with numbers from there on are the counter's. 0 = not known
+	Sites int `json:"sites,omitempty"` // independent sites that the lock stands on; 0 = one
+	// servers of the topology; those with numbers from there on are the counter's. 0 = not known
+	Nodes   int    `json:"nodes,omitempty"`
 	Counter string `json:"counter,omitempty"` // the page views' store; CounterOnTopology = what the lock stands on too
 	Fenced  bool   `json:"fenced,omitempty"`  // the store refuses a fencing token smaller than one that it took
 

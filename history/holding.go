@@ -51,7 +51,8 @@ func (h *Holding) Observe(op *Op) Change {
 			return Prolonged
 		}
 	case Extend:
-		if mine || h.ID != 0 && op.Hold == 0 && (h.token == 0 || op.Token == h.token) { // a watchdog's has only the token
+		// a watchdog's has only the token
+		if mine || h.ID != 0 && op.Hold == 0 && (h.token == 0 || op.Token == h.token) {
 			return h.extended(op)
 		}
 	case Lose:

@@ -44,7 +44,8 @@ var holdings = map[string]struct {
 		{Op{Kind: End, Return: 70}, Left},
 		{Op{Kind: End, Return: 80}, Unchanged},
 	}, Holding{Key: 3, From: 10, Until: 100, Lost: 50}},
-	"died": {[]heldStep{{heldGrant, Granted}, {Op{Kind: Crash, Call: 20}, Died}}, Holding{Key: 3, From: 10, Until: 100, Lost: Forever}},
+	"died": {[]heldStep{{heldGrant, Granted}, {Op{Kind: Crash, Call: 20}, Died}},
+		Holding{Key: 3, From: 10, Until: 100, Lost: Forever}},
 	"what it cleans up is no hold": {[]heldStep{
 		{Op{ID: heldID, Kind: Acquire, Hold: heldID, Reason: Timeout, Return: 10}, Unchanged},
 		{Op{Kind: Release, Hold: heldID, Return: 20}, Unchanged},

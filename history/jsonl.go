@@ -91,7 +91,8 @@ func readLines(br *bufio.Reader, size int64) (*History, error) {
 	}
 	if !l.ended && !slices.IsSortedFunc(l.h.Ops, byReturn) {
 		return nil, &formatError{Line: l.n,
-			What: "the end is missing, and the lines are not in the order of their returns: what is missing cannot be told"}
+			What: "the end is missing, and the lines are not in the order of their returns: what is missing cannot " +
+				"be told"}
 	}
 	sortOps(l.h.Ops, l.at)
 	err := l.h.Validate()

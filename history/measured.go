@@ -28,21 +28,24 @@ const EndedInErrors = "ended in errors while nothing was broken"
 // Stream is what the servers' replication streams told of a run's locks: a server streams each command that it has
 // executed.
 type Stream struct {
-	Effects  int64      `json:"effects"`            // commands on keys of locks
-	Compared int64      `json:"compared"`           // granted acquires and answered releases that were looked for
-	Grants   Settled    `json:"grants"`             // acquires whose outcome is unknown
-	Releases Settled    `json:"releases"`           // releases whose outcome is unknown
-	Against  []string   `json:"against,omitempty"`  // where the streams say otherwise than the operations: the first ones
-	Forgot   []Takeover `json:"forgot,omitempty"`   // what replicas did not know when they were promoted
-	Breaks   []string   `json:"breaks,omitempty"`   // where a stream broke off or could not be read
-	Overflow bool       `json:"overflow,omitempty"` // more locks were granted than are kept: later ones were not looked for
+	Effects  int64   `json:"effects"`  // commands on keys of locks
+	Compared int64   `json:"compared"` // granted acquires and answered releases that were looked for
+	Grants   Settled `json:"grants"`   // acquires whose outcome is unknown
+	Releases Settled `json:"releases"` // releases whose outcome is unknown
+	// where the streams say otherwise than the operations: the first ones
+	Against []string   `json:"against,omitempty"`
+	Forgot  []Takeover `json:"forgot,omitempty"` // what replicas did not know when they were promoted
+	Breaks  []string   `json:"breaks,omitempty"` // where a stream broke off or could not be read
+	// more locks were granted than are kept: later ones were not looked for
+	Overflow bool `json:"overflow,omitempty"`
 }
 
 // Settled counts operations whose outcome the client does not know, by what the streams say of it.
 type Settled struct {
 	Unknown  int64 `json:"unknown"`  // all of them
 	Executed int64 `json:"executed"` // those that had their effect
-	Without  int64 `json:"without"`  // those that had no effect: all streams were read to the end, and have nothing of it
+	// those that had no effect: all streams were read to the end, and have nothing of it
+	Without int64 `json:"without"`
 }
 
 // Takeover is the promotion of a replica that had not heard of all that the primary before it did.
@@ -62,11 +65,12 @@ type Wear struct {
 	Process    int16         `json:"process,omitempty"`
 	Workers    int           `json:"workers"`
 	At         time.Duration `json:"at_ns"`
-	Goroutines int64         `json:"goroutines"`     // of a program: threads
-	Files      int64         `json:"files"`          // open ones, and connections
-	Memory     int64         `json:"memory"`         // bytes: of the heap after a collection, of a program: resident
-	CPU        float64       `json:"cpu"`            // how much of one it takes in the rest
-	Most       []string      `json:"most,omitempty"` // where the goroutines are that have become more since the rest before
+	Goroutines int64         `json:"goroutines"` // of a program: threads
+	Files      int64         `json:"files"`      // open ones, and connections
+	Memory     int64         `json:"memory"`     // bytes: of the heap after a collection, of a program: resident
+	CPU        float64       `json:"cpu"`        // how much of one it takes in the rest
+	// where the goroutines are that have become more since the rest before
+	Most []string `json:"most,omitempty"`
 }
 
 // Hung is a worker whose call of the lock was open for so long after the run's end that its context was ended.
@@ -74,7 +78,8 @@ type Hung struct {
 	Worker    int32         `json:"worker"`
 	CalledOff time.Duration `json:"called_off_ns"`
 	GivenUp   time.Duration `json:"given_up_ns,omitempty"` // the call had not returned by then; 0 = it has returned
-	Text      string        `json:"text,omitempty"`        // where it waits: a stack, or the last words of the lock's program
+	// where it waits: a stack, or the last words of the lock's program
+	Text string `json:"text,omitempty"`
 }
 
 // Breakdown is the end of a program that has the lock, of a worker process, or of a worker whose lock panicked.
@@ -101,5 +106,6 @@ type Cost struct {
 	Commands   *float64      `json:"commands,omitempty"`    // a visit; nil = servers do not tell
 	RoundTrips *float64      `json:"round_trips,omitempty"` // a visit; nil = not counted
 	Duration   time.Duration `json:"duration_ns"`           // in which these visits were made
-	CPU        *float64      `json:"cpu,omitempty"`         // of one, for each worker, in the processes that have the lock; nil = not known
+	// of one, for each worker, in the processes that have the lock; nil = not known
+	CPU *float64 `json:"cpu,omitempty"`
 }

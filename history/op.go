@@ -33,23 +33,26 @@ type Kind uint8
 
 // The kinds of operation.
 const (
-	Skip     Kind = iota + 1 // a visit's patience ended before a worker was free
-	Acquire                  // one try to get the lock
-	Extend                   // one try to lengthen the lease of Hold
-	Release                  // gives Hold back
-	Load                     // reads the counter: Value and Seen, the operation that stored it
-	Store                    // writes the counter: Value, and Seen, the operation whose value it replaces
-	End                      // a visit is over: Call is when it began, Until when it was due and its worker free; OK means counted
-	Fault                    // a fault is injected, from Call to Return; Value is its place in Header.Faults
-	Heal                     // a fault is healed, from Call to Return; Value is that of the Fault
-	Lose                     // the holder was told at Return that Hold is lost, and believes in it no longer
-	Crash                    // the worker was killed at Call: it believes in no hold from then on
-	Found                    // after the run the lock's key was found on node number Value: Token, and Until it expires
-	Final                    // after the run: the page has Value views, written by Seen
-	Sight                    // during the run the lock's key was seen on node number Value: Token, and Until it expires
-	Gap                      // process number Process, or the suite itself if Value is 1, was paused from Call to Return: nothing of it ran
-	Role                     // node number Value took another role, between Call and Return; see Seen
-	Incident                 // node number Value ended, was silent or lost keys from Call to Return, without a planned fault
+	Skip    Kind = iota + 1 // a visit's patience ended before a worker was free
+	Acquire                 // one try to get the lock
+	Extend                  // one try to lengthen the lease of Hold
+	Release                 // gives Hold back
+	Load                    // reads the counter: Value and Seen, the operation that stored it
+	Store                   // writes the counter: Value, and Seen, the operation whose value it replaces
+	// a visit is over: Call is when it began, Until when it was due and its worker free; OK means counted
+	End
+	Fault // a fault is injected, from Call to Return; Value is its place in Header.Faults
+	Heal  // a fault is healed, from Call to Return; Value is that of the Fault
+	Lose  // the holder was told at Return that Hold is lost, and believes in it no longer
+	Crash // the worker was killed at Call: it believes in no hold from then on
+	Found // after the run the lock's key was found on node number Value: Token, and Until it expires
+	Final // after the run: the page has Value views, written by Seen
+	Sight // during the run the lock's key was seen on node number Value: Token, and Until it expires
+	// process number Process, or the suite itself if Value is 1, was paused from Call to Return: nothing of it ran
+	Gap
+	Role // node number Value took another role, between Call and Return; see Seen
+	// node number Value ended, was silent or lost keys from Call to Return, without a planned fault
+	Incident
 )
 
 var kinds = [...]string{"?", "skip", "acquire", "extend", "release", "load", "store", "end", "fault", "heal", "lose",
@@ -156,8 +159,9 @@ func (w Wake) String() string { return name(wakes[:], uint8(w)) }
 type Op struct {
 	// The first of two cache lines has what a measurement writes after the reply, when the worker may run on another
 	// core.
-	ID     ID
-	Hold   ID            // the Acquire that this operation belongs to; an outermost Acquire names itself, a re-entry the outermost
+	ID ID
+	// the Acquire that this operation belongs to; an outermost Acquire names itself, a re-entry the outermost
+	Hold   ID
 	Due    time.Duration // when the visit was due
 	Call   time.Duration // before the first byte leaves
 	Return time.Duration // after the reply is parsed; Forever if it never came
@@ -179,8 +183,10 @@ type Op struct {
 	Seen  ID
 	Token uint64 // Hash of the token that marks the hold in the servers; 0 = none
 	Fence int64  // fencing token; 0 = none
-	// Value is, of Load, Store, Final: page views; of Fault, Heal: the place in Header.Faults; of Acquire and Release of a
-	// reentrant lock: the holds the owner has then, as the lock says; of an Acquire without a quorum: the sites that did
+	// Value is, of Load, Store, Final: page views; of Fault, Heal: the place in Header.Faults; of Acquire and Release
+	// of a
+	// reentrant lock: the holds the owner has then, as the lock says; of an Acquire without a quorum: the sites that
+	// did
 	// not answer.
 	Value int64
 	TTL   time.Duration // Acquire, Extend: the lease that was asked for; 0 = without expiry

@@ -17,7 +17,8 @@ func TestScanHandsOnWhatReadReturns(t *testing.T) {
 	const n = 5000 // several chunks
 	for i := range n {
 		at := time.Duration(i+1) * time.Millisecond
-		op := Op{ID: ID(1<<idLaneShift | (i + 1)), Kind: Load, Outcome: OK, Call: at - 1, Return: at, Value: int64(i), Worker: 1}
+		op := Op{ID: ID(1<<idLaneShift | (i + 1)), Kind: Load, Outcome: OK, Call: at - 1, Return: at, Value: int64(i),
+			Worker: 1}
 		if err := w.Add(&op); err != nil {
 			t.Fatal(err)
 		}

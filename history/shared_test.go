@@ -188,7 +188,8 @@ func mapLane(t *testing.T, path string, clock *Clock) *Lane {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	mem, err := syscall.Mmap(int(f.Fd()), 0, LaneSize(sharedSlots), syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
+	mem, err := syscall.Mmap(int(f.Fd()), 0, LaneSize(sharedSlots), syscall.PROT_READ|syscall.PROT_WRITE,
+		syscall.MAP_SHARED)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -38,10 +38,11 @@ type Outage struct {
 	Recovery int64 `json:"recovery_ns"`
 	// Longest is for how long the page was unavailable that was so for longest: where pages take turns, an outage is
 	// longer.
-	Longest int64            `json:"longest_page_ns"`
-	Pages   int              `json:"pages"`  // that were unavailable
-	Parts   []Part           `json:"parts"`  // of the recovery, of the page that was unavailable for longest; they add up to it
-	Failed  map[string]int64 `json:"failed"` // calls that failed meanwhile, by "kind outcome reason"
+	Longest int64 `json:"longest_page_ns"`
+	Pages   int   `json:"pages"` // that were unavailable
+	// of the recovery, of the page that was unavailable for longest; they add up to it
+	Parts  []Part           `json:"parts"`
+	Failed map[string]int64 `json:"failed"` // calls that failed meanwhile, by "kind outcome reason"
 	// Resurrected pages were given back before, as the lock acknowledged, and were then another's by the answers of the
 	// servers.
 	Resurrected int `json:"resurrected,omitempty"`
@@ -58,13 +59,14 @@ type PartName string
 
 // The parts, in the order in which they follow.
 const (
-	Down        PartName = "down"                   // until what was broken is mended
-	Noticing    PartName = "detection"              // until sentinels, or the cluster, agree that the primary is down
-	Electing    PartName = "election"               // from then on until another server is primary
-	Replacing   PartName = "detection and election" // where it is not known when the servers agreed
-	Connecting  PartName = "reconnecting"           // until the client is answered by a server that can grant
-	LeaseLeft   PartName = "a lease not given back" // the servers answer that the lock is held, and no living worker holds it
-	Unexplained PartName = "unserved"               // no fault, nor a change of roles, tells
+	Down       PartName = "down"                   // until what was broken is mended
+	Noticing   PartName = "detection"              // until sentinels, or the cluster, agree that the primary is down
+	Electing   PartName = "election"               // from then on until another server is primary
+	Replacing  PartName = "detection and election" // where it is not known when the servers agreed
+	Connecting PartName = "reconnecting"           // until the client is answered by a server that can grant
+	// the servers answer that the lock is held, and no living worker holds it
+	LeaseLeft   PartName = "a lease not given back"
+	Unexplained PartName = "unserved" // no fault, nor a change of roles, tells
 )
 
 // RoleChange is what a server became while the run went on.

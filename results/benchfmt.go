@@ -43,7 +43,8 @@ func WriteBenchmarks(w io.Writer, runs []Run) error {
 		}
 		name := fmt.Sprintf("Visit/topology=%s/lock=%s/workers=%d/keys=%d-%d", r.Topology, r.Lock, r.Workers, r.Keys,
 			max(r.Environment.Procs, 1))
-		result := &benchfmt.Result{Iters: int(r.Visits.Done), Name: benchfmt.Name(name)} // benchstat groups by what the name has
+		// benchstat groups by what the name has
+		result := &benchfmt.Result{Iters: int(r.Visits.Done), Name: benchfmt.Name(name)}
 		for _, c := range [][2]string{
 			{"goos", r.Environment.OS}, {"cpu", r.Environment.CPU}, {"suite", r.Environment.Suite},
 			{"server", r.Settings["server"]},

@@ -34,16 +34,21 @@ func told(made history.Claims, runs ...Run) (map[string]Claim, []Claim) {
 // nobody tried or claimed does not hold.
 func TestConformance(t *testing.T) {
 	runs := []Run{
-		{Topology: "single", Lock: "x", Scenario: "a", Command: "verify a", Verdicts: append(passed("activity", "liveness", "lost-updates"),
-			found("exclusion", checker.Fail, "foreign-release", "one", "two"))},
-		{Topology: "single", Lock: "x", Scenario: "b", Command: "verify b", Verdicts: append(passed("activity", "exclusion", "lost-updates"),
-			found("release", checker.Fail, "foreign-release", "one"), found("liveness", checker.Fail, "leak", "key"), found("fencing", checker.NotJudged, ""),
-			found("lease-validity", checker.Inconclusive, ""))},
+		{Topology: "single", Lock: "x", Scenario: "a", Command: "verify a",
+			Verdicts: append(passed("activity", "liveness", "lost-updates"),
+				found("exclusion", checker.Fail, "foreign-release", "one", "two"))},
+		{Topology: "single", Lock: "x", Scenario: "b", Command: "verify b",
+			Verdicts: append(passed("activity", "exclusion", "lost-updates"),
+				found("release", checker.Fail, "foreign-release", "one"), found("liveness", checker.Fail, "leak", "key"),
+				found("fencing", checker.NotJudged, ""),
+				found("lease-validity", checker.Inconclusive, ""))},
 	}
 	got, all := told(history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true, Reentrant: true}, runs...)
 	for name, want := range map[string]checker.Status{
-		"excludes": checker.Fail, "owned": checker.Fail, "cleans": checker.Fail, "serves": checker.Pass, "fences": checker.NotJudged,
-		"expires": checker.Inconclusive, "reentrant": checker.Inconclusive, "renews": checker.NotJudged, "ordered": checker.NotJudged,
+		"excludes": checker.Fail, "owned": checker.Fail, "cleans": checker.Fail, "serves": checker.Pass,
+		"fences":  checker.NotJudged,
+		"expires": checker.Inconclusive, "reentrant": checker.Inconclusive, "renews": checker.NotJudged,
+		"ordered": checker.NotJudged,
 	} {
 		if got[name].Status != want {
 			t.Errorf("%s: got %v, want %v: %+v", name, got[name].Status, want, got[name])
@@ -56,7 +61,8 @@ func TestConformance(t *testing.T) {
 	if err := WriteConformance(&text, "x", all); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"owned      DOES NOT HOLD", "fences     not claimed", "reentrant  INCONCLUSIVE   a holder can acquire again: no run has tried it", "repeat        verify b"} {
+	for _, want := range []string{"owned      DOES NOT HOLD", "fences     not claimed",
+		"reentrant  INCONCLUSIVE   a holder can acquire again: no run has tried it", "repeat        verify b"} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("no %q in\n%s", want, text.String())
 		}
@@ -66,7 +72,8 @@ func TestConformance(t *testing.T) {
 // TestNoClaimHoldsThatWasNotJudged: checkers that find nothing in a run in which too little was tried prove nothing,
 // nor do those that could not be judged, nor the second opinion alone; one run that was judged is enough.
 func TestNoClaimHoldsThatWasNotJudged(t *testing.T) {
-	all := []string{"exclusion", "lost-updates", "linearizable", "lease-validity", "release", "liveness", "fairness", "fencing", "reentrancy"}
+	all := []string{"exclusion", "lost-updates", "linearizable", "lease-validity", "release", "liveness", "fairness",
+		"fencing", "reentrancy"}
 	var made history.Claims
 	for i := range history.AllClaims {
 		if flag := history.AllClaims[i].Flag; flag != nil {
@@ -84,13 +91,15 @@ func TestNoClaimHoldsThatWasNotJudged(t *testing.T) {
 		t.Errorf("it is not said why: %+v", got["excludes"])
 	}
 	whole := Run{Scenario: "upgrade", Verdicts: passed(append(all, "activity")...)}
-	for name, want := range map[string]checker.Status{"excludes": checker.Pass, "upgrades": checker.Pass, "wakes": checker.Pass, "readers": checker.Pass,
+	for name, want := range map[string]checker.Status{"excludes": checker.Pass, "upgrades": checker.Pass,
+		"wakes": checker.Pass, "readers": checker.Pass,
 		"writers": checker.Inconclusive, "permits": checker.NotJudged} {
 		if got, _ := told(made, scant, whole); got[name].Status != want {
 			t.Errorf("%s: got %v, %s, want %v", name, got[name].Status, got[name].Summary, want)
 		}
 	}
-	blind := Run{Verdicts: append(passed("activity", "linearizable", "lost-updates"), found("exclusion", checker.Inconclusive, ""))}
+	blind := Run{Verdicts: append(passed("activity", "linearizable", "lost-updates"),
+		found("exclusion", checker.Inconclusive, ""))}
 	if got, _ := told(made, blind); got["excludes"].Status != checker.Inconclusive {
 		t.Errorf("the second opinion alone: %+v", got["excludes"])
 	}
@@ -100,15 +109,19 @@ func TestNoClaimHoldsThatWasNotJudged(t *testing.T) {
 // other, and a failure that no claim of the lock names breaks that of its checker.
 func TestTheStoryIsTheCheckersOwn(t *testing.T) {
 	porcupine := found("linearizable", checker.Fail, "not-linearizable", "no order")
-	run := Run{Verdicts: []checker.Verdict{porcupine, found("lost-updates", checker.Fail, "exclusion"), found("exclusion", checker.Fail, "double-grant", "w1", "w2")}}
+	run := Run{Verdicts: []checker.Verdict{porcupine, found("lost-updates", checker.Fail, "exclusion"),
+		found("exclusion", checker.Fail, "double-grant", "w1", "w2")}}
 	if got, _ := told(history.Claims{Excludes: true}, run); len(got["excludes"].Story) != 2 {
 		t.Errorf("got %+v, want the story of exclusion", got["excludes"])
 	}
-	if got, _ := told(history.Claims{Excludes: true}, Run{Verdicts: []checker.Verdict{porcupine}}); got["excludes"].Status != checker.Fail || len(got["excludes"].Story) != 1 {
+	if got, _ := told(history.Claims{Excludes: true},
+		Run{Verdicts: []checker.Verdict{porcupine}}); got["excludes"].Status != checker.Fail ||
+		len(got["excludes"].Story) != 1 {
 		t.Errorf("got %+v, want the second opinion", got["excludes"])
 	}
 	foreign := Run{Verdicts: append(passed("activity"), found("exclusion", checker.Fail, "foreign-release", "w1"))}
-	for claim, made := range map[string]history.Claims{"owned": {Excludes: true, Owned: true}, "excludes": {Excludes: true}, "permits": {Excludes: true, Permits: 3}} {
+	for claim, made := range map[string]history.Claims{"owned": {Excludes: true, Owned: true},
+		"excludes": {Excludes: true}, "permits": {Excludes: true, Permits: 3}} {
 		if got, _ := told(made, foreign); got[claim].Status != checker.Fail {
 			t.Errorf("%+v: got %+v, want that %s does not hold", made, got[claim], claim)
 		}
@@ -119,10 +132,14 @@ func TestTheStoryIsTheCheckersOwn(t *testing.T) {
 func TestConformanceSaysHowSoonHoldersHear(t *testing.T) {
 	ms := func(n int64) *int64 { n *= int64(time.Millisecond); return &n }
 	run := func(told *checker.Told) Run {
-		return Run{Verdicts: []checker.Verdict{{Checker: "activity", Status: checker.Pass}, {Checker: "lease-validity", Status: checker.Pass, Told: told}}}
+		return Run{Verdicts: []checker.Verdict{{Checker: "activity", Status: checker.Pass},
+			{Checker: "lease-validity", Status: checker.Pass, Told: told}}}
 	}
-	for _, c := range Conformance(history.Claims{Renews: true}, []Run{run(&checker.Told{Notice: checker.Notice{Count: 3, Max: ms(40)}}), run(nil), run(&checker.Told{Notice: checker.Notice{Count: 2, Never: 1, Max: ms(90), Inside: *ms(700)}})}) {
-		want := "in 3 runs; 5 holds lost under a living holder: told after 90.0 ms at most, 1 never, which went on for up to 700 ms"
+	for _, c := range Conformance(history.Claims{Renews: true},
+		[]Run{run(&checker.Told{Notice: checker.Notice{Count: 3, Max: ms(40)}}), run(nil),
+			run(&checker.Told{Notice: checker.Notice{Count: 2, Never: 1, Max: ms(90), Inside: *ms(700)}})}) {
+		want := "in 3 runs; 5 holds lost under a living holder: told after 90.0 ms at most, 1 never, which went on " +
+			"for up to 700 ms"
 		if got := strings.ReplaceAll(c.Summary, "\u00a0", " "); c.Claim == "renews" && got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}

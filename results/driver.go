@@ -12,17 +12,18 @@ import (
 // Driver is the program that had the lock, where it is none of the suite's own. Every time that was measured includes
 // the way to it and back, as the pings do; nothing is taken off.
 type Driver struct {
-	Command  string           `json:"command"`
-	Version  string           `json:"version"`
-	Protocol int              `json:"protocol"`
-	Pings    int64            `json:"pings"`
-	P50      int64            `json:"ping_p50_ns"`
-	P99      int64            `json:"ping_p99_ns"`
-	Max      int64            `json:"ping_max_ns"`
-	Noise    int64            `json:"noise_lines,omitempty"` // lines on its standard output that are no messages
-	Sample   string           `json:"noise,omitempty"`       // the first of them
-	Silent   int64            `json:"unanswered,omitempty"`  // calls that had no answer in time, of runs saved before the check calls
-	Failures map[string]int64 `json:"errors,omitempty"`      // that it answered, by text
+	Command  string `json:"command"`
+	Version  string `json:"version"`
+	Protocol int    `json:"protocol"`
+	Pings    int64  `json:"pings"`
+	P50      int64  `json:"ping_p50_ns"`
+	P99      int64  `json:"ping_p99_ns"`
+	Max      int64  `json:"ping_max_ns"`
+	Noise    int64  `json:"noise_lines,omitempty"` // lines on its standard output that are no messages
+	Sample   string `json:"noise,omitempty"`       // the first of them
+	// calls that had no answer in time, of runs saved before the check calls
+	Silent   int64            `json:"unanswered,omitempty"`
+	Failures map[string]int64 `json:"errors,omitempty"` // that it answered, by text
 }
 
 // Text says what the way to the driver took, and what was odd about it; of nil nothing.

@@ -204,7 +204,8 @@ func PutExpected(document string, all, wanted []Expected, made string) string {
 	columns := append(slices.Clone(expectedHead), "result", "measured")
 	rows := [][]string{columns, slices.Repeat([]string{"---"}, len(columns))}
 	var given [][]string
-	worst := func(a, b Expected) int { return slices.Index(metOrder, a.Met) - slices.Index(metOrder, b.Met) } // of several seeds
+	// of several seeds
+	worst := func(a, b Expected) int { return slices.Index(metOrder, a.Met) - slices.Index(metOrder, b.Met) }
 	for _, x := range slices.SortedStableFunc(slices.Values(all), worst) {
 		given = append(given, append(x.cells(), metWords[x.Met], made))
 	}

@@ -23,11 +23,12 @@ type Failover struct {
 	Injected int    `json:"injected"`
 	Failed   int    `json:"failed"` // runs that could not be carried out
 	// Recovery is of the runs in which some page was unavailable because of the fault; the others count as 0.
-	Recovery    []int64        `json:"recovery_ns"`
-	Unfinished  int            `json:"unfinished"` // no recovery within the run
-	Spent       []Part         `json:"spent"`      // of the median recovery
-	InFlight    float64        `json:"in_flight"`  // holds when the fault was injected, on average
-	Lost        Rate           `json:"lost"`       // injections after which a grant was lost: another worker was granted what was held
+	Recovery   []int64 `json:"recovery_ns"`
+	Unfinished int     `json:"unfinished"` // no recovery within the run
+	Spent      []Part  `json:"spent"`      // of the median recovery
+	InFlight   float64 `json:"in_flight"`  // holds when the fault was injected, on average
+	// injections after which a grant was lost: another worker was granted what was held
+	Lost        Rate           `json:"lost"`
 	Grants      int64          `json:"lost_grants"`
 	Doubled     Rate           `json:"doubled"`     // injections after which two workers believed in one lock at a time
 	Resurrected Rate           `json:"resurrected"` // injections after which a lock was held that had been given back
@@ -320,7 +321,8 @@ func WriteFailovers(w io.Writer, all []Failover) error {
 func WriteFailoverMarkdown(w io.Writer, all []Failover, command string) error {
 	p := &human.Printer{W: w}
 	p.Line("# What a failover does to a lock\n\n    %s\n", command)
-	for _, line := range human.Wrap("How long is the lock gone when a server dies, and can two workers have it afterwards? "+
+	for _, line := range human.Wrap("How long is the lock gone when a server dies, and can two workers have it "+
+		"afterwards? "+
 		"Each row is one fault, injected n times, each time into servers that were just started and whole. "+
 		"`make failover` writes this page with the command above.", 100) {
 		p.Line("%s", line)
@@ -366,7 +368,8 @@ var failoverNotes = []string{
 	"**in flight** is the mean number of holds when the fault struck. Replication is asynchronous, so only a grant " +
 		"that no replica has yet can be lost. On loopback such moments are few; a network makes them more.",
 	"**lost a grant** counts the injections after which another worker was granted a lock whose lease was not over. " +
-		"The 95 % interval is that of Clopper and Pearson. **two holders**: both believed in it at one time, and page " +
+		"The 95 % interval is that of Clopper and Pearson. **two holders**: both believed in it at one time, and " +
+		"page " +
 		"views are lost. **came back**: a lock was held again after its release.",
 	"**settings** are those that are not the defaults. **aof**: servers keep a log, `always` synced before they " +
 		"answer, so that a killed server comes back with its locks. It does not help a promoted replica. " +
@@ -374,14 +377,17 @@ var failoverNotes = []string{
 		"Until then it grants what a failover forgets. In a cluster with one replica for each primary, the promoted " +
 		"replica grants nothing until the old primary is back.",
 	"The locks **wait** and **wait-one** count a grant when all replicas, or one, have acknowledged it, and give it " +
-		"back otherwise. With **wait** nothing is granted while one replica is away; in a cluster with one replica for " +
-		"each primary the same holds for **wait-one**. With **wait-one** a grant is lost if another replica is promoted. " +
+		"back otherwise. With **wait** nothing is granted while one replica is away; in a cluster with one replica " +
+		"for " +
+		"each primary the same holds for **wait-one**. With **wait-one** a grant is lost if another replica is " +
+		"promoted. " +
 		"Grants while replication is cut (`lost-grant`) are lost with all other locks. " +
 		"A try that waits for replicas keeps the page: that time counts as a lease that was not given back.",
 	"**lost holds** ended under a living holder. **told** is how long after that the holder heard, by a signal or a " +
 		"failed extension. **never told**: it heard nothing before it gave the lock back, and **went on** for so " +
 		"long at most. All runs of a row count; p99 needs a hundred.",
-	"**generator** is DISTURBED if other programs used the machine. It is SATURATED if the suite did, and visits began " +
+	"**generator** is DISTURBED if other programs used the machine. It is SATURATED if the suite did, and visits " +
+		"began " +
 		"late by as much as an outage lasts. Do not quote such rows.",
 	"A release or a grant without an answer proves nothing, and counts nowhere: the numbers are lower bounds.",
 }

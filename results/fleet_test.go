@@ -18,7 +18,8 @@ func TestWhatIsKnownOfClocksIsSaid(t *testing.T) {
 		"clocks agree within 0 ns (one machine)":                          nil,
 	} {
 		f := Fleet{Agents: agents}
-		if got := f.Text(); !strings.Contains(got, want) && !strings.Contains(strings.ReplaceAll(got, "\u00a0", " "), want) {
+		if got := f.Text(); !strings.Contains(got, want) &&
+			!strings.Contains(strings.ReplaceAll(got, "\u00a0", " "), want) {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}

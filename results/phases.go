@@ -19,7 +19,8 @@ type Phase struct {
 	To     int64    `json:"to_ns"`
 	Faults []string `json:"faults,omitempty"`
 
-	Measured   int64            `json:"measured_ns"` // shorter than the phase if the run ended early; 0 = it was not reached
+	// shorter than the phase if the run ended early; 0 = it was not reached
+	Measured   int64            `json:"measured_ns"`
 	Visits     Visits           `json:"visits"`
 	Unfinished int64            `json:"unfinished"` // still waited for a worker when the run ended
 	Throughput float64          `json:"throughput_per_s"`

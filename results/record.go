@@ -23,25 +23,29 @@ type Run struct {
 	Interactive bool   `json:"interactive,omitempty"`
 	Aborted     string `json:"aborted,omitempty"` // the gate that ended the run early; empty if none did
 	// Before says why each attempt at this run before it was inconclusive: something unplanned had hit it.
-	Before    []string `json:"attempts_before,omitempty"`
-	Earlier   []string `json:"attempts_saved,omitempty"` // the names of these runs, in whose place this one stands
-	Stretched int      `json:"stretched,omitempty"`      // so many times longer than planned are all its times: the machine was slow before, or its leases would be too short for the program
-	Took      int64    `json:"took_ns,omitempty"`        // all of it: servers that start, load and judgement
-	Recorded  bool     `json:"recorded,omitempty"`       // every operation is kept, in HistoryFile
-	Explored  bool     `json:"explored,omitempty"`       // of many schedules in virtual time, not one run
-	Label     string   `json:"label,omitempty"`          // what to keep in mind about every number in it
-	Command   string   `json:"command"`                  // repeats the run
+	Before  []string `json:"attempts_before,omitempty"`
+	Earlier []string `json:"attempts_saved,omitempty"` // the names of these runs, in whose place this one stands
+	// so many times longer than planned are all its times: the machine was slow before, or its leases would be too
+	// short for the program
+	Stretched int    `json:"stretched,omitempty"`
+	Took      int64  `json:"took_ns,omitempty"`  // all of it: servers that start, load and judgement
+	Recorded  bool   `json:"recorded,omitempty"` // every operation is kept, in HistoryFile
+	Explored  bool   `json:"explored,omitempty"` // of many schedules in virtual time, not one run
+	Label     string `json:"label,omitempty"`    // what to keep in mind about every number in it
+	Command   string `json:"command"`            // repeats the run
 
-	Topology string   `json:"topology"`
-	Lock     string   `json:"lock"`
-	Scenario string   `json:"scenario,omitempty"` // empty if the run was none of a catalogue
-	Strains  string   `json:"strains,omitempty"`  // what the scenario strains, in words
-	Class    string   `json:"class,omitempty"`    // of scenarios that strain the same, such as late holders; empty if it is of none
-	Service  string   `json:"service,omitempty"`  // how a service was visited that locks by itself; empty if locks were
-	Wire     string   `json:"wire,omitempty"`     // what was seen on the wire, in words; empty if the suite's own workers made the load
-	Seen     []Fact   `json:"seen,omitempty"`     // what else was seen there, and of the program, that is no violation
-	Counter  string   `json:"counter_store"`
-	Faults   []string `json:"faults"`
+	Topology string `json:"topology"`
+	Lock     string `json:"lock"`
+	Scenario string `json:"scenario,omitempty"` // empty if the run was none of a catalogue
+	Strains  string `json:"strains,omitempty"`  // what the scenario strains, in words
+	// of scenarios that strain the same, such as late holders; empty if it is of none
+	Class   string `json:"class,omitempty"`
+	Service string `json:"service,omitempty"` // how a service was visited that locks by itself; empty if locks were
+	// what was seen on the wire, in words; empty if the suite's own workers made the load
+	Wire    string   `json:"wire,omitempty"`
+	Seen    []Fact   `json:"seen,omitempty"` // what else was seen there, and of the program, that is no violation
+	Counter string   `json:"counter_store"`
+	Faults  []string `json:"faults"`
 	Config
 
 	Arrivals   Arrivals      `json:"arrivals"` // open loop: the whole run
@@ -135,8 +139,9 @@ type Latencies struct {
 	Response Percentiles `json:"response"` // from when the visit was due to its end, counted visits only
 	Hold     Percentiles `json:"hold"`     // from the grant to the call of the release
 	Release  Percentiles `json:"release"`
-	Handoff  Percentiles `json:"handoff"` // from the release's call to the grant of another worker that was waiting by then
-	Try      Percentiles `json:"try"`     // each try by itself, granted or not
+	// from the release's call to the grant of another worker that was waiting by then
+	Handoff Percentiles `json:"handoff"`
+	Try     Percentiles `json:"try"` // each try by itself, granted or not
 }
 
 // Swing is how far a run's own seconds differ. A smaller difference between two runs is noise.

@@ -29,9 +29,10 @@ type ReleasedOn struct {
 	Took      int64   `json:"took_ns"`
 	Claims    []Claim `json:"claims"` // that the lock makes
 	Scenarios []Tried `json:"scenarios"`
-	NotRun    int     `json:"not_run"`           // scenarios that do not apply to the lock, or that there was no time for
-	Missing   int     `json:"missing,omitempty"` // scenarios that a run which broke off did not come to
-	Cost      Cost    `json:"cost"`              // of a visit under contention alone
+	// scenarios that do not apply to the lock, or that there was no time for
+	NotRun  int  `json:"not_run"`
+	Missing int  `json:"missing,omitempty"` // scenarios that a run which broke off did not come to
+	Cost    Cost `json:"cost"`              // of a visit under contention alone
 }
 
 // Tried is what became of one scenario.

@@ -24,7 +24,8 @@ func TestAPercentileNeedsObservationsBeyondIt(t *testing.T) {
 		q    float64
 		n    int64
 		want bool
-	}{{0.5, 9, false}, {0.5, 10, true}, {0.99, 499, false}, {0.99, 500, true}, {0.999, 4999, false}, {0.999, 5000, true}} {
+	}{{0.5, 9, false}, {0.5, 10, true}, {0.99, 499, false}, {0.99, 500, true}, {0.999, 4999, false},
+		{0.999, 5000, true}} {
 		if got := Supports(c.q, c.n); got != c.want {
 			t.Errorf("quantile %v of %d: supported %v", c.q, c.n, got)
 		}
@@ -35,21 +36,27 @@ func TestAPercentileNeedsObservationsBeyondIt(t *testing.T) {
 func sample(topology, lock string) Run {
 	cost := 281.25
 	ns := func(d time.Duration) *int64 { n := int64(d); return &n }
-	p := Percentiles{Count: 123456, P50: ns(281 * ms), P90: ns(12345 * ms), P99: ns(Beyond), P999: ns(Beyond), Max: int64(3599 * time.Second), Mean: int64(999 * ms)}
+	p := Percentiles{Count: 123456, P50: ns(281 * ms), P90: ns(12345 * ms), P99: ns(Beyond), P999: ns(Beyond),
+		Max: int64(3599 * time.Second), Mean: int64(999 * ms)}
 	starving := []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10}
 	return Run{
-		Topology: topology, Lock: lock, Command: "bench --topology " + topology, Settings: map[string]string{"server": "Redis 7.0.15"},
-		Config: Config{Workers: 32, Keys: 1, TTL: int64(5 * time.Second), Hold: int64(ms), Duration: int64(7 * time.Second)},
-		Cost:   Cost{RoundTrips: &cost, Commands: &cost, ServerCPU: &cost},
-		Views:  Views{Acknowledged: 123456, Final: 1234, Lost: 122222},
+		Topology: topology, Lock: lock, Command: "bench --topology " + topology,
+		Settings: map[string]string{"server": "Redis 7.0.15"},
+		Config: Config{Workers: 32, Keys: 1, TTL: int64(5 * time.Second), Hold: int64(ms),
+			Duration: int64(7 * time.Second)},
+		Cost:  Cost{RoundTrips: &cost, Commands: &cost, ServerCPU: &cost},
+		Views: Views{Acknowledged: 123456, Final: 1234, Lost: 122222},
 		Verdicts: []checker.Verdict{{Checker: "lost-updates", Status: checker.Fail, Cause: "lost-update",
 			Summary: "122 222 of 123 456 acknowledged page views lost, 1 234 counted"}},
 		Latency: Latencies{Acquire: p, Response: p, Hold: p, Release: p, Handoff: p, Try: p},
-		Waiting: Waiting{Unfinished: p, Censored: 123456, Response: p, RandomWaiter: p, Woken: []Woken{{"poll", 12, 3, p}, {"signal", 1, 1, p}}},
+		Waiting: Waiting{Unfinished: p, Censored: 123456, Response: p, RandomWaiter: p,
+			Woken: []Woken{{"poll", 12, 3, p}, {"signal", 1, 1, p}}},
 		Fairness: Fairness{Jain: 0.123, Starving: len(starving), StarvingWorkers: starving,
 			Worst: Worker{Worker: 3, Visits: 12, Mean: int64(12345 * ms), Longest: int64(12345 * ms)}},
-		Generator: Generator{State: Saturated, Reasons: []string{"closed loop on the servers' cores", "machine 99 % busy"}},
-		Errors:    map[string]int64{"acquire failed quorum": 9399, "acquire unknown timeout": 12, "release unknown dropped": 3},
+		Generator: Generator{State: Saturated, Reasons: []string{"closed loop on the servers' cores",
+			"machine 99 % busy"}},
+		Errors: map[string]int64{"acquire failed quorum": 9399, "acquire unknown timeout": 12,
+			"release unknown dropped": 3},
 	}
 }
 
@@ -62,7 +69,8 @@ func TestTablesFitTheirWidthAndSayTheVerdictFirst(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, line := range strings.Split(b.String(), "\n") {
-			if n := utf8.RuneCountInString(line); n > human.Width && !strings.Contains(line, "repeat") && name == "many" {
+			if n := utf8.RuneCountInString(line); n > human.Width && !strings.Contains(line, "repeat") &&
+				name == "many" {
 				t.Errorf("%s: %d columns: %s", name, n, line)
 			}
 		}
@@ -93,7 +101,8 @@ func TestSafetyIsTheWorstVerdict(t *testing.T) {
 		"none":         {nil, checker.Inconclusive},
 		"pass":         {[]checker.Verdict{verdict(checker.Pass)}, checker.Pass},
 		"inconclusive": {[]checker.Verdict{verdict(checker.Pass), verdict(checker.Inconclusive)}, checker.Inconclusive},
-		"fail":         {[]checker.Verdict{verdict(checker.Inconclusive), verdict(checker.Fail), verdict(checker.Pass)}, checker.Fail},
+		"fail": {[]checker.Verdict{verdict(checker.Inconclusive), verdict(checker.Fail),
+			verdict(checker.Pass)}, checker.Fail},
 	} {
 		r := Run{Verdicts: c.verdicts}
 		if got, text := r.Safety(); got != c.want || len(c.verdicts) > 0 && text != c.want.String() {
@@ -216,10 +225,12 @@ func TestReadRunSaysWhatIsWrong(t *testing.T) {
 // TestBenchmarkFormat reads what was written with the parser of benchstat.
 func TestBenchmarkFormat(t *testing.T) {
 	trips, p99 := 2.5, int64(2*ms)
-	run := Run{Topology: "single", Lock: "lease", Config: Config{Workers: 8, Keys: 8}, Visits: Visits{Begun: 10_000, Done: 10_000},
+	run := Run{Topology: "single", Lock: "lease", Config: Config{Workers: 8, Keys: 8},
+		Visits:  Visits{Begun: 10_000, Done: 10_000},
 		Latency: Latencies{Response: Percentiles{Count: 10_000, P99: &p99}}, Cost: Cost{RoundTrips: &trips}}
 	runs := []Run{run, run, {Topology: "single", Lock: "empty"}}
-	runs[1].Lock, runs[0].Settings, runs[0].Environment = "watch", map[string]string{"server": "Redis 7"}, Environment{Procs: 2, OS: "linux"}
+	runs[1].Lock, runs[0].Settings, runs[0].Environment = "watch", map[string]string{"server": "Redis 7"},
+		Environment{Procs: 2, OS: "linux"}
 	var text bytes.Buffer
 	if err := WriteBenchmarks(&text, runs); err != nil {
 		t.Fatal(err)
@@ -242,7 +253,8 @@ func TestBenchmarkFormat(t *testing.T) {
 			t.Error(r)
 		}
 	}
-	if seen["Visit/topology=single/lock=lease/workers=8/keys=8-2"] < 2 || seen["Visit/topology=single/lock=watch/workers=8/keys=8-1"] < 2 || len(seen) != 2 {
+	if seen["Visit/topology=single/lock=lease/workers=8/keys=8-2"] < 2 ||
+		seen["Visit/topology=single/lock=watch/workers=8/keys=8-1"] < 2 || len(seen) != 2 {
 		t.Errorf("got %v", seen)
 	}
 }
@@ -251,9 +263,11 @@ func TestBenchmarkFormat(t *testing.T) {
 // would sync it.
 func TestARunNamesHowItsServersKeepThings(t *testing.T) {
 	for want, settings := range map[string]map[string]string{
-		"Redis 7":                             {"server": "Redis 7", "appendonly": "no", "appendfsync": "everysec", "min-replicas-to-write": "0"},
-		"Redis 7, aof always":                 {"server": "Redis 7", "appendonly": "yes", "appendfsync": "always"},
-		"Redis 7, aof always, min-replicas 1": {"server": "Redis 7", "appendonly": "yes", "appendfsync": "always", "min-replicas-to-write": "1"},
+		"Redis 7": {"server": "Redis 7", "appendonly": "no", "appendfsync": "everysec",
+			"min-replicas-to-write": "0"},
+		"Redis 7, aof always": {"server": "Redis 7", "appendonly": "yes", "appendfsync": "always"},
+		"Redis 7, aof always, min-replicas 1": {"server": "Redis 7", "appendonly": "yes", "appendfsync": "always",
+			"min-replicas-to-write": "1"},
 	} {
 		if got := (&Run{Settings: settings}).Servers(); got != want {
 			t.Errorf("got %q, want %q", got, want)

@@ -11,7 +11,8 @@ func TestSoakCountsRounds(t *testing.T) {
 	var s Soak
 	take := func(scenario string, status checker.Status) {
 		j := Judgement{Scenario: scenario, Verdicts: []checker.Verdict{
-			{Checker: "exclusion", Status: status, Exposed: 9}, {Checker: checker.Activity.Name, Status: checker.Pass, Exposed: 5, HandOffs: 3}}}
+			{Checker: "exclusion", Status: status, Exposed: 9},
+			{Checker: checker.Activity.Name, Status: checker.Pass, Exposed: 5, HandOffs: 3}}}
 		if got := s.Take(j); got != status {
 			t.Errorf("%s: got %s, want %s", scenario, got, status)
 		}
@@ -28,7 +29,9 @@ func TestSoakCountsRounds(t *testing.T) {
 			t.Errorf("%s: got %s, want %s", s.Standing[i].Scenario, got, want)
 		}
 	}
-	if got, want := s.Text(), "8 rounds: 3 passed, 1 FAILED, 4 inconclusive; 40 holds, 24 contended hand-offs"; len(s.Standing) != 3 || got != want {
+	if got, want := s.Text(),
+		"8 rounds: 3 passed, 1 FAILED, 4 inconclusive; 40 holds, 24 contended hand-offs"; len(s.Standing) != 3 ||
+		got != want {
 		t.Errorf("got %d kinds, %q, want 3, %q", len(s.Standing), got, want)
 	}
 }

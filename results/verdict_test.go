@@ -36,24 +36,32 @@ func TestErrorsSpeakForARunThatIsUndecided(t *testing.T) {
 // TestScenariosAreATable: a row says what proves the verdict, a cause is told once, with its remedy, by the shortest
 // story, and the verdict on the whole comes last.
 func TestScenariosAreATable(t *testing.T) {
-	passed := Judgement{Topology: "single", Lock: "lease", Scenario: "contention", Faults: []string{"stall-worker@granted", "stall-worker:300ms@1s"}, Took: 2600 * time.Millisecond,
-		Verdicts: []checker.Verdict{{Checker: "activity", Status: checker.Pass, Exposed: 1010, HandOffs: 99}, {Checker: "exclusion", Status: checker.Pass}}}
-	failed := Judgement{Topology: "single", Lock: "lease", Scenario: "crash", Stretched: 4, Command: "again", Verdicts: []checker.Verdict{
-		{Checker: "exclusion", Status: checker.Fail, Cause: "overrun", Summary: "two held it", Story: []string{"long", "story"}, Remedy: "Stop in time."},
-		{Checker: "release", Status: checker.Fail, Cause: "false-release", Summary: "wrong"},
-	}}
+	passed := Judgement{Topology: "single", Lock: "lease", Scenario: "contention",
+		Faults: []string{"stall-worker@granted", "stall-worker:300ms@1s"}, Took: 2600 * time.Millisecond,
+		Verdicts: []checker.Verdict{{Checker: "activity", Status: checker.Pass, Exposed: 1010, HandOffs: 99},
+			{Checker: "exclusion", Status: checker.Pass}}}
+	failed := Judgement{Topology: "single", Lock: "lease", Scenario: "crash", Stretched: 4, Command: "again",
+		Verdicts: []checker.Verdict{
+			{Checker: "exclusion", Status: checker.Fail, Cause: "overrun", Summary: "two held it",
+				Story: []string{"long", "story"}, Remedy: "Stop in time."},
+			{Checker: "release", Status: checker.Fail, Cause: "false-release", Summary: "wrong"},
+		}}
 	shorter := failed
 	shorter.Scenario, shorter.Stretched = "late", 0
-	shorter.Verdicts = []checker.Verdict{{Checker: "exclusion", Status: checker.Fail, Cause: "overrun", Summary: "two held it", Story: []string{"short"}, Remedy: "Stop in time."}}
-	f := Findings{Judged: []Judgement{passed, failed, shorter}, Took: 90 * time.Second, Report: "report.html", Replay: "bench replay x", Repeat: "verify"}
+	shorter.Verdicts = []checker.Verdict{{Checker: "exclusion", Status: checker.Fail, Cause: "overrun",
+		Summary: "two held it", Story: []string{"short"}, Remedy: "Stop in time."}}
+	f := Findings{Judged: []Judgement{passed, failed, shorter}, Took: 90 * time.Second, Report: "report.html",
+		Replay: "bench replay x", Repeat: "verify"}
 	for _, name := range []string{"renewal", "readers"} {
-		f.NotRun = append(f.NotRun, NotRun{Topology: "single", Lock: "lease", Scenario: name, Why: "it does not claim it"})
+		f.NotRun = append(f.NotRun, NotRun{Topology: "single", Lock: "lease", Scenario: name,
+			Why: "it does not claim it"})
 	}
 	for _, name := range []string{"wear", "clocks"} {
 		n := NotRun{Topology: "single", Lock: "lease", Scenario: name, Why: "nothing was granted", Ended: true}
 		f.NotRun = append(f.NotRun, n)
 	}
-	f.NotRun = append(f.NotRun, NotRun{Topology: "single", Lock: "lease", Scenario: "cost", Why: "no time", Unasked: true})
+	f.NotRun = append(f.NotRun, NotRun{Topology: "single", Lock: "lease", Scenario: "cost", Why: "no time",
+		Unasked: true})
 	f.Whole = Weigh(f.Judged, f.NotRun, "", nil)
 	var out bytes.Buffer
 	if err := f.Write(&out); err != nil {
@@ -89,9 +97,11 @@ repeat        verify
 func TestTheWholeVerdict(t *testing.T) {
 	classes := []string{"a", "b"}
 	run := func(class string, status checker.Status) Judgement {
-		return Judgement{Topology: "single", Lock: "lease", Scenario: "s-" + class, Class: class, Verdicts: []checker.Verdict{
-			{Checker: "activity", Status: checker.Pass}, {Checker: "exclusion", Status: checker.Pass}, {Checker: "lost-updates", Status: checker.Pass},
-			{Checker: "liveness", Status: status, Summary: "why"}}}
+		return Judgement{Topology: "single", Lock: "lease", Scenario: "s-" + class, Class: class,
+			Verdicts: []checker.Verdict{
+				{Checker: "activity", Status: checker.Pass}, {Checker: "exclusion", Status: checker.Pass},
+				{Checker: "lost-updates", Status: checker.Pass},
+				{Checker: "liveness", Status: status, Summary: "why"}}}
 	}
 	open, pass := run("", checker.Inconclusive), []Judgement{run("a", checker.Pass), run("b", checker.Inconclusive)}
 	for range 8 {
@@ -112,14 +122,20 @@ func TestTheWholeVerdict(t *testing.T) {
 		want    checker.Status
 		text    string
 	}{
-		"one in ten":           {with(), nil, "", classes, checker.Pass, "1 of 10 scenarios undecided: s-b"},
-		"strict":               {with(), nil, "", nil, checker.Inconclusive, "1 of 10 scenarios undecided: s-b"},
-		"two in eleven":        {with(open), nil, "", classes, checker.Inconclusive, "2 of 11 scenarios undecided: s-b, s-"},
-		"no time for another":  {with(), []NotRun{{Scenario: "cost", Unasked: true}}, "", classes, checker.Inconclusive, "2 of 11 scenarios undecided: s-b, cost"},
-		"another is not meant": {with(), []NotRun{{Scenario: "cost"}}, "", classes, checker.Pass, "1 of 10 scenarios undecided: s-b"},
-		"a class not judged":   {append(with()[2:], run("a", checker.Pass), idle), nil, "", classes, checker.Inconclusive, "1 of 10 scenarios undecided: s-b"},
-		"a partial history":    {with(torn), nil, "", classes, checker.Inconclusive, "1 of 11 scenarios undecided: s-b"},
-		"most were errors": {append(with()[2:], run("a", checker.Pass), run("b", checker.Pass), erred), nil, "", classes,
+		"one in ten": {with(), nil, "", classes, checker.Pass, "1 of 10 scenarios undecided: s-b"},
+		"strict":     {with(), nil, "", nil, checker.Inconclusive, "1 of 10 scenarios undecided: s-b"},
+		"two in eleven": {with(open), nil, "", classes, checker.Inconclusive,
+			"2 of 11 scenarios undecided: s-b, s-"},
+		"no time for another": {with(), []NotRun{{Scenario: "cost", Unasked: true}}, "", classes,
+			checker.Inconclusive, "2 of 11 scenarios undecided: s-b, cost"},
+		"another is not meant": {with(), []NotRun{{Scenario: "cost"}}, "", classes, checker.Pass,
+			"1 of 10 scenarios undecided: s-b"},
+		"a class not judged": {append(with()[2:], run("a", checker.Pass), idle), nil, "", classes,
+			checker.Inconclusive, "1 of 10 scenarios undecided: s-b"},
+		"a partial history": {with(torn), nil, "", classes, checker.Inconclusive,
+			"1 of 11 scenarios undecided: s-b"},
+		"most were errors": {append(with()[2:], run("a", checker.Pass), run("b", checker.Pass), erred), nil, "",
+			classes,
 			checker.Inconclusive, "1 of 11 scenarios undecided: s-b"},
 		"cut":          {with()[2:], nil, "interrupted", classes, checker.Inconclusive, "cut short: interrupted"},
 		"one failed":   {with(run("", checker.Fail)), nil, "", classes, checker.Fail, "1 of 11 scenarios failed"},

@@ -19,8 +19,9 @@ import (
 type Whole struct {
 	Status checker.Status `json:"status"`
 	Text   string         `json:"text"`
-	Failed []string       `json:"failed,omitempty"`    // what failed, and how
-	Open   []string       `json:"undecided,omitempty"` // what is undecided, and why; also of a pass, if that is tolerated
+	Failed []string       `json:"failed,omitempty"` // what failed, and how
+	// what is undecided, and why; also of a pass, if that is tolerated
+	Open []string `json:"undecided,omitempty"`
 }
 
 // tolerated is the share of scenarios that may be undecided in a whole that passes.

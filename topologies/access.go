@@ -14,16 +14,19 @@ type Access struct {
 	Addrs    []string `json:"addrs"`
 	User     string   `json:"user,omitempty"`
 	Password string   `json:"password"`
-	Moved    string   `json:"moved,omitempty"`   // a file that names the primary's address once an operator has moved it
-	Copies   int      `json:"copies,omitempty"`  // replicas that each of its primaries has
-	Sources  string   `json:"sources,omitempty"` // how the source addresses of clients begin; empty without links
+	// a file that names the primary's address once an operator has moved it
+	Moved   string `json:"moved,omitempty"`
+	Copies  int    `json:"copies,omitempty"`  // replicas that each of its primaries has
+	Sources string `json:"sources,omitempty"` // how the source addresses of clients begin; empty without links
 
-	Foreign  bool              `json:"foreign,omitempty"` // others run the servers
-	Sentinel [2]string         `json:"sentinel,omitzero"` // login of sentinels of others; those of the suite have the nodes' password
-	DB       int               `json:"db,omitempty"`
-	Map      map[string]string `json:"map,omitempty"`   // where announced addresses are from here; those that are missing are as announced
-	Links    map[string]string `json:"links,omitempty"` // the links in front of addresses
-	TLS      *TLS              `json:"tls,omitempty"`
+	Foreign bool `json:"foreign,omitempty"` // others run the servers
+	// login of sentinels of others; those of the suite have the nodes' password
+	Sentinel [2]string `json:"sentinel,omitzero"`
+	DB       int       `json:"db,omitempty"`
+	// where announced addresses are from here; those that are missing are as announced
+	Map   map[string]string `json:"map,omitempty"`
+	Links map[string]string `json:"links,omitempty"` // the links in front of addresses
+	TLS   *TLS              `json:"tls,omitempty"`
 }
 
 // Access returns what a client needs to reach the site.

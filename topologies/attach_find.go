@@ -119,7 +119,8 @@ func Unreachable(where, addr string, secured *TLS, err error) error {
 	refused := errors.As(err, &reply)
 	switch {
 	case redis.HasErrorPrefix(err, "NOAUTH"):
-		return fmt.Errorf("%s asks for a password, and none is given: put it into $HAMMERLOCK_REDIS_PASSWORD or --password-file", where)
+		return fmt.Errorf("%s asks for a password, and none is given: put it into $HAMMERLOCK_REDIS_PASSWORD or "+
+			"--password-file", where)
 	case refusedLogin(err):
 		return fmt.Errorf("%s refused the user or the password: %w", where, err)
 	case refused:
@@ -295,7 +296,8 @@ func (t *Topology) maybe(ctx context.Context, name string, e Endpoint) {
 			return
 		}
 		t.Nodes = t.Nodes[:len(t.Nodes)-1]
-		err = errors.Join(fmt.Errorf("it is %s by another name, which a failover may make a replica of itself: replica-announce-ip on each server gives it one name",
+		err = errors.Join(fmt.Errorf("it is %s by another name, which a failover may make a replica of itself: "+
+			"replica-announce-ip on each server gives it one name",
 			t.Nodes[known].front), n.close())
 	}
 	t.hide("replica "+e.Addr, err)

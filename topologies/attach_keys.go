@@ -176,7 +176,8 @@ func (t *Topology) removeLeftovers(ctx context.Context, c redis.UniversalClient)
 		if err := c.HDel(ctx, a.Prefix+registry, prefix).Err(); err != nil {
 			return err
 		}
-		line := fmt.Sprintf("removed %d keys under %s: the run that began at %s on %s (process %d) ended without removing them",
+		line := fmt.Sprintf("removed %d keys under %s: the run that began at %s on %s (process %d) ended without "+
+			"removing them",
 			removed, prefix, o.Started, o.Host, o.PID)
 		a.Removed = append(a.Removed, line)
 		if a.Tell != nil {

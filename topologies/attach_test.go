@@ -63,7 +63,8 @@ func TestOnlyTheKeysOfDeadRunsAreRemoved(t *testing.T) {
 	foreign := owner{Host: "elsewhere", Space: "another", PID: 1, Start: "1", Started: "then"}
 	gone := me()
 	gone.Start = "0"
-	for prefix, o := range map[string]owner{"hl:living:": foreign, "hl:dead:": foreign, "hl:gone:": gone, "hl:mine:": me(), "other:": gone, "hl:": gone} {
+	for prefix, o := range map[string]owner{"hl:living:": foreign, "hl:dead:": foreign, "hl:gone:": gone,
+		"hl:mine:": me(), "other:": gone, "hl:": gone} {
 		text, err := json.Marshal(o)
 		if err != nil {
 			t.Fatal(err)
@@ -81,7 +82,8 @@ func TestOnlyTheKeysOfDeadRunsAreRemoved(t *testing.T) {
 		t.Fatal(err)
 	}
 	left := names(t, n)
-	for _, name := range []string{"hl:living:key", "hl:living:alive", "hl:mine:key", "other:key", "hl:key", "key", "hl:runs"} {
+	for _, name := range []string{"hl:living:key", "hl:living:alive", "hl:mine:key", "other:key", "hl:key", "key",
+		"hl:runs"} {
 		if !left[name] {
 			t.Errorf("%s was removed", name)
 		}
@@ -94,7 +96,8 @@ func TestOnlyTheKeysOfDeadRunsAreRemoved(t *testing.T) {
 		t.Errorf("the record has %v", top.Settings)
 	}
 	text := strings.Join(said, "\n")
-	if len(said) != 2 || !strings.Contains(text, "removed 1 keys under hl:dead:") || !strings.Contains(text, "removed 2 keys under hl:gone:") {
+	if len(said) != 2 || !strings.Contains(text, "removed 1 keys under hl:dead:") ||
+		!strings.Contains(text, "removed 2 keys under hl:gone:") {
 		t.Errorf("said: %s", text)
 	}
 }
@@ -122,14 +125,17 @@ func TestNothingHarmfulIsSent(t *testing.T) {
 	careful := attachTo(t, n, Attachment{Prefix: "hl:"})
 	allowed := attachTo(t, n, Attachment{Prefix: "hl:", Allow: []string{"client-pause", "flushall"}})
 	for _, args := range [][]any{
-		{"FLUSHALL"}, {"CLIENT", "PAUSE", 1}, {"CLIENT", "KILL", "TYPE", "pubsub"}, {"SCRIPT", "FLUSH"}, {"DEBUG", "SLEEP", 0},
-		{"CONFIG", "SET", "maxmemory", 0}, {"SHUTDOWN"}, {"GET", "theirs"}, {"DEL", "theirs"}, {"EVAL", "return 1", 0}, {"KEYS", "*"},
+		{"FLUSHALL"}, {"CLIENT", "PAUSE", 1}, {"CLIENT", "KILL", "TYPE", "pubsub"}, {"SCRIPT", "FLUSH"},
+		{"DEBUG", "SLEEP", 0},
+		{"CONFIG", "SET", "maxmemory", 0}, {"SHUTDOWN"}, {"GET", "theirs"}, {"DEL", "theirs"}, {"EVAL", "return 1", 0},
+		{"KEYS", "*"},
 	} {
 		if err := careful.Nodes[0].Do(t.Context(), args...).Err(); !errors.Is(err, errNotAllowed) {
 			t.Errorf("%v: got %v", args, err)
 		}
 	}
-	_, err := careful.Nodes[0].control.Pipelined(t.Context(), func(p redis.Pipeliner) error { return p.FlushAll(t.Context()).Err() })
+	_, err := careful.Nodes[0].control.Pipelined(t.Context(),
+		func(p redis.Pipeliner) error { return p.FlushAll(t.Context()).Err() })
 	if !errors.Is(err, errNotAllowed) {
 		t.Errorf("in a pipeline: got %v", err)
 	}
@@ -141,7 +147,8 @@ func TestNothingHarmfulIsSent(t *testing.T) {
 			t.Errorf("%v, allowed: got %v", args, err)
 		}
 	}
-	if err := errors.Join(careful.Nodes[0].Kill(), careful.Nodes[0].Pause(), careful.Nodes[0].Start(t.Context())); !errors.Is(err, errForeign) {
+	if err := errors.Join(careful.Nodes[0].Kill(), careful.Nodes[0].Pause(),
+		careful.Nodes[0].Start(t.Context())); !errors.Is(err, errForeign) {
 		t.Errorf("the process: got %v", err)
 	}
 	if careful.Nodes[0].State() != Up {

@@ -40,7 +40,8 @@ func TestAnAnnouncedSizeIsBounded(t *testing.T) {
 				t.Errorf("%.40q, %d bytes at a time: got %v", answers, each, err)
 			}
 			if whole := !strings.HasSuffix(answers, "*1000000\r\n"); err == nil && whole && b.due+b.skip != 0 {
-				t.Errorf("%.40q, %d bytes at a time: %d elements and %d bytes are still to come", answers, each, b.due, b.skip)
+				t.Errorf("%.40q, %d bytes at a time: %d elements and %d bytes are still to come", answers, each, b.due,
+					b.skip)
 			}
 		}
 	}

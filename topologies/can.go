@@ -11,7 +11,8 @@ type Can struct {
 	Keep    bool     // rely, after a server's death, on what it has acknowledged
 	Expire  bool     // end the session of a lock's client
 	Find    bool     // have the servers, or sentinels, tell every client which the primary is
-	Lock    bool     // lock by itself: it is a service, which is what is tested, and shows neither who waits nor who has a lock
+	// lock by itself: it is a service, which is what is tested, and shows neither who waits nor who has a lock
+	Lock bool
 }
 
 // Ask tells whether servers can be asked in the commands of Redis.

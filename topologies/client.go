@@ -23,10 +23,13 @@ type Site struct {
 
 	access Access // the rest of what its clients need: Access completes it
 	seeds  []*Node
-	byHand atomic.Pointer[Node]                                              // the primary, where only an operator moves it
-	line   *Line                                                             // that connections go over; nil = they are not cut
-	tls    *tls.Config                                                       // of access.TLS
-	via    func(ctx context.Context, network, addr string) (net.Conn, error) // makes its connections; nil = the network does
+	// the primary, where only an operator moves it
+	byHand atomic.Pointer[Node]
+	// that connections go over; nil = they are not cut
+	line *Line
+	tls  *tls.Config // of access.TLS
+	// makes its connections; nil = the network does
+	via func(ctx context.Context, network, addr string) (net.Conn, error)
 }
 
 // Addrs are the addresses that a client is given: of the sentinels if there are any, of the present primary
@@ -95,7 +98,8 @@ const (
 	foreignDialTimeout = 2 * time.Second // to servers of others, which may be far away
 	clientReload       = 200 * time.Millisecond
 	clientPoolSize     = 2000
-	clientBufferSize   = 4 << 10 // commands are short; a server that is late costs a client thousands of connections a second
+	// commands are short; a server that is late costs a client thousands of connections a second
+	clientBufferSize   = 4 << 10
 	clientMaxRedirects = 3
 )
 

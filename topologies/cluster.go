@@ -16,8 +16,9 @@ const (
 )
 
 var cluster = Spec{
-	Name:     "cluster",
-	Doc:      "three primaries that share the keys, each with one asynchronous replica; the majority promotes a replica",
+	Name: "cluster",
+	Doc: "three primaries that share the keys, each with one asynchronous replica; the majority promotes a " +
+		"replica",
 	Sites:    1,
 	Nodes:    6,
 	Copies:   1,

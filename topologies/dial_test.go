@@ -14,13 +14,16 @@ import (
 // breaks are ways in which a client loses a server.
 var breaks = map[string]func(*testing.T, *Topology) (heal func()){
 	"drop": func(t *testing.T, top *Topology) func() {
-		return apply(t, top, links.Rule{From: []links.Party{links.ClientParty(1)}, To: []links.Party{"n1"}, Effect: links.Drop})
+		return apply(t, top, links.Rule{From: []links.Party{links.ClientParty(1)}, To: []links.Party{"n1"},
+			Effect: links.Drop})
 	},
 	"drop answers": func(t *testing.T, top *Topology) func() {
-		return apply(t, top, links.Rule{From: []links.Party{"n1"}, To: []links.Party{links.ClientParty(1)}, OneWay: true, Effect: links.Drop})
+		return apply(t, top, links.Rule{From: []links.Party{"n1"}, To: []links.Party{links.ClientParty(1)},
+			OneWay: true, Effect: links.Drop})
 	},
 	"reset": func(t *testing.T, top *Topology) func() {
-		return apply(t, top, links.Rule{From: []links.Party{links.ClientParty(1)}, To: []links.Party{"n1"}, Effect: links.Reset})
+		return apply(t, top, links.Rule{From: []links.Party{links.ClientParty(1)}, To: []links.Party{"n1"},
+			Effect: links.Reset})
 	},
 	"line": func(_ *testing.T, top *Topology) func() {
 		line := top.Sites[0].line

@@ -53,11 +53,13 @@ type Engine struct {
 	// Keeps says that what the server has acknowledged outlives its death.
 	Keeps bool
 
-	inside   func(*Node) error                  // starts a server in the suite: it has no process, and no address of the run's; nil = it is a process
+	// starts a server in the suite: it has no process, and no address of the run's; nil = it is a process
+	inside   func(*Node) error
 	answers  func(context.Context, *Node) error // nil = it tells Info
 	identify func(context.Context, *Node) error // tells whether the node is that process; nil = it is
-	within   time.Duration                      // in which the nodes start; 0 = joinTimeout: databases write system tables first, Java loads classes
-	groups   bool                               // the processes that it starts stay in its group
+	// in which the nodes start; 0 = joinTimeout: databases write system tables first, Java loads classes
+	within time.Duration
+	groups bool // the processes that it starts stay in its group
 }
 
 func (n *Node) engine() *Engine { return n.topology.engine }

@@ -204,7 +204,8 @@ func lostWrite(t *testing.T, top *Topology, c redis.UniversalClient, cut bool) (
 	old := everywhere(t, top, key)
 	heal := func() {}
 	if cut {
-		heal = apply(t, top, links.Rule{From: []links.Party{links.Party(old.Name)}, To: []links.Party{links.AllNodes}, OneWay: true, Effect: links.Drop})
+		heal = apply(t, top, links.Rule{From: []links.Party{links.Party(old.Name)}, To: []links.Party{links.AllNodes},
+			OneWay: true, Effect: links.Drop})
 	}
 	succeeds(t, "the first grant", func() error { return c.Set(t.Context(), key, "first", time.Hour).Err() })
 	if old.Do(t.Context(), "GET", key).Val() != "first" {
@@ -247,7 +248,8 @@ func TestCutOffPrimary(t *testing.T) {
 				if how == "pause" {
 					err = old.Pause()
 				} else {
-					undo := apply(t, top, links.Rule{From: []links.Party{links.Party(old.Name)}, To: []links.Party{links.AllNodes}, Effect: links.Drop})
+					undo := apply(t, top, links.Rule{From: []links.Party{links.Party(old.Name)},
+						To: []links.Party{links.AllNodes}, Effect: links.Drop})
 					heal = func() error { undo(); return nil }
 				}
 				if err != nil {
@@ -357,7 +359,8 @@ func TestMinReplicas(t *testing.T) {
 	t.Parallel()
 	top := up(t, "cluster", Options{MinReplicas: 1})
 	for _, n := range top.Nodes {
-		if got, err := n.Do(t.Context(), "CONFIG", "GET", "min-replicas-*").StringSlice(); err != nil || len(got) != 4 || got[1] != "1" || got[3] != "1" {
+		if got, err := n.Do(t.Context(), "CONFIG", "GET", "min-replicas-*").StringSlice(); err != nil || len(got) != 4 ||
+			got[1] != "1" || got[3] != "1" {
 			t.Errorf("%s: %q, %v", n.Name, got, err)
 		}
 	}
@@ -382,5 +385,6 @@ func TestMinReplicas(t *testing.T) {
 	if err := primary.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	live.Wait(t, "it takes writes when it is followed", func() bool { return replicas[0].Do(t.Context(), "SET", "k", "v").Err() == nil })
+	live.Wait(t, "it takes writes when it is followed",
+		func() bool { return replicas[0].Do(t.Context(), "SET", "k", "v").Err() == nil })
 }

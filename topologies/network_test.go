@@ -50,19 +50,28 @@ func gone(t testing.TB, n *Node, source int) {
 func TestRuleMeetsOnlyItsParties(t *testing.T) {
 	t.Parallel()
 	top := up(t, "single", Options{Links: true})
-	one, two, nobody := client(t, top, ClientOptions{Source: 1}), client(t, top, ClientOptions{Source: 2}), client(t, top, ClientOptions{})
+	one, two, nobody := client(t, top, ClientOptions{Source: 1}), client(t, top, ClientOptions{Source: 2}),
+		client(t, top, ClientOptions{})
 	cases := map[string]struct {
 		rule   links.Rule
 		passes [3]bool // one, two, nobody in particular
 	}{
-		"drop one":        {links.Rule{From: []links.Party{links.ClientParty(1)}, To: []links.Party{"n1"}, Effect: links.Drop}, [3]bool{false, true, true}},
-		"reset two":       {links.Rule{From: []links.Party{links.ClientParty(2)}, To: []links.Party{"n1"}, Effect: links.Reset}, [3]bool{true, false, true}},
-		"drop answers":    {links.Rule{From: []links.Party{"n1"}, To: []links.Party{links.ClientParty(1)}, OneWay: true, Effect: links.Drop}, [3]bool{false, true, true}},
-		"reset, one way":  {links.Rule{From: []links.Party{"n1"}, To: []links.Party{links.ClientParty(1)}, OneWay: true, Effect: links.Reset}, [3]bool{false, true, true}},
-		"drop all":        {links.Rule{From: []links.Party{links.AllClients}, To: []links.Party{links.AllNodes}, Effect: links.Drop}, [3]bool{false, false, false}},
-		"reset all":       {links.Rule{From: []links.Party{links.AllClients}, To: []links.Party{links.AllNodes}, Effect: links.Reset}, [3]bool{false, false, false}},
-		"among nodes":     {links.Rule{From: []links.Party{links.AllNodes}, To: []links.Party{links.AllNodes}, Effect: links.Reset}, [3]bool{true, true, true}},
-		"pass is no rule": {links.Rule{From: []links.Party{links.AllClients}, To: []links.Party{links.AllNodes}}, [3]bool{true, true, true}},
+		"drop one": {links.Rule{From: []links.Party{links.ClientParty(1)}, To: []links.Party{"n1"},
+			Effect: links.Drop}, [3]bool{false, true, true}},
+		"reset two": {links.Rule{From: []links.Party{links.ClientParty(2)}, To: []links.Party{"n1"},
+			Effect: links.Reset}, [3]bool{true, false, true}},
+		"drop answers": {links.Rule{From: []links.Party{"n1"}, To: []links.Party{links.ClientParty(1)},
+			OneWay: true, Effect: links.Drop}, [3]bool{false, true, true}},
+		"reset, one way": {links.Rule{From: []links.Party{"n1"}, To: []links.Party{links.ClientParty(1)},
+			OneWay: true, Effect: links.Reset}, [3]bool{false, true, true}},
+		"drop all": {links.Rule{From: []links.Party{links.AllClients}, To: []links.Party{links.AllNodes},
+			Effect: links.Drop}, [3]bool{false, false, false}},
+		"reset all": {links.Rule{From: []links.Party{links.AllClients}, To: []links.Party{links.AllNodes},
+			Effect: links.Reset}, [3]bool{false, false, false}},
+		"among nodes": {links.Rule{From: []links.Party{links.AllNodes}, To: []links.Party{links.AllNodes},
+			Effect: links.Reset}, [3]bool{true, true, true}},
+		"pass is no rule": {links.Rule{From: []links.Party{links.AllClients}, To: []links.Party{links.AllNodes}},
+			[3]bool{true, true, true}},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -98,7 +107,8 @@ func TestDroppedBytesArriveLater(t *testing.T) {
 			top := up(t, "single", Options{Links: true})
 			c, n := client(t, top, ClientOptions{Source: 1}), top.Nodes[0]
 			answered(t, c)
-			heal := apply(t, top, links.Rule{From: []links.Party{links.AllClients}, To: []links.Party{"n1"}, OneWay: true, Effect: links.Drop})
+			heal := apply(t, top, links.Rule{From: []links.Party{links.AllClients}, To: []links.Party{"n1"},
+				OneWay: true, Effect: links.Drop})
 			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 			defer cancel()
 			if err := c.Incr(ctx, "late").Err(); err == nil {
@@ -108,7 +118,8 @@ func TestDroppedBytesArriveLater(t *testing.T) {
 				t.Errorf("got there while dropped: %v", got)
 			}
 			if effect == links.Reset { // the host that held the bytes dies
-				apply(t, top, links.Rule{From: []links.Party{links.AllClients}, To: []links.Party{"n1"}, Effect: links.Reset})()
+				apply(t, top, links.Rule{From: []links.Party{links.AllClients}, To: []links.Party{"n1"},
+					Effect: links.Reset})()
 			}
 			heal()
 			answered(t, c) // on a new connection
@@ -133,11 +144,13 @@ func TestAloneDelay(t *testing.T) {
 		return time.Since(start)
 	}
 	took()
-	there := apply(t, top, links.Rule{From: []links.Party{links.AllClients}, To: []links.Party{links.AllNodes}, Effect: links.Delay, Latency: 40 * time.Millisecond})
+	there := apply(t, top, links.Rule{From: []links.Party{links.AllClients}, To: []links.Party{links.AllNodes},
+		Effect: links.Delay, Latency: 40 * time.Millisecond})
 	if d := took(); d < 80*time.Millisecond {
 		t.Errorf("both ways by 40 ms each: %v", d)
 	}
-	more := apply(t, top, links.Rule{From: []links.Party{"n1"}, To: []links.Party{links.ClientParty(1)}, OneWay: true, Effect: links.Delay,
+	more := apply(t, top, links.Rule{From: []links.Party{"n1"}, To: []links.Party{links.ClientParty(1)}, OneWay: true,
+		Effect:  links.Delay,
 		Latency: 30 * time.Millisecond, Jitter: 20 * time.Millisecond, Seed: 7})
 	if d := took(); d < 110*time.Millisecond {
 		t.Errorf("and the answer by 30 ms more: %v", d)
@@ -161,7 +174,8 @@ func TestDelayKeepsOrder(t *testing.T) {
 	t.Parallel()
 	top := up(t, "single", Options{Links: true})
 	c := client(t, top, ClientOptions{Source: 1})
-	defer apply(t, top, links.Rule{From: []links.Party{links.AllClients}, To: []links.Party{links.AllNodes}, Effect: links.Delay, Jitter: 5 * time.Millisecond, Seed: 1})()
+	defer apply(t, top, links.Rule{From: []links.Party{links.AllClients}, To: []links.Party{links.AllNodes},
+		Effect: links.Delay, Jitter: 5 * time.Millisecond, Seed: 1})()
 	big := strings.Repeat("0123456789", 100_000)
 	if _, err := c.Pipelined(t.Context(), func(p redis.Pipeliner) error {
 		for i := range 50 {
@@ -194,7 +208,8 @@ func TestLoseReply(t *testing.T) {
 
 func lostReplies(t *testing.T, top *Topology, c, other redis.UniversalClient, key string) error {
 	var spent atomic.Int64
-	heal := apply(t, top, links.Rule{From: []links.Party{links.ClientParty(1)}, To: []links.Party{links.AllNodes}, Effect: links.LoseReply, Count: 2,
+	heal := apply(t, top, links.Rule{From: []links.Party{links.ClientParty(1)}, To: []links.Party{links.AllNodes},
+		Effect: links.LoseReply, Count: 2,
 		Spent: func() { spent.Add(1) }})
 	defer heal()
 	for i := range 4 {
@@ -223,7 +238,8 @@ func TestLibraryRetriesHideALostReply(t *testing.T) {
 	t.Parallel()
 	top := up(t, "single", Options{Links: true})
 	c := client(t, top, ClientOptions{Source: 1, LibraryRetries: true})
-	defer apply(t, top, links.Rule{From: []links.Party{links.AllClients}, To: []links.Party{"n1"}, Effect: links.LoseReply, Count: 1})()
+	defer apply(t, top, links.Rule{From: []links.Party{links.AllClients}, To: []links.Party{"n1"},
+		Effect: links.LoseReply, Count: 1})()
 	granted, err := c.SetNX(t.Context(), "lock", "mine", time.Minute).Result()
 	if err != nil || granted {
 		t.Errorf("got %v, %v", granted, err)
@@ -282,8 +298,9 @@ func TestRulesThatAreRefused(t *testing.T) {
 		rule links.Rule
 		want string
 	}{
-		"nobody":           {links.Rule{From: n1, Effect: links.Drop}, "both sides"},
-		"unknown":          {links.Rule{From: n1, To: []links.Party{"n9"}, Effect: links.Drop}, `no party "n9": there are [n1]`},
+		"nobody": {links.Rule{From: n1, Effect: links.Drop}, "both sides"},
+		"unknown": {links.Rule{From: n1, To: []links.Party{"n9"}, Effect: links.Drop},
+			`no party "n9": there are [n1]`},
 		"client 0":         {links.Rule{From: n1, To: []links.Party{"client 0"}, Effect: links.Drop}, "no party"},
 		"negative":         {links.Rule{From: n1, To: clients, Effect: links.Delay, Latency: -1}, "latency -1ns"},
 		"replies to nodes": {links.Rule{From: n1, To: n1, Effect: links.LoseReply, Count: 1}, "from clients"},
@@ -294,7 +311,8 @@ func TestRulesThatAreRefused(t *testing.T) {
 			t.Errorf("%s: got %v, want %q", name, err, c.want)
 		}
 	}
-	if _, err := up(t, "single", Options{}).Network().Apply(links.Rule{From: n1, To: clients, Effect: links.Drop}); err == nil {
+	if _, err := up(t, "single", Options{}).Network().Apply(links.Rule{From: n1, To: clients,
+		Effect: links.Drop}); err == nil {
 		t.Error("a topology without links took a rule")
 	}
 }
@@ -327,7 +345,8 @@ func TestRulesChangeUnderTraffic(t *testing.T) {
 		})
 	}
 	for i := range 24 {
-		heal := apply(t, top, links.Rule{From: []links.Party{links.AllClients}, To: []links.Party{links.AllNodes}, OneWay: i%2 == 0,
+		heal := apply(t, top, links.Rule{From: []links.Party{links.AllClients}, To: []links.Party{links.AllNodes},
+			OneWay: i%2 == 0,
 			Effect: links.Effect(1 + i%4), Latency: time.Millisecond, Jitter: time.Millisecond, Count: 3})
 		_ = ping(t.Context(), client(t, top, ClientOptions{Source: 9}))
 		heal()
@@ -344,7 +363,8 @@ func BenchmarkLink(b *testing.B) {
 			b.Run(how+"/clients="+nodeName("", parallel-1), func(b *testing.B) {
 				top := up(b, "single", Options{Links: how != "direct"})
 				if how == "link with a delay rule of 0" {
-					defer apply(b, top, links.Rule{From: []links.Party{links.AllClients}, To: []links.Party{links.AllNodes}, Effect: links.Delay})()
+					defer apply(b, top, links.Rule{From: []links.Party{links.AllClients},
+						To: []links.Party{links.AllNodes}, Effect: links.Delay})()
 				}
 				c := client(b, top, ClientOptions{Source: 1})
 				work := make(chan struct{}, 1024)

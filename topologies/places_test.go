@@ -36,7 +36,8 @@ func TestDirectoriesMayHaveAnyName(t *testing.T) {
 				t.Parallel()
 				top := up(t, name, Options{Server: s, Clock: true, Durable: SyncAlways, Power: true})
 				n := top.Nodes[1]
-				if err := errors.Join(n.SetClock(0, 1), n.Kill(), n.Start(t.Context()), n.PowerLoss(), n.Start(t.Context())); err != nil {
+				if err := errors.Join(n.SetClock(0, 1), n.Kill(), n.Start(t.Context()), n.PowerLoss(),
+					n.Start(t.Context())); err != nil {
 					t.Fatal(err)
 				}
 				if err := top.AwaitHealthy(t.Context()); err != nil {
@@ -59,9 +60,10 @@ func TestAProgramAroundTheServerMustExec(t *testing.T) {
 	real := server(t).Path
 	dir := t.TempDir()
 	for name, c := range map[string]struct{ script, want string }{
-		"execs":     {`exec "$SERVER" "$@"`, ""},
-		"waits":     {`"$SERVER" "$@" & echo $! >> "$0.pids"; wait`, "a program around the server must exec it"},
-		"goes away": {`[ "$1" = --version ] && exec "$SERVER" "$@"; "$SERVER" "$@" & echo $! >> "$0.pids"`, "the server ended"},
+		"execs": {`exec "$SERVER" "$@"`, ""},
+		"waits": {`"$SERVER" "$@" & echo $! >> "$0.pids"; wait`, "a program around the server must exec it"},
+		"goes away": {`[ "$1" = --version ] && exec "$SERVER" "$@"; "$SERVER" "$@" & echo $! >> "$0.pids"`,
+			"the server ended"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(dir, strings.ReplaceAll(name, " ", "-"))

@@ -10,7 +10,8 @@ func TestProgramsTellHowTheyEnded(t *testing.T) {
 	}
 	defer func() { _ = top.Close() }()
 	for command, want := range map[string]struct{ by, went bool }{
-		"true": {true, true}, "echo exit status 0; exit 3": {true, false}, "kill -9 $$": {true, false}, "read never": {true, false}, "exec sleep 60": {},
+		"true": {true, true}, "echo exit status 0; exit 3": {true, false}, "kill -9 $$": {true, false},
+		"read never": {true, false}, "exec sleep 60": {},
 	} {
 		p := &Program{Command: command}
 		if err := top.Run(p); err != nil {

@@ -16,8 +16,9 @@ const masterName = "hammerlock"
 const sentinelQuorum = 2
 
 var sentinel = Spec{
-	Name:     "sentinel",
-	Doc:      "a primary and three asynchronous replicas, watched by three sentinels that promote one when two of them agree",
+	Name: "sentinel",
+	Doc: "a primary and three asynchronous replicas, watched by three sentinels that promote one when two of " +
+		"them agree",
 	Sites:    1,
 	Nodes:    4,
 	Copies:   3,

@@ -20,7 +20,8 @@ func TestSettled(t *testing.T) {
 		"no flags":                       {"sentinel", "", "", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := settled(map[string]string{"flags": c.flags, "master-link-status": c.link}, c.flag); got != c.want {
+			if got := settled(map[string]string{"flags": c.flags, "master-link-status": c.link},
+				c.flag); got != c.want {
 				t.Errorf("got %v, want %v", got, c.want)
 			}
 		})

@@ -30,7 +30,8 @@ const (
 var shimSources embed.FS
 
 // errNoCompiler says that the C compiler for clocks and power loss is missing.
-var errNoCompiler = errors.New("no C compiler (cc) on this machine; to set clocks and lose power, install one: apt-get install gcc")
+var errNoCompiler = errors.New("no C compiler (cc) on this machine; to set clocks and lose power, install one: " +
+	"apt-get install gcc")
 
 const buildTimeout = 30 * time.Second
 

@@ -35,7 +35,8 @@ func TestSetClock(t *testing.T) {
 	t.Parallel()
 	top := up(t, "redlock", Options{Clock: true})
 	n, other := top.Nodes[0], top.Nodes[1]
-	for _, offset := range []time.Duration{0, 30 * time.Second, -20 * time.Second, time.Hour, -1500 * time.Millisecond, 0} {
+	for _, offset := range []time.Duration{0, 30 * time.Second, -20 * time.Second, time.Hour, -1500 * time.Millisecond,
+		0} {
 		if err := n.SetClock(offset, 1); err != nil {
 			t.Fatal(err)
 		}
@@ -97,7 +98,8 @@ func TestClockRate(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if after := time.Now(); at.Before(gained(most, before).Add(-slack)) || at.After(gained(least, after).Add(slack)) {
+		if after := time.Now(); at.Before(gained(most, before).Add(-slack)) ||
+			at.After(gained(least, after).Add(slack)) {
 			t.Fatalf("a hundredfold from %v on it shows %v at %v", least, at, before)
 		}
 		return at.After(before.Add(20 * time.Second))
@@ -141,7 +143,10 @@ func TestCrashAndPowerLoss(t *testing.T) {
 			n, cl := top.Nodes[0], client(t, top, ClientOptions{})
 			live.Again(t, func(try int) string {
 				set := func(key string) {
-					succeeds(t, "a client's write", func() error { return cl.Set(t.Context(), key, try, time.Hour).Err() })
+					succeeds(t, "a client's write", func() error {
+						return cl.Set(t.Context(), key, try,
+							time.Hour).Err()
+					})
 				}
 				set("old")
 				settle(t, n, c.durable)
@@ -179,7 +184,8 @@ func settle(t *testing.T, n *Node, d Durability) {
 }
 
 func allSynced(n *Node) error {
-	info, err := n.Info(context.Background(), "persistence") // while one sync lasts, what is written next is kept back, although it was acknowledged
+	// while one sync lasts, what is written next is kept back, although it was acknowledged
+	info, err := n.Info(context.Background(), "persistence")
 	if err != nil {
 		return err
 	}
@@ -206,7 +212,8 @@ func allSynced(n *Node) error {
 
 func TestShimsThatAreRefused(t *testing.T) {
 	s := server(t)
-	if _, err := single.Up(t.Context(), Options{Server: s, Durable: "often"}); err == nil || !strings.Contains(err.Error(), "everysec") {
+	if _, err := single.Up(t.Context(), Options{Server: s, Durable: "often"}); err == nil ||
+		!strings.Contains(err.Error(), "everysec") {
 		t.Errorf("got %v, want the good names", err)
 	}
 	plain := up(t, "single", Options{Server: s})

@@ -137,7 +137,8 @@ func ask(t *testing.T, conn net.Conn, to netip.AddrPort) {
 		_, err = io.ReadFull(conn, make([]byte, len(socksOpen)))
 	}
 	if err == nil {
-		_, err = conn.Write(binary.BigEndian.AppendUint16(append(slices.Clone(socksConnect), to.Addr().AsSlice()...), to.Port()))
+		_, err = conn.Write(binary.BigEndian.AppendUint16(append(slices.Clone(socksConnect), to.Addr().AsSlice()...),
+			to.Port()))
 	}
 	if err != nil {
 		t.Error(err)

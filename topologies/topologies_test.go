@@ -344,7 +344,8 @@ func TestRestartedNodeHasNoData(t *testing.T) {
 func TestNodeThatDoesNotStart(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "broken-server")
-	script := "#!/bin/sh\n[ \"$1\" = --version ] && { echo 'Redis server v=7.9.9 sha=0'; exit 0; }\necho 'no space left on moon'; exit 1\n"
+	script := "#!/bin/sh\n[ \"$1\" = --version ] && { echo 'Redis server v=7.9.9 sha=0'; exit 0; }\necho 'no space " +
+		"left on moon'; exit 1\n"
 	if err := os.WriteFile(path, []byte(script), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -377,10 +378,11 @@ func TestFindServer(t *testing.T) {
 		return path
 	}
 	cases := map[string]struct{ path, want string }{
-		"missing":   {filepath.Join(dir, "nothing"), "no such file"},
-		"no server": {fake("broken", "'; exit 3; '"), `is no Redis, Valkey or Redict server: --version printed "\n" and ended with exit status 3`},
-		"other":     {fake("other", "Memcached 1.6"), `--version printed "Memcached 1.6\n"`},
-		"too old":   {fake("old", "Redis server v=6.0.16 sha=0"), "7.0 or newer"},
+		"missing": {filepath.Join(dir, "nothing"), "no such file"},
+		"no server": {fake("broken", "'; exit 3; '"),
+			`is no Redis, Valkey or Redict server: --version printed "\n" and ended with exit status 3`},
+		"other":   {fake("other", "Memcached 1.6"), `--version printed "Memcached 1.6\n"`},
+		"too old": {fake("old", "Redis server v=6.0.16 sha=0"), "7.0 or newer"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

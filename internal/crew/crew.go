@@ -37,7 +37,8 @@ type Session struct {
 	Rate    float64                    // by which share their clocks may be stretched against those of servers
 	Agents  func() []results.LiveAgent // how they do
 	Doubts  []history.Doubt            // more of the clocks than Slack, by process
-	Proven  func() history.Agreement   // what the clocks were found to agree within, at the end; it replaces Slack and Doubts
+	// what the clocks were found to agree within, at the end; it replaces Slack and Doubts
+	Proven func() history.Agreement
 }
 
 // Remote is how workers on other machines do; nil if there are none.

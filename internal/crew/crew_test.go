@@ -20,7 +20,8 @@ import (
 
 // TestMain is a worker process if it is started as one.
 func TestMain(m *testing.M) {
-	os.Exit(Main(context.Background(), Catalogue{Locks: append(known.Locks, panicsLater), Counters: workload.AllCounters}, m.Run))
+	os.Exit(Main(context.Background(), Catalogue{Locks: append(known.Locks, panicsLater),
+		Counters: workload.AllCounters}, m.Run))
 }
 
 // deployment brings up a lock's and a counter's server and returns orders for six workers, who work until they are told
@@ -31,10 +32,12 @@ func deployment(t *testing.T) (Orders, *topologies.Topology) {
 	access := top.Sites[0].Access()
 	return Orders{
 		Shape: workload.Shape{
-			Workers: 6, Keys: 1, Popularity: workload.Even, TTL: 2 * time.Second, Hold: time.Millisecond, Wait: time.Hour,
+			Workers: 6, Keys: 1, Popularity: workload.Even, TTL: 2 * time.Second, Hold: time.Millisecond,
+			Wait:  time.Hour,
 			Retry: time.Millisecond, End: time.Hour, Seed: 1,
 		},
-		Lock: catalogue.All[0], Sites: []topologies.Access{access}, Counter: Counter{Spec: workload.RedisCounter, Access: &access}, Judged: true, To: time.Hour,
+		Lock: catalogue.All[0], Sites: []topologies.Access{access},
+		Counter: Counter{Spec: workload.RedisCounter, Access: &access}, Judged: true, To: time.Hour,
 	}, top
 }
 
@@ -195,7 +198,8 @@ func TestAProcessThatCannotStart(t *testing.T) {
 	}
 	o.Lock.Name = "padlock"
 	top := testbed.Up(t, "single", topologies.Options{})
-	if _, err := Spread(t.Context(), o, 2, top.Spawn); err == nil || err.Error() != `worker process 0: this program has no lock "padlock" or no counter "redis"` {
+	if _, err := Spread(t.Context(), o, 2, top.Spawn); err == nil ||
+		err.Error() != `worker process 0: this program has no lock "padlock" or no counter "redis"` {
 		t.Errorf("got %v", err)
 	}
 }

@@ -13,10 +13,13 @@ import (
 func TestTicksOfTheMachine(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]ticks{
-		"cpu  100 20 30 400 5 6 7 80 9 1\ncpu0 1 1 1 1 1 1 1 1 1 1\n": {100 + 20 + 30 + 6 + 7 + 80, 648, 80, 100 + 20 + 30}, // guests are in user
-		"cpu  100 20 30 400 5 6 7":                                    {163, 568, 0, 150},                                   // before Linux 2.6.11
-		"cpu  100 twenty 30 400":                                      {},
-		"":                                                            {},
+		// guests are in user
+		"cpu  100 20 30 400 5 6 7 80 9 1\ncpu0 1 1 1 1 1 1 1 1 1 1\n": {100 + 20 + 30 + 6 + 7 + 80, 648, 80,
+			100 + 20 + 30},
+		// before Linux 2.6.11
+		"cpu  100 20 30 400 5 6 7": {163, 568, 0, 150},
+		"cpu  100 twenty 30 400":   {},
+		"":                         {},
 	} {
 		if got := parseTicks(text); got != want {
 			t.Errorf("%q: got %+v, want %+v", text, got, want)
@@ -34,9 +37,12 @@ func TestWhyTheProcessStoodStill(t *testing.T) {
 	before := loadSample{at: time.Second, machine: ticks{stolen: 50}, sched: waits(7, 1, 2, 0)}
 	for want, after := range map[string]loadSample{
 		"": {machine: ticks{stolen: 50 + 240}, sched: waits(99, 2, 2, 0)},
-		"in the last 5.1 s: 3.1 s of CPU time stolen by the hypervisor":     {machine: ticks{stolen: 50 + 310}, sched: waits(8, 1, 2, 0)},
-		"in the last 5.1 s: runnable goroutines waited up to 5 s for a CPU": {machine: ticks{stolen: 50}, sched: waits(8, 1, 3, 0)},
-		"in the last 5.1 s: 3.1 s of CPU time stolen by the hypervisor, runnable goroutines waited up to 5 s for a CPU": {
+		"in the last 5.1 s: 3.1 s of CPU time stolen by the hypervisor": {machine: ticks{stolen: 50 + 310},
+			sched: waits(8, 1, 2, 0)},
+		"in the last 5.1 s: runnable goroutines waited up to 5 s for a CPU": {machine: ticks{stolen: 50},
+			sched: waits(8, 1, 3, 0)},
+		"in the last 5.1 s: 3.1 s of CPU time stolen by the hypervisor, runnable goroutines waited up to 5 s for " +
+			"a CPU": {
 			machine: ticks{stolen: 50 + 310}, sched: waits(8, 1, 3, 0)},
 	} {
 		after.at = before.at + 5100*time.Millisecond
@@ -64,7 +70,8 @@ func TestAGapIsGivenItsOwnWords(t *testing.T) {
 	id := lane.Next()
 	h.look(time.Second, 2*time.Second)
 	text := notes[id]
-	if len(notes) != 1 || !strings.HasPrefix(text, "the machine paused for 1 s (in the last 1 s: ") || h.load.at != 2*time.Second {
+	if len(notes) != 1 || !strings.HasPrefix(text, "the machine paused for 1 s (in the last 1 s: ") ||
+		h.load.at != 2*time.Second {
 		t.Fatalf("notes: %v", notes)
 	}
 	if !strings.Contains(text, " of CPU time stolen by the hypervisor") {

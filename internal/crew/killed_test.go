@@ -40,7 +40,8 @@ func TestAKilledProcessIsCalledKilled(t *testing.T) {
 	}
 	stop, end := context.WithCancel(t.Context())
 	end()
-	if _, err = c.Run(t.Context(), stop); err == nil || !strings.Contains(err.Error(), "worker process 1: it ended unexpectedly: signal: killed") {
+	if _, err = c.Run(t.Context(), stop); err == nil ||
+		!strings.Contains(err.Error(), "worker process 1: it ended unexpectedly: signal: killed") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -80,7 +81,8 @@ func TestAProcessThatPanicsIsReported(t *testing.T) {
 	if err = errors.Join(err, c.Close()); err != nil || len(report.Crashes) != 1 {
 		t.Fatalf("got %+v, %v", report.Crashes, err)
 	}
-	if b := report.Crashes[0]; b.Process != 1 || !slices.Equal(b.Workers, []int32{2, 3}) || b.At <= 0 || b.Said[0] != "panic: no answer" ||
+	if b := report.Crashes[0]; b.Process != 1 || !slices.Equal(b.Workers, []int32{2, 3}) || b.At <= 0 ||
+		b.Said[0] != "panic: no answer" ||
 		b.Text != "worker process 1 ended unexpectedly (exit status 2)" {
 		t.Errorf("got %+v", b)
 	}

@@ -25,7 +25,8 @@ func TestWhatAGroupHas(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got, want := usedBy(proc, 30), (use{threads: 8, files: 2, memory: 6 * int64(os.Getpagesize()), cpu: 16 * tick}); got != want {
+	if got, want := usedBy(proc, 30), (use{threads: 8, files: 2, memory: 6 * int64(os.Getpagesize()),
+		cpu: 16 * tick}); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 }
@@ -38,7 +39,8 @@ func TestPlacesOfGoroutines(t *testing.T) {
 		go func() { <-end }()
 	}
 	most := grown(before, own{}.places())
-	if len(most) == 0 || !strings.HasPrefix(most[0], "50 more in ") || !strings.Contains(most[0], "TestPlacesOfGoroutines") {
+	if len(most) == 0 || !strings.HasPrefix(most[0], "50 more in ") ||
+		!strings.Contains(most[0], "TestPlacesOfGoroutines") {
 		t.Errorf("%q", most)
 	}
 }

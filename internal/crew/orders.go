@@ -32,7 +32,8 @@ type Orders struct {
 	Topology string
 	Counter  Counter
 	Process  int
-	Judged   bool                    // the history is kept: stamps are ordered, and what only a checker asks for is recorded too
+	// the history is kept: stamps are ordered, and what only a checker asks for is recorded too
+	Judged   bool
 	From, To time.Duration           // what is measured
 	Retries  bool                    // leave the client library's own retries on
 	Slots    int                     // of each lane

@@ -44,7 +44,8 @@ func TestWorkersShareOneObject(t *testing.T) {
 			t.Error(err)
 		}
 		if err != nil || r.Begun != 18 || opened.Load() != want || closed.Load() != want {
-			t.Errorf("shared %v: %d visits, %d objects opened, %d closed: %v", shared, r.Begun, opened.Load(), closed.Load(), err)
+			t.Errorf("shared %v: %d visits, %d objects opened, %d closed: %v", shared, r.Begun, opened.Load(),
+				closed.Load(), err)
 		}
 	}
 }

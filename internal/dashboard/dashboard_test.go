@@ -140,7 +140,8 @@ func testOrders(t *testing.T) {
 		},
 	})
 	s.press('f')
-	if got := s.shows("delay              not here: needs links", true); !strings.Contains(got, "flush              FLUSHALL") {
+	if got := s.shows("delay              not here: needs links", true); !strings.Contains(got,
+		"flush              FLUSHALL") {
 		t.Errorf("an entry has not one row:\n%s", got)
 	}
 	s.press(tcell.KeyEnter)
@@ -186,12 +187,14 @@ func testReplayKeys(t *testing.T) {
 		Seek: func(by time.Duration) { do("seek", by) }, Speed: func(f float64) { do("speed", f) },
 		Violation: func(step int) bool { do("violation", step); return step > 0 },
 	})
-	s.press('+', '-', tcell.KeyLeft, 'n', 'z', 'z', 'z', 'z', 'z', 'z', tcell.KeyRight, 'Z', 'N') // 62 s, and a 64th of it
+	// 62 s, and a 64th of it
+	s.press('+', '-', tcell.KeyLeft, 'n', 'z', 'z', 'z', 'z', 'z', 'z', tcell.KeyRight, 'Z', 'N')
 	s.shows("40.23 to 42.17 s", true)
 	s.shows("there is no violation before this", true)
 	mu.Lock()
 	defer mu.Unlock()
-	if got := strings.Join(did, ", "); got != "speed 2, speed 0.5, seek -1s, violation 1, seek 242.1875ms, violation -1" {
+	if got := strings.Join(did,
+		", "); got != "speed 2, speed 0.5, seek -1s, violation 1, seek 242.1875ms, violation -1" {
 		t.Errorf("got %s", got)
 	}
 }
@@ -204,7 +207,8 @@ func TestScroll(t *testing.T) {
 		key  tcell.Key
 		want time.Duration
 	}{
-		{tcell.KeyRight, 0}, {tcell.KeyLeft, 88750 * time.Millisecond}, {tcell.KeyRight, 0}, {tcell.KeyHome, 35 * time.Second},
+		{tcell.KeyRight, 0}, {tcell.KeyLeft, 88750 * time.Millisecond}, {tcell.KeyRight, 0},
+		{tcell.KeyHome, 35 * time.Second},
 		{tcell.KeyLeft, 35 * time.Second}, {tcell.KeyRight, 36250 * time.Millisecond}, {tcell.KeyEnd, 0},
 	} {
 		if st.scroll(shot, step.key); st.until != step.want {
@@ -260,16 +264,18 @@ func TestShows(t *testing.T) {
 		env  map[string]string
 		want Options
 	}{
-		"utf-8":       {map[string]string{"LANG": "en_US.UTF-8"}, Options{Color: true}},
-		"C":           {map[string]string{"LANG": "C"}, Options{ASCII: true, Color: true}},
-		"nothing":     {map[string]string{}, Options{ASCII: true, Color: true}},
-		"all wins":    {map[string]string{"LC_ALL": "de_DE.ISO-8859-1", "LANG": "de_DE.utf8"}, Options{ASCII: true, Color: true}},
+		"utf-8":   {map[string]string{"LANG": "en_US.UTF-8"}, Options{Color: true}},
+		"C":       {map[string]string{"LANG": "C"}, Options{ASCII: true, Color: true}},
+		"nothing": {map[string]string{}, Options{ASCII: true, Color: true}},
+		"all wins": {map[string]string{"LC_ALL": "de_DE.ISO-8859-1", "LANG": "de_DE.utf8"},
+			Options{ASCII: true, Color: true}},
 		"ctype wins":  {map[string]string{"LC_CTYPE": "C.UTF-8", "LANG": "C"}, Options{Color: true}},
 		"no colour":   {map[string]string{"LANG": "C.utf8", "NO_COLOR": "1"}, Options{}},
 		"empty is no": {map[string]string{"LANG": "C.utf8", "NO_COLOR": ""}, Options{Color: true}},
 	} {
 		var got Options
-		if got.ASCII, got.Color = shows(func(k string) string { return tt.env[k] }); got.ASCII != tt.want.ASCII || got.Color != tt.want.Color {
+		if got.ASCII, got.Color = shows(func(k string) string { return tt.env[k] }); got.ASCII != tt.want.ASCII ||
+			got.Color != tt.want.Color {
 			t.Errorf("%s: got %+v", name, got)
 		}
 	}

@@ -33,16 +33,21 @@ func picture() *measure.Snapshot {
 		Stage: "running", From: 2 * time.Second, To: 62 * time.Second,
 		Head: measure.Head{Number: 3, Of: 5, Topology: "sentinel", Lock: "lease", Workers: 16, Keys: 1,
 			Faults: []string{"kill-primary@20s"}},
-		Live: measure.Live{At: 41_200 * ms, Done: 203_456, Errors: 1_234, Waiting: 14, Acquire: measure.Quantiles{Count: 5000, P50: 54 * time.Microsecond, P99: 3 * ms}},
+		Live: measure.Live{At: 41_200 * ms, Done: 203_456, Errors: 1_234, Waiting: 14,
+			Acquire: measure.Quantiles{Count: 5000, P50: 54 * time.Microsecond, P99: 3 * ms}},
 		Latency: []measure.LatencyRow{
-			{Name: "acquire", Now: q(5000, 54_200, 3*ms), Ten: q(50_000, 51_000, 2_900_000), Run: q(200_000, 56_100, 346*ms)},
-			{Name: "response", Now: q(50, 1_300_000, 9*ms), Ten: q(50_000, 1_280_000, 8*ms), Run: q(200_000, 1_310_000, 351*ms)},
+			{Name: "acquire", Now: q(5000, 54_200, 3*ms), Ten: q(50_000, 51_000, 2_900_000),
+				Run: q(200_000, 56_100, 346*ms)},
+			{Name: "response", Now: q(50, 1_300_000, 9*ms), Ten: q(50_000, 1_280_000, 8*ms),
+				Run: q(200_000, 1_310_000, 351*ms)},
 		},
 		Random: q(200_000, 346*ms, 1200*ms), Longest: 5170 * ms, LongestBy: 7, LanesEnd: 41_200 * ms, Hidden: 0,
-		Fairness: results.Fairness{Jain: 0.871, Starving: 2, Worst: results.Worker{Worker: 7, Visits: 12, Longest: int64(5170 * ms)}},
+		Fairness: results.Fairness{Jain: 0.871, Starving: 2,
+			Worst: results.Worker{Worker: 7, Visits: 12, Longest: int64(5170 * ms)}},
 		Nodes: []measure.NodeState{
 			{Name: "n1", Role: "?", Made: "primary", State: "down", Lag: -1},
-			{Name: "n2", Role: "replica", Made: "replica", State: "up", Of: "n3", Linked: true, Lag: 1_234_567, Clients: 2},
+			{Name: "n2", Role: "replica", Made: "replica", State: "up", Of: "n3", Linked: true, Lag: 1_234_567,
+				Clients: 2},
 			{Name: "n3", Role: "primary", Made: "replica", State: "up", Clients: 33, Lag: -1},
 			{Name: "n4", Role: "replica", Made: "replica", State: "paused", Of: "n3", Lag: -1},
 			{Name: "s1", Role: "sentinel", Made: "sentinel", State: "up", Clients: 4, Lag: -1},
@@ -57,12 +62,14 @@ func picture() *measure.Snapshot {
 	s.Lanes, s.Fairness.Workers = pictureLanes()
 	s.Seconds, s.Roles = pictureSeconds(), pictureRoles(s.Nodes)
 	s.Events = []measure.Event{
-		{Kind: measure.FaultEvent, At: 8 * time.Second, To: 9 * time.Second, Count: 1, Text: "delay: clients are 20ms to 40ms away"},
+		{Kind: measure.FaultEvent, At: 8 * time.Second, To: 9 * time.Second, Count: 1,
+			Text: "delay: clients are 20ms to 40ms away"},
 		{Kind: measure.FaultEvent, At: 31_004 * ms, Count: 1, Text: "kill-primary: killed n1"},
 		{Kind: measure.RoleEvent, At: 32_190 * ms, Count: 1, Text: "n3 became primary"},
 		{Kind: measure.LeaseLostEvent, At: 33 * time.Second, Count: 4, Text: "w02 was told that its hold is lost"},
 		{Kind: measure.ViolationEvent, At: 33_170 * ms, Count: 3,
-			Text:   "w03 was granted page 0 at 33.170000s while w05, granted at 30.990000s, believed in it until 35.980000s",
+			Text: "w03 was granted page 0 at 33.170000s while w05, granted at 30.990000s, believed in it until " +
+				"35.980000s",
 			Detail: []string{"what: exclusion", "happened at 33.170 s, proved at 33.181 s"},
 			Around: slices.Clone(s.Lanes[2:6]), Begin: 32_425 * ms},
 	}
@@ -76,9 +83,11 @@ func picture() *measure.Snapshot {
 // agentPicture is three agents, of which one is lost and one has not been heard of for a while.
 func agentPicture() []results.LiveAgent {
 	return []results.LiveAgent{
-		{Agent: results.Agent{Name: "a", Host: "host1", Spool: 64_512, Doubt: 1_600}, Rate: 12_345, UpTo: 41_000 * time.Millisecond},
+		{Agent: results.Agent{Name: "a", Host: "host1", Spool: 64_512, Doubt: 1_600}, Rate: 12_345,
+			UpTo: 41_000 * time.Millisecond},
 		{Agent: results.Agent{Name: "b", Host: "host2", Lost: "was lost"}, UpTo: 31_250 * time.Millisecond},
-		{Agent: results.Agent{Name: "c", Host: "host3", Spool: 12_345_678, Doubt: 184_000}, Rate: 8, UpTo: 37_700 * time.Millisecond},
+		{Agent: results.Agent{Name: "c", Host: "host3", Spool: 12_345_678, Doubt: 184_000}, Rate: 8,
+			UpTo: 37_700 * time.Millisecond},
 	}
 }
 
@@ -111,7 +120,8 @@ func pictureRoles(nodes []measure.NodeState) (all []measure.Roles) {
 func pictureLanes() (lanes []measure.Strip, workers []results.Worker) {
 	ms := time.Millisecond
 	for w := range 16 {
-		l := measure.Strip{Worker: w, Cells: make([]measure.Cell, measure.StripCells), Mode: measure.Waited, Since: time.Duration(w) * 11 * ms}
+		l := measure.Strip{Worker: w, Cells: make([]measure.Cell, measure.StripCells), Mode: measure.Waited,
+			Since: time.Duration(w) * 11 * ms}
 		for i := range l.Cells {
 			switch at := measure.StripCells - i; {
 			case w == 3 && at < 40:
@@ -254,15 +264,21 @@ var color = look{color: true}
 // boardPicture has runs in each state, more than there are rows for on a small screen.
 func boardPicture(s *measure.Snapshot, st *state) {
 	b := &measure.Board{Chosen: 5, Ended: 4, Left: 14*time.Second + 300*time.Millisecond, Rows: []measure.Row{
-		{Number: 3, Name: "sentinel lease late-holder", State: "FAIL", Text: "exclusion: foreign-release, 994 holds, 871 hand-offs, 2.6 s", Place: 3},
+		{Number: 3, Name: "sentinel lease late-holder", State: "FAIL",
+			Text: "exclusion: foreign-release, 994 holds, 871 hand-offs, 2.6 s", Place: 3},
 		{Number: 5, Name: "sentinel lease crash", State: "running", Text: "1.2 of 2.4 s, 345 visits"},
-		{Number: 6, Name: "sentinel lease shared-object-with-a-long-name", State: "running", Text: "0.1 of 2.0 s, 0 visits"},
-		{Number: 4, Name: "sentinel lease cancelled", State: "INCONCLUSIVE", Text: "12 holds, 3 hand-offs, 0 overlaps, 2.4 s", Place: 4},
-		{Number: 2, Name: "sentinel lease two-processes", State: "PASS", Text: "4 595 holds, 2 307 hand-offs, 0 overlaps, 1.8 s", Place: 2},
-		{Number: 1, Name: "sentinel lease contention", State: "PASS", Text: "2 464 holds, 1 246 hand-offs, 0 overlaps, 1.9 s", Place: 1},
+		{Number: 6, Name: "sentinel lease shared-object-with-a-long-name", State: "running",
+			Text: "0.1 of 2.0 s, 0 visits"},
+		{Number: 4, Name: "sentinel lease cancelled", State: "INCONCLUSIVE",
+			Text: "12 holds, 3 hand-offs, 0 overlaps, 2.4 s", Place: 4},
+		{Number: 2, Name: "sentinel lease two-processes", State: "PASS",
+			Text: "4 595 holds, 2 307 hand-offs, 0 overlaps, 1.8 s", Place: 2},
+		{Number: 1, Name: "sentinel lease contention", State: "PASS",
+			Text: "2 464 holds, 1 246 hand-offs, 0 overlaps, 1.9 s", Place: 1},
 	}}
 	for n := 7; n < 28; n++ {
-		b.Rows = append(b.Rows, measure.Row{Number: n, Name: fmt.Sprintf("sentinel lease waiting-%d", n), State: "waiting"})
+		b.Rows = append(b.Rows, measure.Row{Number: n, Name: fmt.Sprintf("sentinel lease waiting-%d", n),
+			State: "waiting"})
 	}
 	s.Board, st.view = b, boardView
 }
@@ -281,11 +297,13 @@ var frames = map[string]struct {
 	"ascii-latency": {80, 24, look{ascii: true}, func(_ *measure.Snapshot, st *state) { st.view = latencyView }, true},
 	"small":         {60, 15, color, nil, false},
 	"starting": {80, 24, color, func(s *measure.Snapshot, _ *state) {
-		*s = measure.Snapshot{Stage: "starting", LongestBy: -1, Head: s.Head, Steps: []measure.Step{{At: 10 * time.Millisecond, Doing: "2 nodes"},
-			{At: 200 * time.Millisecond, Doing: "not ready yet: " + strings.Repeat("n1 lacks a role\n", 6)}}}
+		*s = measure.Snapshot{Stage: "starting", LongestBy: -1, Head: s.Head,
+			Steps: []measure.Step{{At: 10 * time.Millisecond, Doing: "2 nodes"},
+				{At: 200 * time.Millisecond, Doing: "not ready yet: " + strings.Repeat("n1 lacks a role\n", 6)}}}
 	}, false},
 	"early": {80, 24, color, func(s *measure.Snapshot, _ *state) {
-		*s = measure.Snapshot{Stage: "running", LongestBy: -1, Head: s.Head, Live: measure.Live{At: time.Second}, From: 2 * time.Second,
+		*s = measure.Snapshot{Stage: "running", LongestBy: -1, Head: s.Head, Live: measure.Live{At: time.Second},
+			From:    2 * time.Second,
 			Latency: []measure.LatencyRow{{Name: "acquire"}, {Name: "response"}}}
 	}, false},
 	"safe":  {80, 24, color, func(s *measure.Snapshot, _ *state) { s.Safety.Violations, s.Active = 0, nil }, false},
@@ -304,7 +322,8 @@ var frames = map[string]struct {
 	"events":   {100, 34, color, func(_ *measure.Snapshot, st *state) { st.view, st.event = eventsView, 2 }, true},
 	"replay": {80, 24, color, func(s *measure.Snapshot, st *state) {
 		s.To, s.Lane = 60*time.Second, inTurns
-		st.replay, s.Stage, s.Speed, s.Nodes, s.Cuts, s.Cost, s.Roles = true, "replay", 0.5, nil, nil, results.Cost{}, s.Roles[2:3]
+		st.replay, s.Stage, s.Speed, s.Nodes, s.Cuts, s.Cost, s.Roles = true, "replay", 0.5, nil, nil, results.Cost{},
+			s.Roles[2:3]
 	}, false},
 	"zoomed": {80, 24, color, func(s *measure.Snapshot, st *state) {
 		s.To, s.Lane, st.replay, st.view, st.span = 60*time.Second, inTurns, true, holdersView, 2*time.Millisecond
@@ -312,12 +331,15 @@ var frames = map[string]struct {
 	"filtered": {100, 34, color, func(_ *measure.Snapshot, st *state) { st.filter = "killed" }, false},
 	"frozen":   {80, 24, color, func(_ *measure.Snapshot, st *state) { st.frozen, st.message = true, "said" }, false},
 	"phases": {100, 34, color, func(s *measure.Snapshot, _ *state) {
-		s.Head.Rate, s.Head.Phases = 437.5, []measure.Span{{Name: "warm-up", To: 2 * time.Second}, {Name: "ramp", To: 12 * time.Second},
-			{Name: "steady", To: 24 * time.Second}, {Name: "burst", To: 31 * time.Second}, {Name: "kill-primary", To: 50 * time.Second}}
+		s.Head.Rate, s.Head.Phases = 437.5, []measure.Span{{Name: "warm-up", To: 2 * time.Second},
+			{Name: "ramp", To: 12 * time.Second},
+			{Name: "steady", To: 24 * time.Second}, {Name: "burst", To: 31 * time.Second},
+			{Name: "kill-primary", To: 50 * time.Second}}
 	}, true},
 	"service": {100, 34, color, func(s *measure.Snapshot, _ *state) {
 		s.Head.Unseen, s.Safety, s.Lanes, s.Cuts, s.Latency = true, measure.Safety{}, nil, nil, s.Latency[1:]
-		s.Nodes = []measure.NodeState{{Name: "program1", Role: "program", State: "up"}, {Name: "program2", Role: "program", State: "paused"}}
+		s.Nodes = []measure.NodeState{{Name: "program1", Role: "program", State: "up"},
+			{Name: "program2", Role: "program", State: "paused"}}
 	}, false},
 	"agents": {100, 34, color, func(s *measure.Snapshot, st *state) {
 		s.Agents = agentPicture()
@@ -327,7 +349,11 @@ var frames = map[string]struct {
 	}, false},
 	"board":       {80, 24, color, boardPicture, true},
 	"board-large": {120, 40, color, boardPicture, false},
-	"interactive": {80, 24, color, func(s *measure.Snapshot, _ *state) { s.Head.Interactive = true; s.Head.Rate = 1000 }, false},
+	"interactive": {80, 24, color, func(s *measure.Snapshot,
+		_ *state) {
+		s.Head.Interactive = true
+		s.Head.Rate = 1000
+	}, false},
 }
 
 func TestFrames(t *testing.T) {
@@ -373,7 +399,8 @@ func TestEverySizeCanBeDrawn(t *testing.T) {
 				for v := boardView; v <= eventsView; v++ {
 					draw(canvas{screen, look{}, 0, 0, w, h}, s, &state{view: v}, time.Time{})
 				}
-				window(canvas{screen, look{}, 0, 0, w, h}, &measure.Event{Around: s.Lanes[:min(3, len(s.Lanes))]}, "esc")
+				window(canvas{screen, look{}, 0, 0, w, h}, &measure.Event{Around: s.Lanes[:min(3, len(s.Lanes))]},
+					"esc")
 			}
 		}
 	}

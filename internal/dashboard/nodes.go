@@ -241,5 +241,6 @@ func starting(c canvas, s *measure.Snapshot) {
 }
 
 // plannedFaults says before servers are up what f cannot inject afterwards.
-const plannedFaults = "f injects faults while it runs. Those of messages (delay, cut-holder, partition, drop-reply), of clocks and of " +
+const plannedFaults = "f injects faults while it runs. Those of messages (delay, cut-holder, partition, " +
+	"drop-reply), of clocks and of " +
 	"power need servers that are prepared for them: plan one of the kind, as in --fault delay@2s."

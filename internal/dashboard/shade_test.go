@@ -32,9 +32,11 @@ func TestShades(t *testing.T) {
 		for w, holds := range c.Held {
 			for i, hold := range holds {
 				id := history.ID(w+1)<<40 | history.ID(2*i+1)
-				op := history.Op{ID: id, Hold: id, Kind: history.Acquire, Worker: int32(w), Outcome: history.OK, Call: hold[0] * time.Microsecond, Return: hold[0] * time.Microsecond}
+				op := history.Op{ID: id, Hold: id, Kind: history.Acquire, Worker: int32(w), Outcome: history.OK,
+					Call: hold[0] * time.Microsecond, Return: hold[0] * time.Microsecond}
 				release := op
-				release.ID, release.Kind, release.Call, release.Return = id+1, history.Release, hold[1]*time.Microsecond, hold[1]*time.Microsecond
+				release.ID, release.Kind, release.Call, release.Return = id+1, history.Release,
+					hold[1]*time.Microsecond, hold[1]*time.Microsecond
 				h.Ops = append(h.Ops, op, release)
 			}
 		}
@@ -43,7 +45,8 @@ func TestShades(t *testing.T) {
 		screen := simulation(t, c.Cells, 1)
 		for w, want := range c.Want {
 			screen.Clear()
-			paintStrip(canvas{screen, look{}, 0, 0, c.Cells, 1}, lane(w, c.From*time.Microsecond, c.To*time.Microsecond, c.Cells))
+			paintStrip(canvas{screen, look{}, 0, 0, c.Cells, 1},
+				lane(w, c.From*time.Microsecond, c.To*time.Microsecond, c.Cells))
 			var got []int
 			for x := range want {
 				r, _, _, _ := screen.GetContent(x, 0)

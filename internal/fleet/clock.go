@@ -30,7 +30,8 @@ type track struct {
 // point is the offset that was used at a time, and between which bounds it lay, as far as was known.
 type point struct{ at, used, lo, hi int64 }
 
-var errClock = errors.New("exchanges with it contradict each other: its clock was stepped, or runs apart by more than 500 ppm")
+var errClock = errors.New("exchanges with it contradict each other: its clock was stepped, or runs apart by more " +
+	"than 500 ppm")
 
 func wider(d int64) int64 { return int64(drift*float64(max(d, -d))) + 1 }
 

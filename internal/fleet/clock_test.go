@@ -129,7 +129,8 @@ func TestABeliefIsNotMadeLonger(t *testing.T) {
 	s := scale{track: &k}
 	op := history.Op{Kind: history.Acquire, Call: 5e8, Return: 6e8, Until: 5e8 + time.Second}
 	s.op(&op)
-	if believed := op.Until - op.Call; op.Call != 5e8+5e5 || believed > time.Second || believed < time.Second-time.Millisecond {
+	if believed := op.Until - op.Call; op.Call != 5e8+5e5 || believed > time.Second ||
+		believed < time.Second-time.Millisecond {
 		t.Errorf("%+v: believes for %v", op, believed)
 	}
 	op = history.Op{Kind: history.Visit, Call: 5e8, Return: 6e8, Until: 4e8, Began: 4e8, Released: 55e7}
@@ -195,7 +196,8 @@ func inRealTime(t testing.TB, more func() bool) {
 		off := k.offset(at) - (truth(at) - at)
 		worst = max(worst, off, -off)
 	}
-	t.Logf("%d seconds, %d exchanges: at most %v off, %v are proven", len(seconds), k.exchanges, time.Duration(worst), bound)
+	t.Logf("%d seconds, %d exchanges: at most %v off, %v are proven", len(seconds), k.exchanges, time.Duration(worst),
+		bound)
 	if time.Duration(worst) > bound+2 {
 		t.Errorf("off by %v, proven are %v", time.Duration(worst), bound)
 	}

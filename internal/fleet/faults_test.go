@@ -47,7 +47,8 @@ func TestAWorkerIsCaughtOnItsMachine(t *testing.T) {
 		t.Error(err)
 	}
 	for i := range h.Ops {
-		if op := &h.Ops[i]; op.Worker >= 0 && op.Worker/3 == first.Worker/3 && op.Return != history.Forever && op.Return > killed+h.Bounds.Slack {
+		if op := &h.Ops[i]; op.Worker >= 0 && op.Worker/3 == first.Worker/3 && op.Return != history.Forever &&
+			op.Return > killed+h.Bounds.Slack {
 			t.Fatalf("killed at %v, and yet it worked: %+v", killed, *op)
 		}
 	}

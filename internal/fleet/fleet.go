@@ -167,7 +167,8 @@ func (f *Fleet) join(m *nats.Msg) {
 func (f *Fleet) refuses(h *hello) string {
 	switch {
 	case h.Protocol != protocol || h.Version != f.o.Version:
-		return fmt.Sprintf("agent %s has version %s (protocol %d), the coordinator %s (protocol %d): use the same build", h.Name, h.Version,
+		return fmt.Sprintf("agent %s has version %s (protocol %d), the coordinator %s (protocol %d): use the same "+
+			"build", h.Name, h.Version,
 			h.Protocol, f.o.Version, protocol)
 	case len(f.o.Names) > 0 && !slices.Contains(f.o.Names, h.Name):
 		return fmt.Sprintf("agent %s: the coordinator waits for %s", h.Name, strings.Join(f.o.Names, ", "))
@@ -178,7 +179,8 @@ func (f *Fleet) refuses(h *hello) string {
 // clock answers at once when it was asked.
 func (f *Fleet) clock(m *nats.Msg) {
 	b := binary.LittleEndian.AppendUint64(make([]byte, 0, 16), uint64(crew.Monotonic()))
-	_ = m.Respond(binary.LittleEndian.AppendUint64(b, uint64(crew.Monotonic()))) // without an answer the request is sent again
+	// without an answer the request is sent again
+	_ = m.Respond(binary.LittleEndian.AppendUint64(b, uint64(crew.Monotonic())))
 }
 
 // present are the agents that are there, by name.

@@ -51,8 +51,10 @@ type bench struct {
 
 func coordinator(t testing.TB, change func(*Options)) *bench {
 	t.Helper()
-	b := &bench{t: t, token: NewToken(), every: 5 * time.Millisecond, top: testbed.Up(t, "single", topologies.Options{})}
-	o := Options{Count: 2, Listen: "127.0.0.1:0", Token: b.token, Version: "v1", Join: live.Deadline, Timeout: live.Deadline / 2,
+	b := &bench{t: t, token: NewToken(), every: 5 * time.Millisecond,
+		top: testbed.Up(t, "single", topologies.Options{})}
+	o := Options{Count: 2, Listen: "127.0.0.1:0", Token: b.token, Version: "v1", Join: live.Deadline,
+		Timeout:  live.Deadline / 2,
 		MaxSlack: time.Second, Say: b.say}
 	change(&o)
 	var err error
@@ -63,11 +65,13 @@ func coordinator(t testing.TB, change func(*Options)) *bench {
 	access := b.top.Sites[0].Access()
 	b.orders = crew.Orders{
 		Shape: workload.Shape{
-			Workers: 6, Keys: 1, Popularity: workload.Even, TTL: 2 * time.Second, Hold: time.Millisecond, Wait: time.Hour,
+			Workers: 6, Keys: 1, Popularity: workload.Even, TTL: 2 * time.Second, Hold: time.Millisecond,
+			Wait:  time.Hour,
 			Retry: time.Millisecond, End: time.Hour, Seed: 1,
 		},
-		Lock: catalogue.All[0], Sites: []topologies.Access{access}, Counter: crew.Counter{Spec: workload.RedisCounter, Access: &access},
-		Judged: true, To: time.Hour,
+		Lock: catalogue.All[0], Sites: []topologies.Access{access},
+		Counter: crew.Counter{Spec: workload.RedisCounter, Access: &access},
+		Judged:  true, To: time.Hour,
 	}
 	return b
 }
@@ -82,7 +86,8 @@ func (b *bench) say(line string) {
 func (b *bench) join(name string, change func(*AgentOptions)) (leave func() error) {
 	b.t.Helper()
 	spawner := topologies.OpenSpawner()
-	o := AgentOptions{Join: b.Address(), Token: b.token, Name: name, Version: "v1", Known: known(), Spawn: spawner.Start, Say: b.say}
+	o := AgentOptions{Join: b.Address(), Token: b.token, Name: name, Version: "v1", Known: known(),
+		Spawn: spawner.Start, Say: b.say}
 	if change != nil {
 		change(&o)
 	}
@@ -134,7 +139,8 @@ func (p *playing) by(process int16, after time.Duration) {
 // sends waits until a process has sent what it did up to a moment. What others do is not in the history before.
 func (p *playing) sends(process int16, upTo time.Duration) {
 	p.t.Helper()
-	p.until(fmt.Sprintf("what process %d has done up to %v", process, upTo), func([]history.Op) bool { return p.Agents()[process-1].UpTo > upTo })
+	p.until(fmt.Sprintf("what process %d has done up to %v", process, upTo),
+		func([]history.Op) bool { return p.Agents()[process-1].UpTo > upTo })
 }
 
 // everybody waits until each of the six workers has made a visit.
@@ -183,7 +189,8 @@ func (b *bench) play(during func(*playing)) (*history.History, crew.Report) {
 	}()
 	m := history.NewMerge(s.Clock, s.Lanes)
 	m.Slack, m.Feeds = s.Slack, s.Feeds
-	p := &playing{Session: s, t: b.t, h: &history.History{Header: history.Header{Workers: 6, Processes: 3, Keys: b.orders.Shape.Keys}}}
+	p := &playing{Session: s, t: b.t, h: &history.History{Header: history.Header{Workers: 6, Processes: 3,
+		Keys: b.orders.Shape.Keys}}}
 	emit := func(op *history.Op) { p.h.Ops = append(p.h.Ops, *op) }
 	stop, end := context.WithCancel(b.t.Context())
 	over := make(chan crew.Report, 1)
@@ -236,7 +243,8 @@ func visits(h *history.History) (n int64) {
 	return n
 }
 
-// TestAgentsGiveOneHistory lets two agents work, twice: their operations are one history, as sound as that of one process,
+// TestAgentsGiveOneHistory lets two agents work, twice: their operations are one history, as sound as that of one
+// process,
 // and all that they have sent is written.
 func TestAgentsGiveOneHistory(t *testing.T) {
 	t.Parallel()
@@ -248,7 +256,10 @@ func TestAgentsGiveOneHistory(t *testing.T) {
 		h, report := b.play(func(p *playing) {
 			p.until("four frames of each agent", func([]history.Op) bool {
 				now = p.Agents()
-				return !slices.ContainsFunc(now, func(a results.LiveAgent) bool { return a.Frames < 4 || a.Rate <= 0 || a.UpTo <= 0 })
+				return !slices.ContainsFunc(now, func(a results.LiveAgent) bool {
+					return a.Frames < 4 || a.Rate <= 0 ||
+						a.UpTo <= 0
+				})
 			})
 		})
 		if err := h.Validate(); err != nil {
@@ -269,11 +280,13 @@ func TestAgentsGiveOneHistory(t *testing.T) {
 				t.Errorf("worker %d is of process %d, want %d", w, got, want)
 			}
 		}
-		if n := visits(h); n != report.Begun || n == 0 || len(report.RoundTrips) != 2 || report.RoundTrips[1].Count == 0 || report.Lost != "" {
+		if n := visits(h); n != report.Begun || n == 0 || len(report.RoundTrips) != 2 ||
+			report.RoundTrips[1].Count == 0 || report.Lost != "" {
 			t.Errorf("%d visits ended, %+v", n, report)
 		}
 		f := report.Fleet
-		if len(f.Agents) != 2 || f.Agents[0].Name != "a" || !f.Agents[1].SameClock || f.Agents[0].Frames < 4 || f.Slack <= 0 || f.Slack > int64(time.Millisecond) {
+		if len(f.Agents) != 2 || f.Agents[0].Name != "a" || !f.Agents[1].SameClock || f.Agents[0].Frames < 4 ||
+			f.Slack <= 0 || f.Slack > int64(time.Millisecond) {
 			t.Errorf("the fleet: %+v", f)
 		}
 		for i, a := range now {
@@ -307,7 +320,8 @@ func (b *bench) until(text string) {
 	})
 }
 
-// TestOtherMachinesClocks makes the agents believe that they are on other machines: the exchanges alone say how their clocks
+// TestOtherMachinesClocks makes the agents believe that they are on other machines: the exchanges alone say how their
+// clocks
 // are, and the history is as sound.
 func TestOtherMachinesClocks(t *testing.T) {
 	t.Parallel()
@@ -326,7 +340,8 @@ func TestOtherMachinesClocks(t *testing.T) {
 	if err := h.Validate(); err != nil {
 		t.Error(err)
 	}
-	if d := h.Bounds.Doubts; len(d) != 3 || d[1].Machine == 0 || d[1].Machine != d[2].Machine || h.Bounds.Between(1, 2) >= h.Bounds.Between(0, 1) ||
+	if d := h.Bounds.Doubts; len(d) != 3 || d[1].Machine == 0 || d[1].Machine != d[2].Machine ||
+		h.Bounds.Between(1, 2) >= h.Bounds.Between(0, 1) ||
 		!strings.Contains(report.Fleet.Text(), "with the coordinator's, ") {
 		t.Errorf("%+v: %s", d, report.Fleet.Text())
 	}
@@ -349,7 +364,8 @@ func TestAgentsThatCannotBeUsed(t *testing.T) {
 		err    error
 		says   string
 	}{
-		"another version":    {func(o *AgentOptions) { o.Version, o.Name = "v2", "a" }, errRefused, "agent a has version v2"},
+		"another version": {func(o *AgentOptions) { o.Version, o.Name = "v2", "a" }, errRefused,
+			"agent a has version v2"},
 		"another token":      {func(o *AgentOptions) { o.Token = NewToken() }, errToken, "another token"},
 		"nobody waits for c": {func(o *AgentOptions) { o.Name = "c" }, errRefused, "waits for a, b"},
 	} {
@@ -364,7 +380,8 @@ func TestAgentsThatCannotBeUsed(t *testing.T) {
 	b.join("b", nil)
 	live.Wait(t, "the agent", func() bool { return len(b.present()) == 1 })
 	_, err := b.Crew(t.Context(), b.orders, b.top.Spawn)
-	if err == nil || !strings.Contains(err.Error(), "1 of 2 agents are there: b (") || !strings.Contains(err.Error(), "missing: a") {
+	if err == nil || !strings.Contains(err.Error(), "1 of 2 agents are there: b (") ||
+		!strings.Contains(err.Error(), "missing: a") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -374,7 +391,8 @@ func TestAnAgentThatSeesOtherServers(t *testing.T) {
 	t.Parallel()
 	b := coordinator(t, func(o *Options) { o.Count = 1 })
 	b.join("a", func(o *AgentOptions) { o.views = []string{"s1 other"} })
-	if _, err := b.Crew(t.Context(), b.orders, b.top.Spawn); err == nil || !strings.Contains(err.Error(), "agent a: it sees other servers: s1 other") {
+	if _, err := b.Crew(t.Context(), b.orders, b.top.Spawn); err == nil ||
+		!strings.Contains(err.Error(), "agent a: it sees other servers: s1 other") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -472,7 +490,8 @@ func TestALinkThatIsCut(t *testing.T) {
 	}
 }
 
-// TestAnAgentThatIsLost is named. Of its workers nothing is known from then on, the run goes on without it, and the agent ends its workers by itself.
+// TestAnAgentThatIsLost is named. Of its workers nothing is known from then on, the run goes on without it, and the
+// agent ends its workers by itself.
 func TestAnAgentThatIsLost(t *testing.T) {
 	t.Parallel()
 	live.Again(t, func(int) string { return lost(t) })
@@ -499,7 +518,8 @@ func lost(t *testing.T) (undecided string) {
 	if err := h.Validate(); err != nil {
 		t.Error(err)
 	}
-	if !strings.Contains(report.Lost, "agent b was lost: nothing was heard of it for") || report.Fleet.Agents[1].Lost == "" {
+	if !strings.Contains(report.Lost, "agent b was lost: nothing was heard of it for") ||
+		report.Fleet.Agents[1].Lost == "" {
 		t.Errorf("lost: %q, %+v", report.Lost, report.Fleet)
 	}
 	for i := range h.Ops {
@@ -513,7 +533,10 @@ func lost(t *testing.T) (undecided string) {
 	live.Wait(t, "that the agent gives up", func() bool {
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		return slices.ContainsFunc(b.said, func(s string) bool { return strings.Contains(s, "given up: nothing was heard of the coordinator") })
+		return slices.ContainsFunc(b.said, func(s string) bool {
+			return strings.Contains(s,
+				"given up: nothing was heard of the coordinator")
+		})
 	})
 	if err := leave(); err != nil {
 		t.Error(err)

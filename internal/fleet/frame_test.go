@@ -18,7 +18,8 @@ func frames(r *rand.Rand, n int) (all [][]byte, ops []history.Op) {
 	var f frame
 	for i := range n {
 		at := time.Duration(i) * time.Millisecond
-		op := history.Op{ID: history.ID(1<<40 | i + 1), Kind: history.Acquire, Call: at, Return: at + time.Duration(1+r.ExpFloat64()*5e5), Until: at + time.Second,
+		op := history.Op{ID: history.ID(1<<40 | i + 1), Kind: history.Acquire, Call: at,
+			Return: at + time.Duration(1+r.ExpFloat64()*5e5), Until: at + time.Second,
 			Outcome: history.OK, Worker: int32(i % 4), Process: 1}
 		if op.Hold = op.ID; r.IntN(3) == 0 {
 			op.Kind, op.Began, op.Released, op.Until, op.Hold = history.Visit, at, op.Return-1, at, history.ID(1<<40|1)
@@ -100,7 +101,8 @@ func TestLatenciesLoseNothing(t *testing.T) {
 	slices.SortStableFunc(direct, func(a, b history.Op) int { return int(a.Return - b.Return) })
 	record := func(each func(func(*history.Op))) []byte {
 		var log bytes.Buffer
-		m := measure.NewMeter(measure.Options{Workers: 4, Keys: 1, To: time.Hour, Excludes: true, Log: &log, Started: time.Unix(0, 0)})
+		m := measure.NewMeter(measure.Options{Workers: 4, Keys: 1, To: time.Hour, Excludes: true, Log: &log,
+			Started: time.Unix(0, 0)})
 		each(m.Observe)
 		m.Finish()
 		var run results.Run

@@ -58,7 +58,8 @@ func (a *agent) catch(ctx context.Context, o order) *workload.Caught {
 		}
 		if got.Caught {
 			return &workload.Caught{Worker: got.Worker, Key: got.Key, Hold: got.Hold, Elsewhere: func(die bool) {
-				_, _ = a.order(order{Do: doFree, ID: o.ID, Die: die}, max(orderTimeout, a.r.f.o.Timeout)) // an agent that does not answer is lost
+				// an agent that does not answer is lost
+				_, _ = a.order(order{Do: doFree, ID: o.ID, Die: die}, max(orderTimeout, a.r.f.o.Timeout))
 			}}
 		}
 	}

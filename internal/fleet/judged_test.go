@@ -38,7 +38,8 @@ type remote struct {
 // newRemote makes an agent on a machine of its own, or on that of another one.
 func newRemote(r *rand.Rand, process int, beside *remote) *remote {
 	far := [...]float64{2e5, 5e6}[r.IntN(2)]
-	m := &remote{r: r, wrong: wrong{shift: r.Int64N(2e15) - 1e15}, up: int64(r.ExpFloat64() * far), down: int64(r.ExpFloat64() * far)}
+	m := &remote{r: r, wrong: wrong{shift: r.Int64N(2e15) - 1e15}, up: int64(r.ExpFloat64() * far),
+		down: int64(r.ExpFloat64() * far)}
 	m.began = -m.shift
 	for range 8 {
 		m.speed = append(m.speed, 900*r.Float64()-450)
@@ -47,7 +48,8 @@ func newRemote(r *rand.Rand, process int, beside *remote) *remote {
 	if beside != nil {
 		m.wrong, at = beside.wrong, beside.host
 	}
-	m.agent = agent{host: at, r: &run{f: &Fleet{o: Options{MaxSlack: time.Hour}}}, feed: &history.Feed{}, number: process}
+	m.agent = agent{host: at, r: &run{f: &Fleet{o: Options{MaxSlack: time.Hour}}}, feed: &history.Feed{},
+		number: process}
 	m.scale = scale{track: &m.track, from: m.reads(0), to: 0}
 	m.next = m.scale.from
 	m.exchange(m.scale.from + 1)
@@ -87,7 +89,8 @@ func (m *remote) exchange(before int64) {
 // record records an operation that was called and returned at times of the coordinator's clock.
 func (m *remote) record(op history.Op, call, returned int64) {
 	on := func(t int64) time.Duration { return time.Duration(m.shows(m.reads(t)) - m.scale.from) }
-	op.Call, op.Return, op.Process, op.Worker, op.Outcome = on(call), on(returned), int16(m.agent.number), int32(m.agent.number-1), history.OK
+	op.Call, op.Return, op.Process, op.Worker, op.Outcome = on(call), on(returned), int16(m.agent.number),
+		int32(m.agent.number-1), history.OK
 	op.Due = op.Call
 	m.exchange(m.reads(returned))
 	m.w.Ops, m.w.UpTo, m.w.Number = append(m.w.Ops, op), op.Return+1, m.received+1
@@ -142,7 +145,8 @@ func TestNoHistoryIsMisjudged(t *testing.T) {
 			t.Fatalf("seed %d: a right history is accused, slack %v: %s", seed, h.Bounds.Slack, v.Summary)
 		}
 		for _, o := range overlaps {
-			if slack := c.Bounds.Between(o.agents[0], o.agents[1]); o.long > 2*slack && v.Status != checker.Fail && h.Partial == "" {
+			if slack := c.Bounds.Between(o.agents[0], o.agents[1]); o.long > 2*slack && v.Status != checker.Fail &&
+				h.Partial == "" {
 				t.Fatalf("seed %d: two holders for %v, slack %v: %s %s", seed, o.long, slack, v.Status, v.Summary)
 			}
 		}
@@ -155,7 +159,8 @@ func TestNoHistoryIsMisjudged(t *testing.T) {
 			right++
 		}
 	}
-	t.Logf("%d right ones pass, %d violations are found, %d are shorter than the clocks allow to see; loads narrowed %d bounds; %d steps", right, found, hidden, narrowed, steps)
+	t.Logf("%d right ones pass, %d violations are found, %d are shorter than the clocks allow to see; loads "+
+		"narrowed %d bounds; %d steps", right, found, hidden, narrowed, steps)
 	if right < rounds/20 || found < rounds/10 || narrowed < rounds/20 || steps < rounds/10 {
 		t.Errorf("too few: %d right, %d found, %d narrowed, %d steps", right, found, narrowed, steps)
 	}
@@ -172,9 +177,11 @@ func untrue(c *checker.Case, called map[history.ID]int64) string {
 		}
 		now := reading{time.Duration(called[op.ID]), op.Call - time.Duration(called[op.ID])}
 		for p, r := range last {
-			most := c.Bounds.Between(op.Process, int16(p)) + time.Duration(3*drift*float64(max(now.at-r.at, r.at-now.at))) + 4
+			most := c.Bounds.Between(op.Process, int16(p)) + time.Duration(3*drift*float64(max(now.at-r.at,
+				r.at-now.at))) + 4
 			if off := now.off - r.off; r.at > 0 && p != int(op.Process) && max(off, -off) > most {
-				return fmt.Sprintf("at %v the clocks of agents %d and %d are %v apart, more than %v", now.at, op.Process, p, off, most)
+				return fmt.Sprintf("at %v the clocks of agents %d and %d are %v apart, more than %v", now.at,
+					op.Process, p, off, most)
 			}
 		}
 		last[op.Process] = now
@@ -241,7 +248,8 @@ func random(t *testing.T, r *rand.Rand) (*history.History, map[history.ID]int64,
 // gathered is what agents have recorded, as the coordinator takes it in.
 func gathered(t *testing.T, agents []*remote) *history.History {
 	t.Helper()
-	h := &history.History{Header: history.Header{Workers: 3, Processes: 4, Keys: 1, Claims: history.Claims{Excludes: true}}}
+	h := &history.History{Header: history.Header{Workers: 3, Processes: 4, Keys: 1,
+		Claims: history.Claims{Excludes: true}}}
 	h.Bounds.Rate = 3 * drift
 	doubts := []history.Doubt{{}}
 	for _, m := range agents {

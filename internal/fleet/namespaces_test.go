@@ -47,16 +47,19 @@ func TestThreeMachines(t *testing.T) {
 		out = 500 * time.Millisecond
 	}
 	token := NewToken()
-	f, err := Open(Options{Count: 2, Listen: machineOne + ":0", Token: token, Version: "v1", Join: live.Deadline, Timeout: live.Deadline / 2,
+	f, err := Open(Options{Count: 2, Listen: machineOne + ":0", Token: token, Version: "v1", Join: live.Deadline,
+		Timeout:  live.Deadline / 2,
 		MaxSlack: 100 * time.Millisecond, Say: func(line string) { t.Log(line) }})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer f.Close()
 	defer machineStarts(t, spawner, "m2", token, f.Address())()
-	defer machineStarts(t, spawner, "m3", token, f.Address(), "unshare", "-T", "--fork", "--kill-child", "--monotonic", "86400", "--boottime", "86400")()
+	defer machineStarts(t, spawner, "m3", token, f.Address(), "unshare", "-T", "--fork", "--kill-child", "--monotonic",
+		"86400", "--boottime", "86400")()
 	b := &bench{t: t, every: 5 * time.Millisecond, Fleet: f, token: token, top: &topologies.Topology{}}
-	for _, x := range []threeMachines{{"lease", checker.Pass, true, false}, {"local", checker.Fail, false, false}, {"lease", checker.Fail, false, true}} {
+	for _, x := range []threeMachines{{"lease", checker.Pass, true, false}, {"local", checker.Fail, false, false},
+		{"lease", checker.Fail, false, true}} {
 		live.Again(t, func(n int) string { return x.play(b, addr, fmt.Sprint(n), out) })
 	}
 }
@@ -74,9 +77,11 @@ func (x *threeMachines) play(b *bench, addr, number string, out time.Duration) (
 	access := topologies.Access{Name: "server", Addrs: []string{addr}}
 	lock, _ := catalogue.Find(x.lock)
 	b.orders = crew.Orders{
-		Shape: workload.Shape{Workers: 6, Keys: 1, Popularity: workload.Even, TTL: 5 * time.Second, Hold: 10 * time.Millisecond, Think: 5 * time.Millisecond,
+		Shape: workload.Shape{Workers: 6, Keys: 1, Popularity: workload.Even, TTL: 5 * time.Second,
+			Hold: 10 * time.Millisecond, Think: 5 * time.Millisecond,
 			Wait: 30 * time.Second, Retry: 5 * time.Millisecond, End: 30 * time.Second, Seed: 1},
-		Lock: lock, Sites: []topologies.Access{access}, Counter: crew.Counter{Spec: workload.RedisCounter, Access: &access},
+		Lock: lock, Sites: []topologies.Access{access}, Counter: crew.Counter{Spec: workload.RedisCounter,
+			Access: &access},
 		Judged: true, To: 30 * time.Second, Prefix: fmt.Sprint(x.lock, x.lost, number, ":"),
 	}
 	var cut, whole time.Duration
@@ -94,7 +99,8 @@ func (x *threeMachines) play(b *bench, addr, number string, out time.Duration) (
 		}
 	})
 	m2, m3 := report.Fleet.Agents[0], report.Fleet.Agents[1]
-	t.Logf("%s: %s; m2 within %v, m3 within %v", x.lock, report.Fleet.Text(), time.Duration(m2.Doubt), time.Duration(m3.Doubt))
+	t.Logf("%s: %s; m2 within %v, m3 within %v", x.lock, report.Fleet.Text(), time.Duration(m2.Doubt),
+		time.Duration(m3.Doubt))
 	if report.Lost != "" || !m2.SameClock || m3.SameClock || m3.Exchanges == 0 || m3.Doubt <= 0 {
 		t.Errorf("%+v, lost: %q", report.Fleet, report.Lost)
 	}
@@ -112,8 +118,10 @@ func (x *threeMachines) play(b *bench, addr, number string, out time.Duration) (
 // way may arrive when the link is whole again.
 func injected(h *history.History, from, to time.Duration) {
 	const lane = 1 << 10 // no other has it
-	h.Faults = append(h.Faults, history.Injection{Name: "cable", From: from, To: to, Effect: history.Effect{Hits: []history.Party{history.Links}, Blocks: true}})
-	h.Ops = append(h.Ops, history.Op{ID: lane<<40 | 1, Worker: -1, Kind: history.Fault, Call: from, Return: from, Outcome: history.OK},
+	h.Faults = append(h.Faults, history.Injection{Name: "cable", From: from, To: to,
+		Effect: history.Effect{Hits: []history.Party{history.Links}, Blocks: true}})
+	h.Ops = append(h.Ops, history.Op{ID: lane<<40 | 1, Worker: -1, Kind: history.Fault, Call: from, Return: from,
+		Outcome: history.OK},
 		history.Op{ID: lane<<40 | 2, Worker: -1, Kind: history.Heal, Call: to, Return: to, Outcome: history.OK})
 	slices.SortStableFunc(h.Ops, func(a, b history.Op) int { return cmp.Compare(a.Return, b.Return) })
 }
@@ -136,7 +144,10 @@ func forget(t testing.TB, p *playing, addr string) {
 	}
 	second.Go()
 	p.until("the store of the second", func(ops []history.Op) bool {
-		return slices.ContainsFunc(ops, func(op history.Op) bool { return op.Kind == history.Store && op.Hold == second.Hold })
+		return slices.ContainsFunc(ops, func(op history.Op) bool {
+			return op.Kind == history.Store &&
+				op.Hold == second.Hold
+		})
 	})
 	first.Go()
 }
@@ -180,7 +191,8 @@ func outside(t *testing.T) {
 			t.Skipf("no %s", tool)
 		}
 	}
-	try := exec.CommandContext(t.Context(), "unshare", "-n", "-m", "-T", "--fork", "sh", "-c", "ip link add br0 type bridge && mount -t tmpfs none /run")
+	try := exec.CommandContext(t.Context(), "unshare", "-n", "-m", "-T", "--fork", "sh", "-c",
+		"ip link add br0 type bridge && mount -t tmpfs none /run")
 	if out, err := try.CombinedOutput(); err != nil {
 		t.Skipf("no network or time namespaces here: %v: %s", err, out)
 	}
@@ -188,7 +200,8 @@ func outside(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), "unshare", "-n", "-m", "--kill-child", "--fork", "sh", "testdata/namespaces.sh", self, "-test.run", "^TestThreeMachines$", "-test.v",
+	cmd := exec.CommandContext(t.Context(), "unshare", "-n", "-m", "--kill-child", "--fork", "sh",
+		"testdata/namespaces.sh", self, "-test.run", "^TestThreeMachines$", "-test.v",
 		"-test.timeout", "5m", fmt.Sprintf("-test.short=%v", testing.Short()))
 	out, err := cmd.CombinedOutput()
 	t.Logf("in the namespaces:\n%s", out)
@@ -201,7 +214,8 @@ func outside(t *testing.T) {
 func serve(t *testing.T, spawner *topologies.Spawner) (addr string) {
 	t.Helper()
 	const port = "6400"
-	cmd := exec.CommandContext(t.Context(), "redis-server", "--port", port, "--bind", machineOne, "--save", "", "--protected-mode", "no", "--dir", t.TempDir())
+	cmd := exec.CommandContext(t.Context(), "redis-server", "--port", port, "--bind", machineOne, "--save", "",
+		"--protected-mode", "no", "--dir", t.TempDir())
 	if err := spawner.Start(cmd); err != nil {
 		t.Fatal(err)
 	}
@@ -213,7 +227,8 @@ func serve(t *testing.T, spawner *topologies.Spawner) (addr string) {
 }
 
 // machineStarts starts an agent on a machine, and returns what ends it.
-func machineStarts(t *testing.T, spawner *topologies.Spawner, machine string, token Token, join string, in ...string) (end func()) {
+func machineStarts(t *testing.T, spawner *topologies.Spawner, machine string, token Token, join string,
+	in ...string) (end func()) {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
@@ -235,7 +250,8 @@ func machineStarts(t *testing.T, spawner *topologies.Spawner, machine string, to
 // cable sets the link of a machine up or down.
 func cable(t testing.TB, machine, state string) {
 	t.Helper()
-	out, err := exec.CommandContext(t.Context(), "nsenter", "-t", os.Getenv(bridgeVariable), "-n", "ip", "link", "set", strings.Replace(machine, "m", "v", 1), state).CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), "nsenter", "-t", os.Getenv(bridgeVariable), "-n", "ip", "link", "set",
+		strings.Replace(machine, "m", "v", 1), state).CombinedOutput()
 	if err != nil {
 		t.Errorf("cable: %v: %s", err, out)
 	}
@@ -253,7 +269,8 @@ func testAgent() {
 		}
 		return err
 	}
-	err := Work(context.Background(), AgentOptions{Join: os.Args[2], Name: os.Args[3], Token: Token(os.Getenv(agentVariable)), Version: "v1", Known: known(),
+	err := Work(context.Background(), AgentOptions{Join: os.Args[2], Name: os.Args[3],
+		Token: Token(os.Getenv(agentVariable)), Version: "v1", Known: known(),
 		Spawn: spawn, Say: func(line string) { fmt.Fprintln(os.Stderr, os.Args[3]+": "+line) }})
 	fmt.Fprintln(os.Stderr, err)
 }

@@ -29,8 +29,10 @@ func authority(t *testing.T) (tls.Certificate, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IsCA: true,
-		BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}
+	c := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour),
+		NotAfter: time.Now().Add(time.Hour), IsCA: true,
+		BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}
 	der, err := x509.CreateCertificate(rand.Reader, c, c, key.Public(), key)
 	if err != nil {
 		t.Fatal(err)
@@ -68,7 +70,8 @@ func account(t *testing.T, o *server.Options) (creds string) {
 	resolver := &server.MemAccResolver{}
 	o.TrustedOperators, o.AccountResolver = []*jwt.OperatorClaims{claims}, resolver
 	creds = filepath.Join(t.TempDir(), "user.creds")
-	if err := errors.Join(err, err2, err3, err4, err5, resolver.Store(accountID, accountJWT), os.WriteFile(creds, text, 0o600)); err != nil {
+	if err := errors.Join(err, err2, err3, err4, err5, resolver.Store(accountID, accountJWT),
+		os.WriteFile(creds, text, 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	return creds
@@ -92,7 +95,8 @@ func TestServersOfOthers(t *testing.T) {
 	t.Parallel()
 	cert, ca := authority(t)
 	o := server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, NoSigs: true, NoLog: true,
-		TLSConfig: &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS13}, TLS: true, TLSTimeout: 10}
+		TLSConfig: &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS13}, TLS: true,
+		TLSTimeout: 10}
 	login := Login{Creds: account(t, &o), CA: ca}
 	first := foreignServer(t, o)
 	first.Start()

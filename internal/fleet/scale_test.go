@@ -71,7 +71,8 @@ func benchmarkCoordinator(b *testing.B, n int) {
 func pretend(b *testing.B, n int) (*run, []*spool) {
 	b.Helper()
 	token := NewToken()
-	f, err := Open(Options{Count: n, Listen: "127.0.0.1:0", Token: token, Timeout: time.Minute, MaxSlack: time.Second, Say: func(string) {}})
+	f, err := Open(Options{Count: n, Listen: "127.0.0.1:0", Token: token, Timeout: time.Minute, MaxSlack: time.Second,
+		Say: func(string) {}})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -106,8 +107,10 @@ func makeFrames(b *testing.B, agents, count int) [][][]byte {
 		f := frame{Run: "r", Agent: fmt.Sprint("e", k), Number: uint64(i/agents + 1)}
 		for j := range frameOps {
 			at := time.Duration(i/agents*frameOps+j) * 100 * time.Microsecond
-			op := history.Op{ID: history.ID((k+1)<<40 | (i/agents*frameOps + j + 1)), Kind: history.Acquire, Call: at, Return: at + 90*time.Microsecond, Until: at + time.Second,
-				Outcome: history.OK, Worker: int32(k), Process: int16(k + 1), Token: uint64(i*frameOps+j)*0x9e3779b97f4a7c15 | 1}
+			op := history.Op{ID: history.ID((k+1)<<40 | (i/agents*frameOps + j + 1)), Kind: history.Acquire, Call: at,
+				Return: at + 90*time.Microsecond, Until: at + time.Second,
+				Outcome: history.OK, Worker: int32(k), Process: int16(k + 1),
+				Token: uint64(i*frameOps+j)*0x9e3779b97f4a7c15 | 1}
 			op.Hold = op.ID
 			f.Ops, f.UpTo = append(f.Ops, op), op.Return+1
 		}

@@ -70,7 +70,10 @@ func suffered(t *testing.T) (undecided string) {
 		p.by(1, refused)
 		mended = p.Clock.Now()
 		do(other.Cut(false))
-		p.has("that it does again", func(op history.Op) bool { return op.Process == 2 && stores(&op) && op.Call > mended })
+		p.has("that it does again", func(op history.Op) bool {
+			return op.Process == 2 && stores(&op) &&
+				op.Call > mended
+		})
 		do(other.Kill())
 		live.Wait(t, "the end of the agent", func() bool { return ended(victim.Pid) })
 		dead = p.Clock.Now()
@@ -90,7 +93,8 @@ func suffered(t *testing.T) (undecided string) {
 	}
 	for i := range h.Ops {
 		op := &h.Ops[i]
-		if op.Process == 2 && stores(op) && (op.Call > refused && op.Return < mended || op.Return > dead+h.Bounds.Slack) {
+		if op.Process == 2 && stores(op) && (op.Call > refused && op.Return < mended ||
+			op.Return > dead+h.Bounds.Slack) {
 			t.Errorf("b was cut off from %v to %v and dead at %v, and yet: %+v", refused, mended, dead, *op)
 		}
 	}

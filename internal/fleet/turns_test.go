@@ -48,7 +48,8 @@ type turned struct {
 
 // take runs a turn: how many operations were recorded in its time, with how much CPU until all of them were written,
 // and how much memory was in use.
-func take(b *testing.B, turn func(*testing.B, *history.Clock, []*history.Lane) *turned) (n int64, used time.Duration, heap uint64) {
+func take(b *testing.B, turn func(*testing.B, *history.Clock, []*history.Lane) *turned) (n int64, used time.Duration,
+	heap uint64) {
 	b.Helper()
 	clock := history.NewClock(0)
 	var lanes []*history.Lane
@@ -108,7 +109,8 @@ func recordTurn(l *history.Lane) (n int64) {
 	for began := time.Now(); time.Since(began) < turnLong; <-ticker.C {
 		for due := int64(time.Since(began).Seconds() * turnRate); n < due; n++ {
 			op := l.Call(history.Acquire, 0)
-			op.Hold, op.Outcome, op.Until, op.Token = op.ID, history.OK, op.Call+time.Second, uint64(n)*0x9e3779b97f4a7c15|1
+			op.Hold, op.Outcome, op.Until, op.Token = op.ID, history.OK, op.Call+time.Second,
+				uint64(n)*0x9e3779b97f4a7c15|1
 			l.Return(op)
 		}
 	}

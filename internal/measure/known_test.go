@@ -13,7 +13,8 @@ import (
 // there, and what is observed later is painted as it was.
 func TestWhatIsNotKnownYet(t *testing.T) {
 	const s, ms = time.Second, time.Millisecond
-	h := history.Header{Workers: 2, Keys: 1, Claims: history.Claims{Excludes: true}, Faults: []history.Injection{{Name: "lost-grant"}}}
+	h := history.Header{Workers: 2, Keys: 1, Claims: history.Claims{Excludes: true},
+		Faults: []history.Injection{{Name: "lost-grant"}}}
 	v := NewViewer(NewMeter(Options{Workers: 2, Keys: 1, To: 10 * s, Excludes: true}), Head{Workers: 2, Keys: 1}, h,
 		func(op *history.Op) (i history.Injection, words string) {
 			if op.Kind == history.Fault {
@@ -22,7 +23,8 @@ func TestWhatIsNotKnownYet(t *testing.T) {
 			return i, "done"
 		})
 	id := func(lane, n int) history.ID { return history.ID(lane+1)<<40 | history.ID(n) }
-	v.Observe(&history.Op{ID: id(0, 1), Hold: id(0, 1), Kind: history.Acquire, Outcome: history.OK, Call: 500 * ms, Return: 510 * ms, Until: 9 * s})
+	v.Observe(&history.Op{ID: id(0, 1), Hold: id(0, 1), Kind: history.Acquire, Outcome: history.OK, Call: 500 * ms,
+		Return: 510 * ms, Until: 9 * s})
 	v.Begin(0, "lost-grant", s)
 	v.Known(s)
 	early := v.Snapshot(3*s, "running", nil)
@@ -30,15 +32,20 @@ func TestWhatIsNotKnownYet(t *testing.T) {
 		l := shot.Lanes[worker]
 		return l.Cells[len(l.Cells)-1-int((shot.LanesEnd-at-1)/StripStep)]
 	}
-	if mark(early, 0, 900*ms) != Held|Whole || mark(early, 0, 1500*ms) != NotKnown || mark(early, 1, 1500*ms) != NotKnown || early.Lanes[0].Mode != NotKnown {
-		t.Errorf("known: %v, not known: %v and %v, now: %v", mark(early, 0, 900*ms), mark(early, 0, 1500*ms), mark(early, 1, 1500*ms), early.Lanes[0].Mode)
+	if mark(early, 0, 900*ms) != Held|Whole || mark(early, 0, 1500*ms) != NotKnown ||
+		mark(early, 1, 1500*ms) != NotKnown || early.Lanes[0].Mode != NotKnown {
+		t.Errorf("known: %v, not known: %v and %v, now: %v", mark(early, 0, 900*ms), mark(early, 0, 1500*ms),
+			mark(early, 1, 1500*ms), early.Lanes[0].Mode)
 	}
 	if len(early.Active) != 1 || !strings.Contains(early.Active[0], "lost-grant: is being injected") {
 		t.Errorf("at work: %v", early.Active)
 	}
-	v.Observe(&history.Op{ID: id(0, 2), Hold: id(0, 1), Kind: history.Release, Outcome: history.OK, Call: 1200 * ms, Return: 1210 * ms})
-	v.Observe(&history.Op{ID: id(2, 1), Kind: history.Fault, Worker: -1, Key: -1, Outcome: history.OK, Call: s, Return: 2600 * ms})
-	v.Observe(&history.Op{ID: id(3, 1), Kind: history.Incident, Worker: -1, Key: -1, Outcome: history.OK, Call: 800 * ms, Return: 2700 * ms})
+	v.Observe(&history.Op{ID: id(0, 2), Hold: id(0, 1), Kind: history.Release, Outcome: history.OK, Call: 1200 * ms,
+		Return: 1210 * ms})
+	v.Observe(&history.Op{ID: id(2, 1), Kind: history.Fault, Worker: -1, Key: -1, Outcome: history.OK, Call: s,
+		Return: 2600 * ms})
+	v.Observe(&history.Op{ID: id(3, 1), Kind: history.Incident, Worker: -1, Key: -1, Outcome: history.OK,
+		Call: 800 * ms, Return: 2700 * ms})
 	v.Known(3 * s)
 	late := v.Snapshot(3*s, "running", nil)
 	if mark(late, 0, 1100*ms) != Held|Whole || mark(late, 0, 1500*ms) != 0 || late.Lanes[0].Mode&(NotKnown|Held) != 0 {

@@ -33,7 +33,8 @@ func TestLatencyIsExactWhereAHistogramIsNot(t *testing.T) {
 
 func TestQuantilesAreWithinThreeDigits(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		values := rapid.SliceOfN(rapid.Int64Range(int64(10*time.Microsecond), int64(time.Minute)), 1, 300).Draw(t, "values")
+		values := rapid.SliceOfN(rapid.Int64Range(int64(10*time.Microsecond), int64(time.Minute)), 1, 300).Draw(t,
+			"values")
 		q := rapid.Float64Range(0.01, 1).Draw(t, "q")
 		l := newFine()
 		for _, v := range values {
@@ -95,7 +96,10 @@ func survival(waits []aWait, upTo time.Duration) float64 {
 
 func TestWaitsAgreeWithTheTextbook(t *testing.T) {
 	// Whole milliseconds, so that every length has a bucket of its own.
-	when := rapid.Custom(func(t *rapid.T) time.Duration { return time.Duration(rapid.IntRange(0, 400).Draw(t, "ms")) * ms })
+	when := rapid.Custom(func(t *rapid.T) time.Duration {
+		return time.Duration(rapid.IntRange(0, 400).Draw(t,
+			"ms")) * ms
+	})
 	wait := rapid.Custom(func(t *rapid.T) aWait {
 		a, b := when.Draw(t, "a"), when.Draw(t, "b")
 		return aWait{min(a, b), max(a, b) + ms, rapid.Bool().Draw(t, "granted")}
@@ -154,9 +158,11 @@ type script struct {
 	next history.ID
 }
 
-func (s *script) op(worker int32, kind history.Kind, due, call, ret time.Duration, o history.Outcome, r history.Reason) history.ID {
+func (s *script) op(worker int32, kind history.Kind, due, call, ret time.Duration, o history.Outcome,
+	r history.Reason) history.ID {
 	s.next++
-	s.ops = append(s.ops, history.Op{ID: s.next, Worker: worker, Kind: kind, Due: due, Call: call, Return: ret, Outcome: o, Reason: r})
+	s.ops = append(s.ops, history.Op{ID: s.next, Worker: worker, Kind: kind, Due: due, Call: call, Return: ret,
+		Outcome: o, Reason: r})
 	return s.next
 }
 
@@ -235,7 +241,8 @@ func TestTheMeasurementLeavesOutTheWarmUp(t *testing.T) {
 	for _, tt := range []struct {
 		from, to time.Duration
 		visits   float64
-	}{{100 * ms, 200 * ms, 1}, {100 * ms, 122 * ms, 0}, {124 * ms, 200 * ms, 0}, {124 * ms, 400 * ms, 2}} { // as something was read late
+		// as something was read late
+	}{{100 * ms, 200 * ms, 1}, {100 * ms, 122 * ms, 0}, {124 * ms, 200 * ms, 0}, {124 * ms, 400 * ms, 2}} {
 		if n := m.Between(tt.from, tt.to); n < tt.visits-0.01 || n > tt.visits+0.01 {
 			t.Errorf("%.2f visits from %v to %v, want %v", n, tt.from, tt.to, tt.visits)
 		}
@@ -250,7 +257,8 @@ func TestOutcomesOfVisitsAreToldApart(t *testing.T) {
 	for i, c := range []struct {
 		outcome history.Outcome
 		reason  history.Reason
-	}{{history.OK, 0}, {history.Failed, history.Impatient}, {history.Failed, history.Refused}, {history.Unknown, history.Timeout}} {
+	}{{history.OK, 0}, {history.Failed, history.Impatient}, {history.Failed, history.Refused},
+		{history.Unknown, history.Timeout}} {
 		due := time.Duration(i+1) * ms
 		s.op(0, history.End, due, due, due+ms/2, c.outcome, c.reason)
 	}
@@ -281,7 +289,8 @@ func TestAWaitWithoutEndIsSeen(t *testing.T) {
 	if half := time.Duration(*w.RandomWaiter.P50); half < 190*ms {
 		t.Errorf("a random waiter's median wait is %v, want the long one", half)
 	}
-	if f := m.fairness(); f.Starving != 1 || f.StarvingWorkers[0] != 1 || f.Worst.Worker != 1 || f.Worst.Longest != w.Longest {
+	if f := m.fairness(); f.Starving != 1 || f.StarvingWorkers[0] != 1 || f.Worst.Worker != 1 ||
+		f.Worst.Longest != w.Longest {
 		t.Errorf("got %+v", f)
 	}
 }
@@ -315,11 +324,16 @@ func TestGeneratorJudgesItself(t *testing.T) {
 		"full":        {with(func(l *results.Usage) { l.MachineCPU = 0.97 }), 0, results.Saturated},
 		"stolen": {with(func(l *results.Usage) { l.MachineCPU, l.StolenCPU = 0.6, 0.3 }), 0,
 			results.Disturbed},
-		"others busy":         {with(func(l *results.Usage) { l.MachineCPU, l.OthersCPU = 0.6, 0.5 }), 0, results.Disturbed},
-		"room for others":     {with(func(l *results.Usage) { l.MachineCPU, l.OthersCPU = 0.35, 0.3 }), 0, results.Suspect},
-		"late for others":     {with(func(l *results.Usage) { l.MachineCPU, l.OthersCPU = 1, 0.6 }), 50 * ms, results.Disturbed},
-		"others do a little":  {with(func(l *results.Usage) { l.MachineCPU, l.OthersCPU = 0.4, 0.15 }), 0, results.Suspect},
-		"suite uses it up":    {with(func(l *results.Usage) { l.MachineCPU, l.OthersCPU = 1, 0.02 }), 0, results.Saturated},
+		"others busy": {with(func(l *results.Usage) { l.MachineCPU, l.OthersCPU = 0.6, 0.5 }), 0,
+			results.Disturbed},
+		"room for others": {with(func(l *results.Usage) { l.MachineCPU, l.OthersCPU = 0.35, 0.3 }), 0,
+			results.Suspect},
+		"late for others": {with(func(l *results.Usage) { l.MachineCPU, l.OthersCPU = 1, 0.6 }), 50 * ms,
+			results.Disturbed},
+		"others do a little": {with(func(l *results.Usage) { l.MachineCPU, l.OthersCPU = 0.4, 0.15 }), 0,
+			results.Suspect},
+		"suite uses it up": {with(func(l *results.Usage) { l.MachineCPU, l.OthersCPU = 1, 0.02 }), 0,
+			results.Saturated},
 		"late":                {calm, 2 * ms, results.Suspect},
 		"very late":           {calm, 50 * ms, results.Saturated},
 		"late but closed":     {with(func(l *results.Usage) { l.OpenLoop = false }), 50 * ms, results.Suspect},
@@ -364,7 +378,8 @@ func TestAMeterTakesVisitsApart(t *testing.T) {
 		}
 		m.Finish()
 		if m.handoff.count == 0 || m.late.count == 0 || m.Stores.Acknowledged != 5000 || m.idleWaited == 0 {
-			t.Fatalf("%d hand-offs, %d late, %d stores, %v idle: nothing to compare", m.handoff.count, m.late.count, m.Stores.Acknowledged, m.idleWaited)
+			t.Fatalf("%d hand-offs, %d late, %d stores, %v idle: nothing to compare", m.handoff.count, m.late.count,
+				m.Stores.Acknowledged, m.idleWaited)
 		}
 		r := &results.Run{}
 		m.Summarize(r, results.Usage{})
@@ -407,8 +422,10 @@ func TestIntervalsAddUp(t *testing.T) {
 		}
 		total += h.TotalCount()
 		from := h.StartTimeMs() - started.UnixMilli()
-		if h.Tag() != "acquire" || from <= last || from%1000 != 0 || h.EndTimeMs()-h.StartTimeMs() != 1000 || !h.ValuesAreEquivalent(h.Max(), int64(5*ms)) {
-			t.Errorf("read %s from %d ms to %d ms after %d ms, the greatest %d", h.Tag(), from, h.EndTimeMs()-started.UnixMilli(), last, h.Max())
+		if h.Tag() != "acquire" || from <= last || from%1000 != 0 || h.EndTimeMs()-h.StartTimeMs() != 1000 ||
+			!h.ValuesAreEquivalent(h.Max(), int64(5*ms)) {
+			t.Errorf("read %s from %d ms to %d ms after %d ms, the greatest %d", h.Tag(), from,
+				h.EndTimeMs()-started.UnixMilli(), last, h.Max())
 		}
 		last = from
 	}

@@ -53,18 +53,21 @@ type pageGaps struct {
 	since   time.Duration // the first of these answers without so much as a hand-off between any two
 	holders int32         // holds whose end is not known
 	given   time.Duration // when the lock acknowledged that the hold that ended last was given back; 0 = it was not
-	again   time.Duration // the first answer that another has the lock to a question of later than that; 0 = there is none
-	served  time.Duration // call of the latest grant
+	// the first answer that another has the lock to a question of later than that; 0 = there is none
+	again  time.Duration
+	served time.Duration // call of the latest grant
 }
 
 type gap struct {
-	key      int32
-	again    time.Duration // the lock was given back, and is another's since, by the answers of the servers; 0 = it is not
+	key int32
+	// the lock was given back, and is another's since, by the answers of the servers; 0 = it is not
+	again    time.Duration
 	open     bool          // no grant has ended it
 	served   time.Duration // call of the grant before it; 0 = the page had no grant
 	from, to time.Duration // from: at first of the gap, then of the time in which the page was unavailable
 	asked    time.Duration // by a worker that was not served when the gap ended
-	answered time.Duration // from then on until the end the servers answered that another has the lock; to = they did not
+	// from then on until the end the servers answered that another has the lock; to = they did not
+	answered time.Duration
 	failed   map[failure]int64
 }
 

@@ -37,7 +37,8 @@ func visitsOf(r *rand.Rand, worker int32, keys int, unique *time.Duration) (ops 
 		for range 1 + r.IntN(3) {
 			call := tick(20)
 			reasons := []history.Reason{history.Busy, history.Busy, history.Unreachable, history.Timeout}
-			op := history.Op{Kind: history.Acquire, Key: key, Call: call, Return: tick([]int{5, 300}[r.IntN(2)]), Due: begin,
+			op := history.Op{Kind: history.Acquire, Key: key, Call: call, Return: tick([]int{5, 300}[r.IntN(2)]),
+				Due:     begin,
 				Outcome: history.Failed, Reason: reasons[r.IntN(4)]}
 			if r.IntN(3) == 0 {
 				op.Outcome, op.Reason = history.OK, history.None
@@ -126,7 +127,8 @@ func slowly(ops []history.Op, key int32, least, end time.Duration) (found []stri
 	return gapsBetween(holds, waits, grants, key, least, end)
 }
 
-func gapsBetween(holds, waits []lived, grants map[time.Duration]bool, key int32, least, end time.Duration) (found []string) {
+func gapsBetween(holds, waits []lived, grants map[time.Duration]bool, key int32, least,
+	end time.Duration) (found []string) {
 	for _, to := range append([]time.Duration{end}, slices.Collect(maps.Keys(grants))...) {
 		from := time.Duration(0) // the last moment before at which a hold was alive
 		for _, h := range holds {
@@ -179,9 +181,11 @@ func TestOutagesAgreeWithTheirDefinition(t *testing.T) {
 		if total += len(want); !slices.Equal(got, want) {
 			var text strings.Builder
 			for _, op := range ops {
-				fmt.Fprintf(&text, "w%d page %d %s %s %s call %d return %d until %d\n", op.Worker, op.Key, op.Kind, op.Outcome, op.Reason, op.Call, op.Return, op.Until)
+				fmt.Fprintf(&text, "w%d page %d %s %s %s call %d return %d until %d\n", op.Worker, op.Key, op.Kind,
+					op.Outcome, op.Reason, op.Call, op.Return, op.Until)
 			}
-			t.Fatalf("seed %d: got\n%s\nwant\n%s\nof\n%s", seed, strings.Join(got, "\n"), strings.Join(want, "\n"), text.String())
+			t.Fatalf("seed %d: got\n%s\nwant\n%s\nof\n%s", seed, strings.Join(got, "\n"), strings.Join(want, "\n"),
+				text.String())
 		}
 	}
 	if total < 600 {
@@ -193,7 +197,8 @@ func TestOutagesAgreeWithTheirDefinition(t *testing.T) {
 func TestWhatARecoveryIsSpentOn(t *testing.T) {
 	t.Parallel()
 	noticed := results.RoleChange{Node: "s0", Became: results.NoticedDown, After: int64(400 * ms), By: int64(500 * ms)}
-	primary := results.RoleChange{Node: "n1", Became: results.BecamePrimary, After: int64(800 * ms), By: int64(1000 * ms)}
+	primary := results.RoleChange{Node: "n1", Became: results.BecamePrimary, After: int64(800 * ms),
+		By: int64(1000 * ms)}
 	mended := &results.FaultWindow{Healing: 700 * ms, To: 900 * ms}
 	for name, c := range map[string]struct {
 		answered time.Duration
@@ -202,13 +207,17 @@ func TestWhatARecoveryIsSpentOn(t *testing.T) {
 		want     string
 	}{
 		"the end was first": {2000 * ms, &results.FaultWindow{Healing: 2100 * ms}, nil, "down 1.90 s"},
-		"sentinel":          {1500 * ms, mended, []results.RoleChange{noticed, primary}, "detection 400 ms, election 500 ms, reconnecting 500 ms, a lease not given back 500 ms"},
-		"nobody told when":  {2000 * ms, nil, []results.RoleChange{primary}, "detection and election 900 ms, reconnecting 1.00 s"},
-		"answered at once":  {850 * ms, nil, []results.RoleChange{primary}, "detection and election 750 ms, a lease not given back 1.15 s"},
+		"sentinel": {1500 * ms, mended, []results.RoleChange{noticed, primary},
+			"detection 400 ms, election 500 ms, reconnecting 500 ms, a lease not given back 500 ms"},
+		"nobody told when": {2000 * ms, nil, []results.RoleChange{primary},
+			"detection and election 900 ms, reconnecting 1.00 s"},
+		"answered at once": {850 * ms, nil, []results.RoleChange{primary},
+			"detection and election 750 ms, a lease not given back 1.15 s"},
 		"one server":        {2000 * ms, mended, nil, "down 600 ms, reconnecting 1.30 s"},
 		"a crashed worker":  {100 * ms, nil, nil, "a lease not given back 1.90 s"},
 		"nothing was known": {2000 * ms, nil, nil, "unserved 1.90 s"},
-		"too late":          {750 * ms, nil, []results.RoleChange{primary}, "unserved 650 ms, a lease not given back 1.25 s"},
+		"too late": {750 * ms, nil, []results.RoleChange{primary},
+			"unserved 650 ms, a lease not given back 1.25 s"},
 	} {
 		x := timeline{begin: 100 * ms, end: 2000 * ms, answered: c.answered, fault: c.fault, roles: c.roles,
 			open: c.fault != nil && c.fault.Healing > 2000*ms}

@@ -17,7 +17,8 @@ func TestASpanIsMeasuredAsARunOfItsOwn(t *testing.T) {
 	ops := lonelyVisits(5000, 3)
 	options := Options{Workers: 64, Keys: 3, From: 100 * ms, To: 900 * ms, Excludes: true, OpenLoop: true}
 	whole := options
-	whole.Spans = []Span{{"", 0, 100 * ms, 64}, {"", 100 * ms, 250 * ms, 64}, {"", 250 * ms, 251 * ms, 64}, {"", 251 * ms, 700 * ms, 64},
+	whole.Spans = []Span{{"", 0, 100 * ms, 64}, {"", 100 * ms, 250 * ms, 64}, {"", 250 * ms, 251 * ms, 64},
+		{"", 251 * ms, 700 * ms, 64},
 		{"", 700 * ms, 900 * ms, 64}}
 	observe := func(o Options) *Meter {
 		m := NewMeter(o)
@@ -69,14 +70,16 @@ func TestWhoRestsIsNotCompared(t *testing.T) {
 			s.visit(1, at+3*ms, at+4*ms, at+5*ms)
 		}
 	}
-	m := s.meter(Options{Workers: 2, Keys: 1, To: 100 * ms, Spans: []Span{{"", 0, 50 * ms, 1}, {"", 50 * ms, 100 * ms, 2}}})
+	m := s.meter(Options{Workers: 2, Keys: 1, To: 100 * ms,
+		Spans: []Span{{"", 0, 50 * ms, 1}, {"", 50 * ms, 100 * ms, 2}}})
 	run, spans := m.SoFar(history.Forever)
 	for name, c := range map[string]struct {
 		got     results.Fairness
 		workers int
 	}{"run": {run.Fairness, 1}, "first": {spans[0].Fairness, 1}, "second": {spans[1].Fairness, 2}} {
 		if len(c.got.Workers) != c.workers || c.got.Jain != 1 {
-			t.Errorf("%s: %d workers are compared, Jain %v; want %d, 1", name, len(c.got.Workers), c.got.Jain, c.workers)
+			t.Errorf("%s: %d workers are compared, Jain %v; want %d, 1", name, len(c.got.Workers), c.got.Jain,
+				c.workers)
 		}
 	}
 }
@@ -88,7 +91,8 @@ func TestSoFarIsAsIfItEndedNow(t *testing.T) {
 		at := time.Duration(i) * 10 * ms
 		s.visit(0, at, at+ms, at+2*ms)
 	}
-	m := s.meter(Options{Workers: 1, Keys: 1, To: time.Second, Spans: []Span{{"", 0, 500 * ms, 1}, {"", 500 * ms, time.Second, 1}}})
+	m := s.meter(Options{Workers: 1, Keys: 1, To: time.Second,
+		Spans: []Span{{"", 0, 500 * ms, 1}, {"", 500 * ms, time.Second, 1}}})
 	run, spans := m.SoFar(100 * ms)
 	if run.Throughput != 100 || spans[0].Throughput != 100 || spans[1].Measured != 0 {
 		t.Errorf("after 100 ms: %v/s, %v/s, then measured %d", run.Throughput, spans[0].Throughput, spans[1].Measured)

@@ -13,18 +13,22 @@ import (
 // moment.
 func TestReplayGoesToViolations(t *testing.T) {
 	const ms = time.Millisecond
-	h := &history.History{Header: history.Header{Workers: 2, Keys: 1, Claims: history.Claims{Excludes: true}}, Notes: map[history.ID]string{}}
+	h := &history.History{Header: history.Header{Workers: 2, Keys: 1, Claims: history.Claims{Excludes: true}},
+		Notes: map[history.ID]string{}}
 	id := func(lane, n int) history.ID { return history.ID(lane+1)<<40 | history.ID(n) }
 	for i, at := range []time.Duration{100 * ms, 300 * ms, 2000 * ms} {
 		for w := range int32(2) {
 			hold, begin := id(int(w), 2*i+1), at+time.Duration(w)*10*ms
 			h.Ops = append(h.Ops,
-				history.Op{ID: hold, Hold: hold, Kind: history.Acquire, Worker: w, Outcome: history.OK, Call: begin, Return: begin + ms, Until: at + time.Second},
-				history.Op{ID: hold + 1, Hold: hold, Kind: history.Release, Worker: w, Outcome: history.OK, Call: begin + 50*ms, Return: begin + 51*ms})
+				history.Op{ID: hold, Hold: hold, Kind: history.Acquire, Worker: w, Outcome: history.OK, Call: begin,
+					Return: begin + ms, Until: at + time.Second},
+				history.Op{ID: hold + 1, Hold: hold, Kind: history.Release, Worker: w, Outcome: history.OK,
+					Call: begin + 50*ms, Return: begin + 51*ms})
 		}
 	}
 	for i, what := range []string{"n2 became primary", "n1 became a replica of n2"} {
-		op := history.Op{ID: id(2, i+1), Kind: history.Role, Worker: -1, Key: -1, Outcome: history.OK, Call: 2500 * ms, Return: time.Duration(2600+100*i) * ms}
+		op := history.Op{ID: id(2, i+1), Kind: history.Role, Worker: -1, Key: -1, Outcome: history.OK, Call: 2500 * ms,
+			Return: time.Duration(2600+100*i) * ms}
 		h.Ops, h.Notes[op.ID] = append(h.Ops, op), what
 	}
 	slices.SortFunc(h.Ops, func(a, b history.Op) int { return int(a.Return - b.Return) })
@@ -33,8 +37,10 @@ func TestReplayGoesToViolations(t *testing.T) {
 	second, again := r.Violation(first, 1)
 	_, more := r.Violation(second, 1)
 	back, found := r.Violation(second, -1)
-	if !ok || !again || more || !found || back != first || first < 300*ms || first > 400*ms || second < 2000*ms || second > 2100*ms {
-		t.Errorf("violations at %s (%v) and %s (%v), another: %v, back to %s (%v)", first, ok, second, again, more, back, found)
+	if !ok || !again || more || !found || back != first || first < 300*ms || first > 400*ms || second < 2000*ms ||
+		second > 2100*ms {
+		t.Errorf("violations at %s (%v) and %s (%v), another: %v, back to %s (%v)", first, ok, second, again, more,
+			back, found)
 	}
 	if shot := r.At(first); shot.Safety.Violations == 0 {
 		t.Errorf("at %s nothing is violated", first)
@@ -79,10 +85,12 @@ func TestStripsKeepAMinute(t *testing.T) {
 
 func TestSpread(t *testing.T) {
 	var s Spread
-	for _, d := range []time.Duration{-1, 0, 9999, 10 * time.Microsecond, 19 * time.Microsecond, 50 * time.Second, time.Hour} {
+	for _, d := range []time.Duration{-1, 0, 9999, 10 * time.Microsecond, 19 * time.Microsecond, 50 * time.Second,
+		time.Hour} {
 		s.record(d)
 	}
-	if s[0] != 3 || s[1] != 2 || s[Bands-1] != 2 || BandFrom(Bands-1) != 50*time.Second || BandFrom(4) != 100*time.Microsecond {
+	if s[0] != 3 || s[1] != 2 || s[Bands-1] != 2 || BandFrom(Bands-1) != 50*time.Second ||
+		BandFrom(4) != 100*time.Microsecond {
 		t.Errorf("got %v", s)
 	}
 }
@@ -97,7 +105,8 @@ func TestRolesAreBounded(t *testing.T) {
 	}
 	for i, shot := range shots {
 		n := min(i/2+1, keptRoles)
-		if len(shot.Spans) != n || shot.Spans[n-1].What != fmt.Sprint(i/2) || shot.Spans[0].What != fmt.Sprint(i/2+1-n) {
+		if len(shot.Spans) != n || shot.Spans[n-1].What != fmt.Sprint(i/2) ||
+			shot.Spans[0].What != fmt.Sprint(i/2+1-n) {
 			t.Fatalf("after %d looks: %v", i+1, shot.Spans)
 		}
 	}

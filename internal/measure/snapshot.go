@@ -46,8 +46,9 @@ type Snapshot struct {
 
 // Board says of each run of a job what has become of it. The snapshot that it is in shows the chosen one.
 type Board struct {
-	Rows   []Row // those that failed first, then those that go on, those that are over, the latest first, and those that wait
-	Chosen int   // number of the run
+	// those that failed first, then those that go on, those that are over, the latest first, and those that wait
+	Rows   []Row
+	Chosen int // number of the run
 	Ended  int
 	Left   time.Duration // about how long the others take; 0 = it is not known
 }

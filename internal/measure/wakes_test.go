@@ -17,7 +17,8 @@ func TestHandoffsAreSplitByWhatWokeTheWaiter(t *testing.T) {
 	s.visit(0, 10*ms, 11*ms, 20*ms)
 	s.visit(1, 12*ms, 21*ms, 30*ms)
 	s.visit(0, 25*ms, 37*ms, 40*ms)
-	for i, wake := range map[time.Duration]history.Wake{11 * ms: history.AtOnce, 21 * ms: history.Signal, 37 * ms: history.Poll} {
+	for i, wake := range map[time.Duration]history.Wake{11 * ms: history.AtOnce, 21 * ms: history.Signal,
+		37 * ms: history.Poll} {
 		for k := range s.ops {
 			if op := &s.ops[k]; op.Kind == history.Acquire && op.Return == i {
 				op.Woken = wake
@@ -47,7 +48,8 @@ func TestHandoffsAreSplitByWhatWokeTheWaiter(t *testing.T) {
 	if err := results.WriteText(&out, []results.Run{r}); err != nil {
 		t.Fatal(err)
 	}
-	for _, text := range []string{"hand-off, woken by poll", "hand-off, woken by signal", "at-once 33.3 % of the grants (4.00 tries each)"} {
+	for _, text := range []string{"hand-off, woken by poll", "hand-off, woken by signal",
+		"at-once 33.3 % of the grants (4.00 tries each)"} {
 		if !strings.Contains(out.String(), text) {
 			t.Errorf("the report does not say %q:\n%s", text, out.String())
 		}

@@ -49,7 +49,8 @@ const maxRuns = 1000
 // enough says how many runs the gate needs in place of those that there were.
 func (d *difference) enough(n float64) string {
 	if n > maxRuns {
-		return "more runs do not help against so much noise: a calmer machine does, or a rate that it serves with ease (--rate)"
+		return "more runs do not help against so much noise: a calmer machine does, or a rate that it serves with " +
+			"ease (--rate)"
 	}
 	n = max(math.Ceil(n), float64(d.least))
 	return fmt.Sprintf("it takes about %.0f %s, %s in all", n, d.unit,

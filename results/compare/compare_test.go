@@ -47,11 +47,15 @@ func (m *machine) run(e planted) results.Run {
 	commands := 4 + 2*e.trips + math.Round(m.rand.Float64()*8)/1000
 	return results.Run{
 		Topology: "single", Lock: "lease", Started: m.at,
-		Config: results.Config{Workers: 8, Keys: 8, Measured: int64(time.Second)}, Visits: results.Visits{Begun: 10_000, Done: 10_000}, Views: results.Views{Acknowledged: 1},
-		Latency:    results.Latencies{Response: results.Percentiles{Count: 10_000, P50: ns(3e5, e.p50, slow), P99: ns(2e6, e.p99, tail)}},
-		Waiting:    results.Waiting{RandomWaiter: results.Percentiles{Count: 10_000, P50: ns(5e6, e.p50, slow+m.rand.NormFloat64()*m.noise)}},
-		Throughput: 10_000 * math.Exp(-slow), Fairness: results.Fairness{Jain: min(0.9*(1+e.jain)*math.Exp(m.rand.NormFloat64()*0.02), 1)},
-		Cost: results.Cost{RoundTrips: &trips, Commands: &commands},
+		Config: results.Config{Workers: 8, Keys: 8, Measured: int64(time.Second)},
+		Visits: results.Visits{Begun: 10_000, Done: 10_000}, Views: results.Views{Acknowledged: 1},
+		Latency: results.Latencies{Response: results.Percentiles{Count: 10_000, P50: ns(3e5, e.p50, slow),
+			P99: ns(2e6, e.p99, tail)}},
+		Waiting: results.Waiting{RandomWaiter: results.Percentiles{Count: 10_000,
+			P50: ns(5e6, e.p50, slow+m.rand.NormFloat64()*m.noise)}},
+		Throughput: 10_000 * math.Exp(-slow),
+		Fairness:   results.Fairness{Jain: min(0.9*(1+e.jain)*math.Exp(m.rand.NormFloat64()*0.02), 1)},
+		Cost:       results.Cost{RoundTrips: &trips, Commands: &commands},
 	}
 }
 
@@ -142,7 +146,8 @@ func TestFalseAlarms(t *testing.T) {
 				tables++
 			}
 		}
-		t.Logf("%s: of %d comparisons of a thing with itself, false alarms: ab %d, compare %d", name, comparisons, trials, tables)
+		t.Logf("%s: of %d comparisons of a thing with itself, false alarms: ab %d, compare %d", name, comparisons,
+			trials, tables)
 		if trials > most || tables > most {
 			t.Errorf("%s: %d and %d false alarms, at most %d", name, trials, tables, most)
 		}
@@ -204,7 +209,8 @@ func TestTooFewRunsAreNoise(t *testing.T) {
 			t.Errorf("no word of %q:\n%s", want, text.String())
 		}
 	}
-	for gate, want := range map[string]GateStatus{"response.p99<+10%": GateUnderpowered, RegressionGate: GateUnderpowered, "handoff.p99<+1%": GateNoData} {
+	for gate, want := range map[string]GateStatus{"response.p99<+10%": GateUnderpowered,
+		RegressionGate: GateUnderpowered, "handoff.p99<+1%": GateNoData} {
 		g, err := ParseChangeGate(gate)
 		if err != nil {
 			t.Fatal(err)
@@ -262,7 +268,8 @@ func TestAChangeNeverContradictsTheMediansBesideIt(t *testing.T) {
 	if err := trial.WriteText(&text); err != nil {
 		t.Fatal(err)
 	}
-	if c.Effect != noise || !strings.Contains(text.String(), " ~ ") || !strings.Contains(text.String(), "A  A  (backoff 1.00 ms)") {
+	if c.Effect != noise || !strings.Contains(text.String(), " ~ ") ||
+		!strings.Contains(text.String(), "A  A  (backoff 1.00 ms)") {
 		t.Errorf("it is told as %s:\n%s", c.Effect, text.String())
 	}
 }
@@ -338,7 +345,8 @@ func TestChangeGates(t *testing.T) {
 		trial, table := NewTrial("A", "B", pairs, metrics), New(sides(pairs), nil, metrics)
 		trial.CheckGates([]ChangeGate{g})
 		table.CheckGates([]ChangeGate{g})
-		if said := trial.Gates[0].Summary + table.Gates[0].Summary; c.want == GateUnderpowered && strings.Count(said, "it takes about ")+strings.Count(said, "a calmer machine") != 2 {
+		if said := trial.Gates[0].Summary + table.Gates[0].Summary; c.want == GateUnderpowered &&
+			strings.Count(said, "it takes about ")+strings.Count(said, "a calmer machine") != 2 {
 			t.Errorf("%s: no word of how many it takes: %s", name, said)
 		}
 		if trial.Gates[0].Status != c.want || table.Gates[0].Status != c.want {
@@ -369,9 +377,10 @@ func TestComparisonsAreGrouped(t *testing.T) {
 	}
 	metrics := headlines(t)
 	for want, c := range map[string]*Comparison{
-		"single lease,single watch": New([]Side{side("A", "lease", "watch"), side("B", "lease", "watch")}, nil, metrics),
-		"single":                    New([]Side{side("A", "lease"), side("B", "watch")}, nil, metrics),
-		"lease,watch":               New([]Side{side("A", "lease"), side("B", "watch")}, []string{"lock"}, metrics),
+		"single lease,single watch": New([]Side{side("A", "lease", "watch"), side("B", "lease", "watch")}, nil,
+			metrics),
+		"single":      New([]Side{side("A", "lease"), side("B", "watch")}, nil, metrics),
+		"lease,watch": New([]Side{side("A", "lease"), side("B", "watch")}, []string{"lock"}, metrics),
 	} {
 		if got := names(c); got != want {
 			t.Errorf("grouped into %q, want %q", got, want)
@@ -390,7 +399,8 @@ func TestGates(t *testing.T) {
 	ms := func(n int64) *int64 { n *= int64(time.Millisecond); return &n }
 	trips := 2.0
 	sound := results.Run{
-		Config: results.Config{Workers: 4, Measured: 1}, Throughput: 1500, Visits: results.Visits{Begun: 10, Done: 10}, Views: results.Views{Acknowledged: 10},
+		Config: results.Config{Workers: 4, Measured: 1}, Throughput: 1500, Visits: results.Visits{Begun: 10, Done: 10},
+		Views:    results.Views{Acknowledged: 10},
 		Fairness: results.Fairness{Jain: 0.85}, Cost: results.Cost{RoundTrips: &trips},
 		Latency: results.Latencies{Response: results.Percentiles{Count: 600, P50: ms(1), P99: ms(40), Max: 45e6}},
 		Waiting: results.Waiting{Unfinished: results.Percentiles{Count: 9, P50: ms(10), P99: new(int64), Max: 90e6}},
@@ -422,7 +432,8 @@ func TestGates(t *testing.T) {
 		{"fairness.starving==0", []*results.Run{&sound}, GatePass},
 		{"handoff.p50<1h", []*results.Run{&sound}, GateNoData},
 		{"cost.commands<1000", []*results.Run{&sound}, GateNoData},
-		{"acquire_with_unfinished.p99<80ms", []*results.Run{&sound}, GateFail},          // it is more than the longest that was seen
+		// it is more than the longest that was seen
+		{"acquire_with_unfinished.p99<80ms", []*results.Run{&sound}, GateFail},
 		{"acquire_with_unfinished.p99<100ms", []*results.Run{&sound}, GateUnderpowered}, // nobody knows by how much
 		{"response.p99<50ms", nil, GateNoData},
 		{"cost.round_trips<=2.1", []*results.Run{&sound, &interactive}, GateInconclusive},

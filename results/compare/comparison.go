@@ -227,7 +227,8 @@ func notes(sides []Side, by []string) (all []string) {
 	for _, s := range sides[1:] {
 		if apart(sides[0].Runs, s.Runs) {
 			return append(all,
-				fmt.Sprintf("the runs of %s and %s were not made in turns: what else changed on the machine in between "+
+				fmt.Sprintf("the runs of %s and %s were not made in turns: what else changed on the machine in "+
+					"between "+
 					"looks like a difference (bench ab takes turns)", sides[0].Name, s.Name))
 		}
 	}

@@ -28,7 +28,8 @@ type Gate struct {
 // operators are those of a gate.
 var operators = []string{"<=", ">=", "<", ">", "=="}
 
-const gateForm = "METRIC OPERATOR VALUE, as in response.p99<50ms, throughput>1000/s, fairness.jain>0.8 or cost.round_trips<=2.1"
+const gateForm = "METRIC OPERATOR VALUE, as in response.p99<50ms, throughput>1000/s, fairness.jain>0.8 or " +
+	"cost.round_trips<=2.1"
 
 // abort is what ends the text of a gate that ends runs early.
 const abort = " abort"

@@ -31,7 +31,8 @@ func TestSearchFindsTheEdge(t *testing.T) {
 				if len(f.Probes) > 60 {
 					t.Errorf("%d looks for %g", len(f.Probes), at)
 				}
-				if f.Status != GatePass || *f.Holds > at*(1+3*noise) || *f.Breaks < at*(1-3*noise) || *f.Breaks / *f.Holds > 1.0501 {
+				if f.Status != GatePass || *f.Holds > at*(1+3*noise) || *f.Breaks < at*(1-3*noise) ||
+					*f.Breaks / *f.Holds > 1.0501 {
 					missed++
 				}
 			}
@@ -77,7 +78,10 @@ func TestSearchKnowsWhatItDoesNotKnow(t *testing.T) {
 		}
 	}
 	broken := errors.New("no server")
-	if _, err := (Search{From: 1, Most: 2, Try: func(float64) (GateResult, error) { return GateResult{}, broken }}).Run(); !errors.Is(err, broken) {
+	if _, err := (Search{From: 1, Most: 2, Try: func(float64) (GateResult, error) {
+		return GateResult{},
+			broken
+	}}).Run(); !errors.Is(err, broken) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -28,7 +28,8 @@ func (c *Comparison) WriteText(w io.Writer) error {
 	for _, note := range c.Notes {
 		p.Wrapped("", 2, note)
 	}
-	p.Line("medians with their %.0f %% confidence intervals; ~ is noise: Mann-Whitney U tests, %.0f %% for the whole table (Holm)",
+	p.Line("medians with their %.0f %% confidence intervals; ~ is noise: Mann-Whitney U tests, %.0f %% for the "+
+		"whole table (Holm)",
 		100*confidence, 100*familyAlpha)
 	writeGates(p, c.Gates)
 	return p.Err
@@ -88,7 +89,8 @@ func (t *Trial) WriteText(w io.Writer) error {
 	for _, text := range slices.Concat(t.Summary, t.Notes) {
 		p.Wrapped("", 2, text)
 	}
-	p.Line("the noise floor is what A shows against A in turns with B; the intervals hold for all rows at once (%.0f %%)", 100*confidence)
+	p.Line("the noise floor is what A shows against A in turns with B; the intervals hold for all rows at once "+
+		"(%.0f %%)", 100*confidence)
 	writeGates(p, t.Gates)
 	return p.Err
 }

@@ -99,7 +99,8 @@ func NewTrial(a, b string, pairs []Pair, metrics []results.Metric) *Trial {
 	for arm, name := range []string{a, b} {
 		if n := saturatedRuns(pairs, Arm(arm)); n > 0 {
 			t.Notes = append(t.Notes,
-				fmt.Sprintf("%s: the generator was saturated or disturbed in %d of %d runs: their times measure this machine",
+				fmt.Sprintf("%s: the generator was saturated or disturbed in %d of %d runs: their times measure "+
+					"this machine",
 					name, n, len(pairs)))
 		}
 	}

@@ -65,8 +65,10 @@ func (c *Cell) explain() {
 // View shows the comparison.
 func (c *Comparison) View() *View {
 	v := &View{Title: strings.Join(c.labels, " · "), Sides: c.labels, Notes: c.Notes, Gates: c.Gates,
-		Method: fmt.Sprintf("Medians with their %.0f %% confidence intervals. A change is more than noise if a Mann-Whitney U test says so, "+
-			"with %.0f %% for all rows of the page (Holm). The interval of a change is the widest that those of both medians leave.", 100*confidence, 100*familyAlpha)}
+		Method: fmt.Sprintf("Medians with their %.0f %% confidence intervals. A change is more than noise if a "+
+			"Mann-Whitney U test says so, "+
+			"with %.0f %% for all rows of the page (Holm). The interval of a change is the widest that those of "+
+			"both medians leave.", 100*confidence, 100*familyAlpha)}
 	for i := range c.Groups {
 		t := Table{Name: strings.TrimSpace(c.Groups[i].Name)}
 		for _, r := range c.Groups[i].Rows {
@@ -130,7 +132,8 @@ func (c *Comparison) count(k int, side string) string {
 func (t *Trial) View() *View {
 	sides := []string{t.A, t.B}
 	v := &View{Title: t.A + " · " + t.B, Sides: sides, Summary: t.Summary, Notes: t.Notes, Gates: t.Gates,
-		Method: fmt.Sprintf("%s in turns. The noise floor is what the first side shows against itself in turns with the second. "+
+		Method: fmt.Sprintf("%s in turns. The noise floor is what the first side shows against itself in turns with "+
+			"the second. "+
 			"The intervals hold for all rows at once (%.0f %%).", human.Quantity(t.Pairs, "pair"), 100*confidence)}
 	table := Table{}
 	for i := range t.Effects {

@@ -52,7 +52,8 @@ func (b tab) quiet(t *testing.T) {
 // leave writes a file for a look at it.
 func leave(t *testing.T, name string, data []byte) {
 	t.Helper()
-	if err := errors.Join(os.MkdirAll(artifacts, 0o755), os.WriteFile(filepath.Join(artifacts, name), data, 0o644)); err != nil {
+	if err := errors.Join(os.MkdirAll(artifacts, 0o755),
+		os.WriteFile(filepath.Join(artifacts, name), data, 0o644)); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -146,7 +147,8 @@ func TestLiveReportInABrowser(t *testing.T) {
 func oneRun(t *testing.T, chromium context.Context) {
 	dir := crowd{workers: 16, visits: 4000, intrude: 400, seed: 5}.save(t, t.TempDir(), func(r *results.Run) {
 		const ms = int64(time.Millisecond)
-		r.Phases = []results.Phase{{Name: "warm-up", Kind: "warm-up", Load: "50/s", To: 200 * ms}, {Name: "calm", Kind: "steady", Load: "90/s", From: 200 * ms, To: 3000 * ms},
+		r.Phases = []results.Phase{{Name: "warm-up", Kind: "warm-up", Load: "50/s", To: 200 * ms},
+			{Name: "calm", Kind: "steady", Load: "90/s", From: 200 * ms, To: 3000 * ms},
 			{Name: "rush", Kind: "burst", Load: "300 at once", From: 3000 * ms, To: 9000 * ms}}
 	})
 	if err := save(dir); err != nil {
@@ -175,7 +177,8 @@ func oneRun(t *testing.T, chromium context.Context) {
 	}
 	b.strip(t)
 	b.shaded(t)
-	if dashes := b.text(t, `[...document.querySelectorAll("[data-chart=latency] .u-marker")].map(m => m.style.background.includes("transparent")).join()`); dashes != "false,false,false,false,true,true,true" {
+	if dashes := b.text(t,
+		`[...document.querySelectorAll("[data-chart=latency] .u-marker")].map(m => m.style.background.includes("transparent")).join()`); dashes != "false,false,false,false,true,true,true" {
 		t.Errorf("swatches of the lines of latency have dashes: %s, want those of the last three", dashes)
 	}
 	b.Scheme(t, "dark")
@@ -229,7 +232,8 @@ func (b tab) strip(t *testing.T) {
 	b.Act(t, `page.strips.run0.canvas.focus()`)
 	browser.Do(t, b.Tab, chromedp.KeyEvent("0"))
 	browser.Do(t, b.Tab, chromedp.KeyEvent("+"))
-	if whole := b.text(t, `String(Math.round(page.strips.run0.s.end / (page.strips.run0.view[1] - page.strips.run0.view[0])))`); whole != "2" {
+	if whole := b.text(t,
+		`String(Math.round(page.strips.run0.s.end / (page.strips.run0.view[1] - page.strips.run0.view[0])))`); whole != "2" {
 		t.Errorf("after the keys 0 and + the strip shows 1/%s of the run, want 1/2", whole)
 	}
 }
@@ -251,7 +255,8 @@ func severalRuns(t *testing.T, chromium context.Context) {
 	}
 	b := openTab(t, chromium, 1280, 900)
 	b.Show(t, address(t, path))
-	browser.Do(t, b.Tab, chromedp.WaitVisible(chromedp.CSS("[data-chart=pareto][data-drawn=yes]"))) // what is in sight is drawn unasked
+	// what is in sight is drawn unasked
+	browser.Do(t, b.Tab, chromedp.WaitVisible(chromedp.CSS("[data-chart=pareto][data-drawn=yes]")))
 	if late := b.text(t, `document.querySelector("#run2 [data-chart=lorenz]").dataset.drawn || "not yet"`); late != "not yet" {
 		t.Errorf("what is far out of sight is drawn at once: %s", late)
 	}
@@ -279,10 +284,12 @@ func withoutScripts(t *testing.T, chromium context.Context) {
 		t.Fatal(err)
 	}
 	b := openTab(t, chromium, 1000, 900)
-	browser.Call(t, b.Tab, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
+	browser.Call(t, b.Tab, emulation.SetScriptExecutionDisabled,
+		emulation.SetScriptExecutionDisabledParams{Value: true})
 	b.Show(t, address(t, filepath.Join(dir, File)))
 	text := browser.Do(t, b.Tab, chromedp.Text(chromedp.CSS("body")))
-	for _, want := range []string{"FAIL", "verify --topology sentinel", "service-loss", "Acquire (winners)", "kill-primary@300ms", "GOMAXPROCS",
+	for _, want := range []string{"FAIL", "verify --topology sentinel", "service-loss", "Acquire (winners)",
+		"kill-primary@300ms", "GOMAXPROCS",
 		"MaxRetries", "need JavaScript", "was killed <b>and</b> replaced"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("without scripts the page lacks %q", want)

@@ -26,8 +26,10 @@ func WriteComparison(v *compare.View, w io.Writer) error {
 		}),
 		gates(v), part("How to read this page", text(h.P, "note", v.Method),
 			text(h.P, "note", "A dot is a run, a bar its side's median, the shade behind it "+
-				"the interval of the median. A diamond is the change against the first side; the line through it is where the true change lies. An arrow lies farther "+
-				"out than the picture reaches. The band in the middle is the noise floor: what lies in it is no difference. Equal ratios lie equally far from 0 %."))),
+				"the interval of the median. A diamond is the change against the first side; the line through it is "+
+				"where the true change lies. An arrow lies farther "+
+				"out than the picture reaches. The band in the middle is the noise floor: what lies in it is no "+
+				"difference. Equal ratios lie equally far from 0 %."))),
 	).Render(w)
 }
 

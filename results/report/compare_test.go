@@ -64,7 +64,8 @@ func TestComparisonAsPageAndComment(t *testing.T) {
 		if err := errors.Join(WriteComparison(v, &page), v.WriteMarkdown(&comment)); err != nil {
 			t.Fatal(err)
 		}
-		for _, want := range []string{"<h1>" + c.state + "</h1>", `class="forest ` + c.class, c.sign, `class="floor"`, "lock=&lt;lease&gt;", "lock=watch|spin"} {
+		for _, want := range []string{"<h1>" + c.state + "</h1>", `class="forest ` + c.class, c.sign, `class="floor"`,
+			"lock=&lt;lease&gt;", "lock=watch|spin"} {
 			if !strings.Contains(page.String(), want) {
 				t.Errorf("%s: the page lacks %q", name, want)
 			}
@@ -72,7 +73,8 @@ func TestComparisonAsPageAndComment(t *testing.T) {
 		if n := strings.Count(page.String(), "<circle"); n != 2*2*12 {
 			t.Errorf("%s: %d dots, want one for each run of each side in each row", name, n)
 		}
-		for _, want := range []string{compare.Mark, `| number | lock=&lt;lease> | lock=watch\|spin |`, c.sign, "| response.p50 |", "    bench ab 'lock=<lease>'"} {
+		for _, want := range []string{compare.Mark, `| number | lock=&lt;lease> | lock=watch\|spin |`, c.sign,
+			"| response.p50 |", "    bench ab 'lock=<lease>'"} {
 			if !strings.Contains(comment.String(), want) {
 				t.Errorf("%s: the comment lacks %q:\n%s", name, want, comment.String())
 			}

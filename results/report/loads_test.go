@@ -20,7 +20,8 @@ func TestLoads(t *testing.T) {
 	}
 	names, _ := titles(runs)
 	all := loads(runs, names)
-	if len(all) != 2 || all[0].Load == "" || all[1].Table.Rows[0][0].Text != "single" || all[1].Table.Rows[1][0].Link != "run3" {
+	if len(all) != 2 || all[0].Load == "" || all[1].Table.Rows[0][0].Text != "single" ||
+		all[1].Table.Rows[1][0].Link != "run3" {
 		t.Fatalf("got %+v", all)
 	}
 	for i, want := range []bool{true, false} {

@@ -20,19 +20,23 @@ func TestMatrix(t *testing.T) {
 	failed := verdict("exclusion", checker.Fail, "double-grant")
 	failed.Story, failed.Remedy = []string{"w00 and w01"}, "Decide in one command."
 	scenario := func(name string, all ...checker.Verdict) results.Run {
-		return results.Run{Topology: "single", Lock: "lease", Scenario: name, Command: "verify --scenario " + name, Verdicts: all}
+		return results.Run{Topology: "single", Lock: "lease", Scenario: name, Command: "verify --scenario " + name,
+			Verdicts: all}
 	}
 	runs := savedOf([]results.Run{
-		scenario("good", verdict("activity", checker.Pass, ""), verdict("exclusion", checker.Pass, ""), verdict("fencing", checker.NotJudged, "")),
+		scenario("good", verdict("activity", checker.Pass, ""), verdict("exclusion", checker.Pass, ""),
+			verdict("fencing", checker.NotJudged, "")),
 		scenario("bad", verdict("activity", checker.Pass, ""), failed),
 		scenario("worse", failed),
 		scenario("scant", verdict("activity", checker.Inconclusive, "")),
 		{Topology: "single", Lock: "lease", Verdicts: []checker.Verdict{verdict("lost-updates", checker.Pass, "")}},
 	})
-	beside := Beside{Explored: []results.Judgement{{Topology: "memory", Lock: "lease", Scenario: "explore", Verdicts: []checker.Verdict{verdict("explore", checker.Pass, "")}}}}
+	beside := Beside{Explored: []results.Judgement{{Topology: "memory", Lock: "lease", Scenario: "explore",
+		Verdicts: []checker.Verdict{verdict("explore", checker.Pass, "")}}}}
 	runs = append(beside.runs(), runs...)
 	names, _ := titles(runs)
-	m := matrix(runs, names, []results.NotRun{{Topology: "single", Lock: "lease", Scenario: "late", Why: "the budget is over", Unasked: true},
+	m := matrix(runs, names, []results.NotRun{{Topology: "single", Lock: "lease", Scenario: "late",
+		Why: "the budget is over", Unasked: true},
 		{Topology: "single", Lock: "lease", Scenario: "readers", Why: "it has none"}})
 	var got strings.Builder
 	for _, row := range m.Table.Rows {
@@ -57,7 +61,8 @@ single lease late NOT RUN [] [] [] [] [] [the budget is over]
 `; got.String() != want {
 		t.Errorf("got\n%s\nwant\n%s", got.String(), want)
 	}
-	if f := m.Failures; len(f) != 1 || f[0].Title != "exclusion: double-grant" || len(f[0].In) != 2 || f[0].In[0].Link != "run2" || f[0].Remedy != failed.Remedy || f[0].Means == "" {
+	if f := m.Failures; len(f) != 1 || f[0].Title != "exclusion: double-grant" || len(f[0].In) != 2 ||
+		f[0].In[0].Link != "run2" || f[0].Remedy != failed.Remedy || f[0].Means == "" {
 		t.Errorf("%+v", f)
 	}
 	if len(m.Open) != 1 || m.Open[0] != "scant: found by activity" || len(m.NotRun.Rows) != 1 {
@@ -102,7 +107,8 @@ func TestAnAttemptThatWasRepeatedIsLeftOut(t *testing.T) {
 		t.Fatal(err)
 	}
 	text, err := os.ReadFile(path)
-	if err != nil || !strings.Contains(string(text), "2 runs: 2 passed") || !strings.Contains(string(text), "Attempt 1 was inconclusive: too few holds") {
+	if err != nil || !strings.Contains(string(text), "2 runs: 2 passed") ||
+		!strings.Contains(string(text), "Attempt 1 was inconclusive: too few holds") {
 		t.Errorf("the page counts the attempt, or does not name it (%v)", err)
 	}
 }

@@ -15,20 +15,27 @@ import (
 // TestRunsAreNamedByWhatDiffers and nothing else: what all have in common is said once.
 func TestRunsAreNamedByWhatDiffers(t *testing.T) {
 	run := func(topology, lock, scenario string, workers int) results.Run {
-		return results.Run{Topology: topology, Lock: lock, Scenario: scenario, Config: results.Config{Workers: workers, Keys: 1}}
+		return results.Run{Topology: topology, Lock: lock, Scenario: scenario,
+			Config: results.Config{Workers: workers, Keys: 1}}
 	}
 	for name, c := range map[string]struct {
 		runs   []results.Run
 		names  []string
 		common string
 	}{
-		"one":        {[]results.Run{run("single", "lease", "crash", 8)}, []string{"single · lease · crash"}, "single · lease · crash"},
-		"topologies": {[]results.Run{run("single", "lease", "", 8), run("redlock", "redlock", "", 8)}, []string{"single · lease", "redlock · redlock"}, ""},
-		"scenarios":  {[]results.Run{run("single", "lease", "crash", 8), run("single", "lease", "two-leases", 16)}, []string{"crash", "two-leases"}, "single · lease"},
-		"workers":    {[]results.Run{run("single", "lease", "", 8), run("single", "lease", "", 64)}, []string{"8 workers", "64 workers"}, "single · lease"},
-		"rounds": {[]results.Run{run("single", "lease", "", 8), run("single", "redsync", "", 8), run("single", "lease", "", 8)},
+		"one": {[]results.Run{run("single", "lease", "crash", 8)}, []string{"single · lease · crash"},
+			"single · lease · crash"},
+		"topologies": {[]results.Run{run("single", "lease", "", 8), run("redlock", "redlock", "", 8)},
+			[]string{"single · lease", "redlock · redlock"}, ""},
+		"scenarios": {[]results.Run{run("single", "lease", "crash", 8), run("single", "lease", "two-leases", 16)},
+			[]string{"crash", "two-leases"}, "single · lease"},
+		"workers": {[]results.Run{run("single", "lease", "", 8), run("single", "lease", "", 64)},
+			[]string{"8 workers", "64 workers"}, "single · lease"},
+		"rounds": {[]results.Run{run("single", "lease", "", 8), run("single", "redsync", "", 8),
+			run("single", "lease", "", 8)},
 			[]string{"lease #1", "redsync", "lease #2"}, "single"},
-		"the same": {[]results.Run{run("single", "lease", "", 8), run("single", "lease", "", 8)}, []string{"single · lease #1", "single · lease #2"}, "single · lease"},
+		"the same": {[]results.Run{run("single", "lease", "", 8), run("single", "lease", "", 8)},
+			[]string{"single · lease #1", "single · lease #2"}, "single · lease"},
 	} {
 		names, common := titles(savedOf(c.runs))
 		if !slices.Equal(names, c.names) || common != c.common {
@@ -63,7 +70,8 @@ func TestManyRunsAreFolded(t *testing.T) {
 // TestWhatASealSays has a run that passed on a machine that was too busy to be measured: it is no plain pass.
 func TestWhatASealSays(t *testing.T) {
 	pass := []checker.Verdict{{Checker: "exclusion", Status: checker.Pass}}
-	for state, want := range map[results.GeneratorState]string{results.GeneratorOK: "pass", results.Saturated: "unsure", results.Disturbed: "unsure"} {
+	for state, want := range map[results.GeneratorState]string{results.GeneratorOK: "pass",
+		results.Saturated: "unsure", results.Disturbed: "unsure"} {
 		run := saved{Run: &results.Run{Verdicts: pass, Generator: results.Generator{State: state}}}
 		if got := banner([]saved{run}).State; got.Class != want || got.Word != "PASS" {
 			t.Errorf("generator %v: %v, want %s", state, got, want)
@@ -77,9 +85,11 @@ func TestWhenFaultsAreInForce(t *testing.T) {
 	run := saved{Run: &results.Run{}, faults: []string{"kill-primary"}, notes: map[int64]string{}, others: []event{
 		{2 * time.Second, 3 * time.Second, "n3 became primary", true}, {0, time.Second, "a process was paused", false},
 	}}
-	run.Windows = []results.FaultWindow{{From: 1, Injected: 2, Healing: 3, To: 4}, {From: 5, Injected: 6, Healing: history.Forever, To: history.Forever}}
+	run.Windows = []results.FaultWindow{{From: 1, Injected: 2, Healing: 3, To: 4},
+		{From: 5, Injected: 6, Healing: history.Forever, To: history.Forever}}
 	d := document([]saved{run}, []string{"one"}, &pack{})[0]
-	if f := d.Faults; len(f) != 2 || f[0] != (faultDocument{From: 1, In: 2, Out: 3, To: 4, Name: "kill-primary"}) || f[1].Out != -1 || f[1].To != -1 {
+	if f := d.Faults; len(f) != 2 || f[0] != (faultDocument{From: 1, In: 2, Out: 3, To: 4, Name: "kill-primary"}) ||
+		f[1].Out != -1 || f[1].To != -1 {
 		t.Errorf("%+v", d.Faults)
 	}
 	if len(d.Roles) != 1 || d.Roles[0].Name != "n3 became primary" {

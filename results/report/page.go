@@ -137,7 +137,8 @@ func (m *matrixView) node() g.Node {
 	if len(m.Table.Rows) > 0 {
 		all = append(all, h.Section(h.ID("matrix"), text(h.H2, "", "Scenarios and properties"),
 			text(h.P, "note",
-				"✓ pass · ✕ fail · ? undecided (INCONCLUSIVE) · – not judged: the lock does not claim it · empty: not run"),
+				"✓ pass · ✕ fail · ? undecided (INCONCLUSIVE) · – not judged: the lock does not claim it · empty: "+
+					"not run"),
 			m.Table.node(), m.NotRun.folded(fmt.Sprintf("%d scenarios do not apply, or could not be run",
 				len(m.NotRun.Rows)))))
 	}

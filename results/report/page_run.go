@@ -69,10 +69,12 @@ func (r *runView) measured() g.Node {
 	if r.Series {
 		all = append(all, part("Over time", h.Div(h.Class("grid"),
 			chart("rate", "Throughput",
-				"counted visits a second; hatched: a fault in force, shaded: until all was healthy again, dotted: a change of roles, "+
+				"counted visits a second; hatched: a fault in force, shaded: until all was healthy again, dotted: a "+
+					"change of roles, "+
 					"band: no worker was served", false),
 			chart("latency", "Latency each second",
-				"solid: response, dashed: acquire; the maximum is always known, a percentile only where five visits lie "+
+				"solid: response, dashed: acquire; the maximum is always known, a percentile only where five visits "+
+					"lie "+
 					"beyond it", false))))
 		pictures = h.Div(h.Class("grid"),
 			chart("spectrum", "By percentile", "counted visits; from second to second histograms with two digits",

@@ -59,9 +59,11 @@ func TestReportOfALongRunIsSmall(t *testing.T) {
 		c.visits, c.intrude = 60_000, 2 // as many overlaps
 	}
 	s, size := longReport(t, c)
-	t.Logf("%d visits, %d overlaps: %d bytes, %d visits kept in %d windows", s.Visits, s.Overlaps, size, s.Kept, len(s.Windows))
+	t.Logf("%d visits, %d overlaps: %d bytes, %d visits kept in %d windows", s.Visits, s.Overlaps, size, s.Kept,
+		len(s.Windows))
 	if s.Visits < c.visits || s.Overlaps < stripOverlaps || s.Every < 2 || s.Kept == 0 || len(s.Tiers) != 2 {
-		t.Errorf("got %d visits, %d overlaps, one of %d listed, %d kept, %d tiers: the limits are not reached", s.Visits, s.Overlaps,
+		t.Errorf("got %d visits, %d overlaps, one of %d listed, %d kept, %d tiers: the limits are not reached",
+			s.Visits, s.Overlaps,
 			s.Every, s.Kept, len(s.Tiers))
 	}
 	if got, want := traces(s), traces(wholeStrip(t, c)); got != want || got == 0 {
@@ -100,7 +102,8 @@ func TestOverlapsAreFoundAsByComparingAllPairs(t *testing.T) {
 	c := crowd{workers: 5, visits: 400, intrude: 3, seed: 3}
 	var visits []stripVisit
 	found := map[[2]time.Duration]int{}
-	_, err := readVisits(c.play, func(o overlap) { found[[2]time.Duration{o.from, o.to}]++ }, func(v *stripVisit) { visits = append(visits, *v) })
+	_, err := readVisits(c.play, func(o overlap) { found[[2]time.Duration{o.from, o.to}]++ },
+		func(v *stripVisit) { visits = append(visits, *v) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,9 +130,12 @@ func TestAHolderAfterItsLeaseIsLateAndNoViolation(t *testing.T) {
 	id := func(w, n uint64) history.ID { return history.ID((w+1)<<40 | n) }
 	ops := []history.Op{
 		{ID: id(0, 1), Hold: id(0, 1), Kind: history.Acquire, Outcome: history.OK, Call: 1, Return: 2, Until: 10 * ms},
-		{ID: id(1, 1), Hold: id(1, 1), Worker: 1, Kind: history.Acquire, Outcome: history.OK, Call: 2, Return: 12 * ms, Until: 30 * ms},
-		{ID: id(0, 2), Hold: id(0, 1), Kind: history.Release, Outcome: history.Failed, Reason: history.Lost, Call: 15 * ms, Return: 16 * ms},
-		{ID: id(1, 2), Hold: id(1, 1), Worker: 1, Kind: history.Release, Outcome: history.OK, Call: 20 * ms, Return: 21 * ms},
+		{ID: id(1, 1), Hold: id(1, 1), Worker: 1, Kind: history.Acquire, Outcome: history.OK, Call: 2, Return: 12 * ms,
+			Until: 30 * ms},
+		{ID: id(0, 2), Hold: id(0, 1), Kind: history.Release, Outcome: history.Failed, Reason: history.Lost,
+			Call: 15 * ms, Return: 16 * ms},
+		{ID: id(1, 2), Hold: id(1, 1), Worker: 1, Kind: history.Release, Outcome: history.OK, Call: 20 * ms,
+			Return: 21 * ms},
 	}
 	s, err := buildStrip(func(each func(*history.Op)) error {
 		for i := range ops {
@@ -140,7 +146,8 @@ func TestAHolderAfterItsLeaseIsLateAndNoViolation(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(s.overlaps) != 1 || !s.overlaps[0].late || s.overlaps[0].from != 12*ms || s.overlaps[0].to != 15*ms || s.Late != 1 {
+	if len(s.overlaps) != 1 || !s.overlaps[0].late || s.overlaps[0].from != 12*ms || s.overlaps[0].to != 15*ms ||
+		s.Late != 1 {
 		t.Errorf("got %+v", s.overlaps)
 	}
 }
@@ -164,7 +171,8 @@ func TestReportIsOneFileThatCarriesNothingIn(t *testing.T) {
 		t.Errorf("the page takes %d bytes without its data, want at most %d", len(text)-len(data[1]), pageLimit)
 	}
 	page := string(text)
-	if strings.Contains(page, "<script>alert") || strings.Contains(page, "<img") || strings.Count(page, "<script") != 2 {
+	if strings.Contains(page, "<script>alert") || strings.Contains(page, "<img") ||
+		strings.Count(page, "<script") != 2 {
 		t.Error("a name became part of the page")
 	}
 	for _, bad := range []string{` src="`, "@import", "<link rel=\"stylesheet\"", "url("} {
@@ -172,7 +180,8 @@ func TestReportIsOneFileThatCarriesNothingIn(t *testing.T) {
 			t.Errorf("the page has %s", bad)
 		}
 	}
-	for _, want := range []string{"default-src &#39;none&#39;", "Copyright (c) 2022 Leon Sorokin", "service-loss", "was killed &lt;b&gt;and"} {
+	for _, want := range []string{"default-src &#39;none&#39;", "Copyright (c) 2022 Leon Sorokin", "service-loss",
+		"was killed &lt;b&gt;and"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page lacks %q", want)
 		}
@@ -197,7 +206,8 @@ func TestLatencyTableSplitsHandoffs(t *testing.T) {
 	for _, row := range table.Rows {
 		names = append(names, row[0].Text)
 	}
-	if all := strings.Join(names, "\n"); !strings.Contains(all, "Hand-off, woken by poll\nHand-off, woken by signal\n") {
+	if all := strings.Join(names, "\n"); !strings.Contains(all,
+		"Hand-off, woken by poll\nHand-off, woken by signal\n") {
 		t.Errorf("the table has the rows\n%s", all)
 	}
 	if !strings.Contains(table.Note, "signal 50.0 % of the grants (1.00 tries each)") {

@@ -76,7 +76,8 @@ func readSeries(dir string, run *results.Run) (*series, error) {
 		if h == nil {
 			return newSeries(tags, time.Duration(run.Warmup+run.Measured)), nil
 		}
-		from := time.Duration(h.StartTimeMs())*time.Millisecond - time.Duration(run.Started.Unix())*time.Second // a log counts from whole seconds
+		// a log counts from whole seconds
+		from := time.Duration(h.StartTimeMs())*time.Millisecond - time.Duration(run.Started.Unix())*time.Second
 		tags[h.Tag()] = append(tags[h.Tag()], second{h, from.Round(100 * time.Millisecond)})
 	}
 }

@@ -78,7 +78,8 @@ func (b tab) shaded(t *testing.T) {
 // TestNamesOfNumbers: the page names outcomes and reasons as histories do, up to the last of them.
 func TestNamesOfNumbers(t *testing.T) {
 	k := document([]saved{{Run: &results.Run{}, strip: &ownership{}}}, []string{"one"}, &pack{})[0].Strip
-	if k.Reasons[history.Lost] != "lost" || k.Outcomes[history.OK] != "ok" || !strings.HasPrefix((history.Other+1).String(), "?") ||
+	if k.Reasons[history.Lost] != "lost" || k.Outcomes[history.OK] != "ok" ||
+		!strings.HasPrefix((history.Other+1).String(), "?") ||
 		!strings.HasPrefix((history.Failed+1).String(), "?") {
 		t.Errorf("%q, %q, and then %s and %s", k.Outcomes, k.Reasons, history.Failed+1, history.Other+1)
 	}

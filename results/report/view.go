@@ -75,7 +75,8 @@ func banner(runs []saved) bannerView {
 	}
 	if saturated > 0 && len(runs) > 1 {
 		b.Notes = append(b.Notes,
-			fmt.Sprintf("The load generator was saturated or disturbed in %s: the times measure this machine as well as the locks.",
+			fmt.Sprintf("The load generator was saturated or disturbed in %s: the times measure this machine as "+
+				"well as the locks.",
 				human.Quantity(saturated, "run")))
 	}
 	if len(runs) > 1 {
