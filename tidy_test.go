@@ -171,9 +171,27 @@ func tidyFile(t *testing.T, file string) {
 			tidyFunction(report, fset, n)
 		case *ast.SelectorExpr:
 			tidyCall(report, file, names, n)
+		case *ast.CompositeLit:
+			tidyVerdict(report, file, n)
 		}
 		return true
 	})
+}
+
+// tidyVerdict lets verdicts be born in checker alone, by its rules: checker.Stated and checker.Ended make those that need
+// no proof.
+func tidyVerdict(report reporter, file string, n *ast.CompositeLit) {
+	of := n.Type
+	if list, is := of.(*ast.ArrayType); is && len(n.Elts) > 0 {
+		if _, literal := n.Elts[0].(*ast.CompositeLit); literal {
+			of = list.Elt
+		}
+	}
+	if s, is := of.(*ast.SelectorExpr); is && s.Sel.Name == "Verdict" && len(n.Elts) > 0 && !isTest(file) {
+		if room, is := s.X.(*ast.Ident); is && room.Name == "checker" {
+			report(n.Pos(), "a verdict is made here: checker alone does that")
+		}
+	}
 }
 
 type reporter func(pos token.Pos, format string, args ...any)

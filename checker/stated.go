@@ -9,7 +9,7 @@ func Stated(name string, status Status, cause, summary string) Verdict {
 }
 
 // Ended is the verdict on a lock that has ended its own run: it panicked, it does not return, or its process died.
-// The lines tell what happened; there is at least one. The evidence is the last operation before.
+// The story tells it, in a line or more; the evidence is the last operation before.
 func Ended(name, cause string, story []string, before []history.Op) Verdict {
 	v := Stated(name, Fail, cause, story[0])
 	v.Violations, v.Story = 1, story

@@ -104,8 +104,8 @@ func (t *trial) answer(stop context.Context, err error) int {
 	if t.view = outcome.View(); x.Code == Violation {
 		t.view.Failed = x.Reason
 	}
-	return t.e.answer(t.o, result{x, document, text, errors.Join(t.save("trial.json", document),
-		t.e.notify(t.dir, gateJudgements(outcome.Gates)), t.summarize(t.e))})
+	return t.e.answer(t.o, result{x, document, text, t.dir, "trial.json", gateJudgements(outcome.Gates),
+		t.summarize(t.e)})
 }
 
 // check finds every mistake of both sides, those that both make once.

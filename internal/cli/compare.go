@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"io"
 	"path/filepath"
 	"slices"
@@ -110,8 +109,9 @@ func (e Env) compare(ctx context.Context, o *options, with *comparing, by, args 
 	c.CheckGates(with.gates)
 	x := exit(ctx, results.Whole{}, c.Gates, nil).undecided(c.Undecided())
 	with.view = c.View()
-	return e.answer(o, result{x, Document{Schema: schema, Exit: x, Comparison: c}, c.WriteText,
-		errors.Join(e.announce(gateJudgements(c.Gates)), with.summarize(e))})
+	document := Document{Schema: schema, Exit: x, Comparison: c}
+	return e.answer(o, result{exit: x, document: document, text: c.WriteText, judged: gateJudgements(c.Gates),
+		err: with.summarize(e)})
 }
 
 // nameSides names sides that were given as patterns or lists by the topology and lock of their runs, if these tell all

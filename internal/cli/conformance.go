@@ -81,17 +81,19 @@ func (e Env) conformance(stop context.Context, o *options, st *step, err error) 
 	}
 	lock, runs := st.job.Combinations[0].Lock, st.runs
 	all := results.Conformance(lock.Claims, runs)
-	x := exit(stop, results.Weigh(judgements(o.plan.Out, runs), nil, "", nil), nil, nil)
+	judged := judgements(o.plan.Out, runs)
+	x := exit(stop, results.Weigh(judged, nil, "", nil), nil, nil)
 	if x.Code == Inconclusive {
 		x = Exit{} // what counts is whether every claim was decided by some run
 	}
 	x = x.undecided(undecided(all))
-	return e.answer(o, result{x, struct {
+	document := struct {
 		Schema int             `json:"schema"`
 		Exit   Exit            `json:"exit"`
 		Lock   string          `json:"lock"`
 		Made   history.Claims  `json:"made"`
 		Claims []results.Claim `json:"claims"`
-	}{schema, x, lock.Name, lock.Claims, all},
-		func(w io.Writer) error { return results.WriteConformance(w, lock.Name, all) }, nil})
+	}{schema, x, lock.Name, lock.Claims, all}
+	text := func(w io.Writer) error { return results.WriteConformance(w, lock.Name, all) }
+	return e.answer(o, result{x, document, text, o.plan.Out, "", judged, nil})
 }

@@ -114,7 +114,10 @@ type result struct {
 	exit     Exit
 	document any // for --json
 	text     func(io.Writer) error
-	err      error // what else could not be written
+	dir      string              // where the runs are saved; empty = there are none
+	file     string              // that the document is saved in there; empty = it is not
+	judged   []results.Judgement // for CI systems
+	err      error               // what else could not be written
 }
 
 // answer writes the result of a command to stdout, what could not be written to stderr, and returns the exit code.
@@ -123,7 +126,11 @@ func (e Env) answer(o *options, r result) int {
 	if o.json {
 		write = encode(r.document)
 	}
-	return e.end(r.exit, errors.Join(r.err, o.writeFiles(r.document), write(e.Stdout)))
+	err := errors.Join(r.err, o.writeFiles(r.document))
+	for _, x := range always {
+		err = errors.Join(err, x.end(e, &r))
+	}
+	return e.end(r.exit, errors.Join(err, write(e.Stdout)))
 }
 
 // refuse reports why a command has no result.

@@ -148,15 +148,12 @@ func (x *expecting) answer(stop context.Context, err error) int {
 	err = errors.Join(append(x.errs, err)...) // of these it was said already
 	exit := exit(stop, results.Weigh(judged, nil, "", nil), nil, err)
 	document := Document{Schema: schema, Exit: exit, Saved: x.o.plan.Out, Expected: all}
-	var problems error
-	if len(all) > 0 {
-		problems = x.e.notify(x.o.plan.Out, judged)
-	}
+	var unwritten error
 	if x.o.markdown != "" {
-		problems = errors.Join(problems, x.document(all))
+		unwritten = x.document(all)
 	}
 	text := func(w io.Writer) error { return results.WriteExpected(w, all) }
-	return x.e.answer(x.o, result{exit, document, text, problems})
+	return x.e.answer(x.o, result{exit, document, text, x.o.plan.Out, "", judged, unwritten})
 }
 
 // document puts the rows into the document, or begins one.
@@ -272,7 +269,7 @@ func (x *expecting) add(stop context.Context, round int, l locks.Spec, t topolog
 			case err == nil:
 				continue
 			case ok && r.Under != "":
-				r.parts = nil // the fault is none for this topology
+				r.parts = nil // the fault does not apply to this topology
 			case ok:
 				x.o.Mistakes.Add(invalid.Mistakes...)
 			default:

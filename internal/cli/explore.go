@@ -120,12 +120,14 @@ func (e Env) explore(stop context.Context, x *exploreOptions) int {
 	}
 	exit := exploreExit(all)
 	defer func() { e.complain(unsaved) }()
-	return e.answer(x.options, result{exit, struct {
+	document := struct {
 		Schema   int              `json:"schema"`
 		Exit     Exit             `json:"exit"`
 		Saved    []string         `json:"saved"`
 		Explored []explore.Report `json:"explored"`
-	}{schema, exit, saved, all}, func(w io.Writer) error { return writeExplored(w, all, saved) }, nil})
+	}{schema, exit, saved, all}
+	text := func(w io.Writer) error { return writeExplored(w, all, saved) }
+	return e.answer(x.options, result{exit: exit, document: document, text: text})
 }
 
 // orders finds every mistake and says what to do.

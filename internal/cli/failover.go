@@ -108,7 +108,7 @@ func (f *failovers) answer(stop context.Context, err error) int {
 	}
 	document := Document{Schema: schema, Exit: x, Saved: f.dir, Failovers: f.all}
 	text := func(w io.Writer) error { return results.WriteFailovers(w, f.all) }
-	return f.e.answer(f.o, result{x, document, text, f.save("failover.json", document)})
+	return f.e.answer(f.o, result{x, document, text, f.dir, "failover.json", judgements(f.dir, f.done), nil})
 }
 
 // check finds every mistake, and makes a row of each fault on each topology, for each lock with each argument's
@@ -135,7 +135,7 @@ func (f *failovers) check(stop context.Context, args []string) (err error) {
 	if !o.quiet && len(f.gone) > 0 {
 		f.e.lines("note:", lines(f.gone))
 	}
-	// What is compared stands together: one fault on one topology.
+	// Rows that are compared stand together: one fault on one topology.
 	var topologies, names []string
 	for _, c := range cells {
 		topologies, names = append(topologies, c.plan.Topologies[0].Name), append(names, c.fault)

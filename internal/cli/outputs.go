@@ -27,6 +27,8 @@ type output struct {
 	open func(e Env, o *options, address string) (show, error)
 	// write makes a file at the end.
 	write func(io.Writer, *Document) error
+	// end is for what is written at the end without being asked for.
+	end func(Env, *result) error
 }
 
 // The outputs that several commands have. Each run has its record, its history and its certificate besides, which the
@@ -48,6 +50,34 @@ var (
 		what: "show the runs live on a page that is the report at the end; its address has a secret, and is printed;\n" +
 			"without a host: on loopback only, as in :8080, or :0 for any free port"}
 )
+
+// always are the outputs of all commands that have something for them.
+var always = []output{
+	{name: "document", what: "what --json prints, beside the runs", end: func(_ Env, r *result) error {
+		if r.file == "" {
+			return nil
+		}
+		return writeFile(filepath.Join(r.dir, r.file), os.O_TRUNC, encode(r.document))
+	}},
+	{name: "junit", what: "the verdicts, beside the runs", end: func(_ Env, r *result) error {
+		if r.dir == "" {
+			return nil
+		}
+		return writeFile(filepath.Join(r.dir, "junit.xml"), os.O_TRUNC, func(w io.Writer) error {
+			return results.WriteJUnit(w, r.judged)
+		})
+	}},
+	{name: "github", what: "the summary of a step, and annotations", end: func(e Env, r *result) error {
+		if len(r.judged) == 0 {
+			return nil
+		}
+		err := e.stepSummary(func(w io.Writer) error { return results.WriteSummary(w, r.judged) })
+		if e.Getenv("GITHUB_ACTIONS") == "true" {
+			err = errors.Join(err, results.WriteAnnotations(e.Stderr, r.judged))
+		}
+		return err
+	}},
+}
 
 // planOutputs are those of bench and verify.
 var planOutputs = []output{
@@ -195,26 +225,6 @@ func (e Env) stepSummary(write func(io.Writer) error) error {
 		return writeFile(path, os.O_APPEND, write)
 	}
 	return nil
-}
-
-// notify writes what CI systems read: a JUnit file beside the runs, a step's summary and annotations.
-func (e Env) notify(out string, all []results.Judgement) error {
-	err := writeFile(filepath.Join(out, "junit.xml"), os.O_TRUNC, func(w io.Writer) error {
-		return results.WriteJUnit(w, all)
-	})
-	return errors.Join(err, e.announce(all))
-}
-
-// announce writes a step's summary and annotations.
-func (e Env) announce(all []results.Judgement) (err error) {
-	if len(all) == 0 {
-		return nil
-	}
-	err = e.stepSummary(func(w io.Writer) error { return results.WriteSummary(w, all) })
-	if e.Getenv("GITHUB_ACTIONS") == "true" {
-		err = errors.Join(err, results.WriteAnnotations(e.Stderr, all))
-	}
-	return err
 }
 
 func writeFile(path string, mode int, write func(io.Writer) error) error {

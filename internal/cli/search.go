@@ -76,7 +76,7 @@ func (e Env) searchCommand(p harness.Plan, example string) *cobra.Command {
 	o.planned(webOutput, metricsOutput, jsonOutput, quietOutput)
 	return e.command(c, o, interruptible(func(ctx context.Context, signals signals, _ []string) int {
 		s.series = newSeries(e, c, o)
-		s.besides, o.tui = false, tuiOff
+		s.tells, o.tui = false, tuiOff
 		err := s.carryOut(ctx, signals, s.check, s.steps)
 		return s.answer(signals.stop, err)
 	}))
@@ -90,7 +90,8 @@ func (s *search) answer(stop context.Context, err error) int {
 	objective := compare.GateResult{Gate: s.found.Objective, Status: s.found.Status, Summary: s.found.Reason}
 	x := s.exit(stop, s.failed, []compare.GateResult{objective}, err)
 	document := Document{Schema: schema, Exit: x, Saved: s.dir, Search: &s.found}
-	return s.e.answer(s.o, result{x, document, s.found.WriteText, s.save("search.json", document)})
+	judged := append(judgements(s.dir, s.failed), gateJudgements([]compare.GateResult{objective})...)
+	return s.e.answer(s.o, result{x, document, s.found.WriteText, s.dir, "search.json", judged, nil})
 }
 
 // check finds every mistake.

@@ -29,10 +29,10 @@ type series struct {
 
 	runs     int              // how many runs there will be; 0 = that depends on them
 	about    time.Duration    // how long they take
-	besides  bool             // outputs and titles tell of the runs: neither lines nor a dashboard do
-	tolerant bool             // a step that cannot be carried out is told, and does not end the series
-	kept     func(dir string) // is told of every run that was saved; nil = not wanted
-	page     func() string    // the report of all runs, at the end; nil = there is no report
+	tells    bool             // the series itself tells of its runs: neither lines nor a dashboard do
+	tolerant bool             // a step that cannot be carried out is reported, and does not end the series
+	kept     func(dir string) // hears of every run that was saved; nil = not wanted
+	page     func() string    // the report of all runs, at the end; nil = none is made
 	views    shows            // at addresses
 	minutes  shows            // that tell a line now and then, and need no snapshots
 	failure  error            // why there is no further step, if that is an error
@@ -52,15 +52,14 @@ type step struct {
 	err  error
 }
 
-// steps makes the next plan of what the steps before have shown, until there is none. After a step for which yield is
-// false there is no other.
+// steps yields plans, each made of what the steps before have shown. After a step for which yield is false it ends.
 type steps = iter.Seq[*step]
 
 // newSeries is a series with a directory of its own, on servers that stay up.
 func newSeries(e Env, c *cobra.Command, o *options) *series {
 	stamp := time.Now().UTC().Format("20060102-150405.000") + "-" + c.Name()
 	return &series{e: e, o: o, root: c.Parent(), dir: filepath.Join(o.plan.Out, stamp), warm: new(harness.Warm),
-		besides: true}
+		tells: true}
 }
 
 // carryOut runs all steps, and closes what showed them. Check, which has found every mistake of the command line, is
@@ -138,7 +137,7 @@ func (s *series) one(ctx context.Context, sig signals, st *step) error {
 // series has something else to tell.
 func (s *series) show(ctx context.Context, sig signals, job *harness.Job) (runs []results.Run, err error) {
 	var own shows
-	if !s.besides {
+	if !s.tells {
 		if own, job.Watched, err = s.e.dashboardOrLines(s.o, sig, job); err != nil {
 			return nil, err
 		}
@@ -165,7 +164,7 @@ func (s *series) left() time.Duration {
 	return time.Since(s.begun) / time.Duration(s.ended) * time.Duration(max(s.runs-s.ended, 0))
 }
 
-// foretell says how long a job takes that is carried out a number of times.
+// foretell says how long a number of jobs of one kind take.
 func (s *series) foretell(job *harness.Job, times int) {
 	if n := len(job.Combinations) * times; n > 1 {
 		s.e.say(s.o, "%s on %s, about %v", human.Quantity(n, "run"), human.List(on(job)),
@@ -186,11 +185,6 @@ func on(job *harness.Job) (names []string) {
 // exit is how a command ends whose runs were judged.
 func (s *series) exit(stop context.Context, runs []results.Run, gates []compare.GateResult, err error) Exit {
 	return exit(stop, results.Weigh(judgements(s.dir, runs), nil, "", nil), gates, err)
-}
-
-// save writes a document beside the runs that it is made of.
-func (s *series) save(file string, document any) error {
-	return writeFile(filepath.Join(s.dir, file), os.O_TRUNC, encode(document))
 }
 
 // inARow ends what cannot be carried out so often in a row.

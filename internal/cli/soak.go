@@ -85,7 +85,7 @@ func (s *soaking) answer(stop context.Context, err error) int {
 		p.Line("%s", s.line())
 		return errors.Join(p.Err, findings.Write(w))
 	}
-	return s.e.answer(s.o, result{x, document, text, s.save("soak.json", document)})
+	return s.e.answer(s.o, result{x, document, text, s.dir, "soak.json", s.sum.Standing, nil})
 }
 
 // check finds every mistake, and makes the rounds: of several locks, for those that the

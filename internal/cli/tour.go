@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -10,6 +11,7 @@ import (
 
 	"hammerlock/internal/harness"
 	"hammerlock/internal/tour"
+	"hammerlock/results"
 )
 
 func (e Env) tourCommand() *cobra.Command {
@@ -25,28 +27,40 @@ func (e Env) tourCommand() *cobra.Command {
 	o.Text(flag(session, "redis-server", "the server to start (default: looked for)"), "path", &o.plan.RedisServer)
 	o.out("where the runs are saved")
 	return e.command(c, o, interruptible(func(ctx context.Context, s signals, _ []string) int {
-		return e.tour(ctx, s.stop, c.Root(), o)
+		return e.tour(ctx, s, c.Root(), o)
 	}))
 }
 
-func (e Env) tour(ctx, stop context.Context, root *cobra.Command, o *options) int {
-	if err := o.invalid(); err != nil {
-		return e.refuse(stop, o, err)
-	}
-	start := time.Now()
-	t := tour.Tour{Dir: folder(o.plan, "tour"), Seed: o.plan.Workload.Seed, RedisServer: o.plan.RedisServer,
-		Out:     e.Stdout,
+// errTourEnded ends a tour whose series is over: the series says why.
+var errTourEnded = errors.New("the tour was ended")
+
+func (e Env) tour(ctx context.Context, s signals, root *cobra.Command, o *options) int {
+	t := tour.Tour{Seed: o.plan.Workload.Seed, RedisServer: o.plan.RedisServer, Out: e.Stdout,
 		Command: func(p harness.Plan) string { return repeat(root, p) }}
 	for _, c := range slices.Backward(e.More.Counters) {
-		if c.Fenced && c.Server.Installed(stop) == nil {
+		if c.Fenced && c.Server.Installed(s.stop) == nil {
 			t.Database = c
 		}
 	}
+	x := &series{e: e, o: o, root: root, dir: folder(o.plan, "tour"), warm: new(harness.Warm), tells: true}
+	wrong, undecided := 0, 0
+	err := x.carryOut(ctx, s, func(context.Context) error { return errors.Join(o.invalid(), harness.Saves(x.dir)) },
+		func(yield func(*step) bool) {
+			wrong, undecided, x.failure = t.Tell(func(p harness.Plan) (*results.Run, error) {
+				st := &step{plan: p}
+				if !yield(st) || len(st.runs) == 0 {
+					return nil, errTourEnded
+				}
+				return &st.runs[0], nil
+			})
+			if errors.Is(x.failure, errTourEnded) {
+				x.failure = nil
+			}
+		})
 	all := len(t.Chapters())
-	wrong, undecided, err := t.Tell(ctx, stop)
 	switch {
-	case err != nil:
-		return e.refuse(stop, o, err)
+	case err != nil || s.stop.Err() != nil:
+		return e.refuse(s.stop, o, err)
 	case wrong > 0:
 		e.complain(fmt.Errorf("%d of %d chapters had another outcome than expected", wrong, all))
 		return Violation
@@ -56,6 +70,6 @@ func (e Env) tour(ctx, stop context.Context, root *cobra.Command, o *options) in
 		return Inconclusive
 	}
 	_, err = fmt.Fprintf(e.Stdout, "%d chapters, all with the expected outcome, in %s; the runs are in %s\n", all,
-		time.Since(start).Round(time.Second), t.Dir)
+		time.Since(x.begun).Round(time.Second), x.dir)
 	return e.end(Exit{}, err)
 }

@@ -3,7 +3,6 @@ package tour
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -133,7 +132,6 @@ const tourWidth = 92
 
 // Tour shows the chapters, each with a run.
 type Tour struct {
-	Dir         string // where the runs are saved
 	Seed        uint64
 	RedisServer string
 	Database    workload.CounterSpec // one that compares fencing tokens; the zero spec = there is none
@@ -151,39 +149,18 @@ func (t *Tour) Chapters() []chapter {
 	return append(slices.Clip(Chapters), last)
 }
 
-// ready is a chapter whose servers are up.
-type ready struct {
-	run     *harness.Run
-	fenced  bool // the counter compares tokens
-	command string
-	err     error
-}
-
-// Tell shows all chapters. While one runs, the servers of the next start. It returns how many did not end as expected,
-// and of how many nothing can be said.
-func (t *Tour) Tell(ctx, stop context.Context) (wrong, undecided int, err error) {
-	all := t.Chapters()
-	next := t.prepare(stop, t.plan(&all[0]))
-	for i, c := range all {
-		r := <-next
-		if i+1 < len(all) {
-			next = t.prepare(stop, t.plan(&all[i+1]))
-		}
-		x, cerr := t.chapter(ctx, stop, i, &c, r)
+// Tell tells all chapters, each with the runs that run makes of its plans. It returns how many did not end as expected,
+// and of how many nothing can be said. It ends with the first error of a run.
+func (t *Tour) Tell(run func(harness.Plan) (*results.Run, error)) (wrong, undecided int, err error) {
+	for i, c := range t.Chapters() {
+		shows, err := t.chapter(run, i, &c)
 		switch {
-		case cerr != nil || stop.Err() != nil:
-		case x == checker.Inconclusive:
+		case err != nil:
+			return wrong, undecided, err
+		case shows == checker.Inconclusive:
 			undecided++
-		case x == checker.Fail:
+		case shows == checker.Fail:
 			wrong++
-		}
-		if err = errors.Join(err, cerr); err != nil || stop.Err() != nil {
-			if i+1 < len(all) {
-				if unused := <-next; unused.run != nil {
-					err = errors.Join(err, unused.run.Close())
-				}
-			}
-			return wrong, undecided, errors.Join(err, context.Cause(stop))
 		}
 	}
 	return wrong, undecided, nil
@@ -193,61 +170,44 @@ func (t *Tour) Tell(ctx, stop context.Context) (wrong, undecided int, err error)
 func (t *Tour) plan(c *chapter) harness.Plan {
 	lock, topology := c.find()
 	p := Short(lock, topology, c.Fault)
-	p.Workload.Seed, p.Out, p.RedisServer = t.Seed, t.Dir, t.RedisServer
+	p.Workload.Seed, p.RedisServer = t.Seed, t.RedisServer
 	if c.With != nil {
 		c.With(&p)
 	}
 	return p
 }
 
-// prepare starts the servers of a try of a chapter, of the first while the chapter before it runs.
-func (t *Tour) prepare(stop context.Context, p harness.Plan) <-chan ready {
-	out := make(chan ready, 1)
-	go func() {
-		d := ready{command: t.Command(p), fenced: p.Counter.Fenced}
-		var job *harness.Job
-		if job, d.err = p.Check(stop, nil); d.err == nil {
-			job.Command = func(harness.Combination) string { return d.command }
-			d.run, d.err = job.Prepare(stop)
-		}
-		out <- d
-	}()
-	return out
-}
-
-// chapter shows one: its text, then a run and its verdict, until it has shown what it tells. It returns whether it has.
-func (t *Tour) chapter(ctx, stop context.Context, number int, c *chapter, r ready) (shows checker.Status, err error) {
+// chapter tells one: its text, then a run and its verdict, until it has shown what it tells. It returns whether it has.
+func (t *Tour) chapter(carryOut func(harness.Plan) (*results.Run, error), number int, c *chapter) (
+	shows checker.Status, err error) {
 	p := human.Printer{W: t.Out}
 	p.Line("%d. %s", number+1, strings.ToUpper(c.Title))
 	for _, row := range human.Wrap(c.Text, tourWidth) {
 		p.Line("   %s", row)
 	}
 	var run *results.Run
-	var why string
-	causes := c.causes(r.fenced)
+	var why, command string
+	causes, fenced := []string(nil), false
 	for plan := range harness.Doubling.Of(t.plan(c)) {
 		if run != nil {
-			r = <-t.prepare(stop, plan)
 			p.Line("   This run did not show it, so the chapter is run again, for %s.", plan.Duration)
 		}
-		if r.err != nil {
-			return shows, errors.Join(p.Err, fmt.Errorf("chapter %d, %s: %w", number+1, c.Title, r.err))
+		command, fenced = t.Command(plan), plan.Counter.Fenced
+		causes = c.causes(fenced)
+		if run, err = carryOut(plan); err != nil {
+			return shows, errors.Join(p.Err, fmt.Errorf("chapter %d, %s: %w", number+1, c.Title, err))
 		}
-		run, err = r.run.Do(ctx, stop)
-		if err = errors.Join(err, r.run.Close()); err != nil || stop.Err() != nil {
-			return shows, errors.Join(p.Err, err)
-		}
-		shows, why = met(causes, run, r.fenced)
+		shows, why = met(causes, run, fenced)
 		p.Line("")
 		for _, row := range human.Wrap(verdictLine(run), tourWidth) {
 			p.Line("   %s", row)
 		}
-		if shows == checker.Pass || len(causes) == 0 && run.Failed() || r.fenced && run.Views.Lost > 0 {
+		if shows == checker.Pass || len(causes) == 0 && run.Failed() || fenced && run.Views.Lost > 0 {
 			break
 		}
 	}
 	explain(&p, run, causes, why)
-	p.Line("   %s", r.command)
+	p.Line("   %s", command)
 	p.Line("")
 	return shows, p.Err
 }

@@ -69,8 +69,20 @@ func TestTheTourTellsWhatIsInconclusive(t *testing.T) {
 		{"No lock", "Eight do.", "none", "single", faults.None, func(p *harness.Plan) { p.Duration = 300 * time.Millisecond }},
 	}
 	var out bytes.Buffer
-	tour := Tour{Dir: t.TempDir(), Seed: 1, Out: &out, Command: func(p harness.Plan) string { return "for " + p.Duration.String() }}
-	wrong, undecided, err := tour.Tell(t.Context(), t.Context())
+	tour := Tour{Seed: 1, Out: &out, Command: func(p harness.Plan) string { return "for " + p.Duration.String() }}
+	dir := t.TempDir()
+	wrong, undecided, err := tour.Tell(func(p harness.Plan) (*results.Run, error) {
+		p.Out = dir
+		job, err := p.Check(t.Context(), nil)
+		if err != nil {
+			return nil, err
+		}
+		runs, err := job.Run(t.Context(), t.Context())
+		if err != nil {
+			return nil, err
+		}
+		return &runs[0], nil
+	})
 	if wrong != 0 || undecided != 1 || err != nil {
 		t.Errorf("%d wrong, %d undecided, %v", wrong, undecided, err)
 	}

@@ -1,0 +1,188 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"hammerlock/internal/harness"
+	"hammerlock/results"
+	"hammerlock/results/compare"
+	"hammerlock/scenarios"
+)
+
+// rounds carries out a plan --count times, each time with the next seed.
+type rounds struct {
+	*series
+	c    *cobra.Command
+	kept reports
+	runs []results.Run
+	not  []results.NotRun // scenarios that were not run
+	over bool             // no round follows
+}
+
+func (e Env) run(ctx context.Context, s signals, c *cobra.Command, o *options) int {
+	if o.expect {
+		return e.expectations(ctx, s, c, o)
+	}
+	o.unexpected()
+	r := &rounds{series: &series{e: e, o: o, root: c}, c: c}
+	r.series.kept = func(dir string) {
+		e.complain(o.keepPlan(dir))
+		r.kept.save(dir)
+	}
+	r.page = func() string {
+		r.kept.close(e, o, r.not)
+		return r.kept.last(o.plan.Out)
+	}
+	begun, seed := time.Now(), o.plan.Workload.Seed
+	err := r.carryOut(ctx, s, r.check, r.steps)
+	if len(r.runs)+len(o.explored) == 0 {
+		return e.refuse(s.stop, o, err)
+	}
+	e.complain(err)
+	return r.answer(ctx, s, begun, seed, err)
+}
+
+// answer judges all runs, and writes what came of them.
+func (r *rounds) answer(ctx context.Context, s signals, begun time.Time, seed uint64, err error) int {
+	e, o, runs, stop := r.e, r.o, r.runs, s.stop
+	if o.endless() {
+		stop = context.WithoutCancel(stop)
+	}
+	var gone []results.Failover
+	first := len(o.loads()) > 1
+	if first && err == nil {
+		gone = e.failOver(ctx, s, r.c, o)
+	}
+	gates := compare.CheckGates(o.gates, runs)
+	o.plan.Workload.Seed = seed
+	judged := append(o.explored, judgements(o.plan.Out, runs)...)
+	f := results.Findings{Judged: judged, NotRun: r.not, Took: time.Since(begun),
+		Whole:  o.weigh(judged, r.not, cmp.Or(err, context.Cause(stop))),
+		Report: r.kept.last(o.plan.Out), Replay: o.replays(runs), Repeat: o.repeats(r.c, o.plan)}
+	x := o.tapped(exit(stop, f.Whole, gates, err))
+	document := Document{Schema: schema, Exit: x, Runs: runs, Explored: o.explored, NotRun: r.not, Gates: gates,
+		Failovers: gone}
+	if o.plan.Verify {
+		document.Verdict, document.Repeat = &f.Whole, f.Repeat
+	}
+	text := func(w io.Writer) (err error) {
+		switch {
+		case o.plan.Verify:
+			err = f.Write(w)
+			err = errors.Join(err, results.WriteService(w, runs), results.WritePhases(w, runs))
+		case o.count > 1:
+			err = errors.Join(results.WriteText(w, runs), compare.WriteSpread(w, runs))
+		case first:
+			err = writeFirst(w, runs, gone, f.Report)
+		default:
+			err = results.WriteText(w, runs)
+		}
+		err = errors.Join(err, compare.WriteGates(w, gates))
+		if !o.plan.Verify && !first && !o.quiet {
+			err = errors.Join(err, writeReport(w, f.Report))
+		}
+		return err
+	}
+	return e.answer(o, result{x, document, text, o.plan.Out, "", append(judged, gateJudgements(gates)...), nil})
+}
+
+// check keeps servers for scenarios.
+func (r *rounds) check(context.Context) error {
+	if r.o.scenarios(); len(r.o.plan.Scenarios) > 0 {
+		r.warm = new(harness.Warm)
+	}
+	return nil
+}
+
+// steps are the rounds, of each load one after the other. The first explores the locks, if that is a scenario.
+func (r *rounds) steps(yield func(*step) bool) {
+	e, o, loads := r.e, r.o, r.o.loads()
+	defer e.coordinate(o)()
+	for i := range o.count * len(loads) {
+		loads[i%len(loads)](&o.plan)
+		st := &step{plan: o.plan, more: func(stop context.Context, job *harness.Job) bool {
+			return r.more(stop, job, i, len(loads))
+		}}
+		goesOn := yield(st)
+		o.plan = st.plan // what it has resolved
+		r.runs = append(r.runs, st.runs...)
+		if st.job != nil {
+			known := func(n results.NotRun) bool { return slices.Contains(r.not, n) } // it does not apply in any round
+			r.not = append(r.not, slices.DeleteFunc(st.job.NotRun, known)...)
+		}
+		if !goesOn || r.over {
+			return
+		}
+		if (i+1)%len(loads) == 0 {
+			o.plan.Workload.Seed++
+		}
+	}
+}
+
+// more tells what a round is, and sets what its job needs besides.
+func (r *rounds) more(stop context.Context, job *harness.Job, number, loads int) (begins bool) {
+	e, o := r.e, r.o
+	if o.count > 1 {
+		e.say(o, "round %d of %d", number+1, o.count)
+	}
+	if number < loads {
+		r.foretell(job, o.count)
+	}
+	if number == 0 && o.explores {
+		if r.not, begins = e.exploreFirst(stop, o, job); !begins {
+			r.over = true
+			return false
+		}
+	}
+	if number == 0 && !o.quiet && o.quick {
+		e.lines("note:", errors.New(quickNote))
+	}
+	if !o.quiet && len(job.LeftOut) > 0 {
+		e.lines("note:", lines(job.LeftOut))
+	}
+	job.Hopeless = o.hopeless()
+	return true
+}
+
+// strictFlag declares whether a scenario may be undecided.
+func (o *options) strictFlag() {
+	o.Toggle(flag(session, "strict",
+		"exit 3 if any scenario is undecided; else at least nine in ten must have passed, and safety\nunder contention, late holders, crashes and lost answers"), "", &o.strict)
+}
+
+// weigh makes one verdict of many. Cut says why the command ended early; nil if it did not.
+func (o *options) weigh(all []results.Judgement, not []results.NotRun, cut error) results.Whole {
+	classes, why := scenarios.Classes, ""
+	if o.strict {
+		classes = nil
+	}
+	if cut != nil {
+		why = cut.Error()
+	}
+	return results.Weigh(all, not, why, classes)
+}
+
+// replays is the command that shows the first run that failed, or else the first, again; empty if there is none.
+func (o *options) replays(runs []results.Run) string {
+	if len(runs) == 0 {
+		return ""
+	}
+	shown := max(slices.IndexFunc(runs, func(r results.Run) bool { return r.Failed() }), 0)
+	return typed("bench") + " replay " + quote(filepath.Join(o.plan.Out, runs[shown].Name))
+}
+
+// repeats is the command that does all of a plan again.
+func (o *options) repeats(c *cobra.Command, p harness.Plan) string {
+	if o.explores {
+		p.Scenarios = append([]scenarios.Scenario{exploreScenario}, p.Scenarios...)
+	}
+	return repeat(c, p)
+}
