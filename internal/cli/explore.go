@@ -85,38 +85,46 @@ func (e Env) exploreCommand() *cobra.Command {
 	x.Text(flag(session, "replay", "show a saved counterexample again: its explore.json"), "file", &x.replay)
 	x.out("where a counterexample is saved")
 	x.has(jsonOutput, quietOutput)
-	return e.command(c, x.options, interruptible(func(_ context.Context, s signals, _ []string) int {
-		return e.explore(s.stop, x)
+	return e.command(c, x.options, interruptible(func(ctx context.Context, s signals, _ []string) int {
+		return e.explore(ctx, s, x)
 	}))
 }
 
 // explore explores one lock after another and answers for all.
-func (e Env) explore(stop context.Context, x *exploreOptions) int {
-	orders, err := x.orders()
-	if err != nil {
-		return e.refuse(stop, x.options, err)
-	}
+func (e Env) explore(ctx context.Context, s signals, x *exploreOptions) int {
+	var orders []explore.Orders
 	var all []explore.Report
 	var saved []string
 	var unsaved error
-	started := time.Now()
-	for _, o := range orders {
-		if !o.Replay {
-			e.say(x.options, "exploring %s: %s", o.Lock, o.Options.Plan())
+	runs := &series{e: e, o: x.options, tells: true}
+	err := runs.carryOut(ctx, s, func(context.Context) (err error) {
+		orders, err = x.orders()
+		return err
+	}, func(yield func(*step) bool) {
+		for _, o := range orders {
+			st := &step{instead: func(_, stop context.Context) (*results.Run, error) {
+				var over func()
+				o.Tell, over = e.exploring(x.options, o.Lock)
+				r, dir, err := x.one(stop, o)
+				if over(); err != nil && r.Found == nil {
+					return nil, err
+				}
+				all, saved, unsaved = append(all, r), append(saved, dir), errors.Join(unsaved, err)
+				return nil, nil
+			}}
+			if !o.Replay {
+				st.title = fmt.Sprintf("exploring %s: %s", o.Lock, o.Options.Plan())
+			}
+			if !yield(st) {
+				return
+			}
 		}
-		var over func()
-		o.Tell, over = e.exploring(x.options, o.Lock)
-		r, dir, err := x.one(stop, o)
-		over()
-		if err != nil && r.Found == nil {
-			return e.refuse(stop, x.options, err)
-		}
-		all, saved, unsaved = append(all, r), append(saved, dir), errors.Join(unsaved, err)
+	})
+	if err == nil && x.sweep != "" && len(all) > 0 {
+		saved[0], err = x.saveSweep(all, runs.begun)
 	}
-	if x.sweep != "" && len(all) > 0 {
-		if saved[0], err = x.saveSweep(all, started); err != nil {
-			return e.refuse(stop, x.options, err)
-		}
+	if err != nil || len(all) == 0 {
+		return e.refuse(s.stop, x.options, err)
 	}
 	exit := exploreExit(all)
 	defer func() { e.complain(unsaved) }()
