@@ -57,7 +57,7 @@ func Judge(c *Case) ([]Verdict, error) {
 		if c.apart != nil && (v.Status == Pass || v.Status == Inconclusive) {
 			v.Status, v.Summary = Inconclusive, c.apart.Error()
 		}
-		if v.Status == Inconclusive && v.scant && slices.Contains(c.Aside, k.Name) {
+		if v.Status == Inconclusive && v.scant && slices.Contains(c.NotAbout, k.Name) {
 			v.Status, v.Summary = NotJudged, "the run is not about it: "+v.Summary
 		}
 		if v.Cause == harnessError {

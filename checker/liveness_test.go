@@ -390,7 +390,7 @@ func TestWhatARunIsNotAbout(t *testing.T) {
 			s := newBuilder()
 			s.h.Claims.Expires, s.tick = true, time.Second
 			if tt.aside {
-				s.h.Aside = []string{history.Liveness}
+				s.h.NotAbout = []string{history.Liveness}
 			}
 			tt.write(s)
 			verdicts, err := Judge(s.prepared())

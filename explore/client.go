@@ -140,7 +140,7 @@ func (s *schedule) shape(number int) workload.Shape {
 		Wait: patience, Retry: retry,
 		Visits: o.Visits, End: history.Forever, Seed: 1,
 		Readers: 0.5, Upgrade: 2, Permits: max(claims.Permits, 1),
-		Heed: !claims.Fences, // a fence is there for those who do not
+		HeedDeadline: !claims.Fences, // a fence is there for those who do not
 	}
 	switch {
 	case claims.Renews: // a hold is to outlast its lease

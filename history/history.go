@@ -53,8 +53,8 @@ type Header struct {
 	// Session says that a hold ends with the connection it was granted on, and so when its holder dies.
 	Session bool `json:"session,omitempty"`
 
-	// Aside are checkers that the run is not about: where they find too little to judge, that leaves nothing undecided.
-	Aside []string `json:"aside,omitempty"`
+	// NotAbout are checkers that the run is not about: where they find too little to judge, that leaves nothing undecided.
+	NotAbout []string `json:"aside,omitempty"`
 
 	// Measured is known at the end only; nil = nothing was measured.
 	Measured *Measured `json:"measured,omitempty"`
@@ -77,7 +77,7 @@ func (h *Header) Caller(worker int32) int32 {
 // CounterOnTopology is the Counter that shares its servers, and their faults, with the lock.
 const CounterOnTopology = "topology"
 
-// The checkers that Aside can name.
+// The checkers that NotAbout can name.
 const (
 	Calls    = "calls"
 	Client   = "client"

@@ -19,7 +19,7 @@ var lostExtensions = Scenario{
 	Faults:   []string{"drop-reply:4@100ms", "reset:450ms@400ms", "drop-reply:3@1000ms", "reset:450ms@1300ms"},
 	Duration: 3200 * time.Millisecond,
 	Leases:   1,
-	Shape:    func(w *workload.Shape) { w.Workers, w.Keys, w.Hold, w.Extend, w.Stays = 36, 12, TTL/4, TTL, 10 },
+	Shape:    func(w *workload.Shape) { w.Workers, w.Keys, w.Hold, w.Extend, w.Extensions = 36, 12, TTL/4, TTL, 10 },
 }
 
 var ambiguous = Scenario{
@@ -39,22 +39,22 @@ var failedRelease = Scenario{
 	Class: LostAnswers,
 	Doc: "connections break, also under holders who give the lock back: what they could not give back ends with its lease, " +
 		"and is renewed no more",
-	NotFor:   expires,
-	Faults:   []string{"reset@200ms", "reset@300ms"},
-	Shows:    []string{history.Liveness},
-	Duration: 3300 * time.Millisecond,
-	Leases:   1,
-	Shape:    func(w *workload.Shape) { w.Keys, w.Hold = 8, 5*time.Millisecond },
+	NotFor:    expires,
+	Faults:    []string{"reset@200ms", "reset@300ms"},
+	MustJudge: []string{history.Liveness},
+	Duration:  3300 * time.Millisecond,
+	Leases:    1,
+	Shape:     func(w *workload.Shape) { w.Keys, w.Hold = 8, 5*time.Millisecond },
 }
 
 var sleepers = Scenario{
 	Name: "sleepers",
 	Doc: "all come at once, then none for a while: each of those who wait must be woken by the one before it, also one that needs " +
 		"a moment before it begins to wait. Leases are so long that who sleeps until one ends is seen",
-	NotFor:   refused,
-	Faults:   []string{"stall-worker:300ms@refused", "stall-worker:300ms@refused", "stall-worker:300ms@refused"},
-	Shows:    []string{history.Liveness},
-	Duration: 1600 * time.Millisecond,
+	NotFor:    refused,
+	Faults:    []string{"stall-worker:300ms@refused", "stall-worker:300ms@refused", "stall-worker:300ms@refused"},
+	MustJudge: []string{history.Liveness},
+	Duration:  1600 * time.Millisecond,
 	Shape: func(w *workload.Shape) {
 		w.Workers, w.Keys, w.Hold, w.Think, w.TTL, w.Wait = 48, 16, 0, 1300*time.Millisecond, 3*time.Second,
 			4*time.Second
@@ -65,9 +65,9 @@ var lostWakeup = Scenario{
 	Name: "lost-wakeup",
 	Doc: "all come at once, connections of those who wait for a message are closed while the lock is held, and then no worker comes for " +
 		"longer than any lock may be idle, to wake them: none may sleep for longer than a lease",
-	Faults:   []string{"cut-subscriptions@2050ms", "cut-subscriptions@2250ms"},
-	Shows:    []string{history.Liveness},
-	Duration: 3700 * time.Millisecond,
+	Faults:    []string{"cut-subscriptions@2050ms", "cut-subscriptions@2250ms"},
+	MustJudge: []string{history.Liveness},
+	Duration:  3700 * time.Millisecond,
 	Shape: func(w *workload.Shape) {
 		w.Workers, w.Keys, w.Hold, w.Think, w.Wait = 64, 8, 100*time.Millisecond, 1800*time.Millisecond, 5*time.Second
 	},
@@ -80,7 +80,7 @@ var cutOff = Scenario{
 	Processes: 2,
 	Faults:    []string{"cut-holder@300ms", "heal@1100ms"},
 	Wire:      []string{"delay:1s@granted/20", "delay:1s@extended/5"},
-	Shows:     []string{history.Liveness},
+	MustJudge: []string{history.Liveness},
 	Duration:  4000 * time.Millisecond,
 	Leases:    1,
 	Shape:     func(w *workload.Shape) { w.Workers = 8 },

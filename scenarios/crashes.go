@@ -8,27 +8,27 @@ import (
 )
 
 var crash = Scenario{
-	Name:     "crash",
-	Class:    Crashes,
-	Doc:      "a holder dies, and nothing else happens: another worker must be granted the lock when its lease is over",
-	Assumed:  true,
-	Faults:   []string{"crash-worker@300ms"},
-	Wire:     []string{"kill-program@granted:5"},
-	Shows:    []string{history.Liveness},
-	Duration: 2400 * time.Millisecond,
-	Shape:    func(w *workload.Shape) { w.Workers = 8 },
+	Name:      "crash",
+	Class:     Crashes,
+	Doc:       "a holder dies, and nothing else happens: another worker must be granted the lock when its lease is over",
+	Assumed:   true,
+	Faults:    []string{"crash-worker@300ms"},
+	Wire:      []string{"kill-program@granted:5"},
+	MustJudge: []string{history.Liveness},
+	Duration:  2400 * time.Millisecond,
+	Shape:     func(w *workload.Shape) { w.Workers = 8 },
 }
 
 var waiterCrash = Scenario{
-	Name:     "waiter-crash",
-	Class:    Crashes,
-	Doc:      "workers die that wait for the lock, also at the head of a queue: no other worker may wait for them",
-	NotFor:   refused,
-	Assumed:  true,
-	Faults:   []string{"crash-worker@refused", "crash-worker@refused", "crash-worker@refused"},
-	Shows:    []string{history.Liveness},
-	Duration: 2400 * time.Millisecond,
-	Shape:    func(w *workload.Shape) { w.Workers, w.Hold = 16, 10*time.Millisecond },
+	Name:      "waiter-crash",
+	Class:     Crashes,
+	Doc:       "workers die that wait for the lock, also at the head of a queue: no other worker may wait for them",
+	NotFor:    refused,
+	Assumed:   true,
+	Faults:    []string{"crash-worker@refused", "crash-worker@refused", "crash-worker@refused"},
+	MustJudge: []string{history.Liveness},
+	Duration:  2400 * time.Millisecond,
+	Shape:     func(w *workload.Shape) { w.Workers, w.Hold = 16, 10*time.Millisecond },
 }
 
 var processCrash = Scenario{
@@ -38,20 +38,20 @@ var processCrash = Scenario{
 	Processes: 2,
 	Assumed:   true,
 	Faults:    []string{"kill-process@300ms"},
-	Shows:     []string{history.Liveness},
+	MustJudge: []string{history.Liveness},
 	Duration:  2400 * time.Millisecond,
 	Shape:     func(w *workload.Shape) { w.Workers = 8 },
 }
 
 var forgetful = Scenario{
-	Name:     "forgetful",
-	Doc:      "a server dies, and comes back without its keys when every lease is over",
-	NotFor:   expires,
-	Faults:   []string{"restart-late@300ms"},
-	Wire:     []string{"restart-late@granted:5"},
-	Shows:    []string{history.Liveness},
-	Duration: 3600 * time.Millisecond,
-	Shape:    func(w *workload.Shape) { w.Workers = 8 },
+	Name:      "forgetful",
+	Doc:       "a server dies, and comes back without its keys when every lease is over",
+	NotFor:    expires,
+	Faults:    []string{"restart-late@300ms"},
+	Wire:      []string{"restart-late@granted:5"},
+	MustJudge: []string{history.Liveness},
+	Duration:  3600 * time.Millisecond,
+	Shape:     func(w *workload.Shape) { w.Workers = 8 },
 }
 
 var takenOver = Scenario{

@@ -39,7 +39,7 @@ var lateExtension = Scenario{
 	Duration: 3400 * time.Millisecond,
 	Shape: func(w *workload.Shape) {
 		w.Workers, w.Keys, w.Retry = 40, 20, 10*time.Millisecond
-		w.Hold, w.Spread, w.Extend, w.Stays = TTL*9/10, 0.2, TTL, 2
+		w.Hold, w.Spread, w.Extend, w.Extensions = TTL*9/10, 0.2, TTL, 2
 	},
 }
 
@@ -69,7 +69,7 @@ var lateWriter = Scenario{
 	Counter:  workload.RedisFenced,
 	Faults:   []string{"stall-worker@300ms", "stall-worker@1200ms", "stall-worker@2100ms"},
 	Duration: 4 * time.Second,
-	Shape:    func(w *workload.Shape) { w.Workers, w.Heed = 8, false },
+	Shape:    func(w *workload.Shape) { w.Workers, w.HeedDeadline = 8, false },
 }
 
 var slowFence = Scenario{
@@ -84,7 +84,7 @@ var slowFence = Scenario{
 		"heal@1700ms", "delay:120ms@2000ms", "heal@2300ms", "delay:120ms@2600ms", "heal@2900ms"},
 	Duration: 3700 * time.Millisecond,
 	Shape: func(w *workload.Shape) {
-		w.Workers, w.Keys, w.TTL, w.Retry, w.Heed = 64, 8, 30*time.Millisecond, 10*time.Millisecond, false
+		w.Workers, w.Keys, w.TTL, w.Retry, w.HeedDeadline = 64, 8, 30*time.Millisecond, 10*time.Millisecond, false
 	},
 }
 

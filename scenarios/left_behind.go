@@ -9,14 +9,14 @@ import (
 
 // Readers come so seldom that the lock is free for most of the time, and so often that it is never free for long.
 var deadReader = Scenario{
-	Name:     "dead-reader",
-	Class:    Crashes,
-	Doc:      "readers come now and then, and some of them die; a writer must be granted the lock between those who live",
-	NotFor:   reads,
-	Assumed:  true,
-	Faults:   []string{"crash-worker@200ms", "crash-worker@250ms", "crash-worker@300ms"},
-	Shows:    []string{history.Liveness},
-	Duration: 4200 * time.Millisecond,
+	Name:      "dead-reader",
+	Class:     Crashes,
+	Doc:       "readers come now and then, and some of them die; a writer must be granted the lock between those who live",
+	NotFor:    reads,
+	Assumed:   true,
+	Faults:    []string{"crash-worker@200ms", "crash-worker@250ms", "crash-worker@300ms"},
+	MustJudge: []string{history.Liveness},
+	Duration:  4200 * time.Millisecond,
 	Shape: func(w *workload.Shape) {
 		w.Workers, w.Keys, w.Rate, w.Readers, w.Hold, w.Spread = 60, 6, 120, 0.8, 6*time.Millisecond, 0.9
 		w.Wait, w.Retry = 4*time.Second, 10*time.Millisecond

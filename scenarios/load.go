@@ -9,11 +9,11 @@ import (
 )
 
 var contention = Scenario{
-	Name:     "contention",
-	Class:    Contention,
-	Doc:      "many workers want one lock, and nothing breaks",
-	Shows:    []string{history.Fairness},
-	Duration: 1500 * time.Millisecond,
+	Name:      "contention",
+	Class:     Contention,
+	Doc:       "many workers want one lock, and nothing breaks",
+	MustJudge: []string{history.Fairness},
+	Duration:  1500 * time.Millisecond,
 }
 
 var twoProcesses = Scenario{
@@ -38,7 +38,7 @@ var extensions = Scenario{
 	Doc:      "holds of several leases, each lengthened before it ends",
 	NotFor:   plain,
 	Duration: 2500 * time.Millisecond,
-	Shape:    func(w *workload.Shape) { w.Workers, w.Keys, w.Hold, w.Extend, w.Stays = 24, 12, TTL/2, TTL, 4 },
+	Shape:    func(w *workload.Shape) { w.Workers, w.Keys, w.Hold, w.Extend, w.Extensions = 24, 12, TTL/2, TTL, 4 },
 }
 
 var twoLeases = Scenario{
@@ -48,7 +48,7 @@ var twoLeases = Scenario{
 	Processes: 2,
 	Duration:  2200 * time.Millisecond,
 	Shape: func(w *workload.Shape) {
-		w.Workers, w.Keys, w.Hold, w.Spread, w.Uneven = 18, 6, TTL*3/4, 0.8, true
+		w.Workers, w.Keys, w.Hold, w.Spread, w.TwoTTLs = 18, 6, TTL*3/4, 0.8, true
 	},
 }
 
@@ -57,16 +57,16 @@ var reentry = Scenario{
 	Doc:      "every holder acquires again before it stores, up to three times one after the other",
 	NotFor:   reenter,
 	Duration: 2 * time.Second,
-	Shape:    func(w *workload.Shape) { w.Reenter, w.Inner = 1, 3 },
+	Shape:    func(w *workload.Shape) { w.Reenter, w.Reentries = 1, 3 },
 }
 
 var crossing = Scenario{
 	Name: "crossing",
 	Doc: "some callers want one to three of three keys at once, and name them in any order: they must not block each other, and what is " +
 		"refused must hold up no other",
-	NotFor:   sets,
-	Shows:    []string{history.Liveness},
-	Duration: 4 * time.Second,
+	NotFor:    sets,
+	MustJudge: []string{history.Liveness},
+	Duration:  4 * time.Second,
 	Shape: func(w *workload.Shape) {
 		w.Workers, w.Keys, w.TTL, w.Wait, w.Hold = 6, workload.MostPages, 3*time.Second, 3*time.Second,
 			4*time.Millisecond
@@ -78,17 +78,17 @@ var cancelled = Scenario{
 	Doc:      "one in eight visits is called off at a random moment, also in the middle of an acquire, an extension or a release",
 	NotFor:   expires,
 	Duration: 2400 * time.Millisecond,
-	Shape:    func(w *workload.Shape) { w.Keys, w.Cancel, w.Extend = 8, 8, w.TTL },
+	Shape:    func(w *workload.Shape) { w.Keys, w.CancelOneIn, w.Extend = 8, 8, w.TTL },
 }
 
 var cost = Scenario{
-	Name:      "cost",
-	Doc:       "some wait, in two processes, while another one holds the lock: they must not storm the servers",
-	NotFor:    own,
-	Frugal:    true,
-	Alone:     true,
-	Processes: 2,
-	Duration:  1800 * time.Millisecond,
+	Name:       "cost",
+	Doc:        "some wait, in two processes, while another one holds the lock: they must not storm the servers",
+	NotFor:     own,
+	CostJudged: true,
+	Alone:      true,
+	Processes:  2,
+	Duration:   1800 * time.Millisecond,
 	Shape: func(w *workload.Shape) {
 		w.Workers, w.Hold, w.Think, w.Retry = 4, 60*time.Millisecond, 40*time.Millisecond, 20*time.Millisecond
 	},

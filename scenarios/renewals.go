@@ -47,7 +47,7 @@ var leader = Scenario{
 	NotFor:    renews,
 	Processes: 3,
 	Faults:    []string{"cut-holder:loaded@700ms", "heal@2000ms", "stop-process@2600ms", "kill-process@4500ms"},
-	Shows:     []string{history.Liveness},
+	MustJudge: []string{history.Liveness},
 	Duration:  7200 * time.Millisecond,
 	Shape: func(w *workload.Shape) {
 		w.Workers, w.Keys, w.Faithful = 54, 18, true

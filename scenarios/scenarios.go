@@ -46,22 +46,22 @@ type Scenario struct {
 	Class string // one of Classes; empty = it is of none
 	Doc   string // what it strains
 	// NotFor says why the scenario does not apply to the locks of a scene; empty or nil = it applies.
-	NotFor    func(faults.Scene) string
-	Assumed   bool                 // no lock may assume that this does not happen
-	Frugal    bool                 // what the load makes the servers do is judged
-	Unused    bool                 // its holders lose what they hold before they store: no page view need be counted
-	Alone     bool                 // it needs the machine for itself: nothing runs beside it
-	Sites     int                  // that a lock lives on which lives on several; 0 = as many as the topology has
-	Processes int                  // that the workers live in; 0 = in the suite itself
-	Faults    []string             // as faults.Parse reads them; nil = none
-	Wire      []string             // the faults for a program that makes its own load; nil = it is for none
-	Counter   workload.CounterSpec // where the page views are counted; the zero Spec = where the plan says, as where both are fenced
-	// Shows are the checkers, of liveness and fairness, that must have had enough to judge: both need stretches of time
-	// that nothing disturbs, and a run that is about something else has few of them on a busy machine.
-	Shows    []string
-	Duration time.Duration
-	Leases   int                   // so many, one after the other, must fit in: it lasts longer where leases do
-	Shape    func(*workload.Shape) // what is special about the load; nil = nothing
+	NotFor     func(faults.Scene) string
+	Assumed    bool                 // no lock may assume that this does not happen
+	CostJudged bool                 // what the load makes the servers do is judged
+	Unused     bool                 // its holders lose what they hold before they store: no page view need be counted
+	Alone      bool                 // it needs the machine for itself: nothing runs beside it
+	Sites      int                  // that a lock lives on which lives on several; 0 = as many as the topology has
+	Processes  int                  // that the workers live in; 0 = in the suite itself
+	Faults     []string             // as faults.Parse reads them; nil = none
+	Wire       []string             // the faults for a program that makes its own load; nil = it is for none
+	Counter    workload.CounterSpec // where the page views are counted; the zero Spec = where the plan says, as where both are fenced
+	// MustJudge are the checkers, of liveness and fairness, that must have had enough to judge: both need stretches of
+	// time that nothing disturbs, and a run that is about something else has few of them on a busy machine.
+	MustJudge []string
+	Duration  time.Duration
+	Leases    int                   // so many, one after the other, must fit in: it lasts longer where leases do
+	Shape     func(*workload.Shape) // what is special about the load; nil = nothing
 }
 
 // Find returns the scenario with that name.
@@ -87,8 +87,8 @@ func (s Scenario) Load(seed uint64, claims history.Claims) workload.Shape {
 	w := workload.Shape{
 		Workers: 16, Keys: 1, Popularity: workload.Even, TTL: TTL, Hold: time.Millisecond, Wait: 2 * time.Second,
 		Retry: time.Millisecond, Reenter: 4, Readers: 0.5, Permits: 1, Arrivals: workload.Poisson, Seed: seed,
-		Heed: true, // leases are short: on a busy machine many a holder is late, which is not the lock's fault
-		Curt: true,
+		HeedDeadline: true, // leases are short: on a busy machine many a holder is late, which is not the lock's fault
+		StopAtEnd:    true,
 	}
 	if claims.Renews {
 		w.TTL = Renewed
@@ -102,13 +102,13 @@ func (s Scenario) Load(seed uint64, claims history.Claims) workload.Shape {
 	return w
 }
 
-// Aside are the checkers that the scenario is not about.
-func (s Scenario) Aside() []string {
+// NotAbout are the checkers that the scenario is not about.
+func (s Scenario) NotAbout() []string {
 	all := []string{history.Liveness, history.Fairness}
 	if s.Unused {
 		all = append(all, history.Updates)
 	}
-	return slices.DeleteFunc(all, func(name string) bool { return slices.Contains(s.Shows, name) })
+	return slices.DeleteFunc(all, func(name string) bool { return slices.Contains(s.MustJudge, name) })
 }
 
 // recovery is how long servers may need to be as good as new so that what a scenario leaves after its last fault is

@@ -9,12 +9,12 @@ import (
 )
 
 var minorityHung = Scenario{
-	Name:     "minority-hung",
-	Doc:      "a minority of the sites does not answer, from the start to the end, and leases are shorter than the patience of many a client",
-	Faults:   []string{"pause-minority@200ms"},
-	Shows:    []string{history.Liveness},
-	Duration: 3 * time.Second,
-	Shape:    func(w *workload.Shape) { w.Workers, w.TTL = 8, w.TTL*5/8 },
+	Name:      "minority-hung",
+	Doc:       "a minority of the sites does not answer, from the start to the end, and leases are shorter than the patience of many a client",
+	Faults:    []string{"pause-minority@200ms"},
+	MustJudge: []string{history.Liveness},
+	Duration:  3 * time.Second,
+	Shape:     func(w *workload.Shape) { w.Workers, w.TTL = 8, w.TTL*5/8 },
 }
 
 var minorityRefuses = Scenario{
@@ -53,7 +53,7 @@ var failingSites = Scenario{
 	Faults:   []string{"pause-minority@200ms", "heal@800ms", "pause-minority@1100ms", "heal@1700ms"},
 	Duration: 3200 * time.Millisecond,
 	Leases:   1,
-	Shape:    func(w *workload.Shape) { w.Workers, w.Keys, w.Hold, w.Extend, w.Stays = 24, 12, TTL/4, TTL, 12 },
+	Shape:    func(w *workload.Shape) { w.Workers, w.Keys, w.Hold, w.Extend, w.Extensions = 24, 12, TTL/4, TTL, 12 },
 }
 
 var serverHangs = Scenario{
@@ -63,7 +63,7 @@ var serverHangs = Scenario{
 	Faults:   []string{"pause-primary@300ms", "heal@900ms", "pause-primary@1300ms", "heal@1900ms"},
 	Wire:     []string{"pause-primary:600ms@granted:5", "pause-primary:600ms@released:15"},
 	Duration: 3600 * time.Millisecond,
-	Shape:    func(w *workload.Shape) { w.Workers, w.Keys, w.Hold, w.Extend, w.Cancel = 24, 8, TTL/4, TTL, 8 },
+	Shape:    func(w *workload.Shape) { w.Workers, w.Keys, w.Hold, w.Extend, w.CancelOneIn = 24, 8, TTL/4, TTL, 8 },
 }
 
 var slowServer = Scenario{

@@ -40,7 +40,7 @@ func (w *worker) remain(ctx context.Context, g *grant) history.Reason {
 		return history.Lost
 	}
 	w.now = 0
-	for range max(w.shape.Stays, 1) {
+	for range max(w.shape.Extensions, 1) {
 		if reason := w.stay(ctx, g); reason != history.None {
 			return reason
 		}

@@ -10,7 +10,7 @@ import (
 
 // ttl is the lease that the worker asks for.
 func (w *worker) ttl() time.Duration {
-	if w.shape.Uneven && (w.shape.First+w.number)%2 == 1 {
+	if w.shape.TwoTTLs && (w.shape.First+w.number)%2 == 1 {
 		return 2 * w.shape.TTL
 	}
 	return w.shape.TTL
@@ -39,7 +39,7 @@ func (w *worker) twoSteps(ctx context.Context, g *grant) (history.Outcome, histo
 		return outcome, reason
 	}
 	over := g.at + w.spread(w.shape.Term)
-	if w.shape.Curt {
+	if w.shape.StopAtEnd {
 		over = min(over, w.shape.End)
 	}
 	for outcome == history.OK && w.clock.Now() < over {
@@ -68,7 +68,7 @@ func (w *worker) moment() time.Duration {
 // away.
 func (w *worker) late(g *grant) bool {
 	switch {
-	case !w.shape.Heed:
+	case !w.shape.HeedDeadline:
 		return false
 	case g.lease.Lost != nil:
 		return w.clock.Now() > w.back+w.ttl()/2

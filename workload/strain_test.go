@@ -59,7 +59,7 @@ func TestWhoHeedsADeadlineDoesNotStoreAfterIt(t *testing.T) {
 				if c.renewed {
 					l.lost = make(chan struct{})
 				}
-				plan := Shape{Workers: 1, Keys: 1, End: 20 * time.Millisecond, Hold: 2 * time.Millisecond, TTL: 10 * time.Second, Heed: c.heed}
+				plan := Shape{Workers: 1, Keys: 1, End: 20 * time.Millisecond, Hold: 2 * time.Millisecond, TTL: 10 * time.Second, HeedDeadline: c.heed}
 				_, ops, _ := run(t, plan, func(int) locks.Lock { return l }, t.Context())
 				stored, released := count(ops, history.Store, history.OK), count(ops, history.Release, history.OK)
 				if (stored > 0) != c.stores || released == 0 {
@@ -88,7 +88,7 @@ func TestHoldsSpread(t *testing.T) {
 func TestAVisitStaysAsOftenAsItExtends(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := granting()
-		plan := Shape{Workers: 1, Keys: 1, End: history.Forever, Visits: 2, Hold: time.Millisecond, Extend: time.Minute, Stays: 3}
+		plan := Shape{Workers: 1, Keys: 1, End: history.Forever, Visits: 2, Hold: time.Millisecond, Extend: time.Minute, Extensions: 3}
 		_, ops, _ := run(t, plan, s.open, t.Context())
 		extended, stored := count(ops, history.Extend, history.OK), count(ops, history.Store, history.OK)
 		if stored == 0 || extended != 3*stored {
@@ -102,7 +102,7 @@ func TestVisitsAreCalledOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for every, off := range map[int]bool{0: false, 2: true} {
 			l := &leased{scripted: granting(), lasts: time.Hour}
-			plan := Shape{Workers: 8, Keys: 8, End: history.Forever, Visits: 100, Cancel: every}
+			plan := Shape{Workers: 8, Keys: 8, End: history.Forever, Visits: 100, CancelOneIn: every}
 			_, ops, _ := run(t, plan, func(int) locks.Lock { return l }, t.Context())
 			acquires, releases := count(ops, history.Acquire, history.Unknown), count(ops, history.Release, history.Unknown)
 			if (acquires > 0) != off || (releases > 0) != off || count(ops, history.Store, history.OK) == 0 {
@@ -138,7 +138,7 @@ func TestARefusedWorkerCanBeCaught(t *testing.T) {
 // TestEverySecondWorkerAsksForLongerLeases where two are configured differently.
 func TestEverySecondWorkerAsksForLongerLeases(t *testing.T) {
 	for uneven, want := range map[bool]time.Duration{false: time.Second, true: 2 * time.Second} {
-		plan := Shape{Workers: 2, Keys: 1, End: history.Forever, Visits: 2, TTL: time.Second, Uneven: uneven, First: 4}
+		plan := Shape{Workers: 2, Keys: 1, End: history.Forever, Visits: 2, TTL: time.Second, TwoTTLs: uneven, First: 4}
 		_, ops, _ := run(t, plan, catalogued(t, "local"), t.Context())
 		for _, op := range ops {
 			if op.Kind == history.Acquire && op.TTL != map[int32]time.Duration{0: time.Second, 1: want}[op.Worker] {
@@ -166,7 +166,7 @@ func TestALeaderCountsAgainAndAgain(t *testing.T) {
 				deposes := time.AfterFunc(c.lose, func() { close(lost) })
 				defer deposes.Stop()
 				l := &leased{scripted: granting(), lasts: time.Hour, lost: lost}
-				plan := Shape{Workers: 1, First: 7, Keys: 5, Faithful: true, Visits: 1, Hold: 100 * time.Millisecond, Term: c.term, Curt: true, End: c.end}
+				plan := Shape{Workers: 1, First: 7, Keys: 5, Faithful: true, Visits: 1, Hold: 100 * time.Millisecond, Term: c.term, StopAtEnd: true, End: c.end}
 				_, ops, counter := run(t, plan, func(int) locks.Lock { return l }, t.Context())
 				views, err := counter.Load(t.Context(), Pages("test:", 5, false)[2].Views)
 				if err != nil || views.Views != c.stores || count(ops, history.Store, history.OK) != c.stores {

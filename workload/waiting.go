@@ -147,8 +147,8 @@ func (w *worker) reenter(ctx context.Context, g *grant) bool {
 		return true
 	}
 	times := 1
-	if w.shape.Inner > 1 {
-		times += w.rand.IntN(w.shape.Inner)
+	if w.shape.Reentries > 1 {
+		times += w.rand.IntN(w.shape.Reentries)
 	}
 	for range times {
 		if !w.inner(ctx, g) {

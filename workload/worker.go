@@ -144,7 +144,7 @@ func (w *worker) visit(ctx context.Context, key int32) (outcome history.Outcome,
 	g := &w.grant
 	g.spot, g.permits = spot{lane: w.lane, key: key, page: &w.group.Pages[key]}, w.mode()
 	w.choose(g)
-	if w.calls = nil; w.shape.Cancel > 0 && w.rand.IntN(w.shape.Cancel) == 0 {
+	if w.calls = nil; w.shape.CancelOneIn > 0 && w.rand.IntN(w.shape.CancelOneIn) == 0 {
 		var cancel context.CancelFunc
 		w.calls, cancel = context.WithCancel(ctx)
 		defer cancel()
@@ -310,10 +310,10 @@ func (w *worker) store(g *grant, s *spot, seen Count, write func(Count) error) (
 // stay is the time between load and store. A holder that is told that its hold is lost acts on it.
 func (w *worker) stay(ctx context.Context, g *grant) history.Reason {
 	hold := w.spread(w.shape.Hold)
-	if w.shape.Curt {
+	if w.shape.StopAtEnd {
 		hold = min(hold, max(w.shape.End-w.clock.Now(), 0))
 	}
-	if w.shape.Heed {
+	if w.shape.HeedDeadline {
 		w.back = w.clock.Now() + hold
 	}
 	if hold > 0 {

@@ -43,45 +43,40 @@ var AllPopularities = []Popularity{Even, Zipf}
 
 // Shape is the shape of a load: what the workers do, and how fast. The clock's zero is the start of the warm-up.
 type Shape struct {
-	Workers    int
-	Keys       int
-	Bare       bool // the names of locks are as people write them: see Pages
-	Popularity Popularity
-	TTL        time.Duration // of each lease
-	Hold       time.Duration // between load and store
-	// each hold is drawn from Hold less this share of it to Hold and as much more, and so is a term; 0 = all the same
-	Spread   float64
-	Term     time.Duration // a visit loads, stays and stores again and again for so long, as a leader does; 0 = once
-	Faithful bool          // closed loop: a worker visits the same page all the time, as a candidate does
-	Think    time.Duration // closed loop: between two visits of a worker
-	Wait     time.Duration // a visit gives up this long after it was due
-	Retry    time.Duration // mean backoff between two tries; each is drawn from half to one and a half of it
-	Extend   time.Duration // a visit lengthens its lease to this before it stores; 0 = it does not
-	Stays    int           // how often a visit stays and lengthens its lease before it stores; 0 = once
-	Heed     bool          // a holder whose deadline has passed does not store; it gives the lock back all the same
-	Curt     bool          // no stay outlasts the End
-	Cancel   int           // one in how many visits has its calls to the lock called off at a random moment; 0 = none
-	Shared   bool          // all workers of a process use one object of the lock
-	Uneven   bool          // every second worker asks for leases twice as long
-	// the wall clocks of every second process are ahead by so much, and behind from the middle of the run on
-	Skew    time.Duration
-	Reenter int     // one in how many visits takes a reentrant lock again; 0 = each does
-	Inner   int     // it does so up to so many times, one after the other; 0 = once
-	Readers float64 // the share of visits that read, of a lock that readers share
-	Upgrade int     // one in how many of them becomes the writer and stores, if the lock offers it; 0 = none
-	Permits int     // up to so many permits a visit asks for, of a semaphore; 0 = one
-	Visits  int     // closed loop: a worker ends after so many; 0 = it goes on until the End
-	// closed loop: the load comes in that number, each of which ends with a rest; 0 = it goes on all the time
-	Rounds int
-	Rest   time.Duration // the end of each round, in which no visit begins
-	// visits a second over all workers, on average; 0 = closed loop: as fast as the workers can
-	Rate     float64
-	Arrivals Arrivals
-	// from the zero of the clock to the End, one after the other; nil = the load stays the same
-	Stretches []Stretch
-	Trace     []time.Duration // open loop: when each visit is due, ascending, in place of a rate
-	End       time.Duration   // no visit is due from then on
-	Seed      uint64
+	Workers      int
+	Keys         int
+	Bare         bool // the names of locks are as people write them: see Pages
+	Popularity   Popularity
+	TTL          time.Duration // of each lease
+	Hold         time.Duration // between load and store
+	Spread       float64       // each hold is drawn from Hold less this share of it to Hold and as much more, and so is a term; 0 = all the same
+	Term         time.Duration // a visit loads, stays and stores again and again, as a leader does; 0 = once
+	Faithful     bool          // closed loop: a worker visits the same page all the time, as a candidate does
+	Think        time.Duration // closed loop: between two visits of a worker
+	Wait         time.Duration // a visit gives up this long after it was due
+	Retry        time.Duration // mean backoff between two tries; each is drawn from half to one and a half of it
+	Extend       time.Duration // a visit lengthens its lease to this before it stores; 0 = it does not
+	Extensions   int           // how often a visit stays and lengthens its lease before it stores; 0 = once
+	HeedDeadline bool          // a holder whose deadline has passed does not store; it gives the lock back all the same
+	StopAtEnd    bool          // no stay outlasts the End
+	CancelOneIn  int           // one in how many visits has its calls to the lock called off at random; 0 = none
+	Shared       bool          // all workers of a process use one object of the lock
+	TwoTTLs      bool          // every second worker asks for leases twice as long
+	Skew         time.Duration // the wall clocks of every second process are ahead by so much, and behind from the middle of the run on
+	Reenter      int           // one in how many visits takes a reentrant lock again; 0 = each does
+	Reentries    int           // it does so up to so many times, one after the other; 0 = once
+	Readers      float64       // the share of visits that read, of a lock that readers share
+	Upgrade      int           // one in how many of them becomes the writer and stores, if the lock offers it; 0 = none
+	Permits      int           // up to so many permits a visit asks for, of a semaphore; 0 = one
+	Visits       int           // closed loop: a worker ends after so many; 0 = it goes on until the End
+	Rounds       int           // closed loop: how many times the load comes, each followed by a rest; 0 = it goes on
+	Rest         time.Duration // the end of each round, in which no visit begins
+	Rate         float64       // visits a second over all workers, on average; 0 = closed loop
+	Arrivals     Arrivals
+	Stretches    []Stretch       // from the zero of the clock to the End, one after the other; nil = the load stays the same
+	Trace        []time.Duration // open loop: when each visit is due, ascending, in place of a rate
+	End          time.Duration   // no visit is due from then on
+	Seed         uint64
 
 	// The workers may be shared out among processes: this one has those from First to First+Workers-1, and every
 	// Parts'th visit of an open loop, beginning with number Part. Parts 0 is all.

@@ -56,7 +56,7 @@ func (c *Combination) again(by int, all bool, why string) {
 	}
 	c.Before = append(c.Before, why)
 	before := max(c.Stretched, 1)
-	if to := min(before*by, longest); all && !c.Scenario.Frugal && to > before {
+	if to := min(before*by, longest); all && !c.Scenario.CostJudged && to > before {
 		by = to / before
 		c.stretch(by)
 	}

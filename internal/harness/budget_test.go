@@ -97,7 +97,7 @@ func TestAScenarioIsStretched(t *testing.T) {
 	if steps[0].From != 200*ms {
 		t.Error("the steps of another run have changed")
 	}
-	c.Scenario.Frugal, c.Stretched = true, 0
+	c.Scenario.CostJudged, c.Stretched = true, 0
 	if c.again(2, true, "why"); c.Plan.Workload.TTL != 3200*ms || c.Plan.Duration != 128*time.Second {
 		t.Errorf("where requests are counted the times of the load have changed: %+v", c.Plan)
 	}

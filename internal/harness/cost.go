@@ -12,7 +12,7 @@ import (
 func (x *Run) measured(r *crew.Report) *history.Measured {
 	m := history.Measured{Driver: x.run.Driver.Measured(), Hung: r.Hung, Crashes: r.Crashes, Wear: r.Wear,
 		Stream: x.run.Stream, Said: r.Said, Unseen: x.deployment.Unseen()}
-	if run := x.run; x.combo.Scenario.Frugal {
+	if run := x.run; x.combo.Scenario.CostJudged {
 		m.Cost = &history.Cost{Visits: run.Visits.Done, Commands: run.Cost.Commands, RoundTrips: run.Cost.RoundTrips,
 			Duration: time.Duration(run.Duration)}
 		if lasted, workers := m.Cost.Duration, x.combo.Plan.Workload.Workers; r.CPU > 0 && lasted > 0 &&

@@ -52,7 +52,7 @@ func (j *Job) deployment(c Combination) deployment.Spec {
 func (c *Combination) patience() time.Duration {
 	w := &c.Plan.Workload
 	lease := max(w.TTL, w.Extend) + c.Lock.Lingers(w.TTL)
-	if w.Uneven {
+	if w.TwoTTLs {
 		lease += w.TTL
 	}
 	return w.Wait + 2*lease + c.Topology.Recovery + 3*time.Second
@@ -69,7 +69,7 @@ func (c *Combination) scene() faults.Scene {
 		Names: c.Topology.NodeNames(), Recovery: c.Topology.Recovery, Claims: c.Lock.Claims,
 		Can: c.Topology.Can(), Session: c.Lock.Session,
 		Waits: c.Lock.Waits, Outlives: c.Lock.Outlives, Shared: c.Lock.Shared, Processes: p.Processes,
-		Heeds:    p.Workload.Heed,
+		Heeds:    p.Workload.HeedDeadline,
 		Programs: p.programs(), AllowLost: p.Fleet.AllowLost, Silence: p.Fleet.Silence, Agents: p.Fleet.Count,
 	}
 	p.source(&s)
@@ -135,7 +135,7 @@ func (x *Run) header() history.Header {
 		h.Callers = w.Workers
 	}
 	if c.Scenario.Name != "" {
-		h.Aside = c.Scenario.Aside()
+		h.NotAbout = c.Scenario.NotAbout()
 	}
 	if plan.Counter.Place == workload.OnTopology {
 		h.Counter = history.CounterOnTopology

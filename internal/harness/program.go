@@ -212,8 +212,8 @@ func (x *Run) programHeader() history.Header {
 	source, run := x.deployment.Program, x.run
 	h := history.Header{Name: run.Name, Started: run.Started, Command: run.Command, Topology: run.Topology,
 		Lock: run.Lock, Sites: source.Sites(), Nodes: source.Servers(),
-		Bounds: history.Bounds{Rate: witness.Rate, Round: witness.Round, Recovery: x.combo.Topology.Recovery},
-		Aside:  []string{history.Liveness, history.Fairness, history.Updates}}
+		Bounds:   history.Bounds{Rate: witness.Rate, Round: witness.Round, Recovery: x.combo.Topology.Recovery},
+		NotAbout: []string{history.Liveness, history.Fairness, history.Updates}}
 	for _, step := range x.combo.Steps {
 		h.Faults = append(h.Faults, step.Injection(x.combo.scene()))
 	}

@@ -53,7 +53,7 @@ func TestStreamAloneIsJudged(t *testing.T) {
 			tell("DEL", key)
 		}
 		h := r.History(&history.History{Header: history.Header{Sites: 1, Nodes: 1, Topology: "wire", Wire: "x", Bounds: history.Bounds{Rate: Rate, Round: Round},
-			Aside: []string{history.Liveness, history.Fairness, history.Updates}}}, false)
+			NotAbout: []string{history.Liveness, history.Fairness, history.Updates}}}, false)
 		if len(h.Ops) > c.most || len(h.Ops) < min(c.most/2-10, c.visits) {
 			t.Errorf("%s: %d operations of at most %d", name, len(h.Ops), c.most)
 		}

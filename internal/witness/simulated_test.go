@@ -202,7 +202,7 @@ func (w *world) read(o Options) (*Reader, *history.History) {
 		t.do(r)
 	}
 	head := history.Header{Bounds: history.Bounds{Rate: Rate, Round: Round},
-		Aside: []string{history.Liveness, history.Fairness, history.Updates}}
+		NotAbout: []string{history.Liveness, history.Fairness, history.Updates}}
 	w.soFar = r.SoFar(&history.History{Header: head})
 	return r, r.History(&history.History{Header: head}, true)
 }
