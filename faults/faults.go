@@ -20,7 +20,7 @@ var All = []Fault{
 	killPrimary, killNode, restartEmpty, restartLate, pausePrimary, pauseMinority, failover, failoverLate, lostGrant,
 	partition, partitionPrimary, cutHolder, reset, dropReply, delay, lateCommand, cutConnection, refuseCommand,
 	clockJump, clockRate, powerLoss, evict, flush, slowServer,
-	cutSubscriptions, refuseWrites, expireSession,
+	cutSubscriptions, refuseWrites, noWrites, scriptFlush, expireSession,
 	stallWorker, crashWorker, stopProcess, killProcess,
 	killAgent, pauseAgent, cutAgent,
 	killProgram, pauseProgram,
@@ -34,6 +34,7 @@ type Fault struct {
 	// Sources are those that the fault fits; nil = workers, and programs whose servers it breaks.
 	Sources []Source
 	Redis   bool     // it asks of servers what only Redis can do
+	Brief   bool     // it is over at once: no heal of a plan is for it
 	Arg     argument // it takes an argument after its name and a colon; nil = none
 	// Passes says that the fault, where it begins at a command of a program, is healed at once if no time is given.
 	Passes bool

@@ -97,7 +97,7 @@ func Parse(items []string, s Scene, duration time.Duration, seed uint64) (steps 
 		case heal:
 			healed := false
 			for i := range steps {
-				if steps[i].To == 0 && steps[i].From < step.From {
+				if steps[i].To == 0 && steps[i].From < step.From && !steps[i].Fault.Brief {
 					steps[i].To, healed = step.From, true
 				}
 			}

@@ -49,14 +49,14 @@ var lateExtension = Scenario{
 var lateCommands = Scenario{
 	Name: "late-commands",
 	Doc: "one in twelve commands takes longer than a lease to arrive, as of a client that is stopped before it, also between two commands of " +
-		"its lock; many threads of one process hold the locks",
+		"its lock; many threads of one process hold the locks, and the servers have lost their scripts before",
 	NotFor:   plain,
-	Faults:   []string{"late-command@100ms", "heal@1300ms"},
+	Faults:   []string{"script-flush@300ms", "late-command@350ms", "heal@1600ms"},
 	Wire:     []string{"delay:400ms@read/15", "delay:400ms@released/15"},
-	Duration: 2500 * time.Millisecond,
+	Duration: 2800 * time.Millisecond,
 	Leases:   1,
 	Shape: func(w *workload.Shape) {
-		w.Workers, w.Keys, w.Hold, w.Spread, w.Retry = 48, 8, 60*time.Millisecond, 0.5, 10*time.Millisecond
+		w.Workers, w.Keys, w.Hold, w.Spread, w.Retry = 48, 8, 60*time.Millisecond, 0.5, 30*time.Millisecond
 	},
 }
 

@@ -16,10 +16,12 @@ import (
 // All lists the scenarios in the order in which they are run: first those that show most of what locks get wrong in the
 // least time, so that a wrong one fails soon, and that the end of the budget costs least.
 var All = []Scenario{
-	contention, twoProcesses, minorityHung, lateHolder, crash, threeSites, fourSites,
+	contention, twoProcesses, long, minorityHung, lateHolder, crash, threeSites, fourSites,
 	readers, upgrade, steadyReaders, deadReader, permits, crossing,
-	sharedObject, lateRelease, extensions, lateExtension, lateCommands, lostExtensions, failingSites, twoLeases,
-	renewal, renewalCut, renewalHangs, leader, reentry, lateWriter, slowFence, cancelled, ambiguous, failedRelease,
+	sharedObject, lateRelease, extensions, variedExtensions, lateExtension, lateCommands, lostExtensions, failingSites,
+	twoLeases,
+	renewal, renewalCut, renewalHangs, leader, reentry, lateWriter, slowFence, cancelled, ambiguous, refusedWrites,
+	failedRelease,
 	sleepers, waiterCrash, comeback, slowGrant,
 	lostWakeup, lateProcess, processCrash, minorityRefuses, cost, clocks, serverHangs, cutOff, manyKeys, slowServer,
 	slowSite, forgetful, takenOver, wear, wearRenewals,

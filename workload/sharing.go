@@ -32,6 +32,10 @@ func (w *worker) countShared(ctx context.Context, g *grant) (history.Outcome, hi
 
 // remain stays and lengthens the lease, as often as it is asked to. It says why a visit must not go on.
 func (w *worker) remain(ctx context.Context, g *grant) history.Reason {
+	if w.shape.Varied {
+		w.now = 0
+		return w.varied(ctx, g)
+	}
 	// If holds outlast the lease, half of the re-entries come before the first renewal, which then shows what an inner
 	// release has ended.
 	early := w.shape.Hold > w.shape.TTL && w.group.Claims.Reentrant && w.rand.IntN(2) == 0 &&
@@ -44,7 +48,7 @@ func (w *worker) remain(ctx context.Context, g *grant) history.Reason {
 		if reason := w.stay(ctx, g); reason != history.None {
 			return reason
 		}
-		if !w.extend(w.during(ctx), g) {
+		if !w.extend(w.during(ctx), g, w.shape.Extend) {
 			return history.Lost
 		}
 	}

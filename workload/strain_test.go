@@ -179,3 +179,29 @@ func TestALeaderCountsAgainAndAgain(t *testing.T) {
 		})
 	}
 }
+
+// TestVariedExtensions come early and late, to shorter and longer leases, and the holder stays to the new end.
+func TestVariedExtensions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &leased{scripted: granting(), lasts: time.Hour}
+		plan := Shape{Workers: 1, Keys: 1, End: time.Minute, TTL: time.Second, Varied: true}
+		_, ops, _ := run(t, plan, func(int) locks.Lock { return l }, t.Context())
+		var granted, extended time.Duration
+		after, to, stays := map[time.Duration]bool{}, map[time.Duration]bool{}, 0
+		for _, op := range ops {
+			switch op.Kind {
+			case history.Acquire:
+				granted = op.Return
+			case history.Extend:
+				after[(op.Call-granted).Round(50*time.Millisecond)], to[op.TTL], extended = true, true, op.Call
+			case history.Release:
+				if op.Call-extended >= 400*time.Millisecond {
+					stays++
+				}
+			}
+		}
+		if len(after) != len(extendsAfter) || !to[time.Second/2] || !to[3*time.Second] || stays < 20 {
+			t.Errorf("extended after %v, to %v; %d stayed", after, to, stays)
+		}
+	})
+}

@@ -110,18 +110,18 @@ func (w *worker) giveUp(name string) {
 	w.leave()
 }
 
-// extend lengthens a lease that the visit may outlast. It tells whether the hold is still there.
-func (w *worker) extend(ctx context.Context, g *grant) bool {
-	if w.shape.Extend == 0 {
+// extend makes a lease so long from now on, unless that is 0. It tells whether the hold is still there.
+func (w *worker) extend(ctx context.Context, g *grant, to time.Duration) bool {
+	if to == 0 {
 		return true
 	}
 	op := w.lane.Call(history.Extend, g.key)
 	op.Hold = g.hold
 	g.open(history.Extend)
 	w.enter()
-	lease, err := w.lock.Extend(ctx, g.lease, w.shape.Extend)
+	lease, err := w.lock.Extend(ctx, g.lease, to)
 	w.leave()
-	op.Token, op.TTL = w.token(&lease), w.shape.Extend
+	op.Token, op.TTL = w.token(&lease), to
 	outcome, reason := w.answeredAll(history.Extend, err)
 	if op.Outcome, op.Reason = outcome, reason; outcome == history.OK {
 		op.Until = w.until(&lease)

@@ -309,29 +309,7 @@ func (w *worker) store(g *grant, s *spot, seen Count, write func(Count) error) (
 
 // stay is the time between load and store. A holder that is told that its hold is lost acts on it.
 func (w *worker) stay(ctx context.Context, g *grant) history.Reason {
-	hold := w.spread(w.shape.Hold)
-	if w.shape.StopAtEnd {
-		hold = min(hold, max(w.shape.End-w.clock.Now(), 0))
-	}
-	if w.shape.HeedDeadline {
-		w.back = w.clock.Now() + hold
-	}
-	if hold > 0 {
-		w.timer.Reset(hold)
-		select {
-		case <-w.timer.C:
-		case <-g.lease.Lost:
-		case <-ctx.Done():
-			return history.Canceled
-		}
-	}
-	if !w.pass(ctx, Loaded, g.key, g.hold) {
-		return history.Crashed
-	}
-	if w.lost(g) {
-		return history.Lost
-	}
-	return history.None
+	return w.stayFor(ctx, g, w.spread(w.shape.Hold))
 }
 
 // release gives a hold back, with those of the visit's other pages; left is how many the owner of a reentrant lock has then.

@@ -57,6 +57,7 @@ type Shape struct {
 	Retry        time.Duration // mean backoff between two tries; each is drawn from half to one and a half of it
 	Extend       time.Duration // a visit lengthens its lease to this before it stores; 0 = it does not
 	Extensions   int           // how often a visit stays and lengthens its lease before it stores; 0 = once
+	Varied       bool          // a visit extends early and late, to shorter and longer leases, and stays to the new end
 	HeedDeadline bool          // a holder whose deadline has passed does not store; it gives the lock back all the same
 	StopAtEnd    bool          // no stay outlasts the End
 	CancelOneIn  int           // one in how many visits has its calls to the lock called off at random; 0 = none

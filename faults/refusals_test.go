@@ -1,0 +1,20 @@
+package faults
+
+import (
+	"testing"
+	"time"
+
+	"hammerlock/topologies"
+)
+
+// TestWhatIsOverAtOnceIsNotHealed: a heal of a plan is for what goes on.
+func TestWhatIsOverAtOnceIsNotHealed(t *testing.T) {
+	scene := Scene{Topology: "single", Sites: 1, Nodes: 1, Can: topologies.Spec{}.Can()}
+	steps, mistakes := Parse([]string{"script-flush@1s", "no-writes@2s", "heal@3s"}, scene, 5*time.Second, 1)
+	if len(mistakes) > 0 || len(steps) != 2 || steps[0].To != 0 || steps[1].To != 3*time.Second {
+		t.Errorf("got %+v, %v", steps, mistakes)
+	}
+	if _, mistakes := Parse([]string{"script-flush@1s", "heal@3s"}, scene, 5*time.Second, 1); len(mistakes) == 0 {
+		t.Error("what is over was healed")
+	}
+}
