@@ -105,6 +105,8 @@ func (s *schedule) excuses(v *checker.Verdict) bool {
 		return forgot || !s.views.fenced && s.broke((*history.Effect).BreaksPromises)
 	case "fencing", "reentrancy":
 		return forgot
+	case "release": // many draws fall into one instant of virtual time, so that tokens made of a clock are equal
+		return v.Causes[history.EqualTokens] == v.Violations && v.Violations > 0
 	}
 	return false
 }
