@@ -106,7 +106,7 @@ func TestLiveTapOnlyIsKeptMeanwhile(t *testing.T) {
 		ended <- Verify(ctx, Env{Args: []string{"wire", "--addr", "redis://:" + a.Password + "@" + a.Addrs[0], "--locks", "lock:*", "--tap-only", "--metrics", ":0", "--json",
 			"--out", out, "--tui", "off"}, Stdout: &stdout, Stderr: &stderr, Getenv: os.Getenv})
 	}()
-	at := regexp.MustCompile("http://\\S+/metrics")
+	at := regexp.MustCompile(`http://\S+/metrics`)
 	live.Wait(t, "the metrics of a violation", func() bool {
 		c.Set(t.Context(), "lock:stolen", "one", time.Minute)
 		c.Set(t.Context(), "lock:stolen", "two", time.Minute)
