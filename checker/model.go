@@ -2,6 +2,8 @@ package checker
 
 import (
 	"cmp"
+	"slices"
+	"time"
 
 	"hammerlock/history"
 	"hammerlock/model"
@@ -27,6 +29,9 @@ func Stories(h *history.History) ([]PageStory, error) {
 	return list, nil
 }
 
+// mostOfAPart is how many states the search for a story looks at, of a part of a page.
+const mostOfAPart = 5_000
+
 // story explains a page: all of its holds, and then those of each machine and of each process alone, whose clocks are
 // closer. What these prove is so whatever the others did. It is the story that costs most.
 func (c *Case) story(holds []int32) model.Story {
@@ -36,7 +41,7 @@ func (c *Case) story(holds []int32) model.Story {
 	var worst model.Story
 	for n, g := range c.groups(holds) {
 		p := c.page(g.holds, g.scope)
-		s := model.Explain(p, model.Bounds{})
+		s := model.Explain(p.Page, model.Bounds{States: mostOfAPart})
 		if n == 0 || cmp.Or(cmp.Compare(s.Status, worst.Status), cmp.Compare(s.Cost, worst.Cost)) > 0 {
 			worst = s
 		}
@@ -78,15 +83,16 @@ type pages struct {
 }
 
 // page is what the model has to explain of some holds of a page.
-func (c *Case) page(holds []int32, s scope) *model.Page {
-	p := &pages{&ruler{c: c, scope: s}, &model.Page{Rules: model.Rules{Expires: c.Claims.Expires, Owned: c.Claims.Owned,
-		Single: c.Nodes == 1, Sites: c.Sites, Rate: c.Bounds.Rate, Round: c.Bounds.Round, Linger: c.Bounds.Linger}}}
-	again, tokens := c.secondReleases(holds), map[uint64]int32{}
+func (c *Case) page(holds []int32, s scope) *pages {
+	p := &pages{ruler: &ruler{c: c, scope: s}, Page: &model.Page{Rules: model.Rules{
+		Expires: c.Claims.Expires, Owned: c.Claims.Owned,
+		Single: c.Nodes == 1, Sites: c.Sites, Rate: c.Bounds.Rate, Round: c.Bounds.Round, Linger: c.Bounds.Linger,
+		Patient: patientCall}}}
+	again, half := c.secondReleases(holds), c.anySlack()
 	for i, n := range holds {
 		h := &c.holds[n]
-		op := c.acquire(h)
-		p.Holds = append(p.Holds, model.Hold{ID: op.ID})
-		tokens[op.Token] = int32(i)
+		half = min(half, p.half(h))
+		p.Holds = append(p.Holds, model.Hold{ID: c.acquire(h).ID})
 		p.add(h, int32(i), h.acquire)
 		for _, x := range c.extends(h) {
 			p.add(h, int32(i), x)
@@ -101,12 +107,11 @@ func (c *Case) page(holds []int32, s scope) *model.Page {
 	for _, r := range again {
 		p.add(&c.holds[holds[r.hold]], r.hold, r.op)
 	}
-	delete(tokens, 0)
 	if len(holds) > 0 {
-		p.sights(c.holds[holds[0]].Key, holds, tokens)
-		p.atWork(c.holds[holds[0]].Key)
+		p.sights(c.holds[holds[0]].Key, holds)
+		p.atWork(c.holds[holds[0]].Key, c.anySlack()-half)
 	}
-	return p.Page
+	return p
 }
 
 // secondReleases lists the repeated releases of some holds, by their place.
@@ -141,13 +146,14 @@ func (p *pages) add(h *hold, place, i int32) {
 	case op.Outcome == history.Unknown || op.Return == history.Forever:
 		call.Unanswered, call.To = true, history.Forever
 	case op.Outcome == history.Failed && op.Reason == history.Lost:
-		if (&leases{ruler: *p.ruler}).repeated(i) { // it was sent again, and had its effect the first time
+		// It was sent again, and had its effect the first time; or it has freed a few sites, as soon as it was called.
+		if (&leases{ruler: *p.ruler}).repeated(i) || p.c.Sites > 1 && op.Kind == history.Release {
 			first := call
 			first.Unanswered, first.To = true, history.Forever
 			p.Calls = append(p.Calls, first)
 		}
 		call.Kind = model.Lost
-	case op.Outcome == history.Failed && op.Reason == history.Busy:
+	case op.Outcome == history.Failed && (op.Reason == history.Busy || op.Reason == history.Conflict && p.alone(h, op)):
 		call.Kind, call.Busy = model.Lost, true
 	case op.Outcome == history.Failed:
 		return
@@ -155,11 +161,28 @@ func (p *pages) add(h *hold, place, i int32) {
 	p.Calls = append(p.Calls, call)
 }
 
+// alone tells whether no other call of a hold can have had its effect during one: what the hold itself touched
+// meanwhile is refused rightly.
+func (p *pages) alone(h *hold, op *history.Op) bool {
+	for _, n := range append(slices.Clip(p.c.extends(h)), h.Release) {
+		if n >= 0 && p.c.Ops[n].ID != op.ID && p.c.Ops[n].Call < op.Return &&
+			(p.c.Ops[n].Outcome == history.Unknown || p.c.Ops[n].Return > op.Call) {
+			return false
+		}
+	}
+	return true
+}
+
 // sights takes in when the keys of holds were seen on the only server.
-func (p *pages) sights(key int32, holds []int32, tokens map[uint64]int32) {
-	if p.c.Nodes > 1 || p.c.Sites > 1 {
+func (p *pages) sights(key int32, holds []int32) {
+	if p.c.Nodes > 1 || p.c.Sites > 1 || len(p.c.sightsOf(key)) == 0 {
 		return
 	}
+	tokens := make(map[uint64]int32, len(holds))
+	for i, n := range holds {
+		tokens[p.c.acquire(&p.c.holds[n]).Token] = int32(i)
+	}
+	delete(tokens, 0)
 	for _, op := range p.c.sightsOf(key) {
 		place, ok := tokens[op.Token]
 		if !ok || op.Kind != history.Sight {
@@ -173,16 +196,16 @@ func (p *pages) sights(key int32, holds []int32, tokens map[uint64]int32) {
 }
 
 // atWork takes in the windows in which servers may forget, or lengthen, what they have of a key. The suite's clock
-// wrote them down.
-func (p *pages) atWork(key int32) {
-	slack := p.c.anySlack()
+// wrote them down, which may be as far from those of the calls as the slack, with what the calls are off already.
+func (p *pages) atWork(key int32, slack time.Duration) {
 	add := func(w *window, planned bool) {
 		e, server := w.effect, int(p.c.Ops[w.op].Value)
-		if w.fault {
+		if w.fault || p.c.Sites > 1 { // each of several sites has all keys
 			server = -1
 		}
 		p.Windows = append(p.Windows, model.Window{From: w.from - slack, To: plus(w.to, slack), Planned: planned,
-			Op: w.op, Server: server, Forgets: true, Late: planned && (!e.Known() || e.Loses == history.LosesTime)})
+			Op: w.op, Server: server, Forgets: true, Restores: !planned || e.Loses != history.LosesKeys,
+			Late: planned && (!e.Known() || e.Loses == history.LosesTime)})
 	}
 	if p.c.Sites > 1 { // a grant may stand on exactly a majority: one site that comes back empty lets another have one
 		for i := range p.c.windows {

@@ -6,7 +6,7 @@ import "time"
 func (s *searcher) apply(c state, n int32, by time.Duration) {
 	o := &s.p.Calls[n]
 	at := max(c.cur, o.From)
-	if at > by {
+	if at > by || s.early(&c, o) {
 		return
 	}
 	slot, i := int(s.slots[n]), c.find(o.Hold)
@@ -38,6 +38,12 @@ func (s *searcher) apply(c state, n int32, by time.Duration) {
 			s.others(c, n, by)
 		}
 	}
+}
+
+// early tells whether a call cannot have had its effect yet: its holder had heard of the grant before it asked.
+func (s *searcher) early(c *state, o *Call) bool {
+	g := s.holds[o.Hold].grant
+	return o.Kind != Grant && g >= 0 && !s.p.Calls[g].Unanswered && s.p.Calls[g].From < o.From && !s.granted(c, o.Hold)
 }
 
 // wrong adds a call that has its effect by a deviation.
@@ -97,8 +103,30 @@ func (s *searcher) own(c state, n int32, i int, by time.Duration) {
 		return
 	}
 	s.yield(used.tell(s.effect(n, c.cur), n, 0))
-	if s.deviate && o.Kind == Release && !o.Unanswered {
-		s.yield(s.wrong(c.with(s.p.alive(l, c.cur, by)), n, leak, -1))
+	if kept := c.with(s.p.alive(l, c.cur, by)); s.deviate && !o.Unanswered {
+		switch o.Kind {
+		case Release:
+			s.yield(s.wrong(kept, n, leak, -1))
+		case Extend:
+			s.yield(s.wrong(kept, n, falseExtension, -1))
+		}
+	}
+}
+
+// again lets a release have an effect a second time: it took so long that it was sent again, and frees what another
+// has by then.
+func (s *searcher) again(c state, n int32, by time.Duration) {
+	o := &s.p.Calls[n]
+	if s.p.Patient == 0 || o.Kind != Release || o.Unanswered || o.To-o.From < s.p.Patient || c.cur > by {
+		return
+	}
+	for i := range c.held {
+		if l := &c.held[i]; l.hold != o.Hold && c.cur <= s.p.over(l) {
+			x := s.wrong(c.without(i), n, foreignRelease, l.hold)
+			x.last.step.Again = true
+			x.cost++
+			s.yield(x)
+		}
 	}
 }
 
@@ -132,14 +160,21 @@ func (s *searcher) others(c state, n int32, by time.Duration) {
 		if l := s.p.begin(o, c.cur, by); s.granted(&c, o.Hold) {
 			s.yield(s.wrong(c.alone(l), n, silentReacquire, against))
 		}
-		if !o.Unanswered {
-			s.yield(s.wrong(c, n, falseExtension, against))
+		if x := s.wrong(c, n, falseExtension, against); !o.Unanswered {
+			if !s.granted(&c, o.Hold) {
+				x.cost += unproven
+			}
+			s.yield(x)
 		}
 		return
 	}
 	for i := range c.held {
 		if c.cur <= s.p.over(&c.held[i]) {
-			s.yield(s.wrong(c.without(i), n, foreignRelease, c.held[i].hold))
+			x := s.wrong(c.without(i), n, foreignRelease, c.held[i].hold)
+			if o.Unanswered {
+				x.cost += unheard
+			}
+			s.yield(x)
 		}
 	}
 	if o.Unanswered {

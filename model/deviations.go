@@ -36,22 +36,22 @@ var Deviations = [...]Deviation{
 		"compare the token and delete the key in one step, as a script does", 2},
 	silentReacquire: {history.SilentReacquire, TheLock, "excludes",
 		"an extension took the lock back after the hold was over",
-		"extend only a key that exists with the own token, in one step", 3},
+		"extend only a key that exists with the own token, in one step", 4},
+	falseExtension: {history.FalseExtension, TheLock, "excludes",
+		"an extension was answered with success, and the lease was not longer",
+		"answer with success only if the key had the own token", 5},
 	doubleGrant: {history.DoubleGrant, TheLock, "excludes",
 		"the lock was granted while another holder had it",
-		"make the acquire one atomic step: SET with NX", 4},
+		"make the acquire one atomic step: SET with NX", 6},
 	prematureLoss: {history.PrematureLoss, TheService, "expires",
 		"the servers ended a lease before its time",
-		"ask for the lease in the unit that the command takes", 10},
+		"ask for the lease in the unit that the command takes", 14},
 	falseRefusal: {history.FalseRefusal, TheLock, "owned",
 		"the holder was told that the lock is not its own",
 		"compare with the token that the key was set to", 20},
 	ttlTooLong: {history.TTLTooLong, TheLock, "expires",
 		"a lease lasted longer than was asked for",
 		"set the expiry in the command that sets the key", 30},
-	falseExtension: {history.FalseExtension, TheLock, "excludes",
-		"an extension was answered with success, and the lease was not longer",
-		"answer with success only if the key had the own token", 40},
 	leak: {history.Leak, TheLock, "cleans",
 		"a release was answered with success, and the key stayed",
 		"wait for the answer of the command that deletes the key", 50},
@@ -60,8 +60,9 @@ var Deviations = [...]Deviation{
 		"set the key and look whether it was free in one step", 60},
 }
 
-// unproven is the prior of an acquire that was granted, although nothing but a deviation shows it.
-const unproven Cost = 8
+// unproven is the prior of what nothing but a deviation shows: that an acquire without an answer was granted, or was
+// not; and unheard that of a release without an answer that is foreign: a double grant is as likely.
+const unproven, unheard Cost = 12, 5
 
 type deviation uint8
 
@@ -70,11 +71,11 @@ const (
 	doubleRelease
 	foreignRelease
 	silentReacquire
+	falseExtension
 	doubleGrant
 	prematureLoss
 	falseRefusal
 	ttlTooLong
-	falseExtension
 	leak
 	phantom
 )

@@ -45,7 +45,8 @@ type Hold struct {
 type Window struct {
 	From, To time.Duration
 	Planned  bool  // a fault of the plan
-	Forgets  bool  // the servers may lose what they have, or have again what they had before
+	Forgets  bool  // the servers may lose what they have
+	Restores bool  // they may have again what they had before
 	Late     bool  // leases may last longer
 	Server   int   // which one may forget; -1 = any
 	Op       int32 // for the caller
@@ -59,6 +60,7 @@ type Rules struct {
 	Sites   int           // how many independent servers vote; 0 = one server
 	Rate    float64       // by this part the servers' clocks may run fast or slow
 	Round   time.Duration // by this a server rounds its clock
+	Patient time.Duration // a release that takes as long may be sent again; 0 = none is
 	Linger  time.Duration // by this a lease may last longer than was asked for
 }
 

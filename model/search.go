@@ -185,6 +185,9 @@ func (s *searcher) begin(start single, from, to int32, first []int32) {
 		}
 		s.wins = s.explainer.wins.between(since, s.events[to-1].at)
 	}
+	slices.SortFunc(s.wins, func(a, b int32) int {
+		return cmp.Compare(s.explainer.wins.list[a].To, s.explainer.wins.list[b].To)
+	})
 }
 
 // opens gives a call the first slot that is free.
@@ -215,9 +218,13 @@ func (s *searcher) run(start single, from, to int32) ([]state, bool) {
 		s.active = append(s.active, start.owner)
 		c.held = []lease{start.lease}
 	}
-	list := []state{c}
+	list, closed := []state{c}, 0
 	for i := from; i < to; i++ {
 		v := s.events[i]
+		for ; closed < len(s.wins) && s.explainer.wins.list[s.wins[closed]].To < v.at; closed++ {
+			s.now = i - 1
+			list = s.closes(list, s.wins[closed])
+		}
 		s.activate(s.p.Calls[v.call].Hold, i)
 		if s.holds[s.p.Calls[v.call].Hold].idle && !s.deviate {
 			continue
@@ -281,8 +288,12 @@ func (s *searcher) answered(list []state, n int32) []state {
 		s.looked++
 		s.spontaneous(c, by)
 		for _, m := range s.open {
-			if m >= 0 && !c.done.has(int(s.slots[m])) {
+			switch {
+			case m < 0:
+			case !c.done.has(int(s.slots[m])):
 				s.apply(c, m, by)
+			case s.deviate:
+				s.again(c, m, by)
 			}
 		}
 	}
@@ -325,7 +336,7 @@ func (s *searcher) shown(c state) state {
 		}
 		i := c.find(o.Hold)
 		switch {
-		case o.Kind == Lost && i < 0:
+		case o.Kind == Lost && i < 0 && !s.early(&c, o):
 		case o.Kind == Seen && i >= 0 && len(s.wins) == 0 && !o.Endless && c.cur <= s.p.over(&c.held[i]):
 			c = c.with(s.p.alive(c.held[i], c.cur, o.To))
 		default:

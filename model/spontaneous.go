@@ -35,16 +35,54 @@ func (s *searcher) spontaneous(c state, by time.Duration) {
 			s.yield(c.without(i).tell(step, -1, prematureLoss.cost()))
 		}
 		for _, n := range s.wins {
-			w := &s.explainer.wins.list[n]
-			if at := max(c.cur, w.From); w.Forgets && at <= min(by, w.To) {
-				step = Step{At: at, Event: Forgotten, Hold: l.hold, Window: s.explainer.wins.place[n],
-					Planned: w.Planned, Against: -1}
-				expected := s.expected(&c, l.hold)
-				s.yield(c.forgets(i, w, by, expected, &s.p.Rules).until(at).tell(step, -1, w.cost()))
+			s.forget(c, i, n, by)
+		}
+	}
+	for _, n := range s.wins {
+		s.restore(c, n, by)
+	}
+}
+
+// forget yields the state in which servers forget a hold in a window.
+func (s *searcher) forget(c state, i int, n int32, by time.Duration) {
+	w, hold := &s.explainer.wins.list[n], c.held[i].hold
+	if at := max(c.cur, w.From); w.Forgets && at <= min(by, w.To) {
+		step := Step{At: at, Event: Forgotten, Hold: hold, Window: s.explainer.wins.place[n], Planned: w.Planned,
+			Against: -1}
+		s.yield(c.forgets(i, w, by, s.expected(&c, hold), &s.p.Rules).until(at).tell(step, -1, w.cost()))
+	}
+}
+
+// closes adds the states in which servers have forgotten a hold, or have one again, in a window that is over, although
+// nothing has needed that so far. A hold that is forgotten may have been granted in the window.
+func (s *searcher) closes(list []state, n int32) []state {
+	w := &s.explainer.wins.list[n]
+	if !w.Forgets && !w.Restores {
+		return list
+	}
+	s.tried, s.todo = newFront(&s.free), s.todo[:0]
+	for _, c := range list {
+		for _, m := range s.open {
+			if m >= 0 && s.p.Calls[m].Kind == Grant && !c.done.has(int(s.slots[m])) {
+				s.apply(c, m, w.To)
 			}
 		}
 	}
-	s.restore(c, by)
+	before := slices.Concat(list, s.todo)
+	s.tried, s.todo = newFront(&s.free), s.todo[:0]
+	for _, c := range before {
+		s.looked++
+		for i := range c.held {
+			s.forget(c, i, n, w.To)
+		}
+		s.restore(c, n, w.To)
+	}
+	out := newFront(&s.free)
+	for _, c := range append(list, s.todo...) {
+		out.add(c)
+	}
+	s.todo = s.todo[:0]
+	return out.states
 }
 
 // expected tells whether an answer is still to come that shows a hold to have the lock.
@@ -58,23 +96,21 @@ func (s *searcher) expected(c *state, hold int32) bool {
 	})
 }
 
-// restore yields states in which the servers have a hold again that was over, and that answers will need.
-func (s *searcher) restore(c state, by time.Duration) {
-	for _, n := range s.wins {
-		w := &s.explainer.wins.list[n]
-		at := max(c.cur, w.From)
-		if !w.Forgets || at > min(by, w.To) {
+// restore yields states in which the servers have a hold again, in a window, that was over, and that answers will need.
+func (s *searcher) restore(c state, n int32, by time.Duration) {
+	w := &s.explainer.wins.list[n]
+	at := max(c.cur, w.From)
+	if !w.Restores || at > min(by, w.To) {
+		return
+	}
+	for _, hold := range s.active {
+		if c.find(hold) >= 0 || !s.granted(&c, hold) || !s.expected(&c, hold) {
 			continue
 		}
-		for _, hold := range s.active {
-			if c.find(hold) >= 0 || !s.granted(&c, hold) || !s.expected(&c, hold) {
-				continue
-			}
-			l := s.lastLease(&c, hold, min(by, w.To))
-			step := Step{At: at, Event: Restored, Hold: hold, Window: s.explainer.wins.place[n], Against: -1,
-				Planned: w.Planned, Began: l.lo, TTL: l.ttl}
-			s.yield(c.alone(l).until(at).tell(step, -1, w.cost()))
-		}
+		l := s.lastLease(&c, hold, min(by, w.To))
+		step := Step{At: at, Event: Restored, Hold: hold, Window: s.explainer.wins.place[n], Against: -1,
+			Planned: w.Planned, Began: l.lo, TTL: l.ttl}
+		s.yield(c.alone(l).until(at).tell(step, -1, w.cost()))
 	}
 }
 

@@ -40,19 +40,15 @@ func (c *state) has(o *Call) int {
 	})
 }
 
-// forgets is a state in which a server has forgotten a hold. Where it is not the only one, another may have it still: that
-// counts if answers are expected that only it can give.
+// forgets is a state in which a server has forgotten a hold. Where it is not the only one, another may have it still:
+// that counts if answers are expected that only it can give.
 func (c state) forgets(i int, w *Window, by time.Duration, expected bool, r *Rules) state {
 	l := c.held[i]
 	if c = c.without(i); r.Single || !expected {
 		return c
 	}
-	g := gone{l.hold, w.Server, 0}
-	if r.Sites > 1 { // each of them has all keys, and no sight says which
-		g.server = -1
-	}
 	l.hi = min(l.hi, by, w.To)
-	g.over = r.over(&l)
+	g := gone{l.hold, w.Server, r.over(&l)}
 	c.elsewhere = slices.Clone(c.elsewhere)
 	if k := slices.IndexFunc(c.elsewhere, func(x gone) bool { return x.hold == g.hold && x.server == g.server }); k >= 0 {
 		c.elsewhere[k].over = max(c.elsewhere[k].over, g.over)

@@ -2,6 +2,7 @@ package model
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"hammerlock/history"
@@ -77,6 +78,8 @@ type Step struct {
 	Against int32
 	// Began and TTL are of the lease of a hold that is restored.
 	Began, TTL time.Duration
+	// Again says that a release frees the lock of another because it was sent again.
+	Again bool
 	// Alone says that after a double grant the new hold has the lock alone. Of several sites both may have some.
 	Alone bool
 }
@@ -133,4 +136,51 @@ func (p *Page) missing() string {
 		return "releases that do not look whose the lock is"
 	}
 	return ""
+}
+
+// Broke lists the holds of those that have the lock which end in a step, although they neither gave it back nor had a
+// lease that was over.
+func (s *Step) Broke(held []int32) (list []int32) {
+	switch {
+	case s.Event == Forgotten, s.Event == LeaseEnd && s.Deviation != nil:
+		return []int32{s.Hold}
+	case s.Deviation == &Deviations[foreignRelease]:
+		return []int32{s.Against}
+	case s.takesAll():
+		list = slices.DeleteFunc(slices.Clone(held), func(h int32) bool { return h == s.Hold })
+		if s.Against >= 0 && !slices.Contains(list, s.Against) {
+			list = append(list, s.Against)
+		}
+	}
+	return list
+}
+
+// takesAll tells whether only the hold of a step has the lock after it.
+func (s *Step) takesAll() bool {
+	return s.Event == Restored || s.Deviation == &Deviations[silentReacquire] || s.Deviation == &Deviations[phantom] ||
+		s.Deviation == &Deviations[doubleGrant] && s.Alone
+}
+
+// After is who has the lock after a step.
+func (s *Step) After(held []int32) []int32 {
+	broke := s.Broke(held)
+	held = slices.DeleteFunc(slices.Clone(held), func(h int32) bool { return slices.Contains(broke, h) })
+	ends := s.Event == LeaseEnd || s.Event == Effect && s.Kind == Release && s.Deviation == nil && !s.Elsewhere
+	begins := s.takesAll() || s.Event == Effect && s.Kind == Grant
+	switch i := slices.Index(held, s.Hold); {
+	case ends && i >= 0:
+		held = slices.Delete(held, i, i+1)
+	case begins && i < 0:
+		held = append(held, s.Hold)
+	}
+	return held
+}
+
+// Answers tells whether a step is a deviation that is no more than a wrong answer: it changes nothing in the servers.
+func (s *Step) Answers() bool {
+	switch s.Deviation {
+	case &Deviations[falseRelease], &Deviations[doubleRelease], &Deviations[falseRefusal], &Deviations[falseExtension]:
+		return true
+	}
+	return false
 }
