@@ -70,12 +70,12 @@ type Source struct {
 	taps    []io.Closer
 	places  []string // where clients find the servers
 	deaf    []string // servers without a tap, and why
-	program *topologies.Program
 	hooks   atomic.Pointer[[]*hook]
 	granted chan string            // locks, for faults that wait for a grant
 	lock    atomic.Pointer[string] // the one that was granted last
 
 	mu       sync.Mutex // guards what follows
+	program  *topologies.Program
 	proxies  map[*topologies.Node]*wire.Proxy
 	notes    []string
 	finished chan struct{}
@@ -195,9 +195,12 @@ func (s *Source) watch(stop context.Context) error {
 	}
 	defer cancel()
 	if s.spec.Command != "" {
-		s.program = &topologies.Program{Command: s.spec.Command, Whole: s.spec.Whole, Env: s.Variables(),
+		p := &topologies.Program{Command: s.spec.Command, Whole: s.spec.Whole, Env: s.Variables(),
 			Output: s.spec.Output, Ready: func(context.Context) error { return nil }}
-		if err := s.top.Run(s.program); err != nil {
+		s.mu.Lock()
+		s.program = p
+		s.mu.Unlock()
+		if err := s.top.Run(p); err != nil {
 			return err
 		}
 	}

@@ -31,6 +31,8 @@ func (s *Source) Written(own history.History, over bool) *history.History {
 	}
 	sums, _ := s.reader.Sums()
 	h.Wire = s.limits(&sums)
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.workers, s.keys = h.Workers, h.Keys
 	return h
 }
@@ -52,7 +54,10 @@ func happened(h *history.History) {
 
 // Crashed tells that a fault has killed the program at a time, if it has.
 func (s *Source) Crashed(at time.Duration) {
-	if s.program != nil && s.program.Killed() {
+	s.mu.Lock()
+	killed := s.program != nil && s.program.Killed()
+	s.mu.Unlock()
+	if killed {
 		s.reader.Crashed(at)
 	}
 }
