@@ -198,7 +198,7 @@ func TestLiveWireOfOtherLanguages(t *testing.T) {
 		{"renew-set", "", "lease-validity: fail silent-reacquire"},
 		{"get-del", "delay:400ms@read/15", "exclusion: fail foreign-release"},
 		{"retry", "drop-reply@granted/10", "exclusion: fail phantom"},
-		{"setnx", "kill-program@granted:5", "liveness: fail leak"},
+		{"setnx", "kill-program@granted:5", "liveness: fail deadlock"},
 	} {
 		t.Run(c.how, func(t *testing.T) {
 			t.Parallel()

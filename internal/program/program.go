@@ -225,17 +225,17 @@ func (s *Source) watch(stop context.Context) error {
 	}
 }
 
-// restarted waits until a program that a fault has killed is started again. It is false if the program has ended by
-// itself, or the watching is over.
+// restarted waits until a program that a fault has killed is started again, which may have happened before this asks.
+// It is false if the program has ended by itself, or the watching is over.
 func (s *Source) restarted(ctx context.Context) bool {
-	for s.program.Killed() {
+	for s.program.Ended() == "" {
+		if s.program.State() != topologies.Down {
+			return true
+		}
 		select {
 		case <-ctx.Done():
 			return false
 		case <-time.After(tickEvery / 10):
-		}
-		if s.program.State() != topologies.Down {
-			return true
 		}
 	}
 	return false

@@ -185,6 +185,13 @@ func (r *Reader) put(q *sighting, op history.Op) int {
 	if n >= 0 && q != nil && !q.answered {
 		q.ops = append(q.ops, n)
 	}
+	if r.killed > op.Call && r.killed < op.Return && q != nil {
+		at := op.Return
+		if at == history.Forever {
+			at = r.killed
+		}
+		r.dies(op.Worker, at) // it was under way when its client was killed
+	}
 	return n
 }
 
@@ -295,11 +302,11 @@ func (r *Reader) refuse(b *book, q *sighting, op history.Op, token string) {
 	r.put(q, op)
 }
 
-// Crashed tells that the programs were killed, with all holders and waiters.
+// Crashed tells that the programs were killed at a time, with all holders and waiters, and who is answered later.
 func (r *Reader) Crashed(at time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.now = max(r.now, at)
+	r.now, r.killed = max(r.now, at), at
 	for _, b := range r.books {
 		for _, h := range b.holds {
 			r.dies(h.worker, at)

@@ -53,9 +53,10 @@ const (
 
 // Reader is a wire.Sink that reads holds out of requests and effects. It keeps those that are open, and the operations.
 type Reader struct {
-	o   Options
-	mu  sync.Mutex
-	now time.Duration // the latest stamp that was seen
+	o      Options
+	mu     sync.Mutex
+	now    time.Duration // the latest stamp that was seen
+	killed time.Duration // when the programs were killed last
 
 	servers map[int]*server
 	ledgers map[place]*ledger

@@ -15,7 +15,7 @@ import (
 // and answered at
 // 2 ms; "! 3 SET lock:1 a PXAT +100" an effect that was read at 3 ms, "+100" being a time of the server's clock in ms; "&" before it: it
 // belongs to the transaction of the one before. "P 4": a connection is passed on unseen from 4 ms on.
-// An answer of "lost" never came. "T 5 1 replica" is about the tap of
+// "K 5": the programs were killed at 5 ms. An answer of "lost" never came. "T 5 1 replica" is about the tap of
 // server 1; with several servers requests and effects begin with their server's number.
 func told(t *testing.T, o Options, lines ...string) (*Reader, *history.History) {
 	t.Helper()
@@ -33,6 +33,11 @@ func told(t *testing.T, o Options, lines ...string) (*Reader, *history.History) 
 		if words[0] == "P" {
 			e := wire.Event{Kind: wire.PassedThrough, At: ms(1)}
 			w.told = append(w.told, telling{e.At, func(r *Reader) { r.Event(e) }})
+			continue
+		}
+		if words[0] == "K" {
+			at := ms(1)
+			w.told = append(w.told, telling{at, func(r *Reader) { r.Crashed(at) }})
 			continue
 		}
 		if words[0] == "T" {
@@ -216,6 +221,29 @@ func TestShapes(t *testing.T) {
 				t.Error(err)
 			}
 		})
+	}
+}
+
+// TestKilledOnTheWay: whoever has the lock, waits for it, or is about to be answered when the programs are killed is dead.
+func TestKilledOnTheWay(t *testing.T) {
+	_, h := told(t, Options{Holder: Holder{By: Auto}},
+		"A 1 2 SETNX lock:1 a = 1", "! 2 SETNX lock:1 a", "A 3 4 DEL lock:1 = 1", "! 4 DEL lock:1",
+		"B 5 9 SETNX lock:1 b = 1", "! 6 SETNX lock:1 b", "C 6 10 SETNX lock:1 c = 0", "K 8",
+		"D 20 21 SETNX lock:1 d = 0")
+	dead := map[int32]bool{}
+	for _, op := range h.Ops {
+		if op.Kind == history.Crash {
+			dead[op.Worker] = true
+		}
+	}
+	for _, op := range h.Ops {
+		late := op.Call >= 20*time.Millisecond
+		if op.Kind == history.Acquire && op.Call >= 5*time.Millisecond && dead[op.Worker] == late {
+			t.Errorf("%v: its worker is dead: %v", op, dead[op.Worker])
+		}
+	}
+	if err := h.Validate(); err != nil || len(dead) != 2 {
+		t.Errorf("%d are dead, 2 were killed: %v", len(dead), err)
 	}
 }
 
