@@ -43,7 +43,8 @@ type Run struct {
 	Service string `json:"service,omitempty"` // how a service was visited that locks by itself; empty if locks were
 	// what was seen on the wire, in words; empty if the suite's own workers made the load
 	Wire    string   `json:"wire,omitempty"`
-	Seen    []Fact   `json:"seen,omitempty"` // what else was seen there, and of the program, that is no violation
+	Seen    []Fact   `json:"seen,omitempty"`  // what else was seen there, and of the program, that is no violation
+	Locks   *Locks   `json:"locks,omitempty"` // the numbers of the locks of a program that was watched
 	Counter string   `json:"counter_store"`
 	Faults  []string `json:"faults"`
 	Config

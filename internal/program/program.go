@@ -16,6 +16,7 @@ import (
 	"hammerlock/history"
 	"hammerlock/internal/crew"
 	"hammerlock/internal/human"
+	"hammerlock/internal/measure"
 	"hammerlock/internal/wire"
 	"hammerlock/internal/witness"
 	"hammerlock/topologies"
@@ -66,6 +67,7 @@ type Source struct {
 	clock   *history.Clock
 	servers []*server
 	reader  *witness.Reader
+	meter   *measure.Locks
 	run     *wire.Run
 	taps    []io.Closer
 	places  []string // where clients find the servers
@@ -103,6 +105,8 @@ func (s *Source) Open(ctx context.Context, t *topologies.Topology) (err error) {
 	if s.spec.TapOnly {
 		o.Most, o.Alone, o.Violation = latestKept, true, s.violation
 	}
+	s.meter = measure.NewLocks(o.Pattern, o.Alone)
+	o.Notice = s.meter.Notice
 	s.reader = witness.NewReader(o)
 	s.run = &wire.Run{Clock: s.clock, Sink: s.reader}
 	if err := s.listen(ctx); err != nil {
@@ -122,7 +126,7 @@ func (s *Source) violation(f witness.Finding) {
 	s.found++
 }
 
-// tick lets time pass, and tells a summary of a stream alone now and then.
+// tick lets time pass, and tells a summary now and then.
 func (s *Source) tick(ctx context.Context) {
 	t := time.NewTicker(tickEvery)
 	defer t.Stop()
@@ -142,11 +146,21 @@ func (s *Source) tick(ctx context.Context) {
 	}
 }
 
-// summary tells the counts of a stream alone.
+// summary tells the numbers of locks: of a stream alone with its counts.
 func (s *Source) summary() {
-	if !s.spec.TapOnly {
-		return
+	tell := s.spec.Say
+	if s.spec.TapOnly {
+		tell = func(line string) { s.spec.Tell(line, false) }
+		s.counts()
 	}
+	numbers := s.Locks()
+	for _, fact := range numbers.Facts() {
+		tell(fact.Text)
+	}
+}
+
+// counts tells the counts of a stream alone.
+func (s *Source) counts() {
 	sums, held := s.reader.Sums()
 	s.spec.Tell(fmt.Sprintf("%s %d granted, %d given back, %d expired, %d held, %s",
 		time.Now().UTC().Format(time.RFC3339), sums.Grants, sums.Releases, sums.Expiries, held,
@@ -180,7 +194,9 @@ func (s *Source) Run(_, stop context.Context) (crew.Report, error) {
 		<-time.After(tickEvery)
 		s.reader.Tick(s.clock.Now())
 	}
-	s.summary()
+	if s.spec.TapOnly {
+		s.summary() // of others, the run has it
+	}
 	return crew.Report{}, err
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"hammerlock/history"
 	"hammerlock/internal/human"
+	"hammerlock/internal/measure"
 	"hammerlock/internal/witness"
 	"hammerlock/results"
 	"hammerlock/topologies"
@@ -71,7 +72,8 @@ func (s *Source) Lease() time.Duration {
 // Fill writes what was read into the record of a run whose history is written.
 func (s *Source) Fill(r *results.Run) {
 	sums, _ := s.reader.Sums()
-	r.Wire, r.Seen = text(&sums), s.seen(&sums)
+	numbers := s.Locks()
+	r.Wire, r.Seen, r.Locks = text(&sums), append(s.seen(&sums), numbers.Facts()...), &numbers
 	r.Workers, r.Keys, r.Processes = s.workers, s.keys, 1
 	r.Visits = results.Visits{Begun: sums.Grants, Done: sums.Grants}
 	r.Measured = int64(time.Since(s.started))
@@ -134,6 +136,21 @@ func (s *Source) seen(t *witness.Tallies) (all []results.Fact) {
 	if s.over != "" && s.spec.Command == "" && !s.spec.Service {
 		all = append(all, results.Fact{Label: "ended", Text: s.over})
 	}
+	return all
+}
+
+// LockRows are the numbers of the locks so far.
+func (s *Source) LockRows() (rows []measure.LockRow, hot []results.HotLock) {
+	return s.meter.Numbers(s.clock.Now(), s.reader.Open())
+}
+
+// Locks are the numbers of the locks so far, as a run has them.
+func (s *Source) Locks() (all results.Locks) {
+	rows, hot := s.LockRows()
+	for i := range rows {
+		all.Numbers = append(all.Numbers, rows[i].LockNumbers)
+	}
+	all.Hot = hot
 	return all
 }
 

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 )
 
@@ -102,6 +103,18 @@ func capitals(b []byte) {
 	}
 }
 
+// clientName is the name that a command gives its connection; empty if it gives none.
+func clientName(args []string) string {
+	switch n := len(args); {
+	case n == 3 && args[0] == "CLIENT" && strings.EqualFold(args[1], "SETNAME"),
+		n > 3 && args[0] == "HELLO" && strings.EqualFold(args[n-2], "SETNAME"):
+		if args[n-1] != hidden {
+			return strings.Clone(args[n-1])
+		}
+	}
+	return ""
+}
+
 const hidden = "***"
 
 // hide takes the secrets out of a command, and tells whether it may have some.
@@ -113,7 +126,13 @@ func hide(args []string) bool {
 	switch args[0] {
 	case "AUTH":
 		from = 1
-	case "HELLO", "MIGRATE":
+	case "HELLO":
+		if i := slices.IndexFunc(args, func(a string) bool { return strings.EqualFold(a, "AUTH") }); i >= 0 {
+			if from = i + 1; len(args) == i+5 && strings.EqualFold(args[i+3], "SETNAME") {
+				args[i+1], args[i+2], from = hidden, hidden, len(args)
+			}
+		}
+	case "MIGRATE":
 		for i, a := range args {
 			if (strings.EqualFold(a, "AUTH") || strings.EqualFold(a, "AUTH2")) && i+1 < len(args) {
 				from = i + 1

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"crypto/tls"
 	"errors"
 	"net"
@@ -29,6 +30,7 @@ type conn struct {
 
 	// The side of the requests.
 	number   int64
+	name     string // of the client: see Request.Client
 	expected expectation
 
 	// The side of the replies.
@@ -173,7 +175,8 @@ func (c *conn) requested(f *flow, p *command) error {
 	}
 	e := expect(p)
 	c.number++
-	r := &Request{Server: c.proxy.server, Conn: c.id, Number: c.number, DB: c.expected.db,
+	c.name = cmp.Or(clientName(p.args), c.name)
+	r := &Request{Server: c.proxy.server, Conn: c.id, Number: c.number, Client: c.name, DB: c.expected.db,
 		Args: p.args, Call: c.proxy.run.Clock.Stamp()}
 	e.request = r
 	if c.expected.apply(e); !c.expected.multi && e.role == ordinary && !f.torn && c.proxy.breaks != nil {

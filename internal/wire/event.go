@@ -10,7 +10,9 @@ type Request struct {
 	Server int   // number of the server's proxy
 	Conn   int64 // of the client, unique in the run, from 1
 	Number int64 // of the command on that connection, from 1
-	DB     int   // the database selected
+	// Client is the name that the client gave its connection, or the address that it comes from, without a port.
+	Client string
+	DB     int // the database selected
 
 	// Args has the name first, in capitals, and the rest as it was sent. One of more than 256 bytes is "sha1:", its
 	// digest, ":" and its length. Secrets (AUTH, HELLO, ACL, CONFIG SET, MIGRATE, SENTINEL SET) are "***". Of more than

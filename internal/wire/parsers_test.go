@@ -171,7 +171,7 @@ func TestDepthIsBounded(t *testing.T) {
 
 func TestHide(t *testing.T) {
 	for in, want := range map[string]string{
-		"AUTH x": "AUTH ***", "AUTH joe x": "AUTH *** ***", "HELLO 3 AUTH joe x SETNAME y": "HELLO 3 AUTH *** *** *** ***", "HELLO 3": "HELLO 3",
+		"AUTH x": "AUTH ***", "AUTH joe x": "AUTH *** ***", "HELLO 3 AUTH joe x SETNAME y": "HELLO 3 AUTH *** *** SETNAME y", "HELLO 3 AUTH joe x y SETNAME": "HELLO 3 AUTH *** *** *** ***", "HELLO 3": "HELLO 3",
 		"ACL SETUSER joe >x": "ACL SETUSER *** ***", "CONFIG SET a b c d": "CONFIG SET a *** c ***", "CONFIG GET a": "CONFIG GET a",
 		"MIGRATE h 1 k 0 9 AUTH2 u p KEYS a": "MIGRATE h 1 k 0 9 AUTH2 *** *** *** ***", "MIGRATE h 1 k 0 9": "MIGRATE h 1 k 0 9",
 		"SENTINEL SET m auth-pass x": "SENTINEL SET m *** ***", "SENTINEL MASTERS": "SENTINEL MASTERS", "SET AUTH x": "SET AUTH x",

@@ -125,6 +125,7 @@ func wait(off <-chan struct{}, d time.Duration) bool {
 // Serve carries one connection of a client, and returns when it is over.
 func (p *Proxy) Serve(ctx context.Context, client net.Conn) {
 	c := &conn{proxy: p, id: p.run.conns.Add(1), client: client, done: make(chan struct{})}
+	c.name, _, _ = net.SplitHostPort(client.RemoteAddr().String())
 	p.mu.Lock()
 	if p.closed {
 		p.mu.Unlock()

@@ -16,6 +16,7 @@ type book struct {
 	acts    []act              // of a lock on several sites: commands to them
 	waiters map[string]*waiter // by token and by holder
 	seen    bool               // a grant was seen: before, the holder is unknown
+	freed   time.Duration      // the last hold ended then; 0 = the lock was granted since
 }
 
 // hold is a grant, or a possible one.
@@ -35,12 +36,22 @@ type hold struct {
 	lost   bool          // its acquire had no answer
 	words  bool          // ... and no effect was seen
 	others bool          // no request that was seen asked for it
+
+	client  string        // see wire.Request
+	since   time.Duration // it was granted
+	closed  bool          // its end was told
+	endless bool          // that it has no end was told
 }
 
 // waiter is a client that tries.
 type waiter struct {
 	worker int32
 	last   time.Duration
+
+	client       string
+	waits        bool          // it was refused
+	since, tried time.Duration // it was so first and last
+	pause        time.Duration // the longest between two tries
 }
 
 func (r *Reader) book(s subject) *book {
@@ -159,12 +170,18 @@ func (r *Reader) grant(b *book, a act) {
 	op.Kind, op.Token = history.Acquire, h.mark
 	r.Lease = max(r.Lease, op.TTL)
 	h.lasts(&op)
+	var w *waiter
 	if q != nil {
 		h.who, h.lost, h.words = r.who(q), op.Return == history.Forever, a.words
 		r.share(b, h.who, token, q.Call)
-		op.Worker = b.waiting(r, token, h.who, op.Call)
-		delete(b.waiters, "t"+token)
-		delete(b.waiters, "c"+h.who)
+		w = b.waiting(r, q, token, op.Call)
+		op.Worker, h.client = w.worker, q.Client
+		for _, name := range []string{"t" + token, "c" + h.who} {
+			if o := b.waiters[name]; o != nil && o != w {
+				r.leaves(b, o)
+			}
+			delete(b.waiters, name)
+		}
 	} else {
 		op.Worker = r.worker(op.Call)
 	}
@@ -174,6 +191,7 @@ func (r *Reader) grant(b *book, a act) {
 		h.id = r.ops[h.op].ID
 	}
 	b.holds = append(b.holds, h)
+	r.begins(b, h, &op, w)
 	if len(r.o.Data) > 0 && h.id != 0 && q != nil {
 		r.spans[h.who] = append(r.spans[h.who], &span{hold: h, from: op.Return, to: history.Forever})
 	}
@@ -206,9 +224,9 @@ const (
 	Round = 2 * time.Millisecond
 )
 
-// waiting is the worker of a client that tries.
-func (b *book) waiting(r *Reader, token, who string, call time.Duration) int32 {
-	name := "c" + who
+// waiting is a client that tries.
+func (b *book) waiting(r *Reader, q *sighting, token string, call time.Duration) *waiter {
+	name := "c" + r.who(q)
 	if token != "" && r.grants[token] <= 1 { // it is the try's own
 		name = "t" + token
 	}
@@ -217,11 +235,13 @@ func (b *book) waiting(r *Reader, token, who string, call time.Duration) int32 {
 	}
 	w := b.waiters[name]
 	if w == nil {
-		w = &waiter{worker: r.worker(call)}
+		w = &waiter{worker: r.worker(call), client: q.Client}
 		b.waiters[name] = w
 	}
-	w.last = max(r.now, call)
-	return w.worker
+	if w.last = max(r.now, call); !w.waits {
+		w.since = call
+	}
+	return w
 }
 
 // extend tells of an extension of a hold.
@@ -242,6 +262,9 @@ func (r *Reader) free(b *book, q *sighting, h *hold, op history.Op, guess bool) 
 		r.Releases++
 	}
 	delete(r.doubted, h)
+	if op.Value == 0 {
+		r.releases(b, h, &op, guess)
+	}
 	r.told(q, h, op, guess)
 	if op.Value == 0 { // a re-entered hold stays
 		for _, p := range r.spans[h.who] {
@@ -289,16 +312,17 @@ func (r *Reader) refuse(b *book, q *sighting, op history.Op, token string) {
 		r.ops[h.op].Return = max(r.ops[h.op].Call, op.Return)
 		return
 	}
+	w := b.waiting(r, q, token, op.Call)
+	r.refused(b, w, &op)
 	if !b.seen {
 		return // the holder is unknown
 	}
-	who := r.who(q)
-	r.share(b, who, token, q.Call)
+	r.share(b, r.who(q), token, q.Call)
 	op.Kind, op.Outcome, op.Token = history.Acquire, history.Failed, history.Hash(token)
 	if op.Reason == history.None {
 		op.Reason = history.Busy
 	}
-	op.Worker = b.waiting(r, token, who, op.Call)
+	op.Worker = w.worker
 	r.put(q, op)
 }
 
@@ -312,6 +336,7 @@ func (r *Reader) Crashed(at time.Duration) {
 			r.dies(h.worker, at)
 		}
 		for _, w := range b.waiters {
+			r.leaves(b, w)
 			r.dies(w.worker, at)
 		}
 		clear(b.waiters)
@@ -328,6 +353,7 @@ func (r *Reader) dies(w int32, at time.Duration) {
 // sweep forgets holds and waiters that are over.
 func (r *Reader) sweep() {
 	for s, b := range r.books {
+		b.lapse(r)
 		for _, h := range slices.Clone(b.holds) {
 			if h.end < r.now-keepBound {
 				r.Unreleased++
@@ -337,6 +363,7 @@ func (r *Reader) sweep() {
 		maps.DeleteFunc(b.waiters, func(_ string, w *waiter) bool {
 			over := w.last < r.now-waiterBound
 			if over {
+				r.leaves(b, w)
 				r.leave(w.worker)
 			}
 			return over

@@ -21,9 +21,6 @@ const endlessBound = time.Second
 
 // watch tells of violations that a change shows, whatever its cause is.
 func (r *Reader) watch(l *ledger, c *change, d *diff) {
-	if r.o.Violation == nil {
-		return
-	}
 	switch {
 	case len(d.granted) > 0 && len(d.ended) > 0 && !r.expired(l, c, d) && !d.after.scored:
 		left := "without an end"
@@ -31,13 +28,20 @@ func (r *Reader) watch(l *ledger, c *change, d *diff) {
 			from, _ := r.ours(l.server, d.before.until)
 			left = human.Duration(from-c.at) + " before the end of its lease"
 		}
-		r.o.Violation(Finding{c.at, l.key,
+		r.notice(Notice{Kind: Violation, Key: l.key, At: c.at, Cause: Overwritten})
+		r.find(Finding{c.at, l.key,
 			fmt.Sprintf("%.12q took the place of %.12q, %s", d.granted[0], d.ended[0], left)})
 	case len(d.granted) > 0:
 		l.since = c.at
 	}
 	if l.told = l.told && d.after.held() && d.after.until == 0; d.after.held() && d.after.until == 0 {
 		r.endless[l] = true
+	}
+}
+
+func (r *Reader) find(f Finding) {
+	if r.o.Violation != nil {
+		r.o.Violation(f)
 	}
 }
 
@@ -51,7 +55,7 @@ func (r *Reader) tellEndless() {
 			delete(r.endless, l)
 			if !l.told {
 				l.told = true
-				r.o.Violation(Finding{r.now, l.key,
+				r.find(Finding{r.now, l.key,
 					"is held without an end: if its holder dies, it is never granted again"})
 			}
 		}

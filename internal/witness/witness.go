@@ -5,6 +5,7 @@ package witness
 
 import (
 	"path"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -39,6 +40,7 @@ type Options struct {
 	Epoch       time.Time     // when the clock of the stamps was 0
 	Most        int           // so many operations are kept, and no more; 0 = none, and no history is made
 	Violation   func(Finding) // is called at once for a violation that a server's stream shows; nil = it is not
+	Notice      func(Notice)  // is called at once for each step of a lock, with the reader locked; nil = it is not
 	Alone       bool          // nothing but streams is read, each for itself: the latest operations of Most are kept
 }
 
@@ -160,6 +162,12 @@ func (r *Reader) Clock(n int, least, most time.Duration) {
 	defer r.mu.Unlock()
 	s := r.server(n)
 	s.behind, s.ahead = least, most
+}
+
+// Pattern is the pattern of locks that a key is counted under.
+func (o *Options) Pattern(key string) string {
+	i := slices.IndexFunc(o.Locks, func(p string) bool { return matches([]string{p}, key) })
+	return o.Locks[max(i, 0)]
 }
 
 // matches tells whether a key is one of those that are looked at.

@@ -81,7 +81,7 @@ func (w *world) say(words []string, call, end time.Duration, sites bool) {
 	at := slices.Index(words, "=")
 	args := words[3:at]
 	w.number++
-	q := &wire.Request{Conn: int64(words[0][0]), Number: w.number, Call: call}
+	q := &wire.Request{Conn: int64(words[0][0]), Number: w.number, Client: words[0], Call: call}
 	if sites {
 		q.Server, _ = strconv.Atoi(args[0])
 		args = args[1:]

@@ -1,0 +1,115 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"hammerlock/internal/live"
+	"hammerlock/internal/testbed"
+	"hammerlock/results"
+	"hammerlock/topologies"
+)
+
+// ownLog is what testdata/wire/meter.py logs of itself, by program.
+type ownLog map[string]own
+
+type own struct {
+	Grants, Tries, Releases, Late, Most int64
+	Waits, Holds                        []float64
+}
+
+// near tells whether a percentile of the run is that of a sorted log, but for the way between the two.
+func near(got *int64, log []float64, q float64) bool {
+	slices.Sort(log)
+	want := log[int(q*float64(len(log)-1))]
+	return got != nil && max(time.Duration(*got).Seconds()-want, want-time.Duration(*got).Seconds()) < 0.25*want+0.004
+}
+
+// TestLiveLockNumbers: what is counted of the locks of an unchanged program, by proxy and by a tap alone at the same
+// time, is what the program logs of itself; what a tap cannot know is absent.
+func TestLiveLockNumbers(t *testing.T) {
+	t.Parallel()
+	python := live.Python(t, "redis")
+	a := testbed.Up(t, "single", topologies.Options{}).Sites[0].Access()
+	address, file := "redis://:"+a.Password+"@"+a.Addrs[0], filepath.Join(t.TempDir(), "log")
+	watch := func(ctx context.Context, args ...string) (*results.Locks, string) {
+		var stdout, stderr lockedBuffer
+		Verify(ctx, Env{Args: slices.Concat([]string{"wire", "--addr", address, "--locks", "lock:shop:*", "--locks", "lock:*",
+			"--out", t.TempDir(), "--json"}, args), Stdout: &stdout, Stderr: &stderr, Getenv: os.Getenv})
+		var d Document
+		if err := json.Unmarshal([]byte(stdout.String()), &d); err != nil || len(d.Runs) != 1 || d.Runs[0].Locks == nil {
+			t.Errorf("%v: %d runs\n%s", err, len(d.Runs), stderr.String())
+			return &results.Locks{}, ""
+		}
+		return d.Runs[0].Locks, stderr.String()
+	}
+	alone, summary := make(chan *results.Locks), ""
+	ctx, end := context.WithCancel(t.Context())
+	defer end()
+	c := topologies.Access{Addrs: a.Addrs, Password: a.Password}.Site().Client(topologies.ClientOptions{})
+	defer func() { _ = c.Close() }()
+	go func() {
+		seen, said := watch(ctx, "--tap-only")
+		summary = said
+		alone <- seen
+	}()
+	live.Wait(t, "the tap", func() bool {
+		info, err := c.Info(t.Context(), "replication").Result()
+		return err == nil && strings.Contains(info, "state=online")
+	})
+	seen, said := watch(t.Context(), "--env", "METER_LOG="+file, "--", python, "testdata/wire/meter.py", "4", "60")
+	end()
+	tapped := <-alone
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err, said)
+	}
+	var log ownLog
+	if err := json.NewDecoder(bytes.NewReader(text)).Decode(&log); err != nil {
+		t.Fatal(err)
+	}
+	if len(seen.Numbers) != 2 || len(tapped.Numbers) != 2 || len(seen.Hot) != 4 || len(tapped.Hot) != 4 {
+		t.Fatalf("rows: %+v\nalone: %+v", seen, tapped)
+	}
+	for i, name := range []string{"stock", "shop"} { // by pattern: lock:*, lock:shop:*
+		agrees(t, name, log[name], seen.Numbers[i], tapped.Numbers[i])
+	}
+	if !strings.Contains(summary, tapped.Numbers[1].Text()) || !strings.Contains(summary, "lock:shop:0") {
+		t.Errorf("the summary has no %s:\n%s", tapped.Numbers[1].Text(), summary)
+	}
+	for _, word := range []string{"wait", "refused", "tries", "program"} {
+		if text, _ := json.Marshal(tapped); bytes.Contains(text, []byte(word)) {
+			t.Errorf("a tap alone tells of %q: %s", word, text)
+		}
+	}
+}
+
+// agrees compares the numbers of a program, by proxy and by a tap alone, with its own log.
+func agrees(t *testing.T, name string, want own, n, alone results.LockNumbers) {
+	t.Helper()
+	if n.Program != name || n.Clients == nil {
+		t.Fatalf("%s: %+v", name, n)
+	}
+	got := n.Clients
+	if n.Grants != want.Grants || n.Releases != want.Releases || got.Late != want.Late || n.Expired != want.Late ||
+		got.Refused != want.Tries-want.Grants || got.Foreign != 0 || len(n.Violations) != 0 || n.Endless != 0 {
+		t.Errorf("%s: %+v %+v; the program: %+v", name, n, got, want)
+	}
+	if got.Waiting != 0 || got.MostWaiting < want.Most-1 || got.MostWaiting > want.Most+1 {
+		t.Errorf("%s: %d waiting, at most %d; the program: at most %d", name, got.Waiting, got.MostWaiting, want.Most)
+	}
+	if !near(got.Wait.P50, want.Waits, 0.5) || !near(got.Wait.P90, want.Waits, 0.9) || !near(n.Hold.P50, want.Holds, 0.5) ||
+		!near(alone.Hold.P50, want.Holds, 0.5) || got.HandOff.P50 == nil || *got.HandOff.P50 > int64(100*time.Millisecond) {
+		t.Errorf("%s: %s\n%s", name, n.Text(), alone.Text())
+	}
+	if alone.Grants != want.Grants || alone.Releases != want.Releases || alone.Expired != want.Late || alone.Clients != nil || alone.Program != "" {
+		t.Errorf("%s, alone: %+v; the program: %+v", name, alone, want)
+	}
+}

@@ -1,0 +1,198 @@
+package measure
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"hammerlock/history"
+	"hammerlock/internal/witness"
+	"hammerlock/results"
+)
+
+const (
+	// mostRows is how many programs and patterns are told apart. Later programs count as others: their names may be
+	// different ones for each connection.
+	mostRows = 100
+	others   = "others"
+	// unseen is the program of commands that did not go through the proxy.
+	unseen = "past the proxy"
+)
+
+// Locks counts what witnesses tell of locks. Its memory is bounded by programs and patterns, not by keys or time.
+// Several goroutines may use it.
+type Locks struct {
+	pattern func(key string) string
+	alone   bool // only a stream is read
+	mu      sync.Mutex
+	rows    map[rowName]*lockRow
+	hot     hotLocks
+}
+
+type rowName struct{ pattern, program string }
+
+// lockRow are the counts of a pattern and a program.
+type lockRow struct {
+	rowName
+	results.LockNumbers
+	clients    results.LockClients
+	waits      *waits
+	hold       *histogram
+	ofLease    *histogram // in millionths
+	handOff    *histogram
+	held       time.Duration
+	waiting    int64
+	violations map[string]int64
+	LockTimes
+}
+
+// LockTimes are distributions in buckets.
+type LockTimes struct{ Wait, Hold, HandOff Buckets }
+
+// LockRow are the numbers of a pattern and a program, with their distributions.
+type LockRow struct {
+	results.LockNumbers
+	LockTimes
+}
+
+// NewLocks makes a meter of locks that a function sorts by pattern. Alone says that only a stream is read.
+func NewLocks(pattern func(key string) string, alone bool) *Locks {
+	return &Locks{pattern: pattern, alone: alone, rows: map[rowName]*lockRow{},
+		hot: hotLocks{byKey: map[string]*hotLock{}, next: hotHalf}}
+}
+
+// row finds or makes the row of a notice.
+func (l *Locks) row(n *witness.Notice) *lockRow {
+	name := rowName{l.pattern(n.Key), n.Client}
+	if name.program == "" && !l.alone {
+		name.program = unseen
+	}
+	if r := l.rows[name]; r != nil {
+		return r
+	}
+	if len(l.rows) >= mostRows {
+		name.program = others
+	}
+	r := l.rows[name]
+	if r == nil {
+		w := &waits{to: history.Forever, granted: newCoarse(), censored: newCoarse(), entered: newCoarse()}
+		r = &lockRow{rowName: name, waits: w, hold: newCoarse(), ofLease: newCoarse(), handOff: newCoarse(),
+			violations: map[string]int64{}}
+		l.rows[name] = r
+	}
+	return r
+}
+
+// Notice takes in a step of a lock.
+func (l *Locks) Notice(n witness.Notice) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	r := l.row(&n)
+	switch n.Kind {
+	case witness.Waits:
+		r.waiting++
+		r.clients.MostWaiting = max(r.clients.MostWaiting, r.waiting)
+	case witness.GaveUp:
+		r.waiting--
+		r.waits.censored.record(n.For)
+	case witness.Refused:
+		r.clients.Refused++
+		l.hot.asked(&n).refused++
+	case witness.Granted:
+		l.hot.asked(&n).grants++
+		r.granted(&n)
+	case witness.Released, witness.Ended, witness.Taken, witness.Closed:
+		r.ended(&n)
+		if h := l.hot.byKey[n.Key]; h != nil {
+			h.held += min(n.For, n.At-h.since)
+		}
+	case witness.LateRelease:
+		r.clients.Late++
+	case witness.Endless:
+		r.Endless++
+	case witness.Violation:
+		r.violations[n.Cause]++
+		if n.Cause == witness.ForeignRelease {
+			r.clients.Foreign++
+		}
+	}
+}
+
+func (r *lockRow) granted(n *witness.Notice) {
+	r.Grants++
+	if n.Waited {
+		r.waiting--
+	}
+	r.waits.granted.record(n.For)
+	r.Wait.record(n.For)
+	if n.Handed {
+		r.handOff.record(n.Free)
+		r.HandOff.record(n.Free)
+	}
+}
+
+func (r *lockRow) ended(n *witness.Notice) {
+	r.held += n.For
+	switch n.Kind {
+	case witness.Released:
+		r.Releases++
+	case witness.Ended:
+		r.Expired++
+	}
+	r.hold.record(n.For)
+	r.LockTimes.Hold.record(n.For)
+	if n.Lease > 0 && n.Kind == witness.Released {
+		r.ofLease.record(time.Duration(float64(n.For) / float64(n.Lease) * float64(time.Millisecond)))
+	}
+}
+
+// Numbers are the numbers so far, by pattern and program, with the hottest locks. Open is what goes on now.
+func (l *Locks) Numbers(now time.Duration, open []witness.Notice) (rows []LockRow, hot []results.HotLock) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	of := map[*lockRow][]witness.Notice{}
+	for _, n := range open {
+		r := l.row(&n)
+		of[r] = append(of[r], n)
+	}
+	for _, r := range l.rows {
+		rows = append(rows, r.numbers(now, of[r], l.alone))
+	}
+	slices.SortFunc(rows, func(a, b LockRow) int {
+		return cmp.Or(cmp.Compare(a.Pattern, b.Pattern), cmp.Compare(b.Grants, a.Grants),
+			cmp.Compare(a.Program, b.Program))
+	})
+	return rows, l.hot.top(now, open, l.alone)
+}
+
+// numbers are those of a row with what goes on.
+func (r *lockRow) numbers(now time.Duration, open []witness.Notice, alone bool) LockRow {
+	n, c, held := r.LockNumbers, r.clients, r.held
+	n.Pattern, n.Program, n.Violations = r.pattern, r.program, maps.Clone(r.violations)
+	w := *r.waits
+	w.censored = newCoarse()
+	w.censored.merge(r.waits.censored)
+	for _, o := range open {
+		if o.Kind == witness.Waits {
+			c.Waiting++
+			w.censored.record(o.For)
+			continue
+		}
+		n.HeldNow++
+		held += o.For
+	}
+	n.HeldMean = float64(held) / float64(max(now, 1))
+	n.Hold, c.Wait, c.HandOff = r.hold.summary(), w.summary(), r.handOff.summary()
+	share := r.ofLease.summary()
+	n.OfLease = results.OfLease(&share)
+	if c.MostWaiting = max(c.MostWaiting, c.Waiting); n.Grants > 0 {
+		tries := float64(n.Grants+c.Refused) / float64(n.Grants)
+		c.Tries = &tries
+	}
+	if !alone {
+		n.Clients = &c
+	}
+	return LockRow{n, r.LockTimes}
+}

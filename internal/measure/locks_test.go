@@ -1,0 +1,79 @@
+package measure
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"hammerlock/internal/witness"
+)
+
+// TestLockNumbers: waits that go on or were given up count as at least so long, and a distribution says so.
+func TestLockNumbers(t *testing.T) {
+	l := NewLocks(func(string) string { return "lock:*" }, false)
+	for i := range 40 {
+		at := time.Duration(i) * time.Second
+		l.Notice(witness.Notice{Kind: witness.Waits, Key: "lock:1", Client: "shop", At: at})
+		l.Notice(witness.Notice{Kind: witness.Granted, Key: "lock:1", Client: "shop", At: at, For: time.Millisecond, Lease: time.Second, Waited: true, Handed: true, Free: 2 * time.Millisecond})
+		l.Notice(witness.Notice{Kind: witness.Released, Key: "lock:1", Client: "shop", At: at, For: 250 * time.Millisecond, Lease: time.Second})
+	}
+	for range 20 {
+		l.Notice(witness.Notice{Kind: witness.Waits, Key: "lock:1", Client: "shop", At: time.Minute})
+		l.Notice(witness.Notice{Kind: witness.GaveUp, Key: "lock:1", Client: "shop", At: time.Minute, For: time.Minute})
+	}
+	var open []witness.Notice
+	for range 40 {
+		open = append(open, witness.Notice{Kind: witness.Waits, Key: "lock:1", Client: "shop", At: time.Minute, For: time.Hour})
+	}
+	open = append(open, witness.Notice{Kind: witness.Granted, Key: "lock:1", Client: "shop", At: time.Minute, For: 2 * time.Second})
+	for range 2 { // asking changes nothing
+		rows, hot := l.Numbers(time.Minute, open)
+		n := rows[0]
+		c := n.Clients
+		if len(rows) != 1 || n.Grants != 40 || n.Releases != 40 || n.HeldNow != 1 || n.HeldMean < 0.19 || n.HeldMean > 0.21 || c.Waiting != 40 || c.MostWaiting != 40 {
+			t.Errorf("%+v %+v", n.LockNumbers, c)
+		}
+		if c.Wait.Text(c.Wait.P50) != ">3600 s" || c.Wait.Count != 100 || n.OfLease.P50 == nil || *n.OfLease.P50 < 0.24 || *n.OfLease.P50 > 0.26 || c.HandOff.P50 == nil {
+			t.Errorf("%s, of the lease %v", n.Text(), *n.OfLease.P50)
+		}
+		if len(hot) != 1 || hot[0].Grants != 40 || *hot[0].Waiting != 40 || hot[0].Held < 0.19 || hot[0].Held > 0.21 {
+			t.Errorf("%+v", hot)
+		}
+	}
+}
+
+// TestHotLocks: of a stream with more locks than are kept the hot ones are found, and what was hot hours ago gives way.
+func TestHotLocks(t *testing.T) {
+	l := NewLocks(func(string) string { return "*" }, true)
+	for i := range 100_000 {
+		key := fmt.Sprint("once:", i)
+		if i%50 < 10 {
+			key = fmt.Sprint("hot:", i%50)
+		}
+		l.Notice(witness.Notice{Kind: witness.Granted, Key: key, At: time.Duration(i) * time.Millisecond})
+	}
+	_, hot := l.Numbers(100*time.Second, nil)
+	for _, h := range hot {
+		if h.Key[:4] != "hot:" || h.Grants != 2000 || h.Refused != nil {
+			t.Errorf("%+v", h)
+		}
+	}
+	for i := range 1000 {
+		l.Notice(witness.Notice{Kind: witness.Granted, Key: "new", At: 3*time.Hour + time.Duration(i)})
+	}
+	if _, now := l.Numbers(3*time.Hour, nil); len(hot) != hotShown || now[0].Key != "new" || len(l.hot.heap) != hotKept || len(l.hot.byKey) != hotKept {
+		t.Errorf("%+v, %d kept", now, len(l.hot.heap))
+	}
+}
+
+// TestLockProgramsAreBounded: programs with a name for each connection are counted as others from some number on.
+func TestLockProgramsAreBounded(t *testing.T) {
+	l := NewLocks(func(string) string { return "*" }, false)
+	for i := range 10_000 {
+		l.Notice(witness.Notice{Kind: witness.Granted, Key: "k", Client: fmt.Sprint("worker-", i)})
+	}
+	rows, _ := l.Numbers(time.Second, nil)
+	if len(rows) != mostRows+1 || rows[0].Program != others || rows[0].Grants != 10_000-mostRows {
+		t.Errorf("%d rows, the first %s with %d grants", len(rows), rows[0].Program, rows[0].Grants)
+	}
+}

@@ -1,0 +1,142 @@
+package results
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"hammerlock/internal/human"
+)
+
+// Locks are the numbers of locks that were watched.
+type Locks struct {
+	Numbers []LockNumbers `json:"numbers"`
+	Hot     []HotLock     `json:"hot"` // the ten locks that were asked for most in the last minutes, the hottest first
+}
+
+// LockNumbers are the numbers of the locks of a pattern that one program has used.
+type LockNumbers struct {
+	Pattern string `json:"pattern"`
+	Program string `json:"program,omitempty"` // its clients' name or address; empty if only a stream was read
+	Grants  int64  `json:"grants"`
+	// Releases are those before the lease ended, Expired the leases that ended under their holders.
+	Releases   int64            `json:"releases"`
+	Expired    int64            `json:"expired"`
+	Endless    int64            `json:"without_expiry"`
+	Violations map[string]int64 `json:"violations"` // by cause
+	HeldNow    int64            `json:"held_now"`
+	HeldMean   float64          `json:"held_mean"` // locks held at a time: of a single lock, the part of the time
+	Hold       Percentiles      `json:"hold"`
+	// OfLease is how much of its lease a holder needed.
+	OfLease Shares `json:"hold_of_lease"`
+	// Clients is what only requests show. It is nil if only a stream was read.
+	Clients *LockClients `json:"clients,omitempty"`
+}
+
+// Shares are percentiles of a part: 1 = all of it. Those that the count does not support are null.
+type Shares struct {
+	Count int64    `json:"count"`
+	P50   *float64 `json:"p50"`
+	P99   *float64 `json:"p99"`
+}
+
+// LockClients are the numbers of those who ask for locks.
+type LockClients struct {
+	Waiting     int64       `json:"waiting_now"`
+	MostWaiting int64       `json:"waiting_most"`
+	Wait        Percentiles `json:"wait"` // with those that go on or were given up, as at least so long
+	Refused     int64       `json:"refused"`
+	Tries       *float64    `json:"tries_per_grant"` // null without a grant
+	Late        int64       `json:"late_releases"`   // of holders that had lost the lock, in vain
+	Foreign     int64       `json:"foreign_releases"`
+	HandOff     Percentiles `json:"hand_off"` // from the end of a hold to the grant to a client that waited
+}
+
+// HotLock is a lock that was asked for often.
+type HotLock struct {
+	Key     string  `json:"key"`
+	Since   int64   `json:"since_ns"` // it is counted since then: the time in the run
+	Grants  int64   `json:"grants"`
+	Held    float64 `json:"held"`              // the part of the time, or how many at a time
+	Refused *int64  `json:"refused,omitempty"` // nil if only a stream was read, as Waiting
+	Waiting *int64  `json:"waiting_now,omitempty"`
+}
+
+// Text is the numbers in one line.
+func (n *LockNumbers) Text() string {
+	parts := []string{human.Quantity(n.Grants, "grant")}
+	add := func(format string, args ...any) { parts = append(parts, fmt.Sprintf(format, args...)) }
+	some := func(count int64, what string) {
+		if count > 0 {
+			add("%s × %s", human.Count(count), what)
+		}
+	}
+	c := n.Clients
+	if c != nil {
+		if c.Tries != nil {
+			add("%s tries a grant", human.Number(*c.Tries))
+		}
+		add("%s waiting, at most %s", human.Count(c.Waiting), human.Count(c.MostWaiting))
+		add("wait %s", c.Wait.three())
+	}
+	add("held p50 %s, p99 %s", n.Hold.Text(n.Hold.P50), n.Hold.Text(n.Hold.P99))
+	add("%s held at a time", human.Number(n.HeldMean))
+	if n.OfLease.P50 != nil {
+		add("half of the holders need at most %s %% of the lease", human.Number(100**n.OfLease.P50))
+	}
+	if c != nil && c.HandOff.P50 != nil {
+		add("hand-off p50 %s", c.HandOff.Text(c.HandOff.P50))
+	}
+	some(n.Expired, "lease ended under its holder")
+	if c != nil {
+		some(c.Late, "late release")
+	}
+	some(n.Endless, "no expiry")
+	for _, cause := range slices.Sorted(maps.Keys(n.Violations)) {
+		some(n.Violations[cause], cause)
+	}
+	return strings.TrimSpace(n.Pattern+" "+cmp.Or(n.Program, "")) + ": " + strings.Join(parts, " · ")
+}
+
+func (p *Percentiles) three() string {
+	return fmt.Sprintf("p50 %s, p90 %s, p99 %s", p.Text(p.P50), p.Text(p.P90), p.Text(p.P99))
+}
+
+// Text is the lock in a few words.
+func (h *HotLock) Text() string {
+	text := fmt.Sprintf("%s %s, %s %% held", h.Key, human.Quantity(h.Grants, "grant"), human.Number(100*h.Held))
+	if h.Refused != nil {
+		text += fmt.Sprintf(", %s refused, %s waiting", human.Count(*h.Refused), human.Count(*h.Waiting))
+	}
+	return text
+}
+
+// Facts are the numbers, a line for each program, and one of the hottest locks.
+func (l *Locks) Facts() (all []Fact) {
+	for i := range l.Numbers {
+		all = append(all, Fact{Label: "locks", Text: l.Numbers[i].Text()})
+	}
+	var hot []string
+	for i := range l.Hot {
+		hot = append(hot, l.Hot[i].Text())
+	}
+	if len(hot) > 1 {
+		all = append(all, Fact{Label: "hot", Text: strings.Join(hot, " · ")})
+	}
+	return all
+}
+
+// OfLease makes shares of the percentiles of millionths.
+func OfLease(p *Percentiles) Shares {
+	share := func(millionths *int64) *float64 {
+		if millionths == nil {
+			return nil
+		}
+		v := float64(*millionths) / float64(time.Millisecond)
+		return &v
+	}
+	return Shares{Count: p.Count, P50: share(p.P50), P99: share(p.P99)}
+}
