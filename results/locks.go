@@ -1,7 +1,6 @@
 package results
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -23,13 +22,14 @@ type LockNumbers struct {
 	Program string `json:"program,omitempty"` // its clients' name or address; empty if only a stream was read
 	Grants  int64  `json:"grants"`
 	// Releases are those before the lease ended, Expired the leases that ended under their holders.
-	Releases   int64            `json:"releases"`
-	Expired    int64            `json:"expired"`
-	Endless    int64            `json:"without_expiry"`
-	Violations map[string]int64 `json:"violations"` // by cause
-	HeldNow    int64            `json:"held_now"`
-	HeldMean   float64          `json:"held_mean"` // locks held at a time: of a single lock, the part of the time
-	Hold       Percentiles      `json:"hold"`
+	Releases    int64            `json:"releases"`
+	Expired     int64            `json:"expired"`
+	Endless     int64            `json:"without_expiry"`
+	Violations  map[string]int64 `json:"violations"` // by cause
+	HeldNow     int64            `json:"held_now"`
+	HeldLongest int64            `json:"held_longest_now_ns"` // how long the oldest hold has gone on
+	HeldMean    float64          `json:"held_mean"`           // locks at a time: of a single lock, the part of the time
+	Hold        Percentiles      `json:"hold"`
 	// OfLease is how much of its lease a holder needed.
 	OfLease Shares `json:"hold_of_lease"`
 	// Clients is what only requests show. It is nil if only a stream was read.
@@ -47,7 +47,8 @@ type Shares struct {
 type LockClients struct {
 	Waiting     int64       `json:"waiting_now"`
 	MostWaiting int64       `json:"waiting_most"`
-	Wait        Percentiles `json:"wait"` // with those that go on or were given up, as at least so long
+	Longest     int64       `json:"waiting_longest_now_ns"` // how long the client waits that has waited longest
+	Wait        Percentiles `json:"wait"`                   // those that go on or were given up are at least so long
 	Refused     int64       `json:"refused"`
 	Tries       *float64    `json:"tries_per_grant"` // null without a grant
 	Late        int64       `json:"late_releases"`   // of holders that had lost the lock, in vain
@@ -98,7 +99,7 @@ func (n *LockNumbers) Text() string {
 	for _, cause := range slices.Sorted(maps.Keys(n.Violations)) {
 		some(n.Violations[cause], cause)
 	}
-	return strings.TrimSpace(n.Pattern+" "+cmp.Or(n.Program, "")) + ": " + strings.Join(parts, " · ")
+	return strings.TrimSpace(n.Pattern+" "+n.Program) + ": " + strings.Join(parts, " · ")
 }
 
 func (p *Percentiles) three() string {

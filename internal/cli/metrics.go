@@ -64,8 +64,13 @@ func (m *metricsServer) address() string { return m.listen.Addr().String() }
 
 // tell shows an event.
 func (m *metricsServer) tell(event harness.Event) {
-	if last := m.last.Load(); event.Live.At == 0 && last != nil && last.Number == event.Number {
-		event.Live, event.Snapshot = last.Live, last.Snapshot // a change of phase says nothing of the visits
+	if last := m.last.Load(); last != nil && last.Number == event.Number {
+		if event.Live.At == 0 {
+			event.Live, event.Snapshot = last.Live, last.Snapshot // a change of phase says nothing of the visits
+		}
+		if event.Locks == nil {
+			event.Locks = last.Locks
+		}
 	}
 	m.last.Store(&event)
 }
@@ -129,6 +134,9 @@ func (m *metricsServer) Collect(to chan<- prometheus.Metric) {
 		to <- prometheus.MustNewConstMetric(prometheus.NewDesc("hammerlock_fairness_jain",
 			"Jain's index of the workers' visits: 1 if all have as many", nil, labels),
 			gauge, picture.Fairness.Jain)
+	}
+	if e.Locks != nil {
+		collectLocks(to, e.Locks)
 	}
 	if w := e.Combination.Plan.Program; w != nil && w.TapOnly {
 		return // a stream alone does not tell how long clients wait

@@ -434,7 +434,7 @@ func TestLiveTapOnly(t *testing.T) {
 		return strings.Contains(text, `lock:stolen: "two" took the place of "one"`) && strings.Contains(text, "lock:endless: is held without an end")
 	})
 	end()
-	if code := <-ended; code != Violation || strings.Contains(stdout.String(), "lock:right") || !strings.Contains(stdout.String(), "violations\n") {
+	if code := <-ended; code != Violation || strings.Contains(stdout.String(), "Z lock:right") || !strings.Contains(stdout.String(), "violations\n") {
 		t.Errorf("exit %d:\n%s%s", code, stdout.String(), stderr.String())
 	}
 	var again bytes.Buffer

@@ -68,6 +68,8 @@ type Event struct {
 	Said string
 	// Of a job that is watched: while the workload runs; the controls come once, when it begins.
 	Snapshot *measure.Snapshot
+	// Locks are the numbers of the locks of a program so far: it comes once, when the run is up; any goroutine may ask.
+	Locks    func() ([]measure.LockRow, []results.HotLock)
 	Controls *measure.Controls
 	Took     time.Duration
 	Folder   string // of a run that was saved
@@ -221,7 +223,11 @@ func (j *Job) prepare(ctx context.Context, number int, warm *Warm) (_ *Run, err 
 	if x.deployment, err = warm.Up(ctx, spec); err != nil {
 		return nil, err
 	}
-	x.tell(Event{Stage: Running, Took: time.Since(x.since)})
+	up := Event{Stage: Running, Took: time.Since(x.since)}
+	if p := x.deployment.Program; p != nil {
+		up.Locks = p.LockRows
+	}
+	x.tell(up)
 	return x, nil
 }
 

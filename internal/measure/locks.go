@@ -79,7 +79,10 @@ func (l *Locks) row(n *witness.Notice) *lockRow {
 	if r == nil {
 		w := &waits{to: history.Forever, granted: newCoarse(), censored: newCoarse(), entered: newCoarse()}
 		r = &lockRow{rowName: name, waits: w, hold: newCoarse(), ofLease: newCoarse(), handOff: newCoarse(),
-			violations: map[string]int64{}}
+			violations: map[string]int64{witness.Overwritten: 0}}
+		if !l.alone { // a counter must have been 0 for its growth to be seen
+			r.violations[witness.ForeignRelease] = 0
+		}
 		l.rows[name] = r
 	}
 	return r
@@ -177,10 +180,12 @@ func (r *lockRow) numbers(now time.Duration, open []witness.Notice, alone bool) 
 	for _, o := range open {
 		if o.Kind == witness.Waits {
 			c.Waiting++
+			c.Longest = max(c.Longest, int64(o.For))
 			w.censored.record(o.For)
 			continue
 		}
 		n.HeldNow++
+		n.HeldLongest = max(n.HeldLongest, int64(o.For))
 		held += o.For
 	}
 	n.HeldMean = float64(held) / float64(max(now, 1))

@@ -141,7 +141,8 @@ func (s *Source) seen(t *witness.Tallies) (all []results.Fact) {
 
 // LockRows are the numbers of the locks so far.
 func (s *Source) LockRows() (rows []measure.LockRow, hot []results.HotLock) {
-	return s.meter.Numbers(s.clock.Now(), s.reader.Open())
+	now := s.clock.Now()
+	return s.meter.Numbers(now, s.reader.Open(now))
 }
 
 // Locks are the numbers of the locks so far, as a run has them.

@@ -159,23 +159,23 @@ func (b *book) lapse(r *Reader) {
 	}
 }
 
-// Open is what goes on: a Waits for each client that waits, a Granted for each that holds, with how long it does so.
-func (r *Reader) Open() (all []Notice) {
+// Open is what goes on at a time, which is now: a Waits for each client that waits, and a Granted for each that holds,
+// with how long it does so.
+func (r *Reader) Open(now time.Duration) (all []Notice) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, b := range r.books {
 		for _, h := range b.holds {
 			if !h.closed {
-				all = append(all, Notice{Kind: Granted, Key: b.key, Client: h.client, At: r.now, For: r.since(h.since)})
+				n := Notice{Kind: Granted, Key: b.key, Client: h.client, At: now, For: max(now-h.since, 0)}
+				all = append(all, n)
 			}
 		}
 		for _, w := range b.waiters {
 			if w.waits {
-				all = append(all, Notice{Kind: Waits, Key: b.key, Client: w.client, At: r.now, For: r.since(w.since)})
+				all = append(all, Notice{Kind: Waits, Key: b.key, Client: w.client, At: now, For: max(now-w.since, 0)})
 			}
 		}
 	}
 	return all
 }
-
-func (r *Reader) since(at time.Duration) time.Duration { return max(r.now-at, 0) }

@@ -79,11 +79,11 @@ func TestTimeTells(t *testing.T) {
 	all := map[NoticeKind][]time.Duration{}
 	r, _ := told(t, Options{Notice: func(n Notice) { all[n.Kind] = append(all[n.Kind], n.For) }},
 		"T 0 0 lost", "A 1 2 0 SET lock:1 a NX PX 100 = OK", "B 4 5 0 SETNX lock:2 b = 1", "C 6 7 0 SET lock:2 c NX PX 100 = nil", "C 16 17 0 SET lock:2 c NX PX 100 = nil")
-	if open := r.Open(); len(open) != 3 {
+	if open := r.Open(r.now); len(open) != 3 {
 		t.Errorf("open: %+v", open)
 	}
 	r.Tick(r.now + roundBound + 2*quietBound)
-	open := r.Open()
+	open := r.Open(r.now)
 	if len(open) != 1 || open[0].Kind != Granted || open[0].Key != "lock:2" || open[0].For < time.Second {
 		t.Errorf("open: %+v", open)
 	}

@@ -1,0 +1,194 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"hammerlock/internal/harness"
+	"hammerlock/internal/live"
+	"hammerlock/internal/measure"
+	"hammerlock/internal/testbed"
+	"hammerlock/internal/witness"
+	"hammerlock/results"
+	"hammerlock/topologies"
+)
+
+var lockSeries = regexp.MustCompile(`(?m)^(hammerlock_lock_\w+)(?:\{(.*)\})? (\S+)$`)
+
+// served are the names of metrics of locks in an answer, with the labels that they have.
+func served(text string) map[string][]string {
+	all := map[string][]string{}
+	for _, found := range lockSeries.FindAllStringSubmatch(text, -1) {
+		name := found[1]
+		all[name] = append(all[name], "")
+		for _, label := range regexp.MustCompile(`(\w+)="`).FindAllStringSubmatch(found[2], -1) {
+			all[name] = append(all[name], label[1])
+		}
+	}
+	return all
+}
+
+// fetch reads what is served at an address.
+func fetch(address string) string {
+	answer, err := http.Get(address)
+	if err != nil {
+		return err.Error()
+	}
+	defer func() { _ = answer.Body.Close() }()
+	text, _ := io.ReadAll(answer.Body)
+	return string(text)
+}
+
+// queries are the expressions of the dashboard and of the rules, each with the text that names its labels.
+func queries(t *testing.T) (all [][2]string) {
+	t.Helper()
+	var board struct {
+		Panels []struct {
+			ID      int
+			Title   string
+			Targets []struct{ RefID, Expr, LegendFormat string }
+		}
+		Templating struct {
+			List []struct{ Name, Query string }
+		}
+	}
+	read := func(name string, parse func([]byte) error) {
+		text, err := os.ReadFile(filepath.Join("../../deploy", name))
+		if err == nil {
+			err = parse(text)
+		}
+		if err != nil {
+			t.Fatal(name, err)
+		}
+	}
+	read("grafana-locks.json", func(text []byte) error { return json.Unmarshal(text, &board) })
+	for i, p := range board.Panels {
+		if p.ID != i+1 || p.Title == "" || len(p.Targets) == 0 {
+			t.Errorf("panel %+v", p)
+		}
+		for _, q := range p.Targets {
+			all = append(all, [2]string{q.Expr, q.LegendFormat})
+		}
+	}
+	for _, v := range board.Templating.List[1:] {
+		all = append(all, [2]string{v.Query, ""})
+	}
+	var rules struct {
+		Groups []struct {
+			Name  string
+			Rules []struct {
+				Alert, Expr         string
+				For                 time.Duration
+				Labels, Annotations map[string]string
+			}
+		}
+	}
+	read("alerts.yml", func(text []byte) error {
+		d := yaml.NewDecoder(bytes.NewReader(text))
+		d.KnownFields(true)
+		return d.Decode(&rules)
+	})
+	for _, r := range rules.Groups[0].Rules {
+		if r.Alert == "" || r.Labels["severity"] == "" {
+			t.Errorf("rule %+v", r)
+		}
+		all = append(all, [2]string{r.Expr, strings.ReplaceAll(r.Annotations["summary"], "$labels.", "")})
+	}
+	return all
+}
+
+// TestLiveLockMetrics: the dashboard and the rules of alerts in deploy ask for metrics, and labels, that a watch of a
+// program with a wrong lock serves; and a tap alone serves none that it cannot know.
+func TestLiveLockMetrics(t *testing.T) {
+	t.Parallel()
+	python := live.Python(t, "redis")
+	a := testbed.Up(t, "single", topologies.Options{}).Sites[0].Access()
+	done := filepath.Join(t.TempDir(), "done")
+	at := regexp.MustCompile(`http://\S+/metrics`)
+	watch := func(args ...string) (said *lockedBuffer, ended chan int) {
+		said, ended = &lockedBuffer{}, make(chan int)
+		go func() {
+			ended <- Verify(t.Context(), Env{Args: slices.Concat([]string{"wire", "--addr", "redis://:" + a.Password + "@" + a.Addrs[0], "--locks", "lock:*", "--metrics", ":0",
+				"--out", t.TempDir(), "--tui", "off"}, args), Stdout: io.Discard, Stderr: said, Getenv: os.Getenv})
+		}()
+		return said, ended
+	}
+	alone, aloneEnded := watch("--tap-only", "--duration", "8s")
+	said, ended := watch("--", "sh", "-c", `"$1" testdata/wire/wrong.py plain-del 6 30; until [ -e "$2" ]; do sleep 0.05; done`, "sh", python, done)
+	var text string
+	live.Wait(t, "the metrics of violations", func() bool {
+		text = fetch(at.FindString(said.String()))
+		return regexp.MustCompile(`(?m)^hammerlock_lock_grants_total\{.*\} 180$`).MatchString(text) &&
+			regexp.MustCompile(`(?m)^hammerlock_lock_violations_total\{cause="foreign-release".*\} [1-9]`).MatchString(text) &&
+			regexp.MustCompile(`(?m)^hammerlock_lock_held\{.*\} 0$`).MatchString(text)
+	})
+	tapped := served(fetch(at.FindString(alone.String())))
+	if err := os.WriteFile(done, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if code := <-ended; code != Violation {
+		t.Errorf("exit %d:\n%s", code, said.String())
+	}
+	<-aloneEnded
+	names := served(text)
+	for _, q := range queries(t) {
+		for _, name := range regexp.MustCompile(`hammerlock_\w+`).FindAllString(q[0], -1) {
+			if len(names[name]) == 0 {
+				t.Errorf("%s: %s is not served", q[0], name)
+			}
+			for _, label := range regexp.MustCompile(`\{\{ *(\w+) *\}\}`).FindAllStringSubmatch(q[1], -1) {
+				if !slices.Contains(names[name], label[1]) {
+					t.Errorf("%s: %s has no label %s", q[0], name, label[1])
+				}
+			}
+		}
+	}
+	for _, name := range []string{"waiters", "waiters_max", "longest_wait_seconds", "refusals_total", "late_releases_total", "foreign_releases_total", "wait_seconds_count",
+		"wait_quantile_seconds", "hand_off_seconds_count", "hot_refusals", "hot_waiters"} {
+		if name = "hammerlock_lock_" + name; len(names[name]) == 0 || len(tapped[name]) > 0 {
+			t.Errorf("%s is served: %t, by a tap alone: %t", name, len(names[name]) > 0, len(tapped[name]) > 0)
+		}
+	}
+	if len(tapped["hammerlock_lock_grants_total"]) == 0 || slices.Contains(tapped["hammerlock_lock_grants_total"], "program") {
+		t.Errorf("a tap alone serves %v", tapped)
+	}
+}
+
+// TestLockMetricsOfAnyNames: keys and names of clients may have any bytes, and a wait may have no end.
+func TestLockMetricsOfAnyNames(t *testing.T) {
+	l := measure.NewLocks(func(string) string { return "\xff*" }, false)
+	var open []witness.Notice
+	for i := range 40 {
+		n := witness.Notice{Kind: witness.Waits, Key: "\xff1\"\n", Client: "shop\xfe", At: time.Second, For: time.Minute}
+		l.Notice(n)
+		open = append(open, n)
+		if n.Kind = witness.Granted; i == 0 {
+			l.Notice(n)
+		}
+	}
+	m, err := serveMetrics("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = m.close(t.Context(), "") }()
+	m.tell(harness.Event{Locks: func() ([]measure.LockRow, []results.HotLock) { return l.Numbers(time.Minute, open) }})
+	m.tell(harness.Event{Stage: harness.Judging}) // it says nothing of the locks
+	text := fetch("http://" + m.address() + "/metrics")
+	for _, want := range []string{`hammerlock_lock_waiters{pattern="\"\\xff*\"",program="\"shop\\xfe\""} 40`, `hammerlock_lock_longest_wait_seconds{pattern="\"\\xff*\"",program="\"shop\\xfe\""} 60`,
+		`quantile="0.5"} +Inf`, `hammerlock_lock_violations_total{cause="overwritten",`, `"} 0`} {
+		if !strings.Contains(text, want) {
+			t.Errorf("without %s:\n%s", want, text)
+		}
+	}
+}
