@@ -2,6 +2,7 @@ package measure
 
 import (
 	"fmt"
+	"runtime"
 	"testing"
 	"time"
 
@@ -75,5 +76,33 @@ func TestLockProgramsAreBounded(t *testing.T) {
 	rows, _ := l.Numbers(time.Second, nil)
 	if len(rows) != mostRows+1 || rows[0].Program != others || rows[0].Grants != 10_000-mostRows {
 		t.Errorf("%d rows, the first %s with %d grants", len(rows), rows[0].Program, rows[0].Grants)
+	}
+}
+
+// TestLockMemoryIsBounded: what a meter keeps does not grow with the keys.
+func TestLockMemoryIsBounded(t *testing.T) {
+	l := NewLocks(func(string) string { return "*" }, false)
+	heap := func() int64 {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	visit := func(from, to int) {
+		for i := from; i < to; i++ {
+			at := time.Duration(i) * time.Millisecond
+			for _, kind := range []witness.NoticeKind{witness.Refused, witness.Waits, witness.Granted, witness.Released} {
+				l.Notice(witness.Notice{Kind: kind, Key: fmt.Sprint("lock:", i), Client: "shop", At: at, For: time.Millisecond, Lease: time.Second, Waited: true})
+			}
+		}
+	}
+	visit(0, 100_000)
+	before := heap()
+	visit(100_000, 1_000_000)
+	if grown := heap() - before; grown > 1<<20 {
+		t.Errorf("%d KB more after 900 000 keys more", grown>>10)
+	}
+	if rows, hot := l.Numbers(1000*time.Second, nil); len(rows) != 1 || rows[0].Grants != 1_000_000 || len(hot) != hotShown {
+		t.Errorf("%d rows, %d hot locks", len(rows), len(hot))
 	}
 }

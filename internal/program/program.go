@@ -56,7 +56,7 @@ const (
 	settleMost  = 3 * time.Second        // ... at the latest
 	summaryTime = time.Minute
 	mostKept    = 4 << 20 // operations of a run
-	latestKept  = 1 << 18 // ... of a stream alone, which may go on for weeks: the latest
+	latestKept  = 1 << 18 // ... of a watch without a command, which may go on for weeks: the latest
 )
 
 // Source is a crew.Crew. It is up between Open and Close.
@@ -73,6 +73,7 @@ type Source struct {
 	places  []string // where clients find the servers
 	deaf    []string // servers without a tap, and why
 	hooks   atomic.Pointer[[]*hook]
+	until   atomic.Int64           // the watching ended then; 0 = it goes on
 	granted chan string            // locks, for faults that wait for a grant
 	lock    atomic.Pointer[string] // the one that was granted last
 
@@ -103,7 +104,10 @@ func (s *Source) Open(ctx context.Context, t *topologies.Topology) (err error) {
 	o := s.spec.Options
 	o.Epoch, o.Sites, o.Most, o.Ours = s.started, s.Sites(), mostKept, s.spec.Own
 	if s.spec.TapOnly {
-		o.Most, o.Alone, o.Violation = latestKept, true, s.violation
+		o.Alone, o.Violation = true, s.violation
+	}
+	if s.spec.Command == "" && !s.spec.Service && len(s.spec.Data) == 0 {
+		o.Most, o.Rolling = latestKept, true
 	}
 	s.meter = measure.NewLocks(o.Pattern, o.Alone)
 	o.Notice = s.meter.Notice
@@ -185,6 +189,7 @@ func (s *Source) RoundTrips() (int64, bool) { return 0, false }
 // Run implements crew.Crew: it lets the program run, or others connect, until that is over.
 func (s *Source) Run(_, stop context.Context) (crew.Report, error) {
 	err := s.watch(stop)
+	s.until.Store(int64(s.clock.Now()))
 	for _, x := range s.servers {
 		if x.proxy != nil {
 			_ = x.proxy.Close() // commands in flight are lost

@@ -1,6 +1,7 @@
 package program
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -141,7 +142,7 @@ func (s *Source) seen(t *witness.Tallies) (all []results.Fact) {
 
 // LockRows are the numbers of the locks so far.
 func (s *Source) LockRows() (rows []measure.LockRow, hot []results.HotLock) {
-	now := s.clock.Now()
+	now := cmp.Or(time.Duration(s.until.Load()), s.clock.Now())
 	return s.meter.Numbers(now, s.reader.Open(now))
 }
 

@@ -1,8 +1,6 @@
 package witness
 
 import (
-	"slices"
-
 	"hammerlock/history"
 	"hammerlock/internal/wire"
 )
@@ -32,7 +30,7 @@ func (r *Reader) overheard(l *ledger, c *change, d *diff) {
 		case len(d.granted) > 0 && owner != nil:
 			overwritten = append(overwritten, owner)
 		case owner != nil:
-			r.free(b, nil, owner, end, false)
+			r.done(b, act{kind: history.Release, hold: owner, says: did, op: end})
 		case len(d.granted) == 0:
 			r.Releases++
 		}
@@ -59,66 +57,6 @@ func (r *Reader) overheard(l *ledger, c *change, d *diff) {
 			}
 		}
 	}
-}
-
-// trim forgets the older half of the operations, and what belongs to grants in it.
-func (r *Reader) trim() {
-	from, kept := len(r.ops)/2, map[history.ID]int{}
-	var ops []history.Op
-	used := map[int32]bool{}
-	for _, op := range r.ops[from:] {
-		if _, known := kept[op.Hold]; op.Kind == history.Acquire {
-			kept[op.ID] = len(ops)
-		} else if op.Hold != 0 && !known {
-			continue
-		}
-		ops, used[op.Key] = append(ops, op), true
-	}
-	r.dropped += len(r.ops) - len(ops)
-	r.ops = ops
-	open := map[string]bool{}
-	for _, b := range r.books {
-		for _, h := range b.holds {
-			n, known := kept[h.id]
-			if h.op = n; !known {
-				h.op, h.id = -1, 0
-			}
-			open[h.token], used[h.key] = true, true
-		}
-	}
-	for token, n := range r.grants {
-		if n == 1 && !open[token] {
-			delete(r.grants, token)
-		}
-	}
-	r.renumber(used)
-}
-
-// renumber gives the pages that are still used the first numbers.
-func (r *Reader) renumber(used map[int32]bool) {
-	to := map[int32]int32{}
-	for s, n := range r.pages {
-		if !used[n] {
-			delete(r.pages, s)
-			continue
-		}
-		to[n] = int32(len(to))
-		r.pages[s] = to[n]
-	}
-	renumbered := func(key *int32) {
-		if n, known := to[*key]; known {
-			*key = n
-		}
-	}
-	for i := range r.ops {
-		renumbered(&r.ops[i].Key)
-	}
-	for _, b := range r.books {
-		for _, h := range b.holds {
-			renumbered(&h.key)
-		}
-	}
-	r.ops = slices.Clip(r.ops)
 }
 
 // rebase numbers the operations of each lane from 1, as those of a whole history are.

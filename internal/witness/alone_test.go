@@ -28,7 +28,7 @@ func TestStreamAloneIsJudged(t *testing.T) {
 		"overwritten, killed": {1 << 20, 300, true, "its writer was killed", checker.Fail},
 		"overwritten later":   {200, 3000, true, "", checker.Fail},
 	} {
-		r := NewReader(Options{Locks: []string{"lock:*"}, Epoch: epoch, Most: c.most, Alone: true, Violation: func(Finding) {}})
+		r := NewReader(Options{Locks: []string{"lock:*"}, Epoch: epoch, Most: c.most, Alone: true, Rolling: true, Violation: func(Finding) {}})
 		r.Clock(0, 0, 0)
 		r.Event(wire.Event{Kind: wire.TapBegan})
 		at := time.Duration(0)

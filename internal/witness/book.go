@@ -16,6 +16,7 @@ type book struct {
 	acts    []act              // of a lock on several sites: commands to them
 	waiters map[string]*waiter // by token and by holder
 	seen    bool               // a grant was seen: before, the holder is unknown
+	used    time.Duration      // a request or an effect concerned it last
 	freed   time.Duration      // the last hold ended then; 0 = the lock was granted since
 }
 
@@ -55,7 +56,9 @@ type waiter struct {
 }
 
 func (r *Reader) book(s subject) *book {
-	return made(r.books, s, book{subject: s})
+	b := made(r.books, s, book{subject: s})
+	b.used = r.now
+	return b
 }
 
 // of finds the hold with a token; nil if there is none, or more than one.
@@ -190,6 +193,7 @@ func (r *Reader) grant(b *book, a act) {
 	if h.op >= 0 {
 		h.id = r.ops[h.op].ID
 	}
+	b.lapse(r) // the hold before may have ended since
 	b.holds = append(b.holds, h)
 	r.begins(b, h, &op, w)
 	if len(r.o.Data) > 0 && h.id != 0 && q != nil {
@@ -262,9 +266,6 @@ func (r *Reader) free(b *book, q *sighting, h *hold, op history.Op, guess bool) 
 		r.Releases++
 	}
 	delete(r.doubted, h)
-	if op.Value == 0 {
-		r.releases(b, h, &op, guess)
-	}
 	r.told(q, h, op, guess)
 	if op.Value == 0 { // a re-entered hold stays
 		for _, p := range r.spans[h.who] {
@@ -350,8 +351,13 @@ func (r *Reader) dies(w int32, at time.Duration) {
 	}
 }
 
-// sweep forgets holds and waiters that are over.
+// sweep forgets holds and waiters that are over, and keys that are free and that no command concerned lately.
 func (r *Reader) sweep() {
+	for _, l := range r.ledgers {
+		if !l.none() || len(l.changes) > 0 || l.state.held() {
+			l.book.used = r.now
+		}
+	}
 	for s, b := range r.books {
 		b.lapse(r)
 		for _, h := range slices.Clone(b.holds) {
@@ -368,12 +374,12 @@ func (r *Reader) sweep() {
 			}
 			return over
 		})
-		if len(b.holds)+len(b.waiters)+len(b.acts) == 0 && (r.o.Most == 0 || r.o.Alone) {
+		if len(b.holds)+len(b.waiters)+len(b.acts) == 0 && (r.o.Rolling || r.o.Most == 0) && r.now-b.used > roundBound {
 			delete(r.books, s)
 		}
 	}
-	for at, l := range r.ledgers {
-		if l.none() && len(l.changes) == 0 && !l.state.held() && r.books[at.subject] == nil {
+	for at := range r.ledgers {
+		if r.books[at.subject] == nil {
 			delete(r.ledgers, at)
 		}
 	}

@@ -15,6 +15,7 @@ type act struct {
 	q      *sighting // nil = by a client that was not seen
 	token  string
 	hold   *hold // nil of a grant
+	victim *hold // of a release: the hold that it ended, if that is another one
 	guess  bool  // whose it is rests on the connection
 	words  bool  // that it had an effect is known by words alone
 	says   says
@@ -150,12 +151,16 @@ func (r *Reader) tellEnd(l *ledger, c *change, d *diff, q *sighting, op history.
 		r.do(b, act{kind: history.Release, server: l.server, q: q, token: token, hold: owner, op: op})
 		return
 	}
-	before := len(r.ops)
-	r.do(b, act{kind: history.Release, server: l.server, q: q, token: h.token, hold: h, guess: guess && h != owner,
-		says: did, op: op})
-	if guess && h != owner && owner != nil && len(r.ops) > before {
-		r.victims[before] = owner
-		r.doubted[owner] = append(r.doubted[owner], before)
+	a := act{kind: history.Release, server: l.server, q: q, token: h.token, hold: h, guess: guess && h != owner,
+		says: did, op: op}
+	if h != owner {
+		a.victim = owner
+	}
+	before := r.dropped + len(r.ops)
+	r.do(b, a)
+	if n := len(r.ops) - 1; guess && a.victim != nil && r.dropped+n >= before {
+		r.victims[n] = owner
+		r.doubted[owner] = append(r.doubted[owner], n)
 	}
 }
 
@@ -252,7 +257,14 @@ func (r *Reader) learn(q *sighting, d *diff) {
 	}
 }
 
-func (r *Reader) script(id string) *script { return made(r.scripts, id, script{token: -1}) }
+func (r *Reader) script(id string) *script {
+	if len(r.scripts) >= mostScripts {
+		clear(r.scripts) // a program writes numbers into their texts
+	}
+	return made(r.scripts, id, script{token: -1})
+}
+
+const mostScripts = 4096
 
 // effectless is about a request that was answered and changed nothing.
 func (r *Reader) effectless(l *ledger, s *sighting) {

@@ -114,25 +114,30 @@ func (r *Reader) over(b *book, h *hold) {
 	r.ends(b, h, Ended, h.end)
 }
 
-// releases tells of a release of a hold, of which it is certain or not that it did something.
-func (r *Reader) releases(b *book, h *hold, op *history.Op, guess bool) {
-	gone := h.ended && h.over < op.Call || h.end <= op.Call
-	switch {
-	case op.Outcome == history.OK:
+// releases tells of a release. Where no effects are seen, it ended the hold of another client if that went on, and its
+// own did not.
+func (r *Reader) releases(b *book, a *act) {
+	h, op := a.hold, &a.op
+	if op.Value > 0 {
+		return // a re-entered hold stays
+	}
+	victim := a.victim
+	if h.end <= op.Call && r.Permits <= 1 && r.o.Sites == 1 && a.words {
 		for _, o := range b.holds {
-			if !gone || guess && r.Improper > 0 || r.Permits > 1 || r.o.Sites > 1 {
-				break
-			}
 			if o != h && o.has(op.Call) && !o.closed && !(o.lost && o.words) {
-				r.over(b, h)
-				r.ends(b, o, Taken, op.Return)
-				r.notice(Notice{Kind: Violation, Key: b.key, Client: h.client, At: op.Return, Cause: ForeignRelease})
-				return
+				victim = o
 			}
 		}
+	}
+	switch {
+	case op.Outcome == history.OK && victim != nil && !(a.guess && r.Improper > 0):
+		r.over(b, h)
+		r.ends(b, victim, Taken, op.Return)
+		r.notice(Notice{Kind: Violation, Key: b.key, Client: h.client, At: op.Return, Cause: ForeignRelease})
+	case op.Outcome == history.OK:
 		r.ends(b, h, Released, op.Call)
 		b.freed = max(b.freed, min(op.Return, r.now))
-	case op.Outcome == history.Failed && gone:
+	case op.Outcome == history.Failed && (h.ended || h.end <= op.Return):
 		r.over(b, h)
 		r.notice(Notice{Kind: LateRelease, Key: b.key, Client: h.client, At: op.Return})
 	default:

@@ -34,7 +34,7 @@ func TestNotices(t *testing.T) {
 			want: []string{"granted A 1ms", "granted B 1ms", "ended A 99ms", "taken B 10ms", "violation A foreign-release", "late B"}},
 		"overwritten": {lines: []string{
 			"A 1 2 SET lock:1 a NX PX 100 = OK", "! 3 SET lock:1 a PXAT +101", "B 20 21 SET lock:1 b PX 100 = OK", "! 22 SET lock:1 b PXAT +120"},
-			want: []string{"granted A 1ms", "violation  overwritten", "granted B 1ms"}},
+			want: []string{"granted A 1ms", "violation  overwritten", "taken A 20ms", "granted B 1ms"}},
 		"without effects": {lines: []string{
 			"T 0 0 lost", "A 1 2 0 SET lock:1 a NX PX 100 = OK", "B 4 5 0 SET lock:1 b NX PX 100 = nil", "A 6 7 0 DEL lock:1 = 1", "B 8 9 0 SET lock:1 b NX PX 100 = OK"},
 			want: []string{"granted A 1ms", "refused B", "waits B", "released A 4ms", "granted B 5ms free 2ms"}},
@@ -89,5 +89,73 @@ func TestTimeTells(t *testing.T) {
 	}
 	if !slices.Equal(all[Ended], []time.Duration{99 * time.Millisecond}) || len(all[Endless]) != 1 || !slices.Equal(all[GaveUp], []time.Duration{11 * time.Millisecond}) {
 		t.Errorf("told: %v", all)
+	}
+}
+
+// TestSimulatedNotices: of simulated clients, what is told adds up: each grant has one end or goes on, each wait, too,
+// and as many foreign releases are told as there were.
+func TestSimulatedNotices(t *testing.T) {
+	told, made := 0, 0
+	for seed := range uint64(60) {
+		w := newWorld(seed)
+		w.plain, w.late = seed%2 == 1, []float64{0, 0.05, 0.2}[seed%3]
+		w.run(2+int(seed%5), 25)
+		count, foreign, waited := map[NoticeKind]int{}, 0, 0
+		r, _ := w.read(Options{Notice: func(n Notice) {
+			count[n.Kind]++
+			if n.Waited {
+				waited++
+			}
+			if n.Cause == ForeignRelease {
+				foreign++
+			}
+			if n.For < 0 || n.Free < 0 || n.For > time.Minute || n.Kind == Released && n.Lease != simulatedLease {
+				t.Errorf("seed %d: %+v", seed, n)
+			}
+		}})
+		open := map[NoticeKind]int{}
+		for _, n := range r.Open(r.now) {
+			open[n.Kind]++
+		}
+		ends := count[Released] + count[Ended] + count[Taken] + count[Closed]
+		if count[Granted] != len(w.answered) || ends+open[Granted] != count[Granted] || count[Closed] > 0 || waited+count[GaveUp]+open[Waits] != count[Waits] ||
+			int64(count[Refused]) != r.Refused || int64(count[Released]+foreign) != r.Releases {
+			t.Errorf("seed %d: %v, %d waited; open: %v; %+v", seed, count, waited, open, r.Tallies)
+		}
+		if !w.plain && foreign > 0 || foreign > w.foreign+1 {
+			t.Errorf("seed %d: %d foreign releases are told of %d", seed, foreign, w.foreign)
+		}
+		told, made = told+foreign, made+w.foreign
+	}
+	if told*10 < made*9 || made == 0 {
+		t.Errorf("%d of %d foreign releases are told", told, made)
+	}
+}
+
+// TestRolling: when the older operations are forgotten, no right lock is accused, and nothing is invented.
+func TestRolling(t *testing.T) {
+	caught := 0
+	for seed := range uint64(60) {
+		w := newWorld(seed)
+		w.plain, w.late = seed%2 == 1, []float64{0, 0.05, 0.2}[seed%3]
+		if seed%5 == 0 && !w.plain {
+			w.lost = 0.02
+		}
+		w.run(2+int(seed%5), 60)
+		r, h := w.read(Options{Holder: Holder{By: Auto}, Rolling: true, Most: 100 + int(seed)})
+		causes := failed(t, h)
+		switch {
+		case w.lost > 0 && slices.Equal(causes, []string{"exclusion: phantom"}):
+		case w.foreign == 0 && len(causes) > 0:
+			t.Errorf("seed %d: a right run is accused: %v", seed, causes)
+		case len(causes) > 0:
+			caught++
+		}
+		if r.dropped == 0 || len(h.Ops) > 200+int(seed) || r.Grants < int64(len(w.answered)) {
+			t.Errorf("seed %d: %d operations of which %d were forgotten, %d grants of %d", seed, len(h.Ops), r.dropped, r.Grants, len(w.answered))
+		}
+	}
+	if caught < 10 {
+		t.Errorf("%d runs with foreign releases are caught", caught)
 	}
 }

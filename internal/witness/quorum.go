@@ -96,6 +96,7 @@ func (r *Reader) done(b *book, a act) {
 	case a.kind == history.Extend:
 		r.extend(a.q, a.hold, a.op, a.guess)
 	default:
+		r.releases(b, &a)
 		r.free(b, a.q, a.hold, a.op, a.guess)
 	}
 }

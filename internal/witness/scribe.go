@@ -78,7 +78,7 @@ func (s *scribe) leave(w int32) {
 
 // add keeps an operation and returns its place; -1 if it is not kept.
 func (s *scribe) add(r *Reader, op history.Op) int {
-	if len(s.ops) >= r.o.Most && r.o.Alone {
+	if len(s.ops) >= r.o.Most && r.o.Rolling {
 		r.trim()
 	}
 	if len(s.ops) >= r.o.Most {
@@ -125,11 +125,14 @@ const blindNote = "commands that were not seen may have had a lock: a connection
 
 // incident tells that a server took a hold away, and no command that was seen did that.
 func (s *scribe) incident(r *Reader, server int, key int32, from, to time.Duration, note string) {
-	n := s.add(r, history.Op{Kind: history.Incident, Worker: -1, Key: key, Value: int64(server), Call: from, Return: to,
-		Outcome: history.OK})
-	if n >= 0 {
+	if n := s.add(r, incidentOf(server, key, from, to)); n >= 0 {
 		s.notes[s.ops[n].ID] = note
 	}
+}
+
+func incidentOf(server int, key int32, from, to time.Duration) history.Op {
+	return history.Op{Kind: history.Incident, Worker: -1, Key: key, Value: int64(server), Call: from, Return: to,
+		Outcome: history.OK}
 }
 
 // History is all that was read, as a judge takes it, with other operations, as faults are. The header's numbers are
@@ -162,7 +165,8 @@ func (r *Reader) SoFar(with *history.History) *history.History {
 // written is what a scribe has, as a judge takes it.
 func (s *scribe) written(r *Reader, with *history.History) *history.History {
 	for _, op := range s.blind {
-		s.incident(r, int(op.Value), op.Key, op.Call, r.now, blindNote)
+		n := s.append(incidentOf(int(op.Value), op.Key, op.Call, r.now))
+		s.notes[s.ops[n].ID] = blindNote
 	}
 	for _, op := range with.Ops {
 		if n := s.append(op); with.Notes[op.ID] != "" {
@@ -229,13 +233,17 @@ func (r *Reader) finish(over bool) {
 // hidden tells of acquires whose first command was granted and had no answer, and whose next one was refused by their
 // own grant.
 func (r *Reader) hidden() {
+	var sights []history.Op
 	for _, n := range r.phantom {
 		op := &r.ops[n]
 		if op.Outcome == history.Unknown && !r.known[op.ID] {
 			op.Outcome, op.Reason = history.Failed, history.Busy
-			r.add(r, history.Op{Kind: history.Sight, Worker: -1, Key: op.Key, Token: op.Token, Until: op.Return +
-				op.TTL, Call: op.Return, Return: op.Return, Outcome: history.OK})
+			sights = append(sights, history.Op{Kind: history.Sight, Worker: -1, Key: op.Key, Token: op.Token,
+				Until: op.Return + op.TTL, Call: op.Return, Return: op.Return, Outcome: history.OK})
 		}
+	}
+	for _, op := range sights { // older operations may be forgotten for them
+		r.add(r, op)
 	}
 }
 

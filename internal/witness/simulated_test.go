@@ -191,7 +191,7 @@ func (w *world) run(workers, visits int) {
 // read lets a Reader hear everything, and returns its history.
 func (w *world) read(o Options) (*Reader, *history.History) {
 	slices.SortStableFunc(w.told, func(a, b telling) int { return cmp.Compare(a.at, b.at) })
-	o.Locks, o.Most, o.Epoch = []string{"lock:*"}, 1<<20, w.epoch
+	o.Locks, o.Most, o.Epoch = []string{"lock:*"}, cmp.Or(o.Most, 1<<20), w.epoch
 	r := NewReader(o)
 	r.Event(wire.Event{Kind: wire.TapBegan})
 	next := time.Duration(0)

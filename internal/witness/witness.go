@@ -39,9 +39,10 @@ type Options struct {
 	Ours        bool          // the servers fail by planned faults alone
 	Epoch       time.Time     // when the clock of the stamps was 0
 	Most        int           // so many operations are kept, and no more; 0 = none, and no history is made
+	Rolling     bool          // the latest of Most are kept, and keys that are in use, for a watch of weeks; data cannot be
 	Violation   func(Finding) // is called at once for a violation that a server's stream shows; nil = it is not
 	Notice      func(Notice)  // is called at once for each step of a lock, with the reader locked; nil = it is not
-	Alone       bool          // nothing but streams is read, each for itself: the latest operations of Most are kept
+	Alone       bool          // nothing but streams is read, each for itself
 }
 
 // Times that bound waiting.
@@ -50,7 +51,8 @@ const (
 	groupBound  = 50 * time.Millisecond // a transaction's effects are all there by then
 	effectBound = 2 * time.Second       // an effect comes at most so long after the answer
 	waiterBound = 10 * time.Second      // a client that has not tried for so long waits no longer
-	keepBound   = 30 * time.Second      // a hold whose lease has been over for so long, and that was not given back, is forgotten
+	sweepEvery  = time.Second
+	keepBound   = 30 * time.Second // a hold whose lease has been over for so long, and that was not given back, is forgotten
 )
 
 // Reader is a wire.Sink that reads holds out of requests and effects. It keeps those that are open, and the operations.
@@ -58,6 +60,7 @@ type Reader struct {
 	o      Options
 	mu     sync.Mutex
 	now    time.Duration // the latest stamp that was seen
+	swept  time.Duration
 	killed time.Duration // when the programs were killed last
 
 	servers map[int]*server
@@ -350,5 +353,8 @@ func (r *Reader) Tick(now time.Duration) {
 		b.tick(r, r.now)
 	}
 	r.tellEndless()
-	r.sweep()
+	if r.now-r.swept >= sweepEvery {
+		r.swept = r.now
+		r.sweep()
+	}
 }
