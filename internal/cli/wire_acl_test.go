@@ -1,0 +1,86 @@
+package cli
+
+import (
+	"context"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"hammerlock/internal/live"
+	"hammerlock/internal/testbed"
+	"hammerlock/topologies"
+)
+
+// aclLine is the line of docs/WIRE.md that makes a user for the tap.
+var aclLine = regexp.MustCompile(`(?m)^    (ACL SETUSER .*)$`)
+
+// TestLiveTapNeedsLittle: a user with the rights that the document names, who can read and write no key, suffices to
+// read a stream alone; with any of them less it is refused.
+func TestLiveTapNeedsLittle(t *testing.T) {
+	t.Parallel()
+	document, err := os.ReadFile("../../docs/WIRE.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := aclLine.FindSubmatch(document)
+	if found == nil {
+		t.Fatal("docs/WIRE.md has no ACL SETUSER")
+	}
+	words := strings.Fields(string(found[1]))
+	a := testbed.Up(t, "single", topologies.Options{}).Sites[0].Access()
+	c := topologies.Access{Addrs: a.Addrs, Password: a.Password}.Site().Client(topologies.ClientOptions{})
+	defer func() { _ = c.Close() }()
+	set := func(without string) {
+		args := []any{"ACL", "SETUSER", words[2], "reset"}
+		for _, w := range words[3:] {
+			if w != without {
+				args = append(args, w)
+			}
+		}
+		if err := c.Do(t.Context(), args...).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	watch := func(ctx context.Context) (code int, said string) {
+		var stdout, stderr lockedBuffer
+		code = Verify(ctx, Env{Args: []string{"wire", "--addr", "redis://" + words[2] + ":secret@" + a.Addrs[0], "--locks", "lock:*", "--tap-only", "--duration", "3s",
+			"--out", t.TempDir(), "--tui", "off"}, Stdout: &stdout, Stderr: &stderr, Getenv: os.Getenv})
+		return code, stdout.String() + stderr.String()
+	}
+	for _, w := range words {
+		if strings.HasPrefix(w, "+") {
+			set(w)
+			if code, said := watch(t.Context()); code != Broken {
+				t.Errorf("without %s: exit %d:\n%s", w, code, said)
+			}
+		}
+	}
+	set("")
+	for _, command := range [][]any{{"GET", "lock:a"}, {"SET", "lock:a", "x"}, {"KEYS", "*"}, {"DEBUG", "SLEEP", "0"}} {
+		if err := c.Do(t.Context(), append([]any{"ACL", "DRYRUN", words[2]}, command...)...); err.Val() == "OK" {
+			t.Errorf("the user may send %v", command)
+		}
+	}
+	over := make(chan struct{})
+	var code int
+	var said string
+	go func() {
+		defer close(over)
+		code, said = watch(t.Context())
+	}()
+	live.Wait(t, "the end of the watch", func() bool {
+		c.SetNX(t.Context(), "lock:a", "1", time.Minute)
+		c.Del(t.Context(), "lock:a")
+		select {
+		case <-over:
+			return true
+		default:
+			return false
+		}
+	})
+	if code != Passed || !regexp.MustCompile(`lock:\*: [1-9][\d ]* grants`).MatchString(said) {
+		t.Errorf("exit %d:\n%s", code, said)
+	}
+}
