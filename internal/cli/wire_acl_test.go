@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"hammerlock/internal/live"
 	"hammerlock/internal/testbed"
 	"hammerlock/topologies"
@@ -63,9 +65,16 @@ func TestLiveTapNeedsLittle(t *testing.T) {
 			t.Errorf("the user may send %v", command)
 		}
 	}
+	code, said := visitedMeanwhile(t, c, watch)
+	if code != Passed || !regexp.MustCompile(`lock:\*: [1-9][\d ]* grants`).MatchString(said) {
+		t.Errorf("exit %d:\n%s", code, said)
+	}
+}
+
+// visitedMeanwhile runs a watch while a lock is granted and released again and again.
+func visitedMeanwhile(t *testing.T, c redis.UniversalClient, watch func(context.Context) (int, string)) (code int, said string) {
+	t.Helper()
 	over := make(chan struct{})
-	var code int
-	var said string
 	go func() {
 		defer close(over)
 		code, said = watch(t.Context())
@@ -80,7 +89,5 @@ func TestLiveTapNeedsLittle(t *testing.T) {
 			return false
 		}
 	})
-	if code != Passed || !regexp.MustCompile(`lock:\*: [1-9][\d ]* grants`).MatchString(said) {
-		t.Errorf("exit %d:\n%s", code, said)
-	}
+	return code, said
 }
