@@ -28,11 +28,12 @@ const (
 // judgeActivity never fails a run. It says whether enough happened for the other verdicts to mean something.
 func judgeActivity(c *Case) Verdict {
 	a := c.effort()
-	v := Verdict{Exposed: a.holds, HandOffs: a.handOffs, Misses: map[string]int64{}}
+	met := c.coincided()
+	v := Verdict{Exposed: a.holds, HandOffs: a.handOffs, Misses: map[string]int64{}, Extent: c.extent(met)}
 	if a.unknown > 0 {
 		v.Misses["unknown"] = a.unknown
 	}
-	doubts := append(c.failures(), c.idleFaults()...)
+	doubts := append(c.failures(), c.idleFaults(met)...)
 	if c.Partial != "" && !c.Allowed {
 		doubts = append(doubts, "the history is partial: "+c.Partial)
 	}
@@ -162,20 +163,28 @@ func (c *Case) failures() (doubts []string) {
 // enoughOfAFault is the share of its planned time that a fault must have been in force.
 const enoughOfAFault = 0.5
 
+// coincided tells which faults, by their places in the header, met a holder or a waiter.
+func (c *Case) coincided() []bool {
+	met := make([]bool, len(c.Faults))
+	for _, w := range c.windows {
+		if w.fault && !w.failed {
+			n := c.Ops[w.op].Value
+			met[n] = met[n] || c.busy(w.period)
+		}
+	}
+	return met
+}
+
 // idleFaults names the planned faults that were not injected, that were healed almost at once, for they had begun late,
 // or that coincided with neither a holder nor a waiter.
-func (c *Case) idleFaults() (doubts []string) {
-	if len(c.Faults) == 0 {
-		return nil
-	}
-	injected, met, short := make([]bool, len(c.Faults)), make([]bool, len(c.Faults)), map[int64]time.Duration{}
+func (c *Case) idleFaults(met []bool) (doubts []string) {
+	injected, short := make([]bool, len(c.Faults)), map[int64]time.Duration{}
 	for _, w := range c.windows {
 		if !w.fault || w.failed {
 			continue
 		}
 		n := c.Ops[w.op].Value
 		injected[n] = true
-		met[n] = met[n] || c.busy(w.period)
 		if f := &c.Faults[n]; w.heal >= 0 && f.Timed {
 			if lasted := c.Ops[w.heal].Call - c.Ops[w.op].Return; float64(lasted) < enoughOfAFault*float64(f.To-f.From) {
 				short[n] = lasted

@@ -86,7 +86,7 @@ func judgeVisits(c *Case) Verdict {
 	if unknown > 0 {
 		v.Misses["unknown"] = unknown
 	}
-	doubts := append(c.failures(), c.idleFaults()...)
+	doubts := append(c.failures(), c.idleFaults(c.coincided())...)
 	if c.Partial != "" {
 		doubts = append(doubts, "the history is partial: "+c.Partial)
 	}

@@ -62,6 +62,8 @@ type Verdict struct {
 	// Told, of lease-validity, says how soon holders heard that they had lost a lock that renews or signals; nil for
 	// other locks.
 	Told *Told `json:"told,omitempty"`
+	// Extent, of activity, is how far the run went; nil in the files of older runs.
+	Extent *Extent `json:"tried,omitempty"`
 
 	excuse  *window // the first unplanned event that explains what would have been a violation
 	spared  any     // that violation's witness

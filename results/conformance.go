@@ -42,12 +42,12 @@ func broken(made *history.Claims, v *checker.Verdict) (by *history.Claim) {
 }
 
 // holds tells whether a run shows that the claim holds, else why it does not; empty if the run says nothing of it.
-func holds(c *history.Claim, r *Run) (proved bool, why string) {
-	if c.Scenario != "" && r.Scenario != c.Scenario {
+func holds(c *history.Claim, scenario string, verdicts []checker.Verdict) (proved bool, why string) {
+	if c.Scenario != "" && scenario != c.Scenario {
 		return false, ""
 	}
-	for i := range r.Verdicts {
-		v := &r.Verdicts[i]
+	for i := range verdicts {
+		v := &verdicts[i]
 		switch judge := slices.Contains(c.Judges, v.Checker); {
 		case judge && v.Status == checker.Inconclusive, v.Checker == enough && v.Status != checker.Pass:
 			return false, sentence(v)
@@ -91,7 +91,7 @@ func (f *Claim) weigh(c *history.Claim, made *history.Claims, runs []Run) {
 					runs[i].Combination(), runs[i].Command
 			}
 		}
-		switch proved, why := holds(c, &runs[i]); {
+		switch proved, why := holds(c, runs[i].Scenario, runs[i].Verdicts); {
 		case proved:
 			held++
 		case why != "" && f.Status == checker.Inconclusive && f.Run == "":
@@ -137,8 +137,9 @@ func plainer(v, other *checker.Verdict) bool {
 	return lines < theirs
 }
 
-// WriteConformance writes what holds, claim by claim, and the shortest story for each that does not.
-func WriteConformance(w io.Writer, lock string, all []Claim) error {
+// WriteConformance writes what holds, claim by claim, how far the runs went, and the shortest story for each claim that
+// does not hold.
+func WriteConformance(w io.Writer, lock string, all []Claim, extent *Extent) error {
 	words := map[checker.Status]string{checker.Pass: "HOLDS", checker.Fail: "DOES NOT HOLD",
 		checker.Inconclusive: "INCONCLUSIVE", checker.NotJudged: "not claimed"}
 	p := &human.Printer{W: w}
@@ -151,6 +152,7 @@ func WriteConformance(w io.Writer, lock string, all []Claim) error {
 		}
 		p.Wrapped(fmt.Sprintf("  %-10s %-14s ", c.Claim, words[c.Status]), 28, text)
 	}
+	p.Maybe("tried", extent.Text())
 	for i := range all {
 		if c := &all[i]; c.Status == checker.Fail {
 			p.Line("\n%s (%s)", c.Claim, c.Run)

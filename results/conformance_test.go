@@ -2,6 +2,7 @@ package results
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -58,7 +59,7 @@ func TestConformance(t *testing.T) {
 		t.Errorf("the shortest story is that of b: %+v", o)
 	}
 	var text bytes.Buffer
-	if err := WriteConformance(&text, "x", all); err != nil {
+	if err := WriteConformance(&text, "x", all, nil); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"owned      DOES NOT HOLD", "fences     not claimed",
@@ -143,5 +144,25 @@ func TestConformanceSaysHowSoonHoldersHear(t *testing.T) {
 		if got := strings.ReplaceAll(c.Summary, "\u00a0", " "); c.Claim == "renews" && got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
+	}
+}
+
+// TestTheExtentNamesClaimsThatNoRunHasJudged: a claim that one run judged is judged, also if another did not.
+func TestTheExtentNamesClaimsThatNoRunHasJudged(t *testing.T) {
+	run := func(scenario string, all ...checker.Verdict) Judgement {
+		all[0].Extent = &checker.Extent{Workers: 4, Keys: 1, Claims: []string{"excludes", "expires", "owned", "upgrades"}}
+		return Judgement{Scenario: scenario, Verdicts: all}
+	}
+	all := []Judgement{run("a", append(passed("activity", "exclusion", "lost-updates", "linearizable"),
+		found("lease-validity", checker.Inconclusive, ""))...),
+		run("b", append(passed("activity"), found("lease-validity", checker.Fail, "overrun"))...)}
+	if got := ExtentOf(all).NotJudged; !slices.Equal(got, []string{"upgrades", "owned"}) {
+		t.Errorf("got %v", got)
+	}
+	if got := ExtentOf(all[:1]).Text(); !strings.HasSuffix(got, "claims not judged: upgrades, expires, owned") {
+		t.Errorf("got %q", got)
+	}
+	if got := ExtentOf([]Judgement{{}}); got != nil || got.Text() != "" {
+		t.Errorf("an extent of nothing: %+v", got)
 	}
 }

@@ -111,6 +111,7 @@ func (j *Judgement) write(p *human.Printer) {
 		p.Fact("", fmt.Sprintf("attempt %d was inconclusive: %s", i+1, why))
 	}
 	p.Fact("VERDICT", strings.ToUpper(status.String())+"  "+text)
+	p.Maybe("tried", ExtentOf([]Judgement{*j}).Text())
 	p.Maybe("errors", j.Errors)
 	p.Maybe("recovery", j.Recovery)
 	p.Maybe("stream", j.Stream)

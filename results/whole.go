@@ -21,7 +21,8 @@ type Whole struct {
 	Text   string         `json:"text"`
 	Failed []string       `json:"failed,omitempty"` // what failed, and how
 	// what is undecided, and why; also of a pass, if that is tolerated
-	Open []string `json:"undecided,omitempty"`
+	Open   []string `json:"undecided,omitempty"`
+	Extent *Extent  `json:"tried,omitempty"` // nil = no history was judged
 }
 
 // tolerated is the share of scenarios that may be undecided in a whole that passes.
@@ -31,6 +32,7 @@ const tolerated = 0.1
 // early; empty if it did not. Undecided scenarios leave it undecided, unless they are few and every one of the classes
 // has a scenario in which enough was tried and safety passed. Without classes none is tolerated.
 func Weigh(all []Judgement, not []NotRun, cut string, classes []string) (w Whole) {
+	w.Extent = ExtentOf(all)
 	var open []string
 	n, what, partial, seen := len(all), "scenario", cut != "", map[string]bool{}
 	for i := range all {
@@ -178,6 +180,7 @@ func (f *Findings) Write(w io.Writer) error {
 		verdict += fmt.Sprintf("; %.0f s in all", f.Took.Seconds())
 	}
 	p.Fact("VERDICT", verdict)
+	p.Maybe("tried", f.Whole.Extent.Text())
 	f.close(p)
 	p.Maybe("repeat", f.Repeat)
 	return p.Err

@@ -82,7 +82,8 @@ func (e Env) conformance(stop context.Context, o *options, st *step, err error) 
 	lock, runs := st.job.Combinations[0].Lock, st.runs
 	all := results.Conformance(lock.Claims, runs)
 	judged := judgements(o.plan.Out, runs)
-	x := exit(stop, results.Weigh(judged, nil, "", nil), nil, nil)
+	whole := results.Weigh(judged, nil, "", nil)
+	x := exit(stop, whole, nil, nil)
 	if x.Code == Inconclusive {
 		x = Exit{} // what counts is whether every claim was decided by some run
 	}
@@ -93,7 +94,8 @@ func (e Env) conformance(stop context.Context, o *options, st *step, err error) 
 		Lock   string          `json:"lock"`
 		Made   history.Claims  `json:"made"`
 		Claims []results.Claim `json:"claims"`
-	}{schema, x, lock.Name, lock.Claims, all}
-	text := func(w io.Writer) error { return results.WriteConformance(w, lock.Name, all) }
+		Tried  *results.Extent `json:"tried,omitempty"`
+	}{schema, x, lock.Name, lock.Claims, all, whole.Extent}
+	text := func(w io.Writer) error { return results.WriteConformance(w, lock.Name, all, whole.Extent) }
 	return e.answer(o, result{x, document, text, o.plan.Out, "", judged, nil})
 }

@@ -79,6 +79,13 @@ func banner(runs []saved) bannerView {
 				"well as the locks.",
 				human.Quantity(saturated, "run")))
 	}
+	judged := make([]results.Judgement, len(runs))
+	for i := range runs {
+		judged[i] = runs[i].Judgement()
+	}
+	if text := results.ExtentOf(judged).Text(); text != "" {
+		b.Notes = append(b.Notes, "Tried: "+text+".")
+	}
 	if len(runs) > 1 {
 		b.Text = fmt.Sprintf("%s: %d passed, %d failed, %d inconclusive", human.Quantity(len(runs), "run"),
 			counts[checker.Pass], counts[checker.Fail], counts[checker.Inconclusive])

@@ -1,0 +1,58 @@
+package results
+
+import (
+	"slices"
+	"strings"
+
+	"hammerlock/checker"
+	"hammerlock/history"
+)
+
+// Extent is how far some runs went: the maxima of all of them, and which claims none of them has judged.
+type Extent struct {
+	checker.Extent
+	NotJudged []string `json:"claims_not_judged"`
+}
+
+// ExtentOf sums up what some judgements tried; nil if the histories of none were judged.
+func ExtentOf(all []Judgement) (t *Extent) {
+	for i := range all {
+		for _, v := range all[i].Verdicts {
+			if v.Extent == nil {
+				continue
+			}
+			if t == nil {
+				t = &Extent{NotJudged: []string{}}
+			}
+			t.Add(v.Extent)
+		}
+	}
+	for i := range history.AllClaims {
+		c := &history.AllClaims[i]
+		judged := func(j Judgement) bool { return j.decides(c) }
+		if t != nil && slices.Contains(t.Claims, c.Name) && !slices.ContainsFunc(all, judged) {
+			t.NotJudged = append(t.NotJudged, c.Name)
+		}
+	}
+	return t
+}
+
+// decides tells whether the judgement says that a claim holds, or fails one of the claim's checkers.
+func (j *Judgement) decides(c *history.Claim) bool {
+	proved, _ := holds(c, j.Scenario, j.Verdicts)
+	return proved || slices.ContainsFunc(j.Verdicts, func(v checker.Verdict) bool {
+		return v.Status == checker.Fail && slices.Contains(c.Judges, v.Checker)
+	})
+}
+
+// Text says all of it in one line; empty if nothing was tried.
+func (t *Extent) Text() string {
+	if t == nil {
+		return ""
+	}
+	text := t.Extent.Text()
+	if len(t.NotJudged) > 0 {
+		text += "; claims not judged: " + strings.Join(t.NotJudged, ", ")
+	}
+	return text
+}
