@@ -80,6 +80,7 @@ func (c *Case) effort() (e effort) {
 		refused bool
 	}
 	keys := make([]last, c.keys)
+	ticks := make([]bool, c.keys)             // that were tried before, of a lock that grants each key once
 	since := make([]time.Duration, c.workers) // the first try of each worker's wait; 0 = it does not wait
 	for i := range c.Ops {
 		op := &c.Ops[i]
@@ -106,6 +107,10 @@ func (c *Case) effort() (e effort) {
 		if since[op.Worker] == 0 {
 			since[op.Worker] = op.Call
 		}
+		if c.Claims.Once && ticks[op.Key] {
+			e.handOffs++ // what another worker has tried, too
+		}
+		ticks[op.Key] = true
 		k := &keys[op.Key]
 		if op.Outcome != history.OK {
 			k.refused = k.refused || op.Reason == history.Busy || op.Reason == history.Quorum

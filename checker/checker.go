@@ -18,6 +18,7 @@ var All = []Checker{
 	calls,
 	liveness,
 	reentrancy,
+	once,
 	fairness,
 	linearizable,
 }

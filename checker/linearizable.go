@@ -16,7 +16,7 @@ var linearizable = Checker{
 	Name:    "linearizable",
 	Doc:     "a second opinion: porcupine agrees with the exact checkers around every witness and in random windows",
 	Causes:  []string{history.NotLinearizable},
-	Applies: func(h *history.Header) bool { return h.Claims.Alone() },
+	Applies: func(h *history.Header) bool { return h.Claims.Alone() && !h.Claims.Once },
 	Check:   checkLinearizable,
 }
 

@@ -14,7 +14,9 @@ var liveness = Checker{
 	Name:   history.Liveness,
 	Doc:    "the lock is not idle for long while a worker waits, no writer starves if the lock claims it, and no key outlives its holder and its lease",
 	Causes: liveCauses,
-	Check:  judgeLiveness,
+	// A tick that is over is granted to no worker any more, who may ask for as long as it likes.
+	Applies: func(h *history.Header) bool { return !h.Claims.Once },
+	Check:   judgeLiveness,
 }
 
 // patience is how long the lock may be idle beyond what the run explains, so that a loaded machine is no violation. A

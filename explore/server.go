@@ -99,7 +99,7 @@ func (s *schedule) excuses(v *checker.Verdict) bool {
 	switch v.Checker {
 	case "exclusion":
 		return v.Causes[history.ServiceLoss] == v.Violations && v.Violations > 0
-	case "linearizable":
+	case "linearizable", "once":
 		return s.broke((*history.Effect).BreaksPromises)
 	case "lost-updates": // fences need no clock
 		return forgot || !s.views.fenced && s.broke((*history.Effect).BreaksPromises)

@@ -48,6 +48,8 @@ const (
 	Backwards       = "backwards"
 	SkippedCount    = "gap"
 	OutOfOrder      = "order"
+	RunTwice        = "run-twice"
+	LeftOut         = "left-out"
 	NotLinearizable = "not-linearizable"
 	HarnessError    = "harness-error"
 	Panicked        = "panic"

@@ -18,6 +18,7 @@ type Claims struct {
 	Writers   bool `json:"writers,omitempty"`
 	Permits   int  `json:"permits,omitempty"` // how many are held at once at most; 0 = it is no semaphore
 	Begins    bool `json:"begins,omitempty"`
+	Once      bool `json:"once,omitempty"`
 }
 
 // Alone says that there is never more than one holder at a time.
@@ -108,8 +109,14 @@ var AllClaims = []Claim{
 		Driver: "callers who name the same keys in another order do not block each other (with `sets`)",
 		Flag:   func(c *Claims) *bool { return &c.Crosses }, Judges: []string{Liveness}, Causes: []string{Crossing},
 		Scenario: "crossing"},
+	{Name: "once",
+		Says: "a job runs once a tick, whose name is the key: no release ends a lease, and no tick is left out",
+		Driver: "a job runs once a tick, whose name is the key: no release ends a lease, and the first to ask " +
+			"for a tick gets it",
+		Flag: func(c *Claims) *bool { return &c.Once }, Judges: []string{"once"}, Rest: true,
+		Causes: []string{RunTwice, LeftOut}},
 	{Name: "serves", Says: "who waits is granted the lock when it is free",
-		Made: func(*Claims) bool { return true }, Judges: []string{Liveness, Calls}, Rest: true,
+		Made: func(c *Claims) bool { return !c.Once }, Judges: []string{Liveness, Calls}, Rest: true,
 		Causes: []string{Unanswered, HungCall, Stuck, Storm, Panicked, ClientLeak}},
 	{Name: "begins",
 		Says: "a lease may begin before it is asked for, and is good for the deadline that its holder is told",

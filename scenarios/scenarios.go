@@ -24,12 +24,12 @@ var All = []Scenario{
 	failedRelease,
 	sleepers, waiterCrash, comeback, slowGrant,
 	lostWakeup, lateProcess, processCrash, minorityRefuses, cost, clocks, serverHangs, cutOff, manyKeys, slowServer,
-	slowSite, forgetful, takenOver, wear, wearRenewals,
+	slowSite, forgetful, takenOver, wear, wearRenewals, ticks,
 }
 
 // Brief are those that ask for every claim of a lock.
 var Brief = []Scenario{contention, readers, upgrade, steadyReaders, deadReader, permits, crossing, twoProcesses, crash, cancelled,
-	extensions, lateRelease, lateCommands, comeback, ambiguous, renewal, renewalHangs, leader, reentry, wear}
+	extensions, lateRelease, lateCommands, comeback, ambiguous, renewal, renewalHangs, leader, reentry, wear, ticks}
 
 // The classes of what strains a lock most: a verdict on its safety needs one scenario of each.
 const (
@@ -150,6 +150,9 @@ func Programs() []Scenario {
 // breaks what the lock relies on. It is empty if the scenario applies.
 func (s Scenario) Out(in faults.Scene) string {
 	program := in.Source == faults.OnWire // what its lock claims is not known
+	if in.Claims.Once && s.Name != ticks.Name && !program {
+		return "a key of the lock is a tick, which is granted once"
+	}
 	if s.NotFor != nil && !program {
 		if why := s.NotFor(in); why != "" {
 			return why

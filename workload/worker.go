@@ -18,7 +18,8 @@ type worker struct {
 	lane     *history.Lane
 	clock    *history.Clock
 	lock     locks.Lock
-	number   int // in this process
+	number   int           // in this process
+	apart    time.Duration // see tick
 	rand     *rand.Rand
 	keys     *chooser
 	timer    *time.Timer
@@ -44,9 +45,12 @@ type worker struct {
 
 func (w *worker) run(ctx, stop context.Context) {
 	next := w.closed
-	if w.shape.Open() {
+	switch {
+	case w.shape.Open():
 		next = w.open
-	} else {
+	case w.shape.Tick > 0:
+		next = w.tick
+	default:
 		w.keys = newChooser(w.shape, w.rand)
 	}
 	w.now = w.clock.Now()

@@ -63,6 +63,8 @@ type Shape struct {
 	CancelOneIn  int           // one in how many visits has its calls to the lock called off at random; 0 = none
 	Shared       bool          // all workers of a process use one object of the lock
 	TwoTTLs      bool          // every second worker asks for leases twice as long
+	Tick         time.Duration // closed loop: a worker visits each page once, the next at each tick of its clock; 0 = does not
+	Apart        time.Duration // by how much these clocks of workers differ at most
 	Skew         time.Duration // the wall clocks of every second process are ahead by so much, and behind from the middle of the run on
 	Reenter      int           // one in how many visits takes a reentrant lock again; 0 = each does
 	Reentries    int           // it does so up to so many times, one after the other; 0 = once
@@ -88,8 +90,8 @@ type Shape struct {
 
 // Stretch makes all times of the load so many times longer.
 func (s *Shape) Stretch(by int) {
-	for _, d := range []*time.Duration{&s.TTL, &s.Hold, &s.Term, &s.Think, &s.Wait, &s.Retry, &s.Extend, &s.Skew,
-		&s.Rest} {
+	for _, d := range []*time.Duration{&s.TTL, &s.Hold, &s.Term, &s.Think, &s.Wait, &s.Retry, &s.Extend, &s.Tick,
+		&s.Apart, &s.Skew, &s.Rest} {
 		*d *= time.Duration(by)
 	}
 	s.Rate /= float64(by)

@@ -117,6 +117,13 @@ var AllCauses = []Cause{
 		"Keep the token of the owner until its last hold is released. See locks/catalogue/reentrant.go."},
 	{history.SelfRefusal, "A reentrant lock refused its own owner, or told it that a hold was lost that was its own.",
 		"Compare the owner in the script before it refuses, and renew the lease with every re-entry. See locks/catalogue/reentrant.go."},
+	{history.RunTwice,
+		"A job ran twice in one tick: the key of the tick was granted again before its lease was over.",
+		"Give each tick a key of its own, with a lease that is longer than clocks differ, and do not delete the key " +
+			"when the job is done. See locks/catalogue/once.go."},
+	{history.LeftOut, "A job did not run in a tick: every worker was told that another one runs it.",
+		"Put the tick into the key, so that the lease of one tick refuses nothing in the next. " +
+			"See locks/catalogue/once.go."},
 	{history.Backwards, "A service told a visit a smaller count than one that had ended before it began.",
 		"Answer with the number that the addition itself returned, not with a later read. See workload/baseline.go."},
 	{history.SkippedCount, "A service skipped a count that no visit can have been told.",

@@ -13,7 +13,7 @@ import (
 // them, then wrong ones.
 var All = []locks.Spec{
 	lease, watch, watchdog, leader, reentrant, redisson, fair, spin, fenced, fencedClock, handoff, handoffCohort, multi,
-	redissonMulti, wait, waitOne, ifeq,
+	redissonMulti, wait, waitOne, ifeq, once,
 	readWrite, redissonRW, redissonPermits,
 	redlock, redlockSerial, redlockExtend, redlockMulti, local, incr, optimistic,
 	libRedsync, libRedislock,
@@ -27,7 +27,7 @@ var All = []locks.Spec{
 	turnKept, trustsReplies, stopByMessage, refusalKept, listenerKept,
 	redissonSemaphore, upgradeDrops, permitTwice, permitKept, readersFirst, readersExpiry,
 	multiKept, multiDel, multiWaits,
-	leaderSets, leaderForGood, leaderEarly,
+	leaderSets, leaderForGood, leaderEarly, onceReleased,
 }
 
 // Find returns the spec with that name.

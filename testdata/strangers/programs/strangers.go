@@ -212,6 +212,12 @@ var locks = map[string]lock{
 		return got, err
 	}, prolong, del},
 
+	// 9. Wrong: the key is that of the job, and stays for longer than its period: ticks are left out.
+	"job-name": {[]string{"excludes", "expires", "once"}, "", func(m *message, token string) (string, error) {
+		m.Key = strings.TrimRight(m.Key, "0123456789}")
+		return set(m, token)
+	}, prolong, func(string, string) (bool, error) { return true, nil }},
+
 	// 11. Right: flock on a file, which ends with the process.
 	"flock": {[]string{"excludes", "owned", "session"}, "", flock(false), func(*message, string, string) (bool, error) { return true, nil }, unflock(false)},
 	// 11. Wrong: the file is removed on release, so that two may lock two files of one name.

@@ -197,6 +197,28 @@ const locks = {
     }
     async release(key, token) { return (await this.c.call("ZREM", key + ":r", token)) || super.release(key, token); }
   }, [...trust, "readers"]],
+
+  // 9. Right: who counts the tick first has it.
+  "once-count": [class extends Plain {
+    async acquire(key, token, ttl) {
+      return (await this.c.call("EVAL", 'local n = redis.call("INCR", KEYS[1]) if n == 1 then redis.call("PEXPIRE", KEYS[1], ARGV[1]) end return n', 1, key, ttl)) === 1;
+    }
+    async release() { return true; }
+  }, ["excludes", "expires", "once"]],
+  // 9. Wrong: looks whether the tick has been run, and notes that it is running, in two steps.
+  "last-run": [class extends Plain {
+    async acquire(key, token, ttl) {
+      if (await this.c.call("GET", key)) return false;
+      await this.c.call("SET", key, Date.now(), "PX", ttl);
+      return true;
+    }
+    async release() { return true; }
+  }, ["excludes", "expires", "once"]],
+  // 9. Wrong: the key lives for a fixed time that is "longer than any job", and shorter than clocks differ.
+  "short-tick": [class extends Plain {
+    async acquire(key, token) { return super.acquire(key, token, 150); }
+    async release() { return true; }
+  }, ["excludes", "expires", "once"]],
 };
 
 async function serve(m) {

@@ -469,6 +469,21 @@ class Waiters(LeftWaiters):
     purge = True
 
 
+# 9. At most once a tick.
+
+@lock("once", ["excludes", "expires", "once"])
+class Once(Plain):
+    """Right: the key is that of a tick, and nobody deletes it."""
+
+    def release(self, key, token):
+        return True
+
+
+@lock("once-finally", ["excludes", "expires", "once"])
+class OnceFinally(Plain):
+    """Wrong: the lock is given back when the job is done, which is before the last clock has come to its tick."""
+
+
 def main():
     name = sys.argv[1] if len(sys.argv) > 1 else ""
     if name not in LOCKS:

@@ -1,0 +1,101 @@
+package checker
+
+import (
+	"fmt"
+	"time"
+
+	"hammerlock/history"
+	"hammerlock/internal/human"
+)
+
+var once = Checker{
+	Name: "once",
+	Doc: "a key that stands for a tick is granted once until its lease is over, also after its release, and at least " +
+		"once if it is asked for",
+	Causes:  onceCauses,
+	Applies: func(h *history.Header) bool { return h.Claims.Once },
+	Check:   judgeOnce,
+}
+
+// onceCauses are the causes, the worst first.
+var onceCauses = []string{history.RunTwice, history.LeftOut}
+
+// tick is what became of a key.
+type tick struct {
+	asked   int64       // tries that were answered
+	granted *history.Op // the certain grant whose lease lasts longest
+	unsure  bool        // another try may have been granted
+	refused *history.Op // the first try that was told that another has it
+}
+
+// judgeOnce looks at each key by itself. A grant whose answer is missing can have been the one that is looked for.
+func judgeOnce(c *Case) Verdict {
+	v := Verdict{Summary: "fewer than two workers asked for the same tick"}
+	ticks, b := make([]tick, c.keys), blames[testimony]{}
+	for i := range c.Ops {
+		op := &c.Ops[i]
+		if op.Kind != history.Acquire || op.Key < 0 || !op.Outermost() {
+			continue
+		}
+		t := &ticks[op.Key]
+		switch t.asked++; {
+		case op.Outcome == history.OK:
+			first := t.granted
+			if first != nil && c.during(op, first) && c.during(first, op) {
+				b.blame(history.RunTwice, twice(first, op), c.accident(op.Key, min(first.Call, op.Call), op.Return))
+			}
+			if first == nil || c.sure(op) > c.sure(first) {
+				t.granted = op
+			}
+		case op.Outcome == history.Unknown:
+			t.unsure = true
+		case op.Refused() && t.refused == nil:
+			t.refused = op
+		}
+	}
+	for i := range ticks {
+		t := &ticks[i]
+		if t.asked > 1 {
+			v.Exposed++
+		}
+		if t.granted == nil && !t.unsure && t.refused != nil {
+			b.blame(history.LeftOut, testimony{[]history.Op{*t.refused}, []string{fmt.Sprintf(
+				"%s was told at %s that another worker has page %d, which no worker was ever granted, in %s",
+				who(t.refused.Worker), clock(t.refused.Return), t.refused.Key, human.Quantity(t.asked, "call"))}},
+				c.accident(t.refused.Key, 0, t.refused.Return))
+		}
+	}
+	worst := b.into(&v, onceCauses)
+	switch {
+	case v.Status == Fail:
+		v.Evidence, v.Story = worst.evidence, worst.story
+		v.Summary = fmt.Sprintf("%s in %s: %s", human.Quantity(v.Violations, "violation"),
+			human.Quantity(v.Exposed, "tick"), v.Cause)
+	case b.excused > 0:
+		v.Summary = b.excuseText("ticks that ran twice or not at all")
+	case v.Exposed >= enoughHandOffs:
+		v.Status = Pass
+		v.Summary = fmt.Sprintf("%s, each run once; %s", human.Quantity(v.Exposed, "tick"), atMost(v.Exposed))
+	default:
+		v.scant = true
+	}
+	return v
+}
+
+// sure is until when the lease of a grant lasts at least, whoever releases it.
+func (c *Case) sure(grant *history.Op) time.Duration {
+	return grant.Call + time.Duration((1-c.Bounds.Rate)*float64(grant.TTL)) - c.Bounds.Round
+}
+
+// during tells whether a grant was heard of before the lease of another was over, whichever of them was the first.
+func (c *Case) during(grant, other *history.Op) bool {
+	return grant.Return+c.slack(grant.Process, other.Process) < c.sure(other)
+}
+
+func twice(first, second *history.Op) testimony {
+	story := func(op *history.Op) string {
+		return fmt.Sprintf("%s was granted page %d at %s for %s", who(op.Worker), op.Key, clock(op.Return),
+			human.Duration(op.TTL))
+	}
+	return testimony{[]history.Op{*first, *second}, []string{story(first), story(second)}}
+}

@@ -1,0 +1,78 @@
+package checker
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"hammerlock/history"
+)
+
+// grantedTick is a tick that a worker was granted and gave back, and that another asked for then.
+func grantedTick(s *builder, key int32, at time.Duration, again func(hold history.Op)) {
+	hold := history.Op{Kind: history.Acquire, Outcome: history.OK, Key: key, Call: at, Return: at + 2, TTL: 1000,
+		Until: at + 1000}
+	id := s.add(hold)
+	s.add(history.Op{Kind: history.Release, Outcome: history.OK, Key: key, Hold: id, Call: at + 3, Return: at + 4})
+	hold.Worker, hold.Hold = 1, 0
+	again(hold)
+}
+
+// TestOnce: a release ends no lease, the end of a lease does, a grant that was heard of late may have been the first,
+// and a tick that all were refused was left out, unless a call had no answer.
+func TestOnce(t *testing.T) {
+	later := func(by time.Duration, change func(*history.Op)) func(s *builder) func(history.Op) {
+		return func(s *builder) func(history.Op) {
+			return func(op history.Op) {
+				op.Call, op.Return, op.Until = op.Call+by, op.Return+by, op.Until+by
+				change(&op)
+				s.add(op)
+			}
+		}
+	}
+	refused := func(op *history.Op) { op.Outcome, op.Reason, op.Until = history.Failed, history.Busy, 0 }
+	for name, x := range map[string]struct {
+		again func(*builder) func(history.Op)
+		cause string
+	}{
+		"refused":            {later(10, refused), ""},
+		"granted again":      {later(10, func(*history.Op) {}), history.RunTwice},
+		"after its lease":    {later(1100, func(*history.Op) {}), ""},
+		"heard of late":      {later(-1, func(op *history.Op) { op.Call -= 1100; op.Return += 20 }), ""},
+		"heard of too late":  {later(-1, func(op *history.Op) { op.Call -= 900; op.Return += 20 }), history.RunTwice},
+		"without an answer":  {later(10, func(op *history.Op) { op.Outcome, op.Reason = history.Unknown, history.Timeout }), ""},
+		"of the same moment": {later(0, func(*history.Op) {}), history.RunTwice},
+	} {
+		s := newBuilder()
+		s.h.Claims = history.Claims{Excludes: true, Expires: true, Once: true}
+		for key := range int32(30) {
+			grantedTick(s, key, 2000+10*time.Duration(key), later(10, refused)(s))
+		}
+		grantedTick(s, 30, 2500, x.again(s))
+		v := judgeOnce(s.prepared())
+		if v.Cause != x.cause || (v.Status == Fail) != (x.cause != "") || x.cause == "" && v.Status != Pass {
+			t.Errorf("%s: got %v %q: %s", name, v.Status, v.Cause, v.Summary)
+		}
+	}
+}
+
+// TestATickThatWasLeftOut: who is refused what no worker was granted does not run, and nobody does.
+func TestATickThatWasLeftOut(t *testing.T) {
+	for _, answered := range []bool{true, false} {
+		s := newBuilder()
+		s.h.Claims = history.Claims{Excludes: true, Expires: true, Once: true}
+		s.refuse(0, 10, 11)
+		if answered {
+			s.refuse(1, 12, 13)
+		} else {
+			s.add(history.Op{Kind: history.Acquire, Reason: history.Timeout, Worker: 1, Call: 12, Return: 20, TTL: 1000})
+		}
+		v := judgeOnce(s.prepared())
+		if (v.Cause == history.LeftOut) != answered || !answered && v.Status != Inconclusive {
+			t.Errorf("answered %v: got %v %q", answered, v.Status, v.Cause)
+		}
+		if answered && !slices.Contains(v.Story, "w00 was told at 0.011000 s that another worker has page 0, which no worker was ever granted, in 2 calls") {
+			t.Errorf("got %q", v.Story)
+		}
+	}
+}
