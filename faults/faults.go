@@ -18,7 +18,8 @@ import (
 // programs.
 var All = []Fault{
 	killPrimary, killNode, restartEmpty, restartLate, pausePrimary, pauseMinority, failover, failoverLate, lostGrant,
-	partition, partitionPrimary, cutHolder, reset, dropReply, delay, lateCommand, cutConnection, refuseCommand,
+	partition, partitionPrimary, cutHolder, reset, dropReply, delay, lateCommand, abandonCommand,
+	cutConnection, refuseCommand,
 	clockJump, clockRate, powerLoss, evict, flush, slowServer,
 	cutSubscriptions, refuseWrites, noWrites, scriptFlush, expireSession,
 	stallWorker, crashWorker, stopProcess, killProcess,

@@ -74,6 +74,27 @@ var lateCommand = Fault{
 	},
 }
 
+// abandonedPace is how often a command of each kind is held back.
+const abandonedPace = 100 * time.Millisecond
+
+var abandonCommand = Fault{
+	Name: "abandoned-command",
+	Doc: "now and then a command of each kind that clients send, a grant's, an extension's, a release's, arrives " +
+		"more than a lease after its client has given the call up and closed the connection",
+	Needs: Needs{Links: true},
+	// Its client has no answer, and asks again at once.
+	Effect: always(history.Effect{Hits: []history.Party{history.Links}, Blocks: true}),
+	breaks: lateHolder,
+	Inject: func(_ context.Context, t *Target) (string, Heal, error) {
+		late := stallLasts.of(t.TTL) // then another holds the lock, or the same worker once more
+		return t.link(links.Rule{
+			From: []links.Party{links.AllClients}, To: []links.Party{links.AllNodes}, OneWay: true,
+			Effect: links.Delay, Latency: late, Abandoned: true, Pace: abandonedPace,
+		}, fmt.Sprintf("a command of each kind every %s arrives %s after its client gave it up", abandonedPace,
+			late))
+	},
+}
+
 var cutConnection = Fault{
 	Name:    "cut",
 	Doc:     "of a program: the reply to one command is lost, and its connection breaks",

@@ -38,7 +38,7 @@ var scriptFlush = Fault{
 	Inject: func(ctx context.Context, t *Target) (string, Heal, error) {
 		var errs []error
 		for _, n := range t.Topology.Nodes {
-			if n.State() == topologies.Up {
+			if n.State() == topologies.Up && n.Role != topologies.Sentinel {
 				errs = append(errs, n.Do(ctx, "SCRIPT", "FLUSH").Err())
 			}
 		}

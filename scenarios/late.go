@@ -48,15 +48,18 @@ var lateExtension = Scenario{
 // hold meet each other.
 var lateCommands = Scenario{
 	Name: "late-commands",
-	Doc: "one in twelve commands takes longer than a lease to arrive, as of a client that is stopped before it, also between two commands of " +
-		"its lock; many threads of one process hold the locks, and the servers have lost their scripts before",
-	NotFor:   plain,
-	Faults:   []string{"script-flush@300ms", "late-command@350ms", "heal@1600ms"},
+	Doc: "one in twelve commands takes longer than a lease to arrive, as of a client that is stopped before it, also " +
+		"between two commands of its lock; later some of each kind arrive when their clients have given them up. Many " +
+		"threads of one process hold the locks, and the servers have lost their scripts before",
+	NotFor: plain,
+	Faults: []string{"script-flush@300ms", "late-command@350ms", "heal@1600ms", "abandoned-command@2100ms",
+		"heal@4400ms"},
 	Wire:     []string{"delay:400ms@read/15", "delay:400ms@released/15"},
-	Duration: 2800 * time.Millisecond,
+	Duration: 5600 * time.Millisecond,
 	Leases:   1,
 	Shape: func(w *workload.Shape) {
 		w.Workers, w.Keys, w.Hold, w.Spread, w.Retry = 48, 8, 60*time.Millisecond, 0.5, 30*time.Millisecond
+		w.Extend, w.Faithful = w.TTL, true
 	},
 }
 

@@ -133,7 +133,7 @@ func (g *gate) close() {
 
 // serve carries a connection to a node.
 func (g *gate) serve(src *net.TCPConn, from links.Party, to *Node, dial func(from *net.TCPAddr) (links.Conn, error)) {
-	g.network.Serve(src, links.Link{From: from, To: links.Party(to.Name), Asks: to.asks, Dial: dial})
+	g.network.Serve(src, links.Link{From: from, To: links.Party(to.Name), Asks: to.asks, Kind: to.kind, Dial: dial})
 }
 
 // dialPeer tries for a while: a server opens the ports for its peers when it needs them, and who was let in once does

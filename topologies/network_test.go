@@ -388,3 +388,35 @@ func BenchmarkLink(b *testing.B) {
 		}
 	}
 }
+
+// TestAnAbandonedCommandArrives after its client has given it up: one of each kind, and what is left when the rule ends.
+func TestAnAbandonedCommandArrives(t *testing.T) {
+	t.Parallel()
+	top := up(t, "single", Options{Links: true})
+	c := client(t, top, ClientOptions{Source: 1, ReadTimeout: 100 * time.Millisecond})
+	read := func(key string) string { return top.Nodes[0].control.Get(t.Context(), key).Val() }
+	heal := apply(t, top, links.Rule{From: []links.Party{links.AllClients}, To: []links.Party{links.AllNodes}, OneWay: true,
+		Effect: links.Delay, Latency: 50 * time.Millisecond, Abandoned: true, Pace: time.Hour})
+	if err := c.Set(t.Context(), "k", "late", 0).Err(); err == nil {
+		t.Error("a command that was held back is answered")
+	}
+	if got := read("k"); got != "" {
+		t.Errorf("%q has arrived although its client has just given it up", got)
+	}
+	if err := c.Set(t.Context(), "other", "soon", 0).Err(); err != nil {
+		t.Errorf("the next one of its kind: %v", err)
+	}
+	live.Wait(t, "the command that was given up", func() bool { return read("k") == "late" })
+	appended := make(chan error, 1)
+	patient := client(t, top, ClientOptions{Source: 2, ReadTimeout: time.Minute})
+	go func() { appended <- patient.Append(t.Context(), "k", "r").Err() }()
+	select {
+	case err := <-appended:
+		t.Errorf("a command of another kind is not held back: %v", err)
+	case <-time.After(100 * time.Millisecond):
+	}
+	heal()
+	if err := <-appended; err != nil || read("k") != "later" {
+		t.Errorf("at the end of the rule: %q, %v", read("k"), err)
+	}
+}

@@ -87,6 +87,19 @@ func (n *Node) asks(b []byte) bool {
 	return asks != nil && asks(b)
 }
 
+// kind is what kind of command bytes from a client begin with: its name, and the script that it runs; empty if it is
+// none whose answer may get lost.
+func (n *Node) kind(b []byte) string {
+	if !n.asks(b) {
+		return ""
+	}
+	name := commandName(b)
+	if lines := bytes.SplitN(b, []byte("\r\n"), 6); strings.HasPrefix(name, "eval") && len(lines) > 5 {
+		name += " " + string(lines[4])
+	}
+	return name
+}
+
 func asksRedis(b []byte) bool {
 	name := commandName(b)
 	return name != "" && !slices.Contains(handshake, name) && !slices.Contains(idle, name)

@@ -130,8 +130,11 @@ func measured(ctx context.Context, lock locks.Spec, server topologies.Server, wa
 	return &c, nil
 }
 
-// job is nil if the lock cannot live on topology single.
+// job is nil if the lock cannot live on topology single, or grants a page once only.
 func job(ctx context.Context, lock locks.Spec, dir string) *harness.Job {
+	if lock.Claims.Once {
+		return nil
+	}
 	single, _ := topologies.Find("single")
 	p := harness.Default()
 	p.Topologies, p.Locks, p.Out, p.Counter = []topologies.Spec{single}, []locks.Spec{lock}, dir, workload.RedisCounter

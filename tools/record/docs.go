@@ -91,7 +91,7 @@ func writeDocs(all []library) error {
 // asked.
 func columns() (names []string) {
 	for _, c := range history.AllClaims {
-		few := slices.Contains([]string{"fences", "ordered", "reentrant", "sets", "crosses"}, c.Name) // claim it
+		few := slices.Contains([]string{"fences", "ordered", "reentrant", "sets", "crosses", "once"}, c.Name) // claim it
 		if len(c.Judges) > 0 && (c.Driver != "" || c.Name == "serves") && !few {
 			names = append(names, c.Name)
 		}

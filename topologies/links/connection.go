@@ -30,6 +30,8 @@ type Link struct {
 	From, To Party
 	// Asks tells whether bytes to the node are a command whose answer LoseReply may lose.
 	Asks func(b []byte) bool
+	// Kind names the kind of command that bytes to the node begin with; empty if they are none to hold back.
+	Kind func(b []byte) string
 	Dial func(from *net.TCPAddr) (Conn, error)
 }
 
@@ -56,7 +58,8 @@ func (n *Network) Serve(src *net.TCPConn, l Link) {
 func (n *Network) open(src *net.TCPConn, l Link) *connection {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	c := &connection{asks: l.Asks, src: src, there: n.path(l.From, l.To), back: n.path(l.To, l.From),
+	c := &connection{asks: l.Asks, kind: l.Kind, left: make(chan struct{}), src: src,
+		there: n.path(l.From, l.To), back: n.path(l.To, l.From),
 		done: make(chan struct{})}
 	if l.From == Unidentified || c.broken() {
 		return nil
@@ -74,6 +77,8 @@ func (n *Network) forget(c *connection) {
 // connection is one proxied connection: from its source to the link, and from there to the node.
 type connection struct {
 	asks        func(b []byte) bool // tells whether bytes to the node are a command whose answer may get lost
+	kind        func(b []byte) string
+	left        chan struct{} // closed when the source has closed it: what it waited for is given up
 	there, back *path
 	muted       atomic.Bool // the answer under way must not arrive
 

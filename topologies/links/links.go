@@ -101,13 +101,18 @@ type Rule struct {
 	Seed     uint64 // draws the jitter
 	OneIn    int    // Delay delays one of this many messages that it could delay, drawn by Seed; 0 = each
 	Count    int    // replies that LoseReply loses
-	Spent    func() // called when LoseReply has lost the last of them, if it is not nil
+	// Abandoned, of Delay, delays commands of clients until the client has closed the connection, which gives the call
+	// up, and by Latency more: one of each kind of command every Pace. What is held back arrives when the rule ends.
+	Abandoned bool
+	Pace      time.Duration
+	Spent     func() // called when LoseReply has lost the last of them, if it is not nil
 }
 
 // rule is a Rule in force.
 type rule struct {
 	Rule
 	replies atomic.Int64 // that are still to be lost
+	holds   *holds       // nil = none
 }
 
 var errNoLinks = errors.New("the topology was brought up without links")
@@ -123,6 +128,9 @@ func (n *Network) Apply(r Rule) (heal func(), err error) {
 	}
 	added := &rule{Rule: r}
 	added.replies.Store(int64(r.Count))
+	if r.Abandoned {
+		added.holds = &holds{rule: &added.Rule, next: map[string]time.Time{}, over: make(chan struct{})}
+	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.rules = append(n.rules, added)
@@ -130,6 +138,7 @@ func (n *Network) Apply(r Rule) (heal func(), err error) {
 	return func() {
 		n.mu.Lock()
 		defer n.mu.Unlock()
+		added.holds.end()
 		n.rules = slices.DeleteFunc(n.rules, func(other *rule) bool { return other == added })
 		n.enforce()
 	}, nil
@@ -220,6 +229,7 @@ type verdict struct {
 	effect  Effect
 	delays  []*jitter
 	loses   []*rule
+	holds   []*holds
 	changed chan struct{} // closed when another verdict takes its place
 }
 
@@ -257,6 +267,10 @@ func (n *Network) verdict(from, to Party) *verdict {
 		case r.Effect == LoseReply:
 			if there {
 				v.loses = append(v.loses, r)
+			}
+		case r.Abandoned:
+			if there {
+				v.holds = append(v.holds, r.holds)
 			}
 		case there || back && (!r.OneWay || r.Effect == Reset):
 			v.effect = max(v.effect, r.Effect)

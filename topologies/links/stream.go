@@ -34,10 +34,14 @@ type stream struct {
 type chunk struct {
 	bytes []byte
 	due   time.Time
+	held  *holds // nil = it is not held back
 }
 
 func (s *stream) run() {
 	err := s.copy()
+	if s.commands {
+		close(s.c.left)
+	}
 	if s.queue != nil {
 		close(s.queue)
 		s.writer.Wait()
@@ -78,10 +82,11 @@ func (s *stream) pass(b []byte) error {
 		s.c.end()
 		return errMuted
 	}
-	if len(v.delays) == 0 && s.pending.Load() == 0 {
+	held := s.held(v, b)
+	if len(v.delays) == 0 && s.pending.Load() == 0 && held == nil {
 		return s.write(b)
 	}
-	return s.enqueue(b, v)
+	return s.enqueue(b, v, held)
 }
 
 // write waits while the link holds back, and writes.
@@ -93,7 +98,7 @@ func (s *stream) write(b []byte) error {
 	return err
 }
 
-func (s *stream) enqueue(b []byte, v *verdict) error {
+func (s *stream) enqueue(b []byte, v *verdict, held *holds) error {
 	if s.queue == nil {
 		s.queue = make(chan chunk, queueDepth)
 		s.writer.Go(s.drain)
@@ -108,7 +113,7 @@ func (s *stream) enqueue(b []byte, v *verdict) error {
 	s.last = due
 	s.pending.Add(1)
 	select {
-	case s.queue <- chunk{slices.Clone(b), due}:
+	case s.queue <- chunk{slices.Clone(b), due, held}:
 		return nil
 	case <-s.c.done:
 		return net.ErrClosed
@@ -125,6 +130,9 @@ func (s *stream) drain() {
 			case <-timer.C:
 			case <-s.c.done:
 			}
+		}
+		if c.held != nil {
+			c.held.wait(s.c, timer)
 		}
 		if s.write(c.bytes) != nil {
 			s.c.end()

@@ -252,6 +252,14 @@ var locks = map[string]lock{
 		return set(m, token)
 	}, prolong, del},
 
+	// 1. Wrong: an extension looks whose the key is, and then sets its end, whoever has it by then.
+	"expire-late": {trust, "", set, func(m *message, key, token string) (bool, error) {
+		if got, err := call("GET", key); err != nil || got != token {
+			return false, err
+		}
+		return is(call("PEXPIRE", key, 20*m.TTL))
+	}, del},
+
 	// 2. Wrong: a release needs one of four connections, which waiters hold for a second each.
 	"pool-of-four": {[]string{"excludes", "expires", "owned", "waits"}, "", func(m *message, token string) (string, error) {
 		if most == nil {

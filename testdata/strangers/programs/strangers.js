@@ -124,6 +124,19 @@ const locks = {
     }
   }],
 
+  // 1. Wrong: tokens come from a pool of eight, which a release without an answer gives back, too.
+  "token-pool": [class extends Plain {
+    free = Array.from({ length: 64 }, (_, i) => `${crypto.randomUUID()}-${i}`);
+    async acquire(key, _, ttl) {
+      const token = this.free.pop();
+      if (token && (await super.acquire(key, token, ttl).catch(() => false))) return token;
+      if (token) this.free.push(token);
+      return false;
+    }
+    async release(key, token) {
+      try { return await super.release(key, token); } finally { this.free.push(token); }
+    }
+  }],
   // 2. Wrong: BLPOP is told milliseconds as seconds: after a crash a waiter sleeps for a thousand leases.
   "blpop-unit": [class extends Plain {
     async wait(key, token, ttl, wait) {

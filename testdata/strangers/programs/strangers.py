@@ -469,6 +469,21 @@ class Waiters(LeftWaiters):
     purge = True
 
 
+@lock("undo-late")
+class UndoLate(Plain):
+    """Wrong: who got no answer to his SET undoes it by a plain DEL, which may come long after."""
+
+    def acquire(self, key, token, ttl, *_):
+        try:
+            return super().acquire(key, token, ttl)
+        except OSError:
+            try:
+                self.call("DEL", key)
+            except OSError:
+                pass
+            raise
+
+
 # 9. At most once a tick.
 
 @lock("once", ["excludes", "expires", "once"])

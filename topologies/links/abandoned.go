@@ -1,0 +1,71 @@
+package links
+
+import (
+	"sync"
+	"time"
+)
+
+// holds is what a rule holds back of calls that clients give up.
+type holds struct {
+	rule *Rule
+	over chan struct{} // closed when the rule ends
+
+	mu    sync.Mutex
+	ended bool
+	next  map[string]time.Time // by kind: when another command of it may be held back
+}
+
+// end lets go of all that is held back, once.
+func (h *holds) end() {
+	if h == nil {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.ended {
+		h.ended = true
+		close(h.over)
+	}
+}
+
+// takes tells whether a command is held back: no other one of its kind has been for the rule's pace.
+func (h *holds) takes(kind string, now time.Time) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if kind == "" || now.Before(h.next[kind]) {
+		return false
+	}
+	h.next[kind] = now.Add(h.rule.Pace)
+	return true
+}
+
+// held chooses what holds a command back; nil if it goes on at once.
+func (s *stream) held(v *verdict, b []byte) *holds {
+	if !s.commands || len(v.holds) == 0 {
+		return nil
+	}
+	kind, now := s.c.kind(b), time.Now()
+	for _, h := range v.holds {
+		if h.takes(kind, now) {
+			return h
+		}
+	}
+	return nil
+}
+
+// wait waits until the client has given the call up, and for the latency more.
+func (h *holds) wait(c *connection, timer *time.Timer) {
+	select {
+	case <-c.left:
+	case <-h.over:
+		return
+	case <-c.done:
+		return
+	}
+	timer.Reset(h.rule.Latency)
+	select {
+	case <-timer.C:
+	case <-h.over:
+	case <-c.done:
+	}
+}
