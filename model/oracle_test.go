@@ -295,7 +295,9 @@ func (o *oracle) restored(s exact, hold int32, try func(exact, Cost)) {
 			continue
 		}
 		for at := first.From; at <= min(last.To, s.at); at++ {
-			try(s.alone(begun{hold, at, last.TTL, false}), w.cost())
+			next := s.alone(begun{hold, at, last.TTL, w.Late})
+			next.gone = slices.DeleteFunc(slices.Clone(s.gone), func(g begun) bool { return g.hold == hold })
+			try(next, w.cost())
 		}
 	}
 }
@@ -551,7 +553,8 @@ func spontaneously(p *Page, s exact, x Step) (exact, string) {
 	at := s.find(x.Hold)
 	switch {
 	case x.Event == Restored:
-		return s.alone(begun{x.Hold, x.Began, x.TTL, false}), ""
+		s.gone = slices.DeleteFunc(slices.Clone(s.gone), func(g begun) bool { return g.hold == x.Hold })
+		return s.alone(begun{x.Hold, x.Began, x.TTL, x.Window >= 0 && p.Windows[x.Window].Late}), ""
 	case at < 0:
 		return s, "is over"
 	case x.Event == Stretched:

@@ -7,8 +7,8 @@ import (
 
 // needed tells whether an open call needs a hold to be over.
 func (s *searcher) needed(c *state, hold int32) bool {
-	if !s.p.Single && len(s.wins) > 0 && s.holds[hold].proof > s.now {
-		return true // another server may answer what comes later
+	if len(s.wins) > 0 && (!s.p.Single || s.restores()) && s.expected(c, hold) {
+		return true // another server may answer what comes later, or this one have the hold again
 	}
 	return slices.ContainsFunc(s.open, func(m int32) bool {
 		if m < 0 || c.done.has(int(s.slots[m])) {
@@ -17,6 +17,11 @@ func (s *searcher) needed(c *state, hold int32) bool {
 		o := &s.p.Calls[m]
 		return o.Kind == Grant || o.Hold == hold && (o.Kind == Lost || s.deviate || !s.p.Single && len(s.wins) > 0)
 	})
+}
+
+// restores tells whether servers may have again what they had before.
+func (s *searcher) restores() bool {
+	return slices.ContainsFunc(s.wins, func(n int32) bool { return s.explainer.wins.list[n].Restores })
 }
 
 // spontaneous yields what may happen without a call, up to a moment.
@@ -97,6 +102,7 @@ func (s *searcher) expected(c *state, hold int32) bool {
 }
 
 // restore yields states in which the servers have a hold again, in a window, that was over, and that answers will need.
+// What another server has of it is what they have again.
 func (s *searcher) restore(c state, n int32, by time.Duration) {
 	w := &s.explainer.wins.list[n]
 	at := max(c.cur, w.From)
@@ -108,9 +114,12 @@ func (s *searcher) restore(c state, n int32, by time.Duration) {
 			continue
 		}
 		l := s.lastLease(&c, hold, min(by, w.To))
+		l.late = l.late || w.Late
 		step := Step{At: at, Event: Restored, Hold: hold, Window: s.explainer.wins.place[n], Against: -1,
 			Planned: w.Planned, Began: l.lo, TTL: l.ttl}
-		s.yield(c.alone(l).until(at).tell(step, -1, w.cost()))
+		x := c.alone(l).until(at)
+		x.elsewhere = slices.DeleteFunc(slices.Clone(x.elsewhere), func(g gone) bool { return g.hold == hold })
+		s.yield(x.tell(step, -1, w.cost()))
 	}
 }
 
