@@ -14,7 +14,7 @@ import (
 // a longer lease, a longer wait, or an error that no call has ended in.
 type Extent struct {
 	Lease     time.Duration `json:"longest_lease_ns"` // that was asked for; 0 = none
-	Hold      time.Duration `json:"longest_hold_ns"`  // from the grant until it was given back or no longer believed in
+	Hold      time.Duration `json:"longest_hold_ns"`  // until it was given back, or no longer believed in
 	Renewals  int           `json:"most_renewals"`    // of one hold: extensions, or the whole leases that it outlasted
 	Wait      time.Duration `json:"longest_wait_ns"`  // of a waiter, granted the lock or not
 	Workers   int           `json:"workers"`

@@ -39,7 +39,7 @@ type Options struct {
 	Ours        bool          // the servers fail by planned faults alone
 	Epoch       time.Time     // when the clock of the stamps was 0
 	Most        int           // so many operations are kept, and no more; 0 = none, and no history is made
-	Rolling     bool          // the latest of Most are kept, and keys that are in use, for a watch of weeks; data cannot be
+	Rolling     bool          // the latest of Most are kept, and keys in use, for a watch of weeks; data cannot be
 	Violation   func(Finding) // is called at once for a violation that a server's stream shows; nil = it is not
 	Notice      func(Notice)  // is called at once for each step of a lock, with the reader locked; nil = it is not
 	Alone       bool          // nothing but streams is read, each for itself
@@ -52,7 +52,7 @@ const (
 	effectBound = 2 * time.Second       // an effect comes at most so long after the answer
 	waiterBound = 10 * time.Second      // a client that has not tried for so long waits no longer
 	sweepEvery  = time.Second
-	keepBound   = 30 * time.Second // a hold whose lease has been over for so long, and that was not given back, is forgotten
+	keepBound   = 30 * time.Second // a hold that was over for so long, and was not given back, is forgotten
 )
 
 // Reader is a wire.Sink that reads holds out of requests and effects. It keeps those that are open, and the operations.
