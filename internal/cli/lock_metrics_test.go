@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -116,16 +117,17 @@ func TestLiveLockMetrics(t *testing.T) {
 	a := testbed.Up(t, "single", topologies.Options{}).Sites[0].Access()
 	done := filepath.Join(t.TempDir(), "done")
 	at := regexp.MustCompile(`http://\S+/metrics`)
-	watch := func(args ...string) (said *lockedBuffer, ended chan int) {
+	watch := func(ctx context.Context, args ...string) (said *lockedBuffer, ended chan int) {
 		said, ended = &lockedBuffer{}, make(chan int)
 		go func() {
-			ended <- Verify(t.Context(), Env{Args: slices.Concat([]string{"wire", "--addr", "redis://:" + a.Password + "@" + a.Addrs[0], "--locks", "lock:*", "--metrics", ":0",
+			ended <- Verify(ctx, Env{Args: slices.Concat([]string{"wire", "--addr", "redis://:" + a.Password + "@" + a.Addrs[0], "--locks", "lock:*", "--metrics", ":0",
 				"--out", t.TempDir(), "--tui", "off"}, args), Stdout: io.Discard, Stderr: said, Getenv: os.Getenv})
 		}()
 		return said, ended
 	}
-	alone, aloneEnded := watch("--tap-only", "--duration", "8s")
-	said, ended := watch("--", "sh", "-c", `"$1" testdata/wire/wrong.py plain-del 6 30; until [ -e "$2" ]; do sleep 0.05; done`, "sh", python, done)
+	fetched, stop := context.WithCancel(t.Context())
+	alone, aloneEnded := watch(fetched, "--tap-only")
+	said, ended := watch(t.Context(), "--", "sh", "-c", `"$1" testdata/wire/wrong.py plain-del 6 30; until [ -e "$2" ]; do sleep 0.05; done`, "sh", python, done)
 	var text string
 	live.Wait(t, "the metrics of violations", func() bool {
 		text = fetch(at.FindString(said.String()))
@@ -134,6 +136,7 @@ func TestLiveLockMetrics(t *testing.T) {
 			regexp.MustCompile(`(?m)^hammerlock_lock_held\{.*\} 0$`).MatchString(text)
 	})
 	tapped := served(fetch(at.FindString(alone.String())))
+	stop()
 	if err := os.WriteFile(done, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
