@@ -59,7 +59,7 @@ func started(arg string, s Scene) (named, known []string) {
 
 // programs are the numbers of the programs of a service.
 func programs(t *topologies.Topology) (numbers []string) {
-	for i := range t.Programs {
+	for i := range t.Programs() {
 		numbers = append(numbers, strconv.Itoa(i+1))
 	}
 	return numbers
@@ -68,7 +68,7 @@ func programs(t *topologies.Topology) (numbers []string) {
 // program breaks the program that the fault names by its number, from 1, or one that is drawn. It is healed when the
 // service is ready again.
 func (t *Target) program(done string, breaks, heals func(*topologies.Program) error) (string, Heal, error) {
-	all := t.Topology.Programs
+	all := t.Topology.Programs()
 	n := t.number(1 + t.Rand.IntN(len(all)))
 	if n > len(all) {
 		return "", nil, fmt.Errorf("%q: there are programs 1 to %d", t.Arg, len(all))

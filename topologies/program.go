@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -47,10 +48,19 @@ type Program struct {
 
 // Run starts a program whose command is set.
 func (t *Topology) Run(p *Program) error {
-	p.Name = fmt.Sprintf("program%d", len(t.Programs)+1)
+	t.starting.Lock()
+	p.Name = fmt.Sprintf("program%d", len(t.programs)+1)
 	p.log, p.reaper = filepath.Join(t.dir, p.Name+".log"), t.reaper
-	t.Programs = append(t.Programs, p)
+	t.programs = append(t.programs, p)
+	t.starting.Unlock()
 	return p.Start()
+}
+
+// Programs are those that were started, in that order. Others may be started meanwhile.
+func (t *Topology) Programs() []*Program {
+	t.starting.Lock()
+	defer t.starting.Unlock()
+	return slices.Clone(t.programs)
 }
 
 // Start starts the program again after Kill.

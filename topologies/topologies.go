@@ -116,7 +116,8 @@ type Topology struct {
 	Options  Options
 	Nodes    []*Node
 	Sites    []*Site
-	Programs []*Program        // that a service under test is made of; they are not asked what they are
+	starting sync.Mutex        // guards programs
+	programs []*Program        // that a service under test is made of; they are not asked what they are
 	Settings map[string]string // every setting that shapes its behaviour, for the run record
 
 	engine   *Engine
@@ -306,7 +307,7 @@ func (t *Topology) Dir() string { return t.dir }
 // Close ends every process and removes everything that the topology made. It is safe to call twice.
 func (t *Topology) Close() error {
 	errs := []error{t.leave()}
-	for _, p := range t.Programs {
+	for _, p := range t.Programs() {
 		errs = append(errs, p.close())
 	}
 	errs = append(errs, t.each((*Node).close))

@@ -66,7 +66,7 @@ func (s *Survey) Look(ctx context.Context) []measure.NodeState {
 			states[i].Lag = max(replies[of].offset-r.offset, 0)
 		}
 	}
-	for _, p := range s.topology.Programs {
+	for _, p := range s.topology.Programs() {
 		states = append(states, measure.NodeState{Name: p.Name, Role: "program", Made: "program",
 			State: p.State().String(), Lag: -1})
 	}

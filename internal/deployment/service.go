@@ -35,7 +35,7 @@ func (d *Deployment) openService(ctx context.Context) error {
 			return err
 		}
 	}
-	for _, p := range d.Topology.Programs {
+	for _, p := range d.Topology.Programs() {
 		p.Ready = func(ctx context.Context) error { return d.ready(ctx, s) }
 	}
 	if len(s.Serve) > 0 {
@@ -104,7 +104,7 @@ func reached(ctx context.Context, addresses []string) error {
 
 // ended says which programs of a service ended by themselves.
 func (d *Deployment) ended() (texts []string) {
-	for _, p := range d.Topology.Programs {
+	for _, p := range d.Topology.Programs() {
 		if why := p.Ended(); why != "" {
 			texts = append(texts, why)
 		}
