@@ -18,7 +18,7 @@ var once = Checker{
 }
 
 // onceCauses are the causes, the worst first.
-var onceCauses = []string{history.RunTwice, history.LeftOut}
+var onceCauses = []string{history.RunTwice, history.LeftOut, history.ServiceLoss}
 
 // tick is what became of a key.
 type tick struct {
@@ -28,7 +28,8 @@ type tick struct {
 	refused *history.Op // the first try that was told that another has it
 }
 
-// judgeOnce looks at each key by itself. A grant whose answer is missing can have been the one that is looked for.
+// judgeOnce looks at each key by itself. A grant whose answer is missing can have been the one that is looked for. No
+// server invents a key that was never set: nothing excuses a tick that is left out.
 func judgeOnce(c *Case) Verdict {
 	v := Verdict{Summary: "fewer than two workers asked for the same tick"}
 	ticks, b := make([]tick, c.keys), blames[testimony]{}
@@ -42,7 +43,7 @@ func judgeOnce(c *Case) Verdict {
 		case op.Outcome == history.OK:
 			first := t.granted
 			if first != nil && c.during(op, first) && c.during(first, op) {
-				b.blame(history.RunTwice, twice(first, op), c.accident(op.Key, min(first.Call, op.Call), op.Return))
+				b.blame(c.again(first, op))
 			}
 			if first == nil || c.sure(op) > c.sure(first) {
 				t.granted = op
@@ -62,7 +63,7 @@ func judgeOnce(c *Case) Verdict {
 			b.blame(history.LeftOut, testimony{[]history.Op{*t.refused}, []string{fmt.Sprintf(
 				"%s was told at %s that another worker has page %d, which no worker was ever granted, in %s",
 				who(t.refused.Worker), clock(t.refused.Return), t.refused.Key, human.Quantity(t.asked, "call"))}},
-				c.accident(t.refused.Key, 0, t.refused.Return))
+				nil)
 		}
 	}
 	worst := b.into(&v, onceCauses)
@@ -84,7 +85,7 @@ func judgeOnce(c *Case) Verdict {
 
 // sure is until when the lease of a grant lasts at least, whoever releases it.
 func (c *Case) sure(grant *history.Op) time.Duration {
-	return grant.Call + time.Duration((1-c.Bounds.Rate)*float64(grant.TTL)) - c.Bounds.Round
+	return plus(grant.Call, (&ruler{c: c}).least(grant.TTL))
 }
 
 // during tells whether a grant was heard of before the lease of another was over, whichever of them was the first.
@@ -92,10 +93,16 @@ func (c *Case) during(grant, other *history.Op) bool {
 	return grant.Return+c.slack(grant.Process, other.Process) < c.sure(other)
 }
 
-func twice(first, second *history.Op) testimony {
+// again is what two grants of one tick show. Servers may have forgotten the one by the time of the other.
+func (c *Case) again(first, second *history.Op) (cause string, t testimony, why *window) {
+	cause = history.RunTwice
+	w := c.forgotten(first.Key, min(first.Call, second.Call), max(first.Return, second.Return))
+	if w != nil && w.fault {
+		cause = history.ServiceLoss
+	}
 	story := func(op *history.Op) string {
 		return fmt.Sprintf("%s was granted page %d at %s for %s", who(op.Worker), op.Key, clock(op.Return),
 			human.Duration(op.TTL))
 	}
-	return testimony{[]history.Op{*first, *second}, []string{story(first), story(second)}}
+	return cause, testimony{[]history.Op{*first, *second}, []string{story(first), story(second)}}, unplanned(w)
 }

@@ -76,3 +76,40 @@ func TestATickThatWasLeftOut(t *testing.T) {
 		}
 	}
 }
+
+// TestATickThatServersForgot: a planned fault is to blame for a tick that ran twice after it, and an unplanned one leaves
+// it undecided; not so one that was over before the first grant, and none explains a tick that was left out.
+func TestATickThatServersForgot(t *testing.T) {
+	for name, x := range map[string]struct {
+		from, to time.Duration // of what breaks
+		planned  bool
+		out      bool // the tick is left out
+		status   Status
+		cause    string
+	}{
+		"planned":              {50, 60, true, false, Fail, history.ServiceLoss},
+		"unplanned":            {50, 60, false, false, Inconclusive, ""},
+		"planned, before":      {1, 5, true, false, Fail, history.RunTwice},
+		"unplanned, before":    {1, 5, false, false, Fail, history.RunTwice},
+		"left out, planned":    {50, 60, true, true, Fail, history.LeftOut},
+		"left out, unplanned":  {50, 60, false, true, Fail, history.LeftOut},
+		"left out, long after": {1, 5, false, true, Fail, history.LeftOut},
+	} {
+		s := newScript()
+		s.Claims.Once, s.Claims.Expires = true, true
+		if x.planned {
+			s.fault(serverDies, x.from, x.to)
+		} else {
+			s.op(history.Incident, -1, x.from, x.to)
+		}
+		if x.out {
+			s.busy(1, 100, 101)
+		} else {
+			s.release(s.acquire(1, 20, 21, 1000), 22, 23)
+			s.acquire(2, 100, 101, 1000)
+		}
+		if v := judgeOnce(s.prepare(t)); v.Status != x.status || v.Cause != x.cause {
+			t.Errorf("%s: got %v %q, want %v %q", name, v.Status, v.Cause, x.status, x.cause)
+		}
+	}
+}

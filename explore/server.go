@@ -97,9 +97,9 @@ func (s *schedule) excuses(v *checker.Verdict) bool {
 	}
 	forgot := s.broke(func(e *history.Effect) bool { return e.Loses == history.LosesKeys })
 	switch v.Checker {
-	case "exclusion":
+	case "exclusion", "once":
 		return v.Causes[history.ServiceLoss] == v.Violations && v.Violations > 0
-	case "linearizable", "once":
+	case "linearizable":
 		return s.broke((*history.Effect).BreaksPromises)
 	case "lost-updates": // fences need no clock
 		return forgot || !s.views.fenced && s.broke((*history.Effect).BreaksPromises)

@@ -262,19 +262,20 @@ func (x *expecting) add(stop context.Context, round int, l locks.Spec, t topolog
 				p.Workload.Seed
 			r.parts = []expectedPart{{plan: short, again: harness.Doubling}}
 		}
+		var apply []expectedPart // the others have nothing that fits the lock on this topology
+		var mistakes human.Mistakes
 		for _, part := range r.parts {
 			_, err := part.plan.Check(stop, nil)
-			invalid, ok := errors.AsType[*harness.UsageError](err)
-			switch {
-			case err == nil:
-				continue
-			case ok && r.Under != "":
-				r.parts = nil // the fault does not apply to this topology
-			case ok:
-				x.o.Mistakes.Add(invalid.Mistakes...)
-			default:
+			if err == nil {
+				apply = append(apply, part)
+			} else if invalid, ok := errors.AsType[*harness.UsageError](err); ok {
+				mistakes.Add(invalid.Mistakes...)
+			} else {
 				return err
 			}
+		}
+		if r.parts = apply; len(apply) == 0 && r.Under == "" {
+			x.o.Mistakes.Add(mistakes...)
 		}
 		if len(r.parts) > 0 {
 			x.rows = append(x.rows, r)
