@@ -4,7 +4,7 @@ import redis
 from redis.lock import Lock
 
 url, workers, visits = os.environ["REDIS_URL"], int(sys.argv[1]), int(sys.argv[2])
-LEASE, HOLD, LATE = 0.3, 0.004, 0.45
+LEASE, HOLD, LATE = 0.3, 0.02, 0.45
 guard = threading.Lock()
 log = {name: dict(grants=0, tries=0, releases=0, late=0, waiting=0, most=0, waits=[], holds=[]) for name in ("shop", "stock")}
 
