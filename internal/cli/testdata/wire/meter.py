@@ -10,10 +10,12 @@ log = {name: dict(grants=0, tries=0, releases=0, late=0, waiting=0, most=0, wait
 
 
 class Counted(Lock):
-    refused = False
+    refused, refusal = False, 0
 
     def do_acquire(self, token):
+        self.asked = time.monotonic()
         granted = super().do_acquire(token)
+        self.refusal = self.refusal or time.monotonic()
         with guard:
             mine = log[self.program]
             mine["tries"] += 1
@@ -41,13 +43,15 @@ def work(name, n):
             on_time = True
         except redis.exceptions.LockError:
             on_time = False
+        gone = time.monotonic()
         with guard:
             mine = log[name]
             mine["grants"] += 1
             mine["releases" if on_time else "late"] += 1
-            mine["waits"].append(got - began)
+            # What is seen between the program and the server is no shorter than the one, and no longer than the other.
+            mine["waits"].append((max(lock.asked - lock.refusal, 0), got - began))
             if on_time:
-                mine["holds"].append(left - got)
+                mine["holds"].append((left - got, gone - lock.asked))
 
 
 threads = [threading.Thread(target=work, args=(name, n)) for name in log for n in range(workers)]
