@@ -50,7 +50,7 @@ func TestALossIsNotPrematureAfterAReleaseOfAnEarlierHold(t *testing.T) {
 			s.acquire(4, 1400, 1401, 300)
 			s.release(late, 1410, 1411)
 			s.acquire(5, 1420, 1421, 300)
-		}, "foreign-release"},
+		}, "premature-loss"}, // without it the other one would not have been granted the lock
 	} {
 		s := newScript()
 		s.Sites = 1
@@ -110,9 +110,9 @@ var blamed = map[string]struct {
 	"the same, while the other one asks": {func(s *script) {
 		s.release(lateRelease(s, 24), 30, 31)
 	}, "foreign-release"},
-	"the same, and the other one hears that its hold is lost: this lock looks": {func(s *script) {
+	"the same, and the other one hears that its hold is lost": {func(s *script) {
 		s.denied(lateRelease(s, 24), 30, 31)
-	}, "double-grant"},
+	}, "foreign-release"},
 	"the same, and nobody is granted the lock meanwhile": {func(s *script) {
 		s.release(lateRelease(s, 40), 30, 31)
 	}, ""},
@@ -129,7 +129,7 @@ var blamed = map[string]struct {
 		s.release(a, 10, 14)
 		s.acquire(2, 11, 13, 300)
 		s.acquire(3, 250, 251, 300)
-	}, "foreign-release"},
+	}, "double-grant"}, // the release was needed for the second grant
 	"the same, and a third may have been granted the lock, but would have it still": {func(s *script) {
 		a := s.acquire(1, 0, 1, 300)
 		s.release(a, 10, 14)
@@ -146,10 +146,10 @@ var blamed = map[string]struct {
 		s.busy(4, 20, 21)
 		s.release(b, 240, 241)
 		s.acquire(3, 250, 251, 300)
-	}, "foreign-release"},
+	}, "double-grant"},
 	"a release that was called in time is answered late, and the hold that it may have ended was extended since": {func(s *script) {
 		s.extend(answeredLate(s), 410, 411, 300)
-	}, "silent-reacquire"},
+	}, "foreign-release"},
 	"the same, and the extension heard that the hold was lost": {func(s *script) {
 		x := s.extend(answeredLate(s), 410, 411, 300)
 		x.Outcome, x.Reason, x.Until = history.Failed, history.Lost, 0

@@ -1,7 +1,9 @@
 package checker
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 
 	"hammerlock/history"
 	"hammerlock/internal/human"
@@ -62,4 +64,33 @@ func (b *blames[W]) into(v *Verdict, causes []string) (worst W) {
 // excuseText says what is excused, and why.
 func (b *blames[W]) excuseText(what string) string {
 	return fmt.Sprintf("excused: %s %s: %s", human.Count(b.excused), what, b.excuse)
+}
+
+// gravest orders the causes: of the errors of a lock, the usual one first, or that which began first. That two were
+// granted the lock at once is the last of them to say where as many grants have a reason, but where nothing explains
+// one of them.
+func (f *findings) gravest(c *Case) []string {
+	order := slices.Clone(severity)
+	if !f.untold {
+		slices.SortStableFunc(order, func(a, b string) int {
+			n := cmp.Compare(f.incidents[b], f.incidents[a])
+			if n == 0 && f.incidents[a] > 0 {
+				n = cmp.Compare(c.began(f.first[a]), c.began(f.first[b]))
+			}
+			return n
+		})
+		return order
+	}
+	reasons := order[1:4]
+	slices.SortStableFunc(reasons, func(a, b string) int {
+		if n := cmp.Compare(f.incidents[b], f.incidents[a]); n != 0 || f.incidents[a] == 0 {
+			return n
+		}
+		return cmp.Compare(c.began(f.first[a]), c.began(f.first[b]))
+	})
+	if !f.bare && f.incidents[history.DoubleGrant] <= f.incidents[reasons[0]] {
+		copy(order, reasons)
+		order[3] = history.DoubleGrant
+	}
+	return order
 }

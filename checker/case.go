@@ -63,7 +63,8 @@ type Case struct {
 	apart     error         // why the stamps of two machines cannot be compared; nil = they can
 
 	once     sync.Once
-	findings findings // of the exclusion checker, which others need too
+	findings findings           // of the exclusion checker, which others need too
+	stories  map[int32]*account // by key; nil = not looked for yet, or the model has no word for the page
 
 	space   history.Space // of what is as long as the history, until the case is freed
 	scratch history.Space // the same, until the checker at work, or Prepare, is done

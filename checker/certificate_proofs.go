@@ -81,7 +81,9 @@ func (x *certificate) failed(v *Verdict) (name string, of []int32, why string) {
 	}
 	switch v.Checker {
 	case Exclusion.Name, linearizable.Name, release.Name:
-		name, of = x.together(v.Cause, evidence)
+		if name, of = x.together(v.Cause, evidence); v.Checker == release.Name && name != "core" {
+			name = "" // what was believed says nothing of answers
+		}
 	case leaseValidity.Name:
 		name, of = x.lease(v.Cause, evidence)
 	case fencing.Name:

@@ -1,7 +1,6 @@
 package checker
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -33,6 +32,7 @@ type finding struct {
 	why   *window // what explains it; nil = nothing does
 
 	follows bool // it follows from an earlier one, which is the incident
+	again   bool // another one comes of the same incident
 }
 
 // findings are what the exclusion checker found.
@@ -41,6 +41,7 @@ type findings struct {
 	incidents map[string]int64 // by cause: those that do not follow from an earlier one
 	losses    []pair           // the first few grants that the servers cannot have given
 	misses    map[string]int64
+	untold    bool  // a page has no story
 	bare      bool  // on one site two were granted the lock at once, and no release can have freed it in between
 	doubled   int64 // beliefs that overlap an earlier one for certain
 }
@@ -106,25 +107,6 @@ func checkExclusion(c *Case) Verdict {
 	return v
 }
 
-// gravest orders the causes: of the errors of a lock, the usual one first, or that which began first. That two were
-// granted the lock at once is the last of them to say where as many grants have a reason, but where nothing explains
-// one of them.
-func (f *findings) gravest(c *Case) []string {
-	order := slices.Clone(severity)
-	reasons := order[1:4]
-	slices.SortStableFunc(reasons, func(a, b string) int {
-		if n := cmp.Compare(f.incidents[b], f.incidents[a]); n != 0 || f.incidents[a] == 0 {
-			return n
-		}
-		return cmp.Compare(c.began(f.first[a]), c.began(f.first[b]))
-	})
-	if !f.bare && f.incidents[history.DoubleGrant] <= f.incidents[reasons[0]] {
-		copy(order, reasons)
-		order[3] = history.DoubleGrant
-	}
-	return order
-}
-
 // none says that nothing was found among n, with what that bounds their rate by: 3/n (the rule of three).
 func none(what string, n int64, of string) string {
 	return fmt.Sprintf("0 %s in %s %s: %s", what, human.Count(n), of, atMost(n))
@@ -139,6 +121,7 @@ type examiner struct {
 	back    search            // of a semaphore: for releases that gave a permit back that had come back before
 	unowned [3]search         // see succeeded, and freeing
 	broke   map[int32]finding // by hold: the last broken guarantee that it was part of
+	told    *account          // the story of the page; nil = there is none
 	within  struct {          // see granted
 		hold *hold
 		last time.Duration
@@ -148,11 +131,14 @@ type examiner struct {
 // key finds the violations among the holds of a key. A hold is blamed once, by the strongest evidence.
 func (x *examiner) key(holds []int32) {
 	x.blamed, x.broke, x.back = map[int32]bool{}, map[int32]finding{}, search{key: x.c.holds[holds[0]].Key, found: -1}
+	x.told = x.c.tell(holds)
+	x.untold = x.untold || x.told == nil
 	s := x.sweeper
 	if x.c.Claims.Permits > 0 {
 		x.semaphore(holds)
 	} else {
 		x.pairs(holds)
+		x.doubles()
 	}
 	s.overruns(holds, func(p pair) {
 		if p.second < 0 {
@@ -201,19 +187,19 @@ func (x *examiner) pairs(holds []int32) {
 func (x *examiner) late(p pair) finding {
 	h, o := &x.c.holds[p.first], &x.c.holds[p.second]
 	if w := x.c.unfenced(h, o); w != nil {
-		return finding{history.ServiceLoss, p, w.op, w, false}
+		return finding{history.ServiceLoss, p, w.op, w, false, false}
 	}
 	if x.sweeper.regressed(h, o) {
-		return finding{history.Regressed, p, h.Uses[1], nil, false}
+		return finding{history.Regressed, p, h.Uses[1], nil, false, false}
 	}
 	return finding{history.Overrun, p, h.Uses[1],
-		x.c.late(h.Process, h.Return, h.given(), h.stored, (h.stored-h.given())/2), false}
+		x.c.late(h.Process, h.Return, h.given(), h.stored, (h.stored-h.given())/2), false, false}
 }
 
 // add counts a violation. What is explained by something unplanned is not the lock's. The witness is the
 // earliest incident.
 func (x *examiner) add(f finding) {
-	if f.cause == history.DoubleGrant {
+	if f.cause == history.DoubleGrant && x.told == nil {
 		f.op = x.freeing(f.pair)
 		if n := x.sweeper.sentAgain(&x.c.holds[f.pair.first], x.c.holds[f.pair.second].Return); n >= 0 {
 			f.cause, f.op = history.ForeignRelease, n
@@ -222,7 +208,7 @@ func (x *examiner) add(f finding) {
 	if !x.blame(f.cause, f, unplanned(f.why)) {
 		return
 	}
-	if !f.follows {
+	if !f.follows && !f.again {
 		x.incidents[f.cause]++
 	}
 	x.bare = x.bare || x.c.Sites < 2 && f.cause == history.DoubleGrant && f.op < 0
@@ -259,8 +245,13 @@ func (x *examiner) collision(p pair) {
 	i, j := &x.c.holds[p.first], &x.c.holds[p.second]
 	s := x.sweeper
 	over := s.assured(i)
-	if op := x.reacquired(i, j); op >= 0 {
-		x.add(x.keep(p, finding{history.SilentReacquire, p, op, nil, false}))
+	if x.told != nil {
+		if n := x.told.of(p); n >= 0 && x.told.slips[n].deviates(history.SilentReacquire) {
+			x.add(x.broken(p))
+			return
+		}
+	} else if op := x.reacquired(i, j); op >= 0 {
+		x.add(x.keep(p, finding{history.SilentReacquire, p, op, nil, false, false}))
 		return
 	}
 	if plus(j.Return, x.c.slack(i.Process, j.Process)) < over {
@@ -281,7 +272,7 @@ func (x *examiner) collision(p pair) {
 		x.c.forgot(i, j.Return) != nil
 	if i.Until > over && !lingers {
 		x.add(finding{history.OverClaim, p, -1,
-			x.c.late(i.Process, i.proof(x.c).Call, i.proof(x.c).Return, i.proof(x.c).Return, i.Until-over), false})
+			x.c.late(i.Process, i.proof(x.c).Call, i.proof(x.c).Return, i.proof(x.c).Return, i.Until-over), false, false})
 		return
 	}
 	x.add(x.broken(p))
@@ -300,7 +291,7 @@ func (h *hold) proof(c *Case) *history.Op {
 func (x *examiner) unrenewed(p pair) finding {
 	i := &x.c.holds[p.first]
 	if op := x.c.presumed(i); op >= 0 {
-		return finding{history.OverClaim, p, op, nil, false}
+		return finding{history.OverClaim, p, op, nil, false, false}
 	}
 	proof, over := i.proof(x.c), x.sweeper.assured(i)
 	since, least := proof.Return, enough(i, proof.Return, over)
@@ -315,9 +306,9 @@ func (x *examiner) unrenewed(p pair) finding {
 		w = x.c.stopped(i.Process, from, granted, Margin(i.TTL))
 	}
 	if w != nil {
-		return finding{history.Overrun, p, -1, w, false}
+		return finding{history.Overrun, p, -1, w, false, false}
 	}
-	return finding{history.RenewalFailure, p, -1, x.c.late(i.Process, since, over, over, least), false}
+	return finding{history.RenewalFailure, p, -1, x.c.late(i.Process, since, over, over, least), false, false}
 }
 
 // unsettled tells whether an extension without an answer was under way between two moments: it may have renewed the

@@ -102,7 +102,7 @@ func (x *examiner) overdrawn(n int32, others []timed) {
 		if op := x.givenBack(n, w != nil); op >= 0 {
 			f.cause, f.op = history.ForeignRelease, op
 		} else if w != nil {
-			f = finding{history.ServiceLoss, pair{forgotten, n}, w.op, w, false}
+			f = finding{history.ServiceLoss, pair{forgotten, n}, w.op, w, false, false}
 		}
 	}
 	x.add(f)

@@ -11,6 +11,11 @@ import (
 // broken names the cause of a broken guarantee, and keeps it for those that follow from it. The earliest is the
 // incident. Of the pairs that come to the same, the first of which there is evidence is the one.
 func (x *examiner) broken(p pair, same ...pair) finding {
+	if x.told != nil {
+		if f, ok := x.c.names(x.told, p); ok {
+			return f
+		}
+	}
 	f := x.reason(p)
 	for k := 0; f.cause == history.DoubleGrant && k < len(same); k++ {
 		if other := x.reason(same[k]); other.cause != f.cause {
@@ -35,7 +40,7 @@ func (x *examiner) keep(p pair, f finding) finding {
 func (x *examiner) reason(p pair) finding {
 	i, j := &x.c.holds[p.first], &x.c.holds[p.second]
 	untrue, extension := x.untrue(i, j)
-	extended := finding{untrue, p, extension, nil, false}
+	extended := finding{untrue, p, extension, nil, false, false}
 	by := j.Return
 	if j.Outcome != history.OK && j.Release >= 0 {
 		by = max(by, x.c.Ops[j.Release].Return) // until then it may have been granted
@@ -45,7 +50,7 @@ func (x *examiner) reason(p pair) finding {
 		w = x.c.forgot(j, first) // whose answer came later, but which may have been granted before
 	}
 	if w == nil && x.freedNothing(i, j) {
-		return finding{history.FalseRelease, p, j.Release, nil, false}
+		return finding{history.FalseRelease, p, j.Release, nil, false, false}
 	}
 	if x.c.Claims.Owned && x.others(i, j) {
 		return x.ended(i, p) // that the lease was over explains the second grant, and no release need have freed the lock
@@ -57,16 +62,16 @@ func (x *examiner) reason(p pair) finding {
 				return extended // rather than by a release that was called in time
 			}
 			if n := x.stole(i, j); n >= 0 {
-				return finding{history.SilentReacquire, p, n, nil, false}
+				return finding{history.SilentReacquire, p, n, nil, false, false}
 			}
 		}
-		return x.follows(finding{history.ForeignRelease, p, op, nil, false})
+		return x.follows(finding{history.ForeignRelease, p, op, nil, false, false})
 	}
 	if x.others(i, j) {
 		return x.ended(i, p)
 	}
 	if w != nil {
-		return finding{history.ServiceLoss, p, w.op, w, false}
+		return finding{history.ServiceLoss, p, w.op, w, false, false}
 	}
 	if f := x.reversed(p); f.cause != "" {
 		return f
@@ -76,7 +81,7 @@ func (x *examiner) reason(p pair) finding {
 	}
 	unseen := j.Call > i.Return && i.Permits|j.Permits == 0 && i.ending != gone
 	if op := x.succeeded(i, by, unseen); op >= 0 && x.sweeper.refusedFor(i, x.c.Ops[op].Return, j.Call) < 0 {
-		return x.follows(finding{history.ForeignRelease, p, op, nil, false})
+		return x.follows(finding{history.ForeignRelease, p, op, nil, false, false})
 	}
 	if f := x.inherited(p); f.cause != "" {
 		return f
@@ -84,7 +89,7 @@ func (x *examiner) reason(p pair) finding {
 	if extension >= 0 && (untrue != history.FalseExtension || x.c.unheard(i, x.c.Ops[extension].Return, j.Return) < 0) {
 		return extended
 	}
-	return finding{history.DoubleGrant, p, -1, nil, false}
+	return finding{history.DoubleGrant, p, -1, nil, false, false}
 }
 
 // freedNothing tells whether all that is known of j is a release that succeeded during i, though nothing shows that it
@@ -128,19 +133,19 @@ func (x *examiner) ended(h *hold, p pair) finding {
 			continue
 		}
 		if k.ending == gone || k.Lost != history.Forever || x.granted(k) > op.Call {
-			return finding{history.ForeignRelease, p, h.Release, nil, false}
+			return finding{history.ForeignRelease, p, h.Release, nil, false, false}
 		}
 	}
 	if !x.c.Claims.Owned {
-		return finding{history.ForeignRelease, p, h.Release, nil, false}
+		return finding{history.ForeignRelease, p, h.Release, nil, false, false}
 	}
 	extends := x.c.extends(h)
 	for k := len(extends) - 1; k >= 0 && x.c.Ops[extends[k]].Outcome != history.OK; k-- {
 		if n := extends[k]; x.c.Ops[n].Outcome == history.Unknown && x.c.Ops[n].Call < op.Call {
-			return finding{history.SilentReacquire, p, n, nil, false}
+			return finding{history.SilentReacquire, p, n, nil, false, false}
 		}
 	}
-	return finding{history.FalseRelease, p, h.Release, nil, false}
+	return finding{history.FalseRelease, p, h.Release, nil, false, false}
 }
 
 // reversed finds a foreign release if the second was granted the lock before the first, or if one of them was granted
@@ -150,7 +155,7 @@ func (x *examiner) reversed(p pair) finding {
 	back := pair{p.second, p.first}
 	if j.Call < i.Return {
 		if op := x.sweeper.foreign(j, i.Return); op >= 0 {
-			return x.follows(finding{history.ForeignRelease, back, op, nil, false})
+			return x.follows(finding{history.ForeignRelease, back, op, nil, false, false})
 		}
 		if x.others(j, i) {
 			return x.ended(j, back)
@@ -162,7 +167,7 @@ func (x *examiner) reversed(p pair) finding {
 			continue
 		}
 		if op := x.sweeper.foreign(h, h.releaseReturn); op >= 0 {
-			return x.follows(finding{history.ForeignRelease, q, op, nil, false})
+			return x.follows(finding{history.ForeignRelease, q, op, nil, false, false})
 		}
 	}
 	return finding{}
@@ -280,7 +285,8 @@ func (x *examiner) freeing(p pair) int32 {
 // blameReleases counts double grants as foreign releases where some of these are proven, and each of the others has a
 // release that can have been one: then nothing speaks for an acquire that is not atomic.
 func (x *examiner) blameReleases() {
-	if n := x.counts[history.DoubleGrant]; n > 0 && !x.bare && x.c.Sites < 2 && x.counts[history.ForeignRelease] > 0 {
+	n := x.counts[history.DoubleGrant]
+	if x.untold && n > 0 && !x.bare && x.c.Sites < 2 && x.counts[history.ForeignRelease] > 0 {
 		x.counts[history.ForeignRelease] += n
 		delete(x.counts, history.DoubleGrant)
 	}

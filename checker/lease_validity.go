@@ -33,7 +33,7 @@ type leases struct {
 
 // leaseCauses are the causes, the worst first.
 var leaseCauses = []string{history.SilentReacquire, history.OverClaim, history.RenewalFailure, history.ForeignRelease,
-	history.PrematureLoss, history.TTLTooLong}
+	history.PrematureLoss, history.FalseExtension, history.TTLTooLong}
 
 func checkLeaseValidity(c *Case) Verdict {
 	v := Verdict{Misses: map[string]int64{}}
@@ -41,9 +41,15 @@ func checkLeaseValidity(c *Case) Verdict {
 	for _, n := range c.byCall {
 		if h := &c.holds[n]; h.Outcome == history.OK {
 			v.Exposed += l.claims(n, h)
-			l.loss(h)
-			l.reacquire(h)
+			told := c.tell(c.holdsOf(h.Key))
+			l.loss(h, told)
+			if told == nil {
+				l.reacquire(h)
+			}
 		}
+	}
+	for k := range c.slipped {
+		l.told(k)
 	}
 	l.habit()
 	worst := l.into(&v, leaseCauses)
@@ -173,7 +179,7 @@ func (l *leases) slow() (list []period) {
 // loss judges a hold that was answered to be over. Before last proof + T1 a fault of a server explains it as a near
 // miss; without one it is a foreign release, if one is found, or a premature loss. After it, the watchdog failed, if
 // there is one.
-func (l *leases) loss(h *hold) {
+func (l *leases) loss(h *hold, story *account) {
 	told := int32(-1)
 	if h.Release >= 0 {
 		if op := &l.c.Ops[h.Release]; op.Outcome == history.Failed && op.Reason == history.Lost {
@@ -198,32 +204,10 @@ func (l *leases) loss(h *hold) {
 			l.misses["premature-loss"]++
 			return
 		}
-		begin := h.proof(l.c).Call
-		if op := l.foreign(h, at); op >= 0 {
-			l.fail(history.ForeignRelease,
-				fmt.Sprintf("%s was told at %s that %s is not its own, before its lease was over at %s: %s had released it (%s), when its own hold was over",
-					who(h.Worker), clock(at), l.c.name(h), clock(over), who(l.c.Ops[op].Worker), spanned(&l.c.Ops[op])),
-				append(evidence, l.c.Ops[op])...)
+		if story != nil && l.c.Sites < 2 {
 			return
 		}
-		if op := l.overtaken(h, at); op >= 0 {
-			l.fail(history.ForeignRelease,
-				fmt.Sprintf("%s was told at %s that %s is not its own, before its lease was over at %s: %s, who had been granted it as well, released it (%s)",
-					who(h.Worker), clock(at), l.c.name(h), clock(over), who(l.c.Ops[op].Worker), spanned(&l.c.Ops[op])),
-				append(evidence, l.c.Ops[op])...)
-			return
-		}
-		if op := l.sentAgain(h, at); op >= 0 {
-			l.fail(history.ForeignRelease,
-				fmt.Sprintf("%s was told at %s that %s is not its own, before its lease was over at %s: a release by %s, called at %s and under way until %s, ended it: its own lock was free before, or never its own",
-					who(h.Worker), clock(at), l.c.name(h), clock(over), who(l.c.Ops[op].Worker), clock(l.c.Ops[op].Call),
-					clock(l.c.Ops[op].Return)),
-				append(evidence, l.c.Ops[op])...)
-			return
-		}
-		l.fail(history.PrematureLoss,
-			fmt.Sprintf("%s was told at %s that %s is not its own; the lease counted from %s was sure until %s, and there was no fault",
-				who(h.Worker), clock(at), l.c.name(h), clock(begin), clock(over)), evidence...)
+		l.early(h, at, over, evidence)
 		return
 	}
 	ranOut := told >= 0 && told == h.Release && l.c.Ops[told].Call < over // it expired after its release was called
@@ -231,27 +215,6 @@ func (l *leases) loss(h *hold) {
 		return
 	}
 	l.unrenewed(h, at, evidence)
-}
-
-// overtaken finds a release, called before the given time, that succeeded for a hold that was granted before h, and was
-// called while h went on: a lock that looks refuses it, so that it has ended h. Where others are proven to have ended
-// what was not their own, it may be any that was under way during h. That proves nothing for a lock on several sites.
-func (l *leases) overtaken(h *hold, by time.Duration) int32 {
-	if l.c.Sites > 1 || h.Permits > 0 {
-		return -1
-	}
-	proven := l.c.examine().counts[history.ForeignRelease] > 0
-	for n := range l.c.freeings(h.Key).underWay(l.c, h.Call, by) {
-		op := &l.c.Ops[n]
-		k := l.c.hold(op.Hold)
-		slack := l.c.slack(k.Process, h.Process)
-		late := plus(k.Return, slack) < h.Call && op.Call > plus(h.Return, slack) || proven && k != h &&
-			op.Return > plus(h.Call, slack)
-		if late && op.Outcome == history.OK && k.Outcome == history.OK && l.c.clash(k.Permits, h.Permits) {
-			return n
-		}
-	}
-	return -1
 }
 
 // unrenewed judges a lease that ran out, of a lock that renews: from when its holder had heard of the last renewal

@@ -24,7 +24,8 @@ func Stories(h *history.History) ([]PageStory, error) {
 	defer c.Free()
 	var list []PageStory
 	for _, holds := range c.byKey {
-		list = append(list, PageStory{c.holds[holds[0]].Key, c.story(holds)})
+		_, s := c.story(holds)
+		list = append(list, PageStory{c.holds[holds[0]].Key, s})
 	}
 	return list, nil
 }
@@ -34,19 +35,18 @@ const mostOfAPart = 5_000
 
 // story explains a page: all of its holds, and then those of each machine and of each process alone, whose clocks are
 // closer. What these prove is so whatever the others did. It is the story that costs most.
-func (c *Case) story(holds []int32) model.Story {
+func (c *Case) story(holds []int32) (page *pages, worst model.Story) {
 	if text := c.beyondModel(holds); text != "" {
-		return model.Story{Status: model.NotModelled, Missing: text}
+		return nil, model.Story{Status: model.NotModelled, Missing: text}
 	}
-	var worst model.Story
-	for n, g := range c.groups(holds) {
+	for _, g := range c.groups(holds) {
 		p := c.page(g.holds, g.scope)
 		s := model.Explain(p.Page, model.Bounds{States: mostOfAPart})
-		if n == 0 || cmp.Or(cmp.Compare(s.Status, worst.Status), cmp.Compare(s.Cost, worst.Cost)) > 0 {
-			worst = s
+		if page == nil || cmp.Or(cmp.Compare(s.Status, worst.Status), cmp.Compare(s.Cost, worst.Cost)) > 0 {
+			page, worst = p, s
 		}
 	}
-	return worst
+	return page, worst
 }
 
 // beyondModel says what the model has no word for.
@@ -62,9 +62,13 @@ func (c *Case) beyondModel(holds []int32) string {
 	case !k.Owned:
 		return "releases that do not look whose the lock is"
 	}
+	tokens := make(map[uint64]bool, len(holds))
 	for _, n := range holds {
 		h := &c.holds[n]
-		switch {
+		token := c.acquire(h).Token
+		switch same := tokens[token] && token != 0; {
+		case same:
+			return "equal tokens"
 		case h.Permits > 0 || h.upgraded || c.acquire(h).Seen != 0:
 			return "permits"
 		case len(c.reenters(h)) > 0 || h.doubtful:
@@ -72,6 +76,7 @@ func (c *Case) beyondModel(holds []int32) string {
 		case k.Expires && h.TTL == 0 && h.Until != history.Forever:
 			return "leases of a length that is not known"
 		}
+		tokens[token] = true
 	}
 	return ""
 }
@@ -80,11 +85,13 @@ func (c *Case) beyondModel(holds []int32) string {
 type pages struct {
 	*ruler
 	*model.Page
+	holds []int32   // of the case, by their place in the page
+	why   []*window // by window of the page
 }
 
 // page is what the model has to explain of some holds of a page.
 func (c *Case) page(holds []int32, s scope) *pages {
-	p := &pages{ruler: &ruler{c: c, scope: s}, Page: &model.Page{Rules: model.Rules{
+	p := &pages{ruler: &ruler{c: c, scope: s}, holds: holds, Page: &model.Page{Rules: model.Rules{
 		Expires: c.Claims.Expires, Owned: c.Claims.Owned,
 		Single: c.Nodes == 1, Sites: c.Sites, Rate: c.Bounds.Rate, Round: c.Bounds.Round, Linger: c.Bounds.Linger,
 		Patient: patientCall}}}
@@ -92,7 +99,7 @@ func (c *Case) page(holds []int32, s scope) *pages {
 	for i, n := range holds {
 		h := &c.holds[n]
 		half = min(half, p.half(h))
-		p.Holds = append(p.Holds, model.Hold{ID: c.acquire(h).ID})
+		p.Holds = append(p.Holds, model.Hold{ID: c.acquire(h).ID, Stands: c.stands(h)})
 		p.add(h, int32(i), h.acquire)
 		for _, x := range c.extends(h) {
 			p.add(h, int32(i), x)
@@ -112,6 +119,16 @@ func (c *Case) page(holds []int32, s scope) *pages {
 		p.atWork(c.holds[holds[0]].Key, c.anySlack()-half)
 	}
 	return p
+}
+
+// stands tells whether a hold of several sites was seen on so many that no accident left it without a majority.
+func (c *Case) stands(h *hold) bool {
+	if c.Sites < 2 || len(c.forgetful) == 0 {
+		return false
+	}
+	r := ruler{c: c}
+	_, sites := c.remembered(h, r.latest(h))
+	return sites > c.Sites/2
 }
 
 // secondReleases lists the repeated releases of some holds, by their place.
@@ -188,11 +205,32 @@ func (p *pages) sights(key int32, holds []int32) {
 		if !ok || op.Kind != history.Sight {
 			continue
 		}
-		half := p.half(&hold{Process: op.Process})
+		h, half := &p.c.holds[holds[place]], p.half(&hold{Process: op.Process})
+		if op.Call < h.Return {
+			continue // an acquire of several commands may begin its lease once more
+		}
 		p.Calls = append(p.Calls, model.Call{ID: op.ID, Hold: place, Kind: model.Seen, From: op.Call - half,
-			To: plus(op.Return, half), Server: int(op.Value),
-			Endless: op.Until == history.Forever && p.c.Claims.Expires && p.c.holds[holds[place]].TTL > 0})
+			To: plus(op.Return, half), Server: int(op.Value), Endless: p.overlong(h, op)})
 	}
+}
+
+// overlong tells whether a key that was seen will live for longer than any lease that its hold can have had by then.
+func (p *pages) overlong(h *hold, sight *history.Op) bool {
+	if !p.c.Claims.Expires || h.TTL == 0 {
+		return false
+	}
+	last := plus(h.Return, p.most(h.TTL))
+	for _, n := range p.c.extends(h) {
+		switch op := &p.c.Ops[n]; {
+		case op.Call >= sight.Return || op.Outcome == history.Failed:
+		case op.Outcome == history.Unknown:
+			last = max(last, plus(sight.Return, p.most(op.TTL)))
+		default:
+			last = max(last, plus(op.Return, p.most(op.TTL)))
+		}
+	}
+	return sight.Until == history.Forever ||
+		sight.Until > last+p.c.anySlack() && p.c.stretched(h.Call, sight.Return) == nil
 }
 
 // atWork takes in the windows in which servers may forget, or lengthen, what they have of a key. The suite's clock
@@ -203,6 +241,7 @@ func (p *pages) atWork(key int32, slack time.Duration) {
 		if w.fault || p.c.Sites > 1 { // each of several sites has all keys
 			server = -1
 		}
+		p.why = append(p.why, w)
 		p.Windows = append(p.Windows, model.Window{From: w.from - slack, To: plus(w.to, slack), Planned: planned,
 			Op: w.op, Server: server, Forgets: true, Restores: !planned || e.Loses != history.LosesKeys,
 			Late: planned && (!e.Known() || e.Loses == history.LosesTime)})

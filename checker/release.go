@@ -19,23 +19,26 @@ var release = Checker{
 }
 
 // releaseCauses are the causes, the worst first.
-var releaseCauses = []string{history.FalseRelease, history.DoubleRelease, history.FalseRefusal,
+var releaseCauses = []string{history.ForeignRelease, history.FalseRelease, history.DoubleRelease, history.FalseRefusal,
 	history.EqualTokens}
 
 func checkRelease(c *Case) Verdict {
 	var v Verdict
 	s := &releases{sweeper: newSweeper(c), repeats: c.repeated()}
 	for _, holds := range c.byKey {
+		told := c.tell(holds) != nil
 		for at, n := range holds {
 			h := &c.holds[n]
-			s.groundless(h)
-			s.contradicted(h)
+			if !told {
+				s.groundless(h)
+				s.contradicted(h)
+			}
 			op, call, over := s.answered(h)
 			if op == nil {
 				continue
 			}
 			v.Exposed++
-			if call <= over {
+			if told || call <= over {
 				continue
 			}
 			if j := s.regranted(holds, at, op, over); j >= 0 {
@@ -46,6 +49,9 @@ func checkRelease(c *Case) Verdict {
 						who(h.Worker), clock(op.Return), c.name(h), who(o.Worker)))
 			}
 		}
+	}
+	for k := range c.slipped {
+		s.told(k)
 	}
 	s.again()
 	s.equalTokens()
@@ -64,6 +70,47 @@ func checkRelease(c *Case) Verdict {
 		v.Summary = none("wrong answers", v.Exposed, "releases")
 	}
 	return v
+}
+
+// told blames an answer, or a release, that the story of a page shows to be wrong.
+func (s *releases) told(k *slip) {
+	if k.Deviation == nil {
+		if w := unplanned(k.why); w != nil {
+			s.blame(history.ServiceLoss, testimony{[]history.Op{*s.c.acquire(&s.c.holds[k.hold])}, nil}, w)
+		}
+		return
+	}
+	if k.Deviation.Claim != "owned" {
+		return
+	}
+	h, op := &s.c.holds[k.hold], &s.c.Ops[k.op]
+	evidence, story := []history.Op{*s.c.acquire(h)}, []string{granted(s.c, h)}
+	if k.against >= 0 {
+		o := &s.c.holds[k.against]
+		evidence, story = append(evidence, *s.c.acquire(o)), append(story, granted(s.c, o))
+	}
+	s.blame(k.Deviation.Name, testimony{append(evidence, *op), append(story, s.c.answered(k))}, nil)
+}
+
+// answered says what a call was answered wrongly.
+func (c *Case) answered(k *slip) string {
+	h, op := &c.holds[k.hold], &c.Ops[k.op]
+	switch {
+	case k.deviates(history.FalseRefusal):
+		return fmt.Sprintf("the %s of %s by %s was refused at %s (%s), although it was its own",
+			op.Kind, c.name(h), who(op.Worker), clock(op.Return), op.Reason)
+	case k.deviates(history.DoubleRelease):
+		return fmt.Sprintf("%s was told at %s that it had released %s, which it had given back before",
+			who(op.Worker), clock(op.Return), c.name(h))
+	case k.deviates(history.ForeignRelease):
+		return fmt.Sprintf("the release by %s was %s: it freed the lock of %s, which was not its own",
+			who(op.Worker), spanned(op), who(c.holds[k.against].Worker))
+	case k.against >= 0:
+		return fmt.Sprintf("%s was told at %s that it had released %s, which was over: %s had been granted the lock",
+			who(op.Worker), clock(op.Return), c.name(h), who(c.holds[k.against].Worker))
+	}
+	return fmt.Sprintf("%s was told at %s that it had released %s, which was over",
+		who(op.Worker), clock(op.Return), c.name(h))
 }
 
 // releases judges what releases were answered.
@@ -217,7 +264,7 @@ func (s *releases) again() {
 	for _, i := range c.repeats {
 		op := &c.Ops[i]
 		h := c.hold(op.Hold)
-		if h.Outcome != history.OK {
+		if h.Outcome != history.OK || c.tell(c.holdsOf(h.Key)) != nil {
 			continue
 		}
 		first := c.Ops[h.Release]

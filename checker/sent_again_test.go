@@ -22,7 +22,7 @@ func TestAReleaseThatIsSentAgain(t *testing.T) {
 		"a loss, its own was never granted":      {430, true, false, "lease-validity: foreign-release"},
 		"two grants, its own was never granted":  {430, true, true, "exclusion: foreign-release lease-validity: foreign-release"},
 		"a loss, and it was answered before":     {300, false, false, "lease-validity: premature-loss"},
-		"two grants, and it was answered before": {300, false, true, "exclusion: double-grant lease-validity: premature-loss"},
+		"two grants, and it was answered before": {300, false, true, "exclusion: double-grant"},
 	} {
 		s := newScript()
 		a := s.acquire(1, 190, 191, 400)

@@ -151,7 +151,7 @@ func (s *schedule) header() history.Header {
 		Name: "explore-" + s.spec.Name, Topology: fmt.Sprintf("%d in memory, virtual time", s.o.Sites),
 		Lock:    s.spec.Name,
 		Workers: all * s.o.Clients, Callers: callers, Processes: processes, Keys: all, Retry: retry,
-		Wait: patience, Sites: s.o.Sites,
+		Wait: patience, Sites: s.o.Sites, Nodes: s.o.Sites,
 		Counter: "memory", Fenced: s.views.fenced, Claims: s.spec.Claims,
 		Bounds: history.Bounds{Round: serverRound, Recovery: time.Millisecond, Gap: time.Millisecond, Idle: idle,
 			Linger: s.spec.Lingers(s.o.TTL)},

@@ -95,13 +95,13 @@ func (s *searcher) own(c state, n int32, i int, by time.Duration) {
 		}
 		return // what was seen without an expiry after that was not there any more
 	}
-	used := s.used(c, o, s.p.alive(l, c.cur, by), i, by)
-	if o.Endless {
-		if s.deviate {
-			s.yield(s.wrong(used, n, ttlTooLong, -1))
+	if o.Endless && !l.late {
+		if l.late = true; s.deviate {
+			s.yield(s.wrong(s.used(c, o, l, i, by), n, ttlTooLong, -1))
 		}
 		return
 	}
+	used := s.used(c, o, s.p.alive(l, c.cur, by), i, by)
 	s.yield(used.tell(s.effect(n, c.cur), n, 0))
 	if kept := c.with(s.p.alive(l, c.cur, by)); s.deviate && !o.Unanswered {
 		switch o.Kind {

@@ -60,13 +60,13 @@ func (e *explainer) pass(from int, least []time.Duration) (again bool) {
 		}
 		s.At, last[s.Hold], now = low, low, max(now, low)
 		uses := s.Event == LeaseEnd && s.Deviation == nil || call != nil && usesLease(s, call)
-		if s.Event == Stretched || s.Deviation == &Deviations[ttlTooLong] && !call.Endless {
-			loose[s.Hold] = true
-		}
 		if uses && known && !loose[s.Hold] {
 			if need := low - e.most(b); low > plus(e.began(b), e.most(b)) && need > least[b-from] {
 				least[b-from], again = need, true
 			}
+		}
+		if s.Event == Stretched || s.Deviation == &Deviations[ttlTooLong] {
+			loose[s.Hold] = true
 		}
 		if call != nil && s.begins() {
 			begun[s.Hold] = i

@@ -30,7 +30,7 @@ type Call struct {
 	// Unanswered says that the call had its effect at any time from From on, or never. Its To is history.Forever.
 	Unanswered bool
 	Busy       bool // Lost: the answer was that another has it
-	Endless    bool // Seen: the key had no expiry
+	Endless    bool // Seen: the key had no expiry, or a later one than its lease can have
 	From, To   time.Duration
 	Server     int           // Seen: where
 	TTL        time.Duration // Grant, Extend: the lease that was asked for; 0 = without expiry
@@ -38,7 +38,8 @@ type Call struct {
 
 // Hold is what all calls with one token are about. It is granted once.
 type Hold struct {
-	ID history.ID // of its acquire
+	ID     history.ID // of its acquire
+	Stands bool       // no accident can have made the servers forget it
 }
 
 // Window is a time in which something was at work that no lock answers for.

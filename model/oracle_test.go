@@ -249,9 +249,9 @@ func (o *oracle) own(s exact, c *Call, i int, l begun, try func(exact, Cost)) {
 	stretched.late = true
 	over := !held.late && s.at > plus(held.at, o.p.Most(held.ttl))
 	switch {
-	case c.Endless:
+	case c.Endless && !held.late:
 		if !over {
-			try(after(held), ttlTooLong.cost())
+			try(after(stretched), ttlTooLong.cost())
 		}
 		return
 	case !over:
@@ -596,7 +596,7 @@ func deviated(p *Page, s exact, c *Call, x Step) exact {
 			return s.with(l)
 		}
 		l = s.held[i]
-		l.late = l.late || !c.Endless
+		l.late = true
 		return s.with(l)
 	}
 	return s

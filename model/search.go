@@ -84,6 +84,10 @@ func (s *searcher) best(list []state, owner int32, from int32, last bool) (best 
 	if last {
 		return least, true
 	}
+	by := s.events[s.now].at
+	if owner < 0 { // the page is free until the next call
+		by = s.events[s.now+1].at
+	}
 	for _, c := range list {
 		if c.cost>>priors > least.cost>>priors {
 			continue
@@ -96,7 +100,7 @@ func (s *searcher) best(list []state, owner int32, from int32, last bool) (best 
 		}
 		for i := len(c.held) - 1; i >= 0; i-- {
 			l := c.held[i]
-			if end := max(c.cur, plus(l.lo, s.p.Least(l.ttl))); l.hold != owner && end <= s.events[s.now].at {
+			if end := max(c.cur, plus(l.lo, s.p.Least(l.ttl))); l.hold != owner && end <= by {
 				c = c.without(i).tell(Step{At: end, Event: LeaseEnd, Hold: l.hold, Window: -1, Against: -1}, -1, 0)
 			}
 		}

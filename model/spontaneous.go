@@ -51,6 +51,9 @@ func (s *searcher) spontaneous(c state, by time.Duration) {
 // forget yields the state in which servers forget a hold in a window.
 func (s *searcher) forget(c state, i int, n int32, by time.Duration) {
 	w, hold := &s.explainer.wins.list[n], c.held[i].hold
+	if w.Forgets && !w.Planned && s.p.Holds[hold].Stands {
+		return
+	}
 	if at := max(c.cur, w.From); w.Forgets && at <= min(by, w.To) {
 		step := Step{At: at, Event: Forgotten, Hold: hold, Window: s.explainer.wins.place[n], Planned: w.Planned,
 			Against: -1}

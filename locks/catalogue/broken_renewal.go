@@ -14,7 +14,7 @@ var blindWatchdog = locks.Spec{
 	Source: "watchdogs written as a ticker and an EXPIRE",
 	Sites:  locks.OneSite,
 	Broken: "a holder that has lost its lock goes on prolonging its successor's, and believes that it is its own",
-	Expect: []locks.Expectation{{Cause: history.SilentReacquire}},
+	Expect: []locks.Expectation{{Cause: history.FalseExtension}, {Cause: history.SilentReacquire}},
 	Claims: watchdog.Claims,
 	Open:   func(e locks.Env) (locks.Lock, error) { return renewBlindly(&blindLock{leaseLock{e.Sites[0]}}, e), nil },
 }

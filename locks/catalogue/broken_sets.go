@@ -39,7 +39,7 @@ var multiDel = locks.Spec{
 	Source: "plain-del, of several keys",
 	Sites:  locks.OneSite,
 	Broken: "a holder whose lease is over deletes the keys of others",
-	Expect: []locks.Expectation{{Cause: history.ForeignRelease}},
+	Expect: []locks.Expectation{{Cause: history.ForeignRelease}, {Cause: history.FalseRelease}},
 	Claims: multiClaims,
 	Shared: true,
 	Open:   func(e locks.Env) (locks.Lock, error) { return &multiDelLock{&multiLock{e.Sites[0], allKeys}}, nil },

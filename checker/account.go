@@ -1,0 +1,183 @@
+package checker
+
+import (
+	"cmp"
+	"slices"
+
+	"hammerlock/history"
+	"hammerlock/model"
+)
+
+// account is the cheapest story of a page, in terms of the case: all that is wrong in it is wrong with the lock.
+type account struct {
+	slips []slip
+	broke map[int32]int // by hold: the first slip that ended it while it was promised
+}
+
+// slip is a step of a story without which no right lock on whole servers explains the page.
+type slip struct {
+	model.Step
+	hold, against int32   // into Case.holds; -1 = none
+	op            int32   // into Ops: the call; -1 = none
+	first         int     // the slip that led to it: itself, or an earlier one
+	why           *window // made servers forget; nil for a deviation
+	told          bool    // two holds that had the lock at once by it have been told of
+}
+
+// mostHolds is how many holds a page with a story may have: a hold takes about 300 bytes meanwhile.
+const mostHolds = 1 << 18
+
+// tell tells the story of a page; nil where the model has no word for something, or did not find one.
+func (c *Case) tell(holds []int32) *account {
+	if c.stories == nil {
+		c.stories = map[int32]*account{}
+	}
+	key := c.holds[holds[0]].Key
+	t, known := c.stories[key]
+	if !known && len(holds) <= mostHolds && c.beyondModel(holds) == "" {
+		if p, s := c.story(holds); s.Status == model.Explained {
+			t = c.slips(p, &s)
+		}
+	}
+	c.stories[key] = t
+	return t
+}
+
+// slips finds what is wrong in a story. A holder that lost the lock by a slip goes on, since it does not know: all that
+// comes of it belongs to that slip.
+func (c *Case) slips(p *pages, s *model.Story) *account {
+	t := &account{broke: map[int32]int{}}
+	led, held := map[int32]int{}, []int32(nil)
+	for i := range s.Steps {
+		x := &s.Steps[i]
+		lost := x.Broke(held)
+		if held = x.After(held); x.Deviation == nil && len(lost) == 0 && x.Event != model.Restored {
+			continue
+		}
+		n := len(t.slips)
+		k := slip{Step: *x, hold: p.hold(x.Hold), against: p.hold(x.Against), op: -1, first: n}
+		if x.Event == model.Effect {
+			k.op = c.at(x.Call)
+		}
+		if x.Window >= 0 && x.Deviation == nil {
+			k.why = p.why[x.Window]
+		} else if first, ok := led[k.hold]; ok {
+			k.first = first
+		}
+		for _, h := range lost {
+			if h = p.hold(h); h < 0 {
+				continue
+			}
+			if _, known := t.broke[h]; !known {
+				t.broke[h] = n
+			}
+			if _, known := led[h]; !known && k.why == nil {
+				led[h] = k.first
+			}
+		}
+		t.slips = append(t.slips, k)
+	}
+	return t
+}
+
+// hold is the case's number of a hold of the page.
+func (p *pages) hold(n int32) int32 {
+	if n < 0 {
+		return -1
+	}
+	return p.holds[n]
+}
+
+// deviates tells whether a slip is a deviation of that name.
+func (k *slip) deviates(cause string) bool { return k.Deviation != nil && k.Deviation.Name == cause }
+
+// of is the slip that explains why two holds had the lock at once: it ended one of them while that was promised, or
+// else it is an answer or an act of one of them. Deviations of the lock come before losses of the servers: they are
+// wrong in any case. -1 without one.
+func (t *account) of(p pair) int {
+	best, class := -1, 4
+	for n := range t.slips {
+		k := &t.slips[n]
+		broke := false
+		for _, h := range [2]int32{p.first, p.second} {
+			if at, ok := t.broke[h]; ok && at == n {
+				broke = true
+			}
+		}
+		mine := k.hold == p.first || k.hold == p.second || k.against == p.first || k.against == p.second
+		at := 4
+		switch {
+		case broke && k.Deviation != nil:
+			at = 0
+		case mine && k.Deviation != nil:
+			at = 1
+		case broke:
+			at = 2
+		case mine:
+			at = 3
+		}
+		if at < class {
+			best, class = n, at
+		}
+	}
+	return best
+}
+
+// names makes a finding about two holds of the slip that explains them.
+func (c *Case) names(t *account, p pair) (f finding, ok bool) {
+	n := t.of(p)
+	if n < 0 {
+		return finding{}, false
+	}
+	k := &t.slips[n]
+	if k.Deviation == nil {
+		return finding{history.ServiceLoss, p, k.why.op, k.why, false, false}, true
+	}
+	first := &t.slips[k.first]
+	f = finding{cause: first.Deviation.Name, pair: p, op: first.op, follows: k.first != n, again: k.told}
+	k.told = true
+	if f.cause == history.FalseExtension && c.gaveBack(first) { // nothing is said against the one before that
+		f.cause = history.DoubleGrant
+	}
+	if f.cause == history.DoubleGrant {
+		f.op = -1
+	}
+	return f, true
+}
+
+// gaveBack tells whether an extension without an answer came after one that was not kept: a library that could not
+// extend may give back what it has.
+func (c *Case) gaveBack(k *slip) bool {
+	return c.unheard(&c.holds[k.hold], c.Ops[k.op].Return, history.Forever) >= 0
+}
+
+// doubles finds the double grants that the story shows and no two holds alone.
+func (x *examiner) doubles() {
+	if x.told == nil {
+		return
+	}
+	for n := range x.told.slips {
+		k := &x.told.slips[n]
+		if k.deviates(history.DoubleGrant) && k.against >= 0 && !x.blamed[k.hold] && !x.blamed[k.against] {
+			x.blamed[k.hold] = true
+			x.add(finding{history.DoubleGrant, pair{k.against, k.hold}, -1, nil, k.first != n, false})
+		}
+	}
+}
+
+// slipped yields the slips of all pages, by time.
+func (c *Case) slipped(yield func(*slip) bool) {
+	for _, holds := range c.byKey {
+		t := c.tell(holds)
+		if t == nil {
+			continue
+		}
+		list := slices.Clone(t.slips)
+		slices.SortStableFunc(list, func(a, b slip) int { return cmp.Compare(a.At, b.At) })
+		for i := range list {
+			if !yield(&list[i]) {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,135 @@
+package checker
+
+import (
+	"fmt"
+	"time"
+
+	"hammerlock/history"
+)
+
+// early blames what ended a lease before its time, of a page without a story.
+func (l *leases) early(h *hold, at, over time.Duration, evidence []history.Op) {
+	begin := h.proof(l.c).Call
+	if op := l.foreign(h, at); op >= 0 {
+		l.fail(history.ForeignRelease,
+			fmt.Sprintf("%s was told at %s that %s is not its own, before its lease was over at %s: %s had released it (%s), when its own hold was over",
+				who(h.Worker), clock(at), l.c.name(h), clock(over), who(l.c.Ops[op].Worker), spanned(&l.c.Ops[op])),
+			append(evidence, l.c.Ops[op])...)
+		return
+	}
+	if op := l.overtaken(h, at); op >= 0 {
+		l.fail(history.ForeignRelease,
+			fmt.Sprintf("%s was told at %s that %s is not its own, before its lease was over at %s: %s, who had been granted it as well, released it (%s)",
+				who(h.Worker), clock(at), l.c.name(h), clock(over), who(l.c.Ops[op].Worker), spanned(&l.c.Ops[op])),
+			append(evidence, l.c.Ops[op])...)
+		return
+	}
+	if op := l.sentAgain(h, at); op >= 0 {
+		l.fail(history.ForeignRelease,
+			fmt.Sprintf("%s was told at %s that %s is not its own, before its lease was over at %s: a release by %s, called at %s and under way until %s, ended it: its own lock was free before, or never its own",
+				who(h.Worker), clock(at), l.c.name(h), clock(over), who(l.c.Ops[op].Worker), clock(l.c.Ops[op].Call),
+				clock(l.c.Ops[op].Return)),
+			append(evidence, l.c.Ops[op])...)
+		return
+	}
+	l.fail(history.PrematureLoss,
+		fmt.Sprintf("%s was told at %s that %s is not its own; the lease counted from %s was sure until %s, and there was no fault",
+			who(h.Worker), clock(at), l.c.name(h), clock(begin), clock(over)), evidence...)
+}
+
+// overtaken finds a release, called before the given time, that succeeded for a hold that was granted before h, and was
+// called while h went on: a lock that looks refuses it, so that it has ended h. Where others are proven to have ended
+// what was not their own, it may be any that was under way during h. That proves nothing for a lock on several sites.
+func (l *leases) overtaken(h *hold, by time.Duration) int32 {
+	if l.c.Sites > 1 || h.Permits > 0 {
+		return -1
+	}
+	proven := l.c.examine().counts[history.ForeignRelease] > 0
+	for n := range l.c.freeings(h.Key).underWay(l.c, h.Call, by) {
+		op := &l.c.Ops[n]
+		k := l.c.hold(op.Hold)
+		slack := l.c.slack(k.Process, h.Process)
+		late := plus(k.Return, slack) < h.Call && op.Call > plus(h.Return, slack) || proven && k != h &&
+			op.Return > plus(h.Call, slack)
+		if late && op.Outcome == history.OK && k.Outcome == history.OK && l.c.clash(k.Permits, h.Permits) {
+			return n
+		}
+	}
+	return -1
+}
+
+// told blames a lease that the story of a page shows to be wrong: it ended early, lasted too long, was not made longer,
+// or was taken back. A foreign release belongs here if the owner has heard of it.
+func (l *leases) told(k *slip) {
+	c, evidence := l.c, []history.Op(nil)
+	text := ""
+	switch h := &c.holds[k.hold]; {
+	case k.deviates(history.PrematureLoss) && c.Sites < 2: // of several sites see loss
+		text = fmt.Sprintf("%s had %s no more at %s; the lease counted from %s was sure until %s, and there was no fault",
+			who(h.Worker), c.name(h), clock(k.At), clock(h.proof(c).Call), clock(l.assured(h)))
+		if heard := l.denied(h); heard != nil {
+			evidence = append(evidence, *heard)
+		}
+	case k.deviates(history.SilentReacquire) && k.against >= 0:
+		text = fmt.Sprintf("%s extended %s at %s with success, after it was over: that took the lock away from %s",
+			who(h.Worker), c.name(h), clock(c.Ops[k.op].Call), who(c.holds[k.against].Worker))
+	case k.deviates(history.SilentReacquire):
+		if shown, story := l.outlived(h, l.before(h, k.op), c.Ops[k.op].Call); shown != nil {
+			l.fail(history.TTLTooLong, fmt.Sprintf("the lease of %s was over by %s, but %s: it lasted longer than was "+
+				"asked for", c.name(h), clock(l.before(h, k.op)), story), *c.acquire(h), *shown, c.Ops[k.op])
+			return
+		}
+		text = fmt.Sprintf("%s extended %s at %s with success, but it was over: no worker had it to give",
+			who(h.Worker), c.name(h), clock(c.Ops[k.op].Call))
+	case k.deviates(history.FalseExtension) && !c.gaveBack(k):
+		text = fmt.Sprintf("%s was told at %s that it has %s for longer, but the lease was not made longer",
+			who(h.Worker), clock(c.Ops[k.op].Return), c.name(h))
+	case k.deviates(history.TTLTooLong):
+		text = fmt.Sprintf("%s still had %s at %s, after its lease was over: it lasted longer than was asked for",
+			who(h.Worker), c.name(h), clock(k.At))
+	case k.deviates(history.ForeignRelease) && k.against >= 0:
+		victim := &c.holds[k.against]
+		heard := l.denied(victim)
+		if heard == nil || heard.Call > l.assured(victim) {
+			return
+		}
+		text = fmt.Sprintf("%s was told at %s that %s is not its own, before its lease was over at %s: "+
+			"%s had released it (%s)", who(victim.Worker), clock(heard.Return), c.name(victim),
+			clock(l.assured(victim)), who(h.Worker), spanned(&c.Ops[k.op]))
+		l.fail(k.Deviation.Name, text, *c.acquire(victim), *heard, c.Ops[k.op])
+		return
+	default:
+		return
+	}
+	if k.op >= 0 {
+		evidence = append(evidence, c.Ops[k.op])
+	}
+	if k.against >= 0 {
+		evidence = append([]history.Op{*c.acquire(&c.holds[k.against])}, evidence...)
+	}
+	l.fail(k.Deviation.Name, text, append([]history.Op{*c.acquire(&c.holds[k.hold])}, evidence...)...)
+}
+
+// denied is the first call of a hold that was told that the lock is not its own; nil without one.
+func (l *leases) denied(h *hold) *history.Op {
+	for _, n := range append(l.c.extends(h), h.Release) {
+		if n < 0 {
+			continue
+		}
+		if op := &l.c.Ops[n]; op.Outcome == history.Failed && op.Reason == history.Lost {
+			return op
+		}
+	}
+	return nil
+}
+
+// before is when a lease was over at the latest by what was answered before one of its hold's extensions.
+func (l *leases) before(h *hold, extension int32) time.Duration {
+	last := plus(h.Return, l.most(h.TTL))
+	for _, n := range l.c.extends(h) {
+		if op := &l.c.Ops[n]; n != extension && op.Outcome != history.Failed && op.Call < l.c.Ops[extension].Call {
+			last = max(last, plus(op.Return, l.most(op.TTL)))
+		}
+	}
+	return last
+}
