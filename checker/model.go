@@ -214,23 +214,11 @@ func (p *pages) sights(key int32, holds []int32) {
 	}
 }
 
-// overlong tells whether a key that was seen will live for longer than any lease that its hold can have had by then.
+// overlong tells whether a key that was seen will live for longer than any lease. Its token and its expiry are read one
+// after the other: a shorter one may be that of the next hold.
 func (p *pages) overlong(h *hold, sight *history.Op) bool {
-	if !p.c.Claims.Expires || h.TTL == 0 {
-		return false
-	}
-	last := plus(h.Return, p.most(h.TTL))
-	for _, n := range p.c.extends(h) {
-		switch op := &p.c.Ops[n]; {
-		case op.Call >= sight.Return || op.Outcome == history.Failed:
-		case op.Outcome == history.Unknown:
-			last = max(last, plus(sight.Return, p.most(op.TTL)))
-		default:
-			last = max(last, plus(op.Return, p.most(op.TTL)))
-		}
-	}
-	return sight.Until == history.Forever ||
-		sight.Until > last+p.c.anySlack() && p.c.stretched(h.Call, sight.Return) == nil
+	return p.c.Claims.Expires && h.TTL > 0 && (sight.Until == history.Forever ||
+		sight.Until-sight.Return > p.c.lease && p.c.stretched(h.Call, sight.Return) == nil)
 }
 
 // atWork takes in the windows in which servers may forget, or lengthen, what they have of a key. The suite's clock
