@@ -20,6 +20,10 @@ var cases = map[string]string{
 	"redlock-one-of-five-restarts": "",
 	// Told that it is lost, and released after that.
 	"told-lost-then-released": "false-release",
+	// The example of METHOD.md.
+	"released-anothers": "foreign-release",
+	// Another is granted the lock in the lease that an extension was told.
+	"extended-for-nothing": "false-extension",
 	// The key of a lease has no expiry.
 	"sight-without-end": "ttl-too-long",
 }
