@@ -71,7 +71,7 @@ func falseRefusals(list []told, expires bool) (n int64) {
 
 // wrongLeases counts by cause what the lease-validity checker has to find. Proven are foreign releases by what
 // exclusion found.
-func wrongLeases(list []told, expires, proven bool) map[string]int64 {
+func wrongLeases(list []told, expires bool) map[string]int64 {
 	n := map[string]int64{}
 	var between, answers []*history.Op // with deadlines between call + T1 and return + T1; all
 	for _, t := range list {
@@ -93,7 +93,7 @@ func wrongLeases(list []told, expires, proven bool) map[string]int64 {
 			}
 		}
 		if r := t.release; r != nil && r.Outcome == history.Failed && r.Reason == history.Lost && t.sure(expires) > r.Return {
-			n[lossCause(list, t, expires, proven)]++
+			n[lossCause(list, t, expires)]++
 		}
 		back := t.release != nil && t.release.Outcome == history.OK && t.extended() && t.extend.Call > t.release.Return
 		if t.extended() && expires && t.extend.Call > t.acquire.Return+tinyTTL+1 || back {
@@ -125,15 +125,14 @@ func mostApart(left, taken []*history.Op) int {
 }
 
 // lossCause looks among all other holds for one whose release may have ended this one: after its lease, though this one
-// was granted later, or at all where exclusion has proven that releases did so.
-func lossCause(list []told, t told, expires, proven bool) string {
+// was granted later.
+func lossCause(list []told, t told, expires bool) string {
 	for _, k := range list {
 		r := k.release
 		if k.acquire == t.acquire || r == nil || r.Outcome != history.OK || r.Call >= t.release.Return {
 			continue
 		}
-		if k.sure(expires) < r.Return && r.Return > t.acquire.Call ||
-			k.acquire.Outcome == history.OK && (k.acquire.Return < t.acquire.Call && r.Call > t.acquire.Return || proven && r.Return > t.acquire.Call) {
+		if k.sure(expires) < r.Return && r.Return > t.acquire.Call {
 			return "foreign-release"
 		}
 	}
@@ -153,7 +152,7 @@ func answersDisagree(t testing.TB, h *history.History) string {
 			return fmt.Sprintf("%s: got %d, want %d", cause, got, want)
 		}
 	}
-	got, want := checkLeaseValidity(c).Causes, wrongLeases(list, h.Claims.Expires, c.examine().counts["foreign-release"] > 0)
+	got, want := checkLeaseValidity(c).Causes, wrongLeases(list, h.Claims.Expires)
 	for _, cause := range leaseCauses {
 		if got[cause] != want[cause] {
 			return fmt.Sprintf("%s: got %d, want %d", cause, got[cause], want[cause])
@@ -189,7 +188,7 @@ func TestAnswersAgainstOracle(t *testing.T) {
 		if wrong := answersDisagree(t, h); wrong != "" {
 			t.Fatalf("%s\n%s", wrong, dump(h))
 		}
-		for cause := range wrongLeases(read(h), h.Claims.Expires, false) {
+		for cause := range wrongLeases(read(h), h.Claims.Expires) {
 			seen[cause]++
 		}
 		if falseReleases(read(h), h.Claims.Expires) > 0 {

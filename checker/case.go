@@ -35,7 +35,6 @@ type Case struct {
 	counter   reaching            // when the counter's server may have forgotten something unasked
 	sights    map[int32][]*history.Op
 	freed     []freeing // by key, from -1 on; nil = not looked for yet
-	slowFreed map[int32]*freeing
 	refusals  [][]int32 // into Ops, by key, from -1 on: tries that were refused because another had the lock; nil = not looked for yet
 	unheardOf []period  // calls that did not reach a server, or had no answer; nil = not looked for yet
 	pauses    []pauses  // by process

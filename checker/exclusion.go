@@ -201,9 +201,6 @@ func (x *examiner) late(p pair) finding {
 func (x *examiner) add(f finding) {
 	if f.cause == history.DoubleGrant && x.told == nil {
 		f.op = x.freeing(f.pair)
-		if n := x.sweeper.sentAgain(&x.c.holds[f.pair.first], x.c.holds[f.pair.second].Return); n >= 0 {
-			f.cause, f.op = history.ForeignRelease, n
-		}
 	}
 	if !x.blame(f.cause, f, unplanned(f.why)) {
 		return

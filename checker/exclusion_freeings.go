@@ -2,7 +2,6 @@ package checker
 
 import (
 	"cmp"
-	"iter"
 	"slices"
 	"time"
 
@@ -49,62 +48,12 @@ func (c *Case) freeings(key int32) *freeing {
 	return &c.freed[key+1]
 }
 
-// sentAgain finds a release that ended another's hold, because it was sent again when it had no answer: it took long,
-// its own lock must have been free when h was granted it, for that lease was not over, or was never its own, and it was
-// still under way after that. By is when h was over at the latest; -1 without one. It proves nothing for a lock on
-// several sites.
-func (r *ruler) sentAgain(h *hold, by time.Duration) int32 {
-	if r.c.Sites > 1 || h.Permits > 0 || h.Outcome != history.OK {
-		return -1
-	}
-	for n := range r.c.slowFreeings(h.Key).underWay(r.c, h.Return, by) {
-		op := &r.c.Ops[n]
-		k := r.c.hold(op.Hold)
-		slack := r.c.slack(k.Process, h.Process)
-		if k != h && k.Permits == 0 && plus(k.Return, slack) < h.Call && op.Return > plus(h.Return, slack) &&
-			r.assured(k) > plus(h.Return, slack) {
-			return n
-		}
-	}
-	return -1
-}
-
-// slowFreeings are those releases of a key that took so long that they may have been sent again, and were answered.
-func (c *Case) slowFreeings(key int32) *freeing {
-	if slow := c.slowFreed[key]; slow != nil {
-		return slow
-	}
-	slow := &freeing{}
-	for _, n := range c.freeings(key).ops {
-		if op := &c.Ops[n]; op.Return != history.Forever && op.Latency() >= patientCall {
-			slow.add(n, op.Return)
-		}
-	}
-	if c.slowFreed == nil {
-		c.slowFreed = map[int32]*freeing{}
-	}
-	c.slowFreed[key] = slow
-	return slow
-}
-
 // add puts a release after all others.
 func (f *freeing) add(n int32, answered time.Duration) {
 	if last := len(f.until); last > 0 {
 		answered = max(answered, f.until[last-1])
 	}
 	f.ops, f.until = append(f.ops, n), append(f.until, answered)
-}
-
-// underWay yields the releases that were called before a moment, from the first on that may have gone on after another.
-func (f *freeing) underWay(c *Case, after, before time.Duration) iter.Seq[int32] {
-	return func(yield func(int32) bool) {
-		from, _ := slices.BinarySearch(f.until, after+1)
-		for _, n := range f.ops[from:] {
-			if c.Ops[n].Call >= before || !yield(n) {
-				return
-			}
-		}
-	}
 }
 
 // search looks for the last release of a key that fits and was under way since a moment. It remembers how far it has

@@ -76,7 +76,7 @@ func freeingText(c *Case, r *ruler, f finding) string {
 	switch {
 	case c.Claims.Permits > 0:
 		freed = "what it released was not its own, and since then there has been a permit too many"
-	case r.sentAgain(i, j.Return) == f.op:
+	case f.op != i.Release && c.Claims.Owned && op.Latency() >= patientCall && r.assured(c.hold(op.Hold)) > i.Return:
 		freed = fmt.Sprintf("when %s was granted the lock, its own was free, or never its own: it freed that one",
 			who(i.Worker))
 	}

@@ -17,45 +17,9 @@ func (l *leases) early(h *hold, at, over time.Duration, evidence []history.Op) {
 			append(evidence, l.c.Ops[op])...)
 		return
 	}
-	if op := l.overtaken(h, at); op >= 0 {
-		l.fail(history.ForeignRelease,
-			fmt.Sprintf("%s was told at %s that %s is not its own, before its lease was over at %s: %s, who had been granted it as well, released it (%s)",
-				who(h.Worker), clock(at), l.c.name(h), clock(over), who(l.c.Ops[op].Worker), spanned(&l.c.Ops[op])),
-			append(evidence, l.c.Ops[op])...)
-		return
-	}
-	if op := l.sentAgain(h, at); op >= 0 {
-		l.fail(history.ForeignRelease,
-			fmt.Sprintf("%s was told at %s that %s is not its own, before its lease was over at %s: a release by %s, called at %s and under way until %s, ended it: its own lock was free before, or never its own",
-				who(h.Worker), clock(at), l.c.name(h), clock(over), who(l.c.Ops[op].Worker), clock(l.c.Ops[op].Call),
-				clock(l.c.Ops[op].Return)),
-			append(evidence, l.c.Ops[op])...)
-		return
-	}
 	l.fail(history.PrematureLoss,
 		fmt.Sprintf("%s was told at %s that %s is not its own; the lease counted from %s was sure until %s, and there was no fault",
 			who(h.Worker), clock(at), l.c.name(h), clock(begin), clock(over)), evidence...)
-}
-
-// overtaken finds a release, called before the given time, that succeeded for a hold that was granted before h, and was
-// called while h went on: a lock that looks refuses it, so that it has ended h. Where others are proven to have ended
-// what was not their own, it may be any that was under way during h. That proves nothing for a lock on several sites.
-func (l *leases) overtaken(h *hold, by time.Duration) int32 {
-	if l.c.Sites > 1 || h.Permits > 0 {
-		return -1
-	}
-	proven := l.c.examine().counts[history.ForeignRelease] > 0
-	for n := range l.c.freeings(h.Key).underWay(l.c, h.Call, by) {
-		op := &l.c.Ops[n]
-		k := l.c.hold(op.Hold)
-		slack := l.c.slack(k.Process, h.Process)
-		late := plus(k.Return, slack) < h.Call && op.Call > plus(h.Return, slack) || proven && k != h &&
-			op.Return > plus(h.Call, slack)
-		if late && op.Outcome == history.OK && k.Outcome == history.OK && l.c.clash(k.Permits, h.Permits) {
-			return n
-		}
-	}
-	return -1
 }
 
 // told blames a lease that the story of a page shows to be wrong: it ended early, lasted too long, was not made longer,
