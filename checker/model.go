@@ -31,7 +31,7 @@ func Stories(h *history.History) ([]PageStory, error) {
 }
 
 // mostOfAPart is how many states the search for a story looks at, of a part of a page.
-const mostOfAPart = 5_000
+const mostOfAPart = 10_000
 
 // story explains a page: all of its holds, and then those of each machine and of each process alone, whose clocks are
 // closer. What these prove is so whatever the others did. It is the story that costs most.
@@ -41,7 +41,7 @@ func (c *Case) story(holds []int32) (page *pages, worst model.Story) {
 	}
 	for _, g := range c.groups(holds) {
 		p := c.page(g.holds, g.scope)
-		s := model.Explain(p.Page, model.Bounds{States: mostOfAPart})
+		s := model.Explain(p.Page, model.Bounds{States: mostOfAPart, All: 100 * mostOfAPart})
 		if page == nil || cmp.Or(cmp.Compare(s.Status, worst.Status), cmp.Compare(s.Cost, worst.Cost)) > 0 {
 			page, worst = p, s
 		}

@@ -61,7 +61,7 @@ var Deviations = [...]Deviation{
 }
 
 // unproven is the prior of what nothing but a deviation shows: that an acquire without an answer was granted, or was
-// not; and unheard that of a release without an answer that is foreign: a double grant is as likely.
+// not; and unheard that of a release without an answer that is foreign.
 const unproven, unheard Cost = 12, 3
 
 type deviation uint8
