@@ -30,7 +30,7 @@ help:
 	@echo 'make record  judge released lock libraries that were not judged yet, and write docs/record; hours, or make record LIBRARY=redlock'
 	@echo 'make record-deps  install what the drivers of record/ need: the modules of npm, and drivers in Go (LIBRARY=redsync: of one)'
 	@echo 'make man     manual pages in bin/man; make completions: shell completion in bin/completions; make notices: licences in bin/NOTICES'
-	@echo 'make baselines  write down again what a visit costs without contention'
+	@echo 'make baselines  write down again what a visit costs without contention (LOCK=lease: with that lock)'
 	@echo 'make compare  measure Redis, databases, etcd and ZooKeeper side by side, and write docs/COMPARE.md; ten minutes'
 	@echo 'make waiting  compare how locks wait for one hot page, and write it into docs/LOCKS.md; ten minutes'
 	@echo 'make readme  write the generated parts of the documents again'
@@ -204,10 +204,12 @@ mutants:
 	$(GO) run ./tools/mutants -of $(MUTANTS_OF) -stage $(MUTANTS_STAGE) -for $(MUTANTS_FOR) -jobs $(MUTANTS_JOBS) -sample $(MUTANTS_SAMPLE) -again=$(MUTANTS_AGAIN)
 	@$(MAKE) readme
 
-# What a visit costs without contention is known: results/baselines. This writes it again.
+# What a visit costs without contention is known: results/baselines. This writes it again, or of these locks alone.
+LOCK =
+
 baselines:
 	@sh .ci/setup redis
-	$(GO) run ./tools/baselines
+	$(GO) run ./tools/baselines $(LOCK)
 
 # How locks wait for one hot page: what docs/LOCKS.md shows. The machine should have nothing else to do for ten minutes.
 waiting:

@@ -1,6 +1,7 @@
 package hammerlock_test
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"os"
@@ -10,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"hammerlock/internal/live"
 )
 
 // recipe is a row of the table in CONTRIBUTING.md: the files that it names, and what is to be run then.
@@ -160,7 +163,9 @@ func TestAWrongRecipeIsFound(t *testing.T) {
 // are not vetted, and cannot be debugged: those of the tree are.
 const inCopy = `export GOFLAGS="$GOFLAGS -gcflags=hammerlock/...=-l -vet=off -ldflags=-w"; `
 
-// TestRecipesWork carries out all recipes in a copy of the tree, and runs what each says is to be run.
+// TestRecipesWork carries out all recipes in a copy of the tree, and runs what each says is to be run: tests of a package
+// together, and what several recipes name once. All tests of a package that has many, which the tree's own CI runs, are
+// run at night.
 func TestRecipesWork(t *testing.T) {
 	if testing.Short() {
 		t.Skip("compiles a copy of the tree")
@@ -168,37 +173,38 @@ func TestRecipesWork(t *testing.T) {
 	dir, patches := copyOfTheTree(t), readPatches(t)
 	all := recipes(read(t, "CONTRIBUTING.md"))
 	in(t, dir, "git init -q")
+	var commands []string
 	for _, r := range all {
 		in(t, dir, "git apply testdata/contributing/"+strings.ReplaceAll(r.name, " ", "-")+".patch")
+		for _, command := range r.commands {
+			commands = append(commands, strings.ReplaceAll(command, "NAME", r.thing(patches[r.name])))
+		}
 	}
-	in(t, dir, inCopy+"go build ./...")
-	var writes []string // each once, one after the other
+	// This compiles all, and links nothing.
+	in(t, dir, inCopy+"go list -export ./... >/dev/null")
+	if !live.Nightly() {
+		commands = slices.DeleteFunc(commands, func(c string) bool {
+			return strings.HasPrefix(c, "go test -short") && !strings.Contains(c, " -run ")
+		})
+	}
+	var writes []string // one after the other
 	t.Run("tests", func(t *testing.T) {
-		for _, r := range all {
-			var tests []string
-			for _, command := range r.commands {
-				command = strings.ReplaceAll(command, "NAME", r.thing(patches[r.name]))
-				if !strings.HasPrefix(command, "make ") {
-					tests = append(tests, command)
-				} else if !slices.Contains(writes, command) {
-					writes = append(writes, command)
-				}
+		for _, command := range together(commands) {
+			if strings.HasPrefix(command, "make ") {
+				writes = append(writes, command)
+				continue
 			}
-			t.Run(r.name, func(t *testing.T) {
+			t.Run(command, func(t *testing.T) {
 				t.Parallel()
-				for _, command := range tests {
-					in(t, dir, inCopy+command)
-				}
+				in(t, dir, inCopy+command)
 			})
 		}
 	})
 	for _, command := range writes {
-		if command == "make baselines" && carryOut(dir, inCopy+command) == nil {
-			continue // it measures: where other tests keep the machine busy it has a second try
-		}
 		in(t, dir, inCopy+command)
 	}
-	in(t, dir, inCopy+"go test -short -skip 'PatchesFit|OwnLock' .") // the documents and the tree are as they must be; the patches are in it
+	// The documents and the tree are as they must be.
+	in(t, dir, inCopy+"go test -short -run 'Readme$|Architecture|Claims|Kept|Matrix|Links|Tidy|Bounds|OfOneKind|Others' .")
 	text := ""
 	for _, file := range []string{"README.md", "docs/LOCKS.md", "docs/VERIFY.md", "docs/MATRIX.md", "docs/DRIVERS.md"} {
 		text += read(t, filepath.Join(dir, file))
@@ -213,6 +219,35 @@ func TestRecipesWork(t *testing.T) {
 			t.Errorf("%s: no document has a row %s", r.name, name)
 		}
 	}
+}
+
+var tested = regexp.MustCompile(`^go test( -short)? (\./\S+)( -run '?([^ ']+)'?)?$`)
+
+// together returns each command once. Commands that test the same package become one, which is as wide as the widest
+// and is short only if all are: a package is linked for each.
+func together(commands []string) (all []string) {
+	type wanted struct{ short, run string }
+	packages := map[string]*wanted{}
+	for _, command := range commands {
+		m := tested.FindStringSubmatch(command)
+		if m == nil {
+			if !slices.Contains(all, command) {
+				all = append(all, command)
+			}
+			continue
+		}
+		short, name, run := m[1], m[2], cmp.Or(m[4], ".")
+		if w := packages[name]; w == nil {
+			packages[name] = &wanted{short, run}
+		} else {
+			w.short, w.run = min(w.short, short), w.run+"|"+run
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(packages)) {
+		w := packages[name]
+		all = append(all, fmt.Sprintf("go test%s %s -run '%s'", w.short, name, w.run))
+	}
+	return all
 }
 
 // copyOfTheTree copies what git knows of, or would.

@@ -14,7 +14,7 @@ func TestAloneBaselines(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := measure(t.Context(), want)
+	got, err := measure(t.Context(), want, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

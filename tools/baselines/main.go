@@ -1,5 +1,5 @@
-// Command baselines writes down what a visit costs without contention, with every lock on topology single:
-// results/baselines/costs.json. Its test compares.
+// Command baselines writes down what a visit costs without contention, with every lock on topology single, or with the
+// locks that its arguments name: results/baselines/costs.json. Its test compares.
 package main
 
 import (
@@ -41,18 +41,18 @@ const (
 const beside = 4
 
 func main() {
-	if err := write(context.Background()); err != nil {
+	if err := write(context.Background(), os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "error:", err)
 		os.Exit(1)
 	}
 }
 
-func write(ctx context.Context) error {
+func write(ctx context.Context, names []string) error {
 	known, err := read()
 	if err != nil {
 		return err
 	}
-	got, err := measure(ctx, known)
+	got, err := measure(ctx, known, names)
 	if err != nil {
 		return err
 	}
@@ -71,14 +71,19 @@ func read() (all map[string]cost, err error) {
 	return all, json.Unmarshal(text, &all)
 }
 
-// measure runs one worker with every lock. What this server cannot run costs what is known of it: it was measured where
-// it can be.
-func measure(ctx context.Context, want map[string]cost) (map[string]cost, error) {
+// measure runs one worker with every lock, or with those that are named. Others, and those that this server cannot run,
+// cost what is known of them.
+func measure(ctx context.Context, want map[string]cost, names []string) (map[string]cost, error) {
 	dir, err := os.MkdirTemp("", "baselines-")
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
+	for _, name := range names {
+		if _, found := known.Find(name); !found {
+			return nil, fmt.Errorf("no lock %q; docs/LOCKS.md lists them", name)
+		}
+	}
 	server, err := topologies.FindServer(ctx, "")
 	if err != nil {
 		return nil, err
@@ -105,7 +110,13 @@ func measure(ctx context.Context, want map[string]cost) (map[string]cost, error)
 		})
 	}
 	for _, lock := range known.Locks {
-		queue <- lock
+		if c, measured := want[lock.Name]; len(names) == 0 || slices.Contains(names, lock.Name) {
+			queue <- lock
+		} else if measured {
+			mu.Lock()
+			got[lock.Name] = c
+			mu.Unlock()
+		}
 	}
 	close(queue)
 	wg.Wait()
