@@ -68,7 +68,7 @@ var mayImport = map[string][]string{
 	"internal/breaker":   {"history", "faults", "workload", "internal/crew", "internal/deployment", "internal/recording", "internal/wire", "internal/program"},
 	"internal/harness": {"history", "topologies", "checker", "locks", "locks/catalogue", "faults", "workload", "scenarios", "internal/human", "results",
 		"internal/attach", "internal/measure", "internal/crew", "internal/service", "internal/deployment", "internal/recording", "internal/breaker",
-		"internal/driver", "internal/witness", "internal/program"},
+		"internal/driver", "explore", "internal/witness", "internal/program"},
 	"internal/tour":     {"topologies", "checker", "locks", "faults", "workload", "internal/human", "results", "internal/harness", "locks/known"},
 	"internal/settings": {"internal/human"},
 	"internal/cli": {"internal/settings", "history", "certify", "topologies", "checker", "locks", "faults", "workload", "scenarios", "explore", "internal/human", "results",

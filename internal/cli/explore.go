@@ -227,7 +227,7 @@ func (x *exploreOptions) one(stop context.Context, o explore.Orders) (r explore.
 		return r, "", err
 	}
 	o.File, o.Command = folder.Path(results.HistoryFile), x.command(o)
-	started := time.Now()
+	run := harness.Explored(name, o.Lock, o.Command, &o.Options)
 	if r, err = explore.InProcess(stop, o); err != nil || r.Found == nil {
 		return r, "", errors.Join(err, folder.Discard())
 	}
@@ -239,13 +239,8 @@ func (x *exploreOptions) one(stop context.Context, o explore.Orders) (r explore.
 	if err != nil {
 		return r, "", errors.Join(err, folder.Leave())
 	}
-	dir, err = folder.Commit(&results.Run{
-		Name: name, Started: started, Command: o.Command, Explored: true,
-		Topology: fmt.Sprintf("%d in memory", o.Options.Sites), Lock: o.Lock,
-		Label: "explored: one schedule in virtual time; its times say nothing about Redis", Verdicts: r.Found.Verdicts,
-		Config: results.Config{Workers: o.Options.Clients, Processes: o.Options.Clients, Keys: 1,
-			TTL: int64(o.Options.TTL), Hold: int64(o.Options.Hold)},
-	})
+	run.Label, run.Verdicts = "explored: one schedule in virtual time; its times say nothing about Redis", r.Found.Verdicts
+	dir, err = folder.Commit(run)
 	return r, dir, err
 }
 

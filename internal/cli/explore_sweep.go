@@ -10,6 +10,7 @@ import (
 
 	"hammerlock/checker"
 	"hammerlock/explore"
+	"hammerlock/internal/harness"
 	"hammerlock/results"
 )
 
@@ -24,22 +25,17 @@ func (x *exploreOptions) saveSweep(all []explore.Report, started time.Time) (str
 			return "", err
 		}
 	}
-	o := all[0].Options
-	run := results.Run{
-		Started: started, Explored: true, Topology: "in memory", Command: "verify explore --sweep " + quote(x.sweep),
-		Label: "explored: one deviation while a number of it grows, in virtual time; nothing was measured",
-		Config: results.Config{Workers: o.Clients, Processes: o.Clients, Keys: 1, TTL: int64(o.TTL),
-			Hold: int64(o.Hold)},
-	}
 	var names []string
+	var verdicts []checker.Verdict
 	for _, r := range all {
 		names = append(names, r.Lock)
-		run.Verdicts = append(run.Verdicts,
-			checker.Stated(exploreScenario.Name, r.Status, "", r.Lock+": "+r.Verdict()))
+		verdicts = append(verdicts, checker.Stated(exploreScenario.Name, r.Status, "", r.Lock+": "+r.Verdict()))
 	}
-	run.Lock = strings.Join(names, ",")
-	run.Command += " --lock " + run.Lock
-	run.Name = filepath.Base(folder(x.plan, "explore-sweep"))
+	locks := strings.Join(names, ",")
+	run := harness.Explored(filepath.Base(folder(x.plan, "explore-sweep")), locks,
+		"verify explore --sweep "+quote(x.sweep)+" --lock "+locks, &all[0].Options)
+	run.Started, run.Topology, run.Verdicts = started, "in memory", verdicts
+	run.Label = "explored: one deviation while a number of it grows, in virtual time; nothing was measured"
 	dir, err := results.OpenFolder(x.plan.Out, run.Name)
 	if err != nil {
 		return "", err
@@ -47,5 +43,5 @@ func (x *exploreOptions) saveSweep(all []explore.Report, started time.Time) (str
 	if err := os.WriteFile(dir.Path(results.EnvelopeFile), b.Bytes(), 0o644); err != nil {
 		return "", errors.Join(err, dir.Leave())
 	}
-	return dir.Commit(&run)
+	return dir.Commit(run)
 }

@@ -3,11 +3,13 @@ package harness
 import (
 	"cmp"
 	"crypto/rand"
+	"fmt"
 	"math"
 	"slices"
 	"strings"
 	"time"
 
+	"hammerlock/explore"
 	"hammerlock/faults"
 	"hammerlock/history"
 	"hammerlock/internal/crew"
@@ -203,4 +205,13 @@ func share(c deployment.Cost, visits, roundTrips float64, on locks.Sites) result
 		r.Commands, r.ServerCPU = of(float64(c.Commands)), of(float64(c.CPU))
 	}
 	return r
+}
+
+// Explored is what a run of an exploration begins with: schedules in virtual time, on servers in memory. Nothing was
+// measured.
+func Explored(name, lock, command string, o *explore.Options) *results.Run {
+	return &results.Run{Name: name, Started: time.Now(), Command: command, Explored: true,
+		Topology: fmt.Sprintf("%d in memory", o.Sites), Lock: lock,
+		Config: results.Config{Workers: o.Clients, Processes: o.Clients, Keys: 1, TTL: int64(o.TTL),
+			Hold: int64(o.Hold)}}
 }
