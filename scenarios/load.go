@@ -48,7 +48,8 @@ var twoLeases = Scenario{
 	Processes: 2,
 	Duration:  2200 * time.Millisecond,
 	Shape: func(w *workload.Shape) {
-		w.Workers, w.Keys, w.Hold, w.Spread, w.TwoTTLs = 18, 6, TTL*3/4, 0.8, true
+		w.Workers, w.Keys, w.Hold, w.Spread, w.TwoTTLs = 36, 9, TTL*3/4, 0.5, true
+		w.Permits, w.Retry = 2, 5*time.Millisecond
 	},
 }
 

@@ -9,11 +9,14 @@ import (
 )
 
 // ttl is the lease that the worker asks for.
-func (w *worker) ttl() time.Duration {
+func (w *worker) ttl() time.Duration { return w.scale() * w.shape.TTL }
+
+// scale is how many times as long the worker's leases are, and its stays with them.
+func (w *worker) scale() time.Duration {
 	if w.shape.TwoTTLs && (w.shape.First+w.number)%2 == 1 {
-		return 2 * w.shape.TTL
+		return 2
 	}
-	return w.shape.TTL
+	return 1
 }
 
 // spread draws a time around its mean.

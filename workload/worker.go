@@ -313,7 +313,7 @@ func (w *worker) store(g *grant, s *spot, seen Count, write func(Count) error) (
 
 // stay is the time between load and store. A holder that is told that its hold is lost acts on it.
 func (w *worker) stay(ctx context.Context, g *grant) history.Reason {
-	return w.stayFor(ctx, g, w.spread(w.shape.Hold))
+	return w.stayFor(ctx, g, w.scale()*w.spread(w.shape.Hold))
 }
 
 // release gives a hold back, with those of the visit's other pages; left is how many the owner of a reentrant lock has then.

@@ -62,7 +62,7 @@ type Shape struct {
 	StopAtEnd    bool          // no stay outlasts the End
 	CancelOneIn  int           // one in how many visits has its calls to the lock called off at random; 0 = none
 	Shared       bool          // all workers of a process use one object of the lock
-	TwoTTLs      bool          // every second worker asks for leases twice as long
+	TwoTTLs      bool          // every second worker asks for leases twice as long, and stays twice as long
 	Tick         time.Duration // closed loop: a worker visits each page once, the next at each tick of its clock; 0 = off
 	Apart        time.Duration // by how much these clocks of workers differ at most
 	Skew         time.Duration // the wall clocks of every second process are ahead by so much, and behind from the middle of the run on

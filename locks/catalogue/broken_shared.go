@@ -75,6 +75,42 @@ var (
 	returnOnly = redis.NewScript(permitNow + giveBack)
 )
 
+var permitAge = locks.Spec{
+	Name:   "permit-age",
+	Doc:    "a semaphore of 4: a set of the permits that are out with the time at which each was taken",
+	Source: "Carlson, Redis in Action, chapter 6.3.1: acquire_semaphore with a timeout",
+	Sites:  locks.OneSite,
+	Broken: "a caller drops the permits that are older than its own lease, also those of holders who asked for a longer one",
+	Expect: []locks.Expectation{{Cause: history.DoubleGrant, Scenario: "two-leases"}},
+	Claims: history.Claims{Excludes: true, Expires: true, Permits: semaphorePermits},
+	Open: func(e locks.Env) (locks.Lock, error) {
+		return &permitAgeLock{newPermits(e, takeByAge, leaveByAge)}, nil
+	},
+}
+
+type permitAgeLock struct{ *permitsLock }
+
+const markAge = `
+for i = 1, asked do redis.call("ZADD", KEYS[2], now, ARGV[1] .. ":" .. i) end
+return 1`
+
+var (
+	takeByAge = redis.NewScript(permitNow + `
+redis.call("ZREMRANGEBYSCORE", KEYS[2], "-inf", now - ARGV[3])
+if redis.call("ZCARD", KEYS[2]) + asked > tonumber(ARGV[4]) then return 0 end` + markAge)
+	extendByAge = redis.NewScript(permitNow + `
+if not redis.call("ZSCORE", KEYS[2], ARGV[1] .. ":1") then return 0 end` + markAge)
+	leaveByAge = redis.NewScript(permitNow + `
+local back = 0
+for i = 1, asked do back = back + redis.call("ZREM", KEYS[2], ARGV[1] .. ":" .. i) end
+return math.min(back, 1)`)
+)
+
+func (l *permitAgeLock) Extend(ctx context.Context, lease locks.Lease, ttl time.Duration) (locks.Lease, error) {
+	call := time.Now()
+	return from(lease, call, ttl, owned(l.run(ctx, extendByAge, lease, ttl)))
+}
+
 var readersFirst = locks.Spec{
 	Name:   "readers-first",
 	Doc:    "read-write that grants the lock to every reader who comes while there are readers",

@@ -25,7 +25,7 @@ var All = []locks.Spec{
 	tokenTwice, reaper, clockDel, zsetRank, setnxHeal,
 	keptToken, wakesItself, ownAge, roundedQuorum, fixedQuorum,
 	turnKept, trustsReplies, stopByMessage, refusalKept, listenerKept,
-	redissonSemaphore, upgradeDrops, permitTwice, permitKept, readersFirst, readersExpiry,
+	redissonSemaphore, upgradeDrops, permitTwice, permitKept, permitAge, readersFirst, readersExpiry,
 	multiKept, multiDel, multiWaits,
 	leaderSets, leaderForGood, leaderEarly, onceReleased,
 }

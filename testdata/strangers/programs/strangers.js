@@ -111,6 +111,33 @@ const locks = {
     }
   }, trust, { permits: 3 }],
 
+  // 4. Wrong: who comes drops the permits of those who came longer ago than his own lease (the book's semaphore).
+  "semaphore-timeout": [class extends Plain {
+    async acquire(key, token, ttl, m) {
+      return (await this.c.call("EVAL", now + `redis.call("ZREMRANGEBYSCORE", KEYS[1], "-inf", now - ARGV[2])
+        if redis.call("ZCARD", KEYS[1]) + ARGV[3] > 3 then return 0 end
+        for i = 1, ARGV[3] do redis.call("ZADD", KEYS[1], now, ARGV[1] .. ":" .. i) end
+        redis.call("EXPIRE", KEYS[1], 60) return 1`, 1, key, token, ttl, m.permits || 1)) === 1;
+    }
+    extend(key, token) {
+      return this.c.call("EVAL", now + `local n = 0 for i = 1, 3 do if redis.call("ZSCORE", KEYS[1], ARGV[1] .. ":" .. i) then
+        redis.call("ZADD", KEYS[1], now, ARGV[1] .. ":" .. i) n = 1 end end return n`, 1, key, token);
+    }
+    release(key, token) { return this.c.call("ZREM", key, token + ":1", token + ":2", token + ":3"); }
+  }, trust, { permits: 3 }],
+  // 4. Wrong: the whole semaphore is a count that ends with the lease of the last who came.
+  "semaphore-count": [class extends Plain {
+    async acquire(key, token, ttl, m) {
+      return (await this.c.call("EVAL", `if tonumber(redis.call("GET", KEYS[1]) or 0) + ARGV[2] > 3 then return 0 end
+        redis.call("INCRBY", KEYS[1], ARGV[2]) redis.call("PEXPIRE", KEYS[1], ARGV[1]) return 1`, 1, key, ttl, m.permits || 1)) === 1 && ((this.n ??= new Map()).set(token, m.permits || 1), true);
+    }
+    extend(key, token, ttl) { return this.c.call("PEXPIRE", key, ttl); }
+    release(key, token) {
+      return this.c.call("EVAL", `if redis.call("EXISTS", KEYS[1]) == 0 then return 0 end
+        if redis.call("DECRBY", KEYS[1], ARGV[1]) < 1 then redis.call("DEL", KEYS[1]) end return 1`, 1, key, this.n.get(token));
+    }
+  }, ["excludes", "expires"], { permits: 3 }],
+
   // 16. Wrong: the token is the time in milliseconds.
   "clock-token": [class extends Plain {
     async acquire(key, _, ttl) { const token = String(Date.now()); return (await super.acquire(key, token, ttl)) && token; }

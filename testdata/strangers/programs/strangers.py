@@ -499,6 +499,60 @@ class OnceFinally(Plain):
     """Wrong: the lock is given back when the job is done, which is before the last clock has come to its tick."""
 
 
+# 4. Different leases of one lock.
+
+@lock("rw-own-age", TRUST + ["readers"])
+class RWOwnAge(RW):
+    """Wrong: readers are kept by when they came, and who comes drops those who have been there for longer than his own lease."""
+    NOW = EndField.NOW + 'if ARGV[2] then redis.call("ZREMRANGEBYSCORE", KEYS[2], "-inf", now - ARGV[2]) end '
+    TOUCH = 'redis.call("ZADD", KEYS[2], now, ARGV[1]) redis.call("PEXPIRE", KEYS[2], 60000) '
+
+
+@lock("rw-newest-lease", TRUST + ["readers"])
+class RWNewestLease(RW):
+    """Wrong: the readers' key lasts as long as the lease of the newest of them."""
+    TOUCH = 'redis.call("PEXPIRE", KEYS[2], ARGV[2]) '
+
+
+@lock("set", TRUST + ["cleans", "sets", "crosses"])
+class Set(Plain):
+    """Right: all keys in one script, each with its owner and the end of the lease."""
+    FREE = 'for _, k in ipairs(KEYS) do if redis.call("EXISTS", k) == 1 then return 0 end end '
+    TAKE = 'for _, k in ipairs(KEYS) do redis.call("SET", k, ARGV[1], "PX", ARGV[2]) end return 1'
+    OURS = 'for _, k in ipairs(KEYS) do if redis.call("GET", k) ~= ARGV[1] then return 0 end end '
+
+    def __init__(self):
+        super().__init__()
+        self.keys = {}
+
+    def all(self, script, token, *words):
+        keys = self.keys[token]
+        return self.call("EVAL", script, len(keys), *keys, token, *words) == 1
+
+    def acquire(self, key, token, ttl, *_):
+        self.keys[token] = local.m["keys"]
+        return self.all(self.FREE + self.TAKE, token, ttl)
+
+    def extend(self, key, token, ttl):
+        return self.all(self.OURS + 'for _, k in ipairs(KEYS) do redis.call("PEXPIRE", k, ARGV[2]) end return 1', token, ttl)
+
+    def release(self, key, token):
+        return self.all(self.OURS + 'redis.call("DEL", unpack(KEYS)) return 1', token)
+
+
+@lock("set-own-age", TRUST + ["sets", "crosses"])
+class SetOwnAge(Set):
+    """Wrong: each key has the time at which it was taken, and who comes takes one over that is older than his own lease."""
+    FREE = EndField.NOW + ('for _, k in ipairs(KEYS) do if redis.call("HEXISTS", k, "since") == 1 and '
+                           'now - redis.call("HGET", k, "since") < tonumber(ARGV[2]) then return 0 end end ')
+    TAKE = ('for _, k in ipairs(KEYS) do redis.call("HSET", k, "owner", ARGV[1], "since", now) redis.call("PEXPIRE", k, 60000) end '
+            'return 1')
+    OURS = EndField.NOW + 'for _, k in ipairs(KEYS) do if redis.call("HGET", k, "owner") ~= ARGV[1] then return 0 end end '
+
+    def extend(self, key, token, ttl):
+        return self.all(self.OURS + self.TAKE, token)
+
+
 def main():
     name = sys.argv[1] if len(sys.argv) > 1 else ""
     if name not in LOCKS:
