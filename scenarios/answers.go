@@ -61,6 +61,19 @@ var sleepers = Scenario{
 	},
 }
 
+// Who gives up comes first, and is gone when the first holder gives the lock back.
+var goneWaiters = Scenario{
+	Name: "gone-waiters",
+	Doc: "many come at once, every second one gives up before the first holder is done, and then no worker comes " +
+		"for a while: those who stay are not to sleep for longer than a lease because others before them have left",
+	MustJudge: []string{history.Liveness},
+	Duration:  1600 * time.Millisecond,
+	Shape: func(w *workload.Shape) {
+		w.Workers, w.Keys, w.Hold, w.Think, w.Permits = 72, 12, 250*time.Millisecond, 1300*time.Millisecond, 2
+		w.TTL, w.Wait, w.Hurry = max(w.TTL, 2*TTL), 4*time.Second, 120*time.Millisecond
+	},
+}
+
 var lostWakeup = Scenario{
 	Name: "lost-wakeup",
 	Doc: "all come at once, connections of those who wait for a message are closed while the lock is held, and then no worker comes for " +

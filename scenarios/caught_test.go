@@ -186,6 +186,33 @@ func (l deafened) Wait(ctx context.Context, key string) (history.Wake, error) {
 	return history.Signal, ctx.Err()
 }
 
+// lined tells the first of a line that the lock is free. Nobody leaves the line.
+type lined struct {
+	locks.Lock
+	client redis.UniversalClient
+}
+
+func (l lined) Release(ctx context.Context, lease locks.Lease) error {
+	err := l.Lock.Release(ctx, lease)
+	if next := l.client.LPop(ctx, lease.Key+":line").Val(); next != "" {
+		err = errors.Join(err, l.client.RPush(ctx, next, 1).Err())
+	}
+	return err
+}
+
+func (l lined) Wait(ctx context.Context, key string) (history.Wake, error) {
+	mine := key + ":" + rand.Text()
+	if l.client.RPush(ctx, key+":line", mine); l.client.Exists(ctx, key).Val() == 0 {
+		return history.AtOnce, ctx.Err()
+	}
+	for ctx.Err() == nil {
+		if l.client.BLPop(ctx, time.Second, mine).Err() == nil {
+			return history.Signal, nil
+		}
+	}
+	return history.Signal, ctx.Err()
+}
+
 // wrong is a lock of the catalogue with one change.
 func wrong(t *testing.T, name string, change func(locks.Env, locks.Lock) locks.Lock) locks.Spec {
 	t.Helper()
@@ -227,6 +254,7 @@ func TestLiveNamesAreAsPeopleWriteThem(t *testing.T) {
 func TestLiveScenariosCatchTheirKind(t *testing.T) {
 	t.Parallel()
 	byName := func(e locks.Env, l locks.Lock) locks.Lock { return byPattern{l, e.Sites[0]} }
+	inLine := func(e locks.Env, l locks.Lock) locks.Lock { return lined{l, e.Sites[0]} }
 	pool, prefix := new(atomic.Int64), rand.Text()
 	for name, tt := range map[string]struct {
 		lock     locks.Spec
@@ -238,6 +266,7 @@ func TestLiveScenariosCatchTheirKind(t *testing.T) {
 		"threads share tokens":                  {wrong(t, "lease", func(e locks.Env, _ locks.Lock) locks.Lock { return pooled{e.Sites[0], pool, prefix} }), "single", "late-commands"},
 		"a client stops between two commands":   {wrong(t, "lease", func(e locks.Env, l locks.Lock) locks.Lock { return twoSteps{l, e.Sites[0]} }), "single", "late-commands"},
 		"a waiter has lost its subscription":    {wrong(t, "lease", func(e locks.Env, l locks.Lock) locks.Lock { return deafened{l, e.Sites[0]} }), "single", "lost-wakeup"},
+		"who has left is woken":                 {wrong(t, "lease", inLine), "single", "gone-waiters"},
 		"a release deletes by pattern":          {wrong(t, "lease", byName), "single", "late-release"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -22,7 +22,7 @@ var All = []Scenario{
 	twoLeases,
 	renewal, renewalCut, renewalHangs, leader, reentry, lateWriter, slowFence, cancelled, ambiguous, refusedWrites,
 	failedRelease,
-	sleepers, waiterCrash, comeback, slowGrant,
+	sleepers, goneWaiters, waiterCrash, comeback, slowGrant,
 	lostWakeup, lateProcess, processCrash, minorityRefuses, cost, clocks, serverHangs, cutOff, manyKeys, slowServer,
 	slowSite, forgetful, takenOver, wear, wearRenewals, ticks,
 }

@@ -37,7 +37,7 @@ func (w *worker) optimistic(ctx context.Context, g *grant) (history.Outcome, his
 		if reason != history.Conflict {
 			return outcome, reason
 		}
-		left := w.lane.Due + w.shape.Wait - w.clock.Now()
+		left := w.lane.Due + w.patience() - w.clock.Now()
 		if ctx.Err() != nil {
 			return history.Failed, history.Canceled
 		}

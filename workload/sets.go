@@ -137,5 +137,5 @@ func (w *worker) askAll(ctx context.Context, g *grant, called time.Duration) (lo
 	for i := range g.more {
 		keys = append(keys, g.more[i].page.Lock)
 	}
-	return w.lock.(locks.Several).AcquireAll(ctx, keys, w.ttl(), max(w.lane.Due+w.shape.Wait-called, 0))
+	return w.lock.(locks.Several).AcquireAll(ctx, keys, w.ttl(), max(w.lane.Due+w.patience()-called, 0))
 }

@@ -19,6 +19,24 @@ func (w *worker) scale() time.Duration {
 	return 1
 }
 
+// patience is how long after it was due a visit gives up.
+func (w *worker) patience() time.Duration {
+	if w.hurries() {
+		return w.shape.Hurry
+	}
+	return w.shape.Wait
+}
+
+// think is how long the worker thinks before a visit.
+func (w *worker) think() time.Duration {
+	if w.hurries() {
+		return w.shape.Think
+	}
+	return w.shape.Think + w.shape.Hurry/2
+}
+
+func (w *worker) hurries() bool { return w.shape.Hurry > 0 && (w.shape.First+w.number)%2 == 1 }
+
 // spread draws a time around its mean.
 func (w *worker) spread(mean time.Duration) time.Duration {
 	if w.shape.Spread == 0 {

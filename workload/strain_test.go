@@ -84,6 +84,25 @@ func TestHoldsSpread(t *testing.T) {
 	}
 }
 
+// TestEverySecondWorkerHurries: it comes before the others and gives up long before them.
+func TestEverySecondWorkerHurries(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		busy := &scripted{acquire: func(int) error { return locks.ErrBusy }}
+		plan := Shape{Workers: 2, Keys: 1, End: time.Minute, Visits: 1, Think: time.Second, Wait: 10 * time.Second,
+			Hurry: 2 * time.Second, Retry: time.Millisecond}
+		_, ops, _ := run(t, plan, busy.open, t.Context())
+		gone := map[int32]time.Duration{}
+		for _, op := range ops {
+			if op.Kind == history.End {
+				gone[op.Worker] = op.Return.Round(time.Second / 2)
+			}
+		}
+		if gone[1] != 3*time.Second || gone[0] != 12*time.Second {
+			t.Errorf("they gave up at %v", gone)
+		}
+	})
+}
+
 // TestAVisitStaysAsOftenAsItExtends its lease.
 func TestAVisitStaysAsOftenAsItExtends(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

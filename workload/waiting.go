@@ -69,7 +69,7 @@ func (w *worker) ask(ctx context.Context, g *grant, called time.Duration) (locks
 	if w.group.Claims.Sets {
 		return w.askAll(ctx, g, called)
 	}
-	left := max(w.lane.Due+w.shape.Wait-called, 0)
+	left := max(w.lane.Due+w.patience()-called, 0)
 	if p, ok := w.lock.(locks.PatientSharer); ok && g.permits > 0 {
 		return p.AcquireShareWithin(ctx, name, w.ttl(), g.permits, left)
 	}

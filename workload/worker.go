@@ -62,7 +62,7 @@ func (w *worker) run(ctx, stop context.Context) {
 		}
 		w.free, w.lane.Due = max(due, w.free), due
 		w.began = w.now
-		if w.now-due > w.shape.Wait {
+		if w.now-due > w.patience() {
 			w.skipped++
 			w.end(history.Skip, key, history.Failed, history.Impatient)
 			continue
@@ -89,8 +89,8 @@ func (w *worker) closed(stop context.Context) (due time.Duration, key int32, ok 
 	if w.shape.Visits > 0 && w.begun == int64(w.shape.Visits) {
 		return 0, 0, false
 	}
-	if w.shape.Think > 0 {
-		if !w.sleep(stop, w.shape.Think) {
+	if think := w.think(); think > 0 {
+		if !w.sleep(stop, think) {
 			return 0, 0, false
 		}
 		w.now = w.clock.Now()
@@ -223,7 +223,7 @@ func (w *worker) acquire(ctx context.Context, g *grant) history.Reason {
 		if !w.pass(ctx, Refused, g.key, 0) {
 			return history.Crashed
 		}
-		left := w.lane.Due + w.shape.Wait - w.now
+		left := w.lane.Due + w.patience() - w.now
 		if w.during(ctx).Err() != nil {
 			return history.Canceled
 		}

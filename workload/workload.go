@@ -54,6 +54,7 @@ type Shape struct {
 	Faithful     bool          // closed loop: a worker visits the same page all the time, as a candidate does
 	Think        time.Duration // closed loop: between two visits of a worker
 	Wait         time.Duration // a visit gives up this long after it was due
+	Hurry        time.Duration // closed loop: the patience of every second worker, which comes first; 0 = Wait
 	Retry        time.Duration // mean backoff between two tries; each is drawn from half to one and a half of it
 	Extend       time.Duration // a visit lengthens its lease to this before it stores; 0 = it does not
 	Extensions   int           // how often a visit stays and lengthens its lease before it stores; 0 = once
@@ -62,7 +63,7 @@ type Shape struct {
 	StopAtEnd    bool          // no stay outlasts the End
 	CancelOneIn  int           // one in how many visits has its calls to the lock called off at random; 0 = none
 	Shared       bool          // all workers of a process use one object of the lock
-	TwoTTLs      bool          // every second worker asks for leases twice as long, and stays twice as long
+	TwoTTLs      bool          // every second worker asks for leases twice as long, and stays so
 	Tick         time.Duration // closed loop: a worker visits each page once, the next at each tick of its clock; 0 = off
 	Apart        time.Duration // by how much these clocks of workers differ at most
 	Skew         time.Duration // the wall clocks of every second process are ahead by so much, and behind from the middle of the run on
@@ -90,7 +91,7 @@ type Shape struct {
 
 // Stretch makes all times of the load so many times longer.
 func (s *Shape) Stretch(by int) {
-	for _, d := range []*time.Duration{&s.TTL, &s.Hold, &s.Term, &s.Think, &s.Wait, &s.Retry, &s.Extend, &s.Tick,
+	for _, d := range []*time.Duration{&s.TTL, &s.Hold, &s.Term, &s.Think, &s.Wait, &s.Hurry, &s.Retry, &s.Extend, &s.Tick,
 		&s.Apart, &s.Skew, &s.Rest} {
 		*d *= time.Duration(by)
 	}

@@ -80,7 +80,7 @@ var permitAge = locks.Spec{
 	Doc:    "a semaphore of 4: a set of the permits that are out with the time at which each was taken",
 	Source: "Carlson, Redis in Action, chapter 6.3.1: acquire_semaphore with a timeout",
 	Sites:  locks.OneSite,
-	Broken: "a caller drops the permits that are older than its own lease, also those of holders who asked for a longer one",
+	Broken: "a caller drops the permits that are older than its own lease, also those with a longer one",
 	Expect: []locks.Expectation{{Cause: history.DoubleGrant, Scenario: "two-leases"}},
 	Claims: history.Claims{Excludes: true, Expires: true, Permits: semaphorePermits},
 	Open: func(e locks.Env) (locks.Lock, error) {

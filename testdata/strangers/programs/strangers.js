@@ -168,7 +168,8 @@ const locks = {
   "blpop-unit": [class extends Plain {
     async wait(key, token, ttl, wait) {
       for (const end = Date.now() + wait; ; ) {
-        if (await this.acquire(key, token, ttl)) return true;
+        const tried = performance.now();
+        if (await this.acquire(key, token, ttl)) return { tried };
         if (Date.now() >= end) return false;
         const c = new Client(3600e3);
         await Promise.race([c.call("BLPOP", key + ":w", ttl), sleep(end - Date.now())]);
@@ -178,6 +179,28 @@ const locks = {
     async release(key, token) {
       const done = await super.release(key, token);
       await this.c.call("EVAL", 'redis.call("DEL", KEYS[1]) redis.call("RPUSH", KEYS[1], 1) redis.call("PEXPIRE", KEYS[1], 1000)', 1, key + ":w");
+      return done;
+    }
+  }, [...trust, "waits"]],
+  // 2. Wrong: a release tells the first in line by a message; who has given up still stands in the line, and hears it.
+  "line-of-channels": [class extends Plain {
+    async wait(key, token, ttl, wait) {
+      const end = Date.now() + wait;
+      let tried = performance.now();
+      if (await this.acquire(key, token, ttl)) return { tried };
+      const c = new Client(3600e3), told = c.call("BLPOP", `${key}:${token}`, 60).catch(() => {}), again = () => { tried = performance.now(); return this.acquire(key, token, ttl); };
+      await this.c.call("RPUSH", key + ":line", token);
+      let granted = await again();
+      while (!granted && Date.now() < end) {
+        await Promise.race([told, sleep(end - Date.now())]);
+        granted = await again();
+      }
+      c.s.destroy();
+      return granted && { tried };
+    }
+    async release(key, token) {
+      const done = await super.release(key, token), next = done && (await this.c.call("LPOP", key + ":line"));
+      if (next) await this.c.call("EVAL", 'redis.call("RPUSH", KEYS[1], 1) redis.call("PEXPIRE", KEYS[1], 9000)', 1, `${key}:${next}`);
       return done;
     }
   }, [...trust, "waits"]],
@@ -270,11 +293,11 @@ async function serve(m) {
     if (!(await lock.release(...hold))) return { lost: true };
   }
   if (m.op !== "acquire") return { ok: true };
-  const token = crypto.randomBytes(16).toString("hex");
+  const token = crypto.randomBytes(16).toString("hex"), began = performance.now();
   holds.set(m.id, [m.key, token]);
   const granted = m.wait_ms && lock.wait ? await lock.wait(m.key, token, m.ttl_ms, m.wait_ms) : await lock.acquire(m.key, token, m.ttl_ms, m);
   if (typeof granted === "string") holds.set(m.id, [m.key, granted]);
-  if (granted) return { ok: true, token: holds.get(m.id)[1] };
+  if (granted) return { ok: true, token: holds.get(m.id)[1], ...(granted.tried && { tried_ms: granted.tried - began }) };
   holds.delete(m.id);
   return { busy: true, token };
 }

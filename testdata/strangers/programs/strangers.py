@@ -436,7 +436,13 @@ class FinallyDel(Plain):
 @lock("left-waiters", TRUST + ["waits"])
 class LeftWaiters(Plain):
     """Wrong: a release wakes the first of a list of waiters, in which those who gave up still are; others sleep for ten leases."""
-    purge = False
+    sleeps = 10
+
+    def stand(self, key, token):
+        self.call("RPUSH", key + ":q", token)
+
+    def leave(self, key, token):
+        pass
 
     def wait(self, key, token, ttl, wait):
         end = time.monotonic() + wait
@@ -446,27 +452,78 @@ class LeftWaiters(Plain):
                 return tried
             left = end - time.monotonic()
             if left <= 0:
-                if self.purge:
-                    self.call("LREM", key + ":q", 0, token)
+                self.leave(key, token)
                 return None
-            self.call("RPUSH", key + ":q", token)
+            self.stand(key, token)
             c = Conn(timeout=left + 2)
-            c.call("BLPOP", key + ":w:" + token, max(min(left, 10 * ttl / 1000 if not self.purge else ttl / 1000), 0.01))
+            c.call("BLPOP", key + ":w:" + token, max(min(left, self.sleeps * ttl / 1000), 0.01))
             c.close()
 
     def release(self, key, token):
         done = super().release(key, token)
-        next = self.call("LPOP", key + ":q")
-        if next:
-            self.call("RPUSH", key + ":w:" + next, 1)
-            self.call("PEXPIRE", key + ":w:" + next, 5000)
+        self.wake(key)
         return done
+
+    def wake(self, key):
+        self.call("EVAL", self.NEXT, 1, key)
+
+    NEXT = ('local n = redis.call("LPOP", KEYS[1] .. ":q") if n then redis.call("RPUSH", KEYS[1] .. ":w:" .. n, 1) '
+            'redis.call("PEXPIRE", KEYS[1] .. ":w:" .. n, 5000) end ')
 
 
 @lock("waiters", TRUST + ["waits"])
 class Waiters(LeftWaiters):
-    """Right: those who give up take themselves out, and none sleeps for longer than a lease."""
-    purge = True
+    """Right: those who give up take themselves out, or wake the next if they were woken; none sleeps for longer than a lease, nor beside
+    a free lock."""
+    sleeps = 1
+
+    def stand(self, key, token):
+        self.call("EVAL", 'redis.call("LREM", KEYS[1] .. ":q", 0, ARGV[1]) redis.call("RPUSH", KEYS[1] .. ":q", ARGV[1]) '
+                  'if redis.call("EXISTS", KEYS[1]) == 0 then ' + self.NEXT + 'end', 1, key, token)
+
+    def leave(self, key, token):
+        self.call("EVAL", 'if redis.call("LREM", KEYS[1] .. ":q", 0, ARGV[1]) == 0 or redis.call("EXISTS", KEYS[1]) == 0 then '
+                  + self.NEXT + 'end', 1, key, token)
+
+
+@lock("token-list", TRUST + ["waits"])
+class TokenList(Plain):
+    """Right: a release leaves one token in a list; who waits pops it, for a lease at most, and takes its connection along when it goes."""
+    stays = False
+
+    def wait(self, key, token, ttl, wait):
+        end = time.monotonic() + wait
+        while True:
+            tried = time.monotonic()
+            if self.acquire(key, token, ttl):
+                return tried
+            left = end - tried
+            if left <= 0:
+                return None
+            got = threading.Event()
+            c = Conn(timeout=3600)
+            threading.Thread(target=self.pop, args=(c, key, got, ttl), daemon=True).start()
+            got.wait(min(left, wait if self.stays else ttl / 1000))
+            if not self.stays:
+                c.s.shutdown(socket.SHUT_RDWR)
+
+    def pop(self, c, key, got, ttl):
+        try:
+            c.call("BLPOP", key + ":t", 60 if self.stays else ttl / 1000)
+        except OSError:
+            pass
+        got.set()
+        c.close()
+
+    def release(self, key, token):
+        return self.call("EVAL", IF_OURS.replace("then", 'then redis.call("DEL", KEYS[2]) redis.call("RPUSH", KEYS[2], 1) '
+                         'redis.call("PEXPIRE", KEYS[2], 5000)') % '"DEL", KEYS[1]', 2, key, key + ":t", token)
+
+
+@lock("token-list-stays", TRUST + ["waits"])
+class TokenListStays(TokenList):
+    """Wrong: who gives up leaves its BLPOP behind, which pops the token that another would need."""
+    stays = True
 
 
 @lock("undo-late")
