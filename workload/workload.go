@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"runtime/debug"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -131,17 +132,28 @@ type Page struct {
 }
 
 // Pages names the pages of a run under a prefix. The braces keep a page's keys in one slot of a cluster, and no name
-// begins with another. Bare names of locks have neither: page-1 begins page-10.
+// begins with another. Bare names of locks are as people write them: page-1 begins page-10, one in five has a tag, and
+// one in five has 150 bytes, some of them odd.
 func Pages(prefix string, n int, bare bool) []Page {
 	pages := make([]Page, n)
 	for i := range pages {
 		name := "page-" + strconv.Itoa(i)
 		pages[i] = Page{Lock: prefix + "lock:{" + name + "}", Views: prefix + "views:{" + name + "}"}
 		if bare {
-			pages[i].Lock = prefix + "lock:" + name
+			pages[i].Lock = prefix + "lock:" + bareName(name, i%5)
 		}
 	}
 	return pages
+}
+
+func bareName(page string, style int) string {
+	switch style {
+	case 3:
+		return "of{" + page + "}:main"
+	case 4:
+		return strings.ToValidUTF8(strings.Repeat(` Ü*?[^]$%\"'`, 15)[:150-len(page)], "") + page
+	}
+	return page
 }
 
 // Due counts the visits that were due: those that a worker began, those whose patience ended before a worker was

@@ -7,11 +7,13 @@ import (
 	"io"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+	"unicode/utf8"
 
 	"go.uber.org/goleak"
 
@@ -557,4 +559,30 @@ func TestWhereNobodyJudgesAVisitIsToldInOne(t *testing.T) {
 			last[op.Worker] = op
 		}
 	})
+}
+
+// TestBareNamesAreAsPeopleWriteThem: some begin with others, some have a tag, some odd bytes; no two are equal.
+func TestBareNamesAreAsPeopleWriteThem(t *testing.T) {
+	pages, seen := Pages("test:", 50, true), map[string]bool{}
+	var begun, tagged, odd int
+	for _, p := range pages {
+		if seen[p.Lock] || !utf8.ValidString(p.Lock) {
+			t.Errorf("a name twice, or no text: %q", p.Lock)
+		}
+		seen[p.Lock] = true
+		for _, other := range pages {
+			if other != p && strings.HasPrefix(other.Lock, p.Lock) {
+				begun++
+			}
+		}
+		if strings.Contains(p.Lock, "{") {
+			tagged++
+		}
+		if strings.ContainsAny(p.Lock, " *") && len(p.Lock) > 140 {
+			odd++
+		}
+	}
+	if begun == 0 || tagged != 10 || odd != 10 {
+		t.Errorf("%d begin others, %d have a tag, %d are odd", begun, tagged, odd)
+	}
 }

@@ -43,7 +43,7 @@ var getLock = server.ByConnection(locks.Spec{
 // getName lets the server wait; it counts in seconds, with a fraction. A try that failed gives its connection up, for
 // nobody knows whether that has the lock.
 func getName(ctx context.Context, on database.Conn, key string, wait time.Duration) (int64, error) {
-	err := server.Truth(on.QueryRow(ctx, `SELECT GET_LOCK(?, ?)`, key, wait.Seconds()), locks.ErrBusy)
+	err := server.Truth(on.QueryRow(ctx, `SELECT GET_LOCK(SHA1(?), ?)`, key, wait.Seconds()), locks.ErrBusy)
 	if err != nil && err != locks.ErrBusy {
 		_ = on.Break()
 	}

@@ -31,7 +31,7 @@ var server = &database.Server{
 		There: `SELECT EXISTS (SELECT 1 FROM noted WHERE name = ?)`,
 		Add:   `INSERT INTO noted VALUES (?, ?)`, Remove: `DELETE FROM noted WHERE name = ? AND token = ?`,
 	},
-	Names: database.Names{Take: `SELECT GET_LOCK(?, 0)`, Give: `SELECT RELEASE_LOCK(?)`},
+	Names: database.Names{Take: `SELECT GET_LOCK(SHA1(?), 0)`, Give: `SELECT RELEASE_LOCK(SHA1(?))`},
 }
 
 // ready makes the tables. Names of locks are keys of all but that of my-select-insert.
