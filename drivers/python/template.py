@@ -28,7 +28,7 @@ def release(key, token):
     return redis("EVAL", IF_OURS % '"DEL", KEYS[1]', 1, key, token)
 
 
-def redis(*words):
+def redis(*words, site=site):
     """Sends one command on a connection of its own, and returns its reply: a number, or whether there is one."""
     commands = [("AUTH", *filter(None, (site.get("user"), site["pass"])))] if "pass" in site else []
     commands += [("SELECT", site["db"])] if "db" in site else []
