@@ -13,7 +13,8 @@ import (
 var lostExtensions = Scenario{
 	Name:  "lost-extensions",
 	Class: LostAnswers,
-	Doc:   "leases are lengthened while answers are lost and connections break: what was not lengthened for certain ends in its time",
+	Doc: "leases are lengthened while answers are lost and connections break: what was not lengthened for certain " +
+		"ends in its time",
 	NotFor: both(plain, faults.When(func(s faults.Scene) bool { return s.Sites > 1 },
 		"failing-sites asks the same of several sites")),
 	Faults:   []string{"drop-reply:4@100ms", "reset:450ms@400ms", "drop-reply:3@1000ms", "reset:450ms@1300ms"},

@@ -110,8 +110,8 @@ var manyKeys = Scenario{
 	Name:  "many-keys",
 	Class: Contention,
 	Alone: true,
-	Doc: "2000 locks, few of them popular, most taken now and then: what is left behind adds up. Some names begin with " +
-		"others, some have a hash tag, some are long and have odd bytes",
+	Doc: "2000 locks, few of them popular, most taken now and then: what is left behind adds up. Some names begin " +
+		"with others, some have a hash tag, some are long and have odd bytes",
 	Duration: 1500 * time.Millisecond,
 	Shape: func(w *workload.Shape) {
 		w.Workers, w.Keys, w.Bare, w.Hold, w.Popularity = 32, 2000, true, 0, workload.Zipf

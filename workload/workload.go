@@ -92,8 +92,8 @@ type Shape struct {
 
 // Stretch makes all times of the load so many times longer.
 func (s *Shape) Stretch(by int) {
-	for _, d := range []*time.Duration{&s.TTL, &s.Hold, &s.Term, &s.Think, &s.Wait, &s.Hurry, &s.Retry, &s.Extend, &s.Tick,
-		&s.Apart, &s.Skew, &s.Rest} {
+	for _, d := range []*time.Duration{&s.TTL, &s.Hold, &s.Term, &s.Think, &s.Wait, &s.Hurry, &s.Retry, &s.Extend,
+		&s.Tick, &s.Apart, &s.Skew, &s.Rest} {
 		*d *= time.Duration(by)
 	}
 	s.Rate /= float64(by)
