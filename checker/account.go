@@ -60,7 +60,7 @@ func (c *Case) slips(p *pages, s *model.Story) *account {
 			k.op = c.at(x.Call)
 		}
 		if x.Window >= 0 && x.Deviation == nil {
-			k.why = p.why[x.Window]
+			k.why = c.asPlanned(&c.holds[k.hold], p.why[x.Window])
 		} else if first, ok := led[k.hold]; ok {
 			k.first = first
 		}
@@ -78,6 +78,16 @@ func (c *Case) slips(p *pages, s *model.Story) *account {
 		t.slips = append(t.slips, k)
 	}
 	return t
+}
+
+// asPlanned is the fault of the plan that explains a loss as well as an accident does: a server that a fault stopped is
+// slow to answer on a busy machine.
+func (c *Case) asPlanned(h *hold, w *window) *window {
+	r := ruler{c: c}
+	if planned := c.first(h.Call, min(w.to, r.latest(h)), &c.planned); !w.fault && planned != nil {
+		return planned
+	}
+	return w
 }
 
 // hold is the case's number of a hold of the page.

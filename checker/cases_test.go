@@ -122,3 +122,25 @@ func TestWhatWasForgottenIsNotReleased(t *testing.T) {
 		}
 	}
 }
+
+// TestALossOfThePlanStaysThat: a fault ends the only server, which is slow to answer afterwards. That is an incident, too,
+// and the cheaper one.
+func TestALossOfThePlanStaysThat(t *testing.T) {
+	t.Parallel()
+	for _, incident := range []bool{false, true} {
+		s := newScript()
+		s.Nodes = 1
+		handOffs(s)
+		a := s.acquire(1, 9000, 9001, 300)
+		s.fault(serverDies, 9010, 9020)
+		if incident {
+			s.op(history.Incident, -1, 9012, 9030)
+		}
+		b := s.acquire(2, 9040, 9041, 300)
+		s.denied(a, 9050, 9051)
+		s.release(b, 9060, 9061)
+		if v := Exclusion.Check(s.prepare(t)); v.Status != Fail || v.Cause != history.ServiceLoss {
+			t.Errorf("incident %t: got %s %q: %s", incident, v.Status, v.Cause, v.Summary)
+		}
+	}
+}
