@@ -47,7 +47,7 @@ var keptToken = locks.Spec{
 	Sites:  locks.OneSite,
 	Broken: "the object has one token: who is granted a lock while another worker holds one gives back with the wrong token from then on",
 	Expect: []locks.Expectation{{Cause: history.PrematureLoss, Scenario: "shared-object"},
-		{Cause: history.ForeignRelease, Scenario: "shared-object"}},
+		{Cause: history.ForeignRelease, Scenario: "shared-object"}, {Cause: history.FalseRefusal, Scenario: "shared-object"}},
 	Claims: lease.Claims,
 	Shared: true,
 	Open: func(e locks.Env) (locks.Lock, error) {
