@@ -168,6 +168,9 @@ func (s *searcher) others(c state, n int32, by time.Duration) {
 		}
 		return
 	}
+	if o.ID == 0 {
+		return // nothing shows that it was called
+	}
 	for i := range c.held {
 		if c.cur <= s.p.over(&c.held[i]) {
 			x := s.wrong(c.without(i), n, foreignRelease, c.held[i].hold)

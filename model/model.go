@@ -24,8 +24,8 @@ const (
 
 // Call is one call of a hold. Its effect lies between From and To.
 type Call struct {
-	ID   history.ID
-	Hold int32 // in Page.Holds
+	ID   history.ID // 0: a release that may have been called, of a worker that died
+	Hold int32      // in Page.Holds
 	Kind Kind
 	// Unanswered says that the call had its effect at any time from From on, or never. Its To is history.Forever.
 	Unanswered bool
