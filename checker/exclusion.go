@@ -22,7 +22,8 @@ var Exclusion = Checker{
 // severity lists the causes, the worst first: errors of the lock before those of the service and of the holder.
 var severity = []string{history.DoubleGrant, history.ForeignRelease, history.SilentReacquire, history.FalseExtension,
 	history.FalseRelease, history.Regressed, history.ServiceLoss,
-	history.OverClaim, history.RenewalFailure, history.PartKept, history.Phantom, history.Overrun}
+	history.OverClaim, history.RenewalFailure, history.PartKept, history.Phantom, history.Overrun,
+	history.PrematureLoss, history.DoubleRelease, history.FalseRefusal, history.TTLTooLong, history.Leak}
 
 // finding is one violation with its cause.
 type finding struct {

@@ -229,6 +229,8 @@ func whyOf(c *Case, r *ruler, f finding) []string {
 	switch f.cause {
 	case history.ServiceLoss:
 		return []string{fmt.Sprintf("the service broke its promise to %s after a fault", who(i.Worker))}
+	case history.PrematureLoss:
+		return []string{fmt.Sprintf("the lease of %s ended before its time, and nothing explains that", who(i.Worker))}
 	case history.OverClaim:
 		return []string{fmt.Sprintf("%s believed in the lock until %s, %s longer than the lease was sure to last",
 			who(i.Worker), clock(i.trusted()), longer(i.trusted(), r.assured(i)))}
