@@ -60,7 +60,7 @@ func (c *Case) slips(p *pages, s *model.Story) *account {
 			k.op = c.at(x.Call)
 		}
 		if x.Window >= 0 && x.Deviation == nil {
-			k.why = c.asPlanned(&c.holds[k.hold], p.why[x.Window])
+			k.why = p.why[x.Window]
 		} else if first, ok := led[k.hold]; ok {
 			k.first = first
 		}
@@ -78,16 +78,6 @@ func (c *Case) slips(p *pages, s *model.Story) *account {
 		t.slips = append(t.slips, k)
 	}
 	return t
-}
-
-// asPlanned is the fault of the plan that explains a loss as well as an accident does: a server that a fault stopped is
-// slow to answer on a busy machine.
-func (c *Case) asPlanned(h *hold, w *window) *window {
-	r := ruler{c: c}
-	if planned := c.first(h.Call, min(w.to, r.latest(h)), &c.planned); !w.fault && planned != nil {
-		return planned
-	}
-	return w
 }
 
 // hold is the case's number of a hold of the page.
@@ -141,7 +131,7 @@ func (c *Case) names(t *account, p pair) (f finding, ok bool) {
 	}
 	k := &t.slips[n]
 	if k.Deviation == nil {
-		return finding{history.ServiceLoss, p, k.why.op, k.why, false, false}, true
+		return finding{cause: history.ServiceLoss, pair: p, op: k.why.op, why: k.why}, true
 	}
 	first := &t.slips[k.first]
 	f = finding{cause: first.Deviation.Name, pair: p, op: first.op, follows: k.first != n, again: k.told}
@@ -170,7 +160,7 @@ func (x *examiner) doubles() {
 		k := &x.told.slips[n]
 		if k.deviates(history.DoubleGrant) && k.against >= 0 && !x.blamed[k.hold] && !x.blamed[k.against] {
 			x.blamed[k.hold] = true
-			x.add(finding{history.DoubleGrant, pair{k.against, k.hold}, -1, nil, k.first != n, false})
+			x.add(finding{cause: history.DoubleGrant, pair: pair{k.against, k.hold}, op: -1, follows: k.first != n})
 		}
 	}
 }

@@ -188,13 +188,13 @@ func (x *examiner) pairs(holds []int32) {
 func (x *examiner) late(p pair) finding {
 	h, o := &x.c.holds[p.first], &x.c.holds[p.second]
 	if w := x.c.unfenced(h, o); w != nil {
-		return finding{history.ServiceLoss, p, w.op, w, false, false}
+		return finding{cause: history.ServiceLoss, pair: p, op: w.op, why: w}
 	}
 	if x.sweeper.regressed(h, o) {
-		return finding{history.Regressed, p, h.Uses[1], nil, false, false}
+		return finding{cause: history.Regressed, pair: p, op: h.Uses[1]}
 	}
-	return finding{history.Overrun, p, h.Uses[1],
-		x.c.late(h.Process, h.Return, h.given(), h.stored, (h.stored-h.given())/2), false, false}
+	return finding{cause: history.Overrun, pair: p, op: h.Uses[1],
+		why: x.c.late(h.Process, h.Return, h.given(), h.stored, (h.stored-h.given())/2)}
 }
 
 // add counts a violation. What is explained by something unplanned is not the lock's. The witness is the
@@ -249,7 +249,7 @@ func (x *examiner) collision(p pair) {
 			return
 		}
 	} else if op := x.reacquired(i, j); op >= 0 {
-		x.add(x.keep(p, finding{history.SilentReacquire, p, op, nil, false, false}))
+		x.add(x.keep(p, finding{cause: history.SilentReacquire, pair: p, op: op}))
 		return
 	}
 	if plus(j.Return, x.c.slack(i.Process, j.Process)) < over {
@@ -269,8 +269,8 @@ func (x *examiner) collision(p pair) {
 	lingers := x.c.Bounds.Linger > 0 && i.Until <= plus(over, x.c.Bounds.Round+x.c.Bounds.Linger) &&
 		x.c.forgot(i, j.Return) != nil
 	if i.Until > over && !lingers {
-		x.add(finding{history.OverClaim, p, -1,
-			x.c.late(i.Process, i.proof(x.c).Call, i.proof(x.c).Return, i.proof(x.c).Return, i.Until-over), false, false})
+		x.add(finding{cause: history.OverClaim, pair: p, op: -1,
+			why: x.c.late(i.Process, i.proof(x.c).Call, i.proof(x.c).Return, i.proof(x.c).Return, i.Until-over)})
 		return
 	}
 	x.add(x.broken(p))
@@ -289,7 +289,7 @@ func (h *hold) proof(c *Case) *history.Op {
 func (x *examiner) unrenewed(p pair) finding {
 	i := &x.c.holds[p.first]
 	if op := x.c.presumed(i); op >= 0 {
-		return finding{history.OverClaim, p, op, nil, false, false}
+		return finding{cause: history.OverClaim, pair: p, op: op}
 	}
 	proof, over := i.proof(x.c), x.sweeper.assured(i)
 	since, least := proof.Return, enough(i, proof.Return, over)
@@ -304,9 +304,9 @@ func (x *examiner) unrenewed(p pair) finding {
 		w = x.c.stopped(i.Process, from, granted, Margin(i.TTL))
 	}
 	if w != nil {
-		return finding{history.Overrun, p, -1, w, false, false}
+		return finding{cause: history.Overrun, pair: p, op: -1, why: w}
 	}
-	return finding{history.RenewalFailure, p, -1, x.c.late(i.Process, since, over, over, least), false, false}
+	return finding{cause: history.RenewalFailure, pair: p, op: -1, why: x.c.late(i.Process, since, over, over, least)}
 }
 
 // unsettled tells whether an extension without an answer was under way between two moments: it may have renewed the

@@ -102,7 +102,7 @@ func (x *examiner) overdrawn(n int32, others []timed) {
 		if op := x.givenBack(n, w != nil); op >= 0 {
 			f.cause, f.op = history.ForeignRelease, op
 		} else if w != nil {
-			f = finding{history.ServiceLoss, pair{forgotten, n}, w.op, w, false, false}
+			f = finding{cause: history.ServiceLoss, pair: pair{forgotten, n}, op: w.op, why: w}
 		}
 	}
 	x.add(f)

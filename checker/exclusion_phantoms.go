@@ -16,7 +16,7 @@ func (x *examiner) phantoms() {
 			continue
 		}
 		if a := x.c.op(op.Hold); a != nil && a.Kind == history.Acquire && a.Outcome == history.Failed {
-			x.add(finding{x.c.phantom(a), pair{x.c.at(a.ID), -1}, n, nil, false, false})
+			x.add(finding{cause: x.c.phantom(a), pair: pair{x.c.at(a.ID), -1}, op: n})
 		}
 	}
 	if len(seen) == 0 {
@@ -40,7 +40,7 @@ func (x *examiner) phantoms() {
 		case x.c.partial(op) && x.c.forgotten(op.Key, op.Call, x.c.Ops[n].Return) != nil:
 			x.misses["given back around a fault"]++
 		default:
-			x.add(finding{x.c.phantom(op), pair{int32(i), -1}, n, nil, false, false})
+			x.add(finding{cause: x.c.phantom(op), pair: pair{int32(i), -1}, op: n})
 		}
 	}
 	maps.DeleteFunc(seen, func(token uint64, _ int32) bool { return asked[token] })

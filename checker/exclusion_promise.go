@@ -40,7 +40,7 @@ func (x *examiner) keep(p pair, f finding) finding {
 func (x *examiner) reason(p pair) finding {
 	i, j := &x.c.holds[p.first], &x.c.holds[p.second]
 	untrue, extension := x.untrue(i, j)
-	extended := finding{untrue, p, extension, nil, false, false}
+	extended := finding{cause: untrue, pair: p, op: extension}
 	by := j.Return
 	if j.Outcome != history.OK && j.Release >= 0 {
 		by = max(by, x.c.Ops[j.Release].Return) // until then it may have been granted
@@ -50,7 +50,7 @@ func (x *examiner) reason(p pair) finding {
 		w = x.c.forgot(j, first) // whose answer came later, but which may have been granted before
 	}
 	if w == nil && x.freedNothing(i, j) {
-		return finding{history.FalseRelease, p, j.Release, nil, false, false}
+		return finding{cause: history.FalseRelease, pair: p, op: j.Release}
 	}
 	if x.c.Claims.Owned && x.others(i, j) {
 		return x.ended(i, p) // that the lease was over explains the second grant, and no release need have freed the lock
@@ -62,16 +62,16 @@ func (x *examiner) reason(p pair) finding {
 				return extended // rather than by a release that was called in time
 			}
 			if n := x.stole(i, j); n >= 0 {
-				return finding{history.SilentReacquire, p, n, nil, false, false}
+				return finding{cause: history.SilentReacquire, pair: p, op: n}
 			}
 		}
-		return x.follows(finding{history.ForeignRelease, p, op, nil, false, false})
+		return x.follows(finding{cause: history.ForeignRelease, pair: p, op: op})
 	}
 	if x.others(i, j) {
 		return x.ended(i, p)
 	}
 	if w != nil {
-		return finding{history.ServiceLoss, p, w.op, w, false, false}
+		return finding{cause: history.ServiceLoss, pair: p, op: w.op, why: w}
 	}
 	if f := x.reversed(p); f.cause != "" {
 		return f
@@ -81,7 +81,7 @@ func (x *examiner) reason(p pair) finding {
 	}
 	unseen := j.Call > i.Return && i.Permits|j.Permits == 0 && i.ending != gone
 	if op := x.succeeded(i, by, unseen); op >= 0 && x.sweeper.refusedFor(i, x.c.Ops[op].Return, j.Call) < 0 {
-		return x.follows(finding{history.ForeignRelease, p, op, nil, false, false})
+		return x.follows(finding{cause: history.ForeignRelease, pair: p, op: op})
 	}
 	if f := x.inherited(p); f.cause != "" {
 		return f
@@ -89,7 +89,7 @@ func (x *examiner) reason(p pair) finding {
 	if extension >= 0 && (untrue != history.FalseExtension || x.c.unheard(i, x.c.Ops[extension].Return, j.Return) < 0) {
 		return extended
 	}
-	return finding{history.DoubleGrant, p, -1, nil, false, false}
+	return finding{cause: history.DoubleGrant, pair: p, op: -1}
 }
 
 // freedNothing tells whether all that is known of j is a release that succeeded during i, though nothing shows that it
@@ -133,19 +133,19 @@ func (x *examiner) ended(h *hold, p pair) finding {
 			continue
 		}
 		if k.ending == gone || k.Lost != history.Forever || x.granted(k) > op.Call {
-			return finding{history.ForeignRelease, p, h.Release, nil, false, false}
+			return finding{cause: history.ForeignRelease, pair: p, op: h.Release}
 		}
 	}
 	if !x.c.Claims.Owned {
-		return finding{history.ForeignRelease, p, h.Release, nil, false, false}
+		return finding{cause: history.ForeignRelease, pair: p, op: h.Release}
 	}
 	extends := x.c.extends(h)
 	for k := len(extends) - 1; k >= 0 && x.c.Ops[extends[k]].Outcome != history.OK; k-- {
 		if n := extends[k]; x.c.Ops[n].Outcome == history.Unknown && x.c.Ops[n].Call < op.Call {
-			return finding{history.SilentReacquire, p, n, nil, false, false}
+			return finding{cause: history.SilentReacquire, pair: p, op: n}
 		}
 	}
-	return finding{history.FalseRelease, p, h.Release, nil, false, false}
+	return finding{cause: history.FalseRelease, pair: p, op: h.Release}
 }
 
 // reversed finds a foreign release if the second was granted the lock before the first, or if one of them was granted
@@ -155,7 +155,7 @@ func (x *examiner) reversed(p pair) finding {
 	back := pair{p.second, p.first}
 	if j.Call < i.Return {
 		if op := x.sweeper.foreign(j, i.Return); op >= 0 {
-			return x.follows(finding{history.ForeignRelease, back, op, nil, false, false})
+			return x.follows(finding{cause: history.ForeignRelease, pair: back, op: op})
 		}
 		if x.others(j, i) {
 			return x.ended(j, back)
@@ -167,7 +167,7 @@ func (x *examiner) reversed(p pair) finding {
 			continue
 		}
 		if op := x.sweeper.foreign(h, h.releaseReturn); op >= 0 {
-			return x.follows(finding{history.ForeignRelease, q, op, nil, false, false})
+			return x.follows(finding{cause: history.ForeignRelease, pair: q, op: op})
 		}
 	}
 	return finding{}

@@ -36,7 +36,7 @@ func (x *examiner) strays(unowned map[uint64]int32) {
 		case c.stretched(c.Ops[try].Call, op.Return) != nil:
 			x.misses["a key of no call, and a clock"]++ // when it was made is not known
 		default:
-			x.add(finding{history.Phantom, pair{try, -1}, n, nil, false, false})
+			x.add(finding{cause: history.Phantom, pair: pair{try, -1}, op: n})
 		}
 	}
 }

@@ -25,8 +25,8 @@ const document = "../docs/EXPLORE.md"
 
 // TestTheDocumentSaysWhatIsFound: broken locks are found, right ones are fine, and docs/EXPLORE.md has the same
 // numbers. The columns from a time on are not compared. With -short these are the broken ones that explore is expected
-// to show, and one right one; without, at any time but at night, one of five of the others stands for them. With -update each row is written when it is known, so that -run Document/right/lease
-// measures one again.
+// to show, and one right one. Without it one in five of the others is looked at, and all of them at night. With -update
+// each row is written when it is known, so that -run Document/right/lease measures one again.
 func TestTheDocumentSaysWhatIsFound(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(gcPercent))
 	left := func(i int) bool { return testing.Short() || !live.Nightly() && !*update && i%5 > 0 }

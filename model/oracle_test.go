@@ -532,7 +532,7 @@ func replay(p *Page, s Story) string {
 		}
 		legal := false
 		o.effect(state, c, func(next exact, cost Cost) {
-			if cost < oneAccident {
+			if cost < oneFault {
 				state, legal = next, true
 			}
 		})

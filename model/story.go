@@ -8,21 +8,21 @@ import (
 	"hammerlock/history"
 )
 
-// Cost orders stories: first the number of deviations of the lock counts, then losses by planned faults, then accidents
-// without a plan, then how usual the deviations are.
+// Cost orders stories: first the number of deviations of the lock counts, then accidents without a plan, then losses by
+// planned faults, which are known to have happened, then how usual the deviations are.
 type Cost uint64
 
 const (
 	priors       = 28
-	oneAccident  = Cost(1) << priors
-	oneFault     = oneAccident << 12
-	oneDeviation = oneFault << 12
+	oneFault     = Cost(1) << priors
+	oneAccident  = oneFault << 12
+	oneDeviation = oneAccident << 12
 )
 
 // and is the cost of two parts of a page. Each of its numbers stays at its greatest value.
 func (c Cost) and(d Cost) Cost {
 	add := func(a, b int) Cost { return Cost(min(a+b, 1<<12-1)) }
-	sum := min(c%oneAccident+d%oneAccident, oneAccident-1)
+	sum := min(c%oneFault+d%oneFault, oneFault-1)
 	return sum + add(c.Deviations(), d.Deviations())*oneDeviation + add(c.Faults(), d.Faults())*oneFault +
 		add(c.Accidents(), d.Accidents())*oneAccident
 }
@@ -31,15 +31,15 @@ func (c Cost) and(d Cost) Cost {
 func (c Cost) Deviations() int { return int(c / oneDeviation) }
 
 // Faults is how many losses by planned faults it contains.
-func (c Cost) Faults() int { return int(c % oneDeviation / oneFault) }
+func (c Cost) Faults() int { return int(c % oneAccident / oneFault) }
 
 // Accidents is how many losses by accidents it contains.
-func (c Cost) Accidents() int { return int(c % oneFault / oneAccident) }
+func (c Cost) Accidents() int { return int(c % oneDeviation / oneAccident) }
 
 // String lists the parts.
 func (c Cost) String() string {
 	return fmt.Sprintf("%d deviations, %d faults, %d accidents, priors %d", c.Deviations(), c.Faults(), c.Accidents(),
-		uint64(c%oneAccident))
+		uint64(c%oneFault))
 }
 
 // Event says what a step is.
