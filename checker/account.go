@@ -165,6 +165,21 @@ func (x *examiner) doubles() {
 	}
 }
 
+// answers tells whether a story says all that there is to say of what releases were answered. Where an accident is in
+// it and no wrong answer, it is asked which answers that accident reaches.
+func (t *account) answers() bool {
+	if t == nil {
+		return false
+	}
+	accident, wrong := false, false
+	for i := range t.slips {
+		k := &t.slips[i]
+		accident = accident || k.why != nil && !k.why.fault
+		wrong = wrong || k.Deviation != nil && k.Deviation.Claim == "owned"
+	}
+	return wrong || !accident
+}
+
 // slipped yields the slips of all pages, by time.
 func (c *Case) slipped(yield func(*slip) bool) {
 	for _, holds := range c.byKey {

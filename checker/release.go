@@ -26,7 +26,7 @@ func checkRelease(c *Case) Verdict {
 	var v Verdict
 	s := &releases{sweeper: newSweeper(c), repeats: c.repeated()}
 	for _, holds := range c.byKey {
-		told := c.tell(holds) != nil
+		told := c.tell(holds).answers()
 		for at, n := range holds {
 			h := &c.holds[n]
 			if !told {
@@ -74,13 +74,7 @@ func checkRelease(c *Case) Verdict {
 
 // told blames an answer, or a release, that the story of a page shows to be wrong.
 func (s *releases) told(k *slip) {
-	if k.Deviation == nil {
-		if w := unplanned(k.why); w != nil {
-			s.blame(history.ServiceLoss, testimony{[]history.Op{*s.c.acquire(&s.c.holds[k.hold])}, nil}, w)
-		}
-		return
-	}
-	if k.Deviation.Claim != "owned" {
+	if k.Deviation == nil || k.Deviation.Claim != "owned" {
 		return
 	}
 	h, op := &s.c.holds[k.hold], &s.c.Ops[k.op]
@@ -264,7 +258,7 @@ func (s *releases) again() {
 	for _, i := range c.repeats {
 		op := &c.Ops[i]
 		h := c.hold(op.Hold)
-		if h.Outcome != history.OK || c.tell(c.holdsOf(h.Key)) != nil {
+		if h.Outcome != history.OK || c.tell(c.holdsOf(h.Key)).answers() {
 			continue
 		}
 		first := c.Ops[h.Release]
