@@ -10,8 +10,9 @@ import (
 
 // account is the cheapest story of a page, in terms of the case: all that is wrong in it is wrong with the lock.
 type account struct {
-	slips []slip
-	broke map[int32]int // by hold: the first slip that ended it while it was promised
+	slips  []slip
+	broke  map[int32]int   // by hold: the first slip that ended it while it was promised
+	ofHold map[int32][]int // by hold: the slips that are about it, or against it
 }
 
 // slip is a step of a story without which no right lock on whole servers explains the page.
@@ -46,7 +47,7 @@ func (c *Case) tell(holds []int32) *account {
 // slips finds what is wrong in a story. A holder that lost the lock by a slip goes on, since it does not know: all that
 // comes of it belongs to that slip.
 func (c *Case) slips(p *pages, s *model.Story) *account {
-	t := &account{broke: map[int32]int{}}
+	t := &account{broke: map[int32]int{}, ofHold: map[int32][]int{}}
 	led, held := map[int32]int{}, []int32(nil)
 	for i := range s.Steps {
 		x := &s.Steps[i]
@@ -75,6 +76,9 @@ func (c *Case) slips(p *pages, s *model.Story) *account {
 				led[h] = k.first
 			}
 		}
+		for _, h := range []int32{k.hold, k.against} {
+			t.ofHold[h] = append(t.ofHold[h], n)
+		}
 		t.slips = append(t.slips, k)
 	}
 	return t
@@ -96,28 +100,26 @@ func (k *slip) deviates(cause string) bool { return k.Deviation != nil && k.Devi
 // wrong in any case. -1 without one.
 func (t *account) of(p pair) int {
 	best, class := -1, 4
-	for n := range t.slips {
-		k := &t.slips[n]
-		broke := false
-		for _, h := range [2]int32{p.first, p.second} {
-			if at, ok := t.broke[h]; ok && at == n {
-				broke = true
-			}
-		}
-		mine := k.hold == p.first || k.hold == p.second || k.against == p.first || k.against == p.second
-		at := 4
-		switch {
-		case broke && k.Deviation != nil:
+	look := func(n int, broke bool) {
+		at := 3
+		switch deviates := t.slips[n].Deviation != nil; {
+		case broke && deviates:
 			at = 0
-		case mine && k.Deviation != nil:
+		case deviates:
 			at = 1
 		case broke:
 			at = 2
-		case mine:
-			at = 3
 		}
-		if at < class {
+		if at < class || at == class && n < best {
 			best, class = n, at
+		}
+	}
+	for _, h := range [2]int32{p.first, p.second} {
+		for _, n := range t.ofHold[h] {
+			look(n, false)
+		}
+		if n, ok := t.broke[h]; ok {
+			look(n, true)
 		}
 	}
 	return best
