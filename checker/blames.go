@@ -73,7 +73,7 @@ func (f *findings) gravest(c *Case) []string {
 	order := slices.Clone(severity)
 	if !f.untold {
 		slices.SortStableFunc(order, func(a, b string) int {
-			n := cmp.Compare(f.incidents[b], f.incidents[a])
+			n := cmp.Or(cmp.Compare(partyOf(a), partyOf(b)), cmp.Compare(f.incidents[b], f.incidents[a]))
 			if n == 0 && f.incidents[a] > 0 {
 				n = cmp.Compare(c.began(f.first[a]), c.began(f.first[b]))
 			}
@@ -93,4 +93,15 @@ func (f *findings) gravest(c *Case) []string {
 		order[3] = history.DoubleGrant
 	}
 	return order
+}
+
+// partyOf orders causes by who answers for them: the lock, then the service, then the holder.
+func partyOf(cause string) int {
+	switch cause {
+	case history.Overrun:
+		return 2
+	case history.ServiceLoss, history.PrematureLoss:
+		return 1
+	}
+	return 0
 }
