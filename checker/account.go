@@ -138,8 +138,11 @@ func (c *Case) names(t *account, p pair) (f finding, ok bool) {
 	first := &t.slips[k.first]
 	f = finding{cause: first.Deviation.Name, pair: p, op: first.op, follows: k.first != n, again: k.told}
 	k.told = true
-	if f.cause == history.FalseExtension && c.gaveBack(first) { // nothing is said against the one before that
+	switch {
+	case f.cause == history.FalseExtension && c.gaveBack(first): // nothing is said against the one before that
 		f.cause = history.DoubleGrant
+	case first.against >= 0 && c.share(&c.holds[first.hold], &c.holds[first.against]):
+		f.cause = history.DoubleGrant // the servers cannot tell the two apart, since they were granted one token
 	}
 	if f.cause == history.DoubleGrant {
 		f.op = -1

@@ -59,16 +59,9 @@ func (c *Case) beyondModel(holds []int32) string {
 		return "services"
 	case k.Begins:
 		return "leases that begin before they are asked for"
-	case !k.Owned:
-		return "releases that do not look whose the lock is"
 	}
-	tokens := make(map[uint64]bool, len(holds))
 	for _, n := range holds {
-		h := &c.holds[n]
-		token := c.acquire(h).Token
-		switch same := tokens[token] && token != 0; {
-		case same:
-			return "equal tokens"
+		switch h := &c.holds[n]; {
 		case h.Permits > 0 || h.upgraded || c.acquire(h).Seen != 0:
 			return "permits"
 		case len(c.reenters(h)) > 0 || h.doubtful:
@@ -76,7 +69,6 @@ func (c *Case) beyondModel(holds []int32) string {
 		case k.Expires && h.TTL == 0 && h.Until != history.Forever:
 			return "leases of a length that is not known"
 		}
-		tokens[token] = true
 	}
 	return ""
 }
@@ -197,12 +189,15 @@ func (p *pages) sights(key int32, holds []int32) {
 	}
 	tokens := make(map[uint64]int32, len(holds))
 	for i, n := range holds {
-		tokens[p.c.acquire(&p.c.holds[n]).Token] = int32(i)
+		token := p.c.acquire(&p.c.holds[n]).Token
+		if _, equal := tokens[token]; equal || token == 0 {
+			i = -1 // whose key was seen is not known
+		}
+		tokens[token] = int32(i)
 	}
-	delete(tokens, 0)
 	for _, op := range p.c.sightsOf(key) {
 		place, ok := tokens[op.Token]
-		if !ok || op.Kind != history.Sight {
+		if !ok || place < 0 || op.Kind != history.Sight {
 			continue
 		}
 		h, half := &p.c.holds[holds[place]], p.half(&hold{Process: op.Process})

@@ -34,6 +34,9 @@ func (s *searcher) apply(c state, n int32, by time.Duration) {
 			step.Elsewhere = true
 			s.yield(c.answers(o, k, by, &s.p.Rules).tell(step, n, 0))
 		}
+		if !s.p.Owned && o.Kind == Release && !o.Unanswered { // success says no more than that it was called
+			s.yield(c.tell(s.effect(n, at), n, 0))
+		}
 		if s.deviate {
 			s.others(c, n, by)
 		}
@@ -180,7 +183,7 @@ func (s *searcher) others(c state, n int32, by time.Duration) {
 			s.yield(x)
 		}
 	}
-	if o.Unanswered {
+	if o.Unanswered || !s.p.Owned {
 		return
 	}
 	if s.givenBack(n) {

@@ -1,7 +1,7 @@
 // Package model has one lock of one page as its servers have it: who holds it, and between which times the lease of a
 // holder began. Explain finds the cheapest story of a page: an instant for each call, what the servers did without a
-// call, and the mistakes of the lock without which no story is possible. The model knows exclusive locks whose
-// extensions and releases look at the owner. It judges no beliefs and no stores.
+// call, and the mistakes of the lock without which no story is possible. The model knows exclusive locks. It
+// judges no beliefs and no stores.
 package model
 
 import (
@@ -56,7 +56,7 @@ type Window struct {
 // Rules say what the servers promise.
 type Rules struct {
 	Expires bool          // leases end
-	Owned   bool          // releases and extensions look whose the lock is
+	Owned   bool          // a release is answered with success only if the lock was its own
 	Single  bool          // there is one server: no other can answer for what it forgot
 	Sites   int           // how many independent servers vote; 0 = one server
 	Rate    float64       // by this part the servers' clocks may run fast or slow

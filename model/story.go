@@ -92,7 +92,7 @@ const (
 	Explained   Status = iota // Steps are the story
 	Unexplained               // no story is possible without a deviation, and the search found none with deviations
 	Unknown                   // the bounds of the search were too small to say whether a story is possible
-	NotModelled               // Missing says what the model has no word for
+	NotModelled               // the model has no word for something: Missing says for what
 )
 
 // Story is the cheapest that explains a page.
@@ -124,18 +124,7 @@ const DefaultStates = 100_000
 
 // Explain finds the cheapest story of a page.
 func Explain(p *Page, b Bounds) Story {
-	if text := p.missing(); text != "" {
-		return Story{Status: NotModelled, Missing: text}
-	}
 	return newExplainer(p, b).explain()
-}
-
-// missing is what the model has no word for.
-func (p *Page) missing() string {
-	if !p.Owned {
-		return "releases that do not look whose the lock is"
-	}
-	return ""
 }
 
 // Broke lists the holds of those that have the lock which end in a step, although they neither gave it back nor had a
