@@ -57,17 +57,10 @@ func (c *Case) beyondModel(holds []int32) string {
 		return "locks that do not exclude"
 	case c.Service:
 		return "services"
-	case k.Begins:
-		return "leases that begin before they are asked for"
 	}
 	for _, n := range holds {
-		switch h := &c.holds[n]; {
-		case h.Permits > 0 || h.upgraded || c.acquire(h).Seen != 0:
+		if h := &c.holds[n]; h.Permits > 0 || h.upgraded || c.acquire(h).Seen != 0 {
 			return "permits"
-		case len(c.reenters(h)) > 0 || h.doubtful:
-			return "re-entry"
-		case k.Expires && h.TTL == 0 && h.Until != history.Forever:
-			return "leases of a length that is not known"
 		}
 	}
 	return ""
@@ -95,6 +88,9 @@ func (c *Case) page(holds []int32, s scope) *pages {
 		p.add(h, int32(i), h.acquire)
 		for _, x := range c.extends(h) {
 			p.add(h, int32(i), x)
+		}
+		for _, x := range c.reenters(h) {
+			p.inner(h, int32(i), x)
 		}
 		if h.Release >= 0 {
 			p.add(h, int32(i), h.Release)
@@ -145,14 +141,17 @@ func (p *pages) add(h *hold, place, i int32) {
 	op := &p.c.Ops[i]
 	half := p.half(h)
 	call := model.Call{ID: op.ID, Hold: place, From: op.Call - half, To: plus(op.Return, half), TTL: op.TTL}
-	switch op.Kind {
-	case history.Extend:
-		call.Kind = model.Extend
-	case history.Release:
-		call.Kind = model.Release
-	}
 	switch {
-	case op.Outcome == history.Unknown || op.Return == history.Forever:
+	case op.Kind == history.Extend:
+		call.Kind = model.Extend
+	case op.Kind == history.Release:
+		call.Kind = model.Release
+	case i != h.acquire:
+		call.Kind, call.Anew = model.Extend, op.Value <= 1
+	}
+	p.ends(&call, op)
+	switch {
+	case op.Outcome == history.Unknown || op.Return == history.Forever || call.Kind == model.Release && p.c.mayBeInner(h, op):
 		call.Unanswered, call.To = true, history.Forever
 	case op.Outcome == history.Failed && op.Reason == history.Lost:
 		// It was sent again, and had its effect the first time; or it has freed a few sites, as soon as it was called.
@@ -168,6 +167,45 @@ func (p *pages) add(h *hold, place, i int32) {
 		return
 	}
 	p.Calls = append(p.Calls, call)
+}
+
+// ends takes in what a call was told of the end of its lease, where that is not by when it was asked, and for what.
+func (p *pages) ends(call *model.Call, op *history.Op) {
+	if !p.c.Claims.Expires || op.Until == 0 || op.Until == history.Forever || op.Outcome != history.OK {
+		return
+	}
+	switch {
+	case call.Kind > model.Extend:
+	case op.TTL == 0:
+		call.Open, call.TTL = true, max(op.Until-op.Call, 1)
+	case p.c.Claims.Begins && op.Kind == history.Acquire:
+		call.From -= max(plus(op.Call, p.Least(op.TTL))-p.promised(op), 0)
+	}
+}
+
+// inner takes in what a hold's owner did inside of it. A release does not free the lock, and may have made the lease
+// longer.
+func (p *pages) inner(h *hold, place, i int32) {
+	op := &p.c.Ops[i]
+	switch {
+	case op.Outcome == history.Failed || slices.Contains(p.c.extends(h), i):
+	case op.Kind == history.Acquire:
+		p.add(h, place, i)
+	default:
+		call := model.Call{ID: op.ID, Hold: place, Kind: model.Extend, Unanswered: true, TTL: h.TTL,
+			From: op.Call - p.half(h), To: history.Forever}
+		p.Calls = append(p.Calls, call)
+		if p.c.mayBeInner(h, op) {
+			call.Kind, call.ID = model.Release, 0
+			p.Calls = append(p.Calls, call)
+		}
+	}
+}
+
+// mayBeInner tells whether a release of a hold may be the outermost one, or not: a call before has no answer.
+func (c *Case) mayBeInner(h *hold, release *history.Op) bool {
+	return c.reentered(h, history.Forever, release.Call) || h.doubtful && slices.ContainsFunc(c.reenters(h),
+		func(i int32) bool { return c.Ops[i].Outcome == history.Unknown && c.Ops[i].Call < release.Call })
 }
 
 // alone tells whether no other call of a hold can have had its effect during one: what the hold itself touched

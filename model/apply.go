@@ -34,8 +34,13 @@ func (s *searcher) apply(c state, n int32, by time.Duration) {
 			step.Elsewhere = true
 			s.yield(c.answers(o, k, by, &s.p.Rules).tell(step, n, 0))
 		}
+		if o.Anew {
+			s.anew(c, n, by)
+		}
 		if !s.p.Owned && o.Kind == Release && !o.Unanswered { // success says no more than that it was called
-			s.yield(c.tell(s.effect(n, at), n, 0))
+			step := s.effect(n, at)
+			step.Elsewhere = true
+			s.yield(c.tell(step, n, 0))
 		}
 		if s.deviate {
 			s.others(c, n, by)
@@ -82,14 +87,29 @@ func (s *searcher) grant(c state, n int32, at, by time.Duration) {
 	}
 }
 
+// anew lets a re-entry begin a hold that is over once more.
+func (s *searcher) anew(c state, n int32, by time.Duration) {
+	l := s.p.begin(&s.p.Calls[n], c.cur, by)
+	switch {
+	case len(c.held) == 0:
+		c = c.alone(l).tell(s.effect(n, c.cur), n, 0)
+	case s.deviate:
+		c = s.wrong(c.alone(l), n, doubleGrant, c.held[len(c.held)-1].hold)
+		c.last.step.Alone = true
+	default:
+		return
+	}
+	c.last.step.Anew = true
+	s.yield(c)
+}
+
 // own lets a call have its effect whose hold has the lock. A window may have made its lease longer.
 func (s *searcher) own(c state, n int32, i int, by time.Duration) {
 	o, l := &s.p.Calls[n], c.held[i]
 	if w, place := s.stretched(&l, c.cur); w != nil && !o.Endless {
-		x := l
-		x.late, x.hi = true, min(x.hi, w.To)
-		step := Step{At: c.cur, Event: Stretched, Hold: o.Hold, Window: place, Planned: w.Planned, Against: -1}
-		s.yield(s.used(c.tell(step, -1, w.cost()), o, x, i, by).tell(s.effect(n, c.cur), n, 0))
+		x := c.late(i, w.To).tell(Step{At: c.cur, Event: Stretched, Hold: o.Hold, Window: place, Planned: w.Planned,
+			Against: -1}, -1, w.cost())
+		s.yield(s.used(x, o, x.held[i], i, by).tell(s.effect(n, c.cur), n, 0))
 	}
 	if c.cur > s.p.over(&l) {
 		if s.deviate && !o.Unanswered && !o.Endless {

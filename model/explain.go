@@ -22,6 +22,7 @@ type facts struct {
 	answered     int32         // the event at which its grant was answered; -1 = none
 	first, last  int32         // events of its calls
 	proof        int32         // the event at which the last call began that shows that it was granted; -1 = none
+	kept         int32         // the same, of a call that shows that it has had the lock since then
 	released     bool          // an answer says that it is over
 	idle         bool          // nothing shows that its acquire was granted: only a deviation needs it
 	until        time.Duration // it is over then for certain, once its last answer has come
@@ -102,7 +103,7 @@ func (e *explainer) list() {
 func (e *explainer) know() {
 	e.holds, e.done = make([]facts, len(e.p.Holds)), make([]bool, len(e.p.Calls))
 	for i := range e.holds {
-		e.holds[i] = facts{grant: -1, answered: -1, first: -1, proof: -1, freeing: -1, maybeFreeing: -1,
+		e.holds[i] = facts{grant: -1, answered: -1, first: -1, proof: -1, kept: -1, freeing: -1, maybeFreeing: -1,
 			maybeLonger: -1}
 	}
 	for i, v := range e.events {
@@ -119,13 +120,17 @@ func (e *explainer) know() {
 		case c.Kind == Grant:
 			h.grant = v.call
 		case !c.Unanswered && c.Kind != Lost:
-			h.proof = int32(i)
+			if h.proof = int32(i); !c.Anew {
+				h.kept = int32(i)
+			}
 		}
 	}
 	for i := range e.p.Calls {
 		if c := &e.p.Calls[i]; c.Kind == Extend && c.Unanswered {
 			h := &e.holds[c.Hold]
-			h.until = plus(h.until, e.p.Most(c.TTL))
+			if h.until = plus(h.until, e.p.Most(c.TTL)); c.Anew || c.Open {
+				h.until = history.Forever
+			}
 		}
 	}
 	for i := range e.holds {
@@ -150,7 +155,11 @@ func (h *facts) knows(c *Call, p *Page) {
 		ttl = p.Calls[h.grant].TTL
 		fallthrough
 	default:
-		if !h.released {
+		switch {
+		case h.released && !c.Anew:
+		case c.Open:
+			h.until = history.Forever
+		default:
 			h.until = max(h.until, plus(c.To, p.Most(ttl)))
 		}
 	}
@@ -171,7 +180,7 @@ func (e *explainer) cut() {
 		if h.idle {
 			continue
 		}
-		granted := c.Kind == Grant && !c.Unanswered && h.proof > int32(i)
+		granted := c.Kind == Grant && !c.Unanswered && h.kept > int32(i)
 		if h.waits {
 			h.waits = false
 			waiting--
@@ -231,7 +240,7 @@ func (e *explainer) waiting(at, many int32) (list []int32) {
 	for i := at - 1; i >= 0 && int32(len(list)) < many; i-- {
 		v := e.events[i]
 		c := &e.p.Calls[v.call]
-		if h := &e.holds[c.Hold]; !v.end && c.Kind == Grant && !c.Unanswered && h.proof > i && h.answered >= at {
+		if h := &e.holds[c.Hold]; !v.end && c.Kind == Grant && !c.Unanswered && h.kept > i && h.answered >= at {
 			list = append(list, v.call)
 		}
 	}

@@ -69,11 +69,9 @@ func (e *explainer) pass(from int, least []time.Duration) (again bool) {
 			loose[s.Hold] = true
 		}
 		if call != nil && s.begins() {
-			begun[s.Hold] = i
-			delete(loose, s.Hold)
+			begun[s.Hold], loose[s.Hold] = i, call.Open
 		} else if s.Event == Restored {
-			begun[s.Hold] = i
-			delete(loose, s.Hold)
+			begun[s.Hold], loose[s.Hold] = i, false
 		}
 	}
 	return again
@@ -90,7 +88,7 @@ func usesLease(s *Step, call *Call) bool {
 	if call.Endless {
 		return s.Deviation == &Deviations[ttlTooLong]
 	}
-	return s.Deviation == nil && !s.Elsewhere && call.Kind != Grant && call.Kind != Lost
+	return s.Deviation == nil && !s.Elsewhere && !s.Anew && call.Kind != Grant && call.Kind != Lost
 }
 
 // began is when the lease of a step began.

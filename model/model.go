@@ -30,6 +30,8 @@ type Call struct {
 	// Unanswered says that the call had its effect at any time from From on, or never. Its To is history.Forever.
 	Unanswered bool
 	Busy       bool // Lost: the answer was that another has it
+	Anew       bool // Extend: a re-entry, which is a new grant where the hold was over
+	Open       bool // Grant, Extend: the lease is for TTL at least, and its end is not known
 	Endless    bool // Seen: the key had no expiry, or a later one than its lease can have
 	From, To   time.Duration
 	Server     int           // Seen: where

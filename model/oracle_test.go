@@ -144,6 +144,18 @@ func (o *oracle) ends(s exact, i int, l begun, try func(exact, Cost)) {
 	} else {
 		try(s.without(i), prematureLoss.cost())
 	}
+	o.forgotten(s, i, l, 0, try)
+	for _, w := range o.p.Windows { // where another server has it still, it may last too long there
+		if !o.p.Single && !l.late && w.Late && w.From <= min(s.at, plus(l.at, o.p.Most(l.ttl))) && w.To >= l.at {
+			late := l
+			late.late = true
+			o.forgotten(s, i, late, w.cost(), try)
+		}
+	}
+}
+
+// forgotten lets a server forget a hold.
+func (o *oracle) forgotten(s exact, i int, l begun, cost Cost, try func(exact, Cost)) {
 	for _, w := range o.p.Windows {
 		if w.Forgets && w.From <= s.at && s.at <= w.To {
 			next := s.without(i)
@@ -151,7 +163,7 @@ func (o *oracle) ends(s exact, i int, l begun, try func(exact, Cost)) {
 				next.gone = slices.DeleteFunc(slices.Clone(s.gone), func(g begun) bool { return g.hold == l.hold })
 				next.gone = append(next.gone, l)
 			}
-			try(next, w.cost())
+			try(next, cost+w.cost())
 		}
 	}
 }
@@ -175,10 +187,12 @@ func (o *oracle) granted(s *exact, hold int32) bool {
 
 // effect lets a call have its effect. Of several sites some may have begun the lease before.
 func (o *oracle) effect(s exact, c *Call, try func(exact, Cost)) {
-	for at := s.at; ; at-- {
-		if o.affects(s, c, at, try); o.p.Sites < 2 || at == c.From || c.Kind != Grant && c.Kind != Extend {
-			return
-		}
+	first := s.at
+	if o.p.Sites > 1 && c.Kind <= Extend {
+		first = c.From
+	}
+	for at := s.at; at >= first; at-- {
+		o.affects(s, c, at, try)
 	}
 }
 
@@ -189,7 +203,7 @@ func (o *oracle) affects(s exact, c *Call, from time.Duration, try func(exact, C
 			return
 		}
 	}
-	i, l := s.find(c.Hold), begun{c.Hold, from, c.TTL, false}
+	i, l := s.find(c.Hold), begun{c.Hold, from, c.TTL, c.Open}
 	if c.Kind == Grant && c.Unanswered && !o.proven(c.Hold) {
 		once := try
 		try = func(next exact, cost Cost) { once(next, cost+unproven) }
@@ -295,7 +309,7 @@ func (o *oracle) restored(s exact, hold int32, try func(exact, Cost)) {
 			continue
 		}
 		for at := first.From; at <= min(last.To, s.at); at++ {
-			next := s.alone(begun{hold, at, last.TTL, w.Late})
+			next := s.alone(begun{hold, at, last.TTL, w.Late || last.Open})
 			next.gone = slices.DeleteFunc(slices.Clone(s.gone), func(g begun) bool { return g.hold == hold })
 			try(next, w.cost())
 		}
@@ -326,6 +340,13 @@ func (o *oracle) others(s exact, c *Call, l begun, try func(exact, Cost)) {
 		}
 		try(s.alone(l), phantom.cost())
 	case Extend:
+		switch {
+		case !c.Anew:
+		case len(s.held) == 0:
+			try(s.alone(l), 0)
+		default:
+			try(s.alone(l), doubleGrant.cost())
+		}
 		if o.granted(&s, c.Hold) {
 			try(s.alone(l), silentReacquire.cost())
 		}
@@ -347,6 +368,10 @@ func (o *oracle) others(s exact, c *Call, l begun, try func(exact, Cost)) {
 		if c.Unanswered {
 			return
 		}
+		if !o.p.Owned {
+			try(s, 0)
+			return
+		}
 		for n := range o.p.Calls {
 			if x := &o.p.Calls[n]; x.Hold == c.Hold && x.Kind == Release && x.To < c.From {
 				try(s, doubleRelease.cost())
@@ -359,7 +384,7 @@ func (o *oracle) others(s exact, c *Call, l begun, try func(exact, Cost)) {
 
 // draw makes a small page.
 func draw(r *rand.Rand) *Page {
-	p := &Page{Rules: Rules{Expires: r.IntN(5) > 0, Owned: true, Round: time.Duration(r.IntN(2)),
+	p := &Page{Rules: Rules{Expires: r.IntN(5) > 0, Owned: r.IntN(4) > 0, Round: time.Duration(r.IntN(2)),
 		Sites: 3 * (r.IntN(4) / 3), Single: r.IntN(2) == 0, Patient: time.Duration(2 * r.IntN(2))}}
 	many := 3 + r.IntN(4)
 	if r.IntN(5) < 2 {
@@ -383,6 +408,10 @@ func draw(r *rand.Rand) *Page {
 				c.Kind = []Kind{Extend, Release, Release, Lost, Seen}[r.IntN(5)]
 				c.Busy, c.Endless = c.Kind == Lost && r.IntN(3) == 0, c.Kind == Seen && r.IntN(8) == 0
 				c.Server = r.IntN(2)
+				c.Anew = c.Kind == Extend && r.IntN(3) == 0
+			}
+			if c.Kind <= Extend {
+				c.Open = r.IntN(10) == 0
 			}
 			at = c.To + time.Duration(r.IntN(2))
 			if c.Kind < Lost && r.IntN(5) == 0 {
@@ -554,7 +583,9 @@ func spontaneously(p *Page, s exact, x Step) (exact, string) {
 	switch {
 	case x.Event == Restored:
 		s.gone = slices.DeleteFunc(slices.Clone(s.gone), func(g begun) bool { return g.hold == x.Hold })
-		return s.alone(begun{x.Hold, x.Began, x.TTL, x.Window >= 0 && p.Windows[x.Window].Late}), ""
+		late := x.Window >= 0 && p.Windows[x.Window].Late ||
+			slices.ContainsFunc(p.Calls, func(c Call) bool { return c.Hold == x.Hold && c.Open })
+		return s.alone(begun{x.Hold, x.Began, x.TTL, late}), ""
 	case at < 0:
 		return s, "is over"
 	case x.Event == Stretched:
@@ -571,7 +602,7 @@ func spontaneously(p *Page, s exact, x Step) (exact, string) {
 
 // deviated is the state after a deviation, as the next steps need it.
 func deviated(p *Page, s exact, c *Call, x Step) exact {
-	l := begun{c.Hold, s.at, c.TTL, false}
+	l := begun{c.Hold, s.at, c.TTL, c.Open}
 	switch i := s.find(c.Hold); x.Deviation {
 	case &Deviations[doubleGrant]:
 		if x.Alone {

@@ -19,6 +19,7 @@ type searcher struct {
 	deviate bool    // deviations are allowed
 	looked  int     // at states of the part
 	most    int     // how many of them may be looked at
+	width   int     // how many are kept after each answer; 0 = all
 	stuck   int32   // the call without a state; -1 = the bound of states was reached
 	todo    byCost
 	free    free
@@ -67,10 +68,32 @@ func (e *explainer) seek(from int32, n int, start single) (single, int) {
 			break
 		}
 		e.story.Looked += s.looked
-		if stuck != -2 {
-			return e.notFound(stuck, c), n
+		if stuck == -2 {
+			continue
 		}
+		if stuck >= 0 {
+			if best, ok := s.narrow(start, from, c.event+1, first); ok {
+				return e.found(best, c.owner), n
+			}
+		}
+		return e.notFound(stuck, c), n
 	}
+}
+
+// A part that needs deviations, and has more states than may be looked at, is searched once more with no more than the
+// width of the cheapest states after each answer, for each of which so many are looked at. What comes out is a story,
+// and may not be the cheapest one.
+const width, perAnswer = 32, 2000
+
+// narrow is such a search.
+func (s *searcher) narrow(start single, from, to int32, first []int32) (best state, ok bool) {
+	s.begin(start, from, to, first)
+	s.bound, s.slack, s.deviate, s.width = 1<<63, oneDeviation, true, width
+	list, ok := s.run(start, from, to)
+	if s.width = 0; !ok {
+		return best, false
+	}
+	return slices.MinFunc(list, func(a, b state) int { return cmp.Compare(a.cost, b.cost) }), true
 }
 
 // longest is how many events a part may have that is prolonged because two states are as likely at its end.
@@ -245,8 +268,12 @@ func (s *searcher) run(start single, from, to int32) ([]state, bool) {
 		if slot := int(s.slots[v.call]); slot >= len(s.open) || s.open[slot] != v.call {
 			continue // it began before the part, and its hold is idle
 		}
-		list = s.answered(list, v.call)
-		if s.looked > s.most {
+		if s.width > 0 {
+			s.most = s.looked + perAnswer
+		}
+		if list = s.answered(list, v.call); s.width > 0 && len(list) > 0 {
+			list = list[:min(len(list), s.width)] // the cheapest came first
+		} else if s.looked > s.most {
 			return nil, false
 		}
 		if len(list) == 0 {

@@ -36,7 +36,7 @@ func (r *Rules) begin(c *Call, at, by time.Duration) lease {
 	if r.Sites > 1 {
 		at = c.From
 	}
-	return lease{c.Hold, at, by, c.TTL, false}
+	return lease{c.Hold, at, by, c.TTL, c.Open}
 }
 
 // alive is what is known of a lease that was alive at a time between two moments.

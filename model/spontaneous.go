@@ -15,7 +15,7 @@ func (s *searcher) needed(c *state, hold int32) bool {
 			return false
 		}
 		o := &s.p.Calls[m]
-		return o.Kind == Grant || o.Hold == hold && (o.Kind == Lost || s.deviate || !s.p.Single && len(s.wins) > 0)
+		return o.Kind == Grant || o.Anew || o.Hold == hold && (o.Kind == Lost || s.deviate || !s.p.Owned && o.Kind == Release || !s.p.Single && len(s.wins) > 0)
 	})
 }
 
@@ -54,10 +54,18 @@ func (s *searcher) forget(c state, i int, n int32, by time.Duration) {
 	if w.Forgets && !w.Planned && s.p.Holds[hold].Stands {
 		return
 	}
-	if at := max(c.cur, w.From); w.Forgets && at <= min(by, w.To) {
-		step := Step{At: at, Event: Forgotten, Hold: hold, Window: s.explainer.wins.place[n], Planned: w.Planned,
-			Against: -1}
-		s.yield(c.forgets(i, w, by, s.expected(&c, hold), &s.p.Rules).until(at).tell(step, -1, w.cost()))
+	at := max(c.cur, w.From)
+	if !w.Forgets || at > min(by, w.To) {
+		return
+	}
+	step := Step{At: at, Event: Forgotten, Hold: hold, Window: s.explainer.wins.place[n], Planned: w.Planned,
+		Against: -1}
+	expected := s.expected(&c, hold)
+	s.yield(c.forgets(i, w, by, expected, &s.p.Rules).until(at).tell(step, -1, w.cost()))
+	if late, place := s.stretched(&c.held[i], at); late != nil && !s.p.Single && expected { // where another has it still
+		c = c.late(i, min(late.To, by)).tell(Step{At: c.cur, Event: Stretched, Hold: hold, Window: place,
+			Planned: late.Planned, Against: -1}, -1, late.cost())
+		s.yield(c.forgets(i, w, by, expected, &s.p.Rules).until(at).tell(step, -1, w.cost()))
 	}
 }
 
@@ -142,7 +150,7 @@ func (s *searcher) granted(c *state, hold int32) bool {
 // lastLease is what is known of the last lease of a hold, by the calls of a state that have had their effect.
 func (s *searcher) lastLease(c *state, hold int32, by time.Duration) lease {
 	g := &s.p.Calls[s.holds[hold].grant]
-	l := lease{hold, g.From, min(g.To, by), g.TTL, false}
+	l := lease{hold, g.From, min(g.To, by), g.TTL, g.Open}
 	last := time.Duration(0)
 	for i := s.holds[hold].first; i <= s.now; i++ {
 		v := s.events[i]
@@ -150,7 +158,7 @@ func (s *searcher) lastLease(c *state, hold int32, by time.Duration) lease {
 		if o.Hold != hold || o.Kind != Extend || o.Unanswered || v.end || o.To <= last || !s.over(c, v.call) {
 			continue
 		}
-		last, l.hi, l.ttl = o.To, min(o.To, by), o.TTL
+		last, l.hi, l.ttl, l.late = o.To, min(o.To, by), o.TTL, o.Open
 	}
 	return l
 }

@@ -99,6 +99,13 @@ func (c state) with(l lease) state {
 	return c
 }
 
+// late is a state in which a lease that began by a moment lasts too long.
+func (c state) late(i int, by time.Duration) state {
+	l := c.held[i]
+	l.late, l.hi = true, min(l.hi, by)
+	return c.with(l)
+}
+
 // alone is a state in which a lease is the only one.
 func (c state) alone(l lease) state {
 	c.held = []lease{l}

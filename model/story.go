@@ -72,7 +72,8 @@ type Step struct {
 	Window     int32      // Forgotten, Restored, Stretched: in Page.Windows; -1 = none
 	Planned    bool       // that is a fault of the plan
 	Deviation  *Deviation // nil = the lock is right to do this
-	// Elsewhere says that another server answers, which still has a hold that was forgotten.
+	// Elsewhere says that a call changes nothing here: another server answers, which still has a hold that was
+	// forgotten, or it is a release that does not look whose the lock is.
 	Elsewhere bool
 	// Against is the hold that a deviation is against; -1 = none.
 	Against int32
@@ -80,6 +81,8 @@ type Step struct {
 	Began, TTL time.Duration
 	// Again says that a release frees the lock of another because it was sent again.
 	Again bool
+	// Anew says that a re-entry began its hold once more.
+	Anew bool
 	// Alone says that after a double grant the new hold has the lock alone. Of several sites both may have some.
 	Alone bool
 }
@@ -155,7 +158,7 @@ func (s *Step) After(held []int32) []int32 {
 	broke := s.Broke(held)
 	held = slices.DeleteFunc(slices.Clone(held), func(h int32) bool { return slices.Contains(broke, h) })
 	ends := s.Event == LeaseEnd || s.Event == Effect && s.Kind == Release && s.Deviation == nil && !s.Elsewhere
-	begins := s.takesAll() || s.Event == Effect && s.Kind == Grant
+	begins := s.takesAll() || s.Event == Effect && (s.Kind == Grant || s.Anew)
 	switch i := slices.Index(held, s.Hold); {
 	case ends && i >= 0:
 		held = slices.Delete(held, i, i+1)
