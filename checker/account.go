@@ -25,8 +25,9 @@ type slip struct {
 	told          bool    // two holds that had the lock at once by it have been told of
 }
 
-// mostHolds is how many holds a page with a story may have: a hold takes about 300 bytes meanwhile.
-const mostHolds = 1 << 18
+// A long page is told in parts, for a hold takes about 300 bytes meanwhile. What is legal stays so without some of its
+// holds, so that no part shows anything that is not so; some of those before and after it are told with it.
+const partHolds, besideHolds = 1 << 17, 1 << 10
 
 // tell tells the story of a page; nil where the model has no word for something, or did not find one.
 func (c *Case) tell(holds []int32) *account {
@@ -35,19 +36,32 @@ func (c *Case) tell(holds []int32) *account {
 	}
 	key := c.holds[holds[0]].Key
 	t, known := c.stories[key]
-	if !known && len(holds) <= mostHolds && c.beyondModel(holds) == "" {
-		if p, s := c.story(holds); s.Status == model.Explained {
-			t = c.slips(p, &s)
+	if !known {
+		if c.beyondModel(holds) == "" {
+			t = c.inParts(holds, partHolds, besideHolds)
 		}
+		c.stories[key] = t
 	}
-	c.stories[key] = t
 	return t
 }
 
-// slips finds what is wrong in a story. A holder that lost the lock by a slip goes on, since it does not know: all that
-// comes of it belongs to that slip.
-func (c *Case) slips(p *pages, s *model.Story) *account {
+// inParts tells the stories of so many holds of a page at a time, with so many beside them.
+func (c *Case) inParts(holds []int32, many, beside int) *account {
 	t := &account{broke: map[int32]int{}, ofHold: map[int32][]int{}}
+	for from := 0; from < len(holds); from += many {
+		to := min(from+many, len(holds))
+		p, s := c.story(holds[max(from-beside, 0):min(to+beside, len(holds))])
+		if s.Status != model.Explained {
+			return nil
+		}
+		c.slips(t, p, &s, holds[from], holds[to-1])
+	}
+	return t
+}
+
+// slips takes in what is wrong in a story of some holds of a page. A holder that lost the lock by a slip goes on, since
+// it does not know: all that comes of it belongs to that slip.
+func (c *Case) slips(t *account, p *pages, s *model.Story, first, last int32) {
 	led, held := map[int32]int{}, []int32(nil)
 	for i := range s.Steps {
 		x := &s.Steps[i]
@@ -56,6 +70,9 @@ func (c *Case) slips(p *pages, s *model.Story) *account {
 			continue
 		}
 		n := len(t.slips)
+		if h := p.hold(x.Hold); h < first || h > last {
+			continue
+		}
 		k := slip{Step: *x, hold: p.hold(x.Hold), against: p.hold(x.Against), op: -1, first: n}
 		if x.Event == model.Effect {
 			k.op = c.at(x.Call)
@@ -81,7 +98,6 @@ func (c *Case) slips(p *pages, s *model.Story) *account {
 		}
 		t.slips = append(t.slips, k)
 	}
-	return t
 }
 
 // hold is the case's number of a hold of the page.

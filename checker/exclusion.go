@@ -58,7 +58,6 @@ func (c *Case) examine() *findings {
 			x.key(holds)
 		}
 		x.phantoms()
-		x.blameReleases()
 		c.findings = x.findings
 	})
 	return &c.findings
@@ -120,13 +119,8 @@ type examiner struct {
 	sweeper *sweeper
 	blamed  map[int32]bool
 	back    search            // of a semaphore: for releases that gave a permit back that had come back before
-	unowned [3]search         // see succeeded, and freeing
 	broke   map[int32]finding // by hold: the last broken guarantee that it was part of
 	told    *account          // the story of the page; nil = there is none
-	within  struct {          // see granted
-		hold *hold
-		last time.Duration
-	}
 }
 
 // key finds the violations among the holds of a key. A hold is blamed once, by the strongest evidence.
@@ -200,9 +194,6 @@ func (x *examiner) late(p pair) finding {
 // add counts a violation. What is explained by something unplanned is not the lock's. The witness is the
 // earliest incident.
 func (x *examiner) add(f finding) {
-	if f.cause == history.DoubleGrant && x.told == nil {
-		f.op = x.freeing(f.pair)
-	}
 	if !x.blame(f.cause, f, unplanned(f.why)) {
 		return
 	}
