@@ -3,6 +3,7 @@ package checker
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"hammerlock/history"
 	"hammerlock/model"
@@ -141,9 +142,23 @@ func (t *account) of(p pair) int {
 	return best
 }
 
+// before is the last slip up to a moment that ended a hold; -1 without one.
+func (t *account) before(by time.Duration) (last int) {
+	last = -1
+	for _, n := range t.broke {
+		if k := &t.slips[n]; k.At <= by && (last < 0 || k.At > t.slips[last].At) {
+			last = n
+		}
+	}
+	return last
+}
+
 // names makes a finding about two holds of the slip that explains them.
 func (c *Case) names(t *account, p pair) (f finding, ok bool) {
 	n := t.of(p)
+	if n < 0 { // something before them made one of them begin late
+		n = t.before(c.holds[p.second].Return)
+	}
 	if n < 0 {
 		return finding{}, false
 	}

@@ -118,14 +118,13 @@ type examiner struct {
 	c       *Case
 	sweeper *sweeper
 	blamed  map[int32]bool
-	back    search            // of a semaphore: for releases that gave a permit back that had come back before
-	broke   map[int32]finding // by hold: the last broken guarantee that it was part of
-	told    *account          // the story of the page; nil = there is none
+	back    search   // of a semaphore: for releases that gave a permit back that had come back before
+	told    *account // the story of the page; nil = there is none
 }
 
 // key finds the violations among the holds of a key. A hold is blamed once, by the strongest evidence.
 func (x *examiner) key(holds []int32) {
-	x.blamed, x.broke, x.back = map[int32]bool{}, map[int32]finding{}, search{key: x.c.holds[holds[0]].Key, found: -1}
+	x.blamed, x.back = map[int32]bool{}, search{key: x.c.holds[holds[0]].Key, found: -1}
 	x.told = x.c.tell(holds)
 	x.untold = x.untold || x.told == nil
 	s := x.sweeper
@@ -206,11 +205,10 @@ func (x *examiner) add(f finding) {
 	}
 }
 
-// began is when a violation began; what follows from another comes after all others, and so does what a release may
-// explain.
+// began is when a violation began; what follows from another comes after all others.
 func (c *Case) began(f finding) time.Duration {
 	switch {
-	case f.follows, f.cause == history.DoubleGrant && f.op >= 0:
+	case f.follows:
 		return history.Forever
 	case f.pair.second < 0:
 		return c.Ops[f.op].Return
@@ -225,7 +223,7 @@ func (x *examiner) loss(p pair) {
 	}
 	if !x.blamed[p.second] {
 		x.blamed[p.second] = true
-		x.add(x.broken(p, x.sweeper.before(p, x.c.Sites < 2)...))
+		x.add(x.broken(p))
 	}
 }
 
@@ -239,9 +237,6 @@ func (x *examiner) collision(p pair) {
 			x.add(x.broken(p))
 			return
 		}
-	} else if op := x.reacquired(i, j); op >= 0 {
-		x.add(x.keep(p, finding{cause: history.SilentReacquire, pair: p, op: op}))
-		return
 	}
 	if plus(j.Return, x.c.slack(i.Process, j.Process)) < over {
 		x.add(x.broken(p))
@@ -327,39 +322,6 @@ func (c *Case) presumed(h *hold) int32 {
 		return -1
 	}
 	return last
-}
-
-// reacquired finds an extension of i that succeeded although its lease had ended, or the server had lost it, and j had
-// been granted. Where something may have ended the lease early, it must have ended for certain: an extension that was
-// called in time is in time.
-func (x *examiner) reacquired(i, j *hold) int32 {
-	if x.c.share(i, j) {
-		return -1
-	}
-	forgot := x.c.forgot(i, j.Return)
-	lost := x.c.Sites < 2 && forgot != nil && forgot.from >= i.Return && forgot.effect.Loses == history.LosesKeys // after the grant, for certain
-	proof := plus(x.sweeper.promised(x.c.acquire(i)), x.c.Bounds.Linger)
-	if forgot != nil {
-		proof = plus(i.Return, x.sweeper.most(i.TTL))
-	}
-	for _, n := range x.c.extends(i) {
-		op := &x.c.Ops[n]
-		if op.Outcome == history.Failed || anew(op) {
-			continue
-		}
-		if lost && op.Outcome == history.OK && op.Call > j.Return {
-			return n
-		}
-		if op.Outcome == history.OK && op.Call > proof && j.Return > proof && j.Call < op.Return {
-			return n
-		}
-		if forgot != nil {
-			proof = max(proof, plus(op.Return, x.sweeper.most(op.TTL)))
-		} else {
-			proof = max(proof, plus(x.sweeper.promised(op), x.c.Bounds.Linger))
-		}
-	}
-	return -1
 }
 
 // anew tells whether a re-entry was counted as the first: its lock says that it was granted anew.

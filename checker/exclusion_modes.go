@@ -96,7 +96,7 @@ func (x *examiner) overdrawn(n int32, others []timed) {
 	}
 	x.blamed[n] = true
 	far := slices.MaxFunc(others, func(a, b timed) int { return cmp.Compare(a.at, b.at) })
-	f := x.reason(pair{far.hold, n})
+	f := x.broken(pair{far.hold, n})
 	if f.cause == history.DoubleGrant {
 		forgotten, w := x.forgotten(others, x.c.holds[n].Return)
 		if op := x.givenBack(n, w != nil); op >= 0 {

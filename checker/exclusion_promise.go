@@ -7,50 +7,30 @@ import (
 	"hammerlock/history"
 )
 
-// broken names the cause of a broken guarantee, and keeps it for those that follow from it. The earliest is the
-// incident. Of the pairs that come to the same, the first of which there is evidence is the one.
-func (x *examiner) broken(p pair, same ...pair) finding {
+// broken names the cause of a broken guarantee: the slip of the page's story that explains it. A page of readers or of
+// permits has none: there it is a foreign release, or an extension that was not what it was answered to be. What else
+// remains is that servers forgot the first hold, or that two were granted the lock.
+func (x *examiner) broken(p pair) finding {
+	i, j := &x.c.holds[p.first], &x.c.holds[p.second]
 	if x.told != nil {
 		if f, ok := x.c.names(x.told, p); ok {
 			return f
 		}
+	} else if op := x.sweeper.foreign(i, j.Return); op >= 0 {
+		return finding{cause: history.ForeignRelease, pair: p, op: op}
 	}
-	f := x.reason(p)
-	for k := 0; f.cause == history.DoubleGrant && k < len(same); k++ {
-		if other := x.reason(same[k]); other.cause != f.cause {
-			f, p = other, same[k]
-		}
-	}
-	return x.keep(p, f)
-}
-
-// keep keeps a finding for those that follow from it.
-func (x *examiner) keep(p pair, f finding) finding {
-	for _, n := range [2]int32{p.first, p.second} {
-		if _, known := x.broke[n]; !known {
-			x.broke[n] = f
-		}
-	}
-	return f
-}
-
-// reason is what is known of two grants of a page without a story, of readers or of permits: a foreign release, the
-// service, an extension. If there is none, the cause is not shown.
-func (x *examiner) reason(p pair) finding {
-	i, j := &x.c.holds[p.first], &x.c.holds[p.second]
 	by := j.Return
 	if j.Outcome != history.OK && j.Release >= 0 {
 		by = max(by, x.c.Ops[j.Release].Return) // until then it may have been granted
 	}
-	if op := x.sweeper.foreign(i, j.Return); op >= 0 {
-		return x.follows(finding{cause: history.ForeignRelease, pair: p, op: op})
-	}
 	if w := x.c.forgot(i, by); w != nil {
 		return finding{cause: history.ServiceLoss, pair: p, op: w.op, why: w}
 	}
-	untrue, extension := x.untrue(i, j)
-	if extension >= 0 && (untrue != history.FalseExtension || x.c.unheard(i, x.c.Ops[extension].Return, j.Return) < 0) {
-		return finding{cause: untrue, pair: p, op: extension}
+	if x.told == nil {
+		cause, op := x.untrue(i, j)
+		if op >= 0 && (cause != history.FalseExtension || x.c.unheard(i, x.c.Ops[op].Return, j.Return) < 0) {
+			return finding{cause: cause, pair: p, op: op}
+		}
 	}
 	return finding{cause: history.DoubleGrant, pair: p, op: -1}
 }
@@ -83,21 +63,6 @@ func (x *examiner) untrue(i, j *hold) (cause string, extension int32) {
 		return history.SilentReacquire, extension
 	}
 	return history.FalseExtension, extension
-}
-
-// follows says that a finding follows from an earlier one: the hold whose release was foreign had lost the lock to it
-// before, or had got in by it, or had taken the lock by an extension.
-func (x *examiner) follows(f finding) finding {
-	releaser := x.c.holdAt(x.c.Ops[f.op].Hold)
-	before, ok := x.broke[releaser]
-	switch {
-	case ok && before.cause == f.cause:
-		f.follows = true
-	case ok && before.cause == history.SilentReacquire && before.pair.first == releaser:
-		before.follows = true
-		return before
-	}
-	return f
 }
 
 // returnedBefore tells whether a hold had been given back, with success, before one of its releases was called.

@@ -287,11 +287,6 @@ func doubled(c *Case, r *ruler, f finding, i, j *hold) (story []string, remedy s
 				c.name(h), who(k.Worker), clock(k.Return))}, drawTokens
 		}
 	}
-	if f.op >= 0 {
-		op := &c.Ops[f.op]
-		return []string{fmt.Sprintf("cause not shown: both were granted the lock at once, or a release by %s, %s, "+
-			"freed it in between", who(op.Worker), spanned(op))}, notShown
-	}
 	if i.Call < j.Return && j.Call < i.Return {
 		return append(c.mistaken(j), "both asked at the same time, no lease was over and no fault of a server explains it: "+
 			"the acquire is not atomic"), ofTheCause
