@@ -23,6 +23,7 @@ type slip struct {
 	op            int32   // into Ops: the call; -1 = none
 	first         int     // the slip that led to it: itself, or an earlier one
 	why           *window // made servers forget; nil for a deviation
+	ended         bool    // a hold ended by it while it was promised
 	told          bool    // two holds that had the lock at once by it have been told of
 }
 
@@ -97,6 +98,7 @@ func (c *Case) slips(t *account, p *pages, s *model.Story, first, last int32) {
 		for _, h := range []int32{k.hold, k.against} {
 			t.ofHold[h] = append(t.ofHold[h], n)
 		}
+		k.ended = len(lost) > 0
 		t.slips = append(t.slips, k)
 	}
 }
@@ -144,11 +146,8 @@ func (t *account) of(p pair) int {
 
 // before is the last slip up to a moment that ended a hold; -1 without one.
 func (t *account) before(by time.Duration) (last int) {
-	last = -1
-	for _, n := range t.broke {
-		if k := &t.slips[n]; k.At <= by && (last < 0 || k.At > t.slips[last].At) {
-			last = n
-		}
+	last, _ = slices.BinarySearchFunc(t.slips, by+1, func(k slip, by time.Duration) int { return cmp.Compare(k.At, by) })
+	for last--; last >= 0 && !t.slips[last].ended; last-- {
 	}
 	return last
 }

@@ -66,32 +66,17 @@ func (b *blames[W]) excuseText(what string) string {
 	return fmt.Sprintf("excused: %s %s: %s", human.Count(b.excused), what, b.excuse)
 }
 
-// gravest orders the causes: of the errors of a lock, the usual one first, or that which began first. That two were
-// granted the lock at once is the last of them to say where as many grants have a reason, but where nothing explains
-// one of them.
+// gravest orders the causes: the errors of the lock before those of the service and of the holder, and of each the
+// usual one first, or that which began first.
 func (f *findings) gravest(c *Case) []string {
 	order := slices.Clone(severity)
-	if !f.untold {
-		slices.SortStableFunc(order, func(a, b string) int {
-			n := cmp.Or(cmp.Compare(partyOf(a), partyOf(b)), cmp.Compare(f.incidents[b], f.incidents[a]))
-			if n == 0 && f.incidents[a] > 0 {
-				n = cmp.Compare(c.began(f.first[a]), c.began(f.first[b]))
-			}
-			return n
-		})
-		return order
-	}
-	reasons := order[1:4]
-	slices.SortStableFunc(reasons, func(a, b string) int {
-		if n := cmp.Compare(f.incidents[b], f.incidents[a]); n != 0 || f.incidents[a] == 0 {
-			return n
+	slices.SortStableFunc(order, func(a, b string) int {
+		n := cmp.Or(cmp.Compare(partyOf(a), partyOf(b)), cmp.Compare(f.incidents[b], f.incidents[a]))
+		if n == 0 && f.incidents[a] > 0 {
+			n = cmp.Compare(c.began(f.first[a]), c.began(f.first[b]))
 		}
-		return cmp.Compare(c.began(f.first[a]), c.began(f.first[b]))
+		return n
 	})
-	if !f.bare && f.incidents[history.DoubleGrant] <= f.incidents[reasons[0]] {
-		copy(order, reasons)
-		order[3] = history.DoubleGrant
-	}
 	return order
 }
 

@@ -42,8 +42,6 @@ type findings struct {
 	incidents map[string]int64 // by cause: those that do not follow from an earlier one
 	losses    []pair           // the first few grants that the servers cannot have given
 	misses    map[string]int64
-	untold    bool  // a page has no story
-	bare      bool  // on one site two were granted the lock at once, and no release can have freed it in between
 	doubled   int64 // beliefs that overlap an earlier one for certain
 }
 
@@ -126,7 +124,6 @@ type examiner struct {
 func (x *examiner) key(holds []int32) {
 	x.blamed, x.back = map[int32]bool{}, search{key: x.c.holds[holds[0]].Key, found: -1}
 	x.told = x.c.tell(holds)
-	x.untold = x.untold || x.told == nil
 	s := x.sweeper
 	if x.c.Claims.Permits > 0 {
 		x.semaphore(holds)
@@ -199,7 +196,6 @@ func (x *examiner) add(f finding) {
 	if !f.follows && !f.again {
 		x.incidents[f.cause]++
 	}
-	x.bare = x.bare || x.c.Sites < 2 && f.cause == history.DoubleGrant && f.op < 0
 	if x.c.began(f) < x.c.began(x.first[f.cause]) {
 		x.first[f.cause] = f
 	}
