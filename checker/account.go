@@ -171,8 +171,8 @@ func (c *Case) names(t *account, p pair) (f finding, ok bool) {
 	switch {
 	case f.cause == history.FalseExtension && c.gaveBack(first): // nothing is said against the one before that
 		f.cause = history.DoubleGrant
-	case first.against >= 0 && c.share(&c.holds[first.hold], &c.holds[first.against]):
-		f.cause = history.DoubleGrant // the servers cannot tell the two apart, since they were granted one token
+	case first.Kind == model.Extend && first.against >= 0 && c.share(&c.holds[first.hold], &c.holds[first.against]):
+		f.cause = history.DoubleGrant // no server can tell which of two holds with one token is extended
 	}
 	if f.cause == history.DoubleGrant {
 		f.op = -1

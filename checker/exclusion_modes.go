@@ -96,14 +96,13 @@ func (x *examiner) overdrawn(n int32, others []timed) {
 	}
 	x.blamed[n] = true
 	far := slices.MaxFunc(others, func(a, b timed) int { return cmp.Compare(a.at, b.at) })
-	f := x.broken(pair{far.hold, n})
-	if f.cause == history.DoubleGrant {
-		forgotten, w := x.forgotten(others, x.c.holds[n].Return)
-		if op := x.givenBack(n, w != nil); op >= 0 {
-			f.cause, f.op = history.ForeignRelease, op
-		} else if w != nil {
-			f = finding{cause: history.ServiceLoss, pair: pair{forgotten, n}, op: w.op, why: w}
-		}
+	forgotten, w := x.forgotten(others, x.c.holds[n].Return)
+	f := finding{cause: history.ForeignRelease, pair: pair{far.hold, n}, op: x.givenBack(n, w != nil)}
+	if f.op < 0 {
+		f = x.broken(f.pair)
+	}
+	if f.cause == history.DoubleGrant && w != nil {
+		f = finding{cause: history.ServiceLoss, pair: pair{forgotten, n}, op: w.op, why: w}
 	}
 	x.add(f)
 }
@@ -138,15 +137,15 @@ func (x *examiner) forgotten(list []timed, by time.Duration) (hold int32, w *win
 	return -1, nil
 }
 
-// givenBack finds a release that succeeded, of a hold whose lease was over, before a hold was granted: the permit had
-// come back by itself, and there has been one too many since. Where servers may have forgotten a hold, the lease has to
-// be over for certain.
+// givenBack finds a release that succeeded before a hold was granted, of a hold whose lease was over, or that may never
+// have been granted: the permit had come back by itself, and there has been one too many since. Where servers may have
+// forgotten a hold, the lease has to be over for certain.
 func (x *examiner) givenBack(n int32, lost bool) int32 {
 	if x.back.rule != lost {
 		x.back = search{rule: lost, key: x.back.key, found: -1}
 	}
 	return x.back.last(x.c, x.c.holds[n].Return, func(h *hold, op *history.Op) bool {
-		over := x.sweeper.assured(h) < op.Return
+		over := x.sweeper.assured(h) < op.Return || h.Outcome != history.OK
 		if lost {
 			over = x.sweeper.latest(h) < op.Call && x.c.stretched(h.Call, op.Return) == nil
 		}

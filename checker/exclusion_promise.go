@@ -16,7 +16,7 @@ func (x *examiner) broken(p pair) finding {
 		if f, ok := x.c.names(x.told, p); ok {
 			return f
 		}
-	} else if op := x.sweeper.foreign(i, j.Return); op >= 0 {
+	} else if op := x.released(p); op >= 0 {
 		return finding{cause: history.ForeignRelease, pair: p, op: op}
 	}
 	by := j.Return
@@ -33,6 +33,21 @@ func (x *examiner) broken(p pair) finding {
 		}
 	}
 	return finding{cause: history.DoubleGrant, pair: p, op: -1}
+}
+
+// released finds a release that explains two grants: one by another hold, which ended the first of them, or one of the
+// two, which succeeded after its lease and the grant of the other, and so was of what that had. -1 without one.
+func (x *examiner) released(p pair) int32 {
+	i, j := &x.c.holds[p.first], &x.c.holds[p.second]
+	if op := x.sweeper.foreign(i, j.Return); op >= 0 {
+		return op
+	}
+	for _, h := range [2]*hold{i, j} {
+		if h.ending == returned && h.releaseCall > max(x.sweeper.assured(h), i.Return, j.Return) {
+			return h.Release
+		}
+	}
+	return -1
 }
 
 // untrue finds the extension of hold i without which its lease may have been over when j was granted the lock: it
