@@ -77,6 +77,9 @@ func (f *findings) gravest(c *Case) []string {
 		}
 		return n
 	})
+	if i := slices.Index(order, history.DoubleGrant); f.bare { // a release only may explain others
+		order = slices.Insert(slices.Delete(order, i, i+1), 0, history.DoubleGrant)
+	}
 	return order
 }
 

@@ -42,6 +42,7 @@ type findings struct {
 	incidents map[string]int64 // by cause: those that do not follow from an earlier one
 	losses    []pair           // the first few grants that the servers cannot have given
 	misses    map[string]int64
+	bare      bool  // on a page without a story two were granted the lock, and no release can have freed it in between
 	doubled   int64 // beliefs that overlap an earlier one for certain
 }
 
@@ -196,6 +197,7 @@ func (x *examiner) add(f finding) {
 	if !f.follows && !f.again {
 		x.incidents[f.cause]++
 	}
+	x.bare = x.bare || x.told == nil && x.c.Sites < 2 && f.cause == history.DoubleGrant
 	if x.c.began(f) < x.c.began(x.first[f.cause]) {
 		x.first[f.cause] = f
 	}

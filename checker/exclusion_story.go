@@ -226,6 +226,10 @@ func consequence(c *Case, r *ruler, f finding) (story []string, remedy string, k
 // whyOf says why a pair is a violation that is no unexplained double grant.
 func whyOf(c *Case, r *ruler, f finding) []string {
 	i, j := &c.holds[f.pair.first], &c.holds[f.pair.second]
+	extended := f.cause == history.SilentReacquire || f.cause == history.FalseExtension
+	if extended && c.Ops[f.op].Worker == j.Worker && i.Worker != j.Worker {
+		i, j = j, i // it is the extension of the second
+	}
 	switch f.cause {
 	case history.ServiceLoss:
 		return []string{fmt.Sprintf("the service broke its promise to %s after a fault", who(i.Worker))}

@@ -70,7 +70,7 @@ var leaderSets = locks.Spec{
 	Source: "elections that write who leads at each tick, as heartbeats do",
 	Sites:  locks.OneSite,
 	Broken: "a leader that comes back late takes the place of its successor, and both lead",
-	Expect: []locks.Expectation{{Cause: history.SilentReacquire}},
+	Expect: []locks.Expectation{{Cause: history.SilentReacquire}, {Cause: history.FalseExtension}},
 	Claims: watchdog.Claims,
 	Open: func(e locks.Env) (locks.Lock, error) {
 		return &leaderLock{renewBlindly(&settingLock{leaseLock{e.Sites[0]}}, e)}, nil
