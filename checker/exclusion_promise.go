@@ -42,8 +42,15 @@ func (x *examiner) released(p pair) int32 {
 	if op := x.sweeper.foreign(i, j.Return); op >= 0 {
 		return op
 	}
+	lost := x.c.forgot(i, j.Return) != nil || x.c.forgot(j, i.Return) != nil
 	for _, h := range [2]*hold{i, j} {
-		if h.ending == returned && h.releaseCall > max(x.sweeper.assured(h), i.Return, j.Return) {
+		over := x.sweeper.assured(h)
+		if lost { // it has to be over for certain
+			if over = x.sweeper.latest(h); x.c.stretched(h.Call, h.releaseReturn) != nil {
+				continue
+			}
+		}
+		if h.ending == returned && h.releaseCall > max(over, i.Return, j.Return) {
 			return h.Release
 		}
 	}

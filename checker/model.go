@@ -264,7 +264,7 @@ func (p *pages) atWork(key int32, slack time.Duration) {
 		}
 		p.why = append(p.why, w)
 		p.Windows = append(p.Windows, model.Window{From: w.from - slack, To: plus(w.to, slack), Planned: planned,
-			Op: w.op, Server: server, Forgets: true, Restores: !planned || e.Loses != history.LosesKeys,
+			Op: w.op, Server: server, Forgets: true, Restores: !planned || !e.Known() || e.Loses == history.LosesWrites, Revives: e.Loses == history.LosesTime,
 			Late: planned && (!e.Known() || e.Loses == history.LosesTime)})
 	}
 	if p.c.Sites > 1 { // a grant may stand on exactly a majority: one site that comes back empty lets another have one

@@ -50,6 +50,7 @@ type Window struct {
 	Planned  bool  // a fault of the plan
 	Forgets  bool  // the servers may lose what they have
 	Restores bool  // they may have again what they had before
+	Revives  bool  // they may have again what had expired, but nothing that was given back
 	Late     bool  // leases may last longer
 	Server   int   // which one may forget; -1 = any
 	Op       int32 // for the caller

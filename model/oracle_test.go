@@ -291,8 +291,10 @@ func (o *oracle) restored(s exact, hold int32, try func(exact, Cost)) {
 		return
 	}
 	var first, last *Call
+	given := false
 	for n := range o.p.Calls {
 		x := &o.p.Calls[n]
+		given = given || x.Hold == hold && x.Kind == Release && s.done>>n&1 != 0
 		switch {
 		case x.Hold != hold || s.done>>n&1 == 0 || x.Unanswered && x.Kind == Extend:
 		case x.Kind == Grant:
@@ -305,7 +307,7 @@ func (o *oracle) restored(s exact, hold int32, try func(exact, Cost)) {
 	}
 	s.back++
 	for _, w := range o.p.Windows {
-		if !w.Restores || s.at < w.From || s.at > w.To {
+		if !w.Restores && (!w.Revives || given) || s.at < w.From || s.at > w.To {
 			continue
 		}
 		for at := first.From; at <= min(last.To, s.at); at++ {
@@ -391,6 +393,7 @@ func draw(r *rand.Rand) *Page {
 		w := Window{From: time.Duration(r.IntN(9)), Planned: r.IntN(2) == 0, Forgets: r.IntN(3) > 0}
 		w.To, w.Late = w.From+time.Duration(r.IntN(3)), !w.Forgets || r.IntN(2) == 0
 		w.Restores = w.Forgets && r.IntN(3) > 0
+		w.Revives = w.Forgets && !w.Restores && r.IntN(2) == 0
 		p.Windows = append(p.Windows, w)
 	}
 	for len(p.Calls) < many {

@@ -21,7 +21,7 @@ func (s *searcher) needed(c *state, hold int32) bool {
 
 // restores tells whether servers may have again what they had before.
 func (s *searcher) restores() bool {
-	return slices.ContainsFunc(s.wins, func(n int32) bool { return s.explainer.wins.list[n].Restores })
+	return slices.ContainsFunc(s.wins, func(n int32) bool { return s.explainer.wins.list[n].brings() })
 }
 
 // spontaneous yields what may happen without a call, up to a moment.
@@ -73,7 +73,7 @@ func (s *searcher) forget(c state, i int, n int32, by time.Duration) {
 // nothing has needed that so far. A hold that is forgotten may have been granted in the window.
 func (s *searcher) closes(list []state, n int32) []state {
 	w := &s.explainer.wins.list[n]
-	if !w.Forgets && !w.Restores {
+	if !w.Forgets && !w.brings() {
 		return list
 	}
 	s.tried, s.todo = newFront(&s.free), s.todo[:0]
@@ -117,11 +117,12 @@ func (s *searcher) expected(c *state, hold int32) bool {
 func (s *searcher) restore(c state, n int32, by time.Duration) {
 	w := &s.explainer.wins.list[n]
 	at := max(c.cur, w.From)
-	if !w.Restores || at > min(by, w.To) {
+	if !w.brings() || at > min(by, w.To) {
 		return
 	}
 	for _, hold := range s.active {
-		if c.find(hold) >= 0 || !s.granted(&c, hold) || !s.expected(&c, hold) {
+		if c.find(hold) >= 0 || !s.granted(&c, hold) || !s.expected(&c, hold) ||
+			!w.Restores && s.given(&c, hold) {
 			continue
 		}
 		l := s.lastLease(&c, hold, min(by, w.To))
@@ -161,6 +162,16 @@ func (s *searcher) lastLease(c *state, hold int32, by time.Duration) lease {
 		last, l.hi, l.ttl, l.late = o.To, min(o.To, by), o.TTL, o.Open
 	}
 	return l
+}
+
+// given tells whether a hold has been given back in a state.
+func (s *searcher) given(c *state, hold int32) bool {
+	for i := s.holds[hold].first; i <= s.now; i++ {
+		if v := s.events[i]; s.p.Calls[v.call].Hold == hold && s.p.Calls[v.call].Kind == Release && s.over(c, v.call) {
+			return true
+		}
+	}
+	return false
 }
 
 // over tells whether a call with an answer has had its effect in a state.

@@ -61,6 +61,9 @@ func (w *windows) between(from, to time.Duration) (list []int32) {
 	return list
 }
 
+// brings tells whether servers may have something again in a window.
+func (w *Window) brings() bool { return w.Restores || w.Revives }
+
 // cost is that of a loss in a window.
 func (w *Window) cost() Cost {
 	if w.Planned {
