@@ -30,22 +30,25 @@ func (s *searcher) apply(c state, n int32, by time.Duration) {
 			return
 		}
 		if k := c.has(o); k >= 0 && !o.Endless {
-			step := s.effect(n, at)
-			step.Elsewhere = true
-			s.yield(c.answers(o, k, by, &s.p.Rules).tell(step, n, 0))
+			s.yield(c.answers(o, k, by, &s.p.Rules).tell(s.elsewhere(n, at), n, 0))
 		}
 		if o.Anew {
 			s.anew(c, n, by)
 		}
 		if !s.p.Owned && o.Kind == Release && !o.Unanswered { // success says no more than that it was called
-			step := s.effect(n, at)
-			step.Elsewhere = true
-			s.yield(c.tell(step, n, 0))
+			s.yield(c.tell(s.elsewhere(n, at), n, 0))
 		}
 		if s.deviate {
 			s.others(c, n, by)
 		}
 	}
+}
+
+// elsewhere is the step in which a call changes nothing here.
+func (s *searcher) elsewhere(n int32, at time.Duration) Step {
+	step := s.effect(n, at)
+	step.Elsewhere = true
+	return step
 }
 
 // early tells whether a call cannot have had its effect yet: its holder had heard of the grant before it asked.
@@ -126,13 +129,14 @@ func (s *searcher) own(c state, n int32, i int, by time.Duration) {
 	}
 	used := s.used(c, o, s.p.alive(l, c.cur, by), i, by)
 	s.yield(used.tell(s.effect(n, c.cur), n, 0))
-	if kept := c.with(s.p.alive(l, c.cur, by)); s.deviate && !o.Unanswered {
-		switch o.Kind {
-		case Release:
-			s.yield(s.wrong(kept, n, leak, -1))
-		case Extend:
-			s.yield(s.wrong(kept, n, falseExtension, -1))
-		}
+	switch kept := c.with(s.p.alive(l, c.cur, by)); {
+	case o.Unanswered:
+	case o.Kind == Release && !s.p.Owned:
+		s.yield(kept.tell(s.elsewhere(n, c.cur), n, 0))
+	case o.Kind == Release && s.deviate:
+		s.yield(s.wrong(kept, n, leak, -1))
+	case o.Kind == Extend && s.deviate:
+		s.yield(s.wrong(kept, n, falseExtension, -1))
 	}
 }
 

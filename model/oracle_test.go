@@ -269,9 +269,14 @@ func (o *oracle) own(s exact, c *Call, i int, l begun, try func(exact, Cost)) {
 		}
 		return
 	case !over:
-		if try(after(held), 0); c.Kind == Release && !c.Unanswered {
-			try(s, leak.cost())
+		kept := leak.cost()
+		if !o.p.Owned {
+			kept = 0
 		}
+		if c.Kind == Release && !c.Unanswered {
+			try(s, kept)
+		}
+		try(after(held), 0)
 		if c.Kind == Extend && !c.Unanswered {
 			try(s, falseExtension.cost())
 		}

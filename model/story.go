@@ -73,7 +73,7 @@ type Step struct {
 	Planned    bool       // that is a fault of the plan
 	Deviation  *Deviation // nil = the lock is right to do this
 	// Elsewhere says that a call changes nothing here: another server answers, which still has a hold that was
-	// forgotten, or it is a release that does not look whose the lock is.
+	// forgotten, or it is a release that does not look whose the lock is, and may free nothing.
 	Elsewhere bool
 	// Against is the hold that a deviation is against; -1 = none.
 	Against int32
