@@ -17,12 +17,13 @@ const mostStrays = 32
 
 // strays finds keys that no call accounts for: on the only server a key has a token of no call, at a moment when no
 // hold is open, and the try that made it was refused by its answer. A lock that tries again within a call, with another
-// token because an answer was lost, leaves such a key until its lease is over. The tokens are unowned, each with the
+// token because an answer was lost, leaves such a key until its lease is over. A lock that grants before it is asked
+// sets keys at any time. The tokens are unowned, each with the
 // operation that saw it last.
 func (x *examiner) strays(unowned map[uint64]int32) {
 	c := x.c
 	if len(unowned) == 0 || !c.Claims.Cleans || c.Nodes != 1 || c.Claims.Permits > 0 || c.Claims.Sets ||
-		c.Partial != "" || !x.keepsTokens() {
+		c.Claims.Begins || c.Partial != "" || !x.keepsTokens() {
 		return
 	}
 	latest := slices.Sorted(maps.Values(unowned))

@@ -220,9 +220,10 @@ func (p *pages) alone(h *hold, op *history.Op) bool {
 	return true
 }
 
-// sights takes in when the keys of holds were seen on the only server.
+// sights takes in when the keys of holds were seen on the only server. Where a lease begins before it is asked for, one
+// key may be that of several holds, one after the other.
 func (p *pages) sights(key int32, holds []int32) {
-	if p.c.Nodes > 1 || p.c.Sites > 1 || len(p.c.sightsOf(key)) == 0 {
+	if p.c.Nodes > 1 || p.c.Sites > 1 || p.c.Claims.Begins || len(p.c.sightsOf(key)) == 0 {
 		return
 	}
 	tokens := make(map[uint64]int32, len(holds))
