@@ -104,6 +104,23 @@ func (r *ruler) assured(h *hold) time.Duration {
 	return min(end, r.granted(h))
 }
 
+// latest is when the lease of a hold is over at the latest, as far as is known.
+func (r *ruler) latest(h *hold) time.Duration {
+	end := history.Forever
+	if h.Outcome == history.OK {
+		end = plus(h.Return, r.most(h.TTL))
+	}
+	for _, n := range r.c.extends(h) {
+		switch op := &r.c.Ops[n]; op.Outcome {
+		case history.OK:
+			end = max(end, plus(op.Return, r.most(op.TTL)))
+		case history.Unknown:
+			end = history.Forever
+		}
+	}
+	return end
+}
+
 // granted is how long a hold's acquire was good for at least.
 func (r *ruler) granted(h *hold) time.Duration {
 	if h.TTL > 0 && !r.c.Claims.Begins { // the operation would say no more, and need not be read

@@ -225,6 +225,34 @@ func (x *examiner) loss(p pair) {
 	}
 }
 
+// broken names the cause of a broken guarantee: the slip of the page's story that explains it. A page of readers or of
+// permits has none: there it is a foreign release, or an extension that was not what it was answered to be. What else
+// remains is that servers forgot the first hold, or that two were granted the lock.
+func (x *examiner) broken(p pair) finding {
+	i, j := &x.c.holds[p.first], &x.c.holds[p.second]
+	if x.told != nil {
+		if f, ok := x.c.names(x.told, p); ok {
+			return f
+		}
+	} else if op := x.released(p); op >= 0 {
+		return finding{cause: history.ForeignRelease, pair: p, op: op}
+	}
+	by := j.Return
+	if j.Outcome != history.OK && j.Release >= 0 {
+		by = max(by, x.c.Ops[j.Release].Return) // until then it may have been granted
+	}
+	if w := x.c.forgot(i, by); w != nil {
+		return finding{cause: history.ServiceLoss, pair: p, op: w.op, why: w}
+	}
+	if x.told == nil {
+		cause, op := x.untrue(i, j)
+		if op >= 0 && (cause != history.FalseExtension || x.c.unheard(i, x.c.Ops[op].Return, j.Return) < 0) {
+			return finding{cause: cause, pair: p, op: op}
+		}
+	}
+	return finding{cause: history.DoubleGrant, pair: p, op: -1}
+}
+
 // collision names the cause of two beliefs that overlap.
 func (x *examiner) collision(p pair) {
 	i, j := &x.c.holds[p.first], &x.c.holds[p.second]
@@ -321,9 +349,6 @@ func (c *Case) presumed(h *hold) int32 {
 	}
 	return last
 }
-
-// anew tells whether a re-entry was counted as the first: its lock says that it was granted anew.
-func anew(op *history.Op) bool { return op.Kind == history.Acquire && op.Value == 1 }
 
 // share tells whether two holds have one token: then it is not the extension that fails to tell them apart.
 func (c *Case) share(h, o *hold) bool {

@@ -1,0 +1,79 @@
+package checker
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"hammerlock/history"
+)
+
+// refusedFor finds a try that was refused because i had the lock, though a release had been answered and another was
+// granted it later: called after the one moment, and answered before the other. -1 without one. No other hold can have
+// been there.
+func (r *ruler) refusedFor(i *hold, since, by time.Duration) int32 {
+	if r.c.Sites > 1 || i.Permits > 0 || i.Outcome != history.OK || r.c.Claims.Ordered || r.c.Claims.Writers { // who is not the next one is refused, too
+		return -1
+	}
+	const most = 8 // the latest are looked at: one is enough
+	list := r.c.refusalsOf(i.Key)
+	at, _ := slices.BinarySearchFunc(list, by, func(n int32, t time.Duration) int {
+		return cmp.Compare(r.c.Ops[n].Call, t)
+	})
+	for _, n := range slices.Backward(list[max(at-most, 0):at]) {
+		op := &r.c.Ops[n]
+		slack := r.c.slack(i.Process, op.Process)
+		if op.Call <= plus(max(since, i.Return), slack) {
+			break
+		}
+		if plus(op.Return, slack) < by && op.Worker != i.Worker && !r.otherwise(i, op, by) {
+			return n
+		}
+	}
+	return -1
+}
+
+// otherwise tells whether another hold than i can have been there when a try was refused, and explains what was granted
+// at a moment after that: one that was not given back by then would have kept the lock, as i had to.
+func (r *ruler) otherwise(i *hold, refused *history.Op, by time.Duration) bool {
+	holds := r.c.holdsOf(i.Key)
+	at, _ := slices.BinarySearchFunc(holds, refused.Return, func(n int32, t time.Duration) int {
+		return cmp.Compare(r.c.holds[n].Call, t)
+	})
+	for at--; at >= 0 && plus(r.c.holds[holds[at]].Call, r.c.lease) > refused.Call; at-- {
+		k := &r.c.holds[holds[at]]
+		over := (k.ending == returned || k.ending == gone) && k.releaseReturn < refused.Call
+		if keeps := k.ending == endless && r.assured(k) > by; k != i && !over && !keeps {
+			return true
+		}
+	}
+	return false
+}
+
+// refusalsOf lists the tries for a page that were refused because another had the lock, by call.
+func (c *Case) refusalsOf(key int32) []int32 {
+	if c.refusals == nil {
+		sizes := make([]int32, c.keys+1)
+		busy := func(op *history.Op) bool {
+			return op.Kind == history.Acquire && op.Outcome == history.Failed && op.Reason == history.Busy &&
+				op.Worker >= 0
+		}
+		for n := range c.Ops {
+			if op := &c.Ops[n]; busy(op) {
+				sizes[op.Key+1]++
+			}
+		}
+		c.refusals = room[int32](&c.space, sizes)
+		for n := range c.Ops {
+			if op := &c.Ops[n]; busy(op) {
+				c.refusals[op.Key+1] = append(c.refusals[op.Key+1], int32(n))
+			}
+		}
+		for _, list := range c.refusals {
+			slices.SortFunc(list, func(a, b int32) int {
+				return cmp.Or(cmp.Compare(c.Ops[a].Call, c.Ops[b].Call), cmp.Compare(a, b))
+			})
+		}
+	}
+	return c.refusals[key+1]
+}
