@@ -54,7 +54,21 @@ func (d *Deployment) sight(ctx context.Context, lane *history.Lane, number int, 
 		}
 		d.looks.found = d.looks.found || there
 	}
-	d.looks.made++
+	if d.looks.made++; !d.looks.found && d.Topology.Settings["attached"] == "" {
+		d.looks.found = named(ctx, n, d.Pages[0].Lock)
+	}
+}
+
+// named tells whether the first thousand keys of a node are enough to find one that has the name of a lock in its own:
+// libraries put words before and after it. Nobody else's server is searched.
+func named(ctx context.Context, n *topologies.Node, lock string) bool {
+	pattern := "*" + strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(lock) + "*"
+	found, err := n.Do(ctx, "SCAN", 0, "MATCH", pattern, "COUNT", 1000).Slice()
+	if err != nil || len(found) < 2 {
+		return false
+	}
+	keys, _ := found[1].([]any)
+	return len(keys) > 0
 }
 
 // looks are those into the servers during a run.

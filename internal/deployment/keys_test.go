@@ -74,3 +74,24 @@ func TestKeysAreReadWhenAClusterServesAgain(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestALookFindsKeysOfOtherNames: a lock whose library puts a word before its name is in the servers, too.
+func TestALookFindsKeysOfOtherNames(t *testing.T) {
+	t.Parallel()
+	var warm Warm
+	defer func() { _ = warm.Close() }()
+	d, err := warm.Up(t.Context(), spec(t, "single", "redis"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := d.Topology.Nodes[0]
+	lane := history.NewLane(history.NewClock(0), 0, -1, 64, make(chan struct{}, 1))
+	d.sight(t.Context(), lane, 0, n)
+	if d.Unseen() != 1 {
+		t.Errorf("%d looks into empty servers found nothing", d.Unseen())
+	}
+	n.Do(t.Context(), "SET", "semaphore:"+d.Pages[0].Lock+":owners", "t1")
+	if d.sight(t.Context(), lane, 0, n); d.Unseen() != 0 {
+		t.Errorf("%d looks found no key of the lock", d.Unseen())
+	}
+}
