@@ -213,6 +213,32 @@ func (l lined) Wait(ctx context.Context, key string) (history.Wake, error) {
 	return history.Signal, ctx.Err()
 }
 
+// redials is on database 0 when one of its connections has broken.
+type redials struct {
+	locks.Lock
+	on0 func() (locks.Lock, error)
+}
+
+func (l *redials) Acquire(ctx context.Context, key string, ttl time.Duration) (locks.Lease, error) {
+	lease, err := l.Lock.Acquire(ctx, key, ttl)
+	if l.on0 != nil && err != nil && !errors.Is(err, locks.ErrBusy) {
+		if again, failed := l.on0(); failed == nil {
+			l.Lock, l.on0 = again, nil
+		}
+	}
+	return lease, err
+}
+
+func redialing(e locks.Env, l locks.Lock) locks.Lock {
+	spec, _ := known.Find("lease")
+	return &redials{l, func() (locks.Lock, error) {
+		to := e.Places[0].Access()
+		to.DB = 0
+		e.Sites = []redis.UniversalClient{to.Site().Client(topologies.ClientOptions{Source: e.Source})}
+		return spec.Open(e)
+	}}
+}
+
 // wrong is a lock of the catalogue with one change.
 func wrong(t *testing.T, name string, change func(locks.Env, locks.Lock) locks.Lock) locks.Spec {
 	t.Helper()
@@ -267,6 +293,7 @@ func TestLiveScenariosCatchTheirKind(t *testing.T) {
 		"a client stops between two commands":   {wrong(t, "lease", func(e locks.Env, l locks.Lock) locks.Lock { return twoSteps{l, e.Sites[0]} }), "single", "late-commands"},
 		"a waiter has lost its subscription":    {wrong(t, "lease", func(e locks.Env, l locks.Lock) locks.Lock { return deafened{l, e.Sites[0]} }), "single", "lost-wakeup"},
 		"who has left is woken":                 {wrong(t, "lease", inLine), "single", "gone-waiters"},
+		"a new connection has no database":      {wrong(t, "lease", redialing), "single", "ambiguous"},
 		"a release deletes by pattern":          {wrong(t, "lease", byName), "single", "late-release"},
 	} {
 		t.Run(name, func(t *testing.T) {
