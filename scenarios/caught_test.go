@@ -239,6 +239,27 @@ func redialing(e locks.Env, l locks.Lock) locks.Lock {
 	}}
 }
 
+// learntOnce goes on asking the server that had its key at first.
+type learntOnce struct {
+	locks.Lock
+	env   locks.Env
+	known bool
+}
+
+func (l *learntOnce) Acquire(ctx context.Context, key string, ttl time.Duration) (locks.Lease, error) {
+	if !l.known {
+		node, err := l.env.Sites[0].(*redis.ClusterClient).MasterForKey(ctx, key)
+		if err != nil {
+			return locks.Lease{Key: key}, err
+		}
+		spec, _ := known.Find("lease")
+		l.env.Sites = []redis.UniversalClient{node}
+		l.Lock, _ = spec.Open(l.env)
+		l.known = true
+	}
+	return l.Lock.Acquire(ctx, key, ttl)
+}
+
 // wrong is a lock of the catalogue with one change.
 func wrong(t *testing.T, name string, change func(locks.Env, locks.Lock) locks.Lock) locks.Spec {
 	t.Helper()
@@ -281,6 +302,7 @@ func TestLiveScenariosCatchTheirKind(t *testing.T) {
 	t.Parallel()
 	byName := func(e locks.Env, l locks.Lock) locks.Lock { return byPattern{l, e.Sites[0]} }
 	inLine := func(e locks.Env, l locks.Lock) locks.Lock { return lined{l, e.Sites[0]} }
+	once := func(e locks.Env, l locks.Lock) locks.Lock { return &learntOnce{Lock: l, env: e} }
 	pool, prefix := new(atomic.Int64), rand.Text()
 	for name, tt := range map[string]struct {
 		lock     locks.Spec
@@ -293,6 +315,7 @@ func TestLiveScenariosCatchTheirKind(t *testing.T) {
 		"a client stops between two commands":   {wrong(t, "lease", func(e locks.Env, l locks.Lock) locks.Lock { return twoSteps{l, e.Sites[0]} }), "single", "late-commands"},
 		"a waiter has lost its subscription":    {wrong(t, "lease", func(e locks.Env, l locks.Lock) locks.Lock { return deafened{l, e.Sites[0]} }), "single", "lost-wakeup"},
 		"who has left is woken":                 {wrong(t, "lease", inLine), "single", "gone-waiters"},
+		"slots are learnt once":                 {wrong(t, "lease", once), "cluster", "moving-slot"},
 		"a new connection has no database":      {wrong(t, "lease", redialing), "single", "ambiguous"},
 		"a release deletes by pattern":          {wrong(t, "lease", byName), "single", "late-release"},
 	} {

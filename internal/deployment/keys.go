@@ -160,7 +160,9 @@ func see(ctx context.Context, lane *history.Lane, kind history.Kind, key int, lo
 const goneKey, lastingKey = -2, -1
 
 // elsewhere tells whether an error says that another node of the cluster has the key.
-func elsewhere(err error) bool { return redis.HasErrorPrefix(err, "MOVED") || redis.HasErrorPrefix(err, "ASK") }
+func elsewhere(err error) bool {
+	return redis.HasErrorPrefix(err, "MOVED") || redis.HasErrorPrefix(err, "ASK")
+}
 
 // holding reads a lock's key: the hash of its token, 0 if there is none, and when the server removes it by itself. A
 // key that expires meanwhile is gone. One of a kind that has no token to read is there for ever, without a token.

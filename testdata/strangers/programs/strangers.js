@@ -13,9 +13,9 @@ class Client {
   constructor(timeout = 2000, onConnect = (c) => {
     if (site.pass) c.send("AUTH", ...[site.user, site.pass].filter(Boolean)).catch(() => {});
     if (site.db) c.send("SELECT", site.db).catch(() => {});
-  }) { Object.assign(this, { timeout, onConnect, waiting: [] }); }
+  }, to = site) { Object.assign(this, { timeout, onConnect, to, waiting: [] }); }
   connect() {
-    const s = net.connect({ host: site.host, port: site.port }), waiting = [];
+    const s = net.connect({ host: this.to.host, port: this.to.port }), waiting = [];
     let data = Buffer.alloc(0);
     s.on("data", (more) => {
       data = Buffer.concat([data, more]);
@@ -52,6 +52,36 @@ function parse(b, at) {
   let end = eol + 2;
   for (let i = 0; i < Number(rest); i++) { const r = parse(b, end); if (!r) return null; value.push(r.value); end = r.end; }
   return { end, value };
+}
+
+// A client of a cluster, which may change what it sends elsewhere.
+class Cluster {
+  constructor(again = (words) => words, asks = true) { Object.assign(this, { again, asks, clients: new Map(), at: new Map() }); }
+  client(addr) {
+    const [host, port] = addr.split(":");
+    if (!this.clients.has(addr)) this.clients.set(addr, new Client(2000, undefined, { host, port }));
+    return this.clients.get(addr);
+  }
+  async call(...words) {
+    const key = words[0] === "EVAL" ? words[3] : words[1];
+    let addr = this.at.get(key) || site.addrs[0], asking = false;
+    for (let n = 0; n < 5; n++) {
+      const c = this.client(addr);
+      try {
+        if (asking) c.send("ASKING").catch(() => {});
+        return await c.call(...words);
+      } catch (e) {
+        const [, kind, to] = /^Error: (MOVED|ASK) \d+ (.*)$/.exec(String(e)) || [];
+        if (!kind) throw e;
+        addr = to;
+        asking = this.asks && kind === "ASK";
+        const known = this.at.has(key);
+        if (kind === "MOVED") this.at.set(key, to);
+        if (known) words = this.again(words);
+      }
+    }
+    throw new Error("too many redirections");
+  }
 }
 
 // Right: SET NX PX, compare and delete.
@@ -227,6 +257,23 @@ const locks = {
       };
     }
   }],
+
+  // 8. Right: it goes where MOVED and ASK send it, and remembers MOVED.
+  "cluster": [class extends Plain { constructor() { super(); this.c = new Cluster(); } }, undefined, { topologies: ["single", "cluster"] }],
+  // 8. Wrong: a try that is sent elsewhere draws a new token, and its holder knows the first.
+  "moved-token": [class extends Plain {
+    constructor() {
+      super();
+      this.c = new Cluster((words) => (words[0] === "SET" ? ["SET", words[1], crypto.randomUUID(), ...words.slice(3)] : words));
+    }
+  }, undefined, { topologies: ["single", "cluster"] }],
+  // 8. Wrong: what is to be asked elsewhere once is sent there without saying so, again and again, and then taken for done.
+  "no-asking": [class extends Plain {
+    constructor() { super(); this.c = new Cluster(undefined, false); }
+    async acquire(key, token, ttl) { return this.tries(() => super.acquire(key, token, ttl)); }
+    async release(key, token) { return this.tries(() => super.release(key, token)); }
+    async tries(call) { try { return await call(); } catch (e) { if (/redirections/.test(e)) return true; throw e; } }
+  }, undefined, { topologies: ["single", "cluster"] }],
 
   // 13. Wrong: who has waited for ten seconds takes the lock: its holder "must be dead".
   "takes-after-ten": [class extends Plain {
