@@ -239,6 +239,33 @@ func redialing(e locks.Env, l locks.Lock) locks.Lock {
 	}}
 }
 
+// unrenewed renews nothing any more when a server could not be reached.
+type unrenewed struct {
+	locks.Lock
+	bare locks.Lock
+	dead *atomic.Bool
+}
+
+func (l unrenewed) Acquire(ctx context.Context, key string, ttl time.Duration) (locks.Lease, error) {
+	if l.dead.Load() {
+		lease, err := l.bare.Acquire(ctx, key, ttl)
+		lease.Until = time.Time{}
+		return lease, err
+	}
+	lease, err := l.Lock.Acquire(ctx, key, ttl)
+	if errors.Is(err, topologies.ErrUnreachable) {
+		l.dead.Store(true)
+	}
+	return lease, err
+}
+
+func (l unrenewed) Release(ctx context.Context, lease locks.Lease) error {
+	if l.dead.Load() {
+		return l.bare.Release(ctx, lease)
+	}
+	return l.Lock.Release(ctx, lease)
+}
+
 // learntOnce goes on asking the server that had its key at first.
 type learntOnce struct {
 	locks.Lock
@@ -303,6 +330,12 @@ func TestLiveScenariosCatchTheirKind(t *testing.T) {
 	byName := func(e locks.Env, l locks.Lock) locks.Lock { return byPattern{l, e.Sites[0]} }
 	inLine := func(e locks.Env, l locks.Lock) locks.Lock { return lined{l, e.Sites[0]} }
 	once := func(e locks.Env, l locks.Lock) locks.Lock { return &learntOnce{Lock: l, env: e} }
+	dead := new(atomic.Bool)
+	unwatched := func(e locks.Env, l locks.Lock) locks.Lock {
+		spec, _ := known.Find("lease")
+		bare, _ := spec.Open(e)
+		return unrenewed{l, bare, dead}
+	}
 	pool, prefix := new(atomic.Int64), rand.Text()
 	for name, tt := range map[string]struct {
 		lock     locks.Spec
@@ -316,6 +349,7 @@ func TestLiveScenariosCatchTheirKind(t *testing.T) {
 		"a waiter has lost its subscription":    {wrong(t, "lease", func(e locks.Env, l locks.Lock) locks.Lock { return deafened{l, e.Sites[0]} }), "single", "lost-wakeup"},
 		"who has left is woken":                 {wrong(t, "lease", inLine), "single", "gone-waiters"},
 		"slots are learnt once":                 {wrong(t, "lease", once), "cluster", "moving-slot"},
+		"renewals end with the server":          {wrong(t, "watchdog", unwatched), "single", "forgetful"},
 		"a new connection has no database":      {wrong(t, "lease", redialing), "single", "ambiguous"},
 		"a release deletes by pattern":          {wrong(t, "lease", byName), "single", "late-release"},
 	} {
@@ -410,6 +444,7 @@ func ran(t *testing.T, lock locks.Spec, on, name string, seed uint64, out string
 		t.Fatalf("no scenario %q", name)
 	}
 	p := harness.Default()
+	scenario.Processes = 0 // others would have the lock of the catalogue
 	p.Verify, p.Warmup, p.Faults, p.Attempts = true, 0, []string{"auto"}, 1
 	p.Topologies, p.Locks, p.Scenarios = []topologies.Spec{topology}, []locks.Spec{lock}, []scenarios.Scenario{scenario}
 	p.Out, p.Workload.Seed = out, seed

@@ -349,6 +349,9 @@ var locks = map[string]lock{
 	// 15. Wrong: connections that are made after one has broken are the default user's.
 	"redials-default": forgetting(func() { user = "" }),
 
+	// 3. Wrong: one goroutine renews all holds, and ends when the server cannot be reached.
+	"watchdog-dies": {append([]string{"renews"}, trust...), "", renewedByOne, prolong, del},
+
 	// 8. Right: it goes where it is sent. Wrong: where each key is, is learnt once.
 	"cluster":       clustered(false),
 	"slots-forever": clustered(true),
@@ -384,6 +387,31 @@ func forgetting(forget func()) lock {
 			ok, err := del(key, token)
 			return ok, broken(err)
 		}}
+}
+
+var renewer sync.Once
+
+// renewedByOne is set; what it has granted is renewed with all others.
+func renewedByOne(m *message, token string) (string, error) {
+	got, err := set(m, token)
+	renewer.Do(func() {
+		go func() {
+			for range time.Tick(time.Duration(m.TTL) * time.Millisecond / 5) {
+				mu.Lock()
+				all := make([][2]string, 0, len(holds))
+				for _, h := range holds {
+					all = append(all, h)
+				}
+				mu.Unlock()
+				for _, h := range all {
+					if _, err := prolong(m, h[0], h[1]); errors.Is(err, syscall.ECONNREFUSED) {
+						return
+					}
+				}
+			}
+		}()
+	})
+	return got, err
 }
 
 // clustered is plain on a cluster.

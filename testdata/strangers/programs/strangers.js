@@ -258,6 +258,33 @@ const locks = {
     }
   }],
 
+  // 3. Wrong: where Redis cannot be reached a mutex of the process takes its place, for three seconds.
+  "local-fallback": [class extends Plain {
+    local = new Map();
+    away = 0;
+    async acquire(key, token, ttl) {
+      if (Date.now() > this.away) {
+        try { return await super.acquire(key, token, ttl); } catch { this.away = Date.now() + 3000; }
+      }
+      const other = this.local.get(key);
+      if (other && other.end > Date.now()) return false;
+      this.local.set(key, { token, end: Date.now() + ttl });
+      return true;
+    }
+    async extend(key, token, ttl) {
+      const own = this.local.get(key);
+      if (!own || own.token !== token) return super.extend(key, token, ttl);
+      own.end = Date.now() + ttl;
+      return true;
+    }
+    async release(key, token) {
+      const own = this.local.get(key);
+      if (!own || own.token !== token) return super.release(key, token);
+      this.local.delete(key);
+      return own.end > Date.now();
+    }
+  }],
+
   // 8. Right: it goes where MOVED and ASK send it, and remembers MOVED.
   "cluster": [class extends Plain { constructor() { super(); this.c = new Cluster(); } }, undefined, { topologies: ["single", "cluster"] }],
   // 8. Wrong: a try that is sent elsewhere draws a new token, and its holder knows the first.

@@ -402,6 +402,42 @@ class ForgetsDB(Plain):
         return granted
 
 
+# 3. After the server has lost something.
+
+@lock("restores")
+class Restores(Plain):
+    """Wrong: when a connection has broken, the next one writes anew what this client believes to hold."""
+
+    def __init__(self):
+        super().__init__()
+        self.mine, self.lost = {}, False
+        self.call = self.again
+
+    def again(self, *words):
+        try:
+            if self.lost:
+                self.pool.call("PING")
+                self.lost = False
+                for token, (key, ttl) in list(self.mine.items()):
+                    self.pool.call("SET", key, token, "PX", ttl)
+            return self.pool.call(*words)
+        except ServerError:
+            raise
+        except OSError:
+            self.lost = True
+            raise
+
+    def acquire(self, key, token, ttl, *_):
+        if not super().acquire(key, token, ttl):
+            return False
+        self.mine[token] = key, ttl
+        return True
+
+    def release(self, key, token):
+        self.mine.pop(token, None)
+        return super().release(key, token)
+
+
 # 8. Clusters.
 
 CLUSTER = {"topologies": ["single", "cluster"]}
