@@ -285,6 +285,31 @@ const locks = {
     }
   }],
 
+  // 7. Wrong: the end of the lease is in the value, by the client's own clock, and who finds it over takes the lock.
+  "wall-clock": [class extends Plain {
+    async acquire(key, token, ttl) {
+      const mine = `${token}|${Date.now() + ttl}`;
+      return (await this.c.call("EVAL", `local v = redis.call("GET", KEYS[1])
+        if v and tonumber(string.match(v, "|(.*)")) > tonumber(ARGV[2]) then return 0 end
+        redis.call("SET", KEYS[1], ARGV[1], "PX", 60000) return 1`, 1, key, mine, Date.now())) === 1 && mine;
+    }
+    async extend() { throw new Error("it does not"); }
+  }, trust],
+
+  // 10. Right: the same by the server's clock, and the token is all of the value. The key stays for a minute.
+  "server-clock": [class extends Plain {
+    async acquire(key, token, ttl) {
+      return (await this.c.call("EVAL", now + `local v = redis.call("GET", KEYS[1])
+        if v and tonumber(string.match(v, "|(.*)")) > now then return false end
+        local mine = ARGV[1] .. "|" .. (now + ARGV[2]) redis.call("SET", KEYS[1], mine, "PX", 60000) return mine`, 1, key, token, ttl)) || false;
+    }
+    async extend() { throw new Error("it does not"); }
+    async release(key, token) {
+      return (await this.c.call("EVAL", now + `if redis.call("GET", KEYS[1]) ~= ARGV[1] or tonumber(string.match(ARGV[1], "|(.*)")) <= now
+        then return 0 end return redis.call("DEL", KEYS[1])`, 1, key, token)) === 1;
+    }
+  }, trust],
+
   // 8. Right: it goes where MOVED and ASK send it, and remembers MOVED.
   "cluster": [class extends Plain { constructor() { super(); this.c = new Cluster(); } }, undefined, { topologies: ["single", "cluster"] }],
   // 8. Wrong: a try that is sent elsewhere draws a new token, and its holder knows the first.
