@@ -46,7 +46,7 @@ func (j *Job) deployment(c Combination) deployment.Spec {
 			Retries: p.LibraryRetries, Server: c.server, Steered: j.Watched && p.steerable(), Before: p.WorkerArgs,
 		},
 	}
-	if !c.Lock.Defaults {
+	if !c.Lock.Defaults && c.Topology.Can().Ask() {
 		s.Options.Database, s.Options.User = database, user
 	}
 	if p.Program != nil { // it may know of $REDIS_NODES and $REDIS_PASSWORD alone
