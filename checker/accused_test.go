@@ -163,6 +163,13 @@ var onceAccused = map[string]func(s *script){
 		s.extend(a, 10, 420, 300).Until = history.Forever
 		stoppedUnder(s, a, 12)
 	},
+	"a driver's lease that was renewed, and given back after three of them": func(s *script) {
+		a := renewedUnseen(s, 820)
+		x := s.op(history.Sight, -1, 700, 701)
+		x.Token, x.Until = uint64(a), 990*ms
+		s.release(a, 821, 822)
+		s.op(history.End, 1, 0, 823)
+	},
 	"a driver's lease that may have been renewed until its process was stopped": func(s *script) {
 		renewedUnseen(s, 400)
 		stoppedUnder(s, s.Ops[0].ID, 260)

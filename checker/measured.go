@@ -2,6 +2,7 @@ package checker
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"hammerlock/history"
@@ -9,11 +10,15 @@ import (
 )
 
 // WithMeasured adds the verdicts on what was measured beside a run's operations: on the program that has the lock,
-// before the others if it did not do, and on what a visit cost. They change no other: how late the program was is in
-// the history, as pauses. All verdicts of a run pass here, and get their remedies.
+// before the others if it did not do, and on what a visit cost. They change no other, unless keys were where nobody
+// looks for them: how late the program was is in the history, as pauses. All verdicts of a run pass here, and get
+// their remedies.
 func WithMeasured(all []Verdict, m *history.Measured, h *history.Header, ttl time.Duration) []Verdict {
 	if m != nil && m.Cost != nil {
 		all = append(all, weighCost(m.Cost, h))
+	}
+	if m != nil {
+		misled(all, m, h)
 	}
 	Advise(all)
 	if m == nil || m.Driver == nil {
@@ -24,6 +29,40 @@ func WithMeasured(all []Verdict, m *history.Measured, h *history.Header, ttl tim
 		return append(all, v)
 	}
 	return append([]Verdict{v}, all...)
+}
+
+// What a client has to do on every new connection, and who need not. Either is seen when connections have broken, or at
+// once in a driver that does not pass on what it is told.
+const (
+	selectAgain = "Select the database on every new connection: a client that connects again begins with database 0, " +
+		"where other clients do not look. A library that can name none claims defaults: docs/DRIVERS.md."
+	logInAgain = "Log in with the user and the password of the site on every new connection. A library that can name " +
+		"no user claims defaults: docs/DRIVERS.md."
+)
+
+// misled tells, in verdicts that failed, that the lock's clients wrote to another database, or were refused as another
+// user. What was left in another database was not looked for.
+func misled(all []Verdict, m *history.Measured, h *history.Header) {
+	remedy := ""
+	for _, text := range m.Said {
+		if strings.Contains(text, "WRONGPASS") || strings.Contains(text, "NOAUTH") {
+			remedy = logInAgain
+		}
+	}
+	if m.Elsewhere != "" {
+		remedy = selectAgain
+	}
+	for i := range all {
+		switch v := &all[i]; {
+		case v.Status == Fail && remedy != "":
+			if m.Elsewhere != "" {
+				v.Story = append(v.Story, m.Elsewhere)
+			}
+			v.advise(remedy)
+		case v.Status == Pass && v.Checker == history.Liveness && h.Claims.Cleans && m.Elsewhere != "":
+			v.Status, v.Summary = Inconclusive, m.Elsewhere+": what was left there was not looked for. "+selectAgain
+		}
+	}
 }
 
 // Prompt is how long a ping of the program that has the lock may take, at the median: a tenth of the lease.

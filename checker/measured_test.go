@@ -1,6 +1,7 @@
 package checker
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -30,6 +31,40 @@ func TestWhatAVisitMayCost(t *testing.T) {
 		v := weighCost(&history.Cost{Visits: tt.visits, Commands: tt.commands, Duration: 2 * time.Second}, h)
 		if v.Status != tt.want || (v.Cause == "storm") != (tt.want == Fail) {
 			t.Errorf("%s: got %s %q: %s, want %s", name, v.Status, v.Cause, v.Summary, tt.want)
+		}
+	}
+}
+
+// TestKeysInAnotherDatabase: a failure tells of them, and a lock that claims to leave nothing is not said to, for
+// nobody looked there. One that fails, and one that passes and claims nothing of the kind, stay as they are.
+func TestKeysInAnotherDatabase(t *testing.T) {
+	t.Parallel()
+	const where = "n1 had keys in database 0, and clients are sent to database 3"
+	refused := map[string]string{"acquire unknown other": "ERR WRONGPASS invalid username-password pair"}
+	all := WithMeasured([]Verdict{{Checker: history.Calls, Status: Fail, Cause: history.Unanswered}},
+		&history.Measured{Said: refused}, &history.Header{}, 0)
+	if v := all[0]; v.Status != Fail || v.Remedy != logInAgain {
+		t.Errorf("refused as another user: got %+v", v)
+	}
+	for name, tt := range map[string]struct {
+		elsewhere string
+		cleans    bool
+		told      bool
+		want      Status
+	}{
+		"none":               {"", true, false, Pass},
+		"a lock that cleans": {where, true, true, Inconclusive},
+		"one that does not":  {where, false, true, Pass},
+	} {
+		all := WithMeasured([]Verdict{{Checker: history.Exclusion, Status: Fail, Cause: history.DoubleGrant},
+			{Checker: history.Liveness, Status: Pass}}, &history.Measured{Elsewhere: tt.elsewhere},
+			&history.Header{Claims: history.Claims{Cleans: tt.cleans}}, 0)
+		v := all[0]
+		if told := slices.Contains(v.Story, where); v.Status != Fail || told != tt.told || (v.Remedy == selectAgain) != told {
+			t.Errorf("%s: got %+v", name, v)
+		}
+		if v := all[1]; v.Status != tt.want {
+			t.Errorf("%s: got %+v", name, v)
 		}
 	}
 }

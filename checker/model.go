@@ -59,8 +59,11 @@ func (c *Case) beyondModel(holds []int32) string {
 		return "services"
 	}
 	for _, n := range holds {
-		if h := &c.holds[n]; h.Permits > 0 || h.upgraded || c.acquire(h).Seen != 0 {
+		switch h := &c.holds[n]; {
+		case h.Permits > 0 || h.upgraded || c.acquire(h).Seen != 0:
 			return "permits"
+		case c.unseen(h):
+			return "renewals that no operation tells of"
 		}
 	}
 	return ""

@@ -48,9 +48,10 @@ type Config struct {
 	Scenarios []scenarios.Scenario
 	// Seed repeats the schedule of another run; 0 = the variable HAMMERLOCK_SEED, or drawn.
 	Seed uint64
-	// Outlives, Queues and Linger are said of the lock as in locks.Spec.
-	Outlives, Queues bool
-	Linger           func(ttl time.Duration) time.Duration
+	// Outlives, Queues, Defaults and Linger are said of the lock as in locks.Spec. The clients of Env.Sites know the
+	// user and the database of their servers; one that the lock makes needs them from the Access of Env.Places, too.
+	Outlives, Queues, Defaults bool
+	Linger                     func(ttl time.Duration) time.Duration
 	// Options bound what Explore explores; nil = explore.Defaults, or less of them on several sites.
 	Options *explore.Options
 }
@@ -122,7 +123,7 @@ func begin(t *testing.T, open Open, c Config) *suite {
 	}
 	s := &suite{Config: c, topology: topology, spec: locks.Spec{
 		Name: t.Name(), Sites: locks.OneSite, Claims: c.Claims, Outlives: c.Outlives, Queues: c.Queues,
-		Linger: c.Linger, Open: open,
+		Defaults: c.Defaults, Linger: c.Linger, Open: open,
 	}}
 	if topology.Sites > 1 {
 		s.spec.Sites = locks.ManySites

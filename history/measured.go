@@ -17,8 +17,10 @@ type Measured struct {
 	// Said is what the first error of each kind said, by kind, outcome and reason, as in "release unknown other".
 	Said map[string]string `json:"said,omitempty"`
 	// Unseen is how many looks into the servers found no key of the lock during the run; 0 if a look found one.
-	Unseen int64  `json:"unseen,omitempty"`
-	Wear   []Wear `json:"wear,omitempty"` // nil = the run is not about that
+	Unseen int64 `json:"unseen,omitempty"`
+	// Elsewhere says which server had keys in another database than the one that clients are sent to; empty = none.
+	Elsewhere string `json:"elsewhere,omitempty"`
+	Wear      []Wear `json:"wear,omitempty"` // nil = the run is not about that
 }
 
 // EndedInErrors are, among the misses of the check calls, those that ended in an error while nothing was or had been

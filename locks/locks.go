@@ -50,6 +50,9 @@ type Spec struct {
 	// Queues says that workers of a process wait for a mutex while its holder waits for the server.
 	Queues bool
 	Open   func(Env) (Lock, error)
+	// Defaults says that its clients can name no database and no user: its servers have database 0 and the default
+	// user.
+	Defaults bool
 	// Program is where the lock lives if it is none of this program's; Open is nil then.
 	Program *Program
 }

@@ -47,13 +47,15 @@ func Classify(err error) (history.Outcome, history.Reason) {
 
 // refusals begin the replies with which a server refuses a command before it runs it.
 var refusals = []string{
-	"READONLY", "CLUSTERDOWN", "NOREPLICAS", "LOADING", "MASTERDOWN", "MOVED", "ASK", "TRYAGAIN", "CROSSSLOT",
+	"READONLY", "CLUSTERDOWN", "NOREPLICAS", "LOADING", "MASTERDOWN", "CROSSSLOT",
 	"OOM", "BUSY", "MISCONF", "NOAUTH", "WRONGPASS", "NOPERM", "EXECABORT",
 }
 
 func answered(err error) (history.Outcome, history.Reason) {
-	if redis.HasErrorPrefix(err, "NOSCRIPT") {
-		return history.Failed, history.Other // nothing is wrong with the server: it is for the client to send the script
+	for _, prefix := range []string{"NOSCRIPT", "MOVED", "ASK", "TRYAGAIN"} {
+		if redis.HasErrorPrefix(err, prefix) { // nothing is wrong with the server: it is for the client to do something
+			return history.Failed, history.Other
+		}
 	}
 	for _, prefix := range refusals {
 		if redis.HasErrorPrefix(err, prefix) {

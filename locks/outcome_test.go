@@ -44,6 +44,7 @@ func TestClassify(t *testing.T) {
 		"no pool":          {redis.ErrPoolTimeout, history.Failed, history.Unreachable},
 		"replica":          {reply("READONLY You can't write against a read only replica."), history.Failed, history.Refused},
 		"cluster down":     {reply("CLUSTERDOWN Hash slot not served"), history.Failed, history.Refused},
+		"another server":   {reply("MOVED 866 127.0.0.1:7001"), history.Failed, history.Other},
 		"no such script":   {reply("NOSCRIPT No matching script. Please use EVAL."), history.Failed, history.Other},
 		"loading":          {reply("LOADING Redis is loading the dataset in memory"), history.Failed, history.Refused},
 		"script failed":    {reply("ERR user_script:1: boom"), history.Unknown, history.Other},

@@ -213,6 +213,80 @@ func (l lined) Wait(ctx context.Context, key string) (history.Wake, error) {
 	return history.Signal, ctx.Err()
 }
 
+// redials is on database 0 when one of its connections has broken.
+type redials struct {
+	locks.Lock
+	on0 func() (locks.Lock, error)
+}
+
+func (l *redials) Acquire(ctx context.Context, key string, ttl time.Duration) (locks.Lease, error) {
+	lease, err := l.Lock.Acquire(ctx, key, ttl)
+	if l.on0 != nil && err != nil && !errors.Is(err, locks.ErrBusy) {
+		if again, failed := l.on0(); failed == nil {
+			l.Lock, l.on0 = again, nil
+		}
+	}
+	return lease, err
+}
+
+func redialing(e locks.Env, l locks.Lock) locks.Lock {
+	spec, _ := known.Find("lease")
+	return &redials{l, func() (locks.Lock, error) {
+		to := e.Places[0].Access()
+		to.DB = 0
+		e.Sites = []redis.UniversalClient{to.Site().Client(topologies.ClientOptions{Source: e.Source})}
+		return spec.Open(e)
+	}}
+}
+
+// unrenewed renews nothing any more when a server could not be reached.
+type unrenewed struct {
+	locks.Lock
+	bare locks.Lock
+	dead *atomic.Bool
+}
+
+func (l unrenewed) Acquire(ctx context.Context, key string, ttl time.Duration) (locks.Lease, error) {
+	if l.dead.Load() {
+		lease, err := l.bare.Acquire(ctx, key, ttl)
+		lease.Until = time.Time{}
+		return lease, err
+	}
+	lease, err := l.Lock.Acquire(ctx, key, ttl)
+	if errors.Is(err, topologies.ErrUnreachable) {
+		l.dead.Store(true)
+	}
+	return lease, err
+}
+
+func (l unrenewed) Release(ctx context.Context, lease locks.Lease) error {
+	if l.dead.Load() {
+		return l.bare.Release(ctx, lease)
+	}
+	return l.Lock.Release(ctx, lease)
+}
+
+// learntOnce goes on asking the server that had its key at first.
+type learntOnce struct {
+	locks.Lock
+	env   locks.Env
+	known bool
+}
+
+func (l *learntOnce) Acquire(ctx context.Context, key string, ttl time.Duration) (locks.Lease, error) {
+	if !l.known {
+		node, err := l.env.Sites[0].(*redis.ClusterClient).MasterForKey(ctx, key)
+		if err != nil {
+			return locks.Lease{Key: key}, err
+		}
+		spec, _ := known.Find("lease")
+		l.env.Sites = []redis.UniversalClient{node}
+		l.Lock, _ = spec.Open(l.env)
+		l.known = true
+	}
+	return l.Lock.Acquire(ctx, key, ttl)
+}
+
 // wrong is a lock of the catalogue with one change.
 func wrong(t *testing.T, name string, change func(locks.Env, locks.Lock) locks.Lock) locks.Spec {
 	t.Helper()
@@ -255,6 +329,13 @@ func TestLiveScenariosCatchTheirKind(t *testing.T) {
 	t.Parallel()
 	byName := func(e locks.Env, l locks.Lock) locks.Lock { return byPattern{l, e.Sites[0]} }
 	inLine := func(e locks.Env, l locks.Lock) locks.Lock { return lined{l, e.Sites[0]} }
+	once := func(e locks.Env, l locks.Lock) locks.Lock { return &learntOnce{Lock: l, env: e} }
+	dead := new(atomic.Bool)
+	unwatched := func(e locks.Env, l locks.Lock) locks.Lock {
+		spec, _ := known.Find("lease")
+		bare, _ := spec.Open(e)
+		return unrenewed{l, bare, dead}
+	}
 	pool, prefix := new(atomic.Int64), rand.Text()
 	for name, tt := range map[string]struct {
 		lock     locks.Spec
@@ -267,6 +348,9 @@ func TestLiveScenariosCatchTheirKind(t *testing.T) {
 		"a client stops between two commands":   {wrong(t, "lease", func(e locks.Env, l locks.Lock) locks.Lock { return twoSteps{l, e.Sites[0]} }), "single", "late-commands"},
 		"a waiter has lost its subscription":    {wrong(t, "lease", func(e locks.Env, l locks.Lock) locks.Lock { return deafened{l, e.Sites[0]} }), "single", "lost-wakeup"},
 		"who has left is woken":                 {wrong(t, "lease", inLine), "single", "gone-waiters"},
+		"slots are learnt once":                 {wrong(t, "lease", once), "cluster", "moving-slot"},
+		"renewals end with the server":          {wrong(t, "watchdog", unwatched), "single", "forgetful"},
+		"a new connection has no database":      {wrong(t, "lease", redialing), "single", "ambiguous"},
 		"a release deletes by pattern":          {wrong(t, "lease", byName), "single", "late-release"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -360,6 +444,7 @@ func ran(t *testing.T, lock locks.Spec, on, name string, seed uint64, out string
 		t.Fatalf("no scenario %q", name)
 	}
 	p := harness.Default()
+	scenario.Processes = 0 // others would have the lock of the catalogue
 	p.Verify, p.Warmup, p.Faults, p.Attempts = true, 0, []string{"auto"}, 1
 	p.Topologies, p.Locks, p.Scenarios = []topologies.Spec{topology}, []locks.Spec{lock}, []scenarios.Scenario{scenario}
 	p.Out, p.Workload.Seed = out, seed

@@ -43,23 +43,38 @@ var processCrash = Scenario{
 	Shape:     func(w *workload.Shape) { w.Workers = 8 },
 }
 
+// lossy is the load around the loss of a server. Leases that the lock renews are often held for longer than one of
+// them, also those that begin after it.
+func lossy(w *workload.Shape) {
+	w.Workers, w.Keys, w.Hold = 24, 8, 5*time.Millisecond
+	if w.TTL > TTL {
+		w.Workers, w.Keys, w.Hold, w.Spread = 48, 16, w.TTL*11/10, 0.5
+	}
+}
+
+// Each process sees the server die for itself, and what one keeps in its memory meanwhile excludes no other.
 var forgetful = Scenario{
-	Name:      "forgetful",
-	Doc:       "a server dies, and comes back without its keys when every lease is over",
+	Name: "forgetful",
+	Doc: "a server dies, and comes back without its keys when every lease is over. Two processes see it; what is " +
+		"granted then is renewed as before, and holders are late",
 	NotFor:    expires,
-	Faults:    []string{"restart-late@300ms"},
+	Processes: 2,
+	Faults:    []string{"restart-late@300ms", "stall-worker@1600ms", "stall-worker@1900ms"},
 	Wire:      []string{"restart-late@granted:5"},
 	MustJudge: []string{history.Liveness},
 	Duration:  3600 * time.Millisecond,
-	Shape:     func(w *workload.Shape) { w.Workers = 8 },
+	Leases:    2,
+	Shape:     lossy,
 }
 
 var takenOver = Scenario{
-	Name:     "failover",
-	Doc:      "a replica takes the primary's place when every lease is over: a client must find the new primary",
-	NotFor:   expires,
-	Faults:   []string{"failover-late@300ms"},
-	Duration: 8 * time.Second,
-	Leases:   2,
-	Shape:    func(w *workload.Shape) { w.Workers = 8 },
+	Name: "failover",
+	Doc: "a replica takes the primary's place when every lease is over: a client must find the new primary, and be " +
+		"right there with late holders and renewals",
+	NotFor:    expires,
+	Processes: 2,
+	Faults:    []string{"failover-late@300ms", "stall-worker@4500ms", "stall-worker@5200ms"},
+	Duration:  8 * time.Second,
+	Leases:    2,
+	Shape:     lossy,
 }

@@ -24,7 +24,7 @@ var All = []Scenario{
 	failedRelease,
 	sleepers, goneWaiters, waiterCrash, comeback, slowGrant,
 	lostWakeup, lateProcess, processCrash, minorityRefuses, cost, clocks, serverHangs, cutOff, manyKeys, slowServer,
-	slowSite, forgetful, takenOver, wear, wearRenewals, ticks,
+	slowSite, forgetful, takenOver, movingSlot, wear, wearRenewals, ticks,
 }
 
 // Brief are those that ask for every claim of a lock.

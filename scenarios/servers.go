@@ -66,6 +66,21 @@ var serverHangs = Scenario{
 	Shape:    func(w *workload.Shape) { w.Workers, w.Keys, w.Hold, w.Extend, w.CancelOneIn = 24, 8, TTL/4, TTL, 8 },
 }
 
+// The only page is what moves, so that a client that does not find it finds nothing.
+var movingSlot = Scenario{
+	Name: "moving-slot",
+	Doc: "the slot of the lock moves to another server of a cluster, and to the next, under holders and waiters. No " +
+		"key is lost, and a client must find it",
+	NotFor:   expires,
+	Faults:   []string{"move-slot@200ms", "move-slot@800ms"},
+	Duration: 2900 * time.Millisecond,
+	Leases:   1,
+	Shape: func(w *workload.Shape) {
+		w.Workers, w.Hold, w.Spread, w.Think, w.Extend = 12, 10*time.Millisecond, 0.9, 30*time.Millisecond, w.TTL
+		w.Wait = 4 * time.Second
+	},
+}
+
 var slowServer = Scenario{
 	Name:     "slow-server",
 	Doc:      "a server is slow",

@@ -19,9 +19,8 @@ type Access struct {
 	Copies  int    `json:"copies,omitempty"`  // replicas that each of its primaries has
 	Sources string `json:"sources,omitempty"` // how the source addresses of clients begin; empty without links
 
-	Foreign bool `json:"foreign,omitempty"` // others run the servers
-	// login of sentinels of others; those of the suite have the nodes' password
-	Sentinel [2]string `json:"sentinel,omitzero"`
+	Foreign  bool      `json:"foreign,omitempty"` // others run the servers
+	Sentinel [2]string `json:"sentinel,omitzero"` // login of sentinels
 	DB       int       `json:"db,omitempty"`
 	// where announced addresses are from here; those that are missing are as announced
 	Map   map[string]string `json:"map,omitempty"`

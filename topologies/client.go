@@ -59,7 +59,7 @@ func (s *Site) Copies() int {
 	return len(s.Nodes)/max(primaries, 1) - 1
 }
 
-// Password is the password of its nodes, and of its sentinels if they are the suite's own.
+// Password is what its clients log in with. Access has their user and their database, too.
 func (s *Site) Password() string { return s.access.Password }
 
 // Engine is the name of its servers; empty for Redis. Sites of others have no Client: their locks make connections with
@@ -68,10 +68,7 @@ func (s *Site) Engine() string { return s.access.Engine }
 
 // SentinelLogin is the user and the password of its sentinels.
 func (s *Site) SentinelLogin() (user, password string) {
-	if s.access.Foreign {
-		return s.access.Sentinel[0], s.access.Sentinel[1]
-	}
-	return "", s.access.Password
+	return s.access.Sentinel[0], s.access.Sentinel[1]
 }
 
 // ClientOptions are what differs between the clients of a run. Client makes all clients, so that the traps of the

@@ -31,7 +31,8 @@ var cluster = Spec{
 			}
 			t.add(nodeName("n", i), role, clusterNode)
 		}
-		t.site("main", t.Nodes...).Cluster = true
+		s := t.site("main", t.Nodes...)
+		s.Cluster, s.access.DB = true, 0
 	},
 	join:    joinCluster,
 	healthy: clusterHealthy,

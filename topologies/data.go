@@ -27,10 +27,14 @@ func anyNode(n *Node) []directive {
 func dataNode(n *Node) []directive {
 	frontIP, frontPort := splitAddr(n.front)
 	d := append(anyNode(n), []directive{
-		{"save", `""`}, {"databases", "1"}, {"maxclients", "8000"}, {"masterauth", n.topology.password},
+		{"save", `""`}, {"databases", strconv.Itoa(n.topology.database() + 1)}, {"maxclients", "8000"},
+		{"masterauth", n.topology.password},
 		{"replica-announce-ip", frontIP}, {"replica-announce-port", frontPort},
 		{"repl-diskless-sync", "no"}, {"enable-debug-command", "yes"},
 	}...)
+	if user := n.topology.Options.User; user != "" {
+		d = append(d, directive{"user " + user, "on >" + n.topology.clientPassword() + " ~* &* +@all"})
+	}
 	if sync := n.topology.Options.Durable; sync == "" {
 		d = append(d, directive{"appendonly", "no"})
 	} else { // a log that is never rewritten: only what is appended can be lost

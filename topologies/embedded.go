@@ -41,6 +41,9 @@ func (s Spec) embeds(o *Options) error {
 func (n *Node) runInside() error {
 	server := miniredis.NewMiniRedis()
 	server.RequireAuth(n.topology.password)
+	if user := n.topology.Options.User; user != "" {
+		server.RequireUserAuth(user, n.topology.clientPassword())
+	}
 	if err := server.StartAddr(cmp.Or(n.front, "127.0.0.1:0")); err != nil {
 		return err
 	}

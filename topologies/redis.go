@@ -54,8 +54,11 @@ func configure(_ context.Context, n *Node) error {
 
 // controlled gives the node the suite's own connections.
 func (n *Node) controlled() *redis.Client {
-	n.control = newControl(controlOptions{addr: n.back, login: Login{password: n.topology.password},
-		clustered: n.topology.clustered()})
+	to := controlOptions{addr: n.back, login: Login{password: n.topology.password}, clustered: n.topology.clustered()}
+	if n.Role != Sentinel {
+		to.db = n.topology.database()
+	}
+	n.control = newControl(to)
 	return n.control
 }
 

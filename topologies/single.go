@@ -22,12 +22,33 @@ var single = Spec{
 // site adds a site that clients find through the given nodes.
 func (t *Topology) site(name string, seeds ...*Node) *Site {
 	s := &Site{Name: name, Nodes: seeds, seeds: seeds,
-		access: Access{Password: t.password, Engine: t.Spec.Can().Engine}}
+		access: Access{User: t.Options.User, Password: t.clientPassword(), DB: t.Options.Database,
+			Sentinel: [2]string{"", t.password}, Engine: t.Spec.Can().Engine}}
 	if t.network != nil {
 		s.access.Sources = t.block.prefix
 	}
 	t.Sites = append(t.Sites, s)
 	return s
+}
+
+// clientPassword is what clients log in with. The suite's own connections, sentinels and replicas are the default
+// user's: a client that forgets its user is refused.
+func (t *Topology) clientPassword() string {
+	if t.Options.User == "" {
+		return t.password
+	}
+	return t.password + "-" + t.Options.User
+}
+
+// Database is the one that clients are sent to, where the suite says so; 0 of servers of others.
+func (n *Node) Database() int { return n.topology.database() }
+
+// database is the one that holds the keys of clients.
+func (t *Topology) database() int {
+	if t.clustered() {
+		return 0
+	}
+	return t.Options.Database
 }
 
 // serving tells whether every node accepts writes.

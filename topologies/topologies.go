@@ -79,7 +79,11 @@ type Options struct {
 	// MinReplicas is how many replicas must have confirmed that they follow, a second ago at most, for a primary to
 	// take writes: min-replicas-to-write, with a min-replicas-max-lag of 1.
 	MinReplicas int
-	Tell        func(doing string) // is told what a start is doing, by any goroutine; nil = not wanted
+	// Database is the one that clients are sent to, unless the topology is a cluster, which has no other than 0.
+	Database int
+	// User is who clients log in as, with a password of its own; empty = the default user, whose password is another.
+	User string
+	Tell func(doing string) // is told what a start is doing, by any goroutine; nil = not wanted
 	// Through, if it is not nil, carries the connections of clients to nodes that hold data, in the place of links: it
 	// dials the node's Back, and returns when the connection is over. It needs Links.
 	Through func(n *Node, client net.Conn)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -57,6 +58,15 @@ func (d *Deployment) sight(ctx context.Context, lane *history.Lane, number int, 
 	if d.looks.made++; !d.looks.found && d.Topology.Settings["attached"] == "" {
 		d.looks.found = named(ctx, n, d.Pages[0].Lock)
 	}
+	if to := n.Database(); to > 0 && d.looks.elsewhere == "" {
+		info, _ := n.Info(ctx, "keyspace")
+		for name := range info {
+			if other, is := strings.CutPrefix(name, "db"); is && other != strconv.Itoa(to) {
+				d.looks.elsewhere = fmt.Sprintf("%s had keys in database %s, and clients are sent to database %d",
+					n.Name, other, to)
+			}
+		}
+	}
 }
 
 // named tells whether the first thousand keys of a node are enough to find one that has the name of a lock in its own:
@@ -75,7 +85,12 @@ func named(ctx context.Context, n *topologies.Node, lock string) bool {
 type looks struct {
 	made  int64
 	found bool // one of them found a key of the lock, of any kind
+	// elsewhere says which server had keys in another database than that of its clients; empty = none
+	elsewhere string
 }
+
+// Elsewhere says which server had keys in another database than that of its clients during the run; empty if none had.
+func (d *Deployment) Elsewhere() string { return d.looks.elsewhere }
 
 // Unseen is how many looks found no key of the lock during the run; 0 if one did.
 func (d *Deployment) Unseen() int64 {
@@ -130,7 +145,7 @@ func (d *Deployment) leftovers(ctx context.Context, lane *history.Lane, number i
 			names[i] = page.Lock
 		}
 		for i, answer := range n.DoEach(ctx, "TYPE", names) {
-			if text, err := answer.Text(); err == nil && text == "none" || redis.HasErrorPrefix(err, "MOVED") {
+			if text, err := answer.Text(); err == nil && text == "none" || elsewhere(err) {
 				continue
 			}
 			if _, err := see(ctx, lane, history.Found, first+i, names[i], number, n); err != nil {
@@ -158,12 +173,17 @@ func see(ctx context.Context, lane *history.Lane, kind history.Kind, key int, lo
 // goneKey and lastingKey are what PTTL says of a key that is not there, and of one that does not expire.
 const goneKey, lastingKey = -2, -1
 
+// elsewhere tells whether an error says that another node of the cluster has the key.
+func elsewhere(err error) bool {
+	return redis.HasErrorPrefix(err, "MOVED") || redis.HasErrorPrefix(err, "ASK")
+}
+
 // holding reads a lock's key: the hash of its token, 0 if there is none, and when the server removes it by itself. A
 // key that expires meanwhile is gone. One of a kind that has no token to read is there for ever, without a token.
 func holding(name string, clock *history.Clock, do func(args ...any) *redis.Cmd) (uint64, time.Duration, error) {
 	text, err := do("TYPE", name).Text()
-	if err != nil && strings.HasPrefix(err.Error(), "MOVED") {
-		return 0, 0, nil // another node of the cluster has it
+	if elsewhere(err) {
+		return 0, 0, nil
 	}
 	var token string
 	switch {

@@ -206,6 +206,8 @@ var traits = []struct {
 		func(s *locks.Spec) *bool { return &s.Outlives }},
 	{"waits", "it heeds `wait_ms`. Without this claim the suite makes the further tries",
 		func(s *locks.Spec) *bool { return &s.Waits }},
+	{"defaults", "no promise either: the library can name no `user` and no `db`, so its servers have the default " +
+		"user and database 0", func(s *locks.Spec) *bool { return &s.Defaults }},
 	{"listens", "its waiters subscribe to channels of the servers", func(s *locks.Spec) *bool { return &s.Listens }},
 }
 

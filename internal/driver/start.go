@@ -210,7 +210,8 @@ func (p *Process) open(ctx context.Context, o Options) error {
 	case err != nil:
 		return err
 	case a.Error != nil:
-		return p.about(fmt.Errorf("it cannot open topology %s: %s", o.Topology, p.tail.mask(*a.Error)))
+		return p.about(fmt.Errorf("it cannot open topology %s with user and db, if it does not claim defaults: %s",
+			o.Topology, p.tail.mask(*a.Error)))
 	}
 	return nil
 }

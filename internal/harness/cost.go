@@ -11,7 +11,8 @@ import (
 // made the servers do, in a scenario that asks for it, and the programs of a service, with those that ended.
 func (x *Run) measured(r *crew.Report) *history.Measured {
 	m := history.Measured{Driver: x.run.Driver.Measured(), Hung: r.Hung, Crashes: r.Crashes, Wear: r.Wear,
-		Stream: x.run.Stream, Said: r.Said, Unseen: x.deployment.Unseen()}
+		Stream: x.run.Stream, Said: r.Said, Unseen: x.deployment.Unseen(),
+		Elsewhere: x.deployment.Elsewhere()}
 	if run := x.run; x.combo.Scenario.CostJudged {
 		m.Cost = &history.Cost{Visits: run.Visits.Done, Commands: run.Cost.Commands, RoundTrips: run.Cost.RoundTrips,
 			Duration: time.Duration(run.Duration)}

@@ -23,6 +23,10 @@ import (
 // serverRound is how exact servers are: they round times to milliseconds and read their clock once a command.
 const serverRound = 2 * time.Millisecond
 
+// The servers' database and user for clients, as they are in life: a lock that forgets either when it connects again
+// has to be seen.
+const database, user = 3, "app"
+
 // deployment is what a combination needs. Links, clocks and logs are there only if a planned fault needs them: what
 // nobody breaks is measured without.
 func (j *Job) deployment(c Combination) deployment.Spec {
@@ -41,6 +45,12 @@ func (j *Job) deployment(c Combination) deployment.Spec {
 			Shape: p.Workload, Lock: c.Lock, Judged: p.Verify, From: p.Warmup, To: p.Warmup + p.Duration,
 			Retries: p.LibraryRetries, Server: c.server, Steered: j.Watched && p.steerable(), Before: p.WorkerArgs,
 		},
+	}
+	if !c.Lock.Defaults && c.Topology.Can().Ask() {
+		s.Options.Database, s.Options.User = database, user
+	}
+	if p.Program != nil { // it may know of $REDIS_NODES and $REDIS_PASSWORD alone
+		s.Options.User = ""
 	}
 	s.Orders.Shape.End, s.Orders.Patience = p.Warmup+p.Duration, c.patience()
 	if needs.Power {

@@ -9,10 +9,10 @@ import (
 	"github.com/zeromicro/go-zero/core/stores/redis"
 )
 
-// hello: the library counts leases in whole seconds, and adds half of one.
+// hello: the library counts leases in whole seconds, and adds half of one. Its clients name no database and no user.
 func hello(bool) map[string]any {
 	h := greeting("go-zero", "github.com/zeromicro/go-zero", []string{"single"}, "excludes", "expires", "owned",
-		"cleans")
+		"cleans", "defaults")
 	h["lingers_ms"] = 999
 	return h
 }

@@ -14,7 +14,7 @@ import (
 // finds what it has set, and is refused.
 func hello(bool) map[string]any {
 	h := greeting("machinery", "github.com/RichardKnop/machinery", []string{"single"}, "excludes", "expires", "cleans",
-		"begins", "busy_may_lie")
+		"begins", "busy_may_lie", "defaults") // its clients name no user
 	h["lingers_ms"] = 999
 	return h
 }

@@ -344,6 +344,18 @@ var locks = map[string]lock{
 			return is(call("DEL", key))
 		}},
 
+	// 15. Wrong: connections that are made after one has broken are on database 0.
+	"redials": forgetting(func() { db = 0 }),
+	// 15. Wrong: connections that are made after one has broken are the default user's.
+	"redials-default": forgetting(func() { user = "" }),
+
+	// 3. Wrong: one goroutine renews all holds, and ends when the server cannot be reached.
+	"watchdog-dies": {append([]string{"renews"}, trust...), "", renewedByOne, prolong, del},
+
+	// 8. Right: it goes where it is sent. Wrong: where each key is, is learnt once.
+	"cluster":       clustered(false),
+	"slots-forever": clustered(true),
+
 	// 13. Wrong: the watchdog ends silently after thirty renewals. Right: it goes on.
 	"watchdog-thirty": {append([]string{"renews"}, trust...), "", renewing(30), prolong, del},
 	"watchdog":        {append([]string{"renews"}, trust...), "", renewing(1 << 30), prolong, del},
@@ -351,6 +363,133 @@ var locks = map[string]lock{
 
 const row = `local t = redis.call("TIME") local now = t[1] * 1000 + math.floor(t[2] / 1000)
 	local owner, stop = string.match(redis.call("GET", KEYS[1]) or "|0", "(.*)|(.*)") stop = tonumber(stop) `
+
+// forgetting is plain, and forgets something when a connection has broken.
+func forgetting(forget func()) lock {
+	broken := func(err error) error {
+		if _, is := err.(serverError); err != nil && !is {
+			mu.Lock()
+			defer mu.Unlock()
+			forget()
+		}
+		return err
+	}
+	return lock{trust, "",
+		func(m *message, token string) (string, error) {
+			got, err := set(m, token)
+			return got, broken(err)
+		},
+		func(m *message, key, token string) (bool, error) {
+			ok, err := prolong(m, key, token)
+			return ok, broken(err)
+		},
+		func(key, token string) (bool, error) {
+			ok, err := del(key, token)
+			return ok, broken(err)
+		}}
+}
+
+var renewer sync.Once
+
+// renewedByOne is set; what it has granted is renewed with all others.
+func renewedByOne(m *message, token string) (string, error) {
+	got, err := set(m, token)
+	renewer.Do(func() {
+		go func() {
+			for range time.Tick(time.Duration(m.TTL) * time.Millisecond / 5) {
+				mu.Lock()
+				all := make([][2]string, 0, len(holds))
+				for _, h := range holds {
+					all = append(all, h)
+				}
+				mu.Unlock()
+				for _, h := range all {
+					if _, err := prolong(m, h[0], h[1]); errors.Is(err, syscall.ECONNREFUSED) {
+						return
+					}
+				}
+			}
+		}()
+	})
+	return got, err
+}
+
+// clustered is plain on a cluster.
+func clustered(forever bool) lock {
+	type place struct {
+		addr  string
+		known bool
+	}
+	places, idle := map[string]place{}, map[string][]*conn{}
+	send := func(addr string, asking bool, list []string) (reply any, err error) {
+		mu.Lock()
+		var c *conn
+		if n := len(idle[addr]); n > 0 {
+			c, idle[addr] = idle[addr][n-1], idle[addr][:n-1]
+		}
+		mu.Unlock()
+		if c == nil {
+			if c, err = dial(addr); err != nil {
+				return nil, err
+			}
+		}
+		if asking {
+			_, err = c.do("ASKING")
+		}
+		if err == nil {
+			reply, err = c.do(list...)
+		}
+		if _, is := err.(serverError); err != nil && !is {
+			_ = c.Close()
+			return reply, err
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		idle[addr] = append(idle[addr], c)
+		return reply, err
+	}
+	call := func(key string, words ...any) (reply any, err error) {
+		list := make([]string, len(words))
+		for i, w := range words {
+			list[i] = fmt.Sprint(w)
+		}
+		mu.Lock()
+		at := places[key]
+		mu.Unlock()
+		if at.addr == "" {
+			at.addr = addrs[0]
+		}
+		asking := false
+		for range 5 {
+			if reply, err = send(at.addr, asking, list); err == nil {
+				return reply, nil
+			}
+			f := strings.Fields(err.Error())
+			if len(f) != 3 || f[0] != "MOVED" && f[0] != "ASK" || forever && at.known {
+				return reply, err
+			}
+			at.addr, asking = f[2], f[0] == "ASK"
+			if !asking {
+				mu.Lock()
+				places[key] = place{at.addr, true}
+				mu.Unlock()
+			}
+		}
+		return nil, errors.New("too many redirections")
+	}
+	return lock{trust, `,"topologies":["single","cluster"]`,
+		func(m *message, token string) (string, error) {
+			reply, err := call(m.Key, "SET", m.Key, token, "NX", "PX", m.TTL)
+			if reply != "OK" {
+				token = ""
+			}
+			return token, err
+		},
+		func(m *message, key, token string) (bool, error) {
+			return is(call(key, "EVAL", prolongsScript, 1, key, token, m.TTL))
+		},
+		func(key, token string) (bool, error) { return is(call(key, "EVAL", releaseScript, 1, key, token)) }}
+}
 
 func second(_ any, err error) error { return err }
 
@@ -456,7 +595,7 @@ func serve(l lock, m *message) {
 	switch m.Op {
 	case "open":
 		s := m.Sites[0]
-		addrs, user, pass, db = []string{net.JoinHostPort(s.Host, strconv.Itoa(s.Port))}, s.User, s.Pass, s.DB
+		addrs, user, pass, db = s.Addrs, s.User, s.Pass, s.DB
 	case "acquire":
 		token := fmt.Sprintf("%016x%016x", rand.Uint64(), rand.Uint64())
 		mu.Lock()

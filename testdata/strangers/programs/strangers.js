@@ -13,9 +13,9 @@ class Client {
   constructor(timeout = 2000, onConnect = (c) => {
     if (site.pass) c.send("AUTH", ...[site.user, site.pass].filter(Boolean)).catch(() => {});
     if (site.db) c.send("SELECT", site.db).catch(() => {});
-  }) { Object.assign(this, { timeout, onConnect, waiting: [] }); }
+  }, to = site) { Object.assign(this, { timeout, onConnect, to, waiting: [] }); }
   connect() {
-    const s = net.connect({ host: site.host, port: site.port }), waiting = [];
+    const s = net.connect({ host: this.to.host, port: this.to.port }), waiting = [];
     let data = Buffer.alloc(0);
     s.on("data", (more) => {
       data = Buffer.concat([data, more]);
@@ -52,6 +52,36 @@ function parse(b, at) {
   let end = eol + 2;
   for (let i = 0; i < Number(rest); i++) { const r = parse(b, end); if (!r) return null; value.push(r.value); end = r.end; }
   return { end, value };
+}
+
+// A client of a cluster, which may change what it sends elsewhere.
+class Cluster {
+  constructor(again = (words) => words, asks = true) { Object.assign(this, { again, asks, clients: new Map(), at: new Map() }); }
+  client(addr) {
+    const [host, port] = addr.split(":");
+    if (!this.clients.has(addr)) this.clients.set(addr, new Client(2000, undefined, { host, port }));
+    return this.clients.get(addr);
+  }
+  async call(...words) {
+    const key = words[0] === "EVAL" ? words[3] : words[1];
+    let addr = this.at.get(key) || site.addrs[0], asking = false;
+    for (let n = 0; n < 5; n++) {
+      const c = this.client(addr);
+      try {
+        if (asking) c.send("ASKING").catch(() => {});
+        return await c.call(...words);
+      } catch (e) {
+        const [, kind, to] = /^Error: (MOVED|ASK) \d+ (.*)$/.exec(String(e)) || [];
+        if (!kind) throw e;
+        addr = to;
+        asking = this.asks && kind === "ASK";
+        const known = this.at.has(key);
+        if (kind === "MOVED") this.at.set(key, to);
+        if (known) words = this.again(words);
+      }
+    }
+    throw new Error("too many redirections");
+  }
 }
 
 // Right: SET NX PX, compare and delete.
@@ -227,6 +257,75 @@ const locks = {
       };
     }
   }],
+
+  // 3. Wrong: where Redis cannot be reached a mutex of the process takes its place, for three seconds.
+  "local-fallback": [class extends Plain {
+    local = new Map();
+    away = 0;
+    async acquire(key, token, ttl) {
+      if (Date.now() > this.away) {
+        try { return await super.acquire(key, token, ttl); } catch { this.away = Date.now() + 3000; }
+      }
+      const other = this.local.get(key);
+      if (other && other.end > Date.now()) return false;
+      this.local.set(key, { token, end: Date.now() + ttl });
+      return true;
+    }
+    async extend(key, token, ttl) {
+      const own = this.local.get(key);
+      if (!own || own.token !== token) return super.extend(key, token, ttl);
+      own.end = Date.now() + ttl;
+      return true;
+    }
+    async release(key, token) {
+      const own = this.local.get(key);
+      if (!own || own.token !== token) return super.release(key, token);
+      this.local.delete(key);
+      return own.end > Date.now();
+    }
+  }],
+
+  // 7. Wrong: the end of the lease is in the value, by the client's own clock, and who finds it over takes the lock.
+  "wall-clock": [class extends Plain {
+    async acquire(key, token, ttl) {
+      const mine = `${token}|${Date.now() + ttl}`;
+      return (await this.c.call("EVAL", `local v = redis.call("GET", KEYS[1])
+        if v and tonumber(string.match(v, "|(.*)")) > tonumber(ARGV[2]) then return 0 end
+        redis.call("SET", KEYS[1], ARGV[1], "PX", 60000) return 1`, 1, key, mine, Date.now())) === 1 && mine;
+    }
+    async extend() { throw new Error("it does not"); }
+  }, trust],
+
+  // 10. Right: the same by the server's clock, and the token is all of the value. The key stays for a minute.
+  "server-clock": [class extends Plain {
+    async acquire(key, token, ttl) {
+      return (await this.c.call("EVAL", now + `local v = redis.call("GET", KEYS[1])
+        if v and tonumber(string.match(v, "|(.*)")) > now then return false end
+        local mine = ARGV[1] .. "|" .. (now + ARGV[2]) redis.call("SET", KEYS[1], mine, "PX", 60000) return mine`, 1, key, token, ttl)) || false;
+    }
+    async extend() { throw new Error("it does not"); }
+    async release(key, token) {
+      return (await this.c.call("EVAL", now + `if redis.call("GET", KEYS[1]) ~= ARGV[1] or tonumber(string.match(ARGV[1], "|(.*)")) <= now
+        then return 0 end return redis.call("DEL", KEYS[1])`, 1, key, token)) === 1;
+    }
+  }, trust],
+
+  // 8. Right: it goes where MOVED and ASK send it, and remembers MOVED.
+  "cluster": [class extends Plain { constructor() { super(); this.c = new Cluster(); } }, undefined, { topologies: ["single", "cluster"] }],
+  // 8. Wrong: a try that is sent elsewhere draws a new token, and its holder knows the first.
+  "moved-token": [class extends Plain {
+    constructor() {
+      super();
+      this.c = new Cluster((words) => (words[0] === "SET" ? ["SET", words[1], crypto.randomUUID(), ...words.slice(3)] : words));
+    }
+  }, undefined, { topologies: ["single", "cluster"] }],
+  // 8. Wrong: what is to be asked elsewhere once is sent there without saying so, again and again, and then taken for done.
+  "no-asking": [class extends Plain {
+    constructor() { super(); this.c = new Cluster(undefined, false); }
+    async acquire(key, token, ttl) { return this.tries(() => super.acquire(key, token, ttl)); }
+    async release(key, token) { return this.tries(() => super.release(key, token)); }
+    async tries(call) { try { return await call(); } catch (e) { if (/redirections/.test(e)) return true; throw e; } }
+  }, undefined, { topologies: ["single", "cluster"] }],
 
   // 13. Wrong: who has waited for ten seconds takes the lock: its holder "must be dead".
   "takes-after-ten": [class extends Plain {

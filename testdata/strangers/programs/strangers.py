@@ -20,8 +20,8 @@ def lock(name, claims=TRUST + ["cleans"], **hello):
 class Conn:
     """A connection that speaks RESP."""
 
-    def __init__(self, timeout=2, db=True):
-        self.s = socket.create_connection((site["host"], site["port"]), timeout)
+    def __init__(self, timeout=2, db=True, addr=None):
+        self.s = socket.create_connection(addr.rsplit(":", 1) if addr else (site["host"], site["port"]), timeout)
         self.f = self.s.makefile("rb")
         if "pass" in site:
             self.call("AUTH", *filter(None, (site.get("user"), site["pass"])))
@@ -61,7 +61,7 @@ class ServerError(OSError):
 
 class Pool:
     """Connections for one call at a time. One that failed is thrown away."""
-    timeout, db = 2, True
+    timeout, db, addr = 2, True, None
 
     def __init__(self):
         self.idle, self.mutex = [], threading.Lock()
@@ -69,7 +69,7 @@ class Pool:
     def call(self, *words):
         with self.mutex:
             c = self.idle.pop() if self.idle else None
-        c = c or Conn(self.timeout, self.db)
+        c = c or Conn(self.timeout, self.db, self.addr)
         try:
             reply = c.call(*words)
         except ServerError:
@@ -400,6 +400,109 @@ class ForgetsDB(Plain):
         granted = super().acquire(key, token, ttl)
         self.pool.db = False
         return granted
+
+
+# 3. After the server has lost something.
+
+@lock("restores")
+class Restores(Plain):
+    """Wrong: when a connection has broken, the next one writes anew what this client believes to hold."""
+
+    def __init__(self):
+        super().__init__()
+        self.mine, self.lost = {}, False
+        self.call = self.again
+
+    def again(self, *words):
+        try:
+            if self.lost:
+                self.pool.call("PING")
+                self.lost = False
+                for token, (key, ttl) in list(self.mine.items()):
+                    self.pool.call("SET", key, token, "PX", ttl)
+            return self.pool.call(*words)
+        except ServerError:
+            raise
+        except OSError:
+            self.lost = True
+            raise
+
+    def acquire(self, key, token, ttl, *_):
+        if not super().acquire(key, token, ttl):
+            return False
+        self.mine[token] = key, ttl
+        return True
+
+    def release(self, key, token):
+        self.mine.pop(token, None)
+        return super().release(key, token)
+
+
+# 8. Clusters.
+
+CLUSTER = {"topologies": ["single", "cluster"]}
+
+
+def key_of(words):
+    return words[3] if words[0] == "EVAL" else words[1]
+
+
+@lock("cluster", **CLUSTER)
+class Cluster(Plain):
+    """Right: it remembers where each key is, and goes where MOVED and ASK send it."""
+
+    def __init__(self):
+        self.pools, self.at = {}, {}
+
+    def pool_of(self, addr):
+        pool = self.pools.setdefault(addr, Pool())
+        pool.addr = addr
+        return pool
+
+    def call(self, *words):
+        key, asking = key_of(words), False
+        addr = self.at.get(key) or site["addrs"][0]
+        for _ in range(5):
+            try:
+                if asking:
+                    c = Conn(addr=addr)
+                    c.call("ASKING")
+                    try:
+                        return c.call(*words)
+                    finally:
+                        c.close()
+                return self.pool_of(addr).call(*words)
+            except ServerError as e:
+                kind, *rest = str(e).split(" ")
+                if not self.redirected(key, kind):
+                    raise
+                addr, asking = rest[1], kind == "ASK"
+                if not asking:
+                    self.at[key] = addr
+        raise OSError("too many redirections")
+
+    def redirected(self, key, kind):
+        return kind in ("MOVED", "ASK")
+
+
+@lock("moved-refused", **CLUSTER)
+class MovedRefused(Cluster):
+    """Wrong: it learns where a key is once, and takes any later error for a refusal."""
+
+    def acquire(self, key, token, ttl, *_):
+        try:
+            return super().acquire(key, token, ttl)
+        except ServerError:
+            return False
+
+    def release(self, key, token):
+        try:
+            return super().release(key, token)
+        except ServerError:
+            return False
+
+    def redirected(self, key, kind):
+        return key not in self.at and super().redirected(key, kind)
 
 
 # 13. What lasts long.
