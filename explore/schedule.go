@@ -52,11 +52,13 @@ type schedule struct {
 	quiet   time.Time // since then
 	state   fingerprint
 	taken   []Choice
-	options []int    // by decision: how many options there were
-	list    []option // those of this decision
-	acts    []act    // likewise
-	merged  bool
-	wrong   error // it diverged, or was cut
+	// when the last one of them was taken
+	deviated time.Duration
+	options  []int    // by decision: how many options there were
+	list     []option // those of this decision
+	acts     []act    // likewise
+	merged   bool
+	wrong    error // it diverged, or was cut
 }
 
 // passed is a state that a schedule was in after a number of decisions.
@@ -340,6 +342,7 @@ func (s *schedule) joins() bool {
 
 // deviate takes a deviation down.
 func (s *schedule) deviate(c Choice) {
+	s.deviated = s.w.clock.Now()
 	s.taken = append(s.taken, c)
 	s.o.say(takesDeviation, &c)
 }

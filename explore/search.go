@@ -251,6 +251,11 @@ func (s *search) play(k *kit, given []Choice) (d done) {
 	var joins func(*schedule) bool
 	if s.key != nil {
 		joins = func(run *schedule) bool {
+			// Nothing branches off the last level. What its schedules come to at the instant of their last deviation spares
+			// others; what they come to later would only end a few of them sooner, and fill the memory.
+			if len(given) == s.o.Deviations && run.w.clock.Now() > run.deviated {
+				return false
+			}
 			state := s.key(run)
 			if n := len(run.states); n == 0 || run.states[n-1].state != state { // a rest that nothing came of
 				run.states = append(run.states, passed{state, len(run.options)})
