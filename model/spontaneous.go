@@ -78,8 +78,8 @@ func (s *searcher) forget(c state, i int, n int32, by time.Duration) {
 }
 
 // closes adds the states in which servers have forgotten a hold, or have one again, in a window that is over, although
-// nothing has needed that so far. A hold that is forgotten may have been granted before, when the lease of another was
-// over.
+// nothing has needed that so far. A hold that is forgotten may have been extended before, or granted, when the lease of
+// another was over.
 func (s *searcher) closes(list []state, n int32) []state {
 	w := &s.explainer.wins.list[n]
 	if !w.Forgets && !w.brings() {
@@ -93,7 +93,10 @@ func (s *searcher) closes(list []state, n int32) []state {
 	}
 	for _, c := range slices.Concat(list, s.todo) {
 		for _, m := range s.open {
-			if m >= 0 && s.p.Calls[m].Kind == Grant && !c.done.has(int(s.slots[m])) {
+			if m < 0 || c.done.has(int(s.slots[m])) {
+				continue
+			}
+			if kind := s.p.Calls[m].Kind; kind == Grant || kind == Extend {
 				s.apply(c, m, w.To)
 			}
 		}
