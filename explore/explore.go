@@ -256,8 +256,7 @@ func (o *Options) Check() (mistakes []string) {
 		name           string
 		n, least, most int
 	}{{"clients", o.Clients, 1, 5}, {"visits", o.Visits, 1, 10}, {"sites", o.Sites, 1, 9},
-		{"deviations", o.Deviations, 0, 9},
-		{"jobs", o.jobs(), 1, 1024}} {
+		{"deviations", o.Deviations, 0, 9}, {"jobs", o.jobs(), 1, 1024}} {
 		if n.n < n.least || n.n > n.most {
 			mistakes = append(mistakes, fmt.Sprintf("--%s %d: %d to %d", n.name, n.n, n.least, n.most))
 		}

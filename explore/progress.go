@@ -92,9 +92,5 @@ func (b *Beyond) once(depth int) float64 {
 
 // found is how probably some schedule does what one does so probably, in percent.
 func (b *Beyond) found(once float64) string {
-	p := -math.Expm1(float64(b.Schedules) * math.Log1p(-once))
-	if p > 0.999 {
-		return "over 99.9 %"
-	}
-	return fmt.Sprintf("%.3g %%", 100*p)
+	return fmt.Sprintf("%.3g %%", min(-100*math.Expm1(float64(b.Schedules)*math.Log1p(-once)), 99.9))
 }

@@ -72,7 +72,6 @@ type world struct {
 	hung     string // a call that does not return, and where it waits
 	joined   []*link
 	pending  []*event
-	listed   []*event
 	dialled  [][]int // by client and site
 	arrivals int
 	finished []bool
@@ -180,16 +179,15 @@ func (w *world) settle(e *event, f fate) {
 }
 
 // ready lists the events that can happen, in an order that depends on nothing but the schedule: those of the
-// client that went last come first. The list is good until the next one.
+// client that went last come first.
 func (w *world) ready(current int, can func(*event) bool) []*event {
 	w.mu.Lock()
-	list := w.listed[:0]
+	var list []*event
 	for _, e := range w.pending {
 		if can(e) {
 			list = append(list, e)
 		}
 	}
-	w.listed = list
 	w.mu.Unlock()
 	rank := func(e *event) int {
 		if e.client == current {
