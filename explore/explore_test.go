@@ -295,7 +295,8 @@ func outcomes(t *testing.T, spec locks.Spec, o Options, change func(*search)) ma
 	return gathered(t, spec, o, change, outcome)
 }
 
-func gathered(t *testing.T, spec locks.Spec, o Options, change func(*search), of func(*schedule, *checker.Verdict) string) map[string]bool {
+func gathered(t *testing.T, spec locks.Spec, o Options, change func(*search),
+	of func(*schedule, *checker.Verdict) string) map[string]bool {
 	t.Helper()
 	s, found := newSearch(t, spec, o), map[string]bool{}
 	s.judged = func(run *schedule, v *checker.Verdict) bool {

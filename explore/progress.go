@@ -66,18 +66,18 @@ func (p Progress) String() string {
 func seconds(s float64) time.Duration { return time.Duration(math.Ceil(s)) * time.Second }
 
 // Power says in words with which probability random schedules would have found a bug, by its depth: how many certain
-// deviations it needs. It is a lower bound of the form of PCT's (Burckhardt et al. 2010): that counts orders of threads,
-// this what fails and when.
+// deviations it needs. It is a lower bound of the form of PCT's (Burckhardt et al. 2010), which counts orders of
+// threads; this counts what fails and when.
 func (b *Beyond) Power() string {
 	if b.schedules() == 0 || b.Options < 2 {
 		return ""
 	}
-	text := fmt.Sprintf("random schedules would have found a bug that one in 1000 of them shows with a probability of\n%s", b.found(1e-3))
+	text := fmt.Sprintf("random schedules would have found a bug that one in 1000 shows with a probability of\n%s", b.found(1e-3))
 	for depth := b.Fewest; depth < b.Fewest+3 && depth <= b.Deviations; depth++ {
 		text += fmt.Sprintf(", one of depth %d with at least %s", depth, b.found(b.once(depth)))
 	}
-	return text + fmt.Sprintf(";\nits depth is how many certain deviations it needs, each one of %d options at one of %d decisions",
-		b.Options-1, b.Decisions)
+	return text + fmt.Sprintf(";\nits depth is how many certain deviations it needs, each one of %d options at one of %d "+
+		"decisions", b.Options-1, b.Decisions)
 }
 
 // once is how probably a schedule has certain deviations and no others: it has so many, at these decisions among all,

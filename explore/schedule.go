@@ -344,8 +344,8 @@ func (s *schedule) deviate(c Choice) {
 	s.o.say(takesDeviation, &c)
 }
 
-// ending waits for what no worker will release, and records what is left in the counter and in the servers: the token in
-// a lock's key, and for how long.
+// ending waits for what no worker will release, and records what is left in the counter and in the servers: the token
+// in a lock's key, and for how long.
 func (s *schedule) ending() {
 	if slices.Contains(s.crashed, true) { // what the dead hold is no failure before its lease is over
 		s.sleep(2 * s.o.TTL)

@@ -250,7 +250,7 @@ func (s *search) play(k *kit, given []Choice) (d done) {
 	if s.key != nil {
 		joins = func(run *schedule) bool {
 			if len(given) == s.o.Deviations && run.w.clock.Now() > run.deviated {
-				return false // nothing branches any more: a state of a later instant spares no schedule, and fills the memory
+				return false // nothing branches any more: states of later instants spare nothing, and fill the memory
 			}
 			state := s.key(run)
 			if n := len(run.states); n == 0 || run.states[n-1].state != state { // a rest that nothing came of
