@@ -24,7 +24,7 @@ func causes(t *testing.T, spec locks.Spec, o Options, change func(*search)) map[
 // and without reduction: with one deviation, and two locks with two. One lock notices a search whose dependence is
 // wrong: commands to the same server never depend on each other. All locks are looked at at night.
 func TestNoVerdictIsLost(t *testing.T) {
-	const sensitive = "cleared-ttl"
+	const sensitive = "timestamp"
 	for i, spec := range append(explorable(true), explorable(false)...) {
 		twice := spec.Name == "lease" || spec.Name == "get-del"
 		if spec.Name != sensitive && !twice && (testing.Short() && i%16 > 0 || !live.Nightly() && i%8 > 0) {
