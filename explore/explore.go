@@ -170,16 +170,21 @@ func (r *Report) Unfinished() bool {
 	return r.Found == nil && slices.ContainsFunc(r.Levels, func(l Level) bool { return l.Left > 0 })
 }
 
-// repeated says how many schedules were run again because the lock had made another random choice.
-func (r *Report) repeated() string {
-	n := 0
+// covered counts the schedules that were run, and the classes that they and those not run fall into: of equal schedules
+// one has come to its end. It also says how many were run again because the lock had made another random choice.
+func (r *Report) covered() string {
+	all := Level{}
 	for _, l := range r.Levels {
-		n += l.Again
+		all.Merged, all.Spared, all.Again = all.Merged+l.Merged, all.Spared+l.Spared, all.Again+l.Again
 	}
-	if n == 0 {
-		return ""
+	text := counted(r.Schedules(), "schedule")
+	if equal := all.Merged + all.Spared; equal > 0 {
+		text += fmt.Sprintf(" (%d classes; %d equal ones were joined)", r.Schedules()-all.Merged, equal)
 	}
-	return fmt.Sprintf(" (%d of them run again until the lock's own chance was as before)", n)
+	if all.Again > 0 {
+		text += fmt.Sprintf(" (%d of them run again until the lock's own chance was as before)", all.Again)
+	}
+	return text
 }
 
 // Verdict says in a sentence what was found.
@@ -203,9 +208,8 @@ func (r *Report) Verdict() string {
 	case o.Schedules > 0 && r.Status == checker.Pass:
 		return fmt.Sprintf("no violation in %s %s, in %v", r.Beyond, of, took)
 	case r.Status == checker.Pass:
-		return fmt.Sprintf("no violation in all %s %s with at most %s%s%s, in %v", counted(r.Schedules(), "schedule"),
-			of, counted(n, "deviation"), r.repeated(),
-			r.Beyond.after(", and "), took)
+		return fmt.Sprintf("no violation in all %s %s with at most %s%s, in %v", r.covered(), of,
+			counted(n, "deviation"), r.Beyond.after(", and "), took)
 	default:
 		return fmt.Sprintf("no violation in %s %s, but not all were run: %s (%v)", counted(r.Schedules(), "schedule"),
 			of, r.Reason, took)
@@ -252,8 +256,7 @@ func (o *Options) Check() (mistakes []string) {
 		name           string
 		n, least, most int
 	}{{"clients", o.Clients, 1, 5}, {"visits", o.Visits, 1, 10}, {"sites", o.Sites, 1, 9},
-		{"deviations", o.Deviations, 0, 9},
-		{"jobs", o.jobs(), 1, 1024}} {
+		{"deviations", o.Deviations, 0, 9}, {"jobs", o.jobs(), 1, 1024}} {
 		if n.n < n.least || n.n > n.most {
 			mistakes = append(mistakes, fmt.Sprintf("--%s %d: %d to %d", n.name, n.n, n.least, n.most))
 		}

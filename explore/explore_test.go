@@ -292,9 +292,15 @@ var tiny = Options{Clients: 2, Visits: 1, Sites: 1, Deviations: 1, TTL: Defaults
 // outcomes runs all schedules of a lock, whatever is violated, and returns what they came to.
 func outcomes(t *testing.T, spec locks.Spec, o Options, change func(*search)) map[string]bool {
 	t.Helper()
+	return gathered(t, spec, o, change, outcome)
+}
+
+func gathered(t *testing.T, spec locks.Spec, o Options, change func(*search),
+	of func(*schedule, *checker.Verdict) string) map[string]bool {
+	t.Helper()
 	s, found := newSearch(t, spec, o), map[string]bool{}
 	s.judged = func(run *schedule, v *checker.Verdict) bool {
-		found[outcome(run, v)] = true
+		found[of(run, v)] = true
 		return false
 	}
 	if change != nil {

@@ -67,7 +67,7 @@ func TestWhatIsKnownLateIsLeftOut(t *testing.T) {
 	late := &schedule{states: []passed{{7, 2}, {2, 3}, {3, 4}}, options: []int{2, 2, 2, 2, 2}, wrong: errCut}
 	early := &schedule{states: []passed{{8, 1}, {9, 2}, {3, 3}}, options: []int{2, 2, 2}, merged: true}
 	for _, x := range []*schedule{first, late, early} {
-		s.join(x)
+		s.join(x, 0)
 	}
 	if first.merged || !late.merged || late.wrong != nil || len(late.options) != 3 || len(early.options) != 3 {
 		t.Errorf("got %v, %v and %v decisions", first.options, late.options, early.options)

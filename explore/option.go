@@ -36,10 +36,8 @@ const (
 )
 
 var acts = [...]string{"goes first", "is paused", "waits for the expiry", "is lost", "meets a broken connection",
-	"crashes", "is called off",
-	"is answered an error", "meets a hung server", "comes after all keys were lost",
-	"comes after the server's clock jumped",
-	"comes to a server that never answers again"}
+	"crashes", "is called off", "is answered an error", "meets a hung server", "comes after all keys were lost",
+	"comes after the server's clock jumped", "comes to a server that never answers again"}
 
 // what names the option, the same in every replay.
 func (o option) what() string {
@@ -177,8 +175,7 @@ func (s *schedule) take(o option) {
 		s.sleep(wait)
 		s.current = e.client
 	case loses:
-		s.fault("lost-message", readTimeout,
-			history.Effect{Hits: []history.Party{history.Links}, Blocks: true}, o)
+		s.fault("lost-message", readTimeout, history.Effect{Hits: []history.Party{history.Links}, Blocks: true}, o)
 		s.current = e.client
 		s.w.settle(e, lost)
 	case breaks:

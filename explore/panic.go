@@ -19,9 +19,6 @@ import (
 	"hammerlock/history"
 )
 
-// thePanic is the checker that a lock violates that panics, and the cause.
-const thePanic = history.Panicked
-
 // caught is deferred by what calls a lock. The client of a lock that panics counts as dead, and the schedule ends.
 func (c *calledLock) caught(call string, err *error) {
 	p := recover()
@@ -202,7 +199,7 @@ func (t *tail) died(how error) *Found {
 		return nil
 	}
 	f := &Found{
-		Checker: thePanic, Cause: thePanic, Number: t.schedules,
+		Checker: history.Panicked, Cause: history.Panicked, Number: t.schedules,
 		Summary: fmt.Sprintf("the lock ends its process: %v", how),
 		Trace:   []string{"  the trace ended with the process; the deviations were:"},
 	}
@@ -224,7 +221,7 @@ func (t *tail) died(how error) *Found {
 		f.Summary = strings.Replace(lines[0], "panic: ", "a goroutine of the lock panics: ", 1)
 		f.Trace = append(f.Trace, lines[:min(len(lines), mostOfDump)]...)
 	}
-	v := checker.Ended(thePanic, thePanic, slices.Clone(f.Trace), nil)
+	v := checker.Ended(history.Panicked, history.Panicked, slices.Clone(f.Trace), nil)
 	v.Summary = f.Summary
 	f.Verdicts = []checker.Verdict{v}
 	return f

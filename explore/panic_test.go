@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"hammerlock/checker"
+	"hammerlock/history"
 	"hammerlock/locks"
 	"hammerlock/locks/known"
 )
@@ -82,7 +83,7 @@ func TestLivePanicOfALockIsFound(t *testing.T) {
 			t.Fatalf("%s: %v", where, err)
 		}
 		f := r.Found
-		if r.Status != checker.Fail || f == nil || f.Checker != thePanic || len(f.Schedule) != want.deviations || !strings.HasPrefix(f.Summary, want.summary) {
+		if r.Status != checker.Fail || f == nil || f.Checker != history.Panicked || len(f.Schedule) != want.deviations || !strings.HasPrefix(f.Summary, want.summary) {
 			t.Fatalf("%s: got %s, %+v, want a panic with %d deviations: %s", where, r.Verdict(), f, want.deviations, want.summary)
 		}
 		if f.Number < 1 {

@@ -65,23 +65,32 @@ func (p Progress) String() string {
 // seconds is a time that people wait for.
 func seconds(s float64) time.Duration { return time.Duration(math.Ceil(s)) * time.Second }
 
-// Power says in words with which probability random schedules would have found something. For a violation that needs
-// certain deviations it is a lower bound: so many are drawn once in mostBeyond, at these decisions among all, with
-// these options. The bound of PCT has the same form (Burckhardt et al. 2010); it counts orders of threads, this one
-// what fails and when.
+// Power says in words with which probability random schedules would have found a bug, by its depth: how many certain
+// deviations it needs. It is a lower bound of the form of PCT's (Burckhardt et al. 2010), which counts orders of
+// threads; this counts what fails and when.
 func (b *Beyond) Power() string {
 	if b.schedules() == 0 || b.Options < 2 {
 		return ""
 	}
-	d := b.Fewest
-	once := 1 / float64(b.Deviations-b.Fewest+1)
-	for k := range d {
-		once *= float64(k+1) / max(float64(b.Decisions-k), 1) / float64(b.Options-1)
+	text := fmt.Sprintf("random schedules would have found a bug that one in 1000 shows with a probability of\n%s", b.found(1e-3))
+	for depth := b.Fewest; depth < b.Fewest+3 && depth <= b.Deviations; depth++ {
+		text += fmt.Sprintf(", one of depth %d with at least %s", depth, b.found(b.once(depth)))
 	}
-	found := func(once float64) string {
-		return fmt.Sprintf("%.2g", -math.Expm1(float64(b.Schedules)*math.Log1p(-min(once, 1))))
+	return text + fmt.Sprintf(";\nits depth is how many certain deviations it needs, each one of %d options at one of %d "+
+		"decisions", b.Options-1, b.Decisions)
+}
+
+// once is how probably a schedule has certain deviations and no others: it has so many, at these decisions among all,
+// with these options.
+func (b *Beyond) once(depth int) float64 {
+	p := 1 / float64(b.Deviations-b.Fewest+1)
+	for k := range depth {
+		p *= float64(k+1) / max(float64(b.Decisions-k), 1) / float64(b.Options-1)
 	}
-	return fmt.Sprintf("random schedules: a violation that one in 1000 of them shows would have been found with probability %s, one that needs\n"+
-		"%s, each one of %d options at one of %d decisions, with probability at least %s", found(1e-3),
-		counted(d, "certain deviation"), b.Options-1, b.Decisions, found(once))
+	return min(p, 1)
+}
+
+// found is how probably some schedule does what one does so probably, in percent.
+func (b *Beyond) found(once float64) string {
+	return fmt.Sprintf("%.3g %%", min(-100*math.Expm1(float64(b.Schedules)*math.Log1p(-once)), 99.9))
 }

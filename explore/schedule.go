@@ -38,25 +38,26 @@ type schedule struct {
 	given   []Choice
 	draw    func(at, options int) int // takes an option where none is given; nil = the first
 
-	current int         // the client that went last; -1 when time has passed since
-	paused  []time.Time // when a paused client goes on
-	hung    []time.Time // by site: until when it carries nothing out
-	dead    []bool      // by site: it never answers again
-	crashed []bool
-	died    []time.Duration // when
-	unheard []history.Op    // that the dead never heard the end of
-	healing []healing
-	states  []passed  // after the last decision that was given
-	ways    []uint64  // of the decisions after that, one after another: where each deviation leads; nil = not compared
-	asked   int       // how many events there were when it was last seen that there were more
-	quiet   time.Time // since then
-	state   fingerprint
-	taken   []Choice
-	options []int    // by decision: how many options there were
-	list    []option // those of this decision
-	acts    []act    // likewise
-	merged  bool
-	wrong   error // it diverged, or was cut
+	current  int         // the client that went last; -1 when time has passed since
+	paused   []time.Time // when a paused client goes on
+	hung     []time.Time // by site: until when it carries nothing out
+	dead     []bool      // by site: it never answers again
+	crashed  []bool
+	died     []time.Duration // when
+	unheard  []history.Op    // that the dead never heard the end of
+	healing  []healing
+	states   []passed  // after the last decision that was given
+	ways     []uint64  // of the decisions after that, one after another: where each deviation leads; nil = not compared
+	asked    int       // how many events there were when it was last seen that there were more
+	quiet    time.Time // since then
+	state    fingerprint
+	taken    []Choice
+	deviated time.Duration // when the last one of them was taken
+	options  []int         // by decision: how many options there were
+	list     []option      // those of this decision
+	acts     []act         // likewise
+	merged   bool
+	wrong    error // it diverged, or was cut
 }
 
 // passed is a state that a schedule was in after a number of decisions.
@@ -101,8 +102,7 @@ func play(t *testing.T, spec locks.Spec, o *Options, known *kit, given []Choice,
 func newSchedule(w *world, spec locks.Spec, o *Options) *schedule {
 	return &schedule{
 		w: w, o: o, spec: spec, current: -1, paused: make([]time.Time, o.Clients), hung: make([]time.Time, o.Sites),
-		dead: make([]bool, o.Sites),
-		died: make([]time.Duration, o.Clients), crashed: make([]bool, o.Clients),
+		dead: make([]bool, o.Sites), died: make([]time.Duration, o.Clients), crashed: make([]bool, o.Clients),
 		state: fingerprint{make([]uint64, o.Clients), make([]uint64, o.Sites+1), make([]uint64, o.Sites+1)},
 	}
 }
@@ -149,8 +149,7 @@ func (s *schedule) header() history.Header {
 	}
 	return history.Header{
 		Name: "explore-" + s.spec.Name, Topology: fmt.Sprintf("%d in memory, virtual time", s.o.Sites),
-		Lock:    s.spec.Name,
-		Workers: all * s.o.Clients, Callers: callers, Processes: processes, Keys: all, Retry: retry,
+		Lock: s.spec.Name, Workers: all * s.o.Clients, Callers: callers, Processes: processes, Keys: all, Retry: retry,
 		Wait: patience, Sites: s.o.Sites, Nodes: s.o.Sites,
 		Counter: "memory", Fenced: s.views.fenced, Claims: s.spec.Claims,
 		Bounds: history.Bounds{Round: serverRound, Recovery: time.Millisecond, Gap: time.Millisecond, Idle: idle,
@@ -340,13 +339,13 @@ func (s *schedule) joins() bool {
 
 // deviate takes a deviation down.
 func (s *schedule) deviate(c Choice) {
+	s.deviated = s.w.clock.Now()
 	s.taken = append(s.taken, c)
 	s.o.say(takesDeviation, &c)
 }
 
 // ending waits for what no worker will release, and records what is left in the counter and in the servers: the token
-// in
-// a lock's key, and for how long.
+// in a lock's key, and for how long.
 func (s *schedule) ending() {
 	if slices.Contains(s.crashed, true) { // what the dead hold is no failure before its lease is over
 		s.sleep(2 * s.o.TTL)

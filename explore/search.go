@@ -77,8 +77,7 @@ func Run(t *testing.T, spec locks.Spec, o Options) (Report, error) {
 func newSearch(t *testing.T, spec locks.Spec, o Options) *search {
 	s := &search{
 		t: t, spec: spec, o: o, begun: time.Now(), report: Report{Lock: spec.Name, Options: o},
-		states: states{known: map[uint64]bool{}},
-		branch: (*node).children,
+		states: states{known: map[uint64]bool{}}, branch: (*node).children,
 		judged: func(_ *schedule, v *checker.Verdict) bool { return v != nil },
 	}
 	for range o.jobs() {
@@ -166,8 +165,7 @@ func (s *search) level(l *Level, nodes []*node) (next []*node, err error) {
 			return false
 		}
 		if s.key != nil {
-			s.states.join(d.run)
-			s.states.add(n.way)
+			s.states.join(d.run, n.way)
 		}
 		s.length = max(s.length, len(d.run.options))
 		for _, options := range d.run.options {
@@ -251,6 +249,9 @@ func (s *search) play(k *kit, given []Choice) (d done) {
 	var joins func(*schedule) bool
 	if s.key != nil {
 		joins = func(run *schedule) bool {
+			if len(given) == s.o.Deviations && run.w.clock.Now() > run.deviated {
+				return false // nothing branches any more: states of later instants spare nothing, and fill the memory
+			}
 			state := s.key(run)
 			if n := len(run.states); n == 0 || run.states[n-1].state != state { // a rest that nothing came of
 				run.states = append(run.states, passed{state, len(run.options)})
@@ -299,13 +300,12 @@ func judge(run *schedule) (all []checker.Verdict, failed *checker.Verdict, err e
 	if err = run.w.lacking(false); err != nil {
 		return nil, nil, err
 	}
-	if what := run.panicked(); what != "" {
-		all = []checker.Verdict{checker.Ended(thePanic, thePanic, strings.Split(what, "\n"), run.history.Ops)}
-		return all, &all[0], nil
+	name, cause, what := history.Panicked, history.Panicked, run.panicked()
+	if what == "" {
+		name, cause, what = history.Calls, history.HungCall, run.w.hung
 	}
-	if run.w.hung != "" {
-		story := strings.Split(run.w.hung, "\n")
-		all = []checker.Verdict{checker.Ended(history.Calls, history.HungCall, story, run.history.Ops)}
+	if what != "" {
+		all = []checker.Verdict{checker.Ended(name, cause, strings.Split(what, "\n"), run.history.Ops)}
 		return all, &all[0], nil
 	}
 	if err := run.history.Validate(); err != nil {

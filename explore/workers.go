@@ -82,18 +82,12 @@ func (s *states) has(state uint64) bool {
 	return s.known[state]
 }
 
-// add adds a state.
-func (s *states) add(state uint64) {
+// join adds the way to a schedule, and its states up to the first one that is known, and leaves out of the schedule all
+// from there on. A worker may have run further: it knew only of those schedules that were in the report by then.
+func (s *states) join(run *schedule, way uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.known[state] = true
-}
-
-// join adds the states of a schedule up to the first one that is known, and leaves out of the schedule all from there
-// on. A worker may have run further: it knew only of those schedules that were in the report by then.
-func (s *states) join(run *schedule) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	defer func() { s.known[way] = true }()
 	for _, p := range run.states {
 		if s.known[p.state] {
 			run.merged, run.wrong, run.options = true, nil, run.options[:p.decisions]

@@ -31,12 +31,9 @@ func (s *searcher) spontaneous(c state, by time.Duration) {
 		if !s.needed(&c, l.hold) {
 			continue
 		}
-		step := Step{Event: LeaseEnd, Hold: l.hold, Window: -1, Against: -1}
-		if end := max(c.cur, plus(l.lo, s.p.Least(l.ttl))); end <= by {
-			step.At = end
-			s.yield(c.without(i).until(end).tell(step, -1, 0))
-		} else if s.deviate {
-			step.At, step.Deviation = c.cur, &Deviations[prematureLoss]
+		if !s.lapses(c, i, by) && s.deviate {
+			step := Step{At: c.cur, Event: LeaseEnd, Hold: l.hold, Window: -1, Against: -1}
+			step.Deviation = &Deviations[prematureLoss]
 			s.yield(c.without(i).tell(step, -1, prematureLoss.cost()))
 		}
 		for _, n := range s.wins {
@@ -46,6 +43,17 @@ func (s *searcher) spontaneous(c state, by time.Duration) {
 	for _, n := range s.wins {
 		s.restore(c, n, by)
 	}
+}
+
+// lapses yields the state in which a lease has ended by a moment, as early as it can have. It is false if it cannot.
+func (s *searcher) lapses(c state, i int, by time.Duration) bool {
+	l := &c.held[i]
+	end := max(c.cur, plus(l.lo, s.p.Least(l.ttl)))
+	if end <= by {
+		step := Step{At: end, Event: LeaseEnd, Hold: l.hold, Window: -1, Against: -1}
+		s.yield(c.without(i).until(end).tell(step, -1, 0))
+	}
+	return end <= by
 }
 
 // forget yields the state in which servers forget a hold in a window.
@@ -70,7 +78,8 @@ func (s *searcher) forget(c state, i int, n int32, by time.Duration) {
 }
 
 // closes adds the states in which servers have forgotten a hold, or have one again, in a window that is over, although
-// nothing has needed that so far. A hold that is forgotten may have been granted in the window.
+// nothing has needed that so far. A hold that is forgotten may have been extended before, or granted, when the lease of
+// another was over.
 func (s *searcher) closes(list []state, n int32) []state {
 	w := &s.explainer.wins.list[n]
 	if !w.Forgets && !w.brings() {
@@ -78,8 +87,16 @@ func (s *searcher) closes(list []state, n int32) []state {
 	}
 	s.tried, s.todo = newFront(&s.free), s.todo[:0]
 	for _, c := range list {
+		for i := range c.held {
+			s.lapses(c, i, w.To)
+		}
+	}
+	for _, c := range slices.Concat(list, s.todo) {
 		for _, m := range s.open {
-			if m >= 0 && s.p.Calls[m].Kind == Grant && !c.done.has(int(s.slots[m])) {
+			if m < 0 || c.done.has(int(s.slots[m])) {
+				continue
+			}
+			if kind := s.p.Calls[m].Kind; kind == Grant || kind == Extend {
 				s.apply(c, m, w.To)
 			}
 		}

@@ -1,0 +1,100 @@
+package explore
+
+import (
+	"maps"
+	"testing"
+
+	"hammerlock/checker"
+	"hammerlock/internal/live"
+	"hammerlock/locks"
+)
+
+// causes are the verdicts against a lock, with their causes, that all schedules come to.
+func causes(t *testing.T, spec locks.Spec, o Options, change func(*search)) map[string]bool {
+	t.Helper()
+	return gathered(t, spec, o, change, func(_ *schedule, v *checker.Verdict) string {
+		if v == nil {
+			return "fine"
+		}
+		return v.Checker + " " + v.Cause
+	})
+}
+
+// TestNoVerdictIsLost: all schedules of a lock, right or broken, come to the same verdicts with the same causes with
+// and without reduction: with one deviation, and two locks with two. One lock notices a search whose dependence is
+// wrong: commands to the same server never depend on each other. All locks are looked at at night.
+func TestNoVerdictIsLost(t *testing.T) {
+	const sensitive = "timestamp"
+	for i, spec := range append(explorable(true), explorable(false)...) {
+		twice := spec.Name == "lease" || spec.Name == "get-del"
+		if spec.Name != sensitive && !twice && (testing.Short() && i%16 > 0 || !live.Nightly() && i%8 > 0) {
+			continue
+		}
+		o := suited(spec, 1)
+		if twice {
+			o.Deviations, o.Visits = 2, 1
+		}
+		got := causes(t, spec, o, nil)
+		if spec.Name == sensitive && maps.Equal(got, causes(t, spec, o, independent)) {
+			t.Errorf("%s: a wrong dependence loses no verdict", spec.Name)
+		}
+		o.Unreduced = true
+		if want := causes(t, spec, o, nil); !maps.Equal(got, want) {
+			t.Errorf("%s: without reduction it comes to other verdicts\n%s", spec.Name, difference(got, want))
+		}
+	}
+}
+
+// independent lets a search forget what servers have done: their commands depend on nothing.
+func independent(s *search) {
+	s.key = func(run *schedule) uint64 {
+		defer func(sites []uint64) { run.state.sites = sites }(run.state.sites)
+		run.state.sites = make([]uint64, len(run.state.sites))
+		return run.key()
+	}
+}
+
+// TestThreeClients: a third client sees with one deviation what two show with two only, and accuses no lock that is
+// right. A few locks stand for all but at night.
+func TestThreeClients(t *testing.T) {
+	three := func(spec locks.Spec, deviations int) Options {
+		o := suited(spec, deviations)
+		o.Clients, o.Visits = 3, 1
+		return o
+	}
+	for lock, cause := range map[string]string{"upgrade-drops": "double-grant", "readers-expiry": "premature-loss"} {
+		spec := find(t, lock)
+		if r := run(t, spec, three(spec, 1)); r.Found == nil || r.Found.Cause != cause {
+			t.Errorf("%s with three clients: %s, want %s", lock, r.Verdict(), cause)
+		}
+		if r := run(t, spec, suited(spec, 1)); r.Found != nil {
+			t.Errorf("%s: two clients show it, too: %s", lock, r.Verdict())
+		}
+	}
+	for i, spec := range explorable(false) {
+		if !live.Nightly() && i%4 > 0 || testing.Short() && i%8 > 0 {
+			continue
+		}
+		if r := run(t, spec, three(spec, 1)); r.Status != checker.Pass || r.Schedules() < 100 {
+			t.Errorf("%s: %s", spec.Name, r.Verdict())
+			fine(t, &r)
+		}
+	}
+}
+
+// TestLateAnswersMayHaveBeenForgotten: searches with three deviations accused a right lock. A server forgets a grant or
+// an extension whose answer is still on its way, and the grant when the lease before it has ended: none of that is a
+// double grant.
+func TestLateAnswersMayHaveBeenForgotten(t *testing.T) {
+	first := Choice{At: 2, Option: 1, What: "w00 reply set: is paused"}
+	for name, given := range map[string][2]Choice{
+		"grant": {{At: 17, Option: 1, What: "w01 reply set: is paused"},
+			{At: 20, Option: 6, What: "w00 request eval: comes after all keys were lost"}},
+		"extension": {{At: 22, Option: 1, What: "w01 reply eval: is paused"},
+			{At: 23, Option: 6, What: "w00 request eval: comes after all keys were lost"}},
+	} {
+		if f, err := Replay(t, find(t, "lease"), Defaults, []Choice{first, given[0], given[1]}); err != nil || f != nil {
+			t.Errorf("%s: got %v, %+v, want no violation", name, err, f)
+		}
+	}
+}
