@@ -223,8 +223,9 @@ func (p *pages) alone(h *hold, op *history.Op) bool {
 	return true
 }
 
-// sights takes in when the keys of holds were seen on the only server. Where a lease begins before it is asked for, one
-// key may be that of several holds, one after the other.
+// sights takes in when the keys of holds were seen on the only server. Of a lock that does not clean up they may stay
+// when the hold is over, and where a lease begins before it is asked for, one key may be that of several holds, one
+// after the other.
 func (p *pages) sights(key int32, holds []int32) {
 	if p.c.Nodes > 1 || p.c.Sites > 1 || p.c.Claims.Begins || len(p.c.sightsOf(key)) == 0 {
 		return
@@ -246,6 +247,9 @@ func (p *pages) sights(key int32, holds []int32) {
 		if op.Call < h.Return {
 			continue // an acquire of several commands may begin its lease once more
 		}
+		if !p.c.Claims.Cleans && op.Return >= min(h.releaseCall, p.assured(h)) {
+			continue
+		}
 		p.Calls = append(p.Calls, model.Call{ID: op.ID, Hold: place, Kind: model.Seen, From: op.Call - half,
 			To: plus(op.Return, half), Server: int(op.Value), Endless: p.overlong(h, op)})
 	}
@@ -254,7 +258,7 @@ func (p *pages) sights(key int32, holds []int32) {
 // overlong tells whether a key that was seen will live for longer than any lease. Its token and its expiry are read one
 // after the other: a shorter one may be that of the next hold.
 func (p *pages) overlong(h *hold, sight *history.Op) bool {
-	return p.c.Claims.Expires && h.TTL > 0 && (sight.Until == history.Forever ||
+	return p.c.Claims.Cleans && p.c.Claims.Expires && h.TTL > 0 && (sight.Until == history.Forever ||
 		sight.Until-sight.Return > p.c.lease && p.c.stretched(h.Call, sight.Return) == nil)
 }
 
