@@ -127,7 +127,7 @@ func TestEveryExpectationCanBeMet(t *testing.T) {
 	}
 }
 
-// TestTheTimeOfAllScenarios leaves 65 s of the budget, three minutes, for what goes on besides, and for what is
+// TestTheTimeOfAllScenarios leaves 60 s of the budget, three minutes, for what goes on besides, and for what is
 // run again, also one after the other.
 func TestTheTimeOfAllScenarios(t *testing.T) {
 	for _, lock := range known.Locks {
@@ -141,7 +141,7 @@ func TestTheTimeOfAllScenarios(t *testing.T) {
 					sum += s.Lasts(on.Recovery, lock.Claims.Renews)
 				}
 			}
-			if sum > 115*time.Second {
+			if sum > 120*time.Second {
 				t.Errorf("%s on %s: all scenarios take %v: make one shorter", lock.Name, on.Name, sum)
 			}
 			t.Logf("%s on %s: %v", lock.Name, on.Name, sum)

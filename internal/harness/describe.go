@@ -46,11 +46,8 @@ func (j *Job) deployment(c Combination) deployment.Spec {
 			Retries: p.LibraryRetries, Server: c.server, Steered: j.Watched && p.steerable(), Before: p.WorkerArgs,
 		},
 	}
-	if !c.Lock.Defaults && c.Topology.Can().Ask() {
+	if !c.Lock.Defaults && c.Topology.Can().Ask() && p.Program == nil { // which may know of $REDIS_NODES alone
 		s.Options.Database, s.Options.User = database, user
-	}
-	if p.Program != nil { // it may know of $REDIS_NODES and $REDIS_PASSWORD alone
-		s.Options.User = ""
 	}
 	s.Orders.Shape.End, s.Orders.Patience = p.Warmup+p.Duration, c.patience()
 	if needs.Power {

@@ -61,8 +61,8 @@ func (s *Source) find() {
 	}
 	for _, site := range s.top.Sites {
 		for _, n := range site.Nodes {
-			to := topologies.Access{Addrs: []string{n.Back()}, Password: n.Password(), DB: n.Database()}
-			s.servers = append(s.servers, &server{Access: to, node: n})
+			s.servers = append(s.servers,
+				&server{Access: topologies.Access{Addrs: []string{n.Back()}, Password: n.Password()}, node: n})
 		}
 	}
 }
