@@ -388,3 +388,41 @@ func TestRightLocksAreNotAccused(t *testing.T) {
 		}
 	}
 }
+
+// TestPartsOfALongPage: a page that is told in parts shows no mistake that it has not as a whole, and each that it has.
+func TestPartsOfALongPage(t *testing.T) {
+	t.Parallel()
+	whole, wrong := 0, 0
+	look := func(name string, write func(s *script)) {
+		s := newScript()
+		write(s)
+		c := s.prepare(t)
+		for _, holds := range c.byKey {
+			if c.beyondModel(holds) != "" || len(holds) < 3 {
+				continue
+			}
+			all, parts := c.inParts(holds, len(holds), 0), c.inParts(holds, 2, len(holds))
+			switch few := c.inParts(holds, 2, 1); {
+			case all == nil || parts == nil || few == nil:
+				t.Errorf("%s: no story", name)
+			case len(all.slips) == 0:
+				if whole++; len(parts.slips)+len(few.slips) > 0 {
+					t.Errorf("%s: parts show %d and %d slips", name, len(parts.slips), len(few.slips))
+				}
+			default:
+				if wrong++; len(parts.slips) != len(all.slips) {
+					t.Errorf("%s: %d slips, in parts %d", name, len(all.slips), len(parts.slips))
+				}
+			}
+		}
+	}
+	for name, write := range onceAccused {
+		look(name, write)
+	}
+	for name, tt := range saved {
+		look(name, tt.write)
+	}
+	if whole < 20 || wrong < 10 {
+		t.Errorf("only %d right pages and %d wrong ones", whole, wrong)
+	}
+}
