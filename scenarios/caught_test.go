@@ -405,8 +405,8 @@ func TestLiveWhatIsMeasuredIsJudged(t *testing.T) {
 				}
 				for _, all := range [][]checker.Verdict{run.Verdicts, again} {
 					n := slices.IndexFunc(all, func(v checker.Verdict) bool { return v.Checker == want.checker })
-					if v := all[n]; v.Status != checker.Fail {
-						return v.Summary
+					if v := all[n]; v.Status != checker.Fail || strings.Contains(v.Summary, "memory") {
+						return v.Summary // the memory of this process is that of other tests, too
 					} else if v.Cause != want.cause || len(v.Story) < 2 || v.Remedy == "" {
 						t.Errorf("got %+v", v)
 					}
