@@ -3,7 +3,6 @@ package checker
 import (
 	"cmp"
 	"slices"
-	"time"
 
 	"hammerlock/history"
 	"hammerlock/model"
@@ -23,7 +22,6 @@ type slip struct {
 	op            int32   // into Ops: the call; -1 = none
 	first         int     // the slip that led to it: itself, or an earlier one
 	why           *window // made servers forget; nil for a deviation
-	ended         bool    // a hold ended by it while it was promised
 	told          bool    // two holds that had the lock at once by it have been told of
 }
 
@@ -98,7 +96,6 @@ func (c *Case) slips(t *account, p *pages, s *model.Story, first, last int32) {
 		for _, h := range []int32{k.hold, k.against} {
 			t.ofHold[h] = append(t.ofHold[h], n)
 		}
-		k.ended = len(lost) > 0
 		t.slips = append(t.slips, k)
 	}
 }
@@ -144,20 +141,9 @@ func (t *account) of(p pair) int {
 	return best
 }
 
-// before is the last slip up to a moment that ended a hold; -1 without one.
-func (t *account) before(by time.Duration) (last int) {
-	last, _ = slices.BinarySearchFunc(t.slips, by+1, func(k slip, by time.Duration) int { return cmp.Compare(k.At, by) })
-	for last--; last >= 0 && !t.slips[last].ended; last-- {
-	}
-	return last
-}
-
 // names makes a finding about two holds of the slip that explains them.
 func (c *Case) names(t *account, p pair) (f finding, ok bool) {
 	n := t.of(p)
-	if n < 0 { // something before them made one of them begin late
-		n = t.before(c.holds[p.second].Return)
-	}
 	if n < 0 {
 		return finding{}, false
 	}

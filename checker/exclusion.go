@@ -234,6 +234,11 @@ func (x *examiner) broken(p pair) finding {
 		if f, ok := x.c.names(x.told, p); ok {
 			return f
 		}
+		for q := range x.sweeper.before(p) {
+			if f, ok := x.c.names(x.told, q); ok {
+				return f
+			}
+		}
 	} else if op := x.released(p); op >= 0 {
 		return finding{cause: history.ForeignRelease, pair: p, op: op}
 	}

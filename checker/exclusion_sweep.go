@@ -16,6 +16,7 @@ type sweeper struct {
 	ruler
 	order []stamp         // the holds by the start of what is compared
 	queue heap            // those that may yet be overtaken by a later call
+	late  map[int32]int32 // of losses: a hold that must have begun late, and so ended late, and the one because of which
 	until []time.Duration // how far the beliefs reach up to each of the order
 }
 
@@ -191,6 +192,7 @@ func (z *frontier) collide(now reach) (first int32, certain bool) {
 // ones: algorithm L of the method. Holds whose lease may have been over before the answer arrived promise nothing and
 // are left out, so that the order of all others is forced: O(n log n) at worst, and exact if there are none.
 func (s *sweeper) losses(holds []int32, coupled bool, found func(p pair)) {
+	s.late = map[int32]int32{}
 	now, last := -history.Forever, int32(-1)    // the end of the last exclusive hold
 	read, reader := -history.Forever, int32(-1) // of the shared ones since, the end that is last
 	s.inOrder(holds, func(h *hold) (timed, bool) {
@@ -208,6 +210,9 @@ func (s *sweeper) losses(holds []int32, coupled bool, found func(p pair)) {
 			x = t.lo // go on as if only the newer one existed, so that one loss counts once
 		}
 		end := t.end(x)
+		if end > t.end(t.lo) {
+			s.late[o.hold] = by
+		}
 		switch {
 		case !shared:
 			now, last, read = end, o.hold, -history.Forever
@@ -215,6 +220,21 @@ func (s *sweeper) losses(holds []int32, coupled bool, found func(p pair)) {
 			read, reader = end, o.hold
 		}
 	})
+	s.late = nil
+}
+
+// before yields the pairs that come to the same as one that losses has found: its first hold had to begin late, and so
+// ended late, because of the hold before it, and so on.
+func (s *sweeper) before(p pair) func(yield func(pair) bool) {
+	return func(yield func(pair) bool) {
+		for last := p.first; ; {
+			by, ok := s.late[last]
+			if !ok || !yield(pair{by, last}) {
+				return
+			}
+			last = by
+		}
+	}
 }
 
 // moment is a time in which a hold surely existed at some instant.

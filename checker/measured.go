@@ -17,10 +17,10 @@ func WithMeasured(all []Verdict, m *history.Measured, h *history.Header, ttl tim
 	if m != nil && m.Cost != nil {
 		all = append(all, weighCost(m.Cost, h))
 	}
+	Advise(all)
 	if m != nil {
 		misled(all, m, h)
 	}
-	Advise(all)
 	if m == nil || m.Driver == nil {
 		return all
 	}
@@ -58,7 +58,7 @@ func misled(all []Verdict, m *history.Measured, h *history.Header) {
 			if m.Elsewhere != "" {
 				v.Story = append(v.Story, m.Elsewhere)
 			}
-			v.advise(remedy)
+			v.advise(strings.TrimSpace(v.Remedy + " " + remedy)) // it need not be the reason
 		case v.Status == Pass && v.Checker == history.Liveness && h.Claims.Cleans && m.Elsewhere != "":
 			v.Status, v.Summary = Inconclusive, m.Elsewhere+": what was left there was not looked for. "+selectAgain
 		}

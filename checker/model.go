@@ -154,7 +154,8 @@ func (p *pages) add(h *hold, place, i int32) {
 	}
 	p.ends(&call, op)
 	switch {
-	case op.Outcome == history.Unknown || op.Return == history.Forever || call.Kind == model.Release && p.c.mayBeInner(h, op):
+	case op.Outcome == history.Unknown || op.Return == history.Forever,
+		call.Kind == model.Release && p.c.mayBeInner(h, op):
 		call.Unanswered, call.To = true, history.Forever
 	case op.Outcome == history.Failed && op.Reason == history.Lost:
 		// It was sent again, and had its effect the first time; or it has freed a few sites, as soon as it was called.
@@ -272,8 +273,9 @@ func (p *pages) atWork(key int32, slack time.Duration) {
 		}
 		p.why = append(p.why, w)
 		p.Windows = append(p.Windows, model.Window{From: w.from - slack, To: plus(w.to, slack), Planned: planned,
-			Op: w.op, Server: server, Forgets: true, Restores: !planned || !e.Known() || e.Loses == history.LosesWrites, Revives: e.Loses == history.LosesTime,
-			Late: planned && (!e.Known() || e.Loses == history.LosesTime)})
+			Op: w.op, Server: server, Forgets: true, Revives: e.Loses == history.LosesTime,
+			Restores: !planned || !e.Known() || e.Loses == history.LosesWrites,
+			Late:     planned && (!e.Known() || e.Loses == history.LosesTime)})
 	}
 	if p.c.Sites > 1 { // a grant may stand on exactly a majority: one site that comes back empty lets another have one
 		for i := range p.c.windows {

@@ -1,7 +1,7 @@
 // Package model has one lock of one page as its servers have it: who holds it, and between which times the lease of a
 // holder began. Explain finds the cheapest story of a page: an instant for each call, what the servers did without a
-// call, and the mistakes of the lock without which no story is possible. The model knows exclusive locks. It
-// judges no beliefs and no stores.
+// call, and the mistakes of the lock without which no story is possible. The model knows exclusive locks. It judges no
+// beliefs and no stores.
 package model
 
 import (

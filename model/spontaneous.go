@@ -15,7 +15,8 @@ func (s *searcher) needed(c *state, hold int32) bool {
 			return false
 		}
 		o := &s.p.Calls[m]
-		return o.Kind == Grant || o.Anew || o.Hold == hold && (o.Kind == Lost || s.deviate || !s.p.Owned && o.Kind == Release || !s.p.Single && len(s.wins) > 0)
+		ends := o.Kind == Lost || !s.p.Owned && o.Kind == Release || s.deviate || !s.p.Single && len(s.wins) > 0
+		return o.Kind == Grant || o.Anew || o.Hold == hold && ends
 	})
 }
 

@@ -123,7 +123,8 @@ func agrees(t *testing.T, name string, want own, n, alone results.LockNumbers) {
 	}
 	const rounded, read = time.Millisecond, 20 * time.Millisecond
 	if !within(got.Wait.P50, want.Waits, 0.5, rounded) || !within(got.Wait.P90, want.Waits, 0.9, rounded) ||
-		!within(n.Hold.P50, want.Holds, 0.5, rounded) || !within(alone.Hold.P50, want.Holds, 0.5, read) || !within(got.HandOff.P50, want.handOffs(), 0.5, rounded) {
+		!within(n.Hold.P50, want.Holds, 0.5, rounded) || !within(alone.Hold.P50, want.Holds, 0.5, read) ||
+		!within(got.HandOff.P50, want.handOffs(), 0.5, rounded) {
 		t.Errorf("%s: %s\n%s", name, n.Text(), alone.Text())
 	}
 	if alone.Grants != want.Grants || alone.Releases != want.Releases || alone.Expired != want.Late || alone.Clients != nil || alone.Program != "" {
