@@ -3,6 +3,7 @@ package checker
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"hammerlock/history"
 	"hammerlock/model"
@@ -13,7 +14,11 @@ type account struct {
 	slips  []slip
 	broke  map[int32]int   // by hold: the first slip that ended it while it was promised
 	ofHold map[int32][]int // by hold: the slips that are about it, or against it
+	shared bool            // holds of the page share the lock
+	loose  freeing         // where they do: releases of what was over
 }
+
+func newAccount() *account { return &account{broke: map[int32]int{}, ofHold: map[int32][]int{}} }
 
 // slip is a step of a story without which no right lock on whole servers explains the page.
 type slip struct {
@@ -37,26 +42,169 @@ func (c *Case) tell(holds []int32) *account {
 	key := c.holds[holds[0]].Key
 	t, known := c.stories[key]
 	if !known {
-		if c.beyondModel(holds) == "" {
-			t = c.inParts(holds, partHolds, besideHolds)
-		}
+		t = c.account(holds)
 		c.stories[key] = t
 	}
 	return t
 }
 
-// inParts tells the stories of so many holds of a page at a time, with so many beside them.
-func (c *Case) inParts(holds []int32, many, beside int) *account {
-	t := &account{broke: map[int32]int{}, ofHold: map[int32][]int{}}
+// account tells it. Holds that exclude all others have one story. Each that shares the lock has its own, with those that
+// exclude it: what it was answered is a matter of its own lease, and that all who share fit together is one of sums.
+func (c *Case) account(holds []int32) *account {
+	t := newAccount()
+	alone, shared := c.split(holds)
+	t.shared = len(shared) > 0
+	if c.beyondModel() != "" || !c.inParts(t, alone, partHolds, besideHolds) {
+		return nil
+	}
+	r := ruler{c: c}
+	for _, n := range shared {
+		if len(c.sentAgain[n]) == 0 && r.plain(&c.holds[n]) {
+			continue
+		}
+		p, story := c.story(c.excluders(n, alone))
+		if story.Status != model.Explained {
+			return nil
+		}
+		c.slips(t, p, &story, n, n)
+	}
+	t.loosen(&r, shared)
+	return t
+}
+
+// split sorts out the holds that exclude all others, and those that share the lock.
+func (c *Case) split(holds []int32) (alone, shared []int32) {
+	shares := func(n int32) bool { return c.holds[n].Permits > 0 }
+	if !slices.ContainsFunc(holds, shares) {
+		return holds, nil
+	}
+	for _, n := range holds {
+		if shares(n) {
+			shared = append(shared, n)
+		} else {
+			alone = append(alone, n)
+		}
+	}
+	return alone, shared
+}
+
+// excluders are a hold that shares the lock, and those holds of others that were asked for until it had its last answer,
+// which exclude it. An upgrade takes its own place.
+func (c *Case) excluders(n int32, alone []int32) []int32 {
+	h, list := &c.holds[n], []int32{n}
+	if h.upgraded {
+		return list
+	}
+	last := h.Return
+	for _, i := range slices.Concat(c.extends(h), []int32{h.Release}, c.sentAgain[n]) {
+		if i >= 0 && c.Ops[i].Outcome != history.Unknown {
+			last = max(last, c.Ops[i].Return)
+		}
+	}
+	at, _ := slices.BinarySearchFunc(alone, h.Call, func(k int32, t time.Duration) int {
+		return cmp.Compare(c.holds[k].Call, t)
+	})
+	for ; at < len(alone) && c.holds[alone[at]].Call <= last; at++ {
+		if c.acquire(&c.holds[alone[at]]).Seen != c.acquire(h).ID {
+			list = append(list, alone[at])
+		}
+	}
+	return list
+}
+
+// plain tells whether a hold has nothing to explain: each answer came before its lease can have been over.
+func (r *ruler) plain(h *hold) bool {
+	if h.Outcome != history.OK || len(r.c.reenters(h)) > 0 || len(r.c.ownSights(h)) > 0 {
+		return false
+	}
+	op := r.c.acquire(h)
+	end, last := r.promised(op), op.Return
+	for _, n := range append(r.c.extends(h), h.Release) {
+		if n < 0 {
+			continue
+		}
+		if op = &r.c.Ops[n]; op.Outcome != history.OK || op.Return > end || op.Call < last {
+			return false
+		}
+		end, last = r.promised(op), op.Return
+	}
+	return true
+}
+
+// inParts tells the stories of so many holds at a time, with so many beside them. It is false if one was not found.
+func (c *Case) inParts(t *account, holds []int32, many, beside int) bool {
 	for from := 0; from < len(holds); from += many {
 		to := min(from+many, len(holds))
 		p, s := c.story(holds[max(from-beside, 0):min(to+beside, len(holds))])
 		if s.Status != model.Explained {
-			return nil
+			return false
 		}
 		c.slips(t, p, &s, holds[from], holds[to-1])
 	}
+	return true
+}
+
+// between tells the story of two holds that cannot have had the lock at once; nil without one.
+func (c *Case) between(p pair) *account {
+	t := newAccount()
+	t.shared = true
+	if c.beyondModel() != "" || !c.inParts(t, []int32{min(p.first, p.second), max(p.first, p.second)}, 2, 0) {
+		return nil
+	}
 	return t
+}
+
+// loosen lists the releases of what was over, where holds share the lock: each may have freed what another had. Where
+// success says no more than that a release was called, they are those of what may have been over, or never granted.
+func (t *account) loosen(r *ruler, shared []int32) {
+	c := r.c
+	for i := range t.slips {
+		if k := &t.slips[i]; t.shared && (k.deviates(history.FalseRelease) || k.deviates(history.DoubleRelease)) {
+			t.loose.ops = append(t.loose.ops, k.op)
+		}
+	}
+	for _, n := range shared {
+		h := &c.holds[n]
+		for i, op := range append([]int32{h.Release}, c.sentAgain[n]...) {
+			if !c.Claims.Owned && op >= 0 && c.Ops[op].Outcome == history.OK &&
+				(i > 0 || h.Outcome != history.OK || r.assured(h) < c.Ops[op].Return) {
+				t.loose.ops = append(t.loose.ops, op)
+			}
+		}
+	}
+	slices.SortFunc(t.loose.ops, func(a, b int32) int { return cmp.Compare(c.Ops[a].Call, c.Ops[b].Call) })
+	until := -history.Forever
+	for _, n := range t.loose.ops {
+		until = max(until, c.Ops[n].Return)
+		t.loose.until = append(t.loose.until, until)
+	}
+}
+
+// freeing are releases by call. Up to each, until is when the last of them was answered.
+type freeing struct {
+	ops   []int32
+	until []time.Duration
+}
+
+// freed is the last release of what was over that was called before a moment and answered after another; -1 without
+// one.
+func (t *account) freed(c *Case, since, by time.Duration) int32 {
+	f := &t.loose
+	at, _ := slices.BinarySearchFunc(f.ops, by, func(n int32, t time.Duration) int { return cmp.Compare(c.Ops[n].Call, t) })
+	for at--; at >= 0 && f.until[at] > since; at-- {
+		if c.Ops[f.ops[at]].Return > since {
+			return f.ops[at]
+		}
+	}
+	return -1
+}
+
+// freer is the release that took the lock from a hold before a moment; -1 without one.
+func (t *account) freer(c *Case, n int32, by time.Duration) int32 {
+	if k, ok := t.broke[n]; ok && t.slips[k].deviates(history.ForeignRelease) {
+		return t.slips[k].op
+	}
+	return t.freed(c, c.holds[n].Call, by)
 }
 
 // slips takes in what is wrong in a story of some holds of a page. A holder that lost the lock by a slip goes on, since
@@ -70,10 +218,11 @@ func (c *Case) slips(t *account, p *pages, s *model.Story, first, last int32) {
 			continue
 		}
 		n := len(t.slips)
-		if h := p.hold(x.Hold); h < first || h > last {
+		h, against := p.hold(x.Hold), p.hold(x.Against)
+		if own := first == last && against == first; !own && (h < first || h > last) {
 			continue
 		}
-		k := slip{Step: *x, hold: p.hold(x.Hold), against: p.hold(x.Against), op: -1, first: n}
+		k := slip{Step: *x, hold: h, against: against, op: -1, first: n}
 		if x.Event == model.Effect {
 			k.op = c.at(x.Call)
 		}
@@ -155,6 +304,8 @@ func (c *Case) names(t *account, p pair) (f finding, ok bool) {
 	f = finding{cause: first.Deviation.Name, pair: p, op: first.op, follows: k.first != n, again: k.told}
 	k.told = true
 	switch {
+	case t.shared && (f.cause == history.FalseRelease || f.cause == history.DoubleRelease):
+		f.cause = history.ForeignRelease // it freed what others had, for it had nothing
 	case f.cause == history.FalseExtension && c.gaveBack(first): // nothing is said against the one before that
 		f.cause = history.DoubleGrant
 	case first.Kind == model.Extend && first.against >= 0 && c.share(&c.holds[first.hold], &c.holds[first.against]):
@@ -184,21 +335,6 @@ func (x *examiner) doubles() {
 			x.add(finding{cause: history.DoubleGrant, pair: pair{k.against, k.hold}, op: -1, follows: k.first != n})
 		}
 	}
-}
-
-// answers tells whether a story says all that there is to say of what releases were answered. Where an accident is in
-// it and no wrong answer, it is asked which answers that accident reaches.
-func (t *account) answers() bool {
-	if t == nil {
-		return false
-	}
-	accident, wrong := false, false
-	for i := range t.slips {
-		k := &t.slips[i]
-		accident = accident || k.why != nil && !k.why.fault
-		wrong = wrong || k.Deviation != nil && k.Deviation.Claim == "owned"
-	}
-	return wrong || !accident
 }
 
 // slipped yields the slips of all pages, by time.

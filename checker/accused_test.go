@@ -398,11 +398,17 @@ func TestPartsOfALongPage(t *testing.T) {
 		write(s)
 		c := s.prepare(t)
 		for _, holds := range c.byKey {
-			if c.beyondModel(holds) != "" || len(holds) < 3 {
+			if holds, _ = c.split(holds); c.beyondModel() != "" || len(holds) < 3 {
 				continue
 			}
-			all, parts := c.inParts(holds, len(holds), 0), c.inParts(holds, 2, len(holds))
-			switch few := c.inParts(holds, 2, 1); {
+			in := func(many, beside int) *account {
+				if t := newAccount(); c.inParts(t, holds, many, beside) {
+					return t
+				}
+				return nil
+			}
+			all, parts := in(len(holds), 0), in(2, len(holds))
+			switch few := in(2, 1); {
 			case all == nil || parts == nil || few == nil:
 				t.Errorf("%s: no story", name)
 			case len(all.slips) == 0:

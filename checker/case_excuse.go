@@ -284,6 +284,34 @@ func (c *Case) sightsOf(key int32) []*history.Op {
 	return c.sights[key]
 }
 
+// ownSights lists when the key of a hold was seen in the servers: by its token, if no other hold of the page has that.
+func (c *Case) ownSights(h *hold) []*history.Op {
+	all, token := c.sightsOf(h.Key), c.acquire(h).Token
+	if len(all) == 0 || token == 0 {
+		return nil
+	}
+	by, known := c.sightsBy[h.Key]
+	if !known {
+		by = map[uint64][]*history.Op{}
+		for _, op := range all {
+			by[op.Token] = append(by[op.Token], op)
+		}
+		owned := map[uint64]bool{}
+		for _, n := range c.holdsOf(h.Key) {
+			t := c.acquire(&c.holds[n]).Token
+			if owned[t] {
+				delete(by, t)
+			}
+			owned[t] = true
+		}
+		if c.sightsBy == nil {
+			c.sightsBy = map[int32]map[uint64][]*history.Op{}
+		}
+		c.sightsBy[h.Key] = by
+	}
+	return by[token]
+}
+
 // wholes are the answers that show what the servers had for a key before, by their call: each ends with the first
 // answer of those that were called then or later.
 func (c *Case) wholes(key int32) (list []period) {

@@ -9,9 +9,8 @@ import (
 
 // ruler measures holds. Its times may be history.Forever.
 type ruler struct {
-	c          *Case
-	scope      scope
-	foreigners search // see foreign
+	c     *Case
+	scope scope
 }
 
 // least is T1, the shortest life that a server may give a lease; Forever if leases do not expire.

@@ -24,9 +24,8 @@ type certificate struct {
 	err     error
 	text    []byte
 
-	again   map[int32][]int32 // by hold: releases after the first one
-	chained []bool            // by key: its chain is written
-	told    string            // why there is no story of all pages; empty if there is one
+	chained []bool // by key: its chain is written
+	told    string // why there is no story of all pages; empty if there is one
 }
 
 // proof is a line of a certificate.
@@ -41,12 +40,7 @@ type proof struct {
 
 // WriteCertificate writes what proves the verdicts on a case.
 func (c *Case) WriteCertificate(w io.Writer, verdicts []Verdict, refutes Contradicts) error {
-	x := &certificate{Case: c, sweeper: newSweeper(c), refutes: refutes, w: bufio.NewWriterSize(w, 1<<16),
-		again: map[int32][]int32{}}
-	for _, n := range c.repeats {
-		at := c.holdAt(c.Ops[n].Hold)
-		x.again[at] = append(x.again[at], n)
-	}
+	x := &certificate{Case: c, sweeper: newSweeper(c), refutes: refutes, w: bufio.NewWriterSize(w, 1<<16)}
 	x.put(struct {
 		Certificate string `json:"certificate"`
 		Ops         int    `json:"ops"`

@@ -81,7 +81,7 @@ func (x *certificate) callsOf(holds, evidence []int32) (list []int32) {
 			}
 		}
 		add(h.Release)
-		for _, n := range x.again[at] {
+		for _, n := range x.sentAgain[at] {
 			add(n)
 		}
 	}

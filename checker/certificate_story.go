@@ -117,7 +117,7 @@ func (t *teller) page(holds []int32) string {
 			return "there is no story of re-entries yet"
 		case h.Outcome != history.OK:
 			op := t.sweeper.proof(h)
-			for _, i := range t.again[n] {
+			for _, i := range t.sentAgain[n] {
 				if op == nil && t.Claims.Owned && t.Ops[i].Outcome == history.OK {
 					op = &t.Ops[i]
 				}
@@ -190,7 +190,7 @@ func (t *teller) calls(h *hold) []int32 {
 	if h.Release >= 0 {
 		list = append(list, h.Release)
 	}
-	list = append(list, t.again[t.holdAt(t.acquire(h).ID)]...)
+	list = append(list, t.sentAgain[t.holdAt(t.acquire(h).ID)]...)
 	slices.SortStableFunc(list, func(a, b int32) int { return cmp.Compare(t.Ops[a].Call, t.Ops[b].Call) })
 	return slices.DeleteFunc(list, func(i int32) bool {
 		op := &t.Ops[i]

@@ -117,13 +117,12 @@ type examiner struct {
 	c       *Case
 	sweeper *sweeper
 	blamed  map[int32]bool
-	back    search   // of a semaphore: for releases that gave a permit back that had come back before
 	told    *account // the story of the page; nil = there is none
 }
 
 // key finds the violations among the holds of a key. A hold is blamed once, by the strongest evidence.
 func (x *examiner) key(holds []int32) {
-	x.blamed, x.back = map[int32]bool{}, search{key: x.c.holds[holds[0]].Key, found: -1}
+	x.blamed = map[int32]bool{}
 	x.told = x.c.tell(holds)
 	s := x.sweeper
 	if x.c.Claims.Permits > 0 {
@@ -225,22 +224,23 @@ func (x *examiner) loss(p pair) {
 	}
 }
 
-// broken names the cause of a broken guarantee: the slip of the page's story that explains it. A page of readers or of
-// permits has none: there it is a foreign release, or an extension that was not what it was answered to be. What else
-// remains is that servers forgot the first hold, or that two were granted the lock.
+// broken names the cause of a broken guarantee: where holds share the lock, a release of what was over; else the slip of
+// the page's story that explains it, or of the story of the two alone. What else remains is that servers forgot the
+// first hold, or that two were granted the lock.
 func (x *examiner) broken(p pair) finding {
 	i, j := &x.c.holds[p.first], &x.c.holds[p.second]
 	if x.told != nil {
-		if f, ok := x.c.names(x.told, p); ok {
+		if op := x.told.freed(x.c, i.Call, j.Return); op >= 0 {
+			return finding{cause: history.ForeignRelease, pair: p, op: op}
+		}
+		if f, ok := x.named(p); ok {
 			return f
 		}
 		for q := range x.sweeper.before(p) {
-			if f, ok := x.c.names(x.told, q); ok {
+			if f, ok := x.named(q); ok {
 				return f
 			}
 		}
-	} else if op := x.released(p); op >= 0 {
-		return finding{cause: history.ForeignRelease, pair: p, op: op}
 	}
 	by := j.Return
 	if j.Outcome != history.OK && j.Release >= 0 {
@@ -249,13 +249,18 @@ func (x *examiner) broken(p pair) finding {
 	if w := x.c.forgot(i, by); w != nil {
 		return finding{cause: history.ServiceLoss, pair: p, op: w.op, why: w}
 	}
-	if x.told == nil {
-		cause, op := x.untrue(i, j)
-		if op >= 0 && (cause != history.FalseExtension || x.c.unheard(i, x.c.Ops[op].Return, j.Return) < 0) {
-			return finding{cause: cause, pair: p, op: op}
+	return finding{cause: history.DoubleGrant, pair: p, op: -1}
+}
+
+// named is a finding about two holds by the story of their page; where holds share the lock, by that of the two alone.
+func (x *examiner) named(p pair) (f finding, ok bool) {
+	t := x.told
+	if t.shared {
+		if t = x.c.between(p); t == nil {
+			return f, false
 		}
 	}
-	return finding{cause: history.DoubleGrant, pair: p, op: -1}
+	return x.c.names(t, p)
 }
 
 // collision names the cause of two beliefs that overlap.

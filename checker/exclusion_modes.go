@@ -97,12 +97,16 @@ func (x *examiner) overdrawn(n int32, others []timed) {
 	x.blamed[n] = true
 	far := slices.MaxFunc(others, func(a, b timed) int { return cmp.Compare(a.at, b.at) })
 	forgotten, w := x.forgotten(others, x.c.holds[n].Return)
-	f := finding{cause: history.ForeignRelease, pair: pair{far.hold, n}, op: x.givenBack(n, w != nil)}
-	if f.op < 0 {
-		f = x.broken(f.pair)
+	f := finding{cause: history.ForeignRelease, pair: pair{far.hold, n}, op: -1}
+	if x.told != nil { // a permit that had come back before: there has been one too many since
+		f.op = x.told.freed(x.c, -history.Forever, x.c.holds[n].Return)
 	}
-	if f.cause == history.DoubleGrant && w != nil {
+	switch {
+	case f.op >= 0:
+	case w != nil:
 		f = finding{cause: history.ServiceLoss, pair: pair{forgotten, n}, op: w.op, why: w}
+	default:
+		f = x.broken(f.pair)
 	}
 	x.add(f)
 }
@@ -137,22 +141,6 @@ func (x *examiner) forgotten(list []timed, by time.Duration) (hold int32, w *win
 	return -1, nil
 }
 
-// givenBack finds a release that succeeded before a hold was granted, of a hold whose lease was over, or that may never
-// have been granted: the permit had come back by itself, and there has been one too many since. Where servers may have
-// forgotten a hold, the lease has to be over for certain.
-func (x *examiner) givenBack(n int32, lost bool) int32 {
-	if x.back.rule != lost {
-		x.back = search{rule: lost, key: x.back.key, found: -1}
-	}
-	return x.back.last(x.c, x.c.holds[n].Return, func(h *hold, op *history.Op) bool {
-		over := x.sweeper.assured(h) < op.Return || h.Outcome != history.OK
-		if lost {
-			over = x.sweeper.latest(h) < op.Call && x.c.stretched(h.Call, op.Return) == nil
-		}
-		return op.Outcome == history.OK && (over || x.c.returnedBefore(h, op))
-	})
-}
-
 // overbelieved blames, of the holders of too many permits that the servers may have granted, the one whose lease was
 // over first.
 func (x *examiner) overbelieved(n int32, others []timed) {
@@ -165,91 +153,3 @@ func (x *examiner) overbelieved(n int32, others []timed) {
 	})
 	x.collision(pair{first.hold, n})
 }
-
-// released finds a release that explains two grants: one by another hold, which ended the first of them, or one of the
-// two, which succeeded after its lease and the grant of the other, and so was of what that had. -1 without one.
-func (x *examiner) released(p pair) int32 {
-	i, j := &x.c.holds[p.first], &x.c.holds[p.second]
-	if op := x.sweeper.foreign(i, j.Return); op >= 0 {
-		return op
-	}
-	lost := x.c.forgot(i, j.Return) != nil || x.c.forgot(j, i.Return) != nil
-	for _, h := range [2]*hold{i, j} {
-		over := x.sweeper.assured(h)
-		if lost { // it has to be over for certain
-			if over = x.sweeper.latest(h); x.c.stretched(h.Call, h.releaseReturn) != nil {
-				continue
-			}
-		}
-		if h.ending == returned && h.releaseCall > max(over, i.Return, j.Return) {
-			return h.Release
-		}
-	}
-	return -1
-}
-
-// untrue finds the extension of hold i without which its lease may have been over when j was granted the lock: it
-// succeeded although the lock was j's, if i went on having it or j lost it, or did not make the lease longer. -1
-// without one.
-func (x *examiner) untrue(i, j *hold) (cause string, extension int32) {
-	if x.c.share(i, j) {
-		return "", -1
-	}
-	took := i.ending == returned || j.ending == gone && j.releaseReturn < x.sweeper.assured(j)
-	before, end, extension := time.Duration(-1), x.sweeper.promised(x.c.acquire(i)), int32(-1)
-	for _, n := range x.c.extends(i) {
-		op := &x.c.Ops[n]
-		switch {
-		case op.Outcome != history.OK || anew(op):
-		case op.Call <= j.Return:
-			before, end, extension = end, max(end, x.sweeper.promised(op)), n
-		case end <= j.Return:
-			return history.SilentReacquire, n
-		default:
-			took = true
-		}
-	}
-	switch {
-	case extension < 0 || before > j.Return:
-		return "", -1
-	case took && x.c.Ops[extension].Return > before:
-		return history.SilentReacquire, extension
-	}
-	return history.FalseExtension, extension
-}
-
-// returnedBefore tells whether a hold had been given back, with success, before one of its releases was called.
-func (c *Case) returnedBefore(k *hold, op *history.Op) bool {
-	first := &c.Ops[k.Release]
-	return first != op && first.Outcome == history.OK && first.Return <= op.Call
-}
-
-// foreign finds a release, called before the given time, that ended hold i: of a hold that had expired or had been
-// given back, or of any if the lock does not check the owner. Where a fault may have ended hold i, only a release
-// counts that was called when its own hold was over for certain.
-func (r *ruler) foreign(i *hold, by time.Duration) int32 {
-	lost := r.c.forgot(i, by) != nil
-	return r.foreigners.of(i, lost).last(r.c, by, func(k *hold, op *history.Op) bool {
-		if k == i {
-			return false
-		}
-		again := r.c.returnedBefore(k, op)
-		outlived := op.Outcome == history.OK && (again || r.assured(k) < op.Return)
-		if outlived && lost {
-			outlived = (again || op.Call > r.latest(k) && r.c.stretched(k.Call, op.Return) == nil) &&
-				!r.outlasted(i, k, op.Return)
-		}
-		return outlived || !r.c.Claims.Owned && k.Call < i.Return
-	})
-}
-
-// outlasted tells whether an extension of hold i succeeded that was called after a time of hold k.
-func (r *ruler) outlasted(i, k *hold, at time.Duration) bool {
-	return slices.ContainsFunc(r.c.extends(i), func(n int32) bool {
-		op := &r.c.Ops[n]
-		return op.Outcome == history.OK && op.Call >= plus(at, r.c.slack(i.Process, k.Process))
-	})
-}
-
-// anew tells whether a re-entry was counted as the first: its lock says that it was granted anew.
-func anew(op *history.Op) bool { return op.Kind == history.Acquire && op.Value == 1 }

@@ -41,11 +41,7 @@ func checkLeaseValidity(c *Case) Verdict {
 	for _, n := range c.byCall {
 		if h := &c.holds[n]; h.Outcome == history.OK {
 			v.Exposed += l.claims(n, h)
-			told := c.tell(c.holdsOf(h.Key))
-			l.loss(h, told)
-			if told == nil {
-				l.reacquire(h)
-			}
+			l.loss(n, h, c.tell(c.holdsOf(h.Key)))
 		}
 	}
 	for k := range c.slipped {
@@ -179,16 +175,16 @@ func (l *leases) slow() (list []period) {
 // loss judges a hold that was answered to be over. Before last proof + T1 a fault of a server explains it as a near
 // miss; without one it is a foreign release, if one is found, or a premature loss. After it, the watchdog failed, if
 // there is one.
-func (l *leases) loss(h *hold, story *account) {
+func (l *leases) loss(n int32, h *hold, story *account) {
 	told := int32(-1)
 	if h.Release >= 0 {
 		if op := &l.c.Ops[h.Release]; op.Outcome == history.Failed && op.Reason == history.Lost {
 			told = h.Release
 		}
 	}
-	for _, n := range slices.Backward(l.c.extends(h)) {
-		if op := &l.c.Ops[n]; op.Outcome == history.Failed && op.Reason == history.Lost && !l.released(h, op.Return) {
-			told = n
+	for _, i := range slices.Backward(l.c.extends(h)) {
+		if op := &l.c.Ops[i]; op.Outcome == history.Failed && op.Reason == history.Lost && !l.released(h, op.Return) {
+			told = i
 		}
 	}
 	if told < 0 && (h.Lost == history.Forever || !l.c.Claims.Renews || l.released(h, h.Lost)) {
@@ -207,7 +203,11 @@ func (l *leases) loss(h *hold, story *account) {
 		if story != nil && l.c.Sites < 2 {
 			return
 		}
-		l.early(h, at, over, evidence)
+		freer := int32(-1)
+		if story != nil {
+			freer = story.freer(l.c, n, at)
+		}
+		l.early(h, at, over, freer, evidence)
 		return
 	}
 	ranOut := told >= 0 && told == h.Release && l.c.Ops[told].Call < over // it expired after its release was called
@@ -278,21 +278,6 @@ func (l *leases) repeated(told int32) bool {
 	return op.Kind == history.Release && l.c.atWork(op.Call, op.Return, links) != nil
 }
 
-// prolongs lists what lengthens a hold: its extensions and its re-entries, by call.
-func (l *leases) prolongs(h *hold) []int32 {
-	extends := l.c.extends(h)
-	list := extends
-	for _, i := range l.c.reenters(h) {
-		if l.c.Ops[i].Kind == history.Acquire && !slices.Contains(extends, i) {
-			list = append(list, i)
-		}
-	}
-	if len(list) > len(extends) {
-		slices.SortFunc(list, func(a, b int32) int { return cmp.Compare(l.c.Ops[a].Call, l.c.Ops[b].Call) })
-	}
-	return list
-}
-
 // released tells whether a hold may have been released before then, so that its extension fails.
 func (l *leases) released(h *hold, by time.Duration) bool {
 	return h.Release >= 0 && l.c.Ops[h.Release].Outcome != history.Failed && l.c.Ops[h.Release].Call < by
@@ -312,52 +297,4 @@ func (l *leases) outlived(h *hold, last, by time.Duration) (shown *history.Op, s
 		return op, fmt.Sprintf("%s was refused at %s, and no other worker had the lock", who(op.Worker), clock(op.Return))
 	}
 	return nil, ""
-}
-
-// reacquire finds an extension, or a re-entry, that succeeded although everything before it had certainly expired.
-// The last extension counts, also a shorter one; of calls that overlap or had no answer, any may be the last.
-func (l *leases) reacquire(h *hold) {
-	last, answered := plus(h.Return, l.most(h.TTL)), h.Return
-	list := l.prolongs(h)
-	for k, i := range list {
-		op := &l.c.Ops[i]
-		if op.Outcome == history.Failed {
-			continue
-		}
-		if h.Release >= 0 && l.c.Ops[h.Release].Outcome == history.OK && op.Outcome == history.OK && op.Call > l.c.Ops[h.Release].Return {
-			l.fail(history.SilentReacquire, fmt.Sprintf("%s extended %s at %s with success, but it had given it back by %s",
-				who(h.Worker), l.c.name(h), clock(op.Call), clock(h.releaseReturn)), l.c.Ops[h.Release], *op)
-			return
-		}
-		if op.Outcome == history.OK && op.Call > last {
-			if l.c.stretched(h.Call, op.Return) != nil {
-				l.misses["over-life"]++
-				return
-			}
-			before := *l.c.acquire(h)
-			if k > 0 {
-				before = l.c.Ops[list[k-1]]
-			}
-			if shown, story := l.outlived(h, last, op.Call); shown != nil {
-				l.fail(history.TTLTooLong, fmt.Sprintf("the lease of %s was over by %s, but %s: it lasted longer than was asked for", l.c.name(h), clock(last), story), before, *shown, *op)
-				return
-			}
-			did := "extended"
-			if op.Kind == history.Acquire {
-				did = "re-entered"
-			}
-			l.fail(history.SilentReacquire, fmt.Sprintf("%s %s %s at %s with success, but it had expired by %s: no worker had it to give",
-				who(h.Worker), did, l.c.name(h), clock(op.Call), clock(last)), before, *op)
-			return
-		}
-		switch end := plus(op.Return, l.most(op.TTL)); {
-		case op.Outcome != history.OK:
-			last = plus(last, l.most(op.TTL)) // it may have landed when no worker waited for it any more, as late as that
-			answered = history.Forever
-		case op.Kind == history.Extend && op.Call >= answered:
-			last, answered = end, op.Return
-		default:
-			last, answered = max(last, end), max(answered, op.Return)
-		}
-	}
 }

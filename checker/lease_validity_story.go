@@ -7,10 +7,10 @@ import (
 	"hammerlock/history"
 )
 
-// early blames what ended a lease before its time, of a page without a story.
-func (l *leases) early(h *hold, at, over time.Duration, evidence []history.Op) {
+// early blames what ended a lease before its time: a release of another hold, or the servers.
+func (l *leases) early(h *hold, at, over time.Duration, op int32, evidence []history.Op) {
 	begin := h.proof(l.c).Call
-	if op := l.foreign(h, at); op >= 0 {
+	if op >= 0 {
 		l.fail(history.ForeignRelease,
 			fmt.Sprintf("%s was told at %s that %s is not its own, before its lease was over at %s: %s had released it (%s), when its own hold was over",
 				who(h.Worker), clock(at), l.c.name(h), clock(over), who(l.c.Ops[op].Worker), spanned(&l.c.Ops[op])),
@@ -32,6 +32,10 @@ func (l *leases) told(k *slip) {
 		text = fmt.Sprintf("%s had %s no more at %s; the lease counted from %s was sure until %s, and there was no fault",
 			who(h.Worker), c.name(h), clock(k.At), clock(h.proof(c).Call), clock(l.assured(h)))
 		if heard := l.denied(h); heard != nil {
+			if op := c.tell(c.holdsOf(h.Key)).freed(c, h.Call, heard.Return); op >= 0 {
+				l.early(h, heard.Return, l.assured(h), op, []history.Op{*c.acquire(h), *heard})
+				return
+			}
 			evidence = append(evidence, *heard)
 		}
 	case k.deviates(history.SilentReacquire) && k.against >= 0:

@@ -9,13 +9,14 @@ import (
 	"hammerlock/model"
 )
 
-// PageStory is the cheapest story of a page.
+// PageStory is the cheapest story of a page, or of a part of it.
 type PageStory struct {
 	Key int32
 	model.Story
 }
 
-// Stories are those of all pages of a history, by the model of its lock.
+// Stories are those of all pages of a history, by the model of its lock: of a page on which holds share the lock that of
+// each of them, and that of all others.
 func Stories(h *history.History) ([]PageStory, error) {
 	c, err := Prepare(h)
 	if err != nil {
@@ -24,8 +25,17 @@ func Stories(h *history.History) ([]PageStory, error) {
 	defer c.Free()
 	var list []PageStory
 	for _, holds := range c.byKey {
-		_, s := c.story(holds)
-		list = append(list, PageStory{c.holds[holds[0]].Key, s})
+		alone, shared := c.split(holds)
+		parts := [][]int32{alone}
+		for _, n := range shared {
+			parts = append(parts, c.excluders(n, alone))
+		}
+		for _, part := range parts {
+			if len(part) > 0 {
+				_, s := c.story(part)
+				list = append(list, PageStory{c.holds[part[0]].Key, s})
+			}
+		}
 	}
 	return list, nil
 }
@@ -36,7 +46,7 @@ const mostOfAPart = 10_000
 // story explains a page: all of its holds, and then those of each machine and of each process alone, whose clocks are
 // closer. What these prove is so whatever the others did. It is the story that costs most.
 func (c *Case) story(holds []int32) (page *pages, worst model.Story) {
-	if text := c.beyondModel(holds); text != "" {
+	if text := c.beyondModel(); text != "" {
 		return nil, model.Story{Status: model.NotModelled, Missing: text}
 	}
 	for _, g := range c.groups(holds) {
@@ -50,21 +60,12 @@ func (c *Case) story(holds []int32) (page *pages, worst model.Story) {
 }
 
 // beyondModel says what the model has no word for.
-func (c *Case) beyondModel(holds []int32) string {
-	k := &c.Claims
+func (c *Case) beyondModel() string {
 	switch {
-	case !k.Excludes:
+	case !c.Claims.Excludes:
 		return "locks that do not exclude"
 	case c.Service:
 		return "services"
-	}
-	for _, n := range holds {
-		switch h := &c.holds[n]; {
-		case h.Permits > 0 || h.upgraded || c.acquire(h).Seen != 0:
-			return "permits"
-		case c.unseen(h):
-			return "renewals that no operation tells of"
-		}
 	}
 	return ""
 }
@@ -83,7 +84,7 @@ func (c *Case) page(holds []int32, s scope) *pages {
 		Expires: c.Claims.Expires, Owned: c.Claims.Owned,
 		Single: c.Nodes == 1, Sites: c.Sites, Rate: c.Bounds.Rate, Round: c.Bounds.Round, Linger: c.Bounds.Linger,
 		Patient: patientCall}}}
-	again, half := c.secondReleases(holds), c.anySlack()
+	half := c.anySlack()
 	for i, n := range holds {
 		h := &c.holds[n]
 		half = min(half, p.half(h))
@@ -101,9 +102,9 @@ func (c *Case) page(holds []int32, s scope) *pages {
 			p.Calls = append(p.Calls, model.Call{Hold: int32(i), Kind: model.Release, Unanswered: true,
 				From: h.releaseCall - p.half(h), To: history.Forever})
 		}
-	}
-	for _, r := range again {
-		p.add(&c.holds[holds[r.hold]], r.hold, r.op)
+		for _, x := range c.sentAgain[n] {
+			p.add(h, int32(i), x)
+		}
 	}
 	if len(holds) > 0 {
 		p.sights(c.holds[holds[0]].Key, holds)
@@ -122,23 +123,6 @@ func (c *Case) stands(h *hold) bool {
 	return sites > c.Sites/2
 }
 
-// secondReleases lists the repeated releases of some holds, by their place.
-func (c *Case) secondReleases(holds []int32) (list []link) {
-	if len(c.repeats) == 0 {
-		return nil
-	}
-	place := map[int32]int32{}
-	for i, n := range holds {
-		place[n] = int32(i)
-	}
-	for _, i := range c.repeats {
-		if k, ok := place[c.holdAt(c.Ops[i].Hold)]; ok {
-			list = append(list, link{k, i})
-		}
-	}
-	return list
-}
-
 // add takes in a call of a hold. One that was refused says that the lock is not its own, or shows nothing.
 func (p *pages) add(h *hold, place, i int32) {
 	op := &p.c.Ops[i]
@@ -153,6 +137,7 @@ func (p *pages) add(h *hold, place, i int32) {
 		call.Kind, call.Anew = model.Extend, op.Value <= 1
 	}
 	p.ends(&call, op)
+	call.Open = call.Open || call.Kind <= model.Extend && p.c.unseen(h)
 	switch {
 	case op.Outcome == history.Unknown || op.Return == history.Forever,
 		call.Kind == model.Release && p.c.mayBeInner(h, op):
@@ -231,28 +216,19 @@ func (p *pages) sights(key int32, holds []int32) {
 	if p.c.Nodes > 1 || p.c.Sites > 1 || p.c.Claims.Begins || len(p.c.sightsOf(key)) == 0 {
 		return
 	}
-	tokens := make(map[uint64]int32, len(holds))
 	for i, n := range holds {
-		token := p.c.acquire(&p.c.holds[n]).Token
-		if _, equal := tokens[token]; equal || token == 0 {
-			i = -1 // whose key was seen is not known
+		h := &p.c.holds[n]
+		for _, op := range p.c.ownSights(h) {
+			if op.Kind != history.Sight || op.Call < h.Return { // an acquire of several commands may begin its lease once more
+				continue
+			}
+			if !p.c.Claims.Cleans && op.Return >= min(h.releaseCall, p.assured(h)) {
+				continue
+			}
+			half := p.half(&hold{Process: op.Process})
+			p.Calls = append(p.Calls, model.Call{ID: op.ID, Hold: int32(i), Kind: model.Seen, From: op.Call - half,
+				To: plus(op.Return, half), Server: int(op.Value), Endless: p.overlong(h, op)})
 		}
-		tokens[token] = int32(i)
-	}
-	for _, op := range p.c.sightsOf(key) {
-		place, ok := tokens[op.Token]
-		if !ok || place < 0 || op.Kind != history.Sight {
-			continue
-		}
-		h, half := &p.c.holds[holds[place]], p.half(&hold{Process: op.Process})
-		if op.Call < h.Return {
-			continue // an acquire of several commands may begin its lease once more
-		}
-		if !p.c.Claims.Cleans && op.Return >= min(h.releaseCall, p.assured(h)) {
-			continue
-		}
-		p.Calls = append(p.Calls, model.Call{ID: op.ID, Hold: place, Kind: model.Seen, From: op.Call - half,
-			To: plus(op.Return, half), Server: int(op.Value), Endless: p.overlong(h, op)})
 	}
 }
 
@@ -266,7 +242,16 @@ func (p *pages) overlong(h *hold, sight *history.Op) bool {
 // atWork takes in the windows in which servers may forget, or lengthen, what they have of a key. The suite's clock
 // wrote them down, which may be as far from those of the calls as the slack, with what the calls are off already.
 func (p *pages) atWork(key int32, slack time.Duration) {
+	from, to := history.Forever, -history.Forever
+	for i := range p.Calls {
+		if from = min(from, p.Calls[i].From); !p.Calls[i].Unanswered {
+			to = max(to, p.Calls[i].To)
+		}
+	}
 	add := func(w *window, planned bool) {
+		if !w.meets(from-slack, plus(to, slack)) {
+			return
+		}
 		e, server := w.effect, int(p.c.Ops[w.op].Value)
 		if w.fault || p.c.Sites > 1 { // each of several sites has all keys
 			server = -1

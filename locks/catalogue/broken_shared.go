@@ -65,7 +65,7 @@ var permitKept = locks.Spec{
 	Source: "Redisson, RPermitExpirableSemaphore, without the step that gives expired permits back",
 	Sites:  locks.OneSite,
 	Broken: "the permit of a holder that died stays out for ever, though its lease is over",
-	Expect: []locks.Expectation{{Cause: history.Stuck}, {Cause: history.Deadlock}},
+	Expect: []locks.Expectation{{Cause: history.Stuck}, {Cause: history.Deadlock}, {Cause: history.FalseRelease}},
 	Claims: redissonPermits.Claims,
 	Open:   func(e locks.Env) (locks.Lock, error) { return newPermits(e, takeOnly, returnOnly), nil },
 }
