@@ -28,10 +28,10 @@ const (
 
 // The bounds of the tree. Each may only fall: TestBounds says to what.
 const (
-	mostUnplain  = 450
-	mostHeadless = 187
+	mostUnplain  = 305
+	mostHeadless = 169
 	mostLong     = 22 // sentences of documents
-	mostWide     = 520
+	mostWide     = 415
 )
 
 // Patterns that sentence and prose need.

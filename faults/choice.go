@@ -5,7 +5,7 @@ import (
 	"hammerlock/topologies"
 )
 
-// Refused says why a fault cannot be injected into a topology that is up with those options; empty if it can.
+// Refused says why a fault cannot be injected into a running topology with those options; empty if it can.
 func (f Fault) Refused(s Scene, o topologies.Options) string {
 	switch {
 	case unavailable(f, "", s) != "":
@@ -20,7 +20,7 @@ func (f Fault) Refused(s Scene, o topologies.Options) string {
 	return ""
 }
 
-// Targets are the arguments that choose what the fault hits; nil = the fault finds it.
+// Targets lists the arguments that name the fault's possible targets; nil = the fault chooses its target itself.
 func (f Fault) Targets(t *topologies.Topology) []string {
 	if f.targets == nil {
 		return nil
