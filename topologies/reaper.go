@@ -47,7 +47,7 @@ for p in $pids; do
 	fi # no other group can have the number as long as one of this group lives
 	for whom in "-$n" "$n"; do kill -CONT "$whom"; kill -KILL "$whom"; done
 done 2>/dev/null
-for again in 1 2 3 4 5; do # what has left its group still has the mark in its environment, and may just be starting more
+for again in 1 2 3 4 5; do # processes outside the groups have the mark in their environment, and may start more
 	[ -n "$mark" ] || break
 	all=$(grep -lsF "$mark" /proc/[0-9]*/environ)
 	[ -n "$all" ] || break

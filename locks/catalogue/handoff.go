@@ -91,7 +91,9 @@ if left == -2 then
 	left = redis.call("PTTL", KEYS[1])
 end
 local now = clock()
-if ARGV[4] ~= "new" or redis.call("RPUSH", KEYS[2], ARGV[1]) == 1 or now % 64 == 0 then redis.call("PEXPIRE", KEYS[2], 3600000) end
+if ARGV[4] ~= "new" or redis.call("RPUSH", KEYS[2], ARGV[1]) == 1 or now % 64 == 0 then
+	redis.call("PEXPIRE", KEYS[2], 3600000)
+end
 return {0, left, now}`
 
 // leaveLine takes the keys lock, queue, fence and the arguments line, number of fences of a grant. It releases the

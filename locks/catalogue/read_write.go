@@ -52,7 +52,9 @@ const serverNow = serverTime + `redis.call("ZREMRANGEBYSCORE", KEYS[2], "-inf", 
 // The scripts take the keys lock, readers, writers and the arguments token, lease.
 var (
 	readEnter = redis.NewScript(serverNow + `
-if redis.call("EXISTS", KEYS[1]) == 1 or redis.call("ZCOUNT", KEYS[3], "(" .. now, "+inf") > 0 then return 0 end` + addReader)
+if redis.call("EXISTS", KEYS[1]) == 1 or redis.call("ZCOUNT", KEYS[3], "(" .. now, "+inf") > 0 then
+	return 0
+end` + addReader)
 	writeEnter = redis.NewScript(serverNow + `
 if redis.call("EXISTS", KEYS[1]) == 1 or redis.call("ZCARD", KEYS[2]) > 0 then
 	redis.call("ZADD", KEYS[3], now + ARGV[2], ARGV[1])

@@ -78,8 +78,8 @@ func (c cellView) node() g.Node {
 	words, all := g.Text(c.Text), g.Group{}
 	if c.Bar > 0 {
 		all = append(all,
-			g.Rawf(
-				`<svg class="bar" viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true"><rect width="%d" height="8"/></svg>`, c.Bar))
+			g.Rawf(`<svg class="bar" viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">`+
+				`<rect width="%d" height="8"/></svg>`, c.Bar))
 	}
 	if c.Link != "" {
 		words = h.A(h.Href("#"+c.Link), words)
