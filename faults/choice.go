@@ -5,17 +5,18 @@ import (
 	"hammerlock/topologies"
 )
 
-// Refused says why a fault cannot be injected into a running topology with those options; empty if it can.
+// Refused says why a fault cannot be injected into a running topology with those options, and how to start one in which
+// it can; empty if it can.
 func (f Fault) Refused(s Scene, o topologies.Options) string {
 	switch {
 	case unavailable(f, "", s) != "":
 		return unavailable(f, "", s)
 	case f.Needs.Links && !o.Links:
-		return "needs links, which stand only if the plan has a fault of links"
+		return "needs links: start with --fault " + f.Name
 	case f.Needs.Clock && !o.Clock:
-		return "needs clocks that can be set, as with a planned fault of clocks"
+		return "needs clocks that can be set: start with --fault " + f.Name
 	case f.Needs.Power && !o.Power:
-		return "needs a log on disk that power can lose, as with a planned power-loss"
+		return "needs a log on disk that power can lose: start with --fault " + f.Name
 	}
 	return ""
 }

@@ -191,6 +191,24 @@ func TestAWrongArgumentIsAMistake(t *testing.T) {
 	}
 }
 
+// TestARefusedFaultSaysHowToHaveIt: what must be there from the start is there if the plan names the fault.
+func TestARefusedFaultSaysHowToHaveIt(t *testing.T) {
+	all := topologies.Options{Links: true, Clock: true, Power: true}
+	needy := 0
+	for _, f := range All {
+		why := f.Refused(single, topologies.Options{})
+		if n := f.Needs; f.Refused(single, all) == "" && (n.Links || n.Clock || n.Power) {
+			needy++
+			if !strings.Contains(why, "--fault "+f.Name) {
+				t.Errorf("%s says %q", f.Name, why)
+			}
+		}
+	}
+	if needy < 3 {
+		t.Errorf("%d faults need something from the start", needy)
+	}
+}
+
 // TestEveryFaultSaysWhatItIs: a fault that does not say what it hits may have done anything, and excuses as much.
 func TestEveryFaultSaysWhatItIs(t *testing.T) {
 	scenes := []Scene{{Sites: 1, Nodes: 1}, {Sites: 1, Nodes: 3}, {Sites: 1, Nodes: 3, Keeps: true, Session: true},

@@ -48,6 +48,9 @@ func (r *Run) write(p *human.Printer) {
 	if text := r.CensoredText(); text != "" {
 		p.Line("%s", text)
 	}
+	if few := tooFew([]Run{*r}); few != "" && r.Latency.Acquire.Count > 0 {
+		p.Line("%s", few)
+	}
 	writePhases(p, []Run{*r})
 	p.Line("")
 	rate, ended := r.ThroughputText()
