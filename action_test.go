@@ -13,44 +13,70 @@ import (
 	"hammerlock/internal/live"
 )
 
+const (
+	verified = "verify --strict --topology single,replica --quiet --out REPORT/verify"
+	compared = "; bench ab bench=BASE/bin/bench bench=ROOT/bin/bench --workers 1 " +
+		"--gate cost.round_trips<+5% --gate cost.commands<+5% --quiet --out REPORT/ab"
+)
+
+// actionCases are inputs of the action, with the commands that it calls and its exit code.
+var actionCases = map[string]struct {
+	inputs        map[string]string
+	verify, bench string // exit codes of the commands
+	calls, code   string
+}{
+	"no base":     {verify: "0", calls: verified, code: "0"},
+	"a violation": {verify: "1", calls: verified, code: "1"},
+	"nothing worse": {inputs: map[string]string{"base": "HEAD~1"}, verify: "0", bench: "0", calls: verified +
+		compared, code: "0"},
+	"a regression": {inputs: map[string]string{"base": "HEAD~1"}, verify: "0", bench: "5", calls: verified +
+		compared, code: "5"},
+	"a violation first": {inputs: map[string]string{"base": "HEAD~1"}, verify: "1", bench: "5", calls: verified +
+		compared, code: "1"},
+	"inconclusive": {
+		inputs: map[string]string{"base": "HEAD~1"}, verify: "3", bench: "5", calls: verified + compared, code: "3",
+	},
+	"no such base": {inputs: map[string]string{"base": "0123456789abcdef0123456789abcdef01234567"}, verify: "0",
+		calls: verified, code: "4"},
+	"a driver": {inputs: map[string]string{"driver": "node lock.js a", "build": "echo \"build in $(basename " +
+		"$PWD)\" >> \"$CALLS\""}, verify: "0",
+		calls: "build in work; verify --strict --lock exec:node lock.js a --quiet --out REPORT/verify", code: "0"},
+	"a driver's gates": {inputs: map[string]string{"driver": "node lock.js", "base": "HEAD~1"},
+		verify: "0", bench: "0",
+		calls: "verify --strict --lock exec:node lock.js --quiet --out REPORT/verify; " +
+			"bench ab lock=exec:env -C BASE node lock.js lock=exec:node lock.js --workers 1 --gate " +
+			"cost.commands<+5% --quiet --out REPORT/ab", code: "0"},
+	"a driver and a base": {inputs: map[string]string{"driver": "node lock.js", "build": "echo \"build in " +
+		"$(basename $PWD)\" >> \"$CALLS\"",
+		"base": "HEAD~1", "verify": "--topology single", "ab": "--pairs 9"}, verify: "0", bench: "5",
+		calls: "build in work; verify --strict --topology single --lock exec:node lock.js --quiet --out " +
+			"REPORT/verify; build in base; bench ab lock=exec:env -C BASE node lock.js lock=exec:node lock.js " +
+			"--pairs 9 --quiet --out REPORT/ab", code: "5"},
+	"a driver that is not ready": {
+		inputs: map[string]string{"driver": "node lock.js", "build": "false"}, code: "4",
+	},
+	"services": {inputs: map[string]string{"plan": "my plan.yaml"}, verify: "1", calls: "verify --strict --plan " +
+		"my plan.yaml --quiet --out REPORT/verify", code: "1"},
+	"a plan has no base": {inputs: map[string]string{"plan": "p.yaml", "base": "HEAD~1"}, verify: "0",
+		calls: "verify --strict --plan p.yaml --quiet --out REPORT/verify", code: "4"},
+	"a Go package": {inputs: map[string]string{"test": "./lock ./other"}, calls: "go test ./lock " +
+		"./other in TREE/go.work", code: "0"},
+	"tests and a plan": {inputs: map[string]string{"test": "./...", "plan": "p.yaml"}, verify: "3",
+		calls: "go test ./... in TREE/go.work; verify --strict --plan p.yaml --quiet --out REPORT/verify",
+		code:  "3"},
+	"tests that fail": {
+		inputs: map[string]string{"test": "./fails"}, calls: "go test ./fails in TREE/go.work", code: "1",
+	},
+	"flags, no shell": {inputs: map[string]string{"verify": "--lock $(touch${IFS}hacked);touch hacked *"},
+		verify: "0",
+		calls:  "verify --strict --lock $(touch${IFS}hacked);touch hacked * --quiet --out REPORT/verify",
+		code:   "0"},
+}
+
 // TestTheAction carries out the steps of action.yml in order, as a runner does, on a clone with a base. Real are the
 // shell, git and the scripts of .ci; go builds commands that note how they were called and end as the case says.
 func TestTheAction(t *testing.T) {
-	const verified = "verify --strict --topology single,replica --quiet --out REPORT/verify"
-	const compared = "; bench ab bench=BASE/bin/bench bench=ROOT/bin/bench --workers 1 " +
-		"--gate cost.round_trips<+5% --gate cost.commands<+5% --quiet --out REPORT/ab"
-	cases := map[string]struct {
-		inputs        map[string]string
-		verify, bench string // exit codes of the commands
-		calls, code   string
-	}{
-		"no base":           {verify: "0", calls: verified, code: "0"},
-		"a violation":       {verify: "1", calls: verified, code: "1"},
-		"nothing worse":     {inputs: map[string]string{"base": "HEAD~1"}, verify: "0", bench: "0", calls: verified + compared, code: "0"},
-		"a regression":      {inputs: map[string]string{"base": "HEAD~1"}, verify: "0", bench: "5", calls: verified + compared, code: "5"},
-		"a violation first": {inputs: map[string]string{"base": "HEAD~1"}, verify: "1", bench: "5", calls: verified + compared, code: "1"},
-		"inconclusive":      {inputs: map[string]string{"base": "HEAD~1"}, verify: "3", bench: "5", calls: verified + compared, code: "3"},
-		"no such base":      {inputs: map[string]string{"base": "0123456789abcdef0123456789abcdef01234567"}, verify: "0", calls: verified, code: "4"},
-		"a driver": {inputs: map[string]string{"driver": "node lock.js a", "build": "echo \"build in $(basename $PWD)\" >> \"$CALLS\""}, verify: "0",
-			calls: "build in work; verify --strict --lock exec:node lock.js a --quiet --out REPORT/verify", code: "0"},
-		"a driver's gates": {inputs: map[string]string{"driver": "node lock.js", "base": "HEAD~1"}, verify: "0", bench: "0",
-			calls: "verify --strict --lock exec:node lock.js --quiet --out REPORT/verify; bench ab lock=exec:env -C BASE node lock.js " +
-				"lock=exec:node lock.js --workers 1 --gate cost.commands<+5% --quiet --out REPORT/ab", code: "0"},
-		"a driver and a base": {inputs: map[string]string{"driver": "node lock.js", "build": "echo \"build in $(basename $PWD)\" >> \"$CALLS\"",
-			"base": "HEAD~1", "verify": "--topology single", "ab": "--pairs 9"}, verify: "0", bench: "5",
-			calls: "build in work; verify --strict --topology single --lock exec:node lock.js --quiet --out REPORT/verify; build in base; " +
-				"bench ab lock=exec:env -C BASE node lock.js lock=exec:node lock.js --pairs 9 --quiet --out REPORT/ab", code: "5"},
-		"a driver that is not ready": {inputs: map[string]string{"driver": "node lock.js", "build": "false"}, code: "4"},
-		"services":                   {inputs: map[string]string{"plan": "my plan.yaml"}, verify: "1", calls: "verify --strict --plan my plan.yaml --quiet --out REPORT/verify", code: "1"},
-		"a plan has no base": {inputs: map[string]string{"plan": "p.yaml", "base": "HEAD~1"}, verify: "0",
-			calls: "verify --strict --plan p.yaml --quiet --out REPORT/verify", code: "4"},
-		"a Go package":     {inputs: map[string]string{"test": "./lock ./other"}, calls: "go test ./lock ./other in TREE/go.work", code: "0"},
-		"tests and a plan": {inputs: map[string]string{"test": "./...", "plan": "p.yaml"}, verify: "3", calls: "go test ./... in TREE/go.work; verify --strict --plan p.yaml --quiet --out REPORT/verify", code: "3"},
-		"tests that fail":  {inputs: map[string]string{"test": "./fails"}, calls: "go test ./fails in TREE/go.work", code: "1"},
-		"flags, no shell": {inputs: map[string]string{"verify": "--lock $(touch${IFS}hacked);touch hacked *"}, verify: "0",
-			calls: "verify --strict --lock $(touch${IFS}hacked);touch hacked * --quiet --out REPORT/verify", code: "0"},
-	}
-	for name, c := range cases {
+	for name, c := range actionCases {
 		t.Run(name, func(t *testing.T) {
 			r := newRunner(t, "VERIFY_ENDS="+c.verify, "BENCH_ENDS="+c.bench)
 			r.git("commit", "--quiet", "--allow-empty", "-m", "the change")
@@ -71,9 +97,9 @@ func TestTheAction(t *testing.T) {
 	}
 }
 
-// TestTheActionOnTheTemplate runs .ci/pull-request with its defaults in a fresh repository that has the shipped template
-// as its driver: it is green, and red for a release that compares first and deletes then. The environment makes it short,
-// and only at night it is compared with a base, which takes 18 runs.
+// TestTheActionOnTheTemplate runs .ci/pull-request with its defaults in a fresh repository that has the shipped
+// template as its driver: it is green, and red for a release that compares first and deletes then. The environment
+// makes it short, and only at night it is compared with a base, which takes 18 runs.
 func TestTheActionOnTheTemplate(t *testing.T) {
 	const script = `redis("EVAL", IF_OURS % '"DEL", KEYS[1]', 1, key, token)`
 	right := read(t, "drivers/python/template.py")
@@ -163,7 +189,8 @@ func newRunner(t *testing.T, env ...string) *runner {
 	r.write(filepath.Join(r.bin, "redis-server"), "#!/bin/sh\n")
 	r.env = append(os.Environ(), append(env, "PATH="+r.bin+":"+os.Getenv("PATH"), "CALLS="+filepath.Join(dir, "calls"),
 		"TMPDIR="+dir, "GITHUB_OUTPUT="+filepath.Join(dir, "output"), "GITHUB_WORKSPACE="+r.root,
-		"GIT_CONFIG_GLOBAL=/dev/null", "GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@b", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@b")...)
+		"GIT_CONFIG_GLOBAL=/dev/null", "GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@b", "GIT_COMMITTER_NAME=a",
+		"GIT_COMMITTER_EMAIL=a@b")...)
 	r.git("init", "--quiet")
 	r.git("add", "--all")
 	r.git("commit", "--quiet", "-m", "the base")
@@ -257,7 +284,8 @@ func (r *runner) outputs(id string) {
 // calls are the commands' calls, with names for the directories in them.
 func (r *runner) calls() string {
 	text, _ := os.ReadFile(filepath.Join(filepath.Dir(r.bin), "calls")) // absent if nothing was called
-	said := regexp.MustCompile(regexp.QuoteMeta(filepath.Dir(r.root))+`/tmp\.\w+`).ReplaceAllString(string(text), "TREE")
+	said := regexp.MustCompile(regexp.QuoteMeta(filepath.Dir(r.root))+`/tmp\.\w+`).ReplaceAllString(
+		string(text), "TREE")
 	said = strings.ReplaceAll(said, "TREE/base", "BASE")
 	said = strings.ReplaceAll(said, r.root+"/hammerlock-report", "REPORT")
 	return strings.ReplaceAll(strings.TrimSpace(strings.ReplaceAll(said, r.root, "ROOT")), "\n", "; ")

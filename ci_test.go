@@ -21,7 +21,9 @@ func TestNoticesOfAllThatIsLinked(t *testing.T) {
 		t.Fatalf("%v: %s", err, out)
 	}
 	text := read(t, file)
-	for _, want := range []string{"Leon Sorokin", "The Go Authors", "github.com/redis/go-redis/v9 v", "modernc.org/sqlite v", "s2/LICENSE"} {
+	for _, want := range []string{
+		"Leon Sorokin", "The Go Authors", "github.com/redis/go-redis/v9 v", "modernc.org/sqlite v", "s2/LICENSE",
+	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no word of %s", want)
 		}
@@ -35,9 +37,10 @@ func TestNoticesOfAllThatIsLinked(t *testing.T) {
 
 // TestFilesForOthersAreMeant reads what only other programs read: their syntax, and every command in them.
 func TestFilesForOthersAreMeant(t *testing.T) {
-	for _, file := range []string{"action.yml", ".github/dependabot.yml", ".github/workflows/pull-request.yml", ".github/workflows/test.yml",
-		".github/workflows/nightly.yml", ".github/workflows/release.yml", ".goreleaser.yaml", ".github/ISSUE_TEMPLATE/verdict.yml",
-		".github/ISSUE_TEMPLATE/bug.yml", ".github/ISSUE_TEMPLATE/lock.yml", ".github/ISSUE_TEMPLATE/config.yml"} {
+	for _, file := range []string{"action.yml", ".github/dependabot.yml", ".github/workflows/pull-request.yml",
+		".github/workflows/test.yml", ".github/workflows/nightly.yml", ".github/workflows/release.yml",
+		".github/ISSUE_TEMPLATE/verdict.yml", ".github/ISSUE_TEMPLATE/bug.yml", ".github/ISSUE_TEMPLATE/lock.yml",
+		".github/ISSUE_TEMPLATE/config.yml", ".goreleaser.yaml"} {
 		var content map[string]any
 		if err := yaml.Unmarshal([]byte(read(t, file)), &content); err != nil || len(content) == 0 {
 			t.Errorf("%s: %v", file, err)
@@ -48,6 +51,10 @@ func TestFilesForOthersAreMeant(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestTheActionIsMeant reads action.yml, and the script that it calls.
+func TestTheActionIsMeant(t *testing.T) {
 	var action struct {
 		Inputs map[string]struct{ Default string }
 		Runs   struct {
@@ -78,12 +85,14 @@ func TestFilesForOthersAreMeant(t *testing.T) {
 	for _, m := range regexp.MustCompile(`(?m)gates='(.+)'`).FindAllStringSubmatch(script, -1) {
 		mustBeValid(t, cli.Bench, "ab lock=lease lock=watch "+m[1])
 		for gate := range strings.SplitSeq(m[1], "--gate ") {
-			if gate = strings.TrimSpace(gate); !strings.Contains(text, gate) || !strings.Contains(read(t, "docs/ci.md"), gate) {
+			if gate = strings.TrimSpace(gate); !strings.Contains(text, gate) ||
+				!strings.Contains(read(t, "docs/ci.md"), gate) {
 				t.Errorf("action.yml or docs/ci.md does not name the gate %q of .ci/pull-request", gate)
 			}
 		}
 	}
-	if own := regexp.MustCompile(`verify='(.+)'`).FindStringSubmatch(script); own == nil || !strings.Contains(text, own[1]+" if there is neither") {
+	if own := regexp.MustCompile(`verify='(.+)'`).FindStringSubmatch(script); own == nil ||
+		!strings.Contains(text, own[1]+" if there is neither") {
 		t.Errorf("action.yml does not name the flags of .ci/pull-request: %q", own)
 	} else {
 		mustBeValid(t, cli.Verify, own[1])
@@ -99,7 +108,8 @@ func TestFilesForOthersAreMeant(t *testing.T) {
 func TestTheGuideToCI(t *testing.T) {
 	text := read(t, "docs/ci.md")
 	for _, m := range regexp.MustCompile(`(?m)^    bin/bench (.*)$`).FindAllStringSubmatch(text, -1) {
-		line := strings.NewReplacer("'", "", "base/bin/bench", "/bin/sh", "bench=bin/bench", "bench=/bin/sh").Replace(m[1])
+		line := strings.NewReplacer("'", "", "base/bin/bench", "/bin/sh", "bench=bin/bench",
+			"bench=/bin/sh").Replace(m[1])
 		mustBeValid(t, cli.Bench, line)
 	}
 	if !strings.Contains(text, "hammerlock@v1") || strings.Count(text, "```")%2 != 0 {
@@ -136,7 +146,8 @@ func shell(t *testing.T, script string) {
 func TestTheWorseCodeCounts(t *testing.T) {
 	script := read(t, ".ci/pull-request")
 	worse := regexp.MustCompile(`(?s)worse\(\) \{.*?\n\}\n`).FindString(script)
-	for pair, want := range map[string]string{"0 0": "0", "0 5": "5", "5 3": "3", "3 4": "4", "4 1": "1", "1 5": "1", "130 0": "130", "0 1": "1"} {
+	for pair, want := range map[string]string{"0 0": "0", "0 5": "5", "5 3": "3", "3 4": "4", "4 1": "1", "1 5": "1",
+		"130 0": "130", "0 1": "1"} {
 		out, err := exec.Command("sh", "-c", worse+"worse "+pair).Output()
 		if got := strings.TrimSpace(string(out)); err != nil || got != want {
 			t.Errorf("worse %s: got %s, %v, want %s", pair, got, err, want)
@@ -148,7 +159,8 @@ func TestTheWorseCodeCounts(t *testing.T) {
 // their arguments.
 func TestTheCommentOfAPullRequest(t *testing.T) {
 	lines := regexp.MustCompile("(?s)```sh\n(.*?)```").FindStringSubmatch(read(t, "docs/ci.md"))[1]
-	const list = "gh api repos/me/it/issues/7/comments --jq [.[] | select(.body | startswith(\"<!-- hammerlock\")) | .id][0] // empty\n"
+	const list = "gh api repos/me/it/issues/7/comments --jq [.[] | select(.body | startswith(\"<!-- " +
+		"hammerlock\")) | .id][0] // empty\n"
 	for name, c := range map[string]struct{ old, want string }{
 		"the first": {"", list + "gh api repos/me/it/issues/7/comments -F body=@comment.md\n"},
 		"another":   {"42", list + "gh api -X PATCH repos/me/it/issues/comments/42 -F body=@comment.md\n"},
@@ -159,13 +171,15 @@ func TestTheCommentOfAPullRequest(t *testing.T) {
 			"bin/bench": "#!/bin/sh\n[ \"$1 $4 $5\" = 'ab --markdown comment.md' ]\n",
 		} {
 			path := filepath.Join(dir, file)
-			if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(script), 0o755)); err != nil {
+			if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755),
+				os.WriteFile(path, []byte(script), 0o755)); err != nil {
 				t.Fatal(err)
 			}
 		}
 		cmd := exec.Command("sh", "-eu", "-c", lines)
 		cmd.Dir = dir
-		cmd.Env = append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"), "GITHUB_REPOSITORY=me/it", "PR=7", "OLD="+c.old)
+		cmd.Env = append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"), "GITHUB_REPOSITORY=me/it",
+			"PR=7", "OLD="+c.old)
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Fatalf("%s: %v: %s", name, err, out)
 		}
@@ -185,32 +199,44 @@ func TestSetup(t *testing.T) {
 		want    string // the calls that change something
 		failure string
 	}{
-		"all there":          {tools: "apt-get redis-server gcc", needs: "redis cc"},
-		"valkey will do":     {tools: "apt-get valkey-server", needs: "redis"},
-		"Debian, root":       {tools: "apt-get", needs: "redis cc", want: "apt-get update; apt-get install -y --no-install-recommends redis-server gcc libc6-dev"},
-		"Debian, only redis": {tools: "apt-get gcc", needs: "redis cc", want: "apt-get update; apt-get install -y --no-install-recommends redis-server"},
+		"all there":      {tools: "apt-get redis-server gcc", needs: "redis cc"},
+		"valkey will do": {tools: "apt-get valkey-server", needs: "redis"},
+		"Debian, root": {tools: "apt-get", needs: "redis cc", want: "apt-get update; " +
+			"apt-get install -y --no-install-recommends redis-server gcc libc6-dev"},
+		"Debian, only redis": {tools: "apt-get gcc", needs: "redis cc", want: "apt-get update; " +
+			"apt-get install -y --no-install-recommends redis-server"},
 		"Debian, a person": {tools: "apt-get sudo", uid: "1000", needs: "redis",
-			want: "sudo apt-get update; apt-get update; sudo env DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 apt-get install -y --no-install-recommends redis-server; " +
+			want: "sudo apt-get update; apt-get update; sudo env DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 apt-get " +
+				"install -y --no-install-recommends redis-server; " +
 				"apt-get install -y --no-install-recommends redis-server"},
-		"nobody may":      {tools: "apt-get", uid: "1000", needs: "redis", failure: "needs root to run: apt-get update"},
-		"Fedora":          {tools: "dnf", needs: "redis cc", want: "dnf install -y redis; dnf install -y gcc"},
-		"Alpine":          {tools: "apk", needs: "redis cc", want: "apk add redis gcc musl-dev"},
-		"macOS":           {tools: "brew gcc", uid: "501", needs: "redis cc", want: "brew install redis"},
-		"no manager":      {needs: "redis", failure: "no apt-get, dnf, apk or brew here"},
-		"installs nought": {tools: "apk broken", needs: "redis", want: "apk add redis", failure: "still missing: redis"},
-		"a browser":       {tools: "apt-get redis-server", needs: "redis chromium", want: "apt-get update; apt-get install -y --no-install-recommends chromium fonts-dejavu-core"},
+		"nobody may": {
+			tools: "apt-get", uid: "1000", needs: "redis", failure: "needs root to run: apt-get update",
+		},
+		"Fedora":     {tools: "dnf", needs: "redis cc", want: "dnf install -y redis; dnf install -y gcc"},
+		"Alpine":     {tools: "apk", needs: "redis cc", want: "apk add redis gcc musl-dev"},
+		"macOS":      {tools: "brew gcc", uid: "501", needs: "redis cc", want: "brew install redis"},
+		"no manager": {needs: "redis", failure: "no apt-get, dnf, apk or brew here"},
+		"installs nought": {tools: "apk broken", needs: "redis", want: "apk add redis", failure: "still missing: " +
+			"redis"},
+		"a browser": {tools: "apt-get redis-server", needs: "redis chromium", want: "apt-get update; " +
+			"apt-get install -y --no-install-recommends chromium fonts-dejavu-core"},
 		"Chrome will do":  {tools: "apt-get google-chrome", needs: "chromium"},
 		"Fedora, browser": {tools: "dnf", needs: "chromium", want: "dnf install -y chromium dejavu-sans-fonts"},
 		"Alpine, browser": {tools: "apk", needs: "chromium", want: "apk add chromium font-dejavu"},
-		"a balancer":      {tools: "apt-get redis-server", needs: "redis nginx", want: "apt-get update; apt-get install -y --no-install-recommends nginx-light"},
-		"unknown need":    {needs: "disk", failure: "disk: there is redis, cc, chromium, nginx, tmux, node, python, php"},
-		"Debian, PHP":     {tools: "apt-get", needs: "php", want: "apt-get update; apt-get install -y --no-install-recommends php-cli " + lockedPackages(t, "php")},
-		"other release": {tools: "apt-get other-release", needs: "php", want: "apt-get update; apt-get install -y --no-install-recommends php-cli " + lockedPackages(t, "php") +
+		"a balancer": {tools: "apt-get redis-server", needs: "redis nginx", want: "apt-get update; " +
+			"apt-get install -y --no-install-recommends nginx-light"},
+		"unknown need": {needs: "disk", failure: "disk: there is redis, cc, chromium, nginx, tmux, node, python, php"},
+		"Debian, PHP": {tools: "apt-get", needs: "php", want: "apt-get update; " +
+			"apt-get install -y --no-install-recommends php-cli " + lockedPackages(t, "php")},
+		"other release": {tools: "apt-get other-release", needs: "php", want: "apt-get update; " +
+			"apt-get install -y --no-install-recommends php-cli " + lockedPackages(t, "php") +
 			"; apt-get install -y --no-install-recommends php-cli php-redis php-symfony-lock"},
 		"Debian, beyond": {tools: "apt-get", needs: "postgres mariadb etcd",
-			want: "apt-get update; apt-get install -y --no-install-recommends postgresql mariadb-server-core etcd-server"},
+			want: "apt-get update; apt-get install -y --no-install-recommends postgresql " +
+				"mariadb-server-core etcd-server"},
 		"Debian, drivers": {tools: "apt-get python3", needs: "node python",
-			want: "python3 -c import redis; apt-get update; apt-get install -y --no-install-recommends nodejs npm; python3 -c import redis"},
+			want: "python3 -c import redis; apt-get update; apt-get install -y --no-install-recommends nodejs npm; " +
+				"python3 -c import redis"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -235,8 +261,12 @@ apt-get | dnf | apk | brew)
 	[ ! -e "$BIN/broken" ] || exit 0
 	case "$*" in *=*) [ ! -e "$BIN/other-release" ] || exit 100 ;; esac
 	for p in "$@"; do
-		case $p in redis | redis-server) : > "$BIN/redis-server"; chmod +x "$BIN/redis-server" ;; gcc | chromium | nodejs | npm) : > "$BIN/${p%js}"; chmod +x "$BIN/${p%js}" ;; nginx-light) : > "$BIN/nginx"; chmod +x "$BIN/nginx" ;; php-cli) : > "$BIN/php"; chmod +x "$BIN/php" ;;
-		postgresql | mariadb-server-core | etcd-server) for p in postgres mariadbd etcd; do : > "$BIN/$p"; chmod +x "$BIN/$p"; done ;; esac
+		case $p in redis | redis-server) : > "$BIN/redis-server"; chmod +x "$BIN/redis-server" ;;
+		gcc | chromium | nodejs | npm) : > "$BIN/${p%js}"; chmod +x "$BIN/${p%js}" ;;
+		nginx-light) : > "$BIN/nginx"; chmod +x "$BIN/nginx" ;;
+		php-cli) : > "$BIN/php"; chmod +x "$BIN/php" ;;
+		postgresql | mariadb-server-core | etcd-server)
+			for p in postgres mariadbd etcd; do : > "$BIN/$p"; chmod +x "$BIN/$p"; done ;; esac
 	done ;;
 esac
 `
@@ -291,24 +321,33 @@ func TestReadmeCheck(t *testing.T) {
 		ok     bool
 		says   []string
 	}{
-		"as it says": {"Try\n\n    make bench   # builds it\n    bin/tool a \\\n      'b  c'   # exits 3\n\n```\n    bin/never run\n```\n\n" +
+		"as it says": {"Try\n\n    make bench   # builds it\n    bin/tool a \\\n      'b  c'   # exits 3\n\n```\n" +
+			"    bin/never run\n```\n\n" +
 			"Or `bin/tool plain`, and `make test`; `bin/tool` is a name.\n", true,
 			[]string{"ok ", "exit 3    bin/tool a 'b  c'", "bin/tool plain", "skip", "4 commands, 0 failed"}},
-		"should have failed": {"    make bench\n    bin/tool plain   # exits 1\n", false, []string{"exit 0    bin/tool plain", "wanted exit 1", "2 commands, 1 failed"}},
-		"should not have":    {"    make bench\n    bin/tool a 'b  c'\n", false, []string{"exit 3    bin/tool a 'b  c'", "got 2", "1 failed"}},
-		"nothing to run":     {"No commands.\n", false, []string{"no command in README.md"}},
+		"should have failed": {
+			"    make bench\n    bin/tool plain   # exits 1\n", false,
+			[]string{"exit 0    bin/tool plain", "wanted exit 1", "2 commands, 1 failed"},
+		},
+		"should not have": {
+			"    make bench\n    bin/tool a 'b  c'\n", false,
+			[]string{"exit 3    bin/tool a 'b  c'", "got 2", "1 failed"},
+		},
+		"nothing to run": {"No commands.\n", false, []string{"no command in README.md"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			for file, text := range map[string]string{"README.md": c.readme,
-				"Makefile": "bench:\n\tmkdir -p bin && cp tool bin/tool\n", "tool": "#!/bin/sh\necho got $#\n[ $# = 1 ] || exit 3\n"} {
+				"Makefile": "bench:\n\tmkdir -p bin && cp tool bin/tool\n", "tool": "#!/bin/sh\necho got $#\n" +
+					"[ $# = 1 ] || exit 3\n"} {
 				if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o755); err != nil {
 					t.Fatal(err)
 				}
 			}
 			for _, args := range [][]string{{"init", "--quiet"}, {"add", "--all"},
 				{"-c", "user.name=a", "-c", "user.email=a@b", "commit", "--quiet", "-m", "a"}} {
-				if out, err := exec.Command("git", append([]string{"-C", dir}, args...)...).CombinedOutput(); err != nil {
+				if out, err := exec.Command("git", append([]string{"-C", dir}, args...)...).CombinedOutput(); err !=
+					nil {
 					t.Fatalf("git %v: %v: %s", args, err, out)
 				}
 			}

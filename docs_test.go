@@ -98,7 +98,8 @@ func TestKept(t *testing.T) {
 	}
 }
 
-// TestClaims compares the documents with the claims that a lock, or a program of one, can make. What judges them exists.
+// TestClaims compares the documents with the claims that a lock, or a program of one, can make. What judges them
+// exists.
 func TestClaims(t *testing.T) {
 	made := history.Claims{Permits: 1}
 	for _, c := range history.AllClaims {
@@ -134,9 +135,11 @@ func TestClaims(t *testing.T) {
 	generated(t, "docs/DRIVERS.md", map[string]string{"claims": ofDrivers})
 }
 
-// TestMatrix: docs/MATRIX.md has a row for all that the catalogue expects. What was measured for another expectation is not measured yet.
+// TestMatrix: docs/MATRIX.md has a row for all that the catalogue expects. What was measured for another expectation is
+// not measured yet.
 func TestMatrix(t *testing.T) {
-	_, after, _ := strings.Cut(results.PutExpected(read(t, "docs/MATRIX.md"), nil, cli.Documented(known.Locks), ""), "<!-- generated: expected -->\n")
+	_, after, _ := strings.Cut(results.PutExpected(read(t, "docs/MATRIX.md"), nil, cli.Documented(known.Locks), ""),
+		"<!-- generated: expected -->\n")
 	part, _, _ := strings.Cut(after, "<!-- end -->")
 	generated(t, "docs/MATRIX.md", map[string]string{"expected": part})
 }
@@ -314,7 +317,8 @@ func nameTable(t *testing.T) string {
 	flags := flagsOf(t, cli.Bench)
 	config, err := json.Marshal(results.Config{})
 	for _, n := range settings.Names {
-		if err != nil || !flags["--"+n.Flag] || flags["--"+n.Before] || !strings.Contains(string(config), `"`+n.JSON+`":`) {
+		if err != nil || !flags["--"+n.Flag] || flags["--"+n.Before] ||
+			!strings.Contains(string(config), `"`+n.JSON+`":`) {
 			t.Errorf("%+v: no such flag, or no such field in %s, %v", n, config, err)
 		}
 		rows += fmt.Sprintf("| `--%s` | `%s` | `%s` |\n", n.Flag, n.Before, n.JSON)
@@ -378,7 +382,8 @@ func importTable() string {
 func flagsOf(t *testing.T, command func(context.Context, cli.Env) int, sub ...string) map[string]bool {
 	t.Helper()
 	var help bytes.Buffer
-	if code := command(t.Context(), cli.Env{Args: slices.Concat([]string{"help"}, sub, []string{"all"}), Stdout: &help, Stderr: &help}); code != cli.Passed {
+	if code := command(t.Context(), cli.Env{Args: slices.Concat([]string{"help"}, sub, []string{"all"}), Stdout: &help,
+		Stderr: &help}); code != cli.Passed {
 		t.Fatalf("help all: exit code %d\n%s", code, help.String())
 	}
 	flags := map[string]bool{}

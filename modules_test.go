@@ -100,7 +100,9 @@ func TestHome(t *testing.T) {
 	in(t, dir, "git init -q && git add -A")
 	in(t, dir, "! .ci/home hammerlock && ! .ci/home https://"+home)
 	in(t, dir, ".ci/home "+home)
-	in(t, dir, "! git grep -nE '(^|[^A-Za-z0-9_./-])"+module+"/(history|internal|locks|[.]{3})' -- '*.go' '*.mod' '*.patch' .ci")
-	in(t, dir, "go vet ./history && go list -deps -test ./... && go -C beyond list -deps ./... && go -C examples/own-lock list -deps -test ./...")
+	in(t, dir, "! git grep -nE '(^|[^A-Za-z0-9_./-])"+module+"/(history|internal|locks|[.]{3})' -- '*.go' "+
+		"'*.mod' '*.patch' .ci")
+	in(t, dir, "go vet ./history && go list -deps -test ./... && go -C beyond list -deps ./... "+
+		"&& go -C examples/own-lock list -deps -test ./...")
 	in(t, dir, "grep -q '`go get "+home+"`' README.md")
 }

@@ -58,7 +58,8 @@ func (r *recipe) thing(patch string) string {
 		return r.name
 	}
 	before, after, _ := strings.Cut(r.files[0], "NAME")
-	m := regexp.MustCompile("b/" + regexp.QuoteMeta(before) + `(\w+)` + regexp.QuoteMeta(after) + "\nnew file").FindStringSubmatch(patch)
+	m := regexp.MustCompile("b/" + regexp.QuoteMeta(before) + `(\w+)` + regexp.QuoteMeta(after) +
+		"\nnew file").FindStringSubmatch(patch)
 	if m == nil {
 		return ""
 	}
@@ -163,9 +164,9 @@ func TestAWrongRecipeIsFound(t *testing.T) {
 // are not vetted, and cannot be debugged: those of the tree are.
 const inCopy = `export GOFLAGS="$GOFLAGS -gcflags=hammerlock/...=-l -vet=off -ldflags=-w"; `
 
-// TestRecipesWork carries out all recipes in a copy of the tree, and runs what each says is to be run: tests of a package
-// together, and what several recipes name once. All tests of a package that has many, which the tree's own CI runs, are
-// run at night.
+// TestRecipesWork carries out all recipes in a copy of the tree, and runs what each says is to be run: tests of a
+// package together, and what several recipes name once. All tests of a package that has many, which the tree's own CI
+// runs, are run at night.
 func TestRecipesWork(t *testing.T) {
 	if testing.Short() {
 		t.Skip("compiles a copy of the tree")
@@ -204,7 +205,8 @@ func TestRecipesWork(t *testing.T) {
 		in(t, dir, inCopy+command)
 	}
 	// The documents and the tree are as they must be.
-	in(t, dir, inCopy+"go test -short -run 'Readme$|Architecture|Claims|Kept|Matrix|Links|Tidy|Bounds|OfOneKind|Others' .")
+	in(t, dir, inCopy+
+		"go test -short -run 'Readme$|Architecture|Claims|Kept|Matrix|Links|Tidy|Bounds|OfOneKind|Others' .")
 	text := ""
 	for _, file := range []string{"README.md", "docs/LOCKS.md", "docs/VERIFY.md", "docs/MATRIX.md", "docs/DRIVERS.md"} {
 		text += read(t, filepath.Join(dir, file))
@@ -297,7 +299,9 @@ func carryOut(dir, command string) error {
 }
 
 func TestACommandThatFailsOrTestsNothingIsWrong(t *testing.T) {
-	for command, works := range map[string]bool{"true": true, "exit 3": false, "go test -short -run ThereIsNoSuchTest ./internal/human": false} {
+	for command, works := range map[string]bool{
+		"true": true, "exit 3": false, "go test -short -run ThereIsNoSuchTest ./internal/human": false,
+	} {
 		if err := carryOut(".", command); (err == nil) != works {
 			t.Errorf("%s: %v", command, err)
 		}

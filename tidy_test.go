@@ -58,24 +58,34 @@ var mayImport = map[string][]string{
 	"internal/driver":    {"history", "topologies", "locks"},
 	"internal/service":   {"locks", "topologies", "workload"},
 	"internal/fleet":     {"history", "topologies", "workload", "results", "internal/crew"},
-	"internal/deployment": {"history", "topologies", "topologies/links", "workload", "results", "internal/measure", "internal/crew", "internal/service",
+	"internal/deployment": {"history", "topologies", "topologies/links", "workload", "results", "internal/measure",
+		"internal/crew", "internal/service",
 		"internal/wire", "internal/witness", "internal/program"},
 	"internal/recording": {"history"},
 	"internal/wire":      {"history"},
 	"internal/witness":   {"history", "internal/human", "internal/wire"},
 	"internal/attach":    {"topologies", "locks", "workload", "internal/human"},
-	"internal/program":   {"internal/measure", "history", "topologies", "faults", "results", "internal/human", "internal/wire", "internal/witness", "internal/crew"},
-	"internal/breaker":   {"history", "faults", "workload", "internal/crew", "internal/deployment", "internal/recording", "internal/wire", "internal/program"},
-	"internal/harness": {"history", "topologies", "checker", "locks", "locks/catalogue", "faults", "workload", "scenarios", "internal/human", "results",
-		"internal/attach", "internal/measure", "internal/crew", "internal/service", "internal/deployment", "internal/recording", "internal/breaker",
+	"internal/program": {"internal/measure", "history", "topologies", "faults", "results", "internal/human",
+		"internal/wire", "internal/witness", "internal/crew"},
+	"internal/breaker": {"history", "faults", "workload", "internal/crew", "internal/deployment", "internal/recording",
+		"internal/wire", "internal/program"},
+	"internal/harness": {"history", "topologies", "checker", "locks", "locks/catalogue", "faults", "workload",
+		"scenarios", "internal/human", "results",
+		"internal/attach", "internal/measure", "internal/crew", "internal/service", "internal/deployment",
+		"internal/recording", "internal/breaker",
 		"internal/driver", "explore", "internal/witness", "internal/program"},
-	"internal/tour":     {"topologies", "checker", "locks", "faults", "workload", "internal/human", "results", "internal/harness", "locks/known"},
+	"internal/tour": {"topologies", "checker", "locks", "faults", "workload", "internal/human", "results",
+		"internal/harness", "locks/known"},
 	"internal/settings": {"internal/human"},
-	"internal/cli": {"internal/settings", "history", "certify", "topologies", "checker", "locks", "faults", "workload", "scenarios", "explore", "internal/human", "results",
-		"results/compare", "results/report", "internal/attach", "internal/measure", "internal/crew", "internal/service", "internal/harness", "internal/tour",
-		"internal/dashboard", "internal/driver", "internal/glossary", "locks/known", "internal/fleet", "internal/web", "internal/program", "internal/witness",
+	"internal/cli": {"internal/settings", "history", "certify", "topologies", "checker", "locks", "faults", "workload",
+		"scenarios", "explore", "internal/human", "results",
+		"results/compare", "results/report", "internal/attach", "internal/measure", "internal/crew", "internal/service",
+		"internal/harness", "internal/tour",
+		"internal/dashboard", "internal/driver", "internal/glossary", "locks/known", "internal/fleet", "internal/web",
+		"internal/program", "internal/witness",
 		"internal/story"},
-	"hammertest": {"history", "checker", "explore", "topologies", "locks", "workload", "scenarios", "results", "internal/crew", "internal/driver",
+	"hammertest": {"history", "checker", "explore", "topologies", "locks", "workload", "scenarios", "results",
+		"internal/crew", "internal/driver",
 		"internal/harness"},
 	"internal/browser": {},
 	"internal/live":    {},
@@ -84,22 +94,24 @@ var mayImport = map[string][]string{
 	"cmd/*":            {"internal/cli"},
 
 	"tools/kept": {"topologies", "locks", "locks/known", "results", "internal/human"},
-	"tools/*": {"history", "certify", "model", "topologies", "locks", "locks/catalogue", "locks/known", "checker", "explore", "workload", "scenarios", "results", "results/compare",
+	"tools/*": {"history", "certify", "model", "topologies", "locks", "locks/catalogue", "locks/known", "checker",
+		"explore", "workload", "scenarios", "results", "results/compare",
 		"internal/browser", "internal/human", "internal/crew", "internal/harness", "internal/cli", "tools/kept"},
 
 	"examples/pageviews": {"locks", "locks/catalogue", "internal/cli"},
 
-	"beyond":             {"internal/crew", "beyond/postgres", "beyond/mysql", "beyond/etcd", "beyond/zookeeper"},
-	"beyond/database":    {"history", "topologies", "locks", "workload"},
-	"beyond/engine":      {"topologies"},
-	"beyond/postgres":    {"history", "topologies", "locks", "workload", "beyond/database", "beyond/engine"},
-	"beyond/mysql":       {"history", "topologies", "locks", "workload", "beyond/database", "beyond/engine"},
-	"beyond/proof":       {"history"},
-	"beyond/etcd":        {"history", "topologies", "locks", "beyond/proof", "beyond/engine"},
-	"beyond/zookeeper":   {"history", "topologies", "locks", "beyond/proof", "beyond/engine"},
-	"beyond/cmd/bench":   {"internal/cli", "beyond"},
-	"beyond/cmd/verify":  {"internal/cli", "beyond"},
-	"beyond/cmd/compare": {"topologies", "checker", "locks", "locks/catalogue", "internal/human", "results", "internal/crew", "internal/cli", "beyond"},
+	"beyond":            {"internal/crew", "beyond/postgres", "beyond/mysql", "beyond/etcd", "beyond/zookeeper"},
+	"beyond/database":   {"history", "topologies", "locks", "workload"},
+	"beyond/engine":     {"topologies"},
+	"beyond/postgres":   {"history", "topologies", "locks", "workload", "beyond/database", "beyond/engine"},
+	"beyond/mysql":      {"history", "topologies", "locks", "workload", "beyond/database", "beyond/engine"},
+	"beyond/proof":      {"history"},
+	"beyond/etcd":       {"history", "topologies", "locks", "beyond/proof", "beyond/engine"},
+	"beyond/zookeeper":  {"history", "topologies", "locks", "beyond/proof", "beyond/engine"},
+	"beyond/cmd/bench":  {"internal/cli", "beyond"},
+	"beyond/cmd/verify": {"internal/cli", "beyond"},
+	"beyond/cmd/compare": {"topologies", "checker", "locks", "locks/catalogue", "internal/human", "results",
+		"internal/crew", "internal/cli", "beyond"},
 }
 
 // banned are calls that hide what a reader must see: time that passes, contexts and exits from nowhere, luck.
@@ -125,7 +137,8 @@ func TestTidy(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		if d.IsDir() && (strings.HasPrefix(d.Name(), ".") && file != "." || d.Name() == "testdata" || d.Name() == "node_modules") {
+		if d.IsDir() && (strings.HasPrefix(d.Name(), ".") && file != "." || d.Name() == "testdata" ||
+			d.Name() == "node_modules") {
 			return filepath.SkipDir
 		}
 		if _, err := os.Stat(filepath.Join(file, "go.mod")); err == nil && file != "." && file != "beyond" {
@@ -178,8 +191,8 @@ func tidyFile(t *testing.T, file string) {
 	})
 }
 
-// tidyVerdict lets verdicts be born in checker alone, by its rules: checker.Stated and checker.Ended make those that need
-// no proof.
+// tidyVerdict lets verdicts be born in checker alone, by its rules: checker.Stated and checker.Ended make those that
+// need no proof.
 func tidyVerdict(report reporter, file string, n *ast.CompositeLit) {
 	of := n.Type
 	if list, is := of.(*ast.ArrayType); is && len(n.Elts) > 0 {
@@ -217,7 +230,8 @@ func tidyImports(report reporter, file string, f *ast.File) {
 		if pkg == "history" && strings.Contains(p, ".") {
 			report(i.Pos(), "history may import the standard library only")
 		}
-		if path.Base(p) == "template" { // it calls methods by their names: with it the linker keeps all methods of all libraries, 18 MB of them
+		// it calls methods by their names: with it the linker keeps all methods of all libraries, 18 MB of them
+		if path.Base(p) == "template" {
 			report(i.Pos(), "no templates: results/report/page.go and internal/story do without")
 		}
 	}

@@ -25,7 +25,8 @@ import (
 // TestMain makes the test a worker process of the command verify where it is asked to be one.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && os.Args[1] == crew.Command {
-		os.Exit(cli.Verify(context.Background(), cli.Env{Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, More: beyond.Catalogue}))
+		os.Exit(cli.Verify(context.Background(), cli.Env{Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout,
+			Stderr: os.Stderr, More: beyond.Catalogue}))
 	}
 	os.Exit(m.Run())
 }
@@ -123,10 +124,13 @@ func caught(t *testing.T, s topologies.Spec, l locks.Spec) {
 // views, one that compares the fencing token refuses the stale store.
 func TestTheLastLineOfDefence(t *testing.T) {
 	each(t, func(t *testing.T, s topologies.Spec) {
-		if !slices.ContainsFunc(beyond.Catalogue.Counters, func(c workload.CounterSpec) bool { return c.Name == s.Name }) {
+		if !slices.ContainsFunc(beyond.Catalogue.Counters, func(c workload.CounterSpec) bool {
+			return c.Name == s.Name
+		}) {
 			t.Skip("no counter")
 		}
-		args := []string{"--topology", "single", "--lock", "fenced", "--fault", "stall-worker@300ms,stall-worker@1200ms", "--lease", "400ms", "--workers", "8",
+		args := []string{"--topology", "single", "--lock", "fenced", "--fault",
+			"stall-worker@300ms,stall-worker@1200ms", "--lease", "400ms", "--workers", "8",
 			"--duration", "2500ms", "--attempts", "1"}
 		plain := verify(t, append(args, "--counter", s.Name)...)[0]
 		if plain.Views.Lost == 0 {
@@ -147,11 +151,14 @@ func TestALostGrantMeetsADatabase(t *testing.T) {
 		t.Skip("without -short")
 	}
 	each(t, func(t *testing.T, s topologies.Spec) {
-		if !slices.ContainsFunc(beyond.Catalogue.Counters, func(c workload.CounterSpec) bool { return c.Name == s.Name }) {
+		if !slices.ContainsFunc(beyond.Catalogue.Counters, func(c workload.CounterSpec) bool {
+			return c.Name == s.Name
+		}) {
 			t.Skip("no counter")
 		}
 		live.Again(t, func(int) (undecided string) { // on a busy machine the one that was caught may be told in time
-			r := verify(t, "--topology", "sentinel", "--lock", "fenced-clock", "--fault", "lost-grant@300ms", "--lease", "4s", "--patience", "4s", "--workers", "8",
+			r := verify(t, "--topology", "sentinel", "--lock", "fenced-clock", "--fault", "lost-grant@300ms", "--lease",
+				"4s", "--patience", "4s", "--workers", "8",
 				"--duration", "12s", "--attempts", "1", "--counter", s.Name+"-fenced")[0]
 			if r.Views.Lost > 0 {
 				t.Fatalf("the database let a stale store through: %+v", r.Views)

@@ -28,7 +28,9 @@ func keepsSessions(t *testing.T, test func(t *testing.T, top *topologies.Topolog
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			top := bringUp(t, name, topologies.Options{})
-			all := slices.DeleteFunc(slices.Clone(beyond.Catalogue.Locks), func(s locks.Spec) bool { return s.Engine != top.Spec.Can().Engine })
+			all := slices.DeleteFunc(slices.Clone(beyond.Catalogue.Locks), func(s locks.Spec) bool {
+				return s.Engine != top.Spec.Can().Engine
+			})
 			test(t, top, all)
 		})
 	}
@@ -57,7 +59,10 @@ func bringUp(t *testing.T, name string, o topologies.Options) *topologies.Topolo
 func client(t *testing.T, top *topologies.Topology, s locks.Spec, number uint64) (locks.Lock, *topologies.Line) {
 	t.Helper()
 	line := &topologies.Line{}
-	e := locks.Env{Process: &locks.Process{}, Rand: rand.New(rand.NewPCG(1, number)), Places: []*topologies.Site{top.Sites[0].Access().Site().Over(line)}}
+	e := locks.Env{
+		Process: &locks.Process{}, Rand: rand.New(rand.NewPCG(1, number)),
+		Places: []*topologies.Site{top.Sites[0].Access().Site().Over(line)},
+	}
 	l, err := s.Open(e)
 	if err != nil {
 		t.Fatal(err)

@@ -31,7 +31,8 @@ func each(t *testing.T, test func(*testing.T, topologies.Spec)) {
 // TestNothingIsLeft brings every topology up again and again, breaks and heals it in turn in each way, and looks for
 // what is left: processes, directories, shared memory.
 func TestNothingIsLeft(t *testing.T) {
-	short, err := os.MkdirTemp("", "") // of its own: other runs of the suite have processes, too. Paths of sockets must be short
+	// of its own: other runs of the suite have processes, too. Paths of sockets must be short
+	short, err := os.MkdirTemp("", "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +112,8 @@ func traces(t *testing.T) string {
 	}
 	running := 0
 	for _, link := range processes {
-		if at, err := os.Readlink(link); err == nil && strings.HasPrefix(at, os.TempDir()) && strings.Contains(at, "hammerlock-") {
+		if at, err := os.Readlink(link); err == nil && strings.HasPrefix(at, os.TempDir()) &&
+			strings.Contains(at, "hammerlock-") {
 			running++
 		}
 	}

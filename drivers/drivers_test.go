@@ -19,7 +19,8 @@ import (
 // TestMain is the suite if it is started as a worker process.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 2 {
-		if code := cli.Verify(context.Background(), cli.Env{Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}); code != cli.Usage {
+		if code := cli.Verify(context.Background(), cli.Env{Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout,
+			Stderr: os.Stderr}); code != cli.Usage {
 			os.Exit(code)
 		}
 	}
@@ -47,7 +48,8 @@ func node(t *testing.T) string {
 // php is an interpreter that has the extension and Symfony Lock.
 func php(t *testing.T) string {
 	t.Helper()
-	live.Need(t, exec.Command("php", "-r", `require "Symfony/Component/Lock/autoload.php"; new Redis();`).Run() == nil, "php with Symfony Lock and ext-redis")
+	live.Need(t, exec.Command("php", "-r", `require "Symfony/Component/Lock/autoload.php"; new Redis();`).Run() == nil,
+		"php with Symfony Lock and ext-redis")
 	return "php"
 }
 
@@ -64,12 +66,14 @@ func golang(t *testing.T) string {
 
 // commands are the drivers, by the name that they give themselves.
 var commands = map[string]func(*testing.T) string{
-	"template":         func(t *testing.T) string { return live.Python(t, "json") + " python/template.py" },
-	"leader":           func(t *testing.T) string { return live.Python(t, "json") + " python/leader.py" },
-	"node-template":    func(t *testing.T) string { return bareNode(t) + " node/template.js" },
-	"redis-py":         func(t *testing.T) string { return live.Python(t, "redis") + " python/redis_py.py" },
-	"redis-py-asyncio": func(t *testing.T) string { return live.Python(t, "redis.asyncio") + " python/redis_py.py asyncio" },
-	"redis-py-waits":   func(t *testing.T) string { return live.Python(t, "redis") + " python/redis_py.py waits" },
+	"template":      func(t *testing.T) string { return live.Python(t, "json") + " python/template.py" },
+	"leader":        func(t *testing.T) string { return live.Python(t, "json") + " python/leader.py" },
+	"node-template": func(t *testing.T) string { return bareNode(t) + " node/template.js" },
+	"redis-py":      func(t *testing.T) string { return live.Python(t, "redis") + " python/redis_py.py" },
+	"redis-py-asyncio": func(t *testing.T) string {
+		return live.Python(t, "redis.asyncio") + " python/redis_py.py asyncio"
+	},
+	"redis-py-waits": func(t *testing.T) string { return live.Python(t, "redis") + " python/redis_py.py waits" },
 	"redis-py-asyncio-waits": func(t *testing.T) string {
 		return live.Python(t, "redis.asyncio") + " python/redis_py.py asyncio waits"
 	},
@@ -89,7 +93,8 @@ func TestTheTemplatesAreShort(t *testing.T) {
 		text, err := os.ReadFile(file)
 		code := 0
 		for line := range bytes.Lines(text) {
-			if line = bytes.TrimSpace(line); len(line) > 0 && !bytes.HasPrefix(line, []byte("//")) && !bytes.HasPrefix(line, []byte("#")) && !bytes.Contains(line, []byte(`"""`)) {
+			if line = bytes.TrimSpace(line); len(line) > 0 && !bytes.HasPrefix(line, []byte("//")) &&
+				!bytes.HasPrefix(line, []byte("#")) && !bytes.Contains(line, []byte(`"""`)) {
 				code++
 			}
 		}
@@ -113,7 +118,8 @@ func TestShippedDrivers(t *testing.T) {
 
 // ships lets a driver work for a second. It is undecided if it was too late to be asked for a lock.
 func ships(t *testing.T, name, command string) (undecided string) {
-	args := []string{"--topology", "single", "--lock", "exec:" + command, "--fault", "none", "--workers", "4", "--duration", "1s",
+	args := []string{"--topology", "single", "--lock", "exec:" + command, "--fault", "none", "--workers", "4",
+		"--duration", "1s",
 		"--json", "--quiet", "--out", t.TempDir()}
 	var out, log bytes.Buffer
 	code := cli.Verify(t.Context(), cli.Env{Args: args, Getenv: os.Getenv, Stdout: &out, Stderr: &log})

@@ -17,17 +17,23 @@ var evil = map[string]struct {
 	codes []int
 	want  string
 }{
-	"right": {fine, "driver"}, "waits": {fine, "driver"}, "stubborn": {fine, "driver"}, "floods-err": {fine, "driver"}, "ok-after-lost": {fine, "driver"},
-	"no-hello": {ended, "It must write {"}, "no-flush": {ended, "and flush its standard output"}, "other-version": {ended, "this suite speaks protocol 1"},
-	"dies-at-once": {ended, "cannot import redis"}, "dies-opening": {ended, "ended unexpectedly (exit status 5)"},
-	"dies-asked": {failed, "the program that has the lock ended unexpectedly"}, "dies-holding": {failed, "the program that has the lock ended unexpectedly"},
-	"rejects": {failed, "UnhandledPromiseRejection"},
-	"hangs":   {ended, "it must answer while calls are under way"}, "never-reads": {ended, "has not answered a ping for"},
-	"half-a-line": {ended, "every message ends with one"}, "twice": {ended, "every request has one answer"},
+	"right": {fine, "driver"}, "waits": {fine, "driver"}, "stubborn": {fine, "driver"}, "floods-err": {fine, "driver"},
+	"ok-after-lost": {fine, "driver"},
+	"no-hello":      {ended, "It must write {"}, "no-flush": {ended, "and flush its standard output"},
+	"other-version": {ended, "this suite speaks protocol 1"},
+	"dies-at-once":  {ended, "cannot import redis"}, "dies-opening": {ended, "ended unexpectedly (exit status 5)"},
+	"dies-asked":   {failed, "the program that has the lock ended unexpectedly"},
+	"dies-holding": {failed, "the program that has the lock ended unexpectedly"},
+	"rejects":      {failed, "UnhandledPromiseRejection"},
+	"hangs":        {ended, "it must answer while calls are under way"},
+	"never-reads":  {ended, "has not answered a ping for"},
+	"half-a-line":  {ended, "every message ends with one"}, "twice": {ended, "every request has one answer"},
 	"unknown-id": {ended, "which was never sent"}, "others-id": {ended, "every request has one answer"},
 	"garbage": {failed, "hung-call"}, "sleepy": {[]int{cli.Inconclusive}, "the driver, not the lock, was late"},
-	"long-line": {ended, "a line of more than 64 KiB"}, "floods-out": {ended, "print to standard error"}, "closes-out": {ended, "closed its standard output"},
-	"lost-unknown": {ended, "a hold is named by the id of its acquire"}, "negative": {ended, "valid_ms -5"}, "huge": {ended, "valid_ms 1e+15"},
+	"long-line": {ended, "a line of more than 64 KiB"}, "floods-out": {ended, "print to standard error"},
+	"closes-out":   {ended, "closed its standard output"},
+	"lost-unknown": {ended, "a hold is named by the id of its acquire"}, "negative": {ended, "valid_ms -5"},
+	"huge":      {ended, "valid_ms 1e+15"},
 	"undecided": {ended, "an answer says one of"},
 }
 
@@ -80,7 +86,8 @@ func TestAMissingFlushIsFound(t *testing.T) {
 	hides := func(name string) string {
 		return map[string]string{"PATH": os.Getenv("PATH"), "PYTHONUNBUFFERED": "1"}[name]
 	}
-	hello := `print("{\"hello\":\"hammerlock-driver\",\"protocol\":1,\"name\":\"x\",\"version\":\"1\"}"); import time; time.sleep(60)`
+	hello := `print("{\"hello\":\"hammerlock-driver\",\"protocol\":1,\"name\":\"x\",\"version\":\"1\"}"); ` +
+		`import time; time.sleep(60)`
 	code, said := under(t, cli.Verify, live.Python(t, "json")+" -c '"+hello+"'", hides)
 	if code != cli.Broken || !strings.Contains(said, "and flush its standard output") {
 		t.Errorf("exit code %d\n%s", code, said)
@@ -89,9 +96,11 @@ func TestAMissingFlushIsFound(t *testing.T) {
 
 // under lets a command work with the driver for a while, and returns all that it says. One that does not end is called
 // off.
-func under(t *testing.T, command func(context.Context, cli.Env) int, driver string, getenv func(string) string, args ...string) (code int, said string) {
+func under(t *testing.T, command func(context.Context, cli.Env) int, driver string, getenv func(string) string,
+	args ...string) (code int, said string) {
 	t.Helper()
-	args = append([]string{"--topology", "single", "--redis-server", "embedded", "--lock", "exec:" + driver, "--workers", "4", "--wait", "1s", "--ttl", "1s", "--fault", "none", "--out", t.TempDir()}, args...)
+	args = append([]string{"--topology", "single", "--redis-server", "embedded", "--lock", "exec:" + driver,
+		"--workers", "4", "--wait", "1s", "--ttl", "1s", "--fault", "none", "--out", t.TempDir()}, args...)
 	var out bytes.Buffer
 	ctx, cancel := context.WithTimeout(t.Context(), live.Deadline)
 	defer cancel()

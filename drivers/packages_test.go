@@ -47,7 +47,8 @@ func TestPackagesAreThoseOfTheLockFiles(t *testing.T) {
 				}
 			}
 			differ := differences(string(text), has)
-			live.Need(t, len(differ) == 0, "what "+file+" names ("+strings.Join(differ, "; ")+"; -update writes the file again)")
+			live.Need(t, len(differ) == 0, "what "+file+" names ("+strings.Join(differ, "; ")+"; -update "+
+				"writes the file again)")
 		})
 	}
 }

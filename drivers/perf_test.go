@@ -31,10 +31,12 @@ const (
 
 // direct are commands that do without the pipe what a driver does with it; in Go this process does.
 var direct = map[string]func(t *testing.B) string{
-	"go-redislock":     nil,
-	"redis-py":         func(b *testing.B) string { return live.Python(b, "redis.asyncio") + " python/direct.py %s" },
-	"redis-py-asyncio": func(b *testing.B) string { return live.Python(b, "redis.asyncio") + " python/direct.py %s asyncio" },
-	"redlock":          func(*testing.B) string { return "node node/direct.js redlock %s" },
+	"go-redislock": nil,
+	"redis-py":     func(b *testing.B) string { return live.Python(b, "redis.asyncio") + " python/direct.py %s" },
+	"redis-py-asyncio": func(b *testing.B) string {
+		return live.Python(b, "redis.asyncio") + " python/direct.py %s asyncio"
+	},
+	"redlock": func(*testing.B) string { return "node node/direct.js redlock %s" },
 }
 
 // BenchmarkDrivers tells how many visits a library makes behind the pipe and without it, in turns, and how long a ping
@@ -115,7 +117,8 @@ func perfDriver(b *testing.B, top *topologies.Topology, name string) *driver.Pro
 	if err != nil {
 		b.Skip(err)
 	}
-	p, err := driver.Start(b.Context(), s, driver.Options{Topology: "single", Sites: []topologies.Access{top.Sites[0].Access()}, Lease: 5 * time.Second})
+	p, err := driver.Start(b.Context(), s,
+		driver.Options{Topology: "single", Sites: []topologies.Access{top.Sites[0].Access()}, Lease: 5 * time.Second})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -44,15 +44,19 @@ func TestWireReadsDrivers(t *testing.T) {
 func watched(t *testing.T, verify, driver string) (undecided string) {
 	t.Helper()
 	inner, outer := t.TempDir(), t.TempDir()
-	load := fmt.Sprintf(`exec %s --addr "$REDIS_URL" --lock 'exec:%s' --duration 2s --workers 6 --fault none --attempts 1 --out %s -q 2>%[3]s/said`, verify, driver, inner)
+	load := fmt.Sprintf(`exec %s --addr "$REDIS_URL" --lock 'exec:%s' --duration 2s --workers 6 --fault none `+
+		`--attempts 1 --out %s -q 2>%[3]s/said`, verify, driver, inner)
 	var out, log bytes.Buffer
-	code := cli.Verify(t.Context(), cli.Env{Args: []string{"wire", "--topology", "single", "--locks", "*lock*", "--out", outer, "--json", "-q", "--tui", "off",
-		"--", "sh", "-c", load}, Getenv: os.Getenv, Stdout: &out, Stderr: &log})
+	code := cli.Verify(t.Context(),
+		cli.Env{Args: []string{"wire", "--topology", "single", "--locks", "*lock*", "--out", outer, "--json",
+			"-q", "--tui", "off",
+			"--", "sh", "-c", load}, Getenv: os.Getenv, Stdout: &out, Stderr: &log})
 	var d cli.Document
 	if err := json.Unmarshal(out.Bytes(), &d); err != nil || len(d.Runs) != 1 || code == cli.Violation {
 		t.Fatalf("exit code %d, %v\n%s%s", code, err, out.String(), log.String())
 	}
-	if said, _ := os.ReadFile(filepath.Join(inner, "said")); bytes.Contains(said, []byte("all keys begin with --prefix")) {
+	if said, _ := os.ReadFile(filepath.Join(inner, "said")); bytes.Contains(said,
+		[]byte("all keys begin with --prefix")) {
 		t.Skip("its keys have names of their own, which the suite does not write to servers of others")
 	}
 	recorded, unsure := grantsOf(t, inner)

@@ -8,17 +8,18 @@ import (
 	"hammerlock/history"
 )
 
-// Agent is a machine that workers live on.
+// Agent is a machine on which workers live.
 type Agent struct {
 	Name  string
-	Kill  func() error              // ends it and its worker process at once
-	Pause func(time.Duration) error // stops both for so long
-	Cut   func(cut bool) error      // cuts or mends the line of its workers to all servers
+	Kill  func() error              // kills the agent and its worker process at once
+	Pause func(time.Duration) error // pauses both for the given time
+	Cut   func(cut bool) error      // cuts or restores the connection of its workers to all servers
 }
 
 var killAgent = Fault{
 	Name: "kill-agent",
-	Doc:  "an agent is killed, with its workers, with a lock in its hands, and does not come back; what it has not sent is lost",
+	Doc: "an agent is killed, with its workers, with a lock in its hands, and does not come back; " +
+		"what it has not sent is lost",
 	Unavailable: func(s Scene) string {
 		return s.agents("needs --allow-lost: what a killed agent has not sent is lost", s.AllowLost)
 	},
@@ -31,16 +32,18 @@ var killAgent = Fault{
 		}
 		if err = a.Kill(); err != nil {
 			caught.Go()
-		} // else nobody is left to be told anything
+		} // otherwise no agent would be left
 		return fmt.Sprintf("killed agent %s with w%02d %s", a.Name, caught.Worker, caught.where()), nil, err
 	},
 }
 
 var pauseAgent = Fault{
 	Name: "pause-agent",
-	Doc:  "an agent and its workers are stopped (SIGSTOP) with a lock in their hands for longer than the lease: a machine that is suspended",
+	Doc: "an agent and its workers are stopped (SIGSTOP) with a lock in their hands for longer than the lease: " +
+		"a machine that is suspended",
 	Unavailable: func(s Scene) string {
-		return s.agents(fmt.Sprintf("lasts %s, and an agent that is silent for %s is lost: give a longer --agent-timeout, or a shorter --lease",
+		return s.agents(fmt.Sprintf("lasts %s, and an agent that is silent for %s is lost: "+
+			"give a longer --agent-timeout, or a shorter --lease",
 			stallLasts.of(s.TTL), s.Silence), stallLasts.of(s.TTL) < s.Silence*3/4)
 	},
 	Effect: always(hits(history.Clients)),
@@ -63,8 +66,9 @@ var pauseAgent = Fault{
 }
 
 var cutAgent = Fault{
-	Name:        "cut-agent",
-	Doc:         "the workers of an agent, one of which was just granted a lock, are cut from all servers until it is healed",
+	Name: "cut-agent",
+	Doc: "the workers of an agent, one of which was just granted a lock, " +
+		"are cut from all servers until it is healed",
 	Unavailable: func(s Scene) string { return s.agents("", true) },
 	Effect:      cutHolder.Effect,
 	Inject: holding(Granted, func(_ context.Context, t *Target, caught *Caught) (string, Heal, error) {
@@ -80,7 +84,7 @@ var cutAgent = Fault{
 	}),
 }
 
-// agents says why a fault of agents is unavailable: there are none, or something else.
+// agents says why a fault of agents is unavailable: there are no agents, or the given reason if ok is false.
 func (s Scene) agents(why string, ok bool) string {
 	switch {
 	case s.Agents == 0:
@@ -91,7 +95,7 @@ func (s Scene) agents(why string, ok bool) string {
 	return ""
 }
 
-// agent is one with a worker that stands between load and store.
+// agent finds an agent with a worker that stands between load and store.
 func (t *Target) agent(ctx context.Context) (*Caught, Agent, error) {
 	caught, err := t.holder(ctx, Loaded)
 	if err != nil {

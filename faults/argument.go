@@ -9,10 +9,10 @@ import (
 	"hammerlock/internal/human"
 )
 
-// argument says what is wrong with an argument that a fault is given; empty if nothing is.
+// argument checks a fault's argument and returns the mistake; empty if there is none.
 type argument func(text string) (mistake string)
 
-// timeOf is an argument that is a time. What it is the time of is said with an example.
+// timeOf checks that an argument is a duration. If it is not, what describes the mistake, with an example.
 func timeOf(what string) argument {
 	return func(text string) string {
 		if d, err := time.ParseDuration(text); err != nil || d <= 0 {
@@ -22,7 +22,7 @@ func timeOf(what string) argument {
 	}
 }
 
-// numberOf is an argument that is a number from 1 on.
+// numberOf checks that an argument is a number from 1 on.
 func numberOf(what string) argument {
 	return func(text string) string {
 		if n, err := strconv.Atoi(text); err != nil || n < 1 {
@@ -32,7 +32,7 @@ func numberOf(what string) argument {
 	}
 }
 
-// oneOf is an argument that is one of some words.
+// oneOf checks that an argument is one of some words.
 func oneOf(words ...string) argument {
 	return func(text string) string {
 		if !slices.Contains(words, text) {
@@ -42,10 +42,11 @@ func oneOf(words ...string) argument {
 	}
 }
 
-// node is the name of a node, which the fault's Names look up.
+// node is a node's name, which the fault's Names look up.
 func node(string) string { return "" }
 
-// unknownName says which name in an argument names nothing in a scene; empty if all names are known, or none can be.
+// unknownName returns the name in an argument that does not exist in the scene; empty if all names exist, or if they
+// cannot be checked.
 func (f Fault) unknownName(arg string, s Scene) string {
 	if f.Names == nil || arg == "" {
 		return ""
@@ -59,7 +60,7 @@ func (f Fault) unknownName(arg string, s Scene) string {
 	return ""
 }
 
-// time is the argument, or what it is without one.
+// time returns the argument as a duration, or the default without an argument.
 func (t *Target) time(without time.Duration) time.Duration {
 	if d, err := time.ParseDuration(t.Arg); err == nil {
 		return d
@@ -67,7 +68,7 @@ func (t *Target) time(without time.Duration) time.Duration {
 	return without
 }
 
-// number is the argument, or what it is without one.
+// number returns the argument as a number, or the default without an argument.
 func (t *Target) number(without int) int {
 	if n, err := strconv.Atoi(t.Arg); err == nil {
 		return n

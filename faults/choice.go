@@ -5,22 +5,23 @@ import (
 	"hammerlock/topologies"
 )
 
-// Refused says why a fault cannot be injected into a topology that is up with those options; empty if it can.
+// Refused says why a fault cannot be injected into a running topology with those options, and how to start one in which
+// it can; empty if it can.
 func (f Fault) Refused(s Scene, o topologies.Options) string {
 	switch {
 	case unavailable(f, "", s) != "":
 		return unavailable(f, "", s)
 	case f.Needs.Links && !o.Links:
-		return "needs links, which stand only if the plan has a fault of links"
+		return "needs links: start with --fault " + f.Name
 	case f.Needs.Clock && !o.Clock:
-		return "needs clocks that can be set, as with a planned fault of clocks"
+		return "needs clocks that can be set: start with --fault " + f.Name
 	case f.Needs.Power && !o.Power:
-		return "needs a log on disk that power can lose, as with a planned power-loss"
+		return "needs a log on disk that power can lose: start with --fault " + f.Name
 	}
 	return ""
 }
 
-// Targets are the arguments that choose what the fault hits; nil = the fault finds it.
+// Targets lists the arguments that name the fault's possible targets; nil = the fault chooses its target itself.
 func (f Fault) Targets(t *topologies.Topology) []string {
 	if f.targets == nil {
 		return nil

@@ -7,10 +7,10 @@ import (
 	"hammerlock/history"
 )
 
-// stallLasts is for how long a worker or its process is stopped: longer than its lease.
+// stallLasts is the pause of a worker or its process: longer than its lease.
 var stallLasts = length{leases: 1.3}
 
-// lateHolder is what a holder breaks that is late and does not heed it.
+// lateHolder is the broken assumption of a holder that is late and goes on all the same.
 var lateHolder = When(func(s Scene) bool { return !s.Heeds }, slowHolder)
 
 var stallWorker = Fault{
@@ -46,11 +46,13 @@ var crashWorker = Fault{
 
 // diesAlone says why a worker cannot die while its process lives on.
 var diesAlone = When(func(s Scene) bool { return s.Outlives },
-	"what a worker that died holds in its process lives on: only the end of its process is a crash, as in kill-process with --processes 2")
+	"what a worker that died holds in its process lives on: only the end of its process is a crash, "+
+		"as in kill-process with --processes 2")
 
 var stopProcess = Fault{
-	Name:   "stop-process",
-	Doc:    "a worker process is stopped (SIGSTOP) with a lock in its hands for longer than the lease: a long garbage collection",
+	Name: "stop-process",
+	Doc: "a worker process is stopped (SIGSTOP) with a lock in its hands for longer than the lease: " +
+		"a long garbage collection",
 	Needs:  Needs{Processes: true},
 	Effect: always(hits(history.Clients)),
 	breaks: lateHolder,
@@ -65,7 +67,7 @@ var stopProcess = Fault{
 			return "", nil, err
 		}
 		sleep(ctx, stallLasts.of(t.TTL))
-		caught.Go() // not before: the signal may arrive later than an order at the gate
+		caught.Go() // the signal is sent first: it may arrive later than an order at the gate
 		return fmt.Sprintf("stopped the process of w%02d %s for %s", caught.Worker, caught.where(),
 			stallLasts.of(t.TTL)), nil, p.Continue()
 	},
@@ -83,12 +85,12 @@ var killProcess = Fault{
 			return "", nil, err
 		}
 		err = p.Kill()
-		caught.Die() // the order at the gate may arrive before the signal
+		caught.Die() // the order at the gate is given first: it may arrive before the signal
 		return fmt.Sprintf("killed the process of w%02d %s", caught.Worker, caught.where()), nil, err
 	},
 }
 
-// process is one with a worker that stands between load and store.
+// process finds a worker process with a worker that stands between load and store.
 func (t *Target) process(ctx context.Context) (*Caught, Process, error) {
 	caught, err := t.holder(ctx, Loaded)
 	if err != nil {

@@ -13,7 +13,8 @@ var clockJump = Fault{
 	Name:  "clock-jump",
 	Arg:   oneOf("forward", "back"),
 	Redis: true,
-	Doc: "the clock of a lock's primary, or of a quorum of sites, steps forward by twice the lease while the lock is held " +
+	Doc: "the clock of a lock's primary, or of a quorum of sites, steps forward by twice the lease " +
+		"while the lock is held " +
 		"(clock-jump:back: it steps back)",
 	Needs:               Needs{Clock: true},
 	UnavailableAttached: ownServers,
@@ -29,7 +30,7 @@ var clockJump = Fault{
 	},
 }
 
-// wrongClock is the effect of a clock that does not go as the others do.
+// wrongClock is the effect of a clock that differs from the others.
 var wrongClock = history.Effect{Hits: []history.Party{history.Clocks}, Loses: history.LosesTime}
 
 // fastRate makes a lease end in a third of its time.
@@ -49,7 +50,7 @@ var clockRate = Fault{
 	},
 }
 
-// clocks sets the clocks that a held lock depends on, and holds the worker until another worker has the lock.
+// clocks changes the clocks on which a held lock depends, and holds its worker until another worker has the lock.
 func (t *Target) clocks(ctx context.Context, offset time.Duration, rate float64, text string) (string, Heal, error) {
 	return t.forget(ctx, text, func(_ context.Context, n *topologies.Node, _ string) (Heal, error) {
 		return func(context.Context) error { return n.SetClock(0, 1) }, n.SetClock(offset, rate)

@@ -10,9 +10,10 @@ import (
 )
 
 var cutHolder = Fault{
-	Name:   "cut-holder",
-	Arg:    oneOf(Granted, Loaded),
-	Doc:    "the process of a worker that was just granted a lock is cut from all nodes until it is healed (cut-holder:loaded: of one that works)",
+	Name: "cut-holder",
+	Arg:  oneOf(Granted, Loaded),
+	Doc: "the process of a worker that was just granted a lock is cut from all nodes until it is healed " +
+		"(cut-holder:loaded: of one that works)",
 	Needs:  Needs{Links: true, Processes: true},
 	Effect: always(history.Effect{Hits: []history.Party{history.Links}, Blocks: true}),
 	Inject: func(ctx context.Context, t *Target) (string, Heal, error) {

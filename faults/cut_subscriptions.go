@@ -10,9 +10,10 @@ import (
 )
 
 var cutSubscriptions = Fault{
-	Name:   "cut-subscriptions",
-	Redis:  true,
-	Doc:    "the connections of all who wait for messages are closed (CLIENT KILL TYPE pubsub): who subscribes again has missed some",
+	Name:  "cut-subscriptions",
+	Redis: true,
+	Doc: "the connections of all who wait for messages are closed (CLIENT KILL TYPE pubsub): " +
+		"who subscribes again has missed some",
 	Sends:  []string{"client-kill"},
 	Effect: always(hits(history.Links)),
 	Inject: func(ctx context.Context, t *Target) (string, Heal, error) {
@@ -20,7 +21,7 @@ var cutSubscriptions = Fault{
 		cut := int64(0)
 		for _, n := range t.Topology.Nodes {
 			if n.Role == topologies.Sentinel {
-				continue // clients hear there who the primary is
+				continue // on this channel clients learn which server is the primary
 			}
 			killed, err := n.Do(ctx, "CLIENT", "KILL", "TYPE", "pubsub").Int64()
 			errs = append(errs, err)

@@ -9,7 +9,8 @@ import (
 
 var expireSession = Fault{
 	Name: "expire-session",
-	Doc: "the servers end the session of a worker that was just granted a lock, as if it had been silent for too long: " +
+	Doc: "the servers end the session of a worker that was just granted a lock, " +
+		"as if it had been silent for too long: " +
 		"others are granted the lock before its client hears of that (etcd, ZooKeeper)",
 	Unavailable: When(func(s Scene) bool { return !s.Can.Expire },
 		"needs servers that keep sessions: topology etcd or zookeeper"),
@@ -20,7 +21,7 @@ var expireSession = Fault{
 		if err := act(ctx, func(ctx context.Context) error { return t.Topology.Expire(ctx, name) }); err != nil {
 			return "", nil, err
 		}
-		sleep(ctx, t.TTL/4) // others are granted it at once; the client is told no sooner than it next asks
+		sleep(ctx, t.TTL/4) // others are granted the lock at once; the client learns of it at its next request or later
 		return fmt.Sprintf("ended the session of w%02d, which held a lock", caught.Worker), nil, nil
 	}),
 }

@@ -8,7 +8,8 @@ import (
 var failover = Fault{
 	Name:  "failover",
 	Redis: true,
-	Doc:   "an operator lets a replica take the primary's place: SENTINEL FAILOVER, CLUSTER FAILOVER TAKEOVER, REPLICAOF NO ONE",
+	Doc: "an operator lets a replica take the primary's place: SENTINEL FAILOVER, " +
+		"CLUSTER FAILOVER TAKEOVER, REPLICAOF NO ONE",
 	Unavailable: func(s Scene) string {
 		if !s.Can.Own && s.Topology == "replica" {
 			return "there is no sentinel to ask for it: the operator promotes a replica by hand"

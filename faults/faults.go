@@ -32,52 +32,51 @@ type Fault struct {
 	Name  string
 	Doc   string
 	Needs Needs
-	// Sources are those that the fault fits; nil = workers, and programs whose servers it breaks.
+	// Sources lists where the fault's operations may come from; nil = workers, and programs whose servers it breaks.
 	Sources []Source
-	Redis   bool     // it asks of servers what only Redis can do
-	Brief   bool     // it is over at once: no heal of a plan is for it
-	Arg     argument // it takes an argument after its name and a colon; nil = none
-	// Passes says that the fault, where it begins at a command of a program, is healed at once if no time is given.
+	Redis   bool     // the fault needs commands of Redis
+	Brief   bool     // the fault ends at once: a plan's heal does not apply to it
+	Arg     argument // the argument after the fault's name and a colon; nil = none
+	// Passes means that the fault is healed at once if it begins at a program's command and no time is given.
 	Passes bool
-	// Message is what becomes of the command of a program, or its reply, at whose moment the fault is to happen; nil =
-	// the fault breaks no single message.
+	// Message says what happens to the program's command, or its reply, at which the fault begins; nil = the fault
+	// breaks no single message.
 	Message func(arg string) Message
-	// Names are what an argument names in a scene, and what there is of the kind; nil = it names nothing.
+	// Names returns the names in an argument and all names of that kind in the scene; nil = the argument names nothing.
 	Names func(arg string, s Scene) (named, known []string)
 	// Unavailable says why the fault is unavailable in a scene; empty or nil = it is available.
 	Unavailable func(Scene) string
-	// UnavailableAttached says why the fault, with the argument that it is given, is unavailable where others run the
-	// servers; empty or nil = it is available.
+	// UnavailableAttached is Unavailable for servers that others run, and for the fault's argument.
 	UnavailableAttached func(arg string) string
-	// Sends names what the fault sends to servers that harms others who use them, as topologies.Destructive does.
+	// Sends names the commands that harm other users of the servers, as topologies.Destructive does.
 	Sends []string
-	// Effect says whom the fault hits in a scene and what it can do there: judges know nothing else of it.
+	// Effect says which parties the fault hits in a scene and what it can do there. Judges know nothing else of it.
 	Effect func(Scene) history.Effect
-	// lasts is how many leases and how much time besides go by until the fault is done, if it is not healed by a plan.
+	// lasts is the fault's length, in leases and in further time, if a plan does not heal it.
 	lasts length
-	// breaks says which assumption of a right lock the fault breaks in a scene; nil = what its effect says.
+	// breaks says which assumption of a right lock the fault breaks in a scene; nil = it follows from Effect.
 	breaks func(Scene) string
-	// targets are the arguments that choose what the fault hits; nil = the fault finds it.
+	// targets lists the arguments that name the fault's possible targets; nil = the fault chooses its target itself.
 	targets func(*topologies.Topology) []string
 	Inject  injection
 }
 
-// Message is what becomes of a command of a program, or of its reply.
+// Message says what happens to a command of a program, or to its reply.
 type Message struct {
-	Refuse string        // the command is not executed: this error is the reply
-	Delay  time.Duration // the reply comes later
-	Cut    bool          // the reply is lost, and the connection breaks
-	Drop   bool          // the reply is lost, and the connection stays: the client waits
+	Refuse string        // the command is not executed, and the reply is this error
+	Delay  time.Duration // the reply is delayed
+	Cut    bool          // the reply is dropped, and the connection breaks
+	Drop   bool          // the reply is dropped, and the connection stays: the client waits
 }
 
-// Heal undoes a fault. What it hit is healthy only after a while.
+// Heal undoes a fault. The servers may need a while until they are healthy.
 type Heal func(context.Context) error
 
-// Needs are what a topology must be brought up with.
+// Needs lists what a topology must be started with.
 type Needs struct {
-	Links     bool // in front of every node
-	Clock     bool // a clock of its own in every node
-	Power     bool // a log on disk, and power that it can lose
+	Links     bool // a link in front of every node
+	Clock     bool // every node has its own clock
+	Power     bool // a log on disk, and power that can fail
 	Processes bool // workers in processes of their own
 }
 
@@ -86,30 +85,30 @@ func (n Needs) Or(o Needs) Needs {
 	return Needs{n.Links || o.Links, n.Clock || o.Clock, n.Power || o.Power, n.Processes || o.Processes}
 }
 
-// Scene is where a fault is to happen.
+// Scene describes where a fault is to happen.
 type Scene struct {
 	Source    Source
 	Topology  string
 	Sites     int
 	Nodes     int      // that hold data
-	Names     []string // of all nodes; nil = they are not known
+	Names     []string // the names of all nodes; nil = not known
 	TTL       time.Duration
 	Recovery  time.Duration // see topologies.Spec
 	Can       topologies.Can
-	Keeps     bool // a hold outlives the death of a server: it keeps what it has acknowledged
+	Keeps     bool // the servers keep acknowledged writes, so a hold outlives a server's death
 	Session   bool // a hold ends with its connection
 	Claims    history.Claims
-	Waits     bool // a try of the lock waits by itself: nobody is refused before his time is over
-	Outlives  bool // what a worker holds lives on when the worker has died, but not without its process
+	Waits     bool // a try of the lock waits itself: no worker is refused before its patience is over
+	Outlives  bool // a worker's hold outlives the worker, but not its process
 	Program   bool // the lock lives in a program of its own
-	Clocked   bool // ... whose wall clock can be set
-	Shared    bool // one object of the lock serves all workers of a process
+	Clocked   bool // the lock's program has a wall clock that can be set
+	Shared    bool // all workers of a process share one object of the lock
 	Processes int
-	Agents    int           // machines that the workers live on; 0 = the suite's own
-	AllowLost bool          // some of them may be lost
-	Silence   time.Duration // after which one is lost
-	Programs  int           // of the service that is visited, or behind a wire: how many the suite has started
-	Heeds     bool          // a holder that is late does not use what the lock guards
+	Agents    int           // machines with workers; 0 = the suite's own alone
+	AllowLost bool          // an agent may be lost without ending the run
+	Silence   time.Duration // an agent is lost after so long without a message
+	Programs  int           // programs of the visited service, or behind a wire, that the suite has started
+	Heeds     bool          // a late holder does not touch what the lock guards
 }
 
 // redundant tells whether replicas can take a primary's place.
@@ -123,18 +122,18 @@ type Target struct {
 	Scene    Scene
 	Topology *topologies.Topology
 	Workers  Workers
-	Arg      string // what follows the fault's name and a colon
+	Arg      string // the text after the fault's name and a colon
 	Rand     *rand.Rand
 	TTL      time.Duration
 	Keys     int
 	LockKey  func(key int32) string
-	Caught   *Caught // the worker that triggered the fault, if one did
-	Over     func()  // the fault calls it when nothing more will come of it, so that it is healed before its time
+	Caught   *Caught // the worker at which the fault was triggered, if there is one
+	Over     func()  // the fault calls it when it has had its effect, so that it is healed early
 }
 
-// Workers is the workers, as far as faults can get hold of them.
+// Workers gives faults access to workers.
 type Workers interface {
-	// Catch stops the next worker that comes by a point with the key (or any, if it is negative).
+	// Catch stops the next worker that reaches a point with the key (or with any key, if it is negative).
 	Catch(ctx context.Context, point string, key int32) (*Caught, error)
 	// Process returns the process that a worker lives in; an error if it is the suite's own.
 	Process(worker int32) (Process, error)
@@ -142,14 +141,14 @@ type Workers interface {
 	Agent(worker int32) (Agent, error)
 }
 
-// Caught is a worker that stands where it was caught until it is told to go on or to die.
+// Caught is a worker that was stopped at a point, and waits there until it is released or killed.
 type Caught struct {
 	Worker, Key int32
 	At          string // the point
 	Go, Die     func()
 }
 
-// where says where the worker stands.
+// where names the worker's point.
 func (c *Caught) where() string {
 	return map[string]string{Refused: "when it had just been refused",
 		Granted: "when it had just been granted the lock",
@@ -161,7 +160,7 @@ type Process interface {
 	Stop() error
 	Continue() error
 	Kill() error
-	Source() int // of its clients, as links.ClientParty takes it
+	Source() int // the clients' number, as links.ClientParty takes it
 }
 
 // Find returns the fault with that name.
@@ -174,17 +173,17 @@ func Find(name string) (Fault, bool) {
 	return Fault{}, false
 }
 
-// catchTimeout bounds how long a fault waits for a worker that it needs.
+// catchTimeout is how long a fault waits for a worker.
 const catchTimeout = 10 * time.Second
 
-// ErrNobody says that no worker came where a fault waited for one.
+// ErrNobody means that no worker came in time to the point at which a fault waited.
 var ErrNobody = errors.New("no worker came by")
 
-// injection does what a fault is, says what it did and returns the function that undoes it; nil if nothing is left to
+// injection carries out a fault. It returns a description and the function that undoes it; nil if nothing is left to
 // undo.
 type injection = func(context.Context, *Target) (what string, heal Heal, err error)
 
-// holder is a worker that stands with a grant: the one that triggered the fault, or the next that comes by.
+// holder returns a worker that holds a lock: the one at which the fault was triggered, or the next that comes.
 func (t *Target) holder(ctx context.Context, point string) (*Caught, error) {
 	if t.Caught != nil {
 		return t.Caught, nil
@@ -194,7 +193,7 @@ func (t *Target) holder(ctx context.Context, point string) (*Caught, error) {
 	return t.Workers.Catch(ctx, point, -1)
 }
 
-// holding is the injection of a fault that holds a worker at a point meanwhile.
+// holding makes an injection that holds a worker at a point while it breaks something.
 func holding(point string, inject func(context.Context, *Target, *Caught) (string, Heal, error)) injection {
 	return func(ctx context.Context, t *Target) (string, Heal, error) {
 		caught, err := t.holder(ctx, point)
@@ -206,7 +205,7 @@ func holding(point string, inject func(context.Context, *Target, *Caught) (strin
 	}
 }
 
-// ofPrimary is the injection of a fault that hits the node that serves a page's lock now.
+// ofPrimary makes an injection that hits the node that serves a page's lock now.
 func ofPrimary(inject func(context.Context, *Target, *topologies.Node) (string, Heal, error)) injection {
 	return func(ctx context.Context, t *Target) (string, Heal, error) {
 		_, primary, _, err := t.primary(ctx)
@@ -217,7 +216,7 @@ func ofPrimary(inject func(context.Context, *Target, *topologies.Node) (string, 
 	}
 }
 
-// link lets a rule of links be in force until the fault is healed.
+// link applies a rule to the links until the fault is healed.
 func (t *Target) link(r links.Rule, what string) (string, Heal, error) {
 	return onLinks(t.Topology.Network(), r, what)
 }
@@ -229,14 +228,14 @@ func onLinks(n *links.Network, r links.Rule, what string) (string, Heal, error) 
 	}
 	return what, func(ctx context.Context) error {
 		undo()
-		if r.Effect == links.Delay { // it is over when what was under way has arrived
+		if r.Effect == links.Delay { // a delay is over when the messages under way have arrived
 			sleep(ctx, r.Latency+r.Jitter)
 		}
 		return nil
 	}, nil
 }
 
-// primary is the node that serves a page's lock now, on the only site that has it, or any.
+// primary returns the node that serves a page's lock now, on its only site or on any site.
 func (t *Target) primary(ctx context.Context) (site *topologies.Site, primary *topologies.Node, key int32, err error) {
 	site = t.Topology.Sites[t.Rand.IntN(len(t.Topology.Sites))]
 	if t.Caught != nil {
@@ -264,14 +263,14 @@ func sleep(ctx context.Context, d time.Duration) bool {
 // actTimeout bounds what a fault does to a server.
 const actTimeout = 20 * time.Second
 
-// act does what must not be left half done: the end of the run does not cut it short.
+// act shields an action from the end of the run: it must not be left half done.
 func act(ctx context.Context, do func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), actTimeout)
 	defer cancel()
 	return do(ctx)
 }
 
-// poll looks every few milliseconds until look says yes; it is false when ctx was done first.
+// poll calls look every few milliseconds until it returns true; it returns false if ctx was done first.
 func poll(ctx context.Context, look func() bool) bool {
 	for !look() {
 		if !sleep(ctx, 2*time.Millisecond) {
@@ -281,7 +280,7 @@ func poll(ctx context.Context, look func() bool) bool {
 	return true
 }
 
-// restart is the heal of a killed node.
+// restart returns the heal of a killed node.
 func restart(n *topologies.Node) Heal {
 	return func(ctx context.Context) error {
 		if n.State() != topologies.Down {
@@ -291,7 +290,7 @@ func restart(n *topologies.Node) Heal {
 	}
 }
 
-// resume is the heal of a paused node.
+// resume returns the heal of a paused node.
 func resume(n *topologies.Node) Heal {
 	return func(context.Context) error { return n.Resume() }
 }
@@ -305,7 +304,8 @@ const (
 	slowHolder  = "the holder is done before its lease ends"
 )
 
-// Breaks says which assumption of a right lock the fault breaks in a scene; empty if such a lock must survive.
+// Breaks says which assumption of a right lock the fault breaks in a scene; empty if a right lock must survive the
+// fault.
 func (f Fault) Breaks(s Scene) string {
 	if f.breaks != nil {
 		return f.breaks(s)
@@ -321,20 +321,20 @@ func (f Fault) Breaks(s Scene) string {
 		history.LosesTime: lyingClock}[e.Loses]
 }
 
-// always is an effect that is the same in every scene.
+// always returns an effect that is the same in every scene.
 func always(e history.Effect) func(Scene) history.Effect {
 	return func(Scene) history.Effect { return e }
 }
 
 func hits(parties ...history.Party) history.Effect { return history.Effect{Hits: parties} }
 
-// hang is the effect of one server that does not answer for so short a time that none takes its place. Of independent
-// sites the others go on.
+// hang is the effect of one server that does not answer for so short a time that no other takes its place. With
+// independent sites the others go on.
 func hang(s Scene) history.Effect {
 	return history.Effect{Hits: []history.Party{history.Servers}, Blocks: true, Spares: s.Sites > 2}
 }
 
-// outage is that of one server that does not answer: where there are replicas, one takes its place.
+// outage is the effect of one server that does not answer for long: a replica takes its place if there is one.
 func outage(s Scene) history.Effect {
 	e := hang(s)
 	if s.redundant() && !s.Keeps {
@@ -343,38 +343,38 @@ func outage(s Scene) history.Effect {
 	return e
 }
 
-// death is that of a server that comes back without its keys, at once or later.
+// death is the effect of a server that comes back without its keys, at once or later.
 func death(s Scene) history.Effect {
 	e := outage(s)
 	if !s.redundant() && !s.Keeps {
-		e.Loses, e.Spares = history.LosesKeys, false // what stood on a bare majority of the sites stands no longer
+		e.Loses, e.Spares = history.LosesKeys, false // a grant on a bare majority of the sites loses its majority
 	}
 	return e
 }
 
-// keysLost is that of a server whose keys are gone.
+// keysLost is the effect of a server that loses its keys.
 func keysLost(blocks bool) func(Scene) history.Effect {
 	return always(history.Effect{Hits: []history.Party{history.Servers}, Loses: history.LosesKeys, Blocks: blocks})
 }
 
-// cut is that of links that carry nothing.
+// cut is the effect of links that carry nothing.
 func cut(s Scene) history.Effect {
 	e := outage(s)
 	e.Hits, e.Spares = []history.Party{history.Links}, false // clients may be cut from all sites
 	return e
 }
 
-// ownServers is of faults that take hold of the processes of servers.
+// ownServers says why faults that need the servers' processes are unavailable on servers of others.
 func ownServers(string) string {
 	return "needs servers of the suite's own, and those of --addr run already"
 }
 
-// ownMemory is of faults that use up a server's memory.
+// ownMemory says why faults that use up a server's memory are unavailable on servers of others.
 func ownMemory(string) string {
 	return "uses up the memory of the server, which belongs to others"
 }
 
-// When gives a reason in the scenes in which something holds, and none in others.
+// When returns a function that gives the reason in scenes for which holds is true, and none in others.
 func When(holds func(Scene) bool, reason string) func(Scene) string {
 	return func(s Scene) string {
 		if holds(s) {
@@ -387,7 +387,7 @@ func When(holds func(Scene) bool, reason string) func(Scene) string {
 var (
 	needsReplicas = When(func(s Scene) bool { return !s.redundant() },
 		"needs replicas: topology replica, sentinel or cluster")
-	// The suite tells its own clients where they are to go, and no program.
+	// Only the suite's own clients follow a manual failover; a program does not.
 	needsHeirs = func(s Scene) string {
 		if s.Program && !s.Can.Find && s.redundant() {
 			return "a program is not told which replica an operator has promoted: topology sentinel or cluster"
@@ -395,6 +395,6 @@ var (
 		return needsReplicas(s)
 	}
 	needsQuorum = When(func(s Scene) bool { return s.Sites < 3 }, "needs independent sites: topology redlock")
-	// Links of others have clients on one side.
+	// Links in front of servers of others carry clients only.
 	needsNodes = When(func(s Scene) bool { return s.Nodes < 2 && s.Can.Own }, "needs more than one node")
 )

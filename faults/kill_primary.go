@@ -8,8 +8,9 @@ import (
 )
 
 var killPrimary = Fault{
-	Name:                "kill-primary",
-	Doc:                 "the primary of a page's lock is killed; it comes back empty, or with its log, when it is healed",
+	Name: "kill-primary",
+	Doc: "the primary of a page's lock is killed; it comes back empty, " +
+		"or with its log, when it is healed",
 	UnavailableAttached: ownServers,
 	Effect:              death,
 	Inject: ofPrimary(func(_ context.Context, _ *Target, primary *topologies.Node) (string, Heal, error) {
@@ -18,9 +19,10 @@ var killPrimary = Fault{
 }
 
 var killNode = Fault{
-	Name:                "kill-node",
-	Arg:                 node,
-	Doc:                 "a node drawn at random, sentinels included, is killed (kill-node:n2: that one); it comes back empty, or with its log, when it is healed",
+	Name: "kill-node",
+	Arg:  node,
+	Doc: "a node drawn at random, sentinels included, is killed (kill-node:n2: that one); " +
+		"it comes back empty, or with its log, when it is healed",
 	UnavailableAttached: ownServers,
 	Effect:              death,
 	targets:             nodeNames,
@@ -40,7 +42,7 @@ var killNode = Fault{
 	},
 }
 
-// StartNode is what somebody does who starts a node that is down: recorded as a fault, because it is in no plan.
+// StartNode starts a node that is down, when a user asks for it. It is recorded as a fault, because no plan has it.
 func StartNode(n *topologies.Node) Fault {
 	return Fault{Name: "start-node", Effect: always(hits(history.Servers)),
 		Inject: func(ctx context.Context, _ *Target) (string, Heal, error) {

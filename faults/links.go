@@ -10,10 +10,10 @@ import (
 )
 
 const (
-	lostReplies = 100 // enough to hit grants and releases among the many refusals
+	lostReplies = 100 // enough replies to include grants and releases among many refusals
 	lateBy      = 20 * time.Millisecond
 	messageLate = 50 * time.Millisecond
-	lateOneIn   = 12 // visits have some time to go on between
+	lateOneIn   = 12 // one in so many, so that visits go on in between
 )
 
 var dropReply = Fault{
@@ -24,7 +24,7 @@ var dropReply = Fault{
 	Sources: []Source{OfWorkers, OnWire},
 	Message: func(string) Message { return Message{Drop: true} },
 	Needs:   Needs{Links: true},
-	// The connection breaks, too: a client that asks again does so at once.
+	// The connection breaks as well: a client that asks again does so at once.
 	Effect: always(history.Effect{Hits: []history.Party{history.Links}, Blocks: true}),
 	Inject: func(_ context.Context, t *Target) (string, Heal, error) {
 		count := t.number(lostReplies)
@@ -59,7 +59,8 @@ var delay = Fault{
 var lateCommand = Fault{
 	Name: "late-command",
 	Arg:  numberOf("one in how many, as in late-command:100"),
-	Doc: "one in twelve of the commands that clients send takes longer than a lease to arrive (late-command:100: one in a hundred), as of a " +
+	Doc: "one in twelve of the commands that clients send takes longer than a lease to arrive (late-command:100: " +
+		"one in a hundred), as of a " +
 		"client that is stopped before it, also between two commands of its lock",
 	Needs:  Needs{Links: true},
 	Effect: always(hits(history.Links)),
@@ -74,7 +75,7 @@ var lateCommand = Fault{
 	},
 }
 
-// abandonedPace is how often a command of each kind is held back.
+// abandonedPace is the shortest time between two commands of one kind that are held back.
 const abandonedPace = 100 * time.Millisecond
 
 var abandonCommand = Fault{
@@ -82,11 +83,11 @@ var abandonCommand = Fault{
 	Doc: "now and then a command of each kind that clients send, a grant's, an extension's, a release's, arrives " +
 		"more than a lease after its client has given the call up and closed the connection",
 	Needs: Needs{Links: true},
-	// Its client has no answer, and asks again at once.
+	// The client gets no answer, and asks again at once.
 	Effect: always(history.Effect{Hits: []history.Party{history.Links}, Blocks: true}),
 	breaks: lateHolder,
 	Inject: func(_ context.Context, t *Target) (string, Heal, error) {
-		late := stallLasts.of(t.TTL) // then another holds the lock, or the same worker once more
+		late := stallLasts.of(t.TTL) // by then another worker holds the lock, or the same worker holds it again
 		return t.link(links.Rule{
 			From: []links.Party{links.AllClients}, To: []links.Party{links.AllNodes}, OneWay: true,
 			Effect: links.Delay, Latency: late, Abandoned: true, Pace: abandonedPace,
@@ -103,7 +104,7 @@ var cutConnection = Fault{
 	Message: func(string) Message { return Message{Cut: true} },
 }
 
-// refusals are the errors of servers that refuse commands.
+// refusals maps names to the error replies of servers that refuse commands.
 var refusals = map[string]string{
 	"OOM":      "OOM command not allowed when used memory > 'maxmemory'.",
 	"LOADING":  "LOADING Redis is loading the dataset in memory",

@@ -41,7 +41,8 @@ func TestADelayIsHealedWhenAllHasArrived(t *testing.T) {
 				off()
 			}
 			n, parties := &links.Network{}, []links.Party{links.AllClients}
-			_, heal, err := onLinks(n, links.Rule{From: parties, To: parties, Effect: tt.effect, Latency: latency, Jitter: jitter}, name)
+			_, heal, err := onLinks(n, links.Rule{From: parties, To: parties, Effect: tt.effect, Latency: latency,
+				Jitter: jitter}, name)
 			if err != nil || len(n.Rules()) != 1 {
 				t.Fatalf("%s: %v, rules in force: %v", name, err, n.Rules())
 			}

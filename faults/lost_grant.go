@@ -11,9 +11,10 @@ import (
 )
 
 var lostGrant = Fault{
-	Name:                "lost-grant",
-	Redis:               true,
-	Doc:                 "the classic lost lock: a grant is acknowledged while replication is cut, the primary dies, a replica without it is promoted",
+	Name:  "lost-grant",
+	Redis: true,
+	Doc: "the classic lost lock: a grant is acknowledged while replication is cut, the primary dies, " +
+		"a replica without it is promoted",
 	Needs:               Needs{Links: true},
 	Unavailable:         needsHeirs,
 	UnavailableAttached: ownServers,
@@ -35,13 +36,15 @@ func loseGrant(ctx context.Context, t *Target) (what string, heal Heal, err erro
 	if err != nil {
 		return "", nil, err
 	}
-	what = fmt.Sprintf("no worker was granted a lock by %s while its replicas were cut off, then it was killed and replaced", primary.Name)
+	what = fmt.Sprintf("no worker was granted a lock by %s while its replicas were cut off, "+
+		"then it was killed and replaced", primary.Name)
 	if caught != nil {
 		defer caught.Go()
-		what = fmt.Sprintf("w%02d was granted a lock by %s while its replicas were cut off, then %s was killed and replaced",
+		what = fmt.Sprintf("w%02d was granted a lock by %s while its replicas were cut off, "+
+			"then %s was killed and replaced",
 			caught.Worker, primary.Name, primary.Name)
 	}
-	// What is held back on the links must not arrive after the primary's death.
+	// Messages held back on the links must not arrive after the primary's death.
 	reset, err := t.Topology.Network().Apply(between(primary, replicas, links.Reset))
 	if err == nil {
 		err = primary.Kill()
@@ -63,7 +66,7 @@ func loseGrant(ctx context.Context, t *Target) (what string, heal Heal, err erro
 	return what, restart(primary), nil
 }
 
-// between is a rule for the links of one node with others.
+// between is a link rule for the links between one node and others.
 func between(one *topologies.Node, others []*topologies.Node, effect links.Effect) links.Rule {
 	r := links.Rule{From: []links.Party{links.Party(one.Name)}, Effect: effect}
 	for _, n := range others {
@@ -72,15 +75,15 @@ func between(one *topologies.Node, others []*topologies.Node, effect links.Effec
 	return r
 }
 
-// unreplicated cuts the replicas off while the lock is free there, and catches a worker whose grant they do not
-// know; nil if the lock grants nothing that they do not know. If they know a grant from before the cut they would keep
-// it, as its release does not reach them: then it is tried again.
+// unreplicated cuts the replicas off while the lock is free there, and catches a worker whose grant they do not know.
+// It returns nil if the lock grants nothing that replicas do not know. A replica that knows an earlier grant would keep
+// it, as the release does not reach it: then the fault tries again.
 func unreplicated(ctx context.Context, t *Target, site *topologies.Site, primary *topologies.Node,
 	replicas []*topologies.Node, name string) (*Caught, func(), error) {
 	ctx, cancel := context.WithTimeout(ctx, catchTimeout)
 	defer cancel()
 	for {
-		// A holder that was let go may stay for longer than the sleep below.
+		// A holder that was released may stay longer than the sleep below.
 		free, cancel := context.WithTimeout(ctx, t.TTL/10)
 		poll(free, func() bool { return content(free, primary, name) == "" })
 		cancel()
@@ -112,15 +115,15 @@ func unreplicated(ctx context.Context, t *Target, site *topologies.Site, primary
 	}
 }
 
-// refusing is for how long a primary must have granted nothing, for a refusal to show that its lock counts on replicas.
+// refusing is how long a primary must have granted nothing before a refusal shows that the lock waits for replicas.
 const refusing = catchTimeout / 4
 
-// grantedOrRefused catches the next worker that is granted a lock by the primary. It is nil if none was for a while,
-// and one is refused then although the page is free, or has another value than when one was refused before: of a try
-// that was not granted. The function tells the value of a page's lock on the primary, and whether that lives there.
+// grantedOrRefused catches the next worker that is granted a lock by the primary. It returns nil if no worker was
+// granted it for a while and one is refused although no other holds the page: the key is missing, or it has changed
+// since an earlier refusal. look returns the value of a page's lock on the primary, and whether the page lives there.
 func (t *Target) grantedOrRefused(ctx context.Context, look func(page int32) (held string, here bool)) (*Caught,
 	error) {
-	holders := map[int32]string{} // by page, when a worker was refused
+	holders := map[int32]string{} // page -> the key's value when a worker was refused
 	window := min(t.TTL, refusing)
 	for point, since := Granted, time.Now(); ; {
 		within, cancel := context.WithDeadline(ctx, since.Add(window))
@@ -134,13 +137,13 @@ func (t *Target) grantedOrRefused(ctx context.Context, look func(page int32) (he
 			if caught.Go(); here && (held == "" || refused && held != before) {
 				return nil, nil
 			}
-			holders[caught.Key] = held // perhaps a holder who stays for long
+			holders[caught.Key] = held // perhaps a holder that stays long
 			point, since, window = Granted, time.Now(), min(t.TTL, refusing)/10
 		case err == nil:
 			if _, here := look(caught.Key); here {
 				return caught, nil
 			}
-			caught.Go() // another primary has granted it
+			caught.Go() // another primary has granted the lock
 		case ctx.Err() != nil, point == Granted && !over:
 			return nil, err
 		case point == Granted:
@@ -151,7 +154,7 @@ func (t *Target) grantedOrRefused(ctx context.Context, look func(page int32) (he
 	}
 }
 
-// serves tells whether the lock of a page lives on the primary.
+// serves tells whether the primary serves a page's lock.
 func (t *Target) serves(ctx context.Context, site *topologies.Site, primary *topologies.Node, key int32) bool {
 	if !site.Cluster {
 		return true

@@ -40,15 +40,23 @@ func TestALockThatRefusesWithoutReplicas(t *testing.T) {
 		caught, fails bool
 		held          []string // by the page, each time that is looked at; the last one stays
 	}{
-		"granted":                  {passing{after: map[string]time.Duration{Granted: 0, Refused: 0}}, true, false, nil},
-		"granted late":             {passing{after: map[string]time.Duration{Granted: 4 * time.Second}}, true, false, nil},
-		"refused":                  {passing{after: map[string]time.Duration{Refused: 0}}, false, false, nil},
-		"refused by tries":         {passing{after: map[string]time.Duration{Refused: 0}}, false, false, []string{"a", "b"}},
-		"refused by a holder":      {passing{after: map[string]time.Duration{Refused: 0}}, false, true, []string{"a"}},
-		"granted after a holder":   {passing{after: map[string]time.Duration{Refused: 0, Granted: 6 * time.Second}}, true, false, []string{"a"}},
-		"no worker":                {passing{}, false, true, nil},
-		"caught with a grant only": {passing{after: map[string]time.Duration{Granted: 4 * time.Second}, err: errors.New("no point")}, true, false, nil},
-		"caught nowhere":           {passing{err: errors.New("no point")}, false, true, nil},
+		"granted": {
+			passing{after: map[string]time.Duration{Granted: 0, Refused: 0}}, true, false, nil,
+		},
+		"granted late": {passing{after: map[string]time.Duration{Granted: 4 * time.Second}},
+			true, false, nil},
+		"refused": {passing{after: map[string]time.Duration{Refused: 0}}, false, false, nil},
+		"refused by tries": {passing{after: map[string]time.Duration{Refused: 0}}, false, false,
+			[]string{"a", "b"}},
+		"refused by a holder": {passing{after: map[string]time.Duration{Refused: 0}}, false, true, []string{"a"}},
+		"granted after a holder": {passing{after: map[string]time.Duration{Refused: 0, Granted: 6 * time.Second}},
+			true, false, []string{"a"}},
+		"no worker": {passing{}, false, true, nil},
+		"caught with a grant only": {
+			passing{after: map[string]time.Duration{Granted: 4 * time.Second}, err: errors.New("no point")},
+			true, false, nil,
+		},
+		"caught nowhere": {passing{err: errors.New("no point")}, false, true, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -10,22 +10,22 @@ import (
 	"hammerlock/history"
 )
 
-// Source is where the operations come from that a fault is to disturb.
+// Source says where the operations come from that a fault disturbs.
 type Source int
 
 // The sources.
 const (
-	OfWorkers Source = iota // workers of the suite, with a lock
-	OfService               // a service that is visited, and has a lock of its own
-	OnWire                  // a program whose messages with the servers are read
+	OfWorkers Source = iota // the suite's workers with a lock
+	OfService               // a visited service with its own lock
+	OnWire                  // a program whose messages to the servers are read
 )
 
-// Fits tells whether a fault can be injected where operations come from such a source.
+// Fits tells whether a fault can be injected into operations of that source.
 func (f Fault) Fits(s Source) bool {
 	switch n := f.Needs; {
 	case f.Sources != nil:
 		return slices.Contains(f.Sources, s)
-	case s == OnWire: // a program's clients are its own
+	case s == OnWire: // the suite does not control a program's clients
 		return !n.Processes && !n.Clock && !n.Power &&
 			slices.Contains(f.Effect(Scene{Sites: 1, Nodes: 4}).Hits, history.Servers)
 	}
@@ -37,10 +37,10 @@ func Fitting(s Source) []string {
 	return namesOf(slices.DeleteFunc(slices.Clone(All), func(f Fault) bool { return !f.Fits(s) }))
 }
 
-// The points where workers can be caught, and the kinds of commands of a program that can be disturbed.
+// The points at which workers can be caught, and the kinds of a program's commands that can be disturbed.
 const (
-	Refused  = "refused"  // right after a try in vain, before the next one
-	Granted  = "granted"  // right after a grant: a worker knows of it, and a program is about to be told
+	Refused  = "refused"  // right after a refused try, before the next one
+	Granted  = "granted"  // right after a grant: the worker knows of it, while a program does not yet
 	Loaded   = "loaded"   // between load and store
 	Between  = "between"  // between the two commands of a lock that needs two
 	Extended = "extended" // a lease was extended
@@ -48,13 +48,13 @@ const (
 	Read     = "read"     // the lock's key was read
 )
 
-// Points are those of a worker's visit.
+// Points lists the points of a worker's visit.
 var Points = []string{Refused, Granted, Loaded, Between}
 
-// Commands are the points of a program: the replies to its commands about locks.
+// Commands lists the points of a program: the replies to its commands about locks.
 var Commands = []string{Granted, Refused, Extended, Released, Read}
 
-// points are those of a source.
+// points lists the points of a source.
 func (s Source) points() []string {
 	if s == OnWire {
 		return Commands
@@ -62,19 +62,19 @@ func (s Source) points() []string {
 	return Points
 }
 
-// Moment is when a step begins that has no time: the n-th time that a point comes, or every n-th.
+// Moment says at which occurrence of a point a step begins: the n-th, or every n-th.
 type Moment struct {
-	Point string // empty = the step has a time
-	Nth   int    // from 1; 0 = it is not one of them alone
+	Point string // empty = the step begins at a time
+	Nth   int    // the occurrence, from 1; 0 = no single one
 	Each  int    // 0 = once
 }
 
-// Hit tells whether the moment has come at the n-th time of its point, from 1.
+// Hit tells whether the n-th occurrence of the point (from 1) is the moment.
 func (m Moment) Hit(n int) bool {
 	return m.Each > 0 && n%m.Each == 0 || m.Each == 0 && n == max(m.Nth, 1)
 }
 
-// String writes the moment as it follows the @.
+// String is the moment in the form of the command line: what stands after the @.
 func (m Moment) String() string {
 	switch {
 	case m.Each > 0:
@@ -85,7 +85,7 @@ func (m Moment) String() string {
 	return m.Point
 }
 
-// moment reads one, as in granted, granted:5 or granted/10; ok tells whether it begins with a point of the source.
+// moment parses granted, granted:5 or granted/10; ok tells whether the text begins with a point of the source.
 func (s Source) moment(text string) (m Moment, ok bool, mistake string) {
 	at := strings.IndexAny(text, ":/")
 	if m.Point = text; at >= 0 {
@@ -107,7 +107,7 @@ func (s Source) moment(text string) (m Moment, ok bool, mistake string) {
 	return m, true, ""
 }
 
-// onWire says what is wrong with a step beside a program that makes its own load.
+// onWire returns a mistake in a step for a program that makes its own load.
 func (s *Step) onWire(duration time.Duration) string {
 	switch {
 	case s.Point == "" && (s.Fault.Message != nil || s.From < 0 && duration == 0):
@@ -119,12 +119,13 @@ func (s *Step) onWire(duration time.Duration) string {
 	return ""
 }
 
-// Hit tells whether the step begins at the n-th time of its point, from 1. Without a number, each reply is delayed.
+// Hit tells whether the step begins at the n-th occurrence of its point, from 1. A delay without a number begins at
+// each reply.
 func (s Step) Hit(n int) bool {
 	return s.Moment.Hit(n) || s.Nth+s.Each == 0 && s.Fault.Message != nil && s.Fault.Message(s.Arg).Delay > 0
 }
 
-// names are the words that a plan of faults takes where operations come from a source.
+// names lists the words that a plan of faults accepts for a source.
 func (s Source) names() []string {
 	if s == OfWorkers {
 		return append(Names(), Auto, None)
@@ -132,10 +133,10 @@ func (s Source) names() []string {
 	return append(Fitting(s), None)
 }
 
-// unsaid is how long a fault lasts that begins at a command of a program, if nothing is said of that.
+// unsaid is how long a fault lasts that begins at a program's command, if no time is given.
 const unsaid = 2 * time.Second
 
-// Force is how long the step is in force that begins at a command of a program.
+// Force returns how long a step that begins at a program's command is in force.
 func (s Step) Force() time.Duration {
 	switch {
 	case s.Lasts > 0 || s.Fault.Passes:
@@ -146,7 +147,7 @@ func (s Step) Force() time.Duration {
 	return unsaid
 }
 
-// misfit says why a fault does not fit the source of a scene.
+// misfit says why a fault does not fit the scene's source.
 func (f Fault) misfit(s Scene) string {
 	programs := f.Fits(OfService)
 	switch {

@@ -61,17 +61,21 @@ func TestMoments(t *testing.T) {
 		for n := 1; n <= 6; n++ {
 			hits += map[bool]string{true: "x", false: "-"}[steps[0].Hit(n)]
 		}
-		if text, again := steps[0].String(), steps[0].Force(); text != item || hits != want.hits || again != want.force {
+		if text, again := steps[0].String(), steps[0].Force(); text != item || hits != want.hits ||
+			again != want.force {
 			t.Errorf("%s: got %s, hits %s, in force %s; want %s, %s", item, text, hits, again, want.hits, want.force)
 		}
 	}
 }
 
-// TestFaultsOfServersOfOthers: beside a program, only messages and the program are broken where the servers are others'.
+// TestFaultsOfServersOfOthers: beside a program, only messages and the program are broken where the servers are
+// others'.
 func TestFaultsOfServersOfOthers(t *testing.T) {
 	s := Scene{Source: OnWire, Topology: "x", Sites: 1, Nodes: 1, Programs: 1}
-	for item, want := range map[string]string{"kill-primary@granted": "only where it is ours", "cut@granted": "", "pause-program@granted": ""} {
-		if _, mistakes := Parse([]string{item}, s, 0, 1); !strings.Contains(mistakes.String(), want) || (want == "") != (len(mistakes) == 0) {
+	for item, want := range map[string]string{"kill-primary@granted": "only where it is ours", "cut@granted": "",
+		"pause-program@granted": ""} {
+		if _, mistakes := Parse([]string{item}, s, 0, 1); !strings.Contains(mistakes.String(), want) ||
+			(want == "") != (len(mistakes) == 0) {
 			t.Errorf("%s: %q", item, mistakes.String())
 		}
 	}

@@ -8,7 +8,7 @@ import (
 	"hammerlock/history"
 )
 
-// movePause is how long clients are sent to the next owner of a slot for single keys, before its keys go and after.
+// movePause is how long clients are redirected key by key, before the keys move and afterwards.
 const movePause = 150 * time.Millisecond
 
 var moveSlot = Fault{

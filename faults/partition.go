@@ -39,7 +39,7 @@ var partition = Fault{
 	},
 }
 
-// sides reads the sets that were asked for, or draws them.
+// sides parses the two sets of the argument, or draws them.
 func (t *Target) sides(ctx context.Context) (links.Rule, error) {
 	r := links.Rule{Effect: links.Drop}
 	if t.Arg == "" {
@@ -80,7 +80,7 @@ func sets(text string) string {
 	return "two sets, as in n1+clients/n2 or n1>n2"
 }
 
-// clientsOnly says why a partition is unavailable with links that stand in front of clients alone.
+// clientsOnly says why a partition between servers is unavailable if links stand in front of clients alone.
 func clientsOnly(arg string) string {
 	from, to, both := strings.Cut(arg, "/")
 	if !both {
@@ -96,15 +96,16 @@ func clientsOnly(arg string) string {
 	fromClients, fromNodes := kinds(from)
 	toClients, toNodes := kinds(to)
 	if to == "" || fromClients == fromNodes || toClients == toNodes || fromClients == toClients {
-		return "links stand between clients and servers, not between servers of others: name both, as in partition:clients/n1"
+		return "links stand between clients and servers, not between servers of others: name both, " +
+			"as in partition:clients/n1"
 	}
 	return ""
 }
 
-// holderParty is the party of a partition that stands for the process of a worker with a lock.
+// holderParty is the party that stands for the process of a worker with a lock.
 const holderParty = "holder"
 
-// name puts the clients of a worker with a lock, caught at a point, in the place of "holder".
+// name replaces the party "holder" by the clients of a worker with a lock, caught at a point.
 func (t *Target) name(ctx context.Context, list []links.Party, point string) error {
 	i := slices.Index(list, holderParty)
 	if i < 0 {

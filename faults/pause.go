@@ -10,8 +10,9 @@ import (
 )
 
 var pausePrimary = Fault{
-	Name:                "pause-primary",
-	Doc:                 "the primary of a page's lock is stopped (SIGSTOP) and goes on when it is healed: where it was replaced, as a zombie",
+	Name: "pause-primary",
+	Doc: "the primary of a page's lock is stopped (SIGSTOP) and goes on when it is healed: " +
+		"where it was replaced, as a zombie",
 	UnavailableAttached: ownServers,
 	Effect:              outage,
 	Inject: ofPrimary(func(_ context.Context, _ *Target, primary *topologies.Node) (string, Heal, error) {
@@ -39,7 +40,7 @@ var pauseMinority = Fault{
 	},
 }
 
-// all heals one after the other.
+// all makes one heal of several, carried out one after the other.
 func all(heals []Heal) Heal {
 	return func(ctx context.Context) error {
 		var errs []error

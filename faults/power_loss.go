@@ -10,13 +10,14 @@ import (
 var powerLoss = Fault{
 	Name:  "power-loss",
 	Redis: true,
-	Doc: "the server of a held lock dies and comes back with no more of its log than was fsynced (appendfsync everysec): " +
+	Doc: "the server of a held lock dies and comes back with no more of its log than was fsynced " +
+		"(appendfsync everysec): " +
 		"what kill -9 never loses",
 	Needs:               Needs{Power: true},
 	UnavailableAttached: ownServers,
 	Effect: func(s Scene) history.Effect {
 		e := keysLost(true)(s)
-		if s.Keeps { // each write is fsynced before it is answered
+		if s.Keeps { // each write is synced before it is answered
 			e.Loses = history.NoLoss
 		}
 		return e

@@ -10,10 +10,10 @@ import (
 	"hammerlock/topologies"
 )
 
-// ofPrograms are the sources that have programs.
+// ofPrograms lists the sources that have programs.
 var ofPrograms = []Source{OfService, OnWire}
 
-// programStops is the effect of a program that does nothing for a while: it is a service, or a client.
+// programStops is the effect of a program, a service or a client, that is paused for a while.
 func programStops(s Scene) history.Effect {
 	if s.Source == OnWire {
 		return history.Effect{Hits: []history.Party{history.Clients}}
@@ -37,9 +37,10 @@ var killProgram = Fault{
 }
 
 var pauseProgram = Fault{
-	Name:    "pause-program",
-	Arg:     numberOf("which program, as in pause-program:2"),
-	Doc:     "a program under test is stopped (SIGSTOP) and goes on when it is healed (pause-program:2: the second --serve)",
+	Name: "pause-program",
+	Arg:  numberOf("which program, as in pause-program:2"),
+	Doc: "a program under test is stopped (SIGSTOP) and goes on when it is healed (pause-program:2: " +
+		"the second --serve)",
 	Sources: ofPrograms,
 	Effect:  programStops,
 	targets: programs,
@@ -49,7 +50,7 @@ var pauseProgram = Fault{
 	},
 }
 
-// started are the numbers of the programs that the suite starts.
+// started returns the numbers in an argument and those of the programs that the suite has started.
 func started(arg string, s Scene) (named, known []string) {
 	for i := range s.Programs {
 		known = append(known, strconv.Itoa(i+1))
@@ -57,7 +58,7 @@ func started(arg string, s Scene) (named, known []string) {
 	return []string{arg}, known
 }
 
-// programs are the numbers of the programs of a service.
+// programs returns the numbers of a service's programs.
 func programs(t *topologies.Topology) (numbers []string) {
 	for i := range t.Programs() {
 		numbers = append(numbers, strconv.Itoa(i+1))
@@ -65,7 +66,7 @@ func programs(t *topologies.Topology) (numbers []string) {
 	return numbers
 }
 
-// program breaks the program that the fault names by its number, from 1, or one that is drawn. It is healed when the
+// program breaks the program with the given number (from 1), or one drawn at random. The fault is healed when the
 // service is ready again.
 func (t *Target) program(done string, breaks, heals func(*topologies.Program) error) (string, Heal, error) {
 	all := t.Topology.Programs()

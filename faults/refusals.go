@@ -8,7 +8,7 @@ import (
 	"hammerlock/topologies"
 )
 
-// moreReplicas is more replicas than any server has, with those that only listen.
+// moreReplicas is more than any server has, including taps.
 const moreReplicas = 1000
 
 var noWrites = Fault{

@@ -10,9 +10,10 @@ import (
 )
 
 var refuseWrites = Fault{
-	Name:                "refuse-writes",
-	Redis:               true,
-	Doc:                 "as many sites as a quorum can spare are out of memory: they answer every command that needs some with an error",
+	Name:  "refuse-writes",
+	Redis: true,
+	Doc: "as many sites as a quorum can spare are out of memory: they answer every command that " +
+		"needs some with an error",
 	Unavailable:         needsQuorum,
 	UnavailableAttached: ownMemory,
 	Effect:              always(history.Effect{Hits: []history.Party{history.Servers}, Blocks: true, Spares: true}),

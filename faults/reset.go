@@ -9,13 +9,14 @@ import (
 	"hammerlock/topologies/links"
 )
 
-// resetFor is for how long clients get no connection.
+// resetFor is how long clients get no connection.
 const resetFor = 50 * time.Millisecond
 
 var reset = Fault{
 	Name: "reset",
 	Arg:  timeOf("for how long, as in reset:1s"),
-	Doc: "all connections of clients break, and none can be made for 50 ms (reset:1s: for 1 s): what is called then fails, and most of it " +
+	Doc: "all connections of clients break, and none can be made for 50 ms (reset:1s: for 1 s): " +
+		"what is called then fails, and most of it " +
 		"has not been done",
 	Needs: Needs{Links: true},
 	Effect: func(s Scene) history.Effect {

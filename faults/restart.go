@@ -15,7 +15,8 @@ var errNoNode = errors.New("no node is up")
 var restartEmpty = Fault{
 	Name:  "restart-empty",
 	Redis: true,
-	Doc: "a node that granted a lock is killed and back at once without its data; with independent sites as many as a " +
+	Doc: "a node that granted a lock is killed and back at once without its data; " +
+		"with independent sites as many as a " +
 		"quorum can spare are down at the grant and come back too",
 	UnavailableAttached: ownServers,
 	Effect:              keysLost(true),
@@ -43,7 +44,7 @@ var restartEmpty = Fault{
 	},
 }
 
-// restartOfQuorum lets a worker hold its lock on exactly a quorum, and one of those sites forget it.
+// restartOfQuorum lets a worker hold its lock on exactly a quorum of sites, and one of them forget it.
 func restartOfQuorum(ctx context.Context, t *Target) (string, Heal, error) {
 	nodes := t.Topology.Nodes
 	order := t.Rand.Perm(len(nodes))
@@ -74,11 +75,11 @@ func restartOfQuorum(ctx context.Context, t *Target) (string, Heal, error) {
 	return what, nil, nil
 }
 
-// untilTakenLasts is how long untilTaken takes at most.
+// untilTakenLasts is the longest time that untilTaken takes.
 var untilTakenLasts = length{leases: 0.85}
 
-// untilTaken waits until another worker has the lock on a site, a little longer than it takes to be told, but not
-// longer than the lease of the worker that stands with it.
+// untilTaken waits until another worker has the lock on a site, and a moment longer, until that worker knows it. It
+// waits no longer than the lease of the worker that is held.
 func (t *Target) untilTaken(ctx context.Context, site *topologies.Site, key int32) {
 	ctx, cancel := context.WithTimeout(ctx, t.TTL*8/10)
 	defer cancel()
@@ -91,7 +92,8 @@ func (t *Target) untilTaken(ctx context.Context, site *topologies.Site, key int3
 	sleep(ctx, t.TTL/20)
 }
 
-// owner is what a lock's key holds on a site, in whatever form; empty if no worker has it or the node does not answer.
+// owner returns the value of a lock's key on a site, in any format; empty if no worker has the lock or the node does
+// not answer.
 func (t *Target) owner(ctx context.Context, site *topologies.Site, name string) string {
 	primary, err := site.Primary(ctx, name)
 	if err != nil || primary.State() != topologies.Up {
@@ -114,7 +116,7 @@ func content(ctx context.Context, n *topologies.Node, name string) string {
 	return ""
 }
 
-// lateLasts is for how long restart-late leaves the server down: longer than every lease that it has forgotten.
+// lateLasts is how long restart-late leaves the server down: longer than every forgotten lease.
 var lateLasts = length{leases: 1.1}
 
 var restartLate = Fault{
@@ -124,7 +126,7 @@ var restartLate = Fault{
 	Effect: func(s Scene) history.Effect {
 		e := outage(s)
 		if s.Claims.Fences && !s.redundant() && !s.Keeps {
-			e.Loses, e.Spares = history.LosesKeys, false // the leases are over by then, but a fence counts on
+			e.Loses, e.Spares = history.LosesKeys, false // the leases are over by then, but fencing tokens continue
 		}
 		return e
 	},
@@ -133,7 +135,7 @@ var restartLate = Fault{
 		if err := primary.Kill(); err != nil {
 			return "", nil, err
 		}
-		// The end of the run does not hurry it: back earlier, the node would have forgotten a lease that counts.
+		// The end of the run does not shorten this: a node that is back earlier would have forgotten a valid lease.
 		sleep(context.WithoutCancel(ctx), lateLasts.of(t.TTL))
 		return fmt.Sprintf("killed %s and restarted it %s later", primary.Name, lateLasts.of(t.TTL)), nil,
 			act(ctx, primary.Start)
@@ -141,13 +143,14 @@ var restartLate = Fault{
 }
 
 var failoverLate = Fault{
-	Name:                "failover-late",
-	Redis:               true,
-	Doc:                 "the primary of a page's lock takes no writes until the longest lease is over; then an operator lets a replica take its place",
+	Name:  "failover-late",
+	Redis: true,
+	Doc: "the primary of a page's lock takes no writes until the longest lease is over; " +
+		"then an operator lets a replica take its place",
 	Unavailable:         needsHeirs,
 	UnavailableAttached: ownServers,
 	Effect:              outage,
-	breaks:              func(Scene) string { return "" }, // no write for so long: a replica lacks none
+	breaks:              func(Scene) string { return "" }, // without a write for so long, replicas have everything
 	lasts:               lateLasts,
 	Inject: func(ctx context.Context, t *Target) (what string, _ Heal, _ error) {
 		site, primary, _, err := t.primary(ctx)
@@ -169,7 +172,8 @@ var failoverLate = Fault{
 			}
 			what = fmt.Sprintf("%s took the place of %s, which had taken no writes for %s", next.Name, primary.Name,
 				lateLasts.of(t.TTL))
-			demoted := poll(ctx, func() bool { // until it knows that, it would grant what the other one has granted
+			// until the old primary is demoted, it could grant a lock that the new one has granted
+			demoted := poll(ctx, func() bool {
 				info, err := primary.Info(ctx, "replication")
 				return err == nil && info["role"] == "slave"
 			})

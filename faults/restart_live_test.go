@@ -36,7 +36,8 @@ func TestLiveALateRestartIsNotHurriedByTheEnd(t *testing.T) {
 func TestLiveALogBringsAKilledNodeBack(t *testing.T) {
 	top := testbed.Up(t, "single", topologies.Options{Durable: topologies.SyncAlways})
 	n := top.Nodes[0]
-	target := &Target{Scene: single, Topology: top, Rand: rand.New(rand.NewPCG(1, 1)), TTL: 20 * time.Millisecond, Keys: 1,
+	target := &Target{Scene: single, Topology: top, Rand: rand.New(rand.NewPCG(1, 1)),
+		TTL: 20 * time.Millisecond, Keys: 1,
 		LockKey: func(int32) string { return "page" }, Caught: &Caught{Go: func() {}}}
 	if err := n.Do(t.Context(), "SET", "page", "w0").Err(); err != nil {
 		t.Fatal(err)
@@ -61,7 +62,8 @@ func TestLiveANodeToKillIsNamed(t *testing.T) {
 	top := testbed.Up(t, "replica", topologies.Options{})
 	target := &Target{Scene: single, Topology: top, Rand: rand.New(rand.NewPCG(1, 1)), Arg: "n3"}
 	what, heal, err := killNode.Inject(t.Context(), target)
-	if err != nil || what != "killed n3" || top.Nodes[2].State() != topologies.Down || top.Nodes[0].State() != topologies.Up {
+	if err != nil || what != "killed n3" || top.Nodes[2].State() != topologies.Down ||
+		top.Nodes[0].State() != topologies.Up {
 		t.Fatalf("got %q, %v, n3 is %v", what, err, top.Nodes[2].State())
 	}
 	if err := heal(t.Context()); err != nil || top.Nodes[2].State() != topologies.Up {

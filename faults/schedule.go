@@ -13,7 +13,7 @@ import (
 	"hammerlock/internal/human"
 )
 
-// The words that stand for no fault, and for every fault that a right lock survives.
+// The words for no fault, and for every fault that a right lock survives.
 const (
 	None = "none"
 	Auto = "auto"
@@ -23,14 +23,14 @@ const (
 type Step struct {
 	Fault Fault
 	Arg   string
-	From  time.Duration // since the run's start; when to look for a worker if there is a Point
-	To    time.Duration // when it is healed; 0 = it passes, or at the end
-	Lasts time.Duration // from its moment on, until it is healed; 0 = nothing is said of that
+	From  time.Duration // since the run's start; with a Point, when to begin looking for a worker
+	To    time.Duration // when the fault is healed; 0 = it ends by itself, or with the run
+	Lasts time.Duration // how long the fault lasts from its moment on; 0 = not given
 	Moment
-	Alone bool // placed by the seed: it waits until others that were are over
+	Alone bool // placed by the seed: the step waits for earlier steps to end
 }
 
-// Stretched is the step with all its times multiplied.
+// Stretched returns the step with all its times multiplied.
 func (s Step) Stretched(by int) Step {
 	s.From, s.To = s.From*time.Duration(by), s.To*time.Duration(by)
 	if lasts, err := time.ParseDuration(s.Arg); err == nil {
@@ -39,7 +39,7 @@ func (s Step) Stretched(by int) Step {
 	return s
 }
 
-// Injection is the step as a history keeps it, in a scene.
+// Injection returns the step in the form of the history, for a scene.
 func (s Step) Injection(in Scene) history.Injection {
 	return history.Injection{Name: s.name(), At: s.at(), From: s.From, To: s.To, Timed: !s.Alone && s.Point == "" &&
 		s.To > 0, Effect: s.Fault.Effect(in)}
@@ -62,16 +62,16 @@ func (s Step) at() string {
 	return "@" + s.From.Round(time.Millisecond).String()
 }
 
-// String writes the step as the command line takes it.
+// String returns the step in the form of the command line.
 func (s Step) String() string { return s.name() + s.at() }
 
-// Parse reads a list of faults, as in kill-primary@2s,heal@5s or lost-grant,delay: a name, perhaps with an argument
-// after a colon, perhaps with a time or a point after an @; heal@TIME heals what began before. Those without a time are
-// placed by the seed, each in a part of the run of its own. It returns all mistakes, each with its item; in a Scene
-// without a topology, those that are mistakes anywhere.
+// Parse reads a list of faults, such as kill-primary@2s,heal@5s or lost-grant,delay. An item is a name, an optional
+// argument after a colon, and an optional time or point after an @; heal@TIME heals earlier faults. Items without a
+// time are placed by the seed, each in its own part of the run. It returns all mistakes, each with its item. In a Scene
+// without a topology it returns only mistakes that hold anywhere.
 func Parse(items []string, s Scene, duration time.Duration, seed uint64) (steps []Step, mistakes human.Mistakes) {
 	within := period{0, duration}
-	var open []int // by place in steps: those that the seed places
+	var open []int // indices in steps of those that the seed places
 	if slices.Equal(items, []string{Auto}) {
 		within, items = amid(s, duration), nil
 		list, _ := auto(s, within.to-within.from, seed)
@@ -116,7 +116,7 @@ func Parse(items []string, s Scene, duration time.Duration, seed uint64) (steps 
 	return steps, mistakes
 }
 
-// parse reads one item. Its From is negative if the seed is to place it. Without a duration the end is not known.
+// parse reads one item. From is negative if the seed is to place it. Without a duration the end is open.
 func parse(item string, s Scene, duration time.Duration) (step Step, heal bool, mistake string) {
 	name, at, timed := strings.Cut(item, "@")
 	name, arg, _ := strings.Cut(name, ":")
@@ -163,8 +163,8 @@ func (s Source) untimely(at string, duration time.Duration) string {
 	return fmt.Sprintf("@ takes a time from 0s%s, or a point: %s%s", end, strings.Join(s.points(), ", "), hint)
 }
 
-// argument reads what follows the name and a colon: the fault's argument, or else, of a fault that begins at a point,
-// how long it lasts.
+// argument parses the text after the name and a colon: the fault's argument, or how long it lasts if it begins at a
+// point.
 func (s *Step) argument(text string) (mistake string) {
 	f := &s.Fault
 	switch lasts, err := time.ParseDuration(text); {
@@ -207,7 +207,7 @@ func unavailable(f Fault, arg string, s Scene) string {
 	return ""
 }
 
-// abroad says why a fault is unavailable where others run the servers.
+// abroad says why a fault is unavailable on servers that others run.
 func (f Fault) abroad(arg string, s Scene) string {
 	if f.UnavailableAttached != nil {
 		if why := f.UnavailableAttached(arg); why != "" {
@@ -226,14 +226,14 @@ func (f Fault) abroad(arg string, s Scene) string {
 // period is a part of a run.
 type period struct{ from, to time.Duration }
 
-// amid is the part of a run that is for faults: without some calm, before and after them, nobody could tell whether
-// the lock is ever stuck.
+// amid is the part of a run that is for faults. The run is calm before and after it, because only a calm part shows
+// whether the lock is stuck.
 func amid(s Scene, duration time.Duration) period {
 	const calm = 2 * time.Second
 	return period{min(calm, duration/6), duration - min(s.TTL+s.Recovery+calm, duration/3)}
 }
 
-// auto is every fault that a right lock survives there, as many as there is time for: the seed chooses.
+// auto lists every fault that a right lock survives in the scene, as many as there is time for; the seed chooses.
 func auto(s Scene, duration time.Duration, seed uint64) (list, late []Fault) {
 	var all []Fault
 	for _, f := range All {
@@ -259,7 +259,7 @@ func auto(s Scene, duration time.Duration, seed uint64) (list, late []Fault) {
 	return list, late
 }
 
-// LeftOut says, in lines, which faults --fault auto leaves out although a right lock survives them, and why.
+// LeftOut says, line by line, which faults --fault auto leaves out although a right lock survives them, and why.
 func LeftOut(s Scene, duration time.Duration, seed uint64) (lines []string) {
 	if why := diesAlone(s); why != "" && crashWorker.Breaks(s) == "" && s.Processes < 2 {
 		lines = append(lines, crashWorker.Name+": "+why)
@@ -283,7 +283,7 @@ func LeftOut(s Scene, duration time.Duration, seed uint64) (lines []string) {
 		strings.Join(left, ", "), enough))
 }
 
-// length is a time in leases, and what comes besides.
+// length is a time: a number of leases, plus further time.
 type length struct {
 	leases  float64
 	besides time.Duration
@@ -293,10 +293,10 @@ func (l length) of(ttl time.Duration) time.Duration {
 	return time.Duration(l.leases*float64(ttl)) + l.besides
 }
 
-// latest is the part of its time, of what place gives it, by which a fault has begun.
+// latest is the share of its part of the run by which a fault must have begun.
 const latest = 0.30
 
-// needs is how long a part of a run a fault needs so that it is over, and felt no more, at the end of that.
+// needs is the length of the part of a run in which a fault begins, ends and is no longer felt.
 func (f Fault) needs(s Scene) time.Duration {
 	const least = time.Second
 	over := f.lasts.of(s.TTL)
@@ -306,8 +306,8 @@ func (f Fault) needs(s Scene) time.Duration {
 	return max(least, time.Duration(float64(over)/(1-latest)))
 }
 
-// place draws when the open steps begin and are healed: each has a part of the time, as long as it needs in proportion,
-// begins in its first third and is healed in the second.
+// place draws the begin and the heal of the open steps. Each gets a part of the time in proportion to its needs, begins
+// in the first third of it and is healed in the second.
 func place(steps []Step, open []int, in Scene, within period, seed uint64) {
 	r := rand.New(rand.NewPCG(seed, 1<<33))
 	r.Shuffle(len(open), func(i, j int) { open[i], open[j] = open[j], open[i] })

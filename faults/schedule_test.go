@@ -13,8 +13,11 @@ import (
 )
 
 var (
-	own      = topologies.Spec{}.Can()
-	single   = Scene{Can: own, Topology: "single", Sites: 1, Nodes: 1, Claims: history.Claims{Excludes: true, Expires: true}, Processes: 1}
+	own    = topologies.Spec{}.Can()
+	single = Scene{
+		Can: own, Topology: "single", Sites: 1, Nodes: 1, Claims: history.Claims{Excludes: true, Expires: true},
+		Processes: 1,
+	}
 	sentinel = Scene{Can: own, Topology: "sentinel", Sites: 1, Nodes: 4, Claims: single.Claims, Processes: 1}
 	redlock  = Scene{Can: own, Topology: "redlock", Sites: 5, Nodes: 5, Claims: single.Claims, Processes: 2}
 )
@@ -33,18 +36,19 @@ func TestParse(t *testing.T) {
 		scene Scene
 		want  string // the steps with their times, or the mistakes
 	}{
-		"none":             {"none", single, ""},
-		"times":            {"kill-primary@2s,heal@5s", single, "kill-primary@2s-5s"},
-		"one heal for all": {"kill-primary@1s,flush@2s,heal@5s,delay@6s", single, "kill-primary@1s-5s flush@2s-5s delay@6s-0s"},
-		"a point":          {"flush@granted", single, "flush@granted-0s"},
-		"an argument":      {"partition:n1+clients/n2@1s", sentinel, "partition:n1+clients/n2@1s-0s"},
-		"unknown":          {"melt", single, "melt: there is kill-primary"},
-		"nowhere to go":    {"failover", single, "failover: needs replicas"},
-		"no quorum":        {"pause-minority", sentinel, "pause-minority: needs independent sites"},
-		"no process":       {"stop-process", single, "stop-process: needs workers in processes"},
-		"too late":         {"flush@10s", single, "flush@10s: @ takes a time from 0s to the end at 10s"},
-		"heal when":        {"heal", single, "heal: when? As in heal@5s"},
-		"all at once":      {"melt,failover,heal", single, "melt: | failover: | heal: "},
+		"none":  {"none", single, ""},
+		"times": {"kill-primary@2s,heal@5s", single, "kill-primary@2s-5s"},
+		"one heal for all": {"kill-primary@1s,flush@2s,heal@5s,delay@6s", single, "kill-primary@1s-5s " +
+			"flush@2s-5s delay@6s-0s"},
+		"a point":       {"flush@granted", single, "flush@granted-0s"},
+		"an argument":   {"partition:n1+clients/n2@1s", sentinel, "partition:n1+clients/n2@1s-0s"},
+		"unknown":       {"melt", single, "melt: there is kill-primary"},
+		"nowhere to go": {"failover", single, "failover: needs replicas"},
+		"no quorum":     {"pause-minority", sentinel, "pause-minority: needs independent sites"},
+		"no process":    {"stop-process", single, "stop-process: needs workers in processes"},
+		"too late":      {"flush@10s", single, "flush@10s: @ takes a time from 0s to the end at 10s"},
+		"heal when":     {"heal", single, "heal: when? As in heal@5s"},
+		"all at once":   {"melt,failover,heal", single, "melt: | failover: | heal: "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			steps, mistakes := Parse(strings.Split(c.items, ","), c.scene, 10*time.Second, 1)
@@ -116,7 +120,8 @@ func TestAutoSparesWhatAFenceNeeds(t *testing.T) {
 	fenced := single
 	fenced.Claims.Fences = true
 	if restartLate.Breaks(single) != "" || restartLate.Breaks(fenced) == "" {
-		t.Errorf("restart-late breaks %q of a lease and %q of a fence", restartLate.Breaks(single), restartLate.Breaks(fenced))
+		t.Errorf("restart-late breaks %q of a lease and %q of a fence", restartLate.Breaks(single),
+			restartLate.Breaks(fenced))
 	}
 }
 
@@ -177,7 +182,8 @@ func TestAWrongArgumentIsAMistake(t *testing.T) {
 			}
 		}
 	}
-	for _, wrong := range []string{"delay:abc", "delay:-1s", "reset:0s", "stall-worker:1", "drop-reply:0", "late-command:x", "clock-jump:up",
+	for _, wrong := range []string{"delay:abc", "delay:-1s", "reset:0s", "stall-worker:1", "drop-reply:0",
+		"late-command:x", "clock-jump:up",
 		"cut-holder:n1", "partition:n1", "kill-program:one", "kill-primary:n1"} {
 		if _, mistakes := Parse([]string{wrong + "@1s"}, Scene{}, 10*time.Second, 1); len(mistakes) != 1 {
 			t.Errorf("%s: got the mistakes %q", wrong, mistakes)
@@ -185,9 +191,28 @@ func TestAWrongArgumentIsAMistake(t *testing.T) {
 	}
 }
 
+// TestARefusedFaultSaysHowToHaveIt: what must be there from the start is there if the plan names the fault.
+func TestARefusedFaultSaysHowToHaveIt(t *testing.T) {
+	all := topologies.Options{Links: true, Clock: true, Power: true}
+	needy := 0
+	for _, f := range All {
+		why := f.Refused(single, topologies.Options{})
+		if n := f.Needs; f.Refused(single, all) == "" && (n.Links || n.Clock || n.Power) {
+			needy++
+			if !strings.Contains(why, "--fault "+f.Name) {
+				t.Errorf("%s says %q", f.Name, why)
+			}
+		}
+	}
+	if needy < 3 {
+		t.Errorf("%d faults need something from the start", needy)
+	}
+}
+
 // TestEveryFaultSaysWhatItIs: a fault that does not say what it hits may have done anything, and excuses as much.
 func TestEveryFaultSaysWhatItIs(t *testing.T) {
-	scenes := []Scene{{Sites: 1, Nodes: 1}, {Sites: 1, Nodes: 3}, {Sites: 1, Nodes: 3, Keeps: true, Session: true}, {Sites: 5, Nodes: 5},
+	scenes := []Scene{{Sites: 1, Nodes: 1}, {Sites: 1, Nodes: 3}, {Sites: 1, Nodes: 3, Keeps: true, Session: true},
+		{Sites: 5, Nodes: 5},
 		{Can: topologies.Can{Lock: true}, Programs: 2}, {Sites: 1, Nodes: 1, Processes: 4, Agents: 2}}
 	seen := map[string]bool{}
 	for _, f := range All {

@@ -11,9 +11,10 @@ import (
 )
 
 var evict = Fault{
-	Name:                "evict",
-	Redis:               true,
-	Doc:                 "a server runs out of memory and evicts the least recently used keys, a lock that is held among them (allkeys-lru)",
+	Name:  "evict",
+	Redis: true,
+	Doc: "a server runs out of memory and evicts the least recently used keys, " +
+		"a lock that is held among them (allkeys-lru)",
 	UnavailableAttached: ownMemory,
 	Effect:              keysLost(false),
 	lasts:               untilTakenLasts,
@@ -37,8 +38,8 @@ var flush = Fault{
 	},
 }
 
-// forget lets the sites of a held lock lose its key, a quorum of them if there are several, and holds the worker
-// until another worker has the lock.
+// forget removes a held lock's key from its sites, from a quorum if there are several, and holds the worker until
+// another worker has the lock.
 func (t *Target) forget(ctx context.Context, text string,
 	lose func(context.Context, *topologies.Node, string) (Heal, error)) (string, Heal, error) {
 	caught, err := t.holder(ctx, Granted)
@@ -75,7 +76,7 @@ func (t *Target) forget(ctx context.Context, text string,
 // room is the memory, in bytes, that a server has for keys before it evicts.
 const room = 2 << 20
 
-// pushOut fills a server until the key is gone: what is written is used more recently than the lock.
+// pushOut fills a server's memory until it evicts the lock's key, which was used less recently than the filling keys.
 func pushOut(ctx context.Context, n *topologies.Node, name string) (Heal, error) {
 	info, err := n.Info(ctx, "memory")
 	if err != nil {
@@ -108,10 +109,10 @@ func pushOut(ctx context.Context, n *topologies.Node, name string) (Heal, error)
 	return heal, nil
 }
 
-// filler names keys in the lock's slot.
+// filler returns names of keys in the lock's slot.
 func filler(name string) string { return name + ":filler:" }
 
-// sleepFor is less than half of the shortest time after which the fast profile takes a server for dead: 500 ms of
+// sleepFor is less than half of the shortest time after which the fast profile declares a server dead: 500 ms for
 // sentinels and clusters.
 const sleepFor = 200 * time.Millisecond
 

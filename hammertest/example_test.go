@@ -28,7 +28,9 @@ func play(name string, test func(*testing.T)) string {
 	verbose := flag.Lookup("test.v").Value
 	was := verbose.String()
 	_ = verbose.Set("false")
-	passed := testing.RunTests(func(string, string) (bool, error) { return true, nil }, []testing.InternalTest{{Name: name, F: test}})
+	passed := testing.RunTests(func(string, string) (bool, error) {
+		return true, nil
+	}, []testing.InternalTest{{Name: name, F: test}})
 	_ = verbose.Set(was)
 	if passed {
 		return "PASS"

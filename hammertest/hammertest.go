@@ -119,7 +119,8 @@ func begin(t *testing.T, open Open, c Config) *suite {
 		t.Fatalf("hammertest: Config.Topology %q: there is %s", c.Topology, strings.Join(topologies.Names(), ", "))
 	}
 	if open == nil || c.Claims == (history.Claims{}) {
-		t.Fatal("hammertest: a lock needs a function that opens it, and claims that it is judged by; most promise history.Claims{Excludes: true, Expires: true, Owned: true}")
+		t.Fatal("hammertest: a lock needs a function that opens it, and claims that it is judged by; " +
+			"most promise history.Claims{Excludes: true, Expires: true, Owned: true}")
 	}
 	s := &suite{Config: c, topology: topology, spec: locks.Spec{
 		Name: t.Name(), Sites: locks.OneSite, Claims: c.Claims, Outlives: c.Outlives, Queues: c.Queues,
@@ -133,7 +134,8 @@ func begin(t *testing.T, open Open, c Config) *suite {
 		return nil
 	}
 	if stdout == nil {
-		t.Fatal("hammertest: this package does not call hammertest.Main, and needs it for processes of its own; write in one of its tests:\n\n" +
+		t.Fatal("hammertest: this package does not call hammertest.Main, and needs it for processes of its own; " +
+			"write in one of its tests:\n\n" +
 			"\tfunc TestMain(m *testing.M) { hammertest.Main(m) }")
 	}
 	var err error

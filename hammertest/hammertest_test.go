@@ -33,9 +33,12 @@ func TestWhatAnImportBrings(t *testing.T) {
 	slices.Sort(got)
 	own := strings.TrimSuffix(reflect.TypeFor[scenarios.Scenario]().PkgPath(), "/scenarios")
 	want := []string{
-		"github.com/HdrHistogram/hdrhistogram-go", "github.com/aclements/go-moremath", "github.com/alicebob/miniredis/v2",
-		"github.com/anishathalye/porcupine", "github.com/bsm/redislock", "github.com/cespare/xxhash/v2", "github.com/go-redsync/redsync/v4",
-		"github.com/redis/go-redis/v9", "github.com/yuin/gopher-lua", "go.uber.org/atomic", "golang.org/x/mod", "golang.org/x/perf",
+		"github.com/HdrHistogram/hdrhistogram-go", "github.com/aclements/go-moremath",
+		"github.com/alicebob/miniredis/v2",
+		"github.com/anishathalye/porcupine", "github.com/bsm/redislock", "github.com/cespare/xxhash/v2",
+		"github.com/go-redsync/redsync/v4",
+		"github.com/redis/go-redis/v9", "github.com/yuin/gopher-lua", "go.uber.org/atomic", "golang.org/x/mod",
+		"golang.org/x/perf",
 		"golang.org/x/sys", own,
 	}
 	if got = slices.Compact(got); !slices.Equal(got, want) {
@@ -46,7 +49,8 @@ func TestWhatAnImportBrings(t *testing.T) {
 // TestARunIsLeftAmongTheArtifacts where the go command keeps those.
 func TestARunIsLeftAmongTheArtifacts(t *testing.T) {
 	dir := t.TempDir()
-	cmd := exec.Command(os.Args[0], "-test.v", "-test.short", "-test.run=^TestPlayed$", "-test.artifacts", "-test.outputdir="+dir)
+	cmd := exec.Command(os.Args[0], "-test.v", "-test.short", "-test.run=^TestPlayed$", "-test.artifacts",
+		"-test.outputdir="+dir)
 	cmd.Env = append(os.Environ(), played+"=processes")
 	out, err := cmd.CombinedOutput()
 	found := false
@@ -79,12 +83,17 @@ var calls = map[string]struct {
 	fail bool
 	want string
 }{
-	"no claims":   {func(t *testing.T) { hammertest.Verify(t, open, hammertest.Config{}) }, true, "history.Claims{Excludes: true, Expires: true, Owned: true}"},
+	"no claims": {func(t *testing.T) {
+		hammertest.Verify(t, open, hammertest.Config{})
+	}, true, "history.Claims{Excludes: true, Expires: true, Owned: true}"},
 	"no function": {func(t *testing.T) { hammertest.Explore(t, nil, config) }, true, "a function that opens it"},
 	"nowhere": {func(t *testing.T) {
 		hammertest.Verify(t, open, hammertest.Config{Claims: claims, Topology: "triple"})
 	}, true, `"triple": there is single, replica, sentinel, cluster, redlock`},
-	"no seed": {func(t *testing.T) { t.Setenv("HAMMERLOCK_SEED", "x"); hammertest.Verify(t, open, config) }, true, `HAMMERLOCK_SEED: strconv.ParseUint: parsing "x"`},
+	"no seed": {func(t *testing.T) {
+		t.Setenv("HAMMERLOCK_SEED", "x")
+		hammertest.Verify(t, open, config)
+	}, true, `HAMMERLOCK_SEED: strconv.ParseUint: parsing "x"`},
 	"no server": {func(t *testing.T) {
 		t.Setenv("HAMMERLOCK_REDIS_SERVER", "/nowhere")
 		hammertest.Verify(t, open, config)
@@ -103,8 +112,12 @@ var calls = map[string]struct {
 			return generous{l}, err
 		}, small())
 	}, true, "history  "},
-	"processes":  {func(t *testing.T) { hammertest.Verify(t, open, only("two-processes")) }, false, "--- PASS: TestPlayed/two-processes"},
-	"not for it": {func(t *testing.T) { hammertest.Verify(t, open, only("contention", "reentry")) }, false, "the lock does not claim that its holder can acquire again"},
+	"processes": {func(t *testing.T) {
+		hammertest.Verify(t, open, only("two-processes"))
+	}, false, "--- PASS: TestPlayed/two-processes"},
+	"not for it": {func(t *testing.T) {
+		hammertest.Verify(t, open, only("contention", "reentry"))
+	}, false, "the lock does not claim that its holder can acquire again"},
 	"two in one": {func(t *testing.T) {
 		t.Run("first", func(t *testing.T) { hammertest.Explore(t, open, small()) })
 		t.Run("second", func(t *testing.T) { hammertest.Explore(t, open, small()) })

@@ -96,8 +96,9 @@ var AllClaims = []Claim{
 		Flag: func(c *Claims) *bool { return &c.Reentrant }, Judges: []string{"reentrancy"}, Rest: true,
 		Causes: []string{WrongCount, TokenChanged, SelfRefusal}},
 	{Name: "renews", Says: "a lease is renewed until it is released, or its holder hears of the loss",
-		Driver: "the library extends the lease until the release. Without `valid_ms` the holder believes in it until the event `lost`",
-		Flag:   func(c *Claims) *bool { return &c.Renews }, Judges: []string{"lease-validity"}, Told: true,
+		Driver: "the library extends the lease until the release. Without `valid_ms` the holder believes in it " +
+			"until the event `lost`",
+		Flag: func(c *Claims) *bool { return &c.Renews }, Judges: []string{"lease-validity"}, Told: true,
 		Causes: []string{RenewalFailure}},
 	{Name: "wakes", Says: "a release wakes who waits", Driver: "a release wakes who waits",
 		Flag: func(c *Claims) *bool { return &c.Wakes }, Judges: []string{Liveness}, Causes: []string{LostWakeup}},

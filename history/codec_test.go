@@ -22,8 +22,7 @@ func generate(r *rand.Rand, n int) *History {
 	workers := 1 + r.IntN(5)
 	h := &History{Header: generateHeader(r, workers)}
 	now := make([]time.Duration, 2*workers+1)
-	number, open := make([]ID, len(now)), make([]bool, len(now))
-	var acquires, stores []Op
+	number, open, acquires, stores := make([]ID, len(now)), make([]bool, len(now)), []Op(nil), []Op(nil)
 	for range n {
 		lane := r.IntN(len(now))
 		if open[lane] {
@@ -33,8 +32,9 @@ func generate(r *rand.Rand, n int) *History {
 		number[lane]++
 		op := Op{
 			ID: ID(lane+1)<<idLaneShift | number[lane], Worker: int32(lane / 2), Key: int32(r.IntN(h.Keys+1) - 1),
-			Process: int16(r.IntN(h.Processes)), Call: now[lane], Outcome: Outcome(r.IntN(3)), Reason: Reason(r.IntN(len(reasons))),
-			Value: r.Int64N(1000) - 1, Token: r.Uint64() >> r.IntN(64), Woken: Wake(r.IntN(len(wakes))),
+			Process: int16(r.IntN(h.Processes)), Call: now[lane], Value: r.Int64N(1000) - 1,
+			Outcome: Outcome(r.IntN(3)),
+			Token:   r.Uint64() >> r.IntN(64), Reason: Reason(r.IntN(len(reasons))), Woken: Wake(r.IntN(len(wakes))),
 		}
 		op.Due = max(0, op.Call-time.Duration(r.IntN(1000)))
 		now[lane] += time.Duration(r.IntN(3)) * time.Microsecond
@@ -93,12 +93,14 @@ func generateHeader(r *rand.Rand, workers int) Header {
 		doubts = []Doubt{{Own: 40}, {1, 20, time.Hour}, {1, 10, 30}, {}}
 	}
 	return Header{
-		Name: "generated", Started: time.Date(2024, 2, 29, 12, 0, 0, r.IntN(1e9), time.UTC), Command: `verify --x "<&>"`,
+		Name: "generated", Started: time.Date(2024, 2, 29, 12, 0, 0, r.IntN(1e9), time.UTC),
+		Command:  `verify --x "<&>"`,
 		Topology: "single", Lock: "lease", Workers: workers, Processes: 1 + r.IntN(3), Keys: 1 + r.IntN(3),
 		Retry: time.Duration(r.IntN(1e9)), Wait: Forever, Claims: Claims{Excludes: true, Fences: r.IntN(2) == 0},
 		Bounds: Bounds{Agreement: Agreement{100, doubts}, Rate: r.Float64() / 2, Round: time.Millisecond},
 		Faults: []Injection{{Name: "kill-primary", At: "2s", From: 2e9, To: 5e9,
-			Effect: Effect{Hits: []Party{Servers, Links}, Loses: LosesWrites, Blocks: true, Spares: true}}, {Name: "flush", At: "@granted", Node: "a\u2028b"},
+			Effect: Effect{Hits: []Party{Servers, Links}, Loses: LosesWrites, Blocks: true, Spares: true}},
+			{Name: "flush", At: "@granted", Node: "a\u2028b"},
 			{Name: "kill-node", ByHand: true, Effect: Effect{Hits: []Party{Servers}, Loses: LosesKeys}}},
 	}
 }
@@ -115,7 +117,8 @@ func equal(t *testing.T, got, want *History) {
 	if !slices.Equal(got.Ops, want.Ops) {
 		for i := range want.Ops {
 			if i >= len(got.Ops) || got.Ops[i] != want.Ops[i] {
-				t.Fatalf("%d operations, want %d; number %d:\ngot  %+v\nwant %+v", len(got.Ops), len(want.Ops), i, got.Ops[min(i, len(got.Ops)-1)], want.Ops[i])
+				t.Fatalf("%d operations, want %d; number %d:\ngot  %+v\nwant %+v", len(got.Ops), len(want.Ops), i,
+					got.Ops[min(i, len(got.Ops)-1)], want.Ops[i])
 			}
 		}
 		t.Fatalf("got %d operations, want %d", len(got.Ops), len(want.Ops))
@@ -163,8 +166,9 @@ type format struct {
 	read  func(io.Reader) (*History, error)
 }
 
-var formats = map[string]format{"native": {write, readFile}, "lines": {WriteJSONL, readJSONL}, "native by magic": {write, readAny},
-	"lines by magic": {WriteJSONL, readAny}}
+var formats = map[string]format{"native": {write, readFile}, "lines": {WriteJSONL, readJSONL},
+	"native by magic": {write, readAny},
+	"lines by magic":  {WriteJSONL, readAny}}
 
 func TestHistoriesRoundTrip(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
@@ -196,9 +200,11 @@ func wild(r *rand.Rand) Op {
 	d := func() time.Duration {
 		return [...]time.Duration{Forever, time.Duration(n()), 0, -Forever - 1}[r.IntN(4)]
 	}
-	return Op{ID: ID(n()), Hold: ID(n()), Seen: ID(n()), Token: uint64(n()), Fence: -n(), Value: n(), Due: d(), Call: d(), Return: d(),
-		Until: d(), TTL: d(), Worker: int32(n()), Key: int32(n()), Process: int16(n()), Kind: Kind(n()), Outcome: Outcome(n()),
-		Reason: Reason(n()), Woken: Wake(n()), Permits: uint16(n())}
+	return Op{ID: ID(n()), Hold: ID(n()), Seen: ID(n()), Token: uint64(n()), Fence: -n(), Value: n(), Due: d(),
+		Call: d(), Return: d(),
+		Until: d(), TTL: d(), Worker: int32(n()), Key: int32(n()), Process: int16(n()), Kind: Kind(n()),
+		Outcome: Outcome(n()),
+		Reason:  Reason(n()), Woken: Wake(n()), Permits: uint16(n())}
 }
 
 // many is how many cases a test tries: all of them in make test-full, a part in make test, which is -short.

@@ -53,7 +53,8 @@ type Header struct {
 	// Session says that a hold ends with the connection it was granted on, and so when its holder dies.
 	Session bool `json:"session,omitempty"`
 
-	// NotAbout are checkers that the run is not about: where they find too little to judge, that leaves nothing undecided.
+	// NotAbout are checkers that the run is not about: where they find too little to judge, that leaves nothing
+	// undecided.
 	NotAbout []string `json:"aside,omitempty"`
 
 	// Measured is known at the end only; nil = nothing was measured.

@@ -207,8 +207,9 @@ type Process struct {
 
 // Lease is a hold as its holder knows it. It is plain data.
 type Lease struct {
-	Key   string
-	Keys  []string  // of a hold of several keys: all of them, in the order in which they were asked for; nil = Key alone
+	Key string
+	// of a hold of several keys: all of them, in the order in which they were asked for; nil = Key alone
+	Keys  []string
 	Token string    // marks the hold in the servers; unique
 	Fence int64     // fencing token; 0 = the lock has none
 	Until time.Time // its holder may believe in it before then; zero = without end
@@ -268,7 +269,8 @@ type Sharer interface {
 
 // PatientSharer is a Patient whose readers, or who ask for permits, wait in the lock as well.
 type PatientSharer interface {
-	AcquireShareWithin(ctx context.Context, key string, ttl time.Duration, permits int, wait time.Duration) (Lease, error)
+	AcquireShareWithin(ctx context.Context, key string, ttl time.Duration, permits int,
+		wait time.Duration) (Lease, error)
 }
 
 // Several is a lock that takes several keys in one call, all of them or none: ErrBusy says that it has none of them.

@@ -9,27 +9,27 @@ import (
 	"hammerlock/internal/human"
 )
 
-// Answer is what a reader who chooses reads first of a topology.
+// Answer is a topology's row of the first table.
 type Answer struct {
 	Run        *Run   // the open loop
 	Crowd      *Run   // the closed loop; nil = it was not run
-	Safe, Gone string // when a server dies: do grants hold, and for how long is the lock gone?
+	Safe, Gone string // when a server dies: whether grants hold, and how long the lock is gone
 }
 
 // answerColumn is a column of the first table.
 type answerColumn struct {
 	over, head, layout string
-	name               string // among those that may tell rows apart; empty = it is not measured
+	name               string // its name in the line on differences; empty = not measured
 	text               func(*Answer) string
 	number             func(*Answer) float64
-	spread             func(*Answer) [2]float64   // where the number lies; nil = it has no noise
-	better             func(a, b [2]float64) bool // of two spreads that do not overlap
+	spread             func(*Answer) [2]float64   // the range of the number; nil = without noise
+	better             func(a, b [2]float64) bool // compares two ranges that do not overlap
 }
 
 func lower(a, b [2]float64) bool  { return a[1] < b[0] }
 func higher(a, b [2]float64) bool { return a[0] > b[1] }
 
-// numberOf is a latency; one that is not known is the worst.
+// numberOf is a latency; an unknown one counts as the worst.
 func numberOf(name string) func(*Answer) float64 {
 	return func(a *Answer) float64 {
 		if r := metric(name).Of(a.Run); r.Support == Supported {
@@ -39,7 +39,8 @@ func numberOf(name string) func(*Answer) float64 {
 	}
 }
 
-// answerColumns are those of the first table. A p50 swings from second to second; a p99 lies between p90 and maximum.
+// answerColumns are the columns of the first table. The range of a p50 is that of the run's seconds; a p99 lies between
+// p90 and the maximum.
 var answerColumns = []answerColumn{
 	{"safe when a", "server dies?", "%-20s", "", func(a *Answer) string { return a.Safe }, nil, nil, nil},
 	{"the lock is", "gone for", "%-16s", "", func(a *Answer) string { return a.Gone }, nil, nil, nil},
@@ -77,7 +78,7 @@ var answerColumns = []answerColumn{
 	}, higher},
 }
 
-// WriteAnswers writes the first table: a row a topology. A number has a "~" if it is within the noise of the best one.
+// WriteAnswers writes the first table, one row a topology. "~" marks a number within the noise of the best one.
 func WriteAnswers(w io.Writer, all []Answer) error {
 	p := &human.Printer{W: w}
 	names, many := map[string]int{}, false
@@ -119,7 +120,7 @@ func WriteAnswers(w io.Writer, all []Answer) error {
 	return p.Err
 }
 
-// disturbs tells whether latencies are those of the machine rather than of the lock.
+// disturbs tells whether latencies depend on the machine more than on the lock.
 func (g *Generator) disturbs() bool { return g.State == Saturated || g.State == Disturbed }
 
 func whatTells(apart, same []string) string {
@@ -140,7 +141,7 @@ func (c *answerColumn) best(all []Answer) (best int) {
 	return best
 }
 
-// noise tells whether a number is no other than the best one.
+// noise tells whether a number's range overlaps that of the best one.
 func (c *answerColumn) noise(all []Answer, i int) bool {
 	best := c.best(all)
 	return i != best && !c.better(c.spread(&all[best]), c.spread(&all[i]))

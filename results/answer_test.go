@@ -48,4 +48,11 @@ func TestAMissingP99SaysWhy(t *testing.T) {
 	if strings.Contains(out.String(), "hand-off") {
 		t.Errorf("columns without a value:\n%s", out.String())
 	}
+	for i, want := range []int{1, 0} {
+		out.Reset()
+		if err := WriteText(&out, runs[i:i+1]); err != nil ||
+			strings.Count(out.String(), "p99 needs 500 visits") != want {
+			t.Errorf("alone: %v, want the line %d times:\n%s", err, want, out.String())
+		}
+	}
 }

@@ -11,40 +11,38 @@ import (
 	"hammerlock/internal/human"
 )
 
-// Availability says when workers asked for a lock and none was served. A page is served while a living worker holds its
-// lock. It is unavailable from the first ask that is not served until the next grant. Shorter times than Least are
-// hand-offs.
+// Availability lists the times in which workers asked for a lock and none was served. A page is served while a living
+// worker holds its lock. It is unavailable from the first unserved ask until the next grant. Times shorter than Least
+// are hand-offs.
 type Availability struct {
 	Least   int64 `json:"least_ns"`
-	Total   int64 `json:"total_ns"` // some page was unavailable
+	Total   int64 `json:"total_ns"` // time in which at least one page was unavailable
 	Longest int64 `json:"longest_ns"`
-	// Recovery is that of the outage that took longest to recover from; null if there was neither an outage nor a
-	// fault.
+	// Recovery is the longest recovery of an outage; null if there was neither an outage nor a fault.
 	Recovery *int64 `json:"recovery_ns"`
 	Count    int64  `json:"count"`
-	// Outages are in the order in which they began: of many, the longest.
+	// Outages lists the longest outages, in the order of their begins.
 	Outages []Outage `json:"outages"`
 }
 
-// Outage is a time in which some page was unavailable all the time.
+// Outage is a time in which at least one page was unavailable throughout.
 type Outage struct {
 	From int64 `json:"from_ns"`
 	To   int64 `json:"to_ns"`
-	Open bool  `json:"open,omitempty"` // the measurement ended before it did
-	// Fault is the number of the fault that was in force when it began, in Run.Faults and beyond them those by hand;
-	// null if none was.
+	Open bool  `json:"open,omitempty"` // the measurement ended before the outage
+	// Fault is the number of the fault in force at the outage's begin: an index in Run.Faults, or beyond it for faults
+	// by hand; null without a fault.
 	Fault *int64 `json:"fault"`
-	// Recovery is from the fault's injection to the end; without a fault, from the first ask.
+	// Recovery is the time from the fault's injection to the outage's end; without a fault, from the first ask.
 	Recovery int64 `json:"recovery_ns"`
-	// Longest is for how long the page was unavailable that was so for longest: where pages take turns, an outage is
-	// longer.
+	// Longest is the longest time that one page was unavailable. If pages take turns, the outage is longer.
 	Longest int64 `json:"longest_page_ns"`
 	Pages   int   `json:"pages"` // that were unavailable
-	// of the recovery, of the page that was unavailable for longest; they add up to it
+	// parts of the recovery of the page that was unavailable longest; they add up to it
 	Parts  []Part           `json:"parts"`
 	Failed map[string]int64 `json:"failed"` // calls that failed meanwhile, by "kind outcome reason"
-	// Resurrected pages were given back before, as the lock acknowledged, and were then another's by the answers of the
-	// servers.
+	// Resurrected is the number of pages that were released before, as the lock acknowledged, and then held again,
+	// as the servers answered.
 	Resurrected int `json:"resurrected,omitempty"`
 }
 
@@ -54,34 +52,34 @@ type Part struct {
 	Took int64    `json:"took_ns"`
 }
 
-// PartName says what a part of a recovery is spent on.
+// PartName says what a part of a recovery was spent on.
 type PartName string
 
-// The parts, in the order in which they follow.
+// The parts in their order.
 const (
-	Down       PartName = "down"                   // until what was broken is mended
+	Down       PartName = "down"                   // until the broken server works again
 	Noticing   PartName = "detection"              // until sentinels, or the cluster, agree that the primary is down
 	Electing   PartName = "election"               // from then on until another server is primary
-	Replacing  PartName = "detection and election" // where it is not known when the servers agreed
-	Connecting PartName = "reconnecting"           // until the client is answered by a server that can grant
-	// the servers answer that the lock is held, and no living worker holds it
+	Replacing  PartName = "detection and election" // if the moment of the agreement is unknown
+	Connecting PartName = "reconnecting"           // until a server that can grant answers the client
+	// the servers answer that the lock is held, but no living worker holds it
 	LeaseLeft   PartName = "a lease not given back"
-	Unexplained PartName = "unserved" // no fault, nor a change of roles, tells
+	Unexplained PartName = "unserved" // neither a fault nor a change of roles explains it
 )
 
-// RoleChange is what a server became while the run went on.
+// RoleChange is a change of a server's role during the run.
 type RoleChange struct {
 	Node   string `json:"node"`
 	Became Became `json:"became"`
-	After  int64  `json:"after_ns"` // it was not yet
-	By     int64  `json:"by_ns"`    // it was, as was seen then
+	After  int64  `json:"after_ns"` // the last time at which the change was not seen
+	By     int64  `json:"by_ns"`    // the first time at which it was seen
 	Text   string `json:"text"`
 }
 
-// Became is what servers become, or say of others.
+// Became is a server's new role, or its new view of another server.
 type Became string
 
-// Their effects. NoticedDown is of a sentinel, or of a node of a cluster: by then it knew that a primary is down.
+// The kinds of change. NoticedDown means that a sentinel, or a node of a cluster, knew that a primary is down.
 const (
 	BecamePrimary Became = "primary"
 	BecameReplica Became = "replica"
@@ -90,7 +88,7 @@ const (
 
 func clipped(ns int64) string { return human.Duration(time.Duration(ns)) }
 
-// AvailabilityText says how long no worker was served; empty if nothing is to be told.
+// AvailabilityText says how long no worker was served; empty if there was no outage.
 func (r *Run) AvailabilityText() string {
 	a := r.Availability
 	if a == nil || a.Count == 0 && len(r.Windows) == 0 {
@@ -110,8 +108,7 @@ func (r *Run) AvailabilityText() string {
 		clipped(a.Longest), all.FailedText())
 }
 
-// RecoveryText says how long the longest recovery took, and what it was spent on; empty if there was none, or nothing
-// is known to have been broken.
+// RecoveryText describes the longest recovery and its parts; empty without a recovery from a known fault.
 func (r *Run) RecoveryText() string {
 	o := r.Availability.slowest()
 	if o == nil || o.Fault == nil && o.PartsText() == string(Unexplained)+" "+clipped(o.Recovery) {
@@ -124,7 +121,7 @@ func (r *Run) RecoveryText() string {
 	return text + ": " + o.PartsText()
 }
 
-// RecoveryText says how long the recovery took, and from what, by the names of the run's faults.
+// RecoveryText describes the recovery with the names of the run's faults.
 func (o *Outage) RecoveryText(faults []string) string {
 	text := clipped(o.Recovery)
 	if o.Open {
@@ -140,14 +137,14 @@ func (o *Outage) RecoveryText(faults []string) string {
 	return text
 }
 
-// FailedText says which calls failed meanwhile.
+// FailedText says which calls failed during the outage.
 func (o *Outage) FailedText() string {
 	return human.List(human.Names(slices.Sorted(maps.Keys(o.Failed)), func(what string) string {
 		return human.Count(o.Failed[what]) + " " + what
 	}))
 }
 
-// slowest is the outage that took longest to recover from; nil if there is none.
+// slowest is the outage with the longest recovery; nil without one.
 func (a *Availability) slowest() *Outage {
 	if a == nil || len(a.Outages) == 0 {
 		return nil
@@ -156,13 +153,13 @@ func (a *Availability) slowest() *Outage {
 	return &o
 }
 
-// PartsText says what a recovery was spent on.
+// PartsText lists the parts of a recovery.
 func (o *Outage) PartsText() string {
 	return strings.Join(human.Names(o.Parts, func(p Part) string { return string(p.Name) + " " + clipped(p.Took) }),
 		", ")
 }
 
-// unavailable is a reading of how available the lock was.
+// unavailable makes a reading of the lock's availability.
 func unavailable(of func(*Availability) int64) func(*Run) Reading {
 	return func(r *Run) (x Reading) {
 		if a := r.Availability; a != nil {

@@ -11,7 +11,7 @@ import (
 // benchmarkFile holds a saved run in the format of Go benchmarks, as benchstat reads it.
 const benchmarkFile = "bench.txt"
 
-// benchmarked are the metrics of a Go benchmark, with the units that say to benchstat what they are.
+// benchmarked lists the metrics of a Go benchmark, with units that benchstat knows.
 var benchmarked = []struct{ metric, unit string }{
 	{"response.mean", "ns/op"},
 	{"response.p50", "response-p50-ns"},
@@ -39,11 +39,11 @@ func WriteBenchmarks(w io.Writer, runs []Run) error {
 	for i := range runs {
 		r := &runs[i]
 		if r.Visits.Done == 0 {
-			continue // a benchmark without an iteration is none
+			continue // a benchmark without an iteration is invalid
 		}
 		name := fmt.Sprintf("Visit/topology=%s/lock=%s/workers=%d/keys=%d-%d", r.Topology, r.Lock, r.Workers, r.Keys,
 			max(r.Environment.Procs, 1))
-		// benchstat groups by what the name has
+		// benchstat groups results by the parts of the name
 		result := &benchfmt.Result{Iters: int(r.Visits.Done), Name: benchfmt.Name(name)}
 		for _, c := range [][2]string{
 			{"goos", r.Environment.OS}, {"cpu", r.Environment.CPU}, {"suite", r.Environment.Suite},

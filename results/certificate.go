@@ -17,10 +17,10 @@ import (
 	"hammerlock/internal/human"
 )
 
-// CertificateFile is what proves the verdicts of a saved run: package certify checks it.
+// CertificateFile has the proofs of a saved run's verdicts: package certify checks it.
 const CertificateFile = "certificate.jsonl"
 
-// JudgeCertified judges a history and writes what proves the verdicts.
+// JudgeCertified judges a history and writes the proofs of its verdicts.
 func JudgeCertified(h *history.History, certificate io.Writer) ([]checker.Verdict, error) {
 	c, err := checker.Prepare(h)
 	if err != nil {
@@ -41,7 +41,7 @@ func contradict(part *history.History, calls []string) bool {
 	return err == nil && h.Contradict(calls)
 }
 
-// Certify checks a certificate of a history. Its error says which line is wrong.
+// Certify checks a certificate of a history. Its error names the wrong line.
 func Certify(h *history.History, certificate io.Reader) ([]certify.Verdict, error) {
 	lines, in := io.Pipe()
 	go func() { in.CloseWithError(history.WriteJSONL(in, h)) }()
@@ -53,12 +53,12 @@ func Certify(h *history.History, certificate io.Reader) ([]certify.Verdict, erro
 	return read.Check(certificate)
 }
 
-// mostCertified is how many operations a history may have whose certificate is checked at the end of a run. The
-// certificate of a longer one is there for verify certify.
+// mostCertified is the most operations of a history whose certificate is checked at the end of a run. verify certify
+// checks longer ones.
 const mostCertified = 200_000
 
-// judgeFile judges the history in a file, puts what proves the verdicts beside it, and says what is certified of them.
-// A directory that cannot be written to keeps no certificate.
+// judgeFile judges the history in a file, writes the proofs beside it, and returns what was certified. In a read-only
+// directory it keeps no certificate.
 func judgeFile(file string) (verdicts []checker.Verdict, certified string, err error) {
 	h, err := history.Open(file)
 	if err != nil {
@@ -87,7 +87,7 @@ func judgeFile(file string) (verdicts []checker.Verdict, certified string, err e
 	return verdicts, certified, err
 }
 
-// certifiedText says in a line which verdicts are certified, with the size of the largest core.
+// certifiedText says in one line which verdicts are certified, and the size of the largest core.
 func certifiedText(all []certify.Verdict, err error) string {
 	if err != nil {
 		return "REFUSED: " + err.Error()

@@ -10,11 +10,11 @@ import (
 	"hammerlock/internal/human"
 )
 
-// Column is a number, or a word, of the tables of several runs.
+// Column is a column in the tables of several runs.
 type Column struct {
-	group, head string // of the text; the group is of this column and those after it
+	group, head string // heading of the text; a group spans this column and those after it
 	layout      string
-	Page        string // its head in the report, which has some of them; empty = it is not there
+	Page        string // its heading in the report; empty = not in the report
 	Text        func(*Run) string
 }
 
@@ -58,7 +58,7 @@ var (
 		{"", "p99", "%-9s", "", textOf("release.p99")},
 		{"worst worker", "visits", "%-7s", "", func(r *Run) string { return human.Count(r.Fairness.Worst.Visits) }},
 		{"", "longest", "%-9s", "", func(r *Run) string {
-			if r.Unseen() { // its waits cannot be seen
+			if r.Unseen() { // a service's waits are invisible
 				return "-"
 			}
 			return human.Duration(time.Duration(r.Fairness.Worst.Longest))
@@ -72,7 +72,7 @@ var (
 // textOf writes a metric.
 func textOf(name string) func(*Run) string { return metric(name).Text }
 
-// PageColumns are those of the report, with latencies or without.
+// PageColumns lists the columns of the report, with latencies or without.
 func PageColumns(latencies bool) (all []Column) {
 	tables := [][]Column{verdictColumns, latencyColumns, costColumns}
 	if !latencies {
@@ -88,12 +88,13 @@ func PageColumns(latencies bool) (all []Column) {
 	return all
 }
 
-// nameColumns is how wide the names of runs are with the blank behind them. They give way where a table is too wide.
+// nameColumns is the width of the runs' names, with the blank behind them. Names are shortened if a table is too wide.
 const nameColumns = 21
 
-// writeColumns writes a table, a row a run. Groups of columns for which there is no room follow in tables of their own.
+// writeColumns writes a table, one row a run. Groups of columns without room follow in further tables.
 func writeColumns(p *human.Printer, runs []Run, table []Column) {
-	table = slices.DeleteFunc(slices.Clone(table), func(c Column) bool { // no run has a value
+	// columns in which no run has a value are dropped
+	table = slices.DeleteFunc(slices.Clone(table), func(c Column) bool {
 		return !slices.ContainsFunc(runs, func(r Run) bool { return c.Text(&r) != "-" })
 	})
 	name := nameColumns
@@ -113,7 +114,7 @@ func writeColumns(p *human.Printer, runs []Run, table []Column) {
 	writeBlock(p, runs, table, name)
 }
 
-// width is how many columns of the terminal a table takes beside the names of the runs.
+// width is the width of a table without the names of the runs.
 func width(table []Column) (columns int) {
 	for i := range table {
 		columns += utf8.RuneCountInString(fmt.Sprintf(table[i].layout, "")) + padding(table, i)
@@ -121,7 +122,7 @@ func width(table []Column) (columns int) {
 	return columns
 }
 
-// padding is what the last column of a group needs besides, so that the name of the group has room above it.
+// padding is the extra width of a group's last column, so that the group's name fits above it.
 func padding(table []Column, i int) int {
 	if i+1 < len(table) && table[i+1].group == "" {
 		return 0

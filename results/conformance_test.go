@@ -40,7 +40,8 @@ func TestConformance(t *testing.T) {
 				found("exclusion", checker.Fail, "foreign-release", "one", "two"))},
 		{Topology: "single", Lock: "x", Scenario: "b", Command: "verify b",
 			Verdicts: append(passed("activity", "exclusion", "lost-updates"),
-				found("release", checker.Fail, "foreign-release", "one"), found("liveness", checker.Fail, "leak", "key"),
+				found("release", checker.Fail, "foreign-release", "one"),
+				found("liveness", checker.Fail, "leak", "key"),
 				found("fencing", checker.NotJudged, ""),
 				found("lease-validity", checker.Inconclusive, ""))},
 	}
@@ -151,7 +152,9 @@ func TestConformanceSaysHowSoonHoldersHear(t *testing.T) {
 // TestTheExtentNamesClaimsThatNoRunHasJudged: a claim that one run judged is judged, also if another did not.
 func TestTheExtentNamesClaimsThatNoRunHasJudged(t *testing.T) {
 	run := func(scenario string, all ...checker.Verdict) Judgement {
-		all[0].Extent = &checker.Extent{Workers: 4, Keys: 1, Claims: []string{"excludes", "expires", "owned", "upgrades"}}
+		all[0].Extent = &checker.Extent{
+			Workers: 4, Keys: 1, Claims: []string{"excludes", "expires", "owned", "upgrades"},
+		}
 		return Judgement{Scenario: scenario, Verdicts: all}
 	}
 	all := []Judgement{run("a", append(passed("activity", "exclusion", "lost-updates", "linearizable"),

@@ -9,8 +9,8 @@ import (
 	"hammerlock/internal/human"
 )
 
-// Driver is the program that had the lock, where it is none of the suite's own. Every time that was measured includes
-// the way to it and back, as the pings do; nothing is taken off.
+// Driver is a lock's own program. Every measured time includes the way to it and back, as the pings do; nothing is
+// subtracted.
 type Driver struct {
 	Command  string `json:"command"`
 	Version  string `json:"version"`
@@ -20,13 +20,13 @@ type Driver struct {
 	P99      int64  `json:"ping_p99_ns"`
 	Max      int64  `json:"ping_max_ns"`
 	Noise    int64  `json:"noise_lines,omitempty"` // lines on its standard output that are no messages
-	Sample   string `json:"noise,omitempty"`       // the first of them
-	// calls that had no answer in time, of runs saved before the check calls
+	Sample   string `json:"noise,omitempty"`       // the first of these lines
+	// calls without an answer in time, in runs saved before the check calls
 	Silent   int64            `json:"unanswered,omitempty"`
-	Failures map[string]int64 `json:"errors,omitempty"` // that it answered, by text
+	Failures map[string]int64 `json:"errors,omitempty"` // its errors, by text
 }
 
-// Text says what the way to the driver took, and what was odd about it; of nil nothing.
+// Text describes the pings and the oddities of the program; empty for nil.
 func (d *Driver) Text() string {
 	if d == nil {
 		return ""

@@ -13,17 +13,17 @@ import (
 	"hammerlock/internal/human"
 )
 
-// Expected is a lock on a topology, beside the expectation of the catalogue that it has to meet.
+// Expected is a lock on a topology, with the catalogue's expectation and what was found.
 type Expected struct {
 	Lock     string         `json:"lock"`
 	Topology string         `json:"topology"`
 	Under    string         `json:"under,omitempty"`  // the fault or scenario that has to show it; empty = any
-	Causes   []string       `json:"causes,omitempty"` // it must fail with one of them; none = it must pass
+	Causes   []string       `json:"causes,omitempty"` // it must fail with one of these causes; none = it must pass
 	Passes   bool           `json:"passes,omitempty"` // ... or pass
 	Seed     uint64         `json:"seed"`
 	Met      checker.Status `json:"met"`
-	Found    string         `json:"found"`              // the expected cause, or what else became of it
-	Scenario string         `json:"scenario,omitempty"` // that showed it; explore is one
+	Found    string         `json:"found"`              // the expected cause, or what was found instead
+	Scenario string         `json:"scenario,omitempty"` // the scenario that showed it; explore is one
 	Passed   int            `json:"passed"`             // scenarios, or runs
 	Open     []string       `json:"undecided,omitempty"`
 	Took     time.Duration  `json:"took_ns"`
@@ -31,9 +31,9 @@ type Expected struct {
 	Command  string         `json:"command"`
 }
 
-// Met compares what a lock showed with the causes that it has to show; none means that it must pass. It is Pass if they
-// agree. Shown is the cause that a reader is told first, if it is one of them: what is only counted beside it is no
-// answer.
+// Met compares a lock's verdicts with the expected causes; no causes mean that it must pass. It returns Pass if they
+// agree. Shown is the cause that a reader sees first, if it is expected: a cause that is only counted beside it does
+// not suffice.
 func Met(causes []string, status checker.Status, verdicts []checker.Verdict) (met checker.Status, shown string) {
 	j := Judgement{Verdicts: verdicts}
 	if v := j.failure(); v != nil && slices.Contains(causes, v.Cause) {
@@ -57,7 +57,7 @@ func (x *Expected) Want() string {
 	return strings.Join(want, " or ")
 }
 
-// Take compares all that was judged of the lock so far, and says whether that has shown an expected cause.
+// Take compares all judgements of the lock so far, and returns whether an expected cause was shown.
 func (x *Expected) Take(all []Judgement, whole Whole) bool {
 	x.Passed, x.Open, x.Found, x.Scenario = 0, nil, strings.ToLower(whole.Status.String()), ""
 	x.Met, _ = Met(x.Causes, whole.Status, nil)
@@ -89,10 +89,10 @@ func (x *Expected) Take(all []Judgement, whole Whole) bool {
 	return false
 }
 
-// expectationChecker names the verdict on an expectation where a report has one for each checker.
+// expectationChecker is the name of the expectation's verdict, for reports with one verdict for each checker.
 const expectationChecker = "expectation"
 
-// Judgement is the comparison, for CI systems.
+// Judgement returns the comparison as a judgement, for CI systems.
 func (x *Expected) Judgement() Judgement {
 	cause := ""
 	if x.Met == checker.Fail {
@@ -115,7 +115,7 @@ func (x *Expected) text() string {
 	return text
 }
 
-// metWords say how an expectation was met.
+// metWords say whether an expectation was met.
 var metWords = map[checker.Status]string{
 	checker.Pass: "as expected", checker.Fail: "NOT AS EXPECTED", checker.Inconclusive: "undecided",
 }
@@ -126,7 +126,7 @@ func (x *Expected) Line() string {
 	return fmt.Sprintf("%s: %s: %s (%.1f s)", name, metWords[x.Met], x.text(), x.Took.Seconds())
 }
 
-// fewOpen is how many undecided scenarios a table names.
+// fewOpen is the most undecided scenarios that a table names.
 const fewOpen = 3
 
 // cells are those of a row in a table.
@@ -148,7 +148,7 @@ func (x *Expected) cells() []string {
 
 var expectedHead = []string{"lock", "topology", "under", "expected", "found", "scenario", "took"}
 
-// WriteExpected writes a row for each expectation, then what was not met with the command that repeats it.
+// WriteExpected writes a row for each expectation, then each one that was not met, with the command that repeats it.
 func WriteExpected(w io.Writer, all []Expected) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	p := &human.Printer{W: t}

@@ -8,13 +8,13 @@ import (
 	"hammerlock/history"
 )
 
-// Extent is how far some runs went: the maxima of all of them, and which claims none of them has judged.
+// Extent says how far some runs went: their maxima, and the claims that none of them has judged.
 type Extent struct {
 	checker.Extent
 	NotJudged []string `json:"claims_not_judged"`
 }
 
-// ExtentOf sums up what some judgements tried; nil if the histories of none were judged.
+// ExtentOf sums up what some judgements tried; nil if no history was judged.
 func ExtentOf(all []Judgement) (t *Extent) {
 	for i := range all {
 		for _, v := range all[i].Verdicts {

@@ -13,49 +13,49 @@ import (
 	"hammerlock/internal/human"
 )
 
-// Failover is what one fault, injected again and again, each time into a deployment that was whole, did to a lock.
+// Failover sums up what one fault did to a lock: it was injected many times, each time into fresh servers.
 type Failover struct {
 	Topology string `json:"topology"`
 	Lock     string `json:"lock"`
 	Fault    string `json:"fault"`
-	Settings string `json:"settings,omitempty"` // that are not the defaults
+	Settings string `json:"settings,omitempty"` // settings other than the defaults
 	Profile  string `json:"profile"`
 	Injected int    `json:"injected"`
 	Failed   int    `json:"failed"` // runs that could not be carried out
-	// Recovery is of the runs in which some page was unavailable because of the fault; the others count as 0.
+	// Recovery has the recovery of each run; 0 if the fault made no page unavailable.
 	Recovery   []int64 `json:"recovery_ns"`
-	Unfinished int     `json:"unfinished"` // no recovery within the run
-	Spent      []Part  `json:"spent"`      // of the median recovery
-	InFlight   float64 `json:"in_flight"`  // holds when the fault was injected, on average
-	// injections after which a grant was lost: another worker was granted what was held
+	Unfinished int     `json:"unfinished"` // runs that ended before the recovery
+	Spent      []Part  `json:"spent"`      // parts of the median recovery
+	InFlight   float64 `json:"in_flight"`  // mean number of holds when the fault was injected
+	// injections after which a held lock was granted to another worker
 	Lost        Rate           `json:"lost"`
 	Grants      int64          `json:"lost_grants"`
 	Doubled     Rate           `json:"doubled"`     // injections after which two workers believed in one lock at a time
-	Resurrected Rate           `json:"resurrected"` // injections after which a lock was held that had been given back
+	Resurrected Rate           `json:"resurrected"` // injections after which a released lock was held again
 	Told        *checker.Told  `json:"told,omitempty"`
 	Generator   GeneratorState `json:"generator"`
 	Runs        []string       `json:"runs"`
 
-	// Back is as Recovery, without the time in which the servers answered that a dead holder has the lock.
+	// Back is Recovery without the time in which the servers answered that a dead holder has the lock.
 	Back []int64 `json:"back_ns"`
 
-	// Pages is for how long the page was unavailable in each run that was so for longest.
+	// Pages has the longest time that one page was unavailable, for each run.
 	Pages []int64 `json:"longest_page_ns"`
 
 	parts map[int64][]Part // by recovery
 	held  int
-	away  int // of Unfinished: no server had answered either
+	away  int // runs of Unfinished in which no server had answered either
 }
 
-// Rate is how often something happened, of the times of which it is known.
+// Rate is how often an event happened, among the known cases.
 type Rate struct {
 	Times int     `json:"times"`
 	Of    int     `json:"of"`
-	Low   float64 `json:"low"` // of the interval that has the true share with 95 % confidence
+	Low   float64 `json:"low"` // lower end of the 95 % confidence interval of the true share
 	High  float64 `json:"high"`
 }
 
-// Of counts the occasions.
+// count adds a case.
 func (r *Rate) count(happened bool) {
 	if r.Of++; happened {
 		r.Times++
@@ -63,22 +63,21 @@ func (r *Rate) count(happened bool) {
 	r.Low, r.High = Proportion(r.Times, r.Of)
 }
 
-// Text says the rate with its interval; of what never happened, the bound.
+// Text writes the rate with its interval, or its upper bound if the event never happened.
 func (r Rate) Text() string {
 	switch {
 	case r.Of == 0:
 		return "unknown"
 	case r.Times == 0:
-		// The one-sided bound: the greatest share with which one of twenty such series shows none.
+		// The one-sided bound: the greatest share with which one in twenty such series shows no event.
 		return fmt.Sprintf("0 of %d: at most 1 in %.0f", r.Of, math.Floor(1/(1-math.Pow(0.05, 1/float64(r.Of)))))
 	default:
 		return fmt.Sprintf("%d of %d: %.0f to %.0f %%", r.Times, r.Of, 100*r.Low, 100*r.High)
 	}
 }
 
-// Proportion is the interval that has the true share with 95 % confidence if something happened k times of n: that of
-// Clopper and Pearson (Biometrika 26, 1934). Each end is the share with which so many, or so few, happen in one of
-// forty series.
+// Proportion is the 95 % confidence interval of the true share, if an event happened k times in n cases: that of
+// Clopper and Pearson (Biometrika 26, 1934). At each end, one in forty series has so many, or so few, events.
 func Proportion(k, n int) (low, high float64) {
 	if high = 1; k < n {
 		high = solve(func(p float64) bool { return atMost(k, n, p) > 0.025 })
@@ -89,7 +88,7 @@ func Proportion(k, n int) (low, high float64) {
 	return low, high
 }
 
-// solve finds where a condition on a share ends to hold.
+// solve finds the share at which a condition stops to hold.
 func solve(holds func(float64) bool) float64 {
 	low, high := 0.0, 1.0
 	for range 50 {
@@ -102,7 +101,7 @@ func solve(holds func(float64) bool) float64 {
 	return low
 }
 
-// atMost is how probable it is that something with probability p happens k times at most, of n.
+// atMost is the probability of at most k events in n cases, with probability p each.
 func atMost(k, n int, p float64) (sum float64) {
 	all, _ := math.Lgamma(float64(n + 1))
 	for i := range k + 1 {
@@ -113,7 +112,7 @@ func atMost(k, n int, p float64) (sum float64) {
 	return sum
 }
 
-// Take counts a run in which the fault was the only one. It is false if the fault was not injected.
+// Take counts a run with this fault alone. It returns false if the fault was not injected.
 func (f *Failover) Take(r *Run) bool {
 	if len(r.Windows) == 0 || r.Windows[0].Failed || r.Availability == nil {
 		f.Failed++
@@ -170,8 +169,8 @@ func (f *Failover) Take(r *Run) bool {
 	return true
 }
 
-// trust takes in how far a run's generator can be trusted. Beside an outage its milliseconds do not count, such as a
-// pause of its collector.
+// trust records how far a run's generator can be trusted. Symptoms of milliseconds, such as a pause of its garbage
+// collector, do not matter beside an outage.
 func (f *Failover) trust(g *Generator, outage int64) {
 	switch {
 	case g.State == Disturbed, g.State == Saturated && g.LateMax >= outage && f.Generator != Disturbed:
@@ -181,7 +180,7 @@ func (f *Failover) trust(g *Generator, outage int64) {
 	}
 }
 
-// quantile is one of the sorted times, which a share of them does not exceed (nearest rank).
+// quantile is the smallest of the sorted times that a share of them does not exceed (nearest rank).
 func quantile(sorted []int64, q float64) int64 {
 	if len(sorted) == 0 {
 		return 0
@@ -193,14 +192,14 @@ func rank(sorted []int64, q float64) int {
 	return min(max(int(math.Ceil(q*float64(len(sorted))))-1, 0), len(sorted)-1)
 }
 
-// failoverTable is one question about all rows. The columns that tell rows apart come before its own.
+// failoverTable answers one question for all rows. The columns that identify a row come first.
 type failoverTable struct {
 	title string
 	head  []string
-	row   func(*Failover) []string // nil: the row has no answer
+	row   func(*Failover) []string // returns nil for a row without an answer
 }
 
-// failoverTables are what a reader asks of failovers: three narrow tables, for a wide one does not fit a terminal.
+// failoverTables are narrow tables, so that each fits a terminal.
 var failoverTables = []failoverTable{
 	{"How long the lock was gone", []string{"n", "servers back p50", "recovery p50", "p90", "max", "a page p50",
 		"generator"}, (*Failover).gone},
@@ -210,7 +209,7 @@ var failoverTables = []failoverTable{
 		[]string{"lost holds", "told p50", "p99", "max", "never told", "went on"}, (*Failover).told},
 }
 
-// of is the table of all rows, the head first; nil if it would have no other.
+// of returns the table of all rows, its heading first; nil if it has no rows.
 func (t *failoverTable) of(all []Failover) (rows [][]string) {
 	names := []string{"topology", "lock", "fault"}
 	settings := slices.ContainsFunc(all, func(f Failover) bool { return f.Settings != "" })
@@ -233,11 +232,11 @@ func (t *failoverTable) of(all []Failover) (rows [][]string) {
 	return rows
 }
 
-// Back50 is how long no server granted anything, the median.
+// Back50 is the median time without a grant of any server.
 func (f *Failover) Back50() string { return f.gone()[1] }
 
 func (f *Failover) gone() []string {
-	// A recovery that outlasts its run is longer than all others, since all runs are equally long.
+	// All runs are equally long, so an unfinished recovery is longer than all others.
 	d := func(sorted []int64, q float64, unseen int) string {
 		ns := quantile(sorted, q)
 		switch {
@@ -251,7 +250,8 @@ func (f *Failover) gone() []string {
 		return clipped(ns)
 	}
 	back := d(f.Back, 0.5, f.away)
-	if strings.HasPrefix(f.Fault, "kill-") && len(f.Spent) > 0 && f.Spent[0].Name == Down { // no other took its place
+	// no other server took its place
+	if strings.HasPrefix(f.Fault, "kill-") && len(f.Spent) > 0 && f.Spent[0].Name == Down {
 		back = fmt.Sprintf("as long as it is down (here %s)", back)
 	}
 	return []string{human.Count(int64(f.Injected)), back, d(f.Recovery, 0.5, f.Unfinished),
@@ -279,12 +279,12 @@ func (f *Failover) told() []string {
 	return append(row, human.Count(f.Told.Never), clipped(f.Told.Inside))
 }
 
-// Name is what tells the row from others.
+// Name identifies the row.
 func (f *Failover) Name() string {
 	return strings.TrimSpace(fmt.Sprintf("%s %s %s %s", f.Topology, f.Lock, f.Fault, f.Settings))
 }
 
-// WriteFailovers writes the tables of failovers for people.
+// WriteFailovers writes the tables of failovers as text.
 func WriteFailovers(w io.Writer, all []Failover) error {
 	p := &human.Printer{W: w}
 	for i := range failoverTables {
@@ -317,7 +317,7 @@ func WriteFailovers(w io.Writer, all []Failover) error {
 	return p.Err
 }
 
-// WriteFailoverMarkdown writes the table of failovers as a document for a reader who has to choose.
+// WriteFailoverMarkdown writes the tables of failovers as a document.
 func WriteFailoverMarkdown(w io.Writer, all []Failover, command string) error {
 	p := &human.Printer{W: w}
 	p.Line("# What a failover does to a lock\n\n    %s\n", command)

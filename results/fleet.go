@@ -9,11 +9,10 @@ import (
 	"hammerlock/internal/human"
 )
 
-// Fleet is the machines that the workers of a run lived on, and how well their clocks were known.
+// Fleet describes the machines of a run's workers, and how well their clocks agreed.
 type Fleet struct {
 	Agents []Agent `json:"agents"`
-	// Slack is what the clocks of any two, and that of the coordinator, were found to agree within: judges allow for
-	// it.
+	// Slack is the largest difference between any two clocks, the coordinator's included: judges allow for it.
 	Slack int64 `json:"slack_ns"`
 }
 
@@ -25,23 +24,23 @@ type Agent struct {
 	Workers   int    `json:"workers"`
 	Frames    int64  `json:"frames"`      // pieces of the history
 	Ops       int64  `json:"operations"`  // in them
-	Spool     int64  `json:"spool_bytes"` // of them that it kept at a time, at most, because they were not written yet
+	Spool     int64  `json:"spool_bytes"` // the most bytes that it kept at a time because they were not written yet
 	SameClock bool   `json:"same_clock"`  // it is on the coordinator's machine
-	Machine   int    `json:"machine"`     // agents with the same number share its clock; 0 = the coordinator does, too
-	Exchanges int    `json:"exchanges"`   // by which its machine's clock was compared
-	Doubt     int64  `json:"doubt_ns"`    // how far its clock may have been off, at most, in the whole run
-	Own       int64  `json:"own_ns"`      // ... of that, from its machine's
+	Machine   int    `json:"machine"`     // agents with the same number share a clock; 0 = the coordinator's
+	Exchanges int    `json:"exchanges"`   // messages by which its clock was compared
+	Doubt     int64  `json:"doubt_ns"`    // the largest error of its clock in the whole run
+	Own       int64  `json:"own_ns"`      // the part of it between the agent and its machine's clock
 	Lost      string `json:"lost,omitempty"`
 }
 
-// LiveAgent is how an agent does while a run goes on; its Spool is that of now.
+// LiveAgent is the state of an agent during a run; Spool is its current value.
 type LiveAgent struct {
 	Agent
-	Rate float64       // operations a second, of the last seconds
-	UpTo time.Duration // its history has come in up to then
+	Rate float64       // operations a second, over the last seconds
+	UpTo time.Duration // its history has arrived up to this time
 }
 
-// All are the machines; none of nil.
+// All lists the machines; none for nil.
 func (f *Fleet) All() []Agent {
 	if f == nil {
 		return nil
@@ -49,7 +48,7 @@ func (f *Fleet) All() []Agent {
 	return f.Agents
 }
 
-// Text says who worked, and what is known of the clocks; of nil nothing.
+// Text describes agents and clocks; empty for nil.
 func (f *Fleet) Text() string {
 	if f == nil {
 		return ""
@@ -60,7 +59,7 @@ func (f *Fleet) Text() string {
 	return strings.Join(names, ", ") + "; " + f.clocks()
 }
 
-// clocks says what is known of the clocks: of the two that are known worst, and of those of one machine.
+// clocks says how well the clocks agree: the worst pair, and those on one machine.
 func (f *Fleet) clocks() string {
 	var apart, together int64
 	var worst [2]*Agent
@@ -100,7 +99,7 @@ func exchanged(n int) string {
 	return human.Quantity(n, "exchange") + ", worst over the run, drift of at most 500 ppm assumed"
 }
 
-// Text says where an agent lived, what it did, and what became of it.
+// Text says where an agent lived, what it did, and how it ended.
 func (a *Agent) Text() string {
 	text := fmt.Sprintf("%s, %s, %s, %s in %s, at most %d kB not written yet, clock within %s", a.Host,
 		human.Quantity(a.CPUs, "CPU"),

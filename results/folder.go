@@ -21,18 +21,18 @@ const (
 	EnvelopeFile = "envelope.svg" // of a sweep
 	latestLink   = "latest"
 	unfinished   = ".partial"
-	writerFile   = ".writer" // locked for as long as a process writes the run
-	killedFile   = ".killed" // what has become of it, of a run whose writer was killed
+	writerFile   = ".writer" // locked while a process writes the run
+	killedFile   = ".killed" // why the run ended, if its writer was killed
 )
 
-// MostKilled is how many bytes the histories of killed runs may take in a directory of runs; the oldest go first.
+// MostKilled is the most bytes for histories of killed runs in a directory of runs; the oldest are removed first.
 const MostKilled = 2 << 30
 
-// Folder is the directory of one run. While the run goes on its name ends in ".partial"; Commit gives it its
-// own name, so that a directory without that ending is whole.
+// Folder is the directory of one run. During the run its name ends in ".partial". Commit removes the ending, so that a
+// directory without it is complete.
 type Folder struct {
-	// Killed are directories with the histories of killed runs that were found when this one was opened, each the first
-	// time.
+	// Killed lists the directories with histories of killed runs that were found for the first time when this one was
+	// opened.
 	Killed []string
 
 	name string
@@ -43,8 +43,8 @@ type Folder struct {
 	log  *bufio.Writer
 }
 
-// OpenFolder makes the directory of a run. It removes what runs have left there whose writers were killed, but for
-// their histories, up to MostKilled: they are evidence.
+// OpenFolder makes the directory of a run. It removes what killed writers have left there. Their histories stay as
+// evidence, up to MostKilled.
 func OpenFolder(out, name string) (*Folder, error) {
 	f := &Folder{name: name, dir: filepath.Join(out, name), temp: filepath.Join(out, name+unfinished)}
 	err := f.removeDead(out, MostKilled)
@@ -61,10 +61,10 @@ func OpenFolder(out, name string) (*Folder, error) {
 // Path names a file of the run.
 func (f *Folder) Path(file string) string { return filepath.Join(f.temp, file) }
 
-// Log takes the latency log. Its first error is returned when the folder is committed or left.
+// Log receives the latency log. Its first error is returned by Commit or Leave.
 func (f *Folder) Log() io.Writer { return f.log }
 
-// claim makes the directory. It gets its name when it is locked.
+// claim makes the directory. It gets its name once it is locked.
 func (f *Folder) claim() (err error) {
 	begun := f.temp + ".new"
 	if err := os.MkdirAll(begun, 0o755); err != nil {
@@ -76,13 +76,13 @@ func (f *Folder) claim() (err error) {
 	return errors.Join(syscall.Flock(int(f.lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB), os.Rename(begun, f.temp))
 }
 
-// removeDead removes the directories of runs whose writers were killed, but the histories up to a number of bytes.
+// removeDead removes the directories of killed writers, except for histories up to a number of bytes.
 func (f *Folder) removeDead(out string, most int64) error {
 	found, err := os.ReadDir(out)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
-	for _, entry := range slices.Backward(found) { // names begin with a time: the latest first
+	for _, entry := range slices.Backward(found) { // names begin with a time, so the latest come first
 		dir := filepath.Join(out, entry.Name())
 		if !strings.HasSuffix(dir, unfinished) {
 			continue
@@ -93,7 +93,7 @@ func (f *Folder) removeDead(out string, most int64) error {
 			lock, failed = os.Open(filepath.Join(dir, killedFile))
 		}
 		if failed != nil {
-			continue // it was left on purpose, or has just been finished
+			continue // it was left on purpose, or was finished just now
 		}
 		if syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil {
 			history, missing := os.Stat(filepath.Join(dir, HistoryFile))
@@ -113,13 +113,12 @@ func (f *Folder) removeDead(out string, most int64) error {
 	return err
 }
 
-// close ends the writing: nobody takes the directory for that of a dead run any more.
+// close ends the writing and unlocks the directory.
 func (f *Folder) close() error {
 	return errors.Join(f.log.Flush(), f.file.Close(), os.Remove(f.Path(writerFile)), f.lock.Close())
 }
 
-// Commit writes the record, gives the directory its name and lets "latest" point to it. It returns the
-// directory.
+// Commit writes the record, gives the directory its final name and points "latest" to it. It returns the directory.
 func (f *Folder) Commit(r *Run) (string, error) {
 	if err := f.close(); err != nil {
 		return "", fmt.Errorf("save the latency log: %w", err)
@@ -149,7 +148,7 @@ func (f *Folder) writeBenchmark(r *Run) error {
 	return errors.Join(WriteBenchmarks(file, []Run{*r}), file.Close())
 }
 
-// linkLatest lets "latest" name this run. The link is made aside and renamed, so that it always points somewhere.
+// linkLatest points "latest" to this run. The link is made under another name and renamed, so that it always exists.
 func (f *Folder) linkLatest() error {
 	aside := f.dir + "." + latestLink
 	if err := os.Symlink(f.name, aside); err != nil {
@@ -158,10 +157,10 @@ func (f *Folder) linkLatest() error {
 	return os.Rename(aside, filepath.Join(filepath.Dir(f.dir), latestLink))
 }
 
-// Leave keeps what was written, marked as partial.
+// Leave keeps the files, marked as partial.
 func (f *Folder) Leave() error { return f.close() }
 
-// Discard removes what was written of a run that could not be carried out.
+// Discard removes the files of a run that could not be carried out.
 func (f *Folder) Discard() error { return errors.Join(f.close(), os.RemoveAll(f.temp)) }
 
 // ReadRun reads the record of a saved run from its directory.

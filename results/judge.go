@@ -10,9 +10,9 @@ import (
 	"hammerlock/history"
 )
 
-// Judge judges what is kept of the run in a directory: its history or, if it has none, its sums. An exploration keeps
-// one of many schedules: findings that its history does not show stay as they were. The proofs of the verdicts on a
-// history are written beside it.
+// Judge judges the run in a directory by its history or, without one, by its sums. An exploration keeps one of many
+// schedules: findings that this history does not show stay unchanged. It writes the proofs of the verdicts on a
+// history.
 func (r *Run) Judge(dir string) (all []checker.Verdict, err error) {
 	file := filepath.Join(dir, HistoryFile)
 	switch _, missing := os.Stat(file); {
@@ -42,8 +42,8 @@ func (r *Run) Judge(dir string) (all []checker.Verdict, err error) {
 	return all, err
 }
 
-// counted leaves a verdict on sums undecided that would pass although the measurement counted no visit: the page views
-// are those of the warm-up.
+// counted makes a passing verdict on sums undecided if the measurement counted no visit: all page views are those of
+// the warm-up.
 func (r *Run) counted(v checker.Verdict) checker.Verdict {
 	if v.Status != checker.Pass || r.Visits.Done > 0 {
 		return v
@@ -55,8 +55,7 @@ func (r *Run) counted(v checker.Verdict) checker.Verdict {
 	return v
 }
 
-// Standing are the judgements without those of runs in whose place another of them stands: attempts before it, which
-// were undecided.
+// Standing returns the judgements without undecided attempts that a later attempt replaces.
 func Standing(all []Judgement) []Judgement {
 	return slices.DeleteFunc(slices.Clone(all), func(j Judgement) bool {
 		return slices.ContainsFunc(all, func(o Judgement) bool {
@@ -65,7 +64,7 @@ func Standing(all []Judgement) []Judgement {
 	})
 }
 
-// Measured is what a judge must know of the program; nil if there is none.
+// Measured returns what the judge must know of a lock's program; nil without one.
 func (d *Driver) Measured() *history.Driver {
 	if d == nil {
 		return nil

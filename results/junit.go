@@ -12,7 +12,7 @@ import (
 	"hammerlock/checker"
 )
 
-// The parts of a JUnit report that CI systems read: a suite a run, a case a property.
+// The parts of a JUnit report that CI systems read: a suite for each run, a case for each property.
 type (
 	junitSuites struct {
 		XMLName xml.Name     `xml:"testsuites"`
@@ -42,9 +42,8 @@ type (
 	}
 )
 
-// WriteJUnit writes the verdicts as JUnit XML. Inconclusive and unjudged properties are skipped: they have neither
-// passed nor failed. A suite has a name of its own. Its time is the run's, and so is that of its first case: all are
-// judged of the same run, and readers add them up.
+// WriteJUnit writes the verdicts as JUnit XML. Inconclusive and unjudged properties are "skipped". Each suite has its
+// own name. Its first case has the whole time of the run, since readers add up the cases.
 func WriteJUnit(w io.Writer, all []Judgement) error {
 	var report junitSuites
 	seen := map[string]int{}
@@ -52,7 +51,7 @@ func WriteJUnit(w io.Writer, all []Judgement) error {
 		j := &all[i]
 		suite := junitSuite{Name: j.Name(), Time: seconds(j.Took)}
 		if j.Scenario == "" && len(j.Faults) > 0 {
-			suite.Name += " " + strings.Join(j.Faults, " ") // a scenario's faults are its own
+			suite.Name += " " + strings.Join(j.Faults, " ") // a scenario has its own faults
 		}
 		if !j.Started.IsZero() {
 			suite.Started = j.Started.UTC().Format("2006-01-02T15:04:05")
@@ -67,7 +66,7 @@ func WriteJUnit(w io.Writer, all []Judgement) error {
 				Time:   seconds(took)}
 			took = 0
 			if seen[c.Class+c.Name]++; seen[c.Class+c.Name] > 1 {
-				c.Name += fmt.Sprintf(" #%d", seen[c.Class+c.Name]) // readers tell cases by their names
+				c.Name += fmt.Sprintf(" #%d", seen[c.Class+c.Name]) // readers identify cases by name
 			}
 			story := strings.Join(append(slices.Clip(evidence(&v)), "repeat: "+j.Command), "\n")
 			switch v.Status {
@@ -95,5 +94,5 @@ func WriteJUnit(w io.Writer, all []Judgement) error {
 	return err
 }
 
-// seconds writes a duration as JUnit has it.
+// seconds writes a duration in the format of JUnit.
 func seconds(d time.Duration) string { return strconv.FormatFloat(d.Seconds(), 'f', 3, 64) }

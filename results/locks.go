@@ -10,63 +10,67 @@ import (
 	"hammerlock/internal/human"
 )
 
-// Locks are the numbers of locks that were watched.
+// Locks has the numbers of the locks that a watch has seen.
 type Locks struct {
 	Numbers []LockNumbers `json:"numbers"`
-	Hot     []HotLock     `json:"hot"` // the ten locks that were asked for most in the last minutes, the hottest first
+	Hot     []HotLock     `json:"hot"` // the ten locks requested most in the last minutes, the hottest first
 }
 
-// LockNumbers are the numbers of the locks of a pattern that one program has used.
+// LockNumbers has the numbers of one pattern's locks, as used by one program.
 type LockNumbers struct {
 	Pattern string `json:"pattern"`
-	Program string `json:"program,omitempty"` // its clients' name or address; empty if only a stream was read
+	// name or address of its clients; empty if only a replication stream was read
+	Program string `json:"program,omitempty"`
 	Grants  int64  `json:"grants"`
-	// Releases are those before the lease ended, Expired the leases that ended under their holders.
+	// Releases counts releases before the lease ended, Expired counts leases that ended under their holders.
 	Releases    int64            `json:"releases"`
 	Expired     int64            `json:"expired"`
 	Endless     int64            `json:"without_expiry"`
 	Violations  map[string]int64 `json:"violations"` // by cause
 	HeldNow     int64            `json:"held_now"`
-	HeldLongest int64            `json:"held_longest_now_ns"` // how long the oldest hold has gone on
-	HeldMean    float64          `json:"held_mean"`           // locks at a time: of a single lock, the part of the time
-	Hold        Percentiles      `json:"hold"`
-	// OfLease is how much of its lease a holder needed.
+	HeldLongest int64            `json:"held_longest_now_ns"` // how long the oldest current hold has lasted
+	// mean number of held locks; for a single lock, the share of the time
+	HeldMean float64     `json:"held_mean"`
+	Hold     Percentiles `json:"hold"`
+	// OfLease is the part of its lease that a holder needed.
 	OfLease Shares `json:"hold_of_lease"`
-	// Clients is what only requests show. It is nil if only a stream was read.
+	// Clients has what only requests show; nil if only a replication stream was read.
 	Clients *LockClients `json:"clients,omitempty"`
 }
 
-// Shares are percentiles of a part: 1 = all of it. Those that the count does not support are null.
+// Shares are percentiles of a part: 1 = all of it. A percentile that the count does not support is null.
 type Shares struct {
 	Count int64    `json:"count"`
 	P50   *float64 `json:"p50"`
 	P99   *float64 `json:"p99"`
 }
 
-// LockClients are the numbers of those who ask for locks.
+// LockClients has the numbers of the clients that ask for locks.
 type LockClients struct {
-	Waiting     int64       `json:"waiting_now"`
-	MostWaiting int64       `json:"waiting_most"`
-	Longest     int64       `json:"waiting_longest_now_ns"` // how long the client waits that has waited longest
-	Wait        Percentiles `json:"wait"`                   // those that go on or were given up are at least so long
-	Refused     int64       `json:"refused"`
-	Tries       *float64    `json:"tries_per_grant"` // null without a grant
-	Late        int64       `json:"late_releases"`   // of holders that had lost the lock, in vain
-	Foreign     int64       `json:"foreign_releases"`
-	HandOff     Percentiles `json:"hand_off"` // from the end of a hold to the grant to a client that waited
+	Waiting     int64 `json:"waiting_now"`
+	MostWaiting int64 `json:"waiting_most"`
+	Longest     int64 `json:"waiting_longest_now_ns"` // the longest current wait
+	// waits that go on or were given up count with their length so far
+	Wait    Percentiles `json:"wait"`
+	Refused int64       `json:"refused"`
+	Tries   *float64    `json:"tries_per_grant"` // null without a grant
+	Late    int64       `json:"late_releases"`   // vain releases by holders that had lost the lock
+	Foreign int64       `json:"foreign_releases"`
+	HandOff Percentiles `json:"hand_off"` // from the end of a hold to the grant to a waiting client
 }
 
-// HotLock is a lock that was asked for often.
+// HotLock is a frequently requested lock.
 type HotLock struct {
-	Key     string  `json:"key"`
-	Since   int64   `json:"since_ns"` // it is counted since then: the time in the run
-	Grants  int64   `json:"grants"`
-	Held    float64 `json:"held"`              // the part of the time, or how many at a time
-	Refused *int64  `json:"refused,omitempty"` // nil if only a stream was read, as Waiting
+	Key    string `json:"key"`
+	Since  int64  `json:"since_ns"` // the time in the run since which it is counted
+	Grants int64  `json:"grants"`
+	// the share of the time in which it was held, or the mean number of holds
+	Held    float64 `json:"held"`
+	Refused *int64  `json:"refused,omitempty"` // nil if only a replication stream was read; so is Waiting
 	Waiting *int64  `json:"waiting_now,omitempty"`
 }
 
-// Text is the numbers in one line.
+// Text writes the numbers in one line.
 func (n *LockNumbers) Text() string {
 	parts := []string{human.Quantity(n.Grants, "grant")}
 	add := func(format string, args ...any) { parts = append(parts, fmt.Sprintf(format, args...)) }
@@ -115,7 +119,7 @@ func (h *HotLock) Text() string {
 	return text
 }
 
-// Facts are the numbers, a line for each program, and one of the hottest locks.
+// Facts lists the numbers, a line for each program, and one for the hottest locks.
 func (l *Locks) Facts() (all []Fact) {
 	for i := range l.Numbers {
 		all = append(all, Fact{Label: "locks", Text: l.Numbers[i].Text()})
@@ -130,7 +134,7 @@ func (l *Locks) Facts() (all []Fact) {
 	return all
 }
 
-// OfLease makes shares of the percentiles of millionths.
+// OfLease converts percentiles in millionths to shares.
 func OfLease(p *Percentiles) Shares {
 	share := func(millionths *int64) *float64 {
 		if millionths == nil {

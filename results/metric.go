@@ -17,13 +17,13 @@ import (
 type Metric struct {
 	Name  string
 	More  bool   // more is better
-	Facet string // what is said of the better one: one of Facets
+	Facet string // one of Facets: what a better value means for the lock
 	Of    func(*Run) Reading
 	unit  unit
-	Word  string // in internal/glossary, which says what is measured
+	Word  string // the word in internal/glossary that defines it
 }
 
-// unit says how the numbers of a metric are written.
+// unit says how a metric's numbers are written.
 type unit int
 
 const (
@@ -33,7 +33,7 @@ const (
 	share // 0 to 1
 )
 
-// The facets of a lock that metrics show.
+// The facets of a lock that metrics describe.
 const (
 	fair     = "fairer"
 	patience = "kinder to those who wait"
@@ -43,34 +43,34 @@ const (
 	accident = "calmer"
 )
 
-// Facets lists the facets in the order in which a comparison tells of them.
+// Facets lists the facets in the order of a comparison's summary.
 var Facets = []string{fair, patience, expense, speed, work, accident}
 
-// Support says what stands behind a reading.
+// Support says how well a reading is supported by data.
 type Support int
 
 // The supports.
 const (
 	NoData    Support = iota
-	TooFew            // there is data, but not enough to support this percentile
-	AtLeast           // the true value is this or more: too many waits had no end
-	Supported         // the value is what was measured
+	TooFew            // too little data for this percentile
+	AtLeast           // the true value is this or more, because too many waits had no end
+	Supported         // enough data
 )
 
-// Reading is what a run says of a metric.
+// Reading is a run's value of a metric.
 type Reading struct {
 	Value   float64
 	Support Support
-	Times   float64 // how many times longer a run with TooFew had to be
+	Times   float64 // the factor by which a run with TooFew data was too short
 }
 
 type distribution struct {
 	name, word, facet string
-	row, visits       string // in the table of a run, and in that of visits to a service; empty = not there
+	row, visits       string // its name in the table of a run, and in that of visits to a service; empty = not listed
 	of                func(*Run) *Percentiles
 }
 
-// distributions are the latencies that a metric can be a statistic of.
+// distributions lists the latency distributions from which metrics are computed, such as response.p99.
 var distributions = []distribution{
 	{"acquire", "acquire", speed, "acquire (winners)", "", func(r *Run) *Percentiles { return &r.Latency.Acquire }},
 	{"acquire_with_unfinished", "with unfinished", patience, "acquire with unfinished", "",
@@ -91,10 +91,10 @@ var distributions = []distribution{
 type statistic struct {
 	name     string
 	of       func(*Percentiles) *int64
-	quantile float64 // 0 = it is none
+	quantile float64 // 0 = not a quantile
 }
 
-// statistics are what a metric can say of a distribution.
+// statistics lists the statistics of a distribution: quantiles, mean and maximum.
 var statistics = []statistic{
 	{"p50", func(p *Percentiles) *int64 { return p.P50 }, 0.5},
 	{"p90", func(p *Percentiles) *int64 { return p.P90 }, 0.9},
@@ -148,8 +148,8 @@ var Metrics = slices.Concat(latencyMetrics(), []Metric{
 	}, number, "lost"},
 })
 
-// Headline are the metrics of a comparison unless others are asked for. They are few, because each one more makes
-// it harder for all to tell a difference from noise.
+// Headline lists the default metrics of a comparison. They are few: with each further metric, differences are harder to
+// tell from noise.
 var Headline = []string{"throughput", "response.p50", "response.p99", "random_waiter.p50", "fairness.jain",
 	"cost.round_trips", "cost.commands"}
 
@@ -181,7 +181,7 @@ func attempted(of func(*Visits) int64) func(*Run) Reading {
 	return func(r *Run) Reading { return known(float64(of(&r.Visits)), r.Visits.Begun+r.Visits.Skipped > 0) }
 }
 
-// FindMetric returns the metric with that name; the error names the good ones.
+// FindMetric returns the metric with that name; the error lists the valid names.
 func FindMetric(name string) (Metric, error) {
 	for _, m := range Metrics {
 		if m.Name == name {
@@ -206,7 +206,7 @@ func FindMetrics(names []string) (all []Metric, err error) {
 	return all, err
 }
 
-// metric is one that the suite itself names.
+// metric returns a metric that the suite itself names.
 func metric(name string) Metric {
 	m, err := FindMetric(name)
 	if err != nil {
@@ -215,7 +215,7 @@ func metric(name string) Metric {
 	return m
 }
 
-// meantMetric asks for the metric that was probably meant. A part of a name means that of responses, if they have it.
+// meantMetric suggests the metric that was probably meant. A statistic alone means that of responses, if they have it.
 func meantMetric(name string) string {
 	var names, parts []string
 	for _, m := range Metrics {
@@ -259,14 +259,14 @@ func (m Metric) Direction() string {
 	return "less is better"
 }
 
-// Says is the unit of the metric, and which values are good.
+// Says returns the unit of the metric, and which values are good.
 func (m Metric) Says() string {
 	return map[unit]string{number: "a number", nanoseconds: "a duration, as in 50ms",
 		perSecond: "visits a second, as in 1000/s",
 		share:     "a share, as in 0.8 or 80%"}[m.unit] + "; " + m.Direction()
 }
 
-// WriteMetrics writes the names of all metrics, what each is a number of in the glossary, and its unit.
+// WriteMetrics writes the names of all metrics, the word that defines each, and its unit.
 func WriteMetrics(w io.Writer) error {
 	p := &human.Printer{W: w}
 	ends := human.Names(statistics, func(s statistic) string { return "." + s.name })
@@ -293,7 +293,7 @@ func (m Metric) Format(v float64) string {
 	}
 }
 
-// Text writes the number of a run: "-" if it has none, ">" before one that is known to be this or more.
+// Text writes a run's value: "-" without one, ">" before a lower bound.
 func (m Metric) Text(r *Run) string {
 	switch x := m.Of(r); x.Support {
 	case NoData, TooFew:
@@ -333,7 +333,7 @@ func (m Metric) Parse(text string) (float64, error) {
 	return x, m.negative(x)
 }
 
-// negative is the error of a value that no run has.
+// negative is the error for a value that no run can have.
 func (m Metric) negative(x float64) error {
 	if x < 0 {
 		return fmt.Errorf("%s is never negative; a change that a comparison may not show is in percent, as in %s<-5%%",
@@ -342,7 +342,7 @@ func (m Metric) negative(x float64) error {
 	return nil
 }
 
-// Least is what a value of zero counts as where two are divided: half of the smallest value that can be told from it.
+// Least replaces a value of zero in a ratio: half of the smallest value that can be told from zero.
 func (m Metric) Least() float64 {
 	if m.unit == share {
 		return 0.005
@@ -350,5 +350,5 @@ func (m Metric) Least() float64 {
 	return 0.5
 }
 
-// Timed tells whether the metric is about time, so that a generator that is too slow spoils it.
+// Timed tells whether the metric measures time, so that a generator that is too slow spoils it.
 func (m Metric) Timed() bool { return m.Facet == speed || m.Facet == patience || m.Facet == work }

@@ -20,16 +20,16 @@ type Percentiles struct {
 	Mean  int64  `json:"mean_ns"`
 }
 
-// Beyond marks a percentile that was not reached: more than the longest wait that was seen.
+// Beyond marks a percentile that was not reached: it is longer than the longest observed wait.
 const Beyond = time.Duration(-1)
 
-// beyond is how many observations must lie beyond a quantile to support it.
+// beyond is the number of observations above a quantile that support it.
 const beyond = 5
 
 // Supports tells whether n observations support the quantile q.
 func Supports(q float64, n int64) bool { return float64(n)*(1-q) >= beyond-1e-6 }
 
-// Needs is how many observations support the quantile q.
+// Needs is the number of observations that support the quantile q.
 func Needs(q float64) int64 { return int64(math.Ceil(beyond/(1-q) - 1e-6)) }
 
 // Text writes a percentile: "-" if the count does not support it, ">" and the maximum if it is Beyond.

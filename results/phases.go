@@ -10,7 +10,7 @@ import (
 	"hammerlock/internal/human"
 )
 
-// Phase is a part of a run with a load of its own, and what was measured of the visits that were due in it.
+// Phase is a part of a run with its own load, and the measurements of the visits that were due in it.
 type Phase struct {
 	Name   string   `json:"name"`
 	Kind   string   `json:"kind"`
@@ -19,27 +19,27 @@ type Phase struct {
 	To     int64    `json:"to_ns"`
 	Faults []string `json:"faults,omitempty"`
 
-	// shorter than the phase if the run ended early; 0 = it was not reached
+	// shorter than the phase if the run ended early; 0 = the phase was not reached
 	Measured   int64            `json:"measured_ns"`
 	Visits     Visits           `json:"visits"`
-	Unfinished int64            `json:"unfinished"` // still waited for a worker when the run ended
+	Unfinished int64            `json:"unfinished"` // visits that still waited for a worker when the run ended
 	Throughput float64          `json:"throughput_per_s"`
 	Latency    Latencies        `json:"latency"`
 	Waiting    Waiting          `json:"waiting"`
 	Fairness   Fairness         `json:"fairness"`
-	Cost       Cost             `json:"cost"` // of a visit that was finished in the phase
+	Cost       Cost             `json:"cost"` // cost of a visit that ended in the phase
 	Errors     map[string]int64 `json:"errors"`
 }
 
-// Take fills in what was measured in the phase, which was summarized as if it were a run.
+// Take copies the phase's measurements, which were summarized like those of a run.
 func (p *Phase) Take(r *Run) {
 	p.Measured, p.Visits, p.Unfinished, p.Throughput, p.Latency = r.Measured, r.Visits, r.Arrivals.Unfinished,
 		r.Throughput, r.Latency
 	p.Waiting, p.Fairness, p.Errors = r.Waiting, r.Fairness, r.Errors
 }
 
-// In is the run as if there had been nothing but one of its phases; nil if it has none with that name. Numbers that are
-// not measured by phase, such as round trips and page views, have no data.
+// In returns the run reduced to one of its phases; nil if it has no phase with that name. Numbers that are not measured
+// by phase, such as round trips and page views, have no data.
 func (r *Run) In(phase string) *Run {
 	i := slices.IndexFunc(r.Phases, func(p Phase) bool { return p.Name == phase })
 	if i < 0 {
@@ -92,8 +92,8 @@ func (p *Phase) Row() []string {
 
 func clock(ns int64) string { return human.Number(time.Duration(ns).Seconds()) + " s" }
 
-// WritePhases writes what was measured by phase, for people; nothing if no run has phases. Those of services are
-// written by WriteService.
+// WritePhases writes the measurements by phase as text; nothing if no run has phases. WriteService writes those of
+// services.
 func WritePhases(w io.Writer, runs []Run) error {
 	p := &human.Printer{W: w}
 	writePhases(p, slices.DeleteFunc(slices.Clone(runs), func(r Run) bool { return r.Unseen() }))

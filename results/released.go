@@ -8,44 +8,44 @@ import (
 	"hammerlock/history"
 )
 
-// Released is what is kept of the judgement of one release of a library: record/runs/LIBRARY@VERSION.json.
+// Released is the kept judgement of one release of a library: record/runs/LIBRARY@VERSION.json.
 type Released struct {
 	Schema  int          `json:"schema"`
 	Library string       `json:"library"`
 	Version string       `json:"version"`
 	Day     string       `json:"day"`
-	Commit  string       `json:"commit"` // of the suite; a plus says that files had changed
+	Commit  string       `json:"commit"` // commit of the suite; a plus means changed files
 	Cores   int          `json:"cores"`
 	Seed    uint64       `json:"seed"`
 	On      []ReleasedOn `json:"on"`
 }
 
-// ReleasedOn is what verify said of a release on one topology. Durations are in nanoseconds.
+// ReleasedOn is the judgement of a release on one topology. Durations are in nanoseconds.
 type ReleasedOn struct {
 	Topology  string  `json:"topology"`
 	Command   string  `json:"command"` // repeats it
 	Code      int     `json:"exit_code"`
 	Reason    string  `json:"reason"`
 	Took      int64   `json:"took_ns"`
-	Claims    []Claim `json:"claims"` // that the lock makes
+	Claims    []Claim `json:"claims"` // the lock's claims
 	Scenarios []Tried `json:"scenarios"`
-	// scenarios that do not apply to the lock, or that there was no time for
+	// scenarios that do not apply to the lock, or for which there was no time
 	NotRun  int  `json:"not_run"`
-	Missing int  `json:"missing,omitempty"` // scenarios that a run which broke off did not come to
-	Cost    Cost `json:"cost"`              // of a visit under contention alone
+	Missing int  `json:"missing,omitempty"` // scenarios that were not reached because the run broke off
+	Cost    Cost `json:"cost"`              // cost of a visit, in the scenario contention
 }
 
-// Tried is what became of one scenario.
+// Tried is the result of one scenario.
 type Tried struct {
 	Scenario string         `json:"scenario"`
 	Status   checker.Status `json:"status"`
-	Checker  string         `json:"checker,omitempty"` // the first that failed; empty unless one did
+	Checker  string         `json:"checker,omitempty"` // the first checker that failed; empty if none did
 	Cause    string         `json:"cause,omitempty"`
 	Summary  string         `json:"summary"`
-	After    int64          `json:"after_ns"` // when its verdict was there, since the command began
+	After    int64          `json:"after_ns"` // time of its verdict, since the command began
 }
 
-// JudgedOn sums up the runs of a lock on a topology, which began when the command did.
+// JudgedOn sums up a lock's runs on a topology; began is when the command began.
 func JudgedOn(made history.Claims, began time.Time, runs []Run) (j ReleasedOn) {
 	j.Claims = slices.DeleteFunc(Conformance(made, runs), func(c Claim) bool { return c.Status == checker.NotJudged })
 	for i := range runs {

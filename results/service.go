@@ -8,11 +8,10 @@ import (
 	"hammerlock/internal/human"
 )
 
-// Unseen tells whether who waited and who had the lock was not seen, nor what that cost: what was visited has locks of
-// its own.
+// Unseen tells whether waiters, holders and costs are invisible, because a service with its own locking was visited.
 func (r *Run) Unseen() bool { return r.Service != "" }
 
-// visitsToService describes the load on a service; empty of a run that visits none.
+// visitsToService describes the load on a service; empty if none was visited.
 func (r *Run) visitsToService() string {
 	if !r.Unseen() {
 		return ""
@@ -24,7 +23,7 @@ func (r *Run) visitsToService() string {
 	return strings.Join(append([]string{r.Service, human.Quantity(r.Keys, "page")}, load...), " · ")
 }
 
-// WriteService writes what was measured of visits to services, beside the verdicts.
+// WriteService writes the measurements of visits to services, beside the verdicts.
 func WriteService(w io.Writer, runs []Run) error {
 	p := &human.Printer{W: w}
 	for i := range runs {

@@ -10,7 +10,7 @@ import (
 	"hammerlock/internal/human"
 )
 
-// Soak is what many rounds come to. It does not grow with their number.
+// Soak sums up many rounds. It does not grow with their number.
 type Soak struct {
 	Took         int64 `json:"took_ns"`
 	Rounds       int   `json:"rounds"`
@@ -19,9 +19,9 @@ type Soak struct {
 	Inconclusive int   `json:"inconclusive"`
 	Holds        int64 `json:"holds"`
 	HandOffs     int64 `json:"hand_offs"`
-	Kept         int64 `json:"kept_bytes"` // of histories of rounds that did not pass
-	// Standing has one judgement for each kind of round on each lock and topology: the first that failed; without one,
-	// one that passed; else the last.
+	Kept         int64 `json:"kept_bytes"` // size of the histories of rounds that did not pass
+	// Standing has one judgement for each kind of round on each lock and topology: the first failure, else a pass, else
+	// the last.
 	Standing []Judgement `json:"standing"`
 }
 
@@ -63,7 +63,7 @@ func (s *Soak) Text() string {
 		s.Passed, s.Failed, s.Inconclusive, human.Count(s.Holds), human.Count(s.HandOffs))
 }
 
-// HistorySize is how many bytes the history in a run's directory has; 0 if there is none.
+// HistorySize is the size of the history in a run's directory, in bytes; 0 without one.
 func HistorySize(dir string) int64 {
 	info, err := os.Stat(filepath.Join(dir, HistoryFile))
 	if err != nil {

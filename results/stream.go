@@ -8,7 +8,7 @@ import (
 	"hammerlock/internal/human"
 )
 
-// StreamText says what the servers' replication streams told of the locks; empty if none was read, or they cannot be
+// StreamText says what the replication streams show of the locks; empty if none was read, or if they cannot be
 // compared.
 func (r *Run) StreamText() string {
 	s := r.Stream

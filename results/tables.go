@@ -10,7 +10,7 @@ import (
 	"hammerlock/internal/human"
 )
 
-// WriteText writes the result for people: every number of a run if there is one, a comparison if there are more.
+// WriteText writes the result as text: every number of a single run, or a comparison of several.
 func WriteText(w io.Writer, runs []Run) error {
 	p := &human.Printer{W: w}
 	switch len(runs) {
@@ -23,8 +23,7 @@ func WriteText(w io.Writer, runs []Run) error {
 	return p.Err
 }
 
-// WriteCrowd writes what runs of a closed loop say of their locks, without latencies, which are about the machine as
-// well.
+// WriteCrowd writes the results of a closed loop without latencies, which depend on the machine.
 func WriteCrowd(w io.Writer, runs []Run) error {
 	p := &human.Printer{W: w}
 	writeComparison(p, runs, false)
@@ -48,6 +47,9 @@ func (r *Run) write(p *human.Printer) {
 	r.writeLatency(p)
 	if text := r.CensoredText(); text != "" {
 		p.Line("%s", text)
+	}
+	if few := tooFew([]Run{*r}); few != "" && r.Latency.Acquire.Count > 0 {
+		p.Line("%s", few)
 	}
 	writePhases(p, []Run{*r})
 	p.Line("")
@@ -82,7 +84,7 @@ func (r *Run) writeLatency(p *human.Printer) {
 	}
 }
 
-// writeWorkloads describes the load that runs have in common, and each service that it was put on.
+// writeWorkloads describes the load that the runs share, and each visited service.
 func writeWorkloads(p *human.Printer, runs []Run) {
 	var known []string
 	for i := range runs {
@@ -98,7 +100,7 @@ func writeWorkloads(p *human.Printer, runs []Run) {
 	}
 }
 
-// writeComparison writes several runs below each other: verdicts, then latency, if it is asked for, then cost.
+// writeComparison writes the tables of several runs: verdicts, latencies if wanted, costs.
 func writeComparison(p *human.Printer, runs []Run, latency bool) {
 	writeWorkloads(p, runs)
 	writeColumns(p, runs, verdictColumns)
@@ -128,7 +130,7 @@ func tooFew(runs []Run) string {
 	return "p99 needs " + human.Quantity(Needs(0.99), "visit") + ": " + strings.Join(few, ", ")
 }
 
-// writeNotes says what each number leaves open, one line for all runs that share it.
+// writeNotes says how far each number can be trusted, one line for all runs with the same note.
 func writeNotes(p *human.Printer, runs []Run) {
 	var order []string
 	about := map[string][]string{}

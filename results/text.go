@@ -11,12 +11,12 @@ import (
 	"hammerlock/internal/human"
 )
 
-// Combination names what was run: a topology and a lock, and a scenario if it was one.
+// Combination names a run: its topology, its lock, and its scenario if it has one.
 func (r *Run) Combination() string {
 	return strings.TrimSpace(r.Topology + " " + r.Lock + " " + r.Scenario)
 }
 
-// Workload describes the load that the runs of a comparison have in common.
+// Workload describes the load that compared runs have in common.
 func (r *Run) Workload() string {
 	if text := cmp.Or(r.Wire, r.visitsToService()); text != "" {
 		return text
@@ -32,7 +32,7 @@ func (r *Run) Workload() string {
 	}, " · ")
 }
 
-// Servers names the servers' program, and how they were set to keep what they acknowledge.
+// Servers names the servers' program and its settings for persistence.
 func (r *Run) Servers() string {
 	text := r.Settings["server"]
 	if r.Settings["appendonly"] == "yes" {
@@ -44,7 +44,7 @@ func (r *Run) Servers() string {
 	return text
 }
 
-// JainText is Jain's index in words. It needs a visit that ended within the measurement.
+// JainText writes Jain's index. It needs a visit that ended within the measurement.
 func (f *Fairness) JainText() string {
 	if f.Jain == 0 {
 		return "Jain -"
@@ -52,7 +52,7 @@ func (f *Fairness) JainText() string {
 	return fmt.Sprintf("Jain %.2f", f.Jain)
 }
 
-// ThroughputText is the rate of the counted visits that ended within the measurement, and how many these were.
+// ThroughputText is the rate and the number of the counted visits that ended within the measurement.
 func (r *Run) ThroughputText() (rate, count string) {
 	length := time.Duration(r.Measured)
 	return human.Number(r.Throughput), fmt.Sprintf("%s ended in %s",
@@ -64,7 +64,7 @@ func (r *Run) FairnessText() string {
 	f := r.Fairness
 	text := fmt.Sprintf("%s over %s; %s; worst w%02d: %s", f.JainText(), human.Quantity(r.Workers, "worker"),
 		starving(f.StarvingWorkers), f.Worst.Worker, human.Quantity(f.Worst.Visits, "visit"))
-	if r.Unseen() { // its waits cannot be seen
+	if r.Unseen() { // a service's waits are invisible
 		return text
 	}
 	text += fmt.Sprintf(", mean wait %s, longest %s", human.Duration(time.Duration(f.Worst.Mean)),
@@ -88,7 +88,7 @@ func starving(workers []int) string {
 	return text + ")"
 }
 
-// LatencyRows are the rows of a table: name, count, p50, p90, p99, p99.9, max, mean.
+// LatencyRows returns the rows of a table: name, count, p50, p90, p99, p99.9, max, mean.
 func (r *Run) LatencyRows() (rows [][]string) {
 	row := func(name string, p *Percentiles) []string {
 		return []string{name, human.Count(p.Count), p.Text(p.P50), p.Text(p.P90), p.Text(p.P99), p.Text(p.P999),
@@ -105,7 +105,7 @@ func (r *Run) LatencyRows() (rows [][]string) {
 		if name != "hand-off" {
 			continue
 		}
-		var split [][]string // by what woke the waiter, if that was not always the same
+		var split [][]string // one row for each kind of wake-up, if there are several
 		for i := range r.Waiting.Woken {
 			if w := &r.Waiting.Woken[i]; w.Handoff.Count > 0 {
 				split = append(split, row("hand-off, woken by "+w.By, &w.Handoff))
@@ -118,7 +118,7 @@ func (r *Run) LatencyRows() (rows [][]string) {
 	return rows
 }
 
-// CensoredText says how many waits had no end, empty if all had.
+// CensoredText says how many waits had no end; empty if all ended.
 func (r *Run) CensoredText() string {
 	if r.Waiting.Censored == 0 {
 		return ""
@@ -127,7 +127,7 @@ func (r *Run) CensoredText() string {
 		" ended without a grant or outlasted the measurement; they count with what was seen of them"
 }
 
-// WokenText says what woke those who got the lock, and how many tries one of them took; empty if it is unknown.
+// WokenText says how granted workers were woken, and how many tries each grant took; empty if unknown.
 func (r *Run) WokenText() string {
 	var sum int64
 	for _, w := range r.Waiting.Woken {
@@ -146,7 +146,7 @@ func (r *Run) WokenText() string {
 	return strings.Join(parts, "; ")
 }
 
-// VisitsText says what became of the visits.
+// VisitsText says how the visits ended.
 func (r *Run) VisitsText() string {
 	v := r.Visits
 	text := fmt.Sprintf("%s begun, %s counted, %s timed out, %s failed, %s unknown",
@@ -160,7 +160,7 @@ func (r *Run) VisitsText() string {
 	return text
 }
 
-// Texts writes what a visit costs; "-" is what was not measured.
+// Texts writes the costs of a visit; "-" if a cost was not measured.
 func (c *Cost) Texts() (trips, commands, cpu string) {
 	write := func(x *float64, number func(float64) string) string {
 		if x == nil {
@@ -172,7 +172,7 @@ func (c *Cost) Texts() (trips, commands, cpu string) {
 		write(c.ServerCPU, func(ns float64) string { return human.Duration(time.Duration(ns)) })
 }
 
-// fencedText says what a fence refused, which is no error; empty if that is nothing.
+// fencedText says how much a fence refused, which is no error; empty if nothing.
 func (r *Run) fencedText() string {
 	if r.Views.Fenced == 0 {
 		return ""

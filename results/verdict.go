@@ -13,7 +13,7 @@ import (
 	"hammerlock/internal/human"
 )
 
-// InteractiveText is what a reader of numbers or verdicts must know first.
+// InteractiveText is the first thing that a reader of such a run must know.
 const InteractiveText = "changed interactively: the history has each change as a fault by hand"
 
 // Judgement is the outcome of a judged history, for people and for CI systems.
@@ -21,31 +21,31 @@ type Judgement struct {
 	Topology string   `json:"topology"`
 	Lock     string   `json:"lock"`
 	Scenario string   `json:"scenario,omitempty"`
-	Strains  string   `json:"strains,omitempty"` // what the scenario strains, in words
-	Class    string   `json:"class,omitempty"`   // of scenarios that strain the same; see Run
+	Strains  string   `json:"strains,omitempty"` // the subject of the scenario, in words
+	Class    string   `json:"class,omitempty"`   // class of scenarios with the same subject; see Run
 	Faults   []string `json:"faults"`
 	Load     string   `json:"load,omitempty"`
 	Agents   string   `json:"agents,omitempty"`   // where the workers lived, and how well clocks agreed
-	Errors   string   `json:"errors,omitempty"`   // of a run in which no visit came to its end
-	Recovery string   `json:"recovery,omitempty"` // how long the longest took, and what it was spent on
-	Stream   string   `json:"stream,omitempty"`   // what the servers' replication streams told of the locks
+	Errors   string   `json:"errors,omitempty"`   // for a run in which no visit ended well
+	Recovery string   `json:"recovery,omitempty"` // the longest recovery and its parts
+	Stream   string   `json:"stream,omitempty"`   // what the replication streams show of the locks
 	Command  string   `json:"command"`
 	Partial  string   `json:"partial,omitempty"`
 	// Interactive: see Run.
 	Interactive bool              `json:"interactive,omitempty"`
 	Before      []string          `json:"attempts_before,omitempty"` // see Run
 	Stretched   int               `json:"stretched,omitempty"`       // see Run
-	Saved       string            `json:"saved,omitempty"`           // where the history is
+	Saved       string            `json:"saved,omitempty"`           // directory of the history
 	Certified   string            `json:"certified,omitempty"`       // see Run
 	Seen        []Fact            `json:"seen,omitempty"`            // see Run
 	Verdicts    []checker.Verdict `json:"verdicts"`
 
 	earlier []string      // see Run
-	Started time.Time     `json:"-"` // of the run, if that is known
+	Started time.Time     `json:"-"` // start of the run, if known
 	Took    time.Duration `json:"-"`
 }
 
-// Judgement is that of a judged run.
+// Judgement returns the judgement of a run.
 func (r *Run) Judgement() Judgement {
 	j := Judgement{
 		Topology: r.Topology, Lock: r.Lock, Scenario: r.Scenario, Strains: r.Strains, Class: r.Class,
@@ -61,37 +61,37 @@ func (r *Run) Judgement() Judgement {
 	return j
 }
 
-// Fact is a line of findings: what it is about, and a sentence.
+// Fact is a line of findings: its subject, and a sentence.
 type Fact struct {
 	Label string `json:"label"`
 	Text  string `json:"text"`
 }
 
-// Name says what was judged: a topology and a lock, and a scenario if it was one.
+// Name names what was judged: topology, lock, and scenario if there is one.
 func (j *Judgement) Name() string {
 	return strings.TrimSpace(j.Topology + " " + j.Lock + " " + j.Scenario)
 }
 
-// NotRun is a scenario that a lock was not put through, and why. It is no verdict: nothing is known.
+// NotRun is a scenario that was not run for a lock, and why. It is no verdict.
 type NotRun struct {
 	Topology string `json:"topology"`
 	Lock     string `json:"lock"`
 	Scenario string `json:"scenario"`
 	Why      string `json:"why"`
-	Unasked  bool   `json:"unasked,omitempty"` // it would have been run if there had been time
-	Ended    bool   `json:"ended,omitempty"`   // it would have been run if a run before it had not ended the others
+	Unasked  bool   `json:"unasked,omitempty"` // it was not run because there was no time
+	Ended    bool   `json:"ended,omitempty"`   // it was not run because an earlier run ended the others
 }
 
-// Name says what was not run, as that of a judgement.
+// Name names what was not run, as a judgement's Name does.
 func (n *NotRun) Name() string { return n.Topology + " " + n.Lock + " " + n.Scenario }
 
-// WriteVerdicts writes what was judged, as Findings do.
+// WriteVerdicts writes the judgements in the form of Findings.
 func WriteVerdicts(w io.Writer, all []Judgement) error {
 	f := Findings{Judged: all, Whole: Weigh(all, nil, "", nil)}
 	return f.Write(w)
 }
 
-// write writes one block: the verdict first, then each property, then the evidence of what failed.
+// write writes one block: the verdict, then each property, then the evidence of failures.
 func (j *Judgement) write(p *human.Printer) {
 	status, text := worst(j.Verdicts)
 	scenario := ""
@@ -133,7 +133,7 @@ func (j *Judgement) write(p *human.Printer) {
 	p.Fact("repeat", j.Command)
 }
 
-// tell writes what the cause of a failure means, the evidence, and what to do.
+// tell writes the meaning of a failure's cause, the evidence, and what to do.
 func tell(p *human.Printer, v *checker.Verdict) {
 	p.Maybe("", glossary.FindCause(v.Cause).Means)
 	for _, sentence := range v.Story {
@@ -142,7 +142,7 @@ func tell(p *human.Printer, v *checker.Verdict) {
 	p.Maybe("what to do", v.Remedy)
 }
 
-// Title names a verdict by its property and what became of it.
+// Title names a verdict by its property and its status.
 func Title(v *checker.Verdict) string {
 	if v.Cause == "" {
 		return v.Checker + ": " + v.Status.String()
@@ -150,7 +150,7 @@ func Title(v *checker.Verdict) string {
 	return v.Checker + ": " + v.Cause
 }
 
-// evidence is the story of a verdict, with what to do about its cause at the end.
+// evidence is the story of a verdict, then what to do about its cause.
 func evidence(v *checker.Verdict) []string {
 	if v.Remedy == "" {
 		return v.Story
@@ -158,14 +158,13 @@ func evidence(v *checker.Verdict) []string {
 	return append(slices.Clip(v.Story), "what to do: "+v.Remedy)
 }
 
-// sentence is what a verdict that failed found, under its name. A cause that the summary names first or last is said
-// once.
+// sentence is what a failed verdict found. A cause that begins or ends the summary is not repeated.
 func sentence(v *checker.Verdict) string {
 	text := strings.TrimSuffix(strings.TrimPrefix(v.Summary, v.Cause+": "), ": "+v.Cause)
 	return Title(v) + ": " + text
 }
 
-// Finding is what a verdict found, near misses included.
+// Finding is what a verdict found, including near misses.
 func Finding(v *checker.Verdict) string {
 	text := v.Summary
 	for _, name := range slices.Sorted(maps.Keys(v.Misses)) {
@@ -174,8 +173,8 @@ func Finding(v *checker.Verdict) string {
 	return text
 }
 
-// worst is the verdict that speaks for all: a failing one before an inconclusive one, the first of its kind. If most
-// calls ended in errors, that is why nothing else could be judged.
+// worst returns the verdict that stands for all: the first failure, else the first inconclusive one. If most calls
+// ended in errors, these explain why other properties could not be judged.
 func worst(verdicts []checker.Verdict) (checker.Status, string) {
 	verdicts = slices.DeleteFunc(slices.Clone(verdicts), func(v checker.Verdict) bool {
 		return v.Status == checker.NotJudged
@@ -197,7 +196,7 @@ func worst(verdicts []checker.Verdict) (checker.Status, string) {
 	return best.Status, text
 }
 
-// Safety is the worst verdict of a run and its words.
+// Safety is the worst status of a run and its words.
 func (r *Run) Safety() (checker.Status, string) { return worst(r.Verdicts) }
 
 // Failed tells whether a check of the run failed.
@@ -206,5 +205,5 @@ func (r *Run) Failed() bool {
 	return status == checker.Fail
 }
 
-// Status is the worst verdict of a judgement and its words.
+// Status is the worst status of a judgement and its words.
 func (j *Judgement) Status() (checker.Status, string) { return worst(j.Verdicts) }

@@ -15,22 +15,22 @@ import (
 	"hammerlock/internal/human"
 )
 
-// Whole is the verdict on all that a command judged.
+// Whole is the verdict on everything that a command judged.
 type Whole struct {
 	Status checker.Status `json:"status"`
 	Text   string         `json:"text"`
-	Failed []string       `json:"failed,omitempty"` // what failed, and how
-	// what is undecided, and why; also of a pass, if that is tolerated
+	Failed []string       `json:"failed,omitempty"` // the failures
+	// undecided scenarios and why; a pass may have some
 	Open   []string `json:"undecided,omitempty"`
 	Extent *Extent  `json:"tried,omitempty"` // nil = no history was judged
 }
 
-// tolerated is the share of scenarios that may be undecided in a whole that passes.
+// tolerated is the largest share of undecided scenarios in a passing whole.
 const tolerated = 0.1
 
-// Weigh makes one verdict of many, and of the scenarios that there was no time for. Cut says why the command ended
-// early; empty if it did not. Undecided scenarios leave it undecided, unless they are few and every one of the classes
-// has a scenario in which enough was tried and safety passed. Without classes none is tolerated.
+// Weigh makes one verdict of many judgements and of the scenarios that were not reached. Cut says why the command ended
+// early; empty if it did not. The whole passes with undecided scenarios only if they are few, and every class has a
+// scenario that passed with enough activity. Without classes none is tolerated.
 func Weigh(all []Judgement, not []NotRun, cut string, classes []string) (w Whole) {
 	w.Extent = ExtentOf(all)
 	var open []string
@@ -43,7 +43,7 @@ func Weigh(all []Judgement, not []NotRun, cut string, classes []string) (w Whole
 			w.Failed = append(w.Failed, j.Name()+": "+text)
 		case checker.Inconclusive:
 			w.Open, open = append(w.Open, j.Name()+": "+text), append(open, cmp.Or(j.Scenario, j.Name()))
-			partial = partial || j.Scenario == "" || j.erred() // nothing else says the same of it
+			partial = partial || j.Scenario == "" || j.erred() // no other judgement covers the same
 		}
 		if j.Scenario == "" {
 			what = "run"
@@ -75,7 +75,7 @@ func Weigh(all []Judgement, not []NotRun, cut string, classes []string) (w Whole
 	return w
 }
 
-// safe tells whether enough was tried, and nothing was wrong with who held the lock.
+// safe tells whether enough was tried, and exclusion passed.
 func (j *Judgement) safe() bool {
 	for _, name := range []string{enough, exclusion, history.Updates} {
 		if !slices.ContainsFunc(j.Verdicts,
@@ -86,15 +86,15 @@ func (j *Judgement) safe() bool {
 	return true
 }
 
-// erred tells whether most calls of the lock ended in errors while nothing was broken.
+// erred tells whether most calls of the lock ended in errors although nothing was broken.
 func (j *Judgement) erred() bool { return slices.ContainsFunc(j.Verdicts, mostErred) }
 
 func mostErred(v checker.Verdict) bool {
 	return v.Checker == history.Calls && 2*v.Misses[history.EndedInErrors] > v.Exposed
 }
 
-// NeverGranted says that the lock was called in the scenario, and granted nothing: then no other one can say more. It
-// is empty where that is not so.
+// NeverGranted says that the lock was called in the scenario and never granted, so that other scenarios would show
+// nothing; empty otherwise.
 func (r *Run) NeverGranted() string {
 	exposed := map[string]int64{enough: -1}
 	for _, v := range r.Verdicts {
@@ -106,7 +106,7 @@ func (r *Run) NeverGranted() string {
 	return "nothing was granted in " + r.Scenario + ", so that no other scenario can say more"
 }
 
-// Proof is what a judgement rests on: what failed, how much was tried, what broke, and how long it took.
+// Proof is the basis of a judgement: failures, the amount of activity, faults, and time.
 func (j *Judgement) Proof() string {
 	at := func(name string) *checker.Verdict {
 		i := slices.IndexFunc(j.Verdicts, func(v checker.Verdict) bool { return v.Checker == name })
@@ -138,7 +138,7 @@ func (j *Judgement) Proof() string {
 	return strings.Join(parts, ", ")
 }
 
-// broke is what broke, and how often each.
+// broke lists the faults with their numbers.
 func (j *Judgement) broke() (all []string) {
 	times := map[string]int{}
 	for _, f := range j.Faults {
@@ -150,19 +150,19 @@ func (j *Judgement) broke() (all []string) {
 	return all
 }
 
-// Findings are what a command has judged, for people.
+// Findings has everything that a command has judged, to be written as text.
 type Findings struct {
 	Judged []Judgement
 	NotRun []NotRun
 	Whole  Whole
-	Took   time.Duration // all of it; 0 = it is not said
-	Report string        // where the report is; empty = there is none
+	Took   time.Duration // total time; 0 = not shown
+	Report string        // path of the report; empty without one
 	Replay string        // a command that shows a run again
-	Repeat string        // the command that does all of it again
+	Repeat string        // the command that repeats everything
 }
 
-// Write writes the verdict and all that was found of a single run. For several runs it writes a row each with the proof
-// of its verdict, then each cause of a failure once with evidence and remedy, and at the end the verdict on the whole.
+// Write writes the verdict and all findings of a single run. For several runs it writes a row each with the basis of
+// its verdict, then each cause once with evidence and remedy, and at the end the verdict on the whole.
 func (f *Findings) Write(w io.Writer) error {
 	p := &human.Printer{W: w}
 	if len(f.Judged) == 1 && len(f.NotRun) == 0 {
@@ -196,8 +196,8 @@ func (f *Findings) close(p *human.Printer) {
 	}
 }
 
-// rows writes a row for each run and each scenario that there was no time for; those that do not apply to a lock share
-// one.
+// rows writes a row for each run and each scenario that was not reached in time; scenarios that do not apply to a lock
+// share one.
 func (f *Findings) rows(p *human.Printer) {
 	title, width := (*Judgement).title, 0
 	if where := f.oneLock(); where != "" {
@@ -249,8 +249,7 @@ func (f *Findings) rows(p *human.Printer) {
 	}
 }
 
-// oneLock says which lock was judged where, if it is one and its scenarios are enough to tell the rows apart; empty if
-// not.
+// oneLock names the only lock and topology, if scenario names alone identify the rows; empty otherwise.
 func (f *Findings) oneLock() string {
 	scenarios, topologies := map[string]bool{"": true}, map[string]bool{}
 	for i := range f.Judged {
@@ -271,7 +270,7 @@ func (j *Judgement) title() string {
 	return j.Name()
 }
 
-// failure is the verdict that speaks for a judgement that failed; nil if it did not.
+// failure is the verdict that stands for a failed judgement; nil if it did not fail.
 func (j *Judgement) failure() *checker.Verdict {
 	i := slices.IndexFunc(j.Verdicts, func(v checker.Verdict) bool { return v.Status == checker.Fail })
 	if i < 0 {
@@ -280,14 +279,13 @@ func (j *Judgement) failure() *checker.Verdict {
 	return &j.Verdicts[i]
 }
 
-// Failure is a cause with the judgements that it was found in, by their places; the first of them tells it in the
-// fewest words.
+// Failure is a cause with the indices of the judgements in which it was found, the one with the shortest story first.
 type Failure struct {
 	*checker.Verdict
 	In []int
 }
 
-// Failures are the causes of failures, the most frequent first.
+// Failures lists the causes of failures, the most frequent first.
 func Failures(judged []Judgement) (all []Failure) {
 	for i := range judged {
 		v := judged[i].failure()
@@ -309,7 +307,7 @@ func Failures(judged []Judgement) (all []Failure) {
 	return all
 }
 
-// Means is what the cause is, in words.
+// Means describes the cause in words.
 func (x *Failure) Means() string { return glossary.FindCause(x.Cause).Means }
 
 func (x *Failure) write(p *human.Printer, judged []Judgement) {

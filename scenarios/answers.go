@@ -38,8 +38,8 @@ var ambiguous = Scenario{
 var failedRelease = Scenario{
 	Name:  "failed-release",
 	Class: LostAnswers,
-	Doc: "connections break, also under holders who give the lock back: what they could not give back ends with its lease, " +
-		"and is renewed no more",
+	Doc: "connections break, also under holders who give the lock back: what they could not give back " +
+		"ends with its lease, and is renewed no more",
 	NotFor:    expires,
 	Faults:    []string{"reset@200ms", "reset@300ms"},
 	MustJudge: []string{history.Liveness},
@@ -50,8 +50,9 @@ var failedRelease = Scenario{
 
 var sleepers = Scenario{
 	Name: "sleepers",
-	Doc: "all come at once, then none for a while: each of those who wait must be woken by the one before it, also one that needs " +
-		"a moment before it begins to wait. Leases are so long that who sleeps until one ends is seen",
+	Doc: "all come at once, then none for a while: each of those who wait must be woken by the one before " +
+		"it, also one that needs a moment before it begins to wait. Leases are so long that who sleeps " +
+		"until one ends is seen",
 	NotFor:    refused,
 	Faults:    []string{"stall-worker:300ms@refused", "stall-worker:300ms@refused", "stall-worker:300ms@refused"},
 	MustJudge: []string{history.Liveness},
@@ -77,8 +78,9 @@ var goneWaiters = Scenario{
 
 var lostWakeup = Scenario{
 	Name: "lost-wakeup",
-	Doc: "all come at once, connections of those who wait for a message are closed while the lock is held, and then no worker comes for " +
-		"longer than any lock may be idle, to wake them: none may sleep for longer than a lease",
+	Doc: "all come at once, connections of those who wait for a message are closed while the lock is held, " +
+		"and then no worker comes for longer than any lock may be idle, to wake them: " +
+		"none may sleep for longer than a lease",
 	Faults:    []string{"cut-subscriptions@2050ms", "cut-subscriptions@2250ms"},
 	MustJudge: []string{history.Liveness},
 	Duration:  3700 * time.Millisecond,
@@ -88,8 +90,9 @@ var lostWakeup = Scenario{
 }
 
 var cutOff = Scenario{
-	Name:      "cut-off",
-	Doc:       "a process is cut off from the servers with the lock in its hands, for longer than the lease. Its holders heed their deadlines",
+	Name: "cut-off",
+	Doc: "a process is cut off from the servers with the lock in its hands, for longer than the lease. " +
+		"Its holders heed their deadlines",
 	NotFor:    expires,
 	Processes: 2,
 	Faults:    []string{"cut-holder@300ms", "heal@1100ms"},

@@ -8,9 +8,10 @@ import (
 )
 
 var crash = Scenario{
-	Name:      "crash",
-	Class:     Crashes,
-	Doc:       "a holder dies, and nothing else happens: another worker must be granted the lock when its lease is over",
+	Name:  "crash",
+	Class: Crashes,
+	Doc: "a holder dies, and nothing else happens: another worker must be granted the lock " +
+		"when its lease is over",
 	Assumed:   true,
 	Faults:    []string{"crash-worker@300ms"},
 	Wire:      []string{"kill-program@granted:5"},

@@ -39,7 +39,8 @@ var long = Scenario{
 	NotFor:   expires,
 	Duration: 11600 * time.Millisecond,
 	Shape: func(w *workload.Shape) {
-		w.Workers, w.Keys, w.Hold, w.Wait, w.Retry = 56, 28, 10700*time.Millisecond, 40*time.Second, 200*time.Millisecond
+		w.Workers, w.Keys, w.Hold, w.Wait, w.Retry = 56, 28, 10700*time.Millisecond, 40*time.Second,
+			200*time.Millisecond
 		if w.TTL == TTL {
 			w.TTL = 30 * time.Second
 		}

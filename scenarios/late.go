@@ -21,8 +21,8 @@ var lateHolder = Scenario{
 var lateRelease = Scenario{
 	Name:  "late-release",
 	Class: LateHolders,
-	Doc: "holds of about a lease, while messages take their time: leases end on the way of a release, and between its commands. " +
-		"Some of the locks' names begin with others",
+	Doc: "holds of about a lease, while messages take their time: leases end on the way of a release, " +
+		"and between its commands. Some of the locks' names begin with others",
 	NotFor:   plain,
 	Faults:   []string{"delay@100ms", "heal@2300ms"},
 	Duration: 3400 * time.Millisecond,
@@ -49,8 +49,8 @@ var lateExtension = Scenario{
 var lateCommands = Scenario{
 	Name: "late-commands",
 	Doc: "one in twelve commands takes longer than a lease to arrive, as of a client that is stopped before it, also " +
-		"between two commands of its lock; later some of each kind arrive when their clients have given them up. Many " +
-		"threads of one process hold the locks, and the servers have lost their scripts before",
+		"between two commands of its lock; later some of each kind arrive when their clients have given them up. " +
+		"Many threads of one process hold the locks, and the servers have lost their scripts before",
 	NotFor: plain,
 	Faults: []string{"script-flush@300ms", "late-command@350ms", "heal@1600ms", "abandoned-command@2100ms",
 		"heal@4400ms"},
@@ -64,9 +64,10 @@ var lateCommands = Scenario{
 }
 
 var lateWriter = Scenario{
-	Name:     "late-writer",
-	Class:    LateHolders,
-	Doc:      "holders are late now and then, and store all the same: the counter must refuse it by their fencing tokens",
+	Name:  "late-writer",
+	Class: LateHolders,
+	Doc: "holders are late now and then, and store all the same: the counter must refuse it " +
+		"by their fencing tokens",
 	NotFor:   fences,
 	Assumed:  true,
 	Counter:  workload.RedisFenced,
@@ -77,8 +78,8 @@ var lateWriter = Scenario{
 
 var slowFence = Scenario{
 	Name: "slow-fence",
-	Doc: "answers take about as long as the lease, and holders store all the same: the fencing token must be of the same moment as the " +
-		"grant, however late either is heard of",
+	Doc: "answers take about as long as the lease, and holders store all the same: the fencing token must be of " +
+		"the same moment as the grant, however late either is heard of",
 	NotFor:  fences,
 	Assumed: true,
 	Counter: workload.RedisFenced,
@@ -92,9 +93,10 @@ var slowFence = Scenario{
 }
 
 var comeback = Scenario{
-	Name:      "comeback",
-	Class:     LateHolders,
-	Doc:       "holders come back when their lease is over, most to locks that no other worker has taken meanwhile, and extend it",
+	Name:  "comeback",
+	Class: LateHolders,
+	Doc: "holders come back when their lease is over, most to locks that no other worker has taken meanwhile, " +
+		"and extend it",
 	NotFor:    expires,
 	Processes: 2,
 	Faults:    []string{"stall-worker@200ms", "stop-process@800ms", "stop-process@1700ms"},
@@ -113,9 +115,10 @@ var slowGrant = Scenario{
 }
 
 var lateProcess = Scenario{
-	Name:      "late-process",
-	Class:     LateHolders,
-	Doc:       "a process stops with the lock in its hands, and goes on when its lease is over. Its holders heed their deadlines",
+	Name:  "late-process",
+	Class: LateHolders,
+	Doc: "a process stops with the lock in its hands, and goes on when its lease is over. " +
+		"Its holders heed their deadlines",
 	NotFor:    expires,
 	Processes: 2,
 	Faults:    []string{"stop-process@300ms", "stop-process@1200ms"},

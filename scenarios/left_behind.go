@@ -9,9 +9,10 @@ import (
 
 // Readers come so seldom that the lock is free for most of the time, and so often that it is never free for long.
 var deadReader = Scenario{
-	Name:      "dead-reader",
-	Class:     Crashes,
-	Doc:       "readers come now and then, and some of them die; a writer must be granted the lock between those who live",
+	Name:  "dead-reader",
+	Class: Crashes,
+	Doc: "readers come now and then, and some of them die; a writer must be granted the lock " +
+		"between those who live",
 	NotFor:    reads,
 	Assumed:   true,
 	Faults:    []string{"crash-worker@200ms", "crash-worker@250ms", "crash-worker@300ms"},

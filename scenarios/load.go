@@ -25,8 +25,9 @@ var twoProcesses = Scenario{
 }
 
 var sharedObject = Scenario{
-	Name:     "shared-object",
-	Doc:      "all workers of a process use one object of the lock, on several pages. Some are late, heed their deadline and give the lock back",
+	Name: "shared-object",
+	Doc: "all workers of a process use one object of the lock, on several pages. Some are late, " +
+		"heed their deadline and give the lock back",
 	NotFor:   shared,
 	Faults:   []string{"stall-worker@400ms", "stall-worker@1100ms"},
 	Duration: 2 * time.Second,
@@ -42,8 +43,9 @@ var extensions = Scenario{
 }
 
 var twoLeases = Scenario{
-	Name:      "two-leases",
-	Doc:       "every second worker asks for leases twice as long, as in two services that are configured differently: a lease is its holder's",
+	Name: "two-leases",
+	Doc: "every second worker asks for leases twice as long, as in two services that are configured " +
+		"differently: a lease is its holder's",
 	NotFor:    plain,
 	Processes: 2,
 	Duration:  2200 * time.Millisecond,
@@ -63,8 +65,8 @@ var reentry = Scenario{
 
 var crossing = Scenario{
 	Name: "crossing",
-	Doc: "some callers want one to three of three keys at once, and name them in any order: they must not block each other, and what is " +
-		"refused must hold up no other",
+	Doc: "some callers want one to three of three keys at once, and name them in any order: " +
+		"they must not block each other, and what is refused must hold up no other",
 	NotFor:    sets,
 	MustJudge: []string{history.Liveness},
 	Duration:  4 * time.Second,
@@ -75,8 +77,9 @@ var crossing = Scenario{
 }
 
 var cancelled = Scenario{
-	Name:     "cancelled",
-	Doc:      "one in eight visits is called off at a random moment, also in the middle of an acquire, an extension or a release",
+	Name: "cancelled",
+	Doc: "one in eight visits is called off at a random moment, also in the middle of an acquire, " +
+		"an extension or a release",
 	NotFor:   expires,
 	Duration: 2400 * time.Millisecond,
 	Shape:    func(w *workload.Shape) { w.Keys, w.CancelOneIn, w.Extend = 8, 8, w.TTL },
@@ -97,10 +100,11 @@ var cost = Scenario{
 
 var clocks = Scenario{
 	Name: "clocks",
-	Doc: "the clocks of two clients differ by some leases, and that of one steps: nothing but the servers' clock may decide who holds " +
-		"the lock (programs whose language asks the C library for the time)",
+	Doc: "the clocks of two clients differ by some leases, and that of one steps: nothing but the servers' clock " +
+		"may decide who holds the lock (programs whose language asks the C library for the time)",
 	NotFor: faults.When(func(s faults.Scene) bool { return !s.Clocked || !s.Can.Own },
-		"there is no clock to set: the lock is in no program of its own, beside servers of the suite's, or there is no C compiler"),
+		"there is no clock to set: the lock is in no program of its own, beside servers of the suite's, "+
+			"or there is no C compiler"),
 	Processes: 2,
 	Duration:  2200 * time.Millisecond,
 	Shape:     func(w *workload.Shape) { w.Workers, w.Keys, w.Hold, w.Skew = 8, 2, 5*time.Millisecond, 5*w.TTL },

@@ -8,8 +8,9 @@ import (
 )
 
 var renewal = Scenario{
-	Name:     "renewal",
-	Doc:      "holds of two leases, which the lock has to renew. Answers take a while now and then: the next holder comes before the last one has heard that it is over",
+	Name: "renewal",
+	Doc: "holds of two leases, which the lock has to renew. Answers take a while now and then: " +
+		"the next holder comes before the last one has heard that it is over",
 	NotFor:   renews,
 	Faults:   []string{"delay:15ms@700ms", "heal@2600ms"},
 	Duration: 4200 * time.Millisecond,
@@ -20,8 +21,9 @@ var renewal = Scenario{
 // begins when it is planned: if all were alike, all pages would be granted at once, and the next grant would come when
 // the cut is to be healed.
 var renewalCut = Scenario{
-	Name:      "renewal-cut",
-	Doc:       "a process is cut off from the servers for longer than a lease that it renews: its holders must be told in time",
+	Name: "renewal-cut",
+	Doc: "a process is cut off from the servers for longer than a lease that it renews: " +
+		"its holders must be told in time",
 	NotFor:    renews,
 	Processes: 2,
 	Faults:    []string{"cut-holder@1s", "heal@2600ms", "cut-holder@3200ms", "heal@4800ms"},
@@ -42,8 +44,9 @@ var renewalHangs = Scenario{
 // They have the patience of those who stand by, and a term is many times what its leader does in it.
 var leader = Scenario{
 	Name: "leader",
-	Doc: "elections with a candidate in each of three processes. A leader counts again and again for some leases. One is cut off, one paused " +
-		"for longer than a lease, and one killed: it must be told, or heed its pause, and another must be elected",
+	Doc: "elections with a candidate in each of three processes. A leader counts again and again for some leases. " +
+		"One is cut off, one paused for longer than a lease, and one killed: it must be told, or heed its pause, " +
+		"and another must be elected",
 	NotFor:    renews,
 	Processes: 3,
 	Faults:    []string{"cut-holder:loaded@700ms", "heal@2000ms", "stop-process@2600ms", "kill-process@4500ms"},

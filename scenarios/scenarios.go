@@ -28,7 +28,8 @@ var All = []Scenario{
 }
 
 // Brief are those that ask for every claim of a lock.
-var Brief = []Scenario{contention, readers, upgrade, steadyReaders, deadReader, permits, crossing, twoProcesses, crash, cancelled,
+var Brief = []Scenario{contention, readers, upgrade, steadyReaders, deadReader, permits, crossing, twoProcesses,
+	crash, cancelled,
 	extensions, lateRelease, lateCommands, comeback, ambiguous, renewal, renewalHangs, leader, reentry, wear, ticks}
 
 // The classes of what strains a lock most: a verdict on its safety needs one scenario of each.
@@ -49,15 +50,16 @@ type Scenario struct {
 	Doc   string // what it strains
 	// NotFor says why the scenario does not apply to the locks of a scene; empty or nil = it applies.
 	NotFor     func(faults.Scene) string
-	Assumed    bool                 // no lock may assume that this does not happen
-	CostJudged bool                 // what the load makes the servers do is judged
-	Unused     bool                 // its holders lose what they hold before they store: no page view need be counted
-	Alone      bool                 // it needs the machine for itself: nothing runs beside it
-	Sites      int                  // that a lock lives on which lives on several; 0 = as many as the topology has
-	Processes  int                  // that the workers live in; 0 = in the suite itself
-	Faults     []string             // as faults.Parse reads them; nil = none
-	Wire       []string             // the faults for a program that makes its own load; nil = it is for none
-	Counter    workload.CounterSpec // where the page views are counted; the zero Spec = where the plan says, as where both are fenced
+	Assumed    bool     // no lock may assume that this does not happen
+	CostJudged bool     // what the load makes the servers do is judged
+	Unused     bool     // its holders lose what they hold before they store: no page view need be counted
+	Alone      bool     // it needs the machine for itself: nothing runs beside it
+	Sites      int      // that a lock lives on which lives on several; 0 = as many as the topology has
+	Processes  int      // that the workers live in; 0 = in the suite itself
+	Faults     []string // as faults.Parse reads them; nil = none
+	Wire       []string // the faults for a program that makes its own load; nil = it is for none
+	// where the page views are counted; the zero Spec = where the plan says, as where both are fenced
+	Counter workload.CounterSpec
 	// MustJudge are the checkers, of liveness and fairness, that must have had enough to judge: both need stretches of
 	// time that nothing disturbs, and a run that is about something else has few of them on a busy machine.
 	MustJudge []string

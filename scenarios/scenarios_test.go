@@ -17,8 +17,10 @@ import (
 func (s Scenario) scene(lock locks.Spec, on topologies.Spec) faults.Scene {
 	w := s.Load(1, lock.Claims)
 	return faults.Scene{
-		Topology: on.Name, Sites: on.Sites, Nodes: on.Nodes, TTL: w.TTL, Recovery: on.Recovery, Can: on.Can(), Claims: lock.Claims,
-		Outlives: lock.Outlives, Shared: lock.Shared, Clocked: lock.Program != nil, Processes: max(s.Processes, 1), Heeds: w.HeedDeadline,
+		Topology: on.Name, Sites: on.Sites, Nodes: on.Nodes, TTL: w.TTL, Recovery: on.Recovery, Can: on.Can(),
+		Claims:   lock.Claims,
+		Outlives: lock.Outlives, Shared: lock.Shared, Clocked: lock.Program != nil, Processes: max(s.Processes, 1),
+		Heeds: w.HeedDeadline,
 	}
 }
 
@@ -28,11 +30,13 @@ func TestEveryScenarioIsForSomebody(t *testing.T) {
 		if found, ok := Find(s.Name); !ok || found.Doc != s.Doc {
 			t.Errorf("%s is found as %+v", s.Name, found)
 		}
-		if _, mistakes := faults.Parse(s.Planned(faults.OfWorkers), faults.Scene{Can: topologies.Spec{}.Can()}, s.Duration, 0); len(mistakes) > 0 {
+		if _, mistakes := faults.Parse(s.Planned(faults.OfWorkers), faults.Scene{Can: topologies.Spec{}.Can()},
+			s.Duration, 0); len(mistakes) > 0 {
 			t.Errorf("%s: %v", s.Name, mistakes)
 		}
 		right, claimed := 0, map[string]bool{}
-		for _, lock := range append(slices.Clone(known.Locks), locks.Spec{Sites: locks.OneSite, Program: &locks.Program{}}) {
+		for _, lock := range append(slices.Clone(known.Locks),
+			locks.Spec{Sites: locks.OneSite, Program: &locks.Program{}}) {
 			for _, on := range topologies.All {
 				if !lock.Sites.Fits(on.Sites) || lock.Sites == locks.NoSite {
 					continue
@@ -99,7 +103,8 @@ func TestEveryExpectationCanBeMet(t *testing.T) {
 	named := 0
 	for _, lock := range known.Locks {
 		for _, want := range lock.Expect {
-			if glossary.FindCause(want.Cause).Name == "" || want.Fault != "" && (lock.Broken != "" || want.Scenario != "") {
+			if glossary.FindCause(want.Cause).Name == "" || want.Fault != "" &&
+				(lock.Broken != "" || want.Scenario != "") {
 				t.Errorf("%s: no cause %q, or a broken lock or a scenario with a fault", lock.Name, want.Cause)
 			}
 			if want.Sometimes && (lock.Broken != "" || want.Scenario == "") {

@@ -9,8 +9,9 @@ import (
 )
 
 var minorityHung = Scenario{
-	Name:      "minority-hung",
-	Doc:       "a minority of the sites does not answer, from the start to the end, and leases are shorter than the patience of many a client",
+	Name: "minority-hung",
+	Doc: "a minority of the sites does not answer, from the start to the end, and leases are shorter than the " +
+		"patience of many a client",
 	Faults:    []string{"pause-minority@200ms"},
 	MustJudge: []string{history.Liveness},
 	Duration:  3 * time.Second,
@@ -18,8 +19,9 @@ var minorityHung = Scenario{
 }
 
 var minorityRefuses = Scenario{
-	Name:     "minority-refuses",
-	Doc:      "a minority of the sites answers every command that needs memory with an error, from the start to the end",
+	Name: "minority-refuses",
+	Doc: "a minority of the sites answers every command that needs memory with an error, " +
+		"from the start to the end",
 	Faults:   []string{"refuse-writes@200ms"},
 	Duration: 2500 * time.Millisecond,
 	Shape:    func(w *workload.Shape) { w.Workers = 8 },
@@ -47,8 +49,9 @@ var fourSites = Scenario{
 // The sites that had granted a lock are not those that can lengthen it: one minority is silent while it is granted, and
 // another, with a gap that is shorter than a hold, while it is lengthened.
 var failingSites = Scenario{
-	Name:     "failing-sites",
-	Doc:      "leases are lengthened while one minority of the sites after another does not answer: a majority that has granted it must lengthen it",
+	Name: "failing-sites",
+	Doc: "leases are lengthened while one minority of the sites after another does not answer: " +
+		"a majority that has granted it must lengthen it",
 	NotFor:   both(several, plain),
 	Faults:   []string{"pause-minority@200ms", "heal@800ms", "pause-minority@1100ms", "heal@1700ms"},
 	Duration: 3200 * time.Millisecond,
@@ -57,8 +60,9 @@ var failingSites = Scenario{
 }
 
 var serverHangs = Scenario{
-	Name:     "server-hangs",
-	Doc:      "a server stops for longer than a lease, while leases are lengthened; one in eight visits is called off, also under a call that has no answer",
+	Name: "server-hangs",
+	Doc: "a server stops for longer than a lease, while leases are lengthened; one in eight visits is called " +
+		"off, also under a call that has no answer",
 	NotFor:   both(alone, plain),
 	Faults:   []string{"pause-primary@300ms", "heal@900ms", "pause-primary@1300ms", "heal@1900ms"},
 	Wire:     []string{"pause-primary:600ms@granted:5", "pause-primary:600ms@released:15"},
@@ -92,8 +96,8 @@ var slowServer = Scenario{
 
 var slowSite = Scenario{
 	Name: "slow-site",
-	Doc: "one of several sites answers about when the lease ends, again and again, and the others at once: who waits for it must not " +
-		"count the lease from then",
+	Doc: "one of several sites answers about when the lease ends, again and again, and the others at once: " +
+		"who waits for it must not count the lease from then",
 	NotFor: faults.When(func(s faults.Scene) bool { return s.Sites < 3 },
 		"it is about one of several sites: slow-grant and slow-server ask the same of one alone"),
 	Faults:   []string{"slow-server@200ms", "slow-server@900ms"},

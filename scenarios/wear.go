@@ -13,7 +13,8 @@ const rounds = 3
 // In a process of their own nothing but the lock's clients grows.
 var wear = Scenario{
 	Name: "wear",
-	Doc:  "locks are taken and refused, then none is wanted for longer than a lease, three times: a client may keep nothing of each call",
+	Doc: "locks are taken and refused, then none is wanted for longer than a lease, three times: " +
+		"a client may keep nothing of each call",
 	NotFor: faults.When(func(s faults.Scene) bool { return s.Nodes == 1 && s.Claims.Renews },
 		"wear-renewals asks the same, and more"),
 	Processes: 2,
@@ -28,8 +29,8 @@ var wear = Scenario{
 // own.
 var wearRenewals = Scenario{
 	Name: "wear-renewals",
-	Doc: "many locks are taken, and a server stops for longer than their leases, which the lock renews; then none is wanted, three times: a client may " +
-		"keep nothing of a hold that it could not renew",
+	Doc: "many locks are taken, and a server stops for longer than their leases, which the lock renews; " +
+		"then none is wanted, three times: a client may keep nothing of a hold that it could not renew",
 	NotFor:    both(alone, renews),
 	Processes: 2,
 	Unused:    true,

@@ -10,19 +10,20 @@ type Access struct {
 	Name     string   `json:"name"`
 	Master   string   `json:"master,omitempty"`
 	Cluster  bool     `json:"cluster,omitempty"`
-	Engine   string   `json:"engine,omitempty"` // of servers that are not Redis
+	Engine   string   `json:"engine,omitempty"` // the engine's name if the servers are not Redis
 	Addrs    []string `json:"addrs"`
 	User     string   `json:"user,omitempty"`
 	Password string   `json:"password"`
-	// a file that names the primary's address once an operator has moved it
-	Moved   string `json:"moved,omitempty"`
-	Copies  int    `json:"copies,omitempty"`  // replicas that each of its primaries has
-	Sources string `json:"sources,omitempty"` // how the source addresses of clients begin; empty without links
+	// the file with the primary's address, written when an operator moves the primary
+	Moved  string `json:"moved,omitempty"`
+	Copies int    `json:"copies,omitempty"` // replicas of each primary
+	// the common beginning of the clients' source addresses; empty without links
+	Sources string `json:"sources,omitempty"`
 
-	Foreign  bool      `json:"foreign,omitempty"` // others run the servers
+	Foreign  bool      `json:"foreign,omitempty"` // the servers are run by others
 	Sentinel [2]string `json:"sentinel,omitzero"` // login of sentinels
 	DB       int       `json:"db,omitempty"`
-	// where announced addresses are from here; those that are missing are as announced
+	// announced address -> address to dial from here; a missing entry means: dial the announced address
 	Map   map[string]string `json:"map,omitempty"`
 	Links map[string]string `json:"links,omitempty"` // the links in front of addresses
 	TLS   *TLS              `json:"tls,omitempty"`
@@ -35,11 +36,11 @@ func (s *Site) Access() Access {
 	return a
 }
 
-// Site is the site for clients in another process: without nodes.
+// Site makes the site in another process, for clients only: it has no nodes.
 func (a Access) Site() *Site {
 	s := &Site{Name: a.Name, Master: a.Master, Cluster: a.Cluster, access: a}
 	if a.TLS != nil {
-		s.tls, _ = a.TLS.config() // it was read when the deployment was attached
+		s.tls, _ = a.TLS.config() // TLS was checked when the deployment was attached
 	}
 	for _, addr := range a.Addrs {
 		s.seeds = append(s.seeds, &Node{front: addr})

@@ -14,7 +14,7 @@ import (
 // be bound, the block is a range of ports.
 type block struct {
 	claim  *net.TCPListener
-	prefix string // of all its addresses; empty where there is only one
+	prefix string // the first three bytes of all addresses; empty if there is only one address
 	ip     func(node int) string
 	port   func(node int) (front, back int)
 }
@@ -37,7 +37,7 @@ func claimBlock(flat bool) (*block, error) {
 	if flat || !manyLoopbacks() {
 		return claimPorts()
 	}
-	start := os.Getpid() * 40503 // spread runs that start together
+	start := os.Getpid() * 40503 // runs that start together begin their search at different blocks
 	for i := range 128 * 256 {
 		n := (start + i) & 0x7fff
 		prefix := fmt.Sprintf("127.%d.%d.", 64+n>>8, n&0xff)
@@ -101,9 +101,9 @@ func (b *block) free() bool {
 	return true
 }
 
-// bind makes a socket with an address, if none listens there. It does not listen itself: a child that is forked
-// meanwhile has a copy of the socket for a moment longer than its parent waits for it, and one that listens would keep
-// a server from the address.
+// bind makes a socket with an address if no other process listens there, and does not listen itself. A child that is
+// forked meanwhile keeps a copy of the socket for a moment. A copy that listened would keep the server from its
+// address.
 func bind(ip string, port int) (fd int, err error) {
 	syscall.ForkLock.RLock()
 	fd, err = syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)

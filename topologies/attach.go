@@ -16,22 +16,22 @@ import (
 	"hammerlock/topologies/links"
 )
 
-// Attachment says where a deployment is that others run, how to get in, and what may be done to it. Nothing is
-// started there, no key outside the prefix is read or written, and commands that harm others are sent only if Allow
+// Attachment describes a deployment that others run: its addresses, its logins, and what the suite may do there. The
+// suite starts nothing there and touches no key outside the prefix. It sends commands that harm others only if Allow
 // names them.
 type Attachment struct {
-	Endpoints []Endpoint // of the sentinels if the deployment has some
-	Data      Login      // of the servers that sentinels lead to
-	Master    string     // the name that sentinels know the primary by
+	Endpoints []Endpoint // the sentinels' addresses if there are sentinels, else the servers'
+	Data      Login      // the login at the servers behind the sentinels
+	Master    string     // the primary's name in the sentinels' configuration
 	TLS       *TLS       `json:"-"`
 	Map       map[string]string
-	Prefix    string            // begins the prefixes of all runs
+	Prefix    string            // the prefix of all runs; each run appends random letters
 	Allow     []string          // names of Destructive
-	Tell      func(line string) // says what was done; nil = no listener
-	Removed   []string          // what was left by runs that were killed, in words
+	Tell      func(line string) // receives lines on what the suite has done; nil = no listener
+	Removed   []string          // the leftovers of killed runs that were removed, in words
 
 	tls   *tls.Config
-	names []string // of the nodes that were found
+	names []string // the nodes that were found
 }
 
 // Endpoint is one address that the user named.
@@ -47,13 +47,13 @@ type Login struct{ user, password string }
 // NewLogin makes a login.
 func NewLogin(user, password string) Login { return Login{user, password} }
 
-// Parts are the user and the password, for a connection that no client of the suite makes.
+// Parts returns the user and the password. Drivers need them: they make their own connections.
 func (l Login) Parts() (user, password string) { return l.user, l.password }
 
 // Format implements fmt.Formatter: a login stays hidden whatever the verb.
 func (l Login) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, "(hidden)") }
 
-// Of is a topology of that kind that is up already.
+// Of returns the topology of the given kind that this attachment describes.
 func (a *Attachment) Of(kind Spec) Spec {
 	kind.attached, kind.embeddable, kind.join, kind.healthy = a, false, nil, writable
 	kind.Nodes = 1
@@ -72,7 +72,7 @@ const DefaultPrefix = "hammerlock:"
 // Prefix begins the names of all keys of a run.
 func (t *Topology) Prefix() string { return cmp.Or(t.prefix, DefaultPrefix) }
 
-// errForeign refuses what can be done only to processes of the suite's own.
+// errForeign refuses what needs a server process that the suite has started.
 var errForeign = errors.New("the server is not one of the suite")
 
 // attach finds the nodes, makes the sites, removes what earlier runs left and registers this one.
@@ -127,7 +127,7 @@ func (t *Topology) readConfig(ctx context.Context) {
 	}
 }
 
-// describe writes into the settings what is known of the servers.
+// describe adds the servers' versions and roles to the settings.
 func (t *Topology) describe() {
 	a := t.Spec.attached
 	var nodes []string
@@ -189,7 +189,7 @@ func writable(ctx context.Context, t *Topology) error {
 	return nil
 }
 
-// leave ends what the suite has of a deployment that is not its own, and removes its keys.
+// leave closes the suite's connections to a deployment that others run, and removes its keys.
 func (t *Topology) leave() (err error) {
 	if !t.foreign() {
 		return nil

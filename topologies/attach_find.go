@@ -16,8 +16,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// find asks the deployment what it consists of. An address that clients are sent to must be reachable; a replica that
-// is not is left out.
+// find asks the deployment for its members. An address to which clients are sent must be reachable; an unreachable
+// replica is left out.
 func (t *Topology) find(ctx context.Context) error {
 	a := t.Spec.attached
 	var err error
@@ -50,7 +50,7 @@ func (t *Topology) at(ctx context.Context, name string, role Role, e Endpoint) (
 	return n, nil
 }
 
-// connect makes the suite's own connection, and learns what the server tells of itself.
+// connect makes the suite's own connection and reads the server's version, role and run id.
 func (n *Node) connect(ctx context.Context, e Endpoint) error {
 	a := n.topology.Spec.attached
 	n.control = newControl(controlOptions{addr: n.front, to: n.back, login: e.Login, db: e.DB, tls: a.tls})
@@ -94,17 +94,17 @@ func (n *Node) connect(ctx context.Context, e Endpoint) error {
 	return nil
 }
 
-// modes are what servers call themselves in each topology.
+// modes maps each topology to the redis_mode that its servers report.
 var modes = map[string]string{"single": "standalone", "replica": "standalone", "sentinel": "standalone",
 	"redlock": "standalone", "cluster": "cluster"}
 
-// refusedLogin tells an answer that nobody got in from one that a command is refused.
+// refusedLogin tells a refused login from a refused command.
 func refusedLogin(err error) bool {
 	return redis.HasErrorPrefix(err, "NOAUTH") || redis.HasErrorPrefix(err, "WRONGPASS") ||
 		redis.HasErrorPrefix(err, "ERR AUTH")
 }
 
-// unreachable says what to do about a server that cannot be asked.
+// unreachable says what to do about a server that does not answer.
 func (n *Node) unreachable(err error) error {
 	where := n.front
 	if n.back != n.front {
@@ -113,7 +113,7 @@ func (n *Node) unreachable(err error) error {
 	return Unreachable(where, n.front, n.topology.Spec.attached.TLS, err)
 }
 
-// Unreachable says what to do about a server of others that cannot be asked: where it is in words, and its address.
+// Unreachable says what to do about a server of others that does not answer; where names its place in words.
 func Unreachable(where, addr string, secured *TLS, err error) error {
 	var reply redis.Error
 	refused := errors.As(err, &reply)
@@ -136,7 +136,7 @@ func Unreachable(where, addr string, secured *TLS, err error) error {
 	case secured == nil || unknown:
 	case errors.Is(err, context.DeadlineExceeded):
 		hint = "; if it does not speak TLS: redis://" + addr
-	case len(secured.Cert) == 0: // the server may just hang up
+	case len(secured.Cert) == 0: // a server that wants a client certificate may just close the connection
 		hint = "; if it asks for a certificate of the client: --tls-cert and --tls-key"
 	}
 	return fmt.Errorf("%s cannot be reached from here: %w%s", where, err, hint)
@@ -156,7 +156,7 @@ func helloFields(reply any) map[string]string {
 	return nil
 }
 
-// version keeps what the first server that tells it says of its program.
+// version keeps the first answer that names the server's program and version.
 func (t *Topology) version(info, hello map[string]string) {
 	if t.Options.Server.Version != "" {
 		return
@@ -173,7 +173,7 @@ func (t *Topology) version(info, hello map[string]string) {
 	}
 }
 
-// hide notes what servers do not let the suite see.
+// hide notes a command that the servers refuse to the suite.
 func (t *Topology) hide(what string, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -183,7 +183,7 @@ func (t *Topology) hide(what string, err error) {
 	t.hidden[what] = err.Error()
 }
 
-// Hidden are the commands that servers of others refused to answer, with what they said.
+// Hidden maps the commands that servers of others refused to their errors.
 func (t *Topology) Hidden() map[string]string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -286,8 +286,8 @@ func (t *Topology) findBehindSentinels(ctx context.Context) error {
 	return nil
 }
 
-// maybe adds a replica if it can be reached; no client is sent to it. Sentinels that know a server by two names make it
-// follow itself when they promote it under one of them.
+// maybe adds a replica if it can be reached; no client is sent to it. A server with two names in the sentinels' lists
+// can be promoted under one of them and then be told to follow itself.
 func (t *Topology) maybe(ctx context.Context, name string, e Endpoint) {
 	n, err := t.at(ctx, name, Replica, e)
 	if err == nil {
@@ -339,7 +339,7 @@ func (t *Topology) findCluster(ctx context.Context) (err error) {
 	if err != nil {
 		t.hide("CLUSTER NODES", err)
 	}
-	for _, m := range all { // clients may be sent to names, but nodes speak of addresses
+	for _, m := range all { // clients may be sent to host names, while nodes name each other by address
 		if m.name == "" {
 			continue
 		}
@@ -350,7 +350,7 @@ func (t *Topology) findCluster(ctx context.Context) (err error) {
 	return nil
 }
 
-// slots asks one node which nodes have the slots. A node that does not know its own name leaves it out.
+// slots asks one node for the owners of the slots. A node that does not know its own name leaves itself out.
 func (t *Topology) slots(ctx context.Context, e Endpoint) ([]redis.ClusterSlot, error) {
 	n := &Node{Name: "seed", Role: Primary, topology: t, front: e.Addr,
 		back: cmp.Or(t.Spec.attached.Map[e.Addr], e.Addr)}
@@ -358,8 +358,8 @@ func (t *Topology) slots(ctx context.Context, e Endpoint) ([]redis.ClusterSlot, 
 	if err := n.connect(ctx, e); err != nil {
 		return nil, err
 	}
-	asked := redis.NewClusterSlotsCmd(ctx, "cluster", "slots") // what clients of all versions ask
-	_ = n.control.Process(ctx, asked)                          // it keeps its error
+	asked := redis.NewClusterSlotsCmd(ctx, "cluster", "slots") // clients of all versions send this command
+	_ = n.control.Process(ctx, asked)                          // asked keeps the error
 	slots, err := asked.Result()
 	if err != nil {
 		return nil, fmt.Errorf("%s: CLUSTER SLOTS: %w", e.Addr, err)
@@ -378,7 +378,7 @@ func (t *Topology) slots(ctx context.Context, e Endpoint) ([]redis.ClusterSlot, 
 	return slots, nil
 }
 
-// mapHint says how to reach an address that only others can.
+// mapHint says how --map makes an announced address reachable.
 func mapHint(err error, addr string) error {
 	return fmt.Errorf("%w; if it has another address from here: --map %s=HOST:PORT", err, addr)
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Harmless are the commands without a key of the run that the suite sends to servers that are not its own: they change
-// nothing that outlives a connection.
+// Harmless lists the commands without a key that the suite sends to servers of others. They change nothing that
+// outlives the connection.
 var Harmless = []string{
 	"AUTH", "HELLO", "PING", "SELECT", "READONLY", "ROLE", "INFO", "SCAN", "COMMAND",
 	"CLIENT SETNAME", "CLIENT SETINFO", "CLIENT TRACKING", "CONFIG GET",
@@ -21,7 +21,7 @@ var Harmless = []string{
 	"MULTI", "EXEC", "DISCARD", "UNWATCH", "WAIT",
 }
 
-// Destructive are the commands that harm others, by the name that allows them.
+// Destructive lists the commands that harm other users, by the name that allows them.
 var Destructive = map[string][]string{
 	"failover":     {"SENTINEL FAILOVER", "CLUSTER FAILOVER"},
 	"client-pause": {"CLIENT PAUSE"},
@@ -33,20 +33,20 @@ var Destructive = map[string][]string{
 // DestructiveNames lists them.
 func DestructiveNames() []string { return slices.Sorted(maps.Keys(Destructive)) }
 
-// keyed are the commands with a key in the first place that the suite itself sends.
+// keyed lists the commands of the suite whose first argument is a key.
 var keyed = []string{"TYPE", "GET", "SET", "HKEYS", "PTTL", "DEL", "UNLINK", "EXISTS"}
 
 // errNotAllowed says that a command was not sent, because it could harm others.
 var errNotAllowed = errors.New("not sent to servers of others")
 
-// guard keeps the suite's own connections to servers of others from harm.
+// guard checks each command on the suite's own connections to servers of others.
 type guard struct {
 	passing
 	prefix string
 	allow  []string
 }
 
-// admits returns nil for a command that is harmless, allowed, or about a key of the run.
+// admits returns nil for a command that is harmless, explicitly allowed, or about a key of the run.
 func (g guard) admits(cmd redis.Cmder) error {
 	args := cmd.Args()
 	word := func(i int) string {

@@ -16,12 +16,11 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Every run writes its prefix into a hash of each site that it is attached to, so that the next run finds what a run
-// left that was killed: an owner on this machine is looked up among the processes; one elsewhere is dead when its sign
-// of life has expired.
+// Every run enters its prefix in a hash on each site, so that the next run finds the keys of a killed run. An owner on
+// this machine is looked up among the processes. An owner on another machine is dead when its sign of life has expired.
 const (
-	registry  = "runs"  // after the common prefix
-	signOf    = "alive" // after the run's prefix
+	registry  = "runs"  // the hash's name, after the common prefix
+	signOf    = "alive" // the sign of life's name, after the run's prefix
 	aliveFor  = time.Minute
 	aliveTurn = 10 * time.Second
 
@@ -29,12 +28,12 @@ const (
 	scanCount    = 1000
 )
 
-// owner is who a prefix belongs to.
+// owner identifies the process to which a prefix belongs.
 type owner struct {
 	Host    string `json:"host"`
-	Space   string `json:"space"` // of process numbers: this boot of this machine, or of a container
+	Space   string `json:"space"` // the space of process numbers: one boot of one machine or container
 	PID     int    `json:"pid"`
-	Start   string `json:"start"` // of the process, as the system counts
+	Start   string `json:"start"` // the process's start time, as the system counts it
 	Started string `json:"started"`
 }
 
@@ -46,7 +45,8 @@ func me() owner {
 	return o
 }
 
-// processSpace tells apart what process numbers belong to; empty where the system does not say.
+// processSpace identifies the boot and the container in which process numbers are unique; empty if the system does not
+// say.
 func processSpace() string {
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	space, failed := os.Readlink("/proc/self/ns/pid")
@@ -56,7 +56,7 @@ func processSpace() string {
 	return strings.TrimSpace(string(boot)) + " " + space
 }
 
-// processStart is when a process began; empty if there is none of that number, or if the system does not say.
+// processStart returns the start time of a process; empty if there is no such process, or if the system does not say.
 func processStart(pid int) string {
 	const start = 19 // field 22
 	if stat := processStat(pid); len(stat) > start {
@@ -65,15 +65,14 @@ func processStart(pid int) string {
 	return ""
 }
 
-// processStat is what the system says of a process, from field 3 of proc_pid_stat(5) on; nil if there is none, or no
-// /proc.
+// processStat returns the fields of proc_pid_stat(5) from field 3 on; nil without such a process or without /proc.
 func processStat(pid int) []string {
 	text, _ := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
 	_, after, _ := strings.Cut(string(text), ") ")
 	return strings.Fields(after)
 }
 
-// keep makes the suite's own clients of the sites: they look after keys, past all links.
+// keep makes clients that bypass all links: they remove keys and sign.
 func (t *Topology) keep(ctx context.Context) error {
 	for _, s := range t.Sites {
 		c := s.Access().Site().Client(ClientOptions{})
@@ -85,8 +84,8 @@ func (t *Topology) keep(ctx context.Context) error {
 	return nil
 }
 
-// enter removes what dead runs left, registers this one and keeps its sign of life; clean undoes that and removes its
-// keys.
+// enter removes the keys of dead runs, registers this run and renews its sign of life; clean stops that and removes the
+// run's keys.
 func (t *Topology) enter(ctx context.Context) error {
 	a := t.Spec.attached
 	text, err := json.Marshal(me())
@@ -126,13 +125,13 @@ func (t *Topology) enter(ctx context.Context) error {
 	return nil
 }
 
-// sign enters the run on a site, and says that it lives.
+// sign registers the run on a site and renews its sign of life.
 func (t *Topology) sign(ctx context.Context, c redis.UniversalClient, owner []byte) error {
 	return errors.Join(c.Set(ctx, t.prefix+signOf, "1", aliveFor).Err(),
 		c.HSet(ctx, t.Spec.attached.Prefix+registry, t.prefix, owner).Err())
 }
 
-// live signs again and again: servers may forget.
+// live renews the sign of life until done is closed: a server may lose it.
 func (t *Topology) live(ctx context.Context, done <-chan struct{}, owner []byte) {
 	ticker := time.NewTicker(aliveTurn)
 	defer ticker.Stop()
@@ -144,13 +143,13 @@ func (t *Topology) live(ctx context.Context, done <-chan struct{}, owner []byte)
 		}
 		ctx, cancel := context.WithTimeout(ctx, aliveTurn)
 		for _, c := range t.keepers {
-			_ = t.sign(ctx, c, owner) // there are more turns
+			_ = t.sign(ctx, c, owner) // the next turn tries again
 		}
 		cancel()
 	}
 }
 
-// removeLeftovers removes what dead runs left on a site, and says so.
+// removeLeftovers removes the keys of dead runs on a site and reports it.
 func (t *Topology) removeLeftovers(ctx context.Context, c redis.UniversalClient) error {
 	a := t.Spec.attached
 	runs, err := c.HGetAll(ctx, a.Prefix+registry).Result()
@@ -160,7 +159,7 @@ func (t *Topology) removeLeftovers(ctx context.Context, c redis.UniversalClient)
 	for prefix, text := range runs {
 		var o owner
 		if json.Unmarshal([]byte(text), &o) != nil || !strings.HasPrefix(prefix, a.Prefix) || prefix == a.Prefix {
-			continue // not written by this suite
+			continue // another program has written this entry
 		}
 		dead, err := isDead(ctx, c, prefix, o)
 		if err != nil {
@@ -197,7 +196,7 @@ func isDead(ctx context.Context, c redis.UniversalClient, prefix string, o owner
 
 // sweep removes every key that begins with a prefix, and no other.
 func sweep(ctx context.Context, c redis.UniversalClient, prefix string) (removed int64, err error) {
-	var mu sync.Mutex // a cluster's primaries are swept at once
+	var mu sync.Mutex // the primaries of a cluster are swept in parallel
 	one := func(ctx context.Context, node *redis.Client) error {
 		n, err := sweepNode(ctx, node, prefix)
 		mu.Lock()
@@ -222,9 +221,9 @@ func sweepNode(ctx context.Context, c *redis.Client, prefix string) (removed int
 			return removed, err
 		}
 		keys = slices.DeleteFunc(keys, func(key string) bool { return !strings.HasPrefix(key, prefix) })
-		for _, command := range []string{"UNLINK", "DEL"} { // the first may be renamed, or refused
+		for _, command := range []string{"UNLINK", "DEL"} { // UNLINK may be renamed or refused
 			err = nil
-			for _, answer := range doEach(ctx, c, command, keys) { // each has a slot of its own
+			for _, answer := range doEach(ctx, c, command, keys) { // in a cluster each key has its own slot
 				n, failed := answer.Int64()
 				removed, err = removed+n, errors.Join(err, failed)
 			}
@@ -241,19 +240,19 @@ func sweepNode(ctx context.Context, c *redis.Client, prefix string) (removed int
 	}
 }
 
-// literal writes a text as a pattern that only it matches.
+// literal escapes a text for SCAN, so that the pattern matches that text alone.
 func literal(text string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`).Replace(text)
 }
 
-// Empty removes every key of the runs on the topology: those under the prefix, or all if the servers are the suite's
-// own.
+// Empty removes the keys of all runs on the topology: those under the prefix, or every key if the servers are the
+// suite's own.
 func (t *Topology) Empty(ctx context.Context) error {
 	for _, c := range t.keepers {
 		if _, err := sweep(ctx, c, t.prefix); err != nil {
 			return err
 		}
-		if err := c.Set(ctx, t.prefix+signOf, "1", aliveFor).Err(); err != nil { // the next turn may come late
+		if err := c.Set(ctx, t.prefix+signOf, "1", aliveFor).Err(); err != nil { // the next renewal may come late
 			return err
 		}
 	}

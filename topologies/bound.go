@@ -7,25 +7,27 @@ import (
 	"strconv"
 )
 
-// Client libraries make room for what an answer announces before it comes. Servers of others are not trusted with that.
+// A client library allocates memory for the announced length of an answer before the answer has arrived. A server of
+// others may announce anything, so lengths are bounded.
 const (
-	mostAnswer = 64 << 20 // bytes of one answer, with those for its elements
+	mostAnswer = 64 << 20 // bytes of one answer, including an estimate for its elements
 	perElement = 64
 	mostLine   = 1 << 20
 )
 
-// errTooMuch is the error of a connection whose server announces more than any answer has that the suite asks for.
+// errTooMuch ends a connection whose server announces more than any answer that the suite asks for.
 var errTooMuch = errors.New("the server announces an answer that is too large")
 
-// bound follows the answers on a connection, in RESP2 or RESP3, and counts what they announce. The zero value is ready.
+// bound parses the answers on a connection (RESP2 or RESP3) and adds up the lengths that they announce. The zero value
+// is ready.
 type bound struct {
-	line []byte // the present one, so far
-	skip int    // bytes of a text that are still to come
-	due  int    // elements of the present answer that are still to come
-	size int    // bytes that it has announced
+	line []byte // the current line, as far as it was read
+	skip int    // remaining bytes of a text
+	due  int    // remaining elements of the current answer
+	size int    // bytes that the current answer has announced
 }
 
-// take takes in what was read.
+// take parses the bytes that were read.
 func (b *bound) take(read []byte) error {
 	for len(read) > 0 {
 		if n := min(b.skip, len(read)); n > 0 {
@@ -46,10 +48,10 @@ func (b *bound) take(read []byte) error {
 	return nil
 }
 
-// elements are how many belong to each that an array, a set, a push, a map or attributes announce.
+// elements is the number of elements for each announced entry of an array, a set, a push, a map or attributes.
 var elements = map[byte]int{'*': 1, '~': 1, '>': 1, '%': 2, '|': 2}
 
-// announced takes in a line, which is a value, or says how much of it follows; it is false if that is too much.
+// announced parses a line: a value, or the length of what follows. It returns false if that is too long.
 func (b *bound) announced() bool {
 	if b.due == 0 {
 		b.due, b.size = 1, 0
@@ -71,7 +73,7 @@ func (b *bound) announced() bool {
 		b.due, b.size = b.due+n*each, b.size+n*each*perElement
 	}
 	if kind == '|' {
-		b.due++ // the value that the attributes are of
+		b.due++ // the value to which the attributes belong
 	}
 	return b.size <= mostAnswer
 }

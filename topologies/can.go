@@ -1,28 +1,28 @@
 package topologies
 
-// Can is what those who use a deployment can do with it. Each kind of deployment answers here: no other package asks
-// whether servers are the suite's own, which engine they have, or whether they live in the suite.
+// Can lists what a caller may do with a deployment. Each kind of deployment fills it in, so that no other package asks
+// whether the servers are the suite's own, which engine they run, or whether they live in the suite's process.
 type Can struct {
-	Own     bool     // start, stop and break the servers: they are the suite's, and work for nothing else
-	Allowed []string // where they are not: what may be sent to them all the same, as Destructive names it
-	Prefix  string   // begins all keys there; empty = the servers are the suite's
-	Engine  string   // which servers that are not Redis clients talk to; empty = they take the commands of Redis
-	Count   bool     // tell what a lock has made the servers do
-	Keep    bool     // rely, after a server's death, on what it has acknowledged
-	Expire  bool     // end the session of a lock's client
-	Find    bool     // have the servers, or sentinels, tell every client which the primary is
-	// lock by itself: it is a service, which is what is tested, and shows neither who waits nor who has a lock
+	Own     bool     // the servers are the suite's own: callers may start, stop and break them
+	Allowed []string // destructive commands that servers of others may be sent, as Destructive names them
+	Prefix  string   // the prefix of all keys; empty = the servers are the suite's own
+	Engine  string   // the engine's name if clients do not speak Redis to it; empty = Redis
+	Count   bool     // the servers count the commands of a lock
+	Keep    bool     // a server keeps acknowledged writes when it dies
+	Expire  bool     // a lock client's session can be ended
+	Find    bool     // servers or sentinels tell every client the address of the primary
+	// the service under test does its own locking, and shows neither waiters nor holders
 	Lock bool
 }
 
-// Ask tells whether servers can be asked in the commands of Redis.
+// Ask tells whether the servers take Redis commands.
 func (c Can) Ask() bool { return c.Engine == "" }
 
 // FailsOver tells whether the deployment goes on, without an operator, when a server dies.
 func (s Spec) FailsOver() bool { return s.Sites > 2 || s.Copies > 0 && s.Can().Find }
 
-// WhenAServerDies says for a table whether the grants of a lock hold then, and for how long the lock is gone where that
-// is not a matter of measuring.
+// WhenAServerDies returns two table cells: whether grants survive a server's death, and for how long the lock is gone
+// if that needs no measurement.
 func (s Spec) WhenAServerDies() (safe, gone string) {
 	switch {
 	case s.Sites > 2:
@@ -36,7 +36,7 @@ func (s Spec) WhenAServerDies() (safe, gone string) {
 	}
 }
 
-// Can is what can be done with such a deployment.
+// Can returns what a caller may do with such a deployment.
 func (s Spec) Can() Can {
 	c := Can{Own: s.attached == nil, Lock: s.locks}
 	if a := s.attached; a != nil {

@@ -17,23 +17,23 @@ import (
 // Site is one independent place a lock can live.
 type Site struct {
 	Name    string
-	Master  string // the name that sentinels know the primary by
+	Master  string // the primary's name in the sentinels' configuration
 	Cluster bool
-	Nodes   []*Node // the nodes that hold its data
+	Nodes   []*Node // the nodes that hold the site's data
 
-	access Access // the rest of what its clients need: Access completes it
+	access Access // the client's settings; Access adds the addresses
 	seeds  []*Node
-	// the primary, where only an operator moves it
+	// the current primary if only an operator moves it
 	byHand atomic.Pointer[Node]
-	// that connections go over; nil = they are not cut
+	// the line on which this process's connections depend; nil = they are never cut
 	line *Line
 	tls  *tls.Config // of access.TLS
-	// makes its connections; nil = the network does
+	// dials in place of the network; nil = the network does
 	via func(ctx context.Context, network, addr string) (net.Conn, error)
 }
 
-// Addrs are the addresses that a client is given: of the sentinels if there are any, of the present primary
-// where it is moved by hand.
+// Addrs returns the addresses for a client: those of the sentinels if there are any, or the current primary's if an
+// operator moves it.
 func (s *Site) Addrs() []string {
 	if n := s.byHand.Load(); n != nil {
 		return []string{n.front}
@@ -45,7 +45,7 @@ func (s *Site) Addrs() []string {
 	return a
 }
 
-// Copies is how many replicas each of its primaries was brought up with.
+// Copies is the number of replicas that each primary was started with.
 func (s *Site) Copies() int {
 	if len(s.Nodes) == 0 {
 		return s.access.Copies
@@ -59,11 +59,10 @@ func (s *Site) Copies() int {
 	return len(s.Nodes)/max(primaries, 1) - 1
 }
 
-// Password is what its clients log in with. Access has their user and their database, too.
+// Password is the clients' password. Access also has their user and database.
 func (s *Site) Password() string { return s.access.Password }
 
-// Engine is the name of its servers; empty for Redis. Sites of others have no Client: their locks make connections with
-// Dialer.
+// Engine is the engine's name; empty for Redis. Client works for Redis alone: locks on other engines dial with Dialer.
 func (s *Site) Engine() string { return s.access.Engine }
 
 // SentinelLogin is the user and the password of its sentinels.
@@ -78,21 +77,22 @@ func (s *Site) SentinelLogin() (user, password string) {
 //   - a cluster client may stay on a dead node for a minute, so it reloads its map often;
 //   - a full pool of failed dials blocks dialling for a second, so the pool is large.
 type ClientOptions struct {
-	Name        string
-	Source      int           // 1 or more: links identify the client as ClientParty(Source)
-	ReadTimeout time.Duration // for a reply, and for a connection if it is longer than that has; one second if zero
-	Traffic     *Traffic      // counts, if not nil
-	// LibraryRetries leaves the library's own retry policy on: the bug that the suite must find.
+	Name   string
+	Source int // 1 or more: links identify the client as ClientParty(Source)
+	// the limit for a reply, and for a connection if that limit would be shorter; 0 = one second
+	ReadTimeout time.Duration
+	Traffic     *Traffic // counts round trips if it is not nil
+	// LibraryRetries leaves the library's retries on. They are a bug that the suite must find.
 	LibraryRetries bool
 
-	passes bool // answers are passed on or skipped, whatever their size
+	passes bool // answers of any size are allowed, because they are passed on or skipped
 }
 
-// The settings that all clients share; they stand in the run record.
+// All clients share these settings; the run record lists them.
 const (
 	clientReadTimeout  = time.Second
 	clientDialTimeout  = 300 * time.Millisecond
-	foreignDialTimeout = 2 * time.Second // to servers of others, which may be far away
+	foreignDialTimeout = 2 * time.Second // the dial timeout for servers of others, which may be far away
 	clientReload       = 200 * time.Millisecond
 	clientPoolSize     = 2000
 	// commands are short; a server that is late costs a client thousands of connections a second
@@ -100,14 +100,14 @@ const (
 	clientMaxRedirects = 3
 )
 
-// Those who ask on the suite's own connections bound what they ask for; these end what is unbounded.
+// The suite's own clients pass a context with a deadline; these limits apply where a caller has none.
 const (
 	controlReadTimeout = 20 * time.Second
 	controlDialTimeout = 5 * time.Second
 )
 
-// dialTimeout bounds how long a connection to the site may take, with all that belongs to it. A client that waits
-// longer for replies waits as long.
+// dialTimeout limits the time for a connection including its handshake. It is at least as long as the client's read
+// timeout.
 func (s *Site) dialTimeout(o ClientOptions) time.Duration {
 	if s.access.Foreign {
 		return max(foreignDialTimeout, o.ReadTimeout)
@@ -118,7 +118,7 @@ func (s *Site) dialTimeout(o ClientOptions) time.Duration {
 // ClientSettings names the settings of all clients, for the run record.
 func (t *Topology) ClientSettings() map[string]string {
 	if len(t.Sites) == 0 || t.Sites[0].Engine() != "" {
-		return nil // a service is visited, or locks have clients of their own
+		return nil // a visited service, or locks with their own clients
 	}
 	return map[string]string{
 		"library":                       "go-redis " + redis.Version(),
@@ -182,18 +182,18 @@ func (s *Site) options(o ClientOptions) *redis.UniversalOptions {
 	return u
 }
 
-// controlOptions say where a control client leads.
+// controlOptions name the server of a control client.
 type controlOptions struct {
-	addr      string // as the server announces it
-	to        string // where it is from here, if that is elsewhere
+	addr      string // the address that the server announces
+	to        string // the address to dial, if it differs
 	login     Login
 	db        int
 	tls       *tls.Config
 	clustered bool
 }
 
-// newControl makes the suite's own client of one server: small, and not through a link. It may read from replicas of a
-// cluster, which would redirect it to their primary otherwise.
+// newControl makes the suite's own client of one server. It is small and bypasses all links. It may read from a
+// cluster's replicas, which redirect other clients to their primary.
 func newControl(to controlOptions) *redis.Client {
 	quiet()
 	o := &redis.Options{
@@ -213,7 +213,7 @@ func newControl(to controlOptions) *redis.Client {
 				return nil, err
 			}
 			f := &fresh{Conn: conn, bounded: true}
-			f.used.Store(true) // its errors are told as they are
+			f.used.Store(true) // its errors are passed on unchanged
 			return f.checked(), nil
 		}
 	}

@@ -12,15 +12,15 @@ import (
 	"time"
 )
 
-// ClientClock is a wall clock that a program sees in place of the machine's if it is started with its Env and asks the
-// C library for the time, as Python and Node do, and Go does not. It is plain data: the program may be another
-// process's child.
+// ClientClock is a wall clock for one program. A program that is started with Env reads it in place of the machine's
+// clock if it asks the C library, as Python and Node do and Go does not. It is plain data: the program may be the child
+// of another process.
 type ClientClock struct {
-	Library string // that the dynamic linker loads
-	File    string // what the clock shows
+	Library string // the library that the dynamic linker loads
+	File    string // the file with the clock's offset
 }
 
-// clientClockDir is where a deployment keeps it.
+// clientClockDir is the directory of the clock's files in the deployment.
 const clientClockDir = "client-clock"
 
 // NoClientClock says why a program's clock cannot be set on this machine; empty if it can.
@@ -54,12 +54,12 @@ func (t *Topology) ClientClock(ctx context.Context) (*ClientClock, error) {
 	return c, errors.Join(err, os.WriteFile(c.File, make([]byte, clockSize), 0o600))
 }
 
-// Env is what a program is started with that sees the clock.
+// Env is the environment of a program that sees the clock.
 func (c *ClientClock) Env() []string {
 	return []string{"LD_PRELOAD=" + c.Library, "HAMMERLOCK_CLOCK=" + c.File}
 }
 
-// Set makes the clock show true time plus the offset from now on. The clock's changes are counted from 1.
+// Set makes the clock show true time plus the offset. Changes are numbered from 1.
 func (c *ClientClock) Set(change int64, offset time.Duration) error {
 	return setClock(c.File, 2*change, offset, 1)
 }

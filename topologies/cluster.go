@@ -98,7 +98,7 @@ func joinCluster(ctx context.Context, t *Topology) error {
 // member is a line of CLUSTER NODES.
 type member struct {
 	id, addr, flags, primary, link string
-	name                           string // its address with a host name, if it announces one
+	name                           string // the node's address, with its host name if it announces one
 	epoch                          int
 	slots                          []string
 }
@@ -120,7 +120,7 @@ func members(ctx context.Context, n *Node) ([]member, error) {
 			return nil, fmt.Errorf("CLUSTER NODES: epoch: %w", err)
 		}
 		m := member{id: f[0], addr: addr, flags: f[2], primary: f[3], link: f[7], epoch: epoch, slots: f[8:]}
-		if fields := strings.Split(more, ","); len(fields) > 1 && fields[1] != "" { // after the port of the bus
+		if fields := strings.Split(more, ","); len(fields) > 1 && fields[1] != "" { // the fields after the bus port
 			_, port := splitAddr(addr)
 			m.name = net.JoinHostPort(fields[1], port)
 		}

@@ -12,7 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// anyNode is the configuration that all nodes share.
+// anyNode returns the configuration that all nodes share.
 func anyNode(n *Node) []directive {
 	ip, port := splitAddr(n.back)
 	return []directive{
@@ -21,9 +21,9 @@ func anyNode(n *Node) []directive {
 	}
 }
 
-// dataNode is the configuration of every node that holds data: no persistence unless asked for, addresses of its own,
-// and a snapshot for new replicas that goes through the disk. A diskless one reports a replica as online up to a second
-// before the stream of commands reaches it, so that a failover would lose locks.
+// dataNode returns the configuration of a node that holds data. It has no persistence unless asked for, and its own
+// addresses. A new replica gets its snapshot through the disk: a diskless replica is reported as online up to a second
+// before the stream of commands reaches it, so a failover would lose locks.
 func dataNode(n *Node) []directive {
 	frontIP, frontPort := splitAddr(n.front)
 	d := append(anyNode(n), []directive{
@@ -37,7 +37,7 @@ func dataNode(n *Node) []directive {
 	}
 	if sync := n.topology.Options.Durable; sync == "" {
 		d = append(d, directive{"appendonly", "no"})
-	} else { // a log that is never rewritten: only what is appended can be lost
+	} else { // the log is never rewritten, so only appended writes can be lost
 		d = append(d, directive{"appendonly", "yes"}, directive{"appendfsync", string(sync)},
 			directive{"auto-aof-rewrite-percentage", "0"})
 	}
@@ -93,7 +93,8 @@ func followed(ctx context.Context, primary *Node, replicas []*Node) error {
 			online++
 		}
 	}
-	if info["role"] != "master" || online < len(replicas) { // a reader of its stream shows as one more
+	// a tap that reads the replication stream counts as one more replica
+	if info["role"] != "master" || online < len(replicas) {
 		return fmt.Errorf("node %s: role %s, %d of %d replicas online", primary.Name, info["role"], online,
 			len(replicas))
 	}
@@ -102,7 +103,7 @@ func followed(ctx context.Context, primary *Node, replicas []*Node) error {
 
 // reached writes a probe and waits until n replicas have it.
 func reached(ctx context.Context, primary *Node, n int) error {
-	conn := primary.control.Conn() // WAIT counts the writes of its own connection
+	conn := primary.control.Conn() // WAIT covers the writes of its own connection only
 	defer func() { _ = conn.Close() }()
 	key, err := probe(ctx, conn)
 	if err != nil {
@@ -118,7 +119,7 @@ func reached(ctx context.Context, primary *Node, n int) error {
 	return nil
 }
 
-// probe writes a key that the node itself may hold; a cluster node refuses the slots of others.
+// probe writes a key that this node may hold: a cluster node refuses keys of other slots.
 func probe(ctx context.Context, conn *redis.Conn) (key string, err error) {
 	for i := range 100 {
 		key = "hammerlock:probe:" + strconv.Itoa(i)

@@ -14,8 +14,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// ErrUnreachable marks an error before the command was sent: there was no address, no connection, or no answer to the
-// handshake. The command had certainly no effect.
+// ErrUnreachable marks an error that came before the command was sent: there was no address, no connection, or no
+// answer to the handshake. The command certainly had no effect.
 var ErrUnreachable = errors.New("unreachable")
 
 // passing is a redis.Hook that changes nothing.
@@ -27,7 +27,7 @@ func (passing) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Process
 	return next
 }
 
-// dialing marks the errors of making a connection.
+// dialing marks the errors of dialling as ErrUnreachable.
 type dialing struct{ passing }
 
 func (dialing) DialHook(next redis.DialHook) redis.DialHook {
@@ -40,9 +40,9 @@ func (dialing) DialHook(next redis.DialHook) redis.DialHook {
 	}
 }
 
-// dialer makes connections from the client's own source address. If the primary is moved by hand, new connections go to
-// the new one, as if its name had been given another address; the old ones stay until they break, or until their node
-// answers that it is read-only.
+// dialer binds the client's own source address. When an operator moves the primary, new connections go to the new one,
+// as if its host name now had another address. Old connections stay until they break or until their node answers that
+// it is read-only.
 func (s *Site) dialer(o ClientOptions) func(ctx context.Context, network, addr string) (net.Conn, error) {
 	if s.via != nil {
 		return s.via
@@ -76,8 +76,8 @@ func (s *Site) dialer(o ClientOptions) func(ctx context.Context, network, addr s
 	}
 }
 
-// route says how to get to an announced address of servers of others: through the link in front of it, which secures
-// the connection by itself, or from any source to where the address is from here.
+// route returns how to reach a server of others that is announced by an address: through its link, which also does the
+// TLS, or at the address that --map names.
 func (s *Site) route(own *net.Dialer, addr string) (d *net.Dialer, to string, security *tls.Config) {
 	if link := s.access.Links[addr]; link != "" {
 		return own, link, nil
@@ -85,19 +85,20 @@ func (s *Site) route(own *net.Dialer, addr string) (d *net.Dialer, to string, se
 	return &net.Dialer{Timeout: own.Timeout}, cmp.Or(s.access.Map[addr], addr), s.tls
 }
 
-// Dialer connects as the site's own clients do, for a library that makes connections by itself. Links identify them as
-// ClientParty(source).
+// Dialer connects as the site's own clients do, for a library that takes a dial function. Links identify its
+// connections as ClientParty(source).
 func (s *Site) Dialer(source int) func(ctx context.Context, network, addr string) (net.Conn, error) {
 	return s.dialer(ClientOptions{Source: source})
 }
 
-// Passage connects as Dialer does, for a proxy that passes on what servers say, or a tap that skips it: whatever they
-// announce, no room is made for it.
+// Passage connects as Dialer does, for a proxy or a tap. It does not bound the size of answers, since they are passed
+// on or skipped.
 func (s *Site) Passage(source int) func(ctx context.Context, network, addr string) (net.Conn, error) {
 	return s.dialer(ClientOptions{Source: source, passes: true})
 }
 
-// movedTo is where an operator has moved the primary, for clients of all processes; empty if it was not moved.
+// movedTo is the address to which an operator has moved the primary, for clients of all processes; empty if it was not
+// moved.
 func (s *Site) movedTo() string {
 	if n := s.byHand.Load(); n != nil {
 		return n.front
@@ -107,12 +108,12 @@ func (s *Site) movedTo() string {
 	}
 	text, err := os.ReadFile(s.access.Moved)
 	if err != nil {
-		return "" // it was never moved
+		return "" // the primary was never moved
 	}
 	return string(text)
 }
 
-// publish writes the primary's address where clients of other processes look for it.
+// publish writes the primary's address to the file that clients of other processes read.
 func (s *Site) publish(primary *Node) error {
 	aside := s.access.Moved + ".new"
 	if err := os.WriteFile(aside, []byte(primary.front), 0o600); err != nil {
@@ -121,20 +122,20 @@ func (s *Site) publish(primary *Node) error {
 	return os.Rename(aside, s.access.Moved)
 }
 
-// handshake is what the client library sends on a new connection.
+// handshake lists the commands that the client library sends on a new connection.
 var handshake = []string{"auth", "hello", "client", "select", "readonly"}
 
-// fresh is a connection that marks the errors before the first command of its user: with a link that holds back, or a
-// stopped server, connecting succeeds and the handshake fails. It counts what is sent.
+// fresh is a connection that marks errors before the user's first command as ErrUnreachable: with a slow link or a
+// paused server, connecting succeeds and the handshake fails. It also counts what is sent.
 type fresh struct {
 	net.Conn
 	used    atomic.Bool
-	aside   bool         // the library keeps it for itself
+	aside   bool         // a connection that the library uses for its own purposes
 	trips   atomic.Int64 // round trips
-	traffic *Traffic     // what they are summed up in; nil if in nothing
-	line    *Line        // that it goes over
-	mute    atomic.Bool  // it was used while that was cut
-	bounded bool         // it leads to a server of others, and a library makes room for what answers announce
+	traffic *Traffic     // adds up the counts of all connections; nil = not counted
+	line    *Line        // the line on which the connection depends
+	mute    atomic.Bool  // the connection was used while the line was cut
+	bounded bool         // the server is one of others, so announced lengths are bounded
 	answer  bound
 }
 
@@ -160,7 +161,7 @@ func (f *fresh) Read(b []byte) (int, error) {
 	return n, f.mark(err)
 }
 
-// muted tells whether nothing comes through.
+// muted tells whether the connection carries nothing.
 func (f *fresh) muted() bool {
 	if f.line.isCut() {
 		f.mute.Store(true)
@@ -174,7 +175,7 @@ func (f *fresh) Close() error {
 	return f.Conn.Close()
 }
 
-// checked is a connection that the library can look at before it uses it again: it must see the socket for that.
+// checked exposes the socket, so that the library can check a pooled connection before it is used again.
 type checked struct {
 	*fresh
 	syscall.Conn

@@ -19,7 +19,7 @@ type embeddedNode struct {
 
 const embeddedTick = time.Millisecond
 
-// embeddedServers are those stand-ins.
+// embeddedServers is the engine of the in-process stand-ins.
 var embeddedServers = &Engine{
 	Ready:  func(ctx context.Context, n *Node) error { return n.control.Ping(ctx).Err() },
 	Empty:  flush,

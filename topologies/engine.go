@@ -15,51 +15,50 @@ import (
 	"time"
 )
 
-// Engine is a server that is not Redis, as far as it differs: how its nodes are started, asked and ended. All else is
-// the same for all: addresses, links, signals, and an end that leaves nothing. Its clients are the locks' own affair.
+// Engine is a kind of server other than Redis: how its nodes are started, asked and ended. Addresses, links, signals
+// and cleaning up are the same for all kinds. Its locks make their own clients.
 type Engine struct {
-	Name string // as those name it that are its clients
-	// Find says what is installed here; its error says how to install it.
+	Name string // the name by which locks select their client
+	// Find looks for an installed server; its error says how to install one.
 	Find func(ctx context.Context) (Server, error)
 	// Prepare fills a node's directory before its first start; nil if it needs nothing.
 	Prepare func(ctx context.Context, n *Node) error
-	// Command is the process that is the node. It listens at Back, and tells others that it is at Addr.
+	// Command returns the node's process. The server listens at Back and announces Addr to others.
 	Command func(n *Node) (*exec.Cmd, error)
-	// Info says what INFO of Redis would, in its words: role, which is master or slave, and connected_clients. An
-	// answer means that the process serves, not that the deployment does.
+	// Info returns fields as INFO of Redis names them: role (master or slave) and connected_clients. An answer means
+	// that this process serves, not that the deployment does.
 	Info func(ctx context.Context, n *Node) (map[string]string, error)
 	// Ready returns nil if a write through the node succeeds.
 	Ready func(ctx context.Context, n *Node) error
-	// Empty removes what clients have left on the nodes, so that the next run can have them; nil if that cannot be
-	// done.
+	// Empty removes the data of clients, so that the next run can use the nodes; nil if that cannot be done.
 	Empty func(ctx context.Context, nodes []*Node) error
-	// Expire ends the session that a lock is held with, as if its client had been silent for too long; nil if there are
-	// none.
+	// Expire ends a lock's session, as if its client had been silent for too long; nil if the engine has no sessions.
 	Expire func(ctx context.Context, n *Node, lock string) error
-	// End is the signal that ends a node that is to leave nothing; 0 = SIGKILL. Sweep removes what a node that was
-	// killed leaves outside its directory; nil if that is nothing.
+	// End is the signal after which a server leaves nothing behind; 0 = SIGKILL. Sweep removes what a killed server
+	// leaves outside its directory; nil if that is nothing.
 	End   syscall.Signal
 	Sweep func(n *Node) error
-	// Asks tells whether what a client sends is a command with an effect: the fault drop-reply loses the answers to
-	// those.
+	// Asks tells whether bytes from a client are a command with an effect: the fault drop-reply drops the answers to
+	// such commands.
 	Asks func(sent []byte) bool
-	// PeerLinks are the addresses, each with the one behind it, at which links stand between a node and its peers; nil
-	// if there are none, or Proxied.
+	// PeerLinks maps each address of a link between a node and its peers to the address behind it; nil without such
+	// links, or if Proxied.
 	PeerLinks func(n *Node) map[string]string
-	// Proxied says that a node's server connects to its peers through Node.Proxy.
+	// Proxied means that the server connects to its peers through Node.Proxy.
 	Proxied bool
-	// Unprivileged says that the server refuses to be root: then it runs as nobody.
+	// Unprivileged means that the server refuses to run as root: it then runs as nobody.
 	Unprivileged bool
-	// Keeps says that what the server has acknowledged outlives its death.
+	// Keeps means that acknowledged writes survive the server's death.
 	Keeps bool
 
-	// starts a server in the suite: it has no process, and no address of the run's; nil = it is a process
-	inside   func(*Node) error
-	answers  func(context.Context, *Node) error // nil = it tells Info
-	identify func(context.Context, *Node) error // tells whether the node is that process; nil = it is
-	// in which the nodes start; 0 = joinTimeout: databases write system tables first, Java loads classes
+	// starts a server inside the suite, without a process or an address of the run; nil = the server is a process
+	inside  func(*Node) error
+	answers func(context.Context, *Node) error // checks that the server answers; nil = Info does
+	// checks that the node is the process that was started; nil = no check is needed
+	identify func(context.Context, *Node) error
+	// the time limit for starting; 0 = joinTimeout. Databases write system tables first, Java loads classes.
 	within time.Duration
-	groups bool // the processes that it starts stay in its group
+	groups bool // child processes of the server stay in its process group
 }
 
 func (n *Node) engine() *Engine { return n.topology.engine }
@@ -82,7 +81,7 @@ func (e *Engine) known(ctx context.Context, n *Node) error {
 	return nil
 }
 
-// PeerPort is the distance from a node's port to the one that is kept free for its peers.
+// PeerPort is the distance from a node's port to the port that is reserved for its peers.
 const PeerPort = busOffset
 
 // Topology completes a spec whose nodes the engine runs, which are one site.
@@ -103,7 +102,7 @@ func (e *Engine) Topology(s Spec) Spec {
 	return s
 }
 
-// Expire ends the session that a lock is held with, as if its client had been silent for too long.
+// Expire ends a lock's session, as if its client had been silent for too long.
 func (t *Topology) Expire(ctx context.Context, lock string) error {
 	if !t.Spec.Can().Expire {
 		return errors.New("the servers keep no sessions")
@@ -115,7 +114,7 @@ func (t *Topology) Expire(ctx context.Context, lock string) error {
 	return t.Spec.engine.Expire(ctx, n, lock)
 }
 
-// Installed returns nil if this machine has the topology's servers. Redis is looked for by FindServer.
+// Installed returns nil if this machine has the topology's servers. FindServer looks for Redis.
 func (s Spec) Installed(ctx context.Context) error {
 	if s.engine == nil {
 		return nil
@@ -133,14 +132,14 @@ func (n *Node) Dir() string { return n.dir }
 // Back is the address that the server listens at.
 func (n *Node) Back() string { return n.back }
 
-// asker is what an engine asks a node with.
+// asker holds an engine's own connection to a node.
 type asker struct {
 	mu    sync.Mutex
 	value io.Closer
 }
 
-// Asker is what an engine keeps to ask a node with, such as connections past all links. It is opened when it is first
-// needed and closed with the node.
+// Asker returns an engine's own connection to a node, such as a client that bypasses all links. It is opened at its
+// first use and closed with the node.
 func Asker[T io.Closer](n *Node, open func(*Node) (T, error)) (T, error) {
 	a := &n.asker
 	a.mu.Lock()
@@ -175,7 +174,7 @@ func (n *Node) Peers() []*Node { return n.topology.Nodes }
 // Password is that of all servers of the topology.
 func (n *Node) Password() string { return n.topology.password }
 
-// User is who the node's server runs as if it refuses to be root; nil where that is who the suite is.
+// User returns the account of a server that refuses to run as root; nil if the server runs as the suite does.
 func (n *Node) User() (*syscall.Credential, error) {
 	e := n.engine()
 	if !e.Unprivileged || os.Geteuid() != 0 {
@@ -211,7 +210,7 @@ func (n *Node) prepare(ctx context.Context) error {
 	return err
 }
 
-// command is what runs as the node.
+// command returns the node's process.
 func (n *Node) command() (*exec.Cmd, error) {
 	who, err := n.User()
 	if err != nil {
@@ -224,8 +223,8 @@ func (n *Node) command() (*exec.Cmd, error) {
 	return cmd, err
 }
 
-// end ends a node for good, so that nothing of it is left. An engine's own signal is for the server alone, which ends
-// what it has started.
+// end ends a node for good and leaves nothing behind. An engine's own signal goes to the server alone, which ends its
+// children.
 func (n *Node) end() error {
 	e := n.engine()
 	if err := n.asker.close(); err != nil {
@@ -248,7 +247,7 @@ func (n *Node) end() error {
 	return e.Sweep(n)
 }
 
-// quit asks the server to end, and kills it if it takes too long.
+// quit asks the server to end, and kills it if that takes too long.
 func (n *Node) quit(with syscall.Signal) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -268,8 +267,7 @@ func (n *Node) quit(with syscall.Signal) error {
 	}
 }
 
-// family is the processes that a server has started whose processes may leave its group. There are none where there is
-// no /proc.
+// family returns the descendants of a server whose children may leave its process group. It is empty without /proc.
 func (n *Node) family() (all []int) {
 	if n.engine().groups {
 		return nil
@@ -316,7 +314,8 @@ func await(pids []int) error {
 	return nil
 }
 
-// leader is the node that takes writes, up or down: of one node it is that, of several the one that says so.
+// leader returns the node that takes writes, up or down. Several nodes are asked for their role; a single node is
+// always the leader.
 func (s *Site) leader(ctx context.Context) (*Node, error) {
 	if len(s.Nodes) == 1 {
 		return s.Nodes[0], nil
@@ -332,7 +331,7 @@ func (s *Site) leader(ctx context.Context) (*Node, error) {
 	return nil, errors.New("no node says that it is the leader")
 }
 
-// Shifted is an address with another port.
+// Shifted returns an address with its port moved by an offset.
 func Shifted(addr string, by int) string {
 	host, port := splitAddr(addr)
 	n, _ := strconv.Atoi(port)

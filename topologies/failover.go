@@ -14,8 +14,8 @@ import (
 	"hammerlock/topologies/links"
 )
 
-// Primary is the node that serves a key, up or down, according to the deployment: the one that most sentinels name, the
-// owner of the key's slot with the highest epoch, or the one that was promoted by hand.
+// Primary returns the node that serves a key, up or down, in the deployment's own view: the one that most sentinels
+// name, the owner of the key's slot with the highest epoch, or the one that an operator has promoted.
 func (s *Site) Primary(ctx context.Context, key string) (*Node, error) {
 	switch {
 	case s.Engine() != "":
@@ -78,8 +78,8 @@ func (s *Site) failover(ctx context.Context, primary *Node) (*Node, error) {
 	return next, s.promote(ctx, next, primary)
 }
 
-// Repair makes nodes of the replica topology follow the primary if they do not, like a former primary that has
-// restarted. Sentinels and clusters do so by themselves.
+// Repair makes nodes of the topology replica follow the primary again, such as a former primary that has restarted.
+// Sentinels and clusters repair themselves.
 func (s *Site) Repair(ctx context.Context) error {
 	primary := s.byHand.Load()
 	if primary == nil {
@@ -103,7 +103,7 @@ func (s *Site) Repair(ctx context.Context) error {
 	return nil
 }
 
-// current is the node that clients without sentinels and slots are sent to.
+// current is the primary for clients that ask neither sentinels nor a cluster.
 func (s *Site) current() *Node {
 	if n := s.byHand.Load(); n != nil {
 		return n
@@ -134,8 +134,8 @@ func (s *Site) freshest(ctx context.Context, primary *Node) (*Node, error) {
 	return best, nil
 }
 
-// promote is the failover by hand: the replica stops following, clients are sent to it, the others follow it. So does
-// the old primary, unless it is cut off: then it stays a primary until Repair.
+// promote is a manual failover: the replica stops following, clients are sent to it, and the others follow it. The old
+// primary follows it, too, unless it is cut off: then it stays a primary until Repair.
 func (s *Site) promote(ctx context.Context, next, old *Node) error {
 	if err := next.run(ctx, []any{"REPLICAOF", "NO", "ONE"}, []any{"CONFIG", "REWRITE"}); err != nil {
 		return err
@@ -177,9 +177,9 @@ func leads(ctx context.Context, n *Node) error {
 	return err
 }
 
-// elect asks a sentinel for a failover and waits until most of them name the new primary. It asks again if it was
-// refused, if the sentinel gave the failover up (its replica did not answer, or there was no majority in time), and if
-// the sentinel is down. A request granted twice would be two failovers.
+// elect asks a sentinel for a failover and waits until most sentinels name the new primary. It asks again if the
+// request was refused, if the sentinel gave up (its replica did not answer, or there was no majority in time), or if
+// the sentinel is down. It must not ask too often: a request granted twice would be two failovers.
 func (s *Site) elect(ctx context.Context, old *Node) (next *Node, err error) {
 	var asked *Node
 	err = poll(ctx, pollEvery, func() error {
@@ -208,7 +208,7 @@ func (s *Site) elect(ctx context.Context, old *Node) (next *Node, err error) {
 	return next, err
 }
 
-// left tells whether a sentinel is about to leave a primary or has left it. It goes from one to the other in one step.
+// left tells whether a sentinel is about to leave a primary or has left it. A sentinel takes both steps at once.
 func (s *Site) left(ctx context.Context, sentinel, primary *Node) (bool, error) {
 	answer := redis.NewMapStringStringCmd(ctx, "SENTINEL", "MASTER", s.Master)
 	if err := sentinel.control.Process(ctx, answer); err != nil {
@@ -240,7 +240,7 @@ func (s *Site) elected(ctx context.Context) (*Node, error) {
 	return nil, fmt.Errorf("the sentinels name %v, none by most of %d", votes, len(s.seeds))
 }
 
-// slotOwner takes the answer with the highest epoch of all nodes: a node that is cut off has an older one.
+// slotOwner asks all nodes and returns the answer with the highest epoch: a node that is cut off has an older one.
 func (s *Site) slotOwner(ctx context.Context, key string) (*Node, error) {
 	var owner *Node
 	var epoch int
@@ -275,7 +275,7 @@ func (s *Site) slotOwner(ctx context.Context, key string) (*Node, error) {
 func (m member) owns(slot int) bool {
 	return slices.ContainsFunc(m.slots, func(text string) bool {
 		first, last, isRange := strings.Cut(text, "-")
-		from, err := strconv.Atoi(first) // slots that are being moved stand in brackets
+		from, err := strconv.Atoi(first) // entries in brackets are slots on the move
 		to := from
 		if isRange && err == nil {
 			to, err = strconv.Atoi(last)
@@ -284,7 +284,7 @@ func (m member) owns(slot int) bool {
 	})
 }
 
-// byAddr is the node that clients or other nodes know by an address; nil without one.
+// byAddr finds the node that clients or other nodes know by an address; nil without one.
 func (s *Site) byAddr(addr string) *Node {
 	i := slices.IndexFunc(s.Nodes, func(n *Node) bool { return n.front == addr || n.peer == addr })
 	if i < 0 {

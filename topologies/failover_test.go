@@ -359,7 +359,8 @@ func TestMinReplicas(t *testing.T) {
 	t.Parallel()
 	top := up(t, "cluster", Options{MinReplicas: 1})
 	for _, n := range top.Nodes {
-		if got, err := n.Do(t.Context(), "CONFIG", "GET", "min-replicas-*").StringSlice(); err != nil || len(got) != 4 ||
+		if got, err := n.Do(t.Context(), "CONFIG", "GET", "min-replicas-*").StringSlice(); err != nil ||
+			len(got) != 4 ||
 			got[1] != "1" || got[3] != "1" {
 			t.Errorf("%s: %q, %v", n.Name, got, err)
 		}

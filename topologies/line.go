@@ -8,16 +8,16 @@ import (
 	"time"
 )
 
-// Line is the way of a process to all servers. While it is cut, nothing comes through, without an error, as when a
-// cable is out; a connection that was used meanwhile stays mute for ever. A nil Line is never cut.
+// Line is the network path of a process to all servers. While it is cut, nothing passes and nothing fails, as with an
+// unplugged cable. A connection that was used meanwhile stays mute for ever. A nil Line is never cut.
 type Line struct{ cut atomic.Bool }
 
-// Cut cuts or mends it.
+// Cut cuts the line, or restores it.
 func (l *Line) Cut(cut bool) { l.cut.Store(cut) }
 
 func (l *Line) isCut() bool { return l != nil && l.cut.Load() }
 
-// dial is what a dial meets: no answer if the line is cut.
+// dial blocks until its timeout if the line is cut.
 func (l *Line) dial(ctx context.Context, within time.Duration) error {
 	if !l.isCut() {
 		return nil
@@ -28,13 +28,13 @@ func (l *Line) dial(ctx context.Context, within time.Duration) error {
 	return os.ErrDeadlineExceeded
 }
 
-// Via lets a function make all connections of clients to the site, where its servers are in no network.
+// Via replaces the dial function of the site's clients, for servers that are in no network.
 func (s *Site) Via(dial func(ctx context.Context, network, addr string) (net.Conn, error)) *Site {
 	s.via = dial
 	return s
 }
 
-// Over lets all connections of clients to the site, made from now on, go over a line.
+// Over returns the site with a line on which all its new connections depend.
 func (s *Site) Over(l *Line) *Site {
 	s.line = l
 	return s

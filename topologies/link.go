@@ -14,8 +14,8 @@ import (
 
 const linkDialTimeout = time.Second
 
-// gate listens on a node's front for one process of it: it opens when the server answers and closes when the process
-// ends, so that connections to a node that is down are refused.
+// gate listens on a node's announced address for one process of the node. It opens when the server answers and closes
+// when the process ends, so that connections to a node that is down are refused.
 type gate struct {
 	network *links.Network
 	node    *Node
@@ -45,7 +45,7 @@ func (g *gate) open(ctx context.Context) error {
 	return g.listen(ctx, Shifted(g.node.front, busOffset), g.forClients(Shifted(g.node.back, busOffset)))
 }
 
-// forClients lets clients through, and Redis servers, which have addresses of their own.
+// forClients accepts connections of clients and of Redis servers, which have their own addresses.
 func (g *gate) forClients(back string) func(*net.TCPConn) {
 	return func(src *net.TCPConn) {
 		from, through := g.network.Party(src), g.node.topology.Options.Through
@@ -57,7 +57,7 @@ func (g *gate) forClients(back string) func(*net.TCPConn) {
 	}
 }
 
-// openToPeers listens at the other addresses of an engine's node, which answers only when it has found its peers.
+// openToPeers listens on the other addresses of an engine's node: the node answers only when it has found its peers.
 func (g *gate) openToPeers(ctx context.Context) error {
 	if g == nil {
 		return nil
@@ -84,7 +84,7 @@ func (g *gate) openToPeers(ctx context.Context) error {
 	return nil
 }
 
-// busyFor is how long an address of the run's own may be busy after the process that had it has ended.
+// busyFor is how long one of the run's addresses may stay busy after its process has ended.
 const busyFor = 2 * time.Second
 
 // listen takes connections.
@@ -110,7 +110,7 @@ func (g *gate) listen(ctx context.Context, front string, serve func(*net.TCPConn
 				return
 			}
 			if err != nil {
-				continue // the client has closed it already
+				continue // the client has already closed the connection
 			}
 			g.network.Go(func() { serve(conn.(*net.TCPConn)) })
 		}
@@ -136,8 +136,8 @@ func (g *gate) serve(src *net.TCPConn, from links.Party, to *Node, dial func(fro
 	g.network.Serve(src, links.Link{From: from, To: links.Party(to.Name), Asks: to.asks, Kind: to.kind, Dial: dial})
 }
 
-// dialPeer tries for a while: a server opens the ports for its peers when it needs them, and who was let in once does
-// not try again soon.
+// dialPeer retries for a while: a server opens the ports for its peers only when it needs them, and a peer whose
+// connection was accepted does not try again soon.
 func (g *gate) dialPeer(from *net.TCPAddr, back string) (conn links.Conn, err error) {
 	every, late := time.NewTicker(10*time.Millisecond), time.After(linkDialTimeout)
 	defer every.Stop()
@@ -189,7 +189,7 @@ func (g *gate) dial(from *net.TCPAddr, back string) (links.Conn, error) {
 // clustered tells whether the nodes have a cluster bus.
 func (t *Topology) clustered() bool { return len(t.Sites) > 0 && t.Sites[0].Cluster }
 
-// openNetwork makes the links' common part; it refuses where source addresses do not identify clients.
+// openNetwork makes the part that all links share. It fails if source addresses do not identify clients.
 func (t *Topology) openNetwork() error {
 	switch {
 	case !t.Options.Links:
@@ -202,10 +202,10 @@ func (t *Topology) openNetwork() error {
 	return nil
 }
 
-// Network is the topology's links; nil if it was brought up without.
+// Network returns the topology's links; nil if it was started without links.
 func (t *Topology) Network() *links.Network { return t.network }
 
-// sourceAddr is the address that a client of the given source binds; nil for any.
+// sourceAddr is the address that a client with the given source binds; nil for any.
 func (s *Site) sourceAddr(source int) net.Addr {
 	if source < 1 || s.access.Sources == "" {
 		return nil

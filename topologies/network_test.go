@@ -389,14 +389,16 @@ func BenchmarkLink(b *testing.B) {
 	}
 }
 
-// TestAnAbandonedCommandArrives after its client has given it up: one of each kind, and what is left when the rule ends.
+// TestAnAbandonedCommandArrives after its client has given it up: one of each kind, and what is left when the rule
+// ends.
 func TestAnAbandonedCommandArrives(t *testing.T) {
 	t.Parallel()
 	top := up(t, "single", Options{Links: true})
 	c := client(t, top, ClientOptions{Source: 1, ReadTimeout: 100 * time.Millisecond})
 	read := func(key string) string { return top.Nodes[0].control.Get(t.Context(), key).Val() }
-	heal := apply(t, top, links.Rule{From: []links.Party{links.AllClients}, To: []links.Party{links.AllNodes}, OneWay: true,
-		Effect: links.Delay, Latency: 50 * time.Millisecond, Abandoned: true, Pace: time.Hour})
+	heal := apply(t, top,
+		links.Rule{From: []links.Party{links.AllClients}, To: []links.Party{links.AllNodes}, OneWay: true,
+			Effect: links.Delay, Latency: 50 * time.Millisecond, Abandoned: true, Pace: time.Hour})
 	if err := c.Set(t.Context(), "k", "late", 0).Err(); err == nil {
 		t.Error("a command that was held back is answered")
 	}

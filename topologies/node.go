@@ -16,7 +16,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Role is what a node was made for; failovers move primaries.
+// Role is the role that a node was made for; a failover moves the primary.
 type Role string
 
 // The roles.
@@ -33,21 +33,23 @@ type Node struct {
 
 	topology *Topology
 	config   func(*Node) []directive
-	front    string // announced to clients and peers
-	back     string // where the server listens
-	link     string // where a link listens, if that is not the front: servers of others announce what they like
-	peer     string // what other nodes call it, if that is not the front: clients of others may be sent to a host name
-	dir      string
+	front    string // the address for clients and peers
+	back     string // the address on which the server listens
+	// the address on which a link listens, if it is not the front: servers of others announce any address
+	link string
+	// the node's address in other nodes' answers, if it is not the front: clients of others may be sent to a host name
+	peer string
+	dir  string
 
 	mu       sync.Mutex
 	process  *exec.Cmd
 	ended    chan struct{}
 	gate     *gate // nil without a link
 	paused   bool
-	killed   bool   // the suite has ended the process
-	runID    string // of the server that the process is
-	emptied  int    // how often the suite has emptied it
-	prepared bool   // of an engine's node: its directory is ready
+	killed   bool   // the suite has killed the process
+	runID    string // the run id of the running server
+	emptied  int    // how often the suite has removed all its keys
+	prepared bool   // for an engine's node: its directory is ready
 	pid      atomic.Int64
 	mini     *embeddedNode
 	control  *redis.Client
@@ -55,15 +57,15 @@ type Node struct {
 	hellos   *redis.PubSub // nil without sentinels
 	heard    sync.WaitGroup
 
-	asker    asker        // of an engine's node
-	clockSet int64        // counts the settings of its clock
-	asleep   atomic.Int32 // commands that keep it from answering
+	asker    asker        // for an engine's node
+	clockSet int64        // numbers the settings of its clock
+	asleep   atomic.Int32 // running commands that keep it from answering
 }
 
 // directive is one line of a server's configuration.
 type directive struct{ name, value string }
 
-// Addr is the address that is announced to clients and peers.
+// Addr is the address for clients and peers.
 func (n *Node) Addr() string { return n.front }
 
 // Start runs the server and returns when it answers. A restart keeps the changes that sentinels and the server itself
@@ -145,7 +147,7 @@ func (n *Node) Do(ctx context.Context, args ...any) *redis.Cmd {
 	return n.control.Do(ctx, args...)
 }
 
-// DoEach is Do of one command for each of many keys, in one round trip. Each answer has its own error.
+// DoEach sends one command for each key, in one round trip. Each answer has its own error.
 func (n *Node) DoEach(ctx context.Context, command string, keys []string) []*redis.Cmd {
 	return doEach(ctx, n.control, command, keys)
 }
@@ -161,14 +163,14 @@ func doEach(ctx context.Context, c *redis.Client, command string, keys []string)
 	return answers
 }
 
-// Info returns the fields of the given sections of INFO; of all sections if none is given. It has the roles and clients
-// of other servers than Redis.
+// Info returns the fields of the given sections of INFO, or of all sections. For other engines it has the role and the
+// number of clients.
 func (n *Node) Info(ctx context.Context, sections ...string) (map[string]string, error) {
 	if n.control == nil {
 		return n.engine().Info(ctx, n)
 	}
 	text, err := n.control.Info(ctx, sections...).Result()
-	if len(sections) > 1 && redis.HasErrorPrefix(err, "syntax error") { // before Redis 7 it is one section, or all
+	if len(sections) > 1 && redis.HasErrorPrefix(err, "syntax error") { // before Redis 7 INFO takes one section at most
 		text, err = n.control.Info(ctx, "all").Result()
 	}
 	if err != nil {
@@ -183,8 +185,8 @@ func (n *Node) Info(ctx context.Context, sections ...string) (map[string]string,
 	return fields, nil
 }
 
-// SeesDown tells whether a sentinel, or a node of a cluster, agrees with others that a primary is down. Other nodes see
-// nothing.
+// SeesDown tells whether a sentinel or a cluster node agrees with others that a primary is down. Other nodes have no
+// such view.
 func (n *Node) SeesDown(ctx context.Context) (bool, error) {
 	switch {
 	case n.Role == Sentinel:
@@ -206,7 +208,7 @@ func (n *Node) replication(ctx context.Context) (map[string]string, error) {
 	return info, nil
 }
 
-// run sends commands until one fails. Errors show two words of a command: the others may be a password.
+// run sends commands until one fails. Its error shows two words of the command, since the others may be a password.
 func (n *Node) run(ctx context.Context, commands ...[]any) error {
 	for _, c := range commands {
 		if err := n.Do(ctx, c...).Err(); err != nil {

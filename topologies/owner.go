@@ -11,8 +11,8 @@ import (
 	"hammerlock/topologies/links"
 )
 
-// owner identifies the node that made a connection by the process that has the other end: servers that are not Redis do
-// not choose where they connect from. Who has closed its end already stays unidentified.
+// owner finds the node that made a connection by the process at its other end: servers other than Redis do not choose
+// their source address. A connection that is already closed stays unidentified.
 func (t *Topology) owner(conn *net.TCPConn) links.Party {
 	inode := socket(conn.RemoteAddr().(*net.TCPAddr), conn.LocalAddr().(*net.TCPAddr))
 	if inode == "" {

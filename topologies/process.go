@@ -15,20 +15,20 @@ type State uint8
 
 // The states.
 const (
-	Down State = iota // not started, or it has ended
+	Down State = iota // the process was not started, or it has ended
 	Up
-	Paused // it keeps its memory and answers nothing: stopped by a signal, or asleep
+	Paused // the process keeps its memory and answers nothing: it was stopped by a signal, or it sleeps
 )
 
 // String is the state's name.
 func (s State) String() string { return [...]string{"down", "up", "paused"}[s] }
 
-// Life is what the suite knows of a node's process without asking the server.
+// Life is the suite's knowledge of a node's process, without asking the server.
 type Life struct {
 	State State
-	RunID string // of the server, as it was when the suite had started it; empty for the embedded one
-	Ended string // how the process ended without a planned fault; empty if it did not
-	// Emptied is how often the suite has emptied the server.
+	RunID string // the run id when the suite had started the server; empty for the embedded server
+	Ended string // how the process ended without a planned fault; empty otherwise
+	// Emptied is how often the suite has removed all keys of the server.
 	Emptied int
 }
 
@@ -74,7 +74,7 @@ func (n *Node) spawn() error {
 		n.gate = &gate{network: n.topology.network, node: n}
 	}
 	go func(ended chan struct{}, g *gate) {
-		_ = cmd.Wait() // its state tells how it ended
+		_ = cmd.Wait() // the process state has the reason
 		_ = endGroup(cmd.Process.Pid)
 		g.close()
 		close(ended)
@@ -82,7 +82,7 @@ func (n *Node) spawn() error {
 	return nil
 }
 
-// errWrapped is the error of a program that starts the server as a process of its own.
+// errWrapped means that the configured program starts the server as a child instead of replacing itself by it.
 var errWrapped = errors.New("a program around the server must exec it")
 
 // Kill ends the process at once, like a crash: nothing is saved, connections break.
@@ -103,8 +103,8 @@ func (n *Node) Kill() error {
 	return n.finish(syscall.SIGKILL)
 }
 
-// finish ends the process and returns when it has ended; the caller holds the lock. A stopped process would be killed
-// too, but it is continued first so that its end is not delayed.
+// finish ends the process and waits for its end; the caller holds the mutex. A stopped process is continued first, so
+// that its end is not delayed.
 func (n *Node) finish(with syscall.Signal) error {
 	n.killed = true
 	all := n.family()
@@ -115,7 +115,7 @@ func (n *Node) finish(with syscall.Signal) error {
 	return await(all)
 }
 
-// Pause stops the process without ending it: its connections stay, it answers nothing.
+// Pause stops the process without ending it: connections stay open and nothing is answered.
 func (n *Node) Pause() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -143,8 +143,8 @@ func (n *Node) Resume() error {
 	return n.signal(syscall.SIGCONT)
 }
 
-// Sleep keeps the server from doing anything for a while, as a slow command would, and returns when it is awake. It
-// takes that time and no more, however busy the machine is: a script would take what it gets of the processor.
+// Sleep keeps the server busy for a fixed time, as a slow command would, and returns when it answers again. A script
+// would take longer on a busy machine; this does not.
 func (n *Node) Sleep(ctx context.Context, d time.Duration) error {
 	n.asleep.Add(1)
 	defer n.asleep.Add(-1)
@@ -173,15 +173,15 @@ func (n *Node) alive() bool {
 	}
 }
 
-// signal reaches the server and every process that it has started.
+// signal goes to the server and to every process that it has started.
 func (n *Node) signal(s syscall.Signal) error {
 	all := n.family()
 	err := syscall.Kill(-n.process.Process.Pid, s)
 	for _, pid := range slices.Concat(all, n.family()) {
-		_ = syscall.Kill(pid, s) // it may have ended
+		_ = syscall.Kill(pid, s) // the process may have ended
 	}
 	return err
 }
 
-// endGroup ends what a process that has just ended leaves behind of its group.
+// endGroup ends the remaining processes of a group whose leader has just ended.
 func endGroup(leader int) error { return syscall.Kill(-leader, syscall.SIGKILL) }

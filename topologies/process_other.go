@@ -10,5 +10,5 @@ func childAttr() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: tru
 
 func ownSession() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
 
-// lateBound is for Linux.
+// lateBound does something on Linux only.
 func lateBound(_, _ string, _ syscall.RawConn) error { return nil }

@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// Outside is a topology without servers: what is under test is a service, of which the suite knows nothing but its
-// addresses, and the programs that it was told to start.
+// Outside is a topology without servers. A service is under test: the suite knows its addresses and starts its
+// programs, no more.
 var Outside = Spec{
 	Name:    "http",
 	Doc:     "a service that does its own locking",
@@ -25,15 +25,15 @@ var Outside = Spec{
 	healthy: func(context.Context, *Topology) error { return nil },
 }
 
-// Program is a command that was started in a topology: a process group of its own, which ends with the topology,
-// whatever happens to the suite.
+// Program is a command that was started in a topology. It has its own process group, and ends with the topology even if
+// the suite is killed.
 type Program struct {
 	Name    string
 	Command string   // for the shell
-	Whole   string   // the command with its passwords, which is executed and not shown; empty = it has none
-	Env     []string // variables that it gets besides
-	Output  *os.File // where it prints; nil = to a file in the topology's directory
-	// Ready returns nil when the program does its work again; it is set by whoever knows.
+	Whole   string   // the command with its passwords, which is executed and never shown; empty = Command
+	Env     []string // additional environment variables
+	Output  *os.File // where the program prints; nil = a file in the topology's directory
+	// Ready returns nil when the program works again; the caller sets it.
 	Ready func(context.Context) error
 
 	log    string
@@ -43,7 +43,7 @@ type Program struct {
 	cmd    *exec.Cmd
 	ended  chan struct{}
 	state  State
-	killed bool // somebody asked for its end
+	killed bool // Kill or close has ended the program
 }
 
 // Run starts a program whose command is set.
@@ -56,7 +56,7 @@ func (t *Topology) Run(p *Program) error {
 	return p.Start()
 }
 
-// Programs are those that were started, in that order. Others may be started meanwhile.
+// Programs returns the started programs, in that order. Others may be started meanwhile.
 func (t *Topology) Programs() []*Program {
 	t.starting.Lock()
 	defer t.starting.Unlock()
@@ -71,20 +71,20 @@ func (p *Program) Start() error {
 	if err != nil {
 		return err
 	}
-	// It has no parent-death signal, which reaches the shell alone: the reaper ends the whole group.
+	// A parent-death signal would reach the shell alone: the reaper ends the whole group.
 	cmd := exec.Command("/bin/sh", "-c", cmp.Or(p.Whole, p.Command))
 	cmd.Env = append(append(cmd.Environ(), p.Env...), p.reaper.Mark())
 	cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = cmp.Or(p.Output, file), cmp.Or(p.Output, file),
 		&syscall.SysProcAttr{Setpgid: true}
 	if err := errors.Join(cmd.Start(), file.Close()); err != nil {
-		p.killed = false // nothing will start it
+		p.killed = false // the program cannot start
 		return fmt.Errorf("start %q: %w", p.Command, err)
 	}
 	p.reaper.Watch(cmd.Process.Pid)
 	ended := make(chan struct{})
 	p.cmd, p.ended, p.state, p.killed = cmd, ended, Up, false
 	go func() {
-		_ = cmd.Wait() // its state tells how it ended
+		_ = cmd.Wait() // the process state has the reason
 		_ = endGroup(cmd.Process.Pid)
 		close(ended)
 	}()
@@ -114,7 +114,7 @@ func (p *Program) Ending() <-chan struct{} {
 	return p.ended
 }
 
-// Ended says how the program ended without a planned fault, with the last that it printed; empty if it did not.
+// Ended says how the program ended without a planned fault, with its last output; empty otherwise.
 func (p *Program) Ended() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -124,21 +124,21 @@ func (p *Program) Ended() string {
 	return fmt.Sprintf("%q ended unexpectedly (%s)%s", p.Command, p.cmd.ProcessState, p.said())
 }
 
-// Killed tells whether the program has ended because it was asked to, and was not started again.
+// Killed tells whether the program was killed by the suite and not started again.
 func (p *Program) Killed() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.killed && p.now() == Down
 }
 
-// Succeeded tells whether the program has ended without a planned fault and says by its exit code that all went well.
+// Succeeded tells whether the program ended by itself with exit code 0.
 func (p *Program) Succeeded() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return !p.killed && p.now() == Down && p.cmd.ProcessState.Success()
 }
 
-// lastWords is how much of what a program printed is told of.
+// lastWords is the most of a program's output that a message quotes, in bytes.
 const lastWords = 400
 
 func (p *Program) said() string {
@@ -149,7 +149,7 @@ func (p *Program) said() string {
 	return ": " + string(text[max(len(text)-lastWords, 0):])
 }
 
-// Kill ends the program and all that it has started at once, like a crash.
+// Kill ends the program and all its processes at once, like a crash.
 func (p *Program) Kill() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -184,10 +184,10 @@ func (p *Program) become(from, to State, s syscall.Signal) error {
 	return p.signal(s)
 }
 
-// endTimeout is how long a program may take to end by itself when it is told to.
+// endTimeout is the time that a program has to end after SIGTERM.
 const endTimeout = 2 * time.Second
 
-// close ends the program: politely at first.
+// close ends the program with SIGTERM, then with SIGKILL.
 func (p *Program) close() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -206,7 +206,7 @@ func (p *Program) close() error {
 	}
 }
 
-// signal reaches the whole group. A node that has just ended needs none.
+// signal goes to the whole process group. It does nothing if the program has just ended.
 func (p *Program) signal(s syscall.Signal) error {
 	if err := syscall.Kill(-p.cmd.Process.Pid, s); !errors.Is(err, syscall.ESRCH) {
 		return err

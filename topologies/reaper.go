@@ -11,10 +11,10 @@ import (
 // tempPrefix begins the name of every directory that the reaper may remove.
 const tempPrefix = "hammerlock-"
 
-// reaper is a shell that outlives the suite by a moment: when its input ends, however the suite ended, it kills the
-// processes that it was told of, with their groups, and removes the directory that it was given. It checks that a
-// process number was not reused. It starts no program where the shell itself can do it: each costs every deployment a
-// few ms a node. It backs up the parent-death signal, which only Linux has, and which removes no directory.
+// reaper is a shell that outlives the suite by a moment. When its input ends, however the suite ended, it kills the
+// process groups that were named to it and removes its directory. It checks that a process number was not reused. It
+// starts no external program if the shell can do the work, since each costs a few ms for each node. It backs up the
+// parent-death signal, which exists on Linux only and removes no directory.
 type reaper struct {
 	mu    sync.Mutex
 	input io.WriteCloser
@@ -47,7 +47,7 @@ for p in $pids; do
 	fi # no other group can have the number as long as one of this group lives
 	for whom in "-$n" "$n"; do kill -CONT "$whom"; kill -KILL "$whom"; done
 done 2>/dev/null
-for again in 1 2 3 4 5; do # what has left its group still has the mark in its environment, and may just be starting more
+for again in 1 2 3 4 5; do # processes outside the groups have the mark in their environment, and may start more
 	[ -n "$mark" ] || break
 	all=$(grep -lsF "$mark" /proc/[0-9]*/environ)
 	[ -n "$all" ] || break
@@ -61,7 +61,7 @@ case $1 in */` + tempPrefix + `*)
 esac
 `
 
-// startReaper starts a reaper of processes and of a directory, whose name may have any characters.
+// startReaper starts a reaper for processes and for one directory, whose name may have any characters.
 func startReaper(dir string) (*reaper, error) {
 	cmd := exec.Command("/bin/sh", "-c", reaperScript, "reaper", dir)
 	cmd.SysProcAttr = ownSession()
@@ -75,15 +75,15 @@ func startReaper(dir string) (*reaper, error) {
 	return &reaper{input: input, cmd: cmd}, nil
 }
 
-// Watch names a process that the reaper ends. A run goes on without a reaper.
+// Watch names a process that the reaper must end. Without a reaper it does nothing.
 func (r *reaper) Watch(pid int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	_, _ = fmt.Fprintf(r.input, "pid %d\n", pid)
 }
 
-// Mark is a variable for the environment of programs that may start others: the reaper ends all that have it, also
-// those that have left their group, where the system shows environments (Linux).
+// Mark is an environment variable for programs that start other programs. The reaper ends all processes that have it,
+// including those that have left their group, if the system shows environments (Linux).
 func (r *reaper) Mark() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -94,13 +94,13 @@ func (r *reaper) Mark() string {
 	return r.mark
 }
 
-// Guard is a reaper of processes alone: it ends their groups when this process ends, however it ends.
+// Guard is a reaper without a directory: it ends process groups when this process ends, however that ends.
 type Guard = reaper
 
 // OpenGuard opens one. The caller closes it.
 func OpenGuard() (*Guard, error) { return startReaper("") }
 
-// Close ends the reaper; it kills and removes what is left.
+// Close ends the reaper, which kills and removes what is left.
 func (r *reaper) Close() error {
 	if err := r.input.Close(); err != nil {
 		return err

@@ -13,7 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// redisServers are Redis, or what speaks as it does: the program that Options name.
+// redisServers is the engine for Redis and for servers with the same protocol: Options name the program.
 var redisServers = &Engine{
 	Prepare: configure,
 	Command: func(n *Node) (*exec.Cmd, error) {
@@ -35,8 +35,8 @@ var redisServers = &Engine{
 	groups:   true,
 }
 
-// configure writes the configuration at the first start. The password stands there and not in the arguments, which
-// every user of the machine can read.
+// configure writes the configuration file at the first start. The password stands in the file: every user of the
+// machine can read a process's arguments.
 func configure(_ context.Context, n *Node) error {
 	var b strings.Builder
 	for _, d := range n.config(n) {
@@ -52,7 +52,7 @@ func configure(_ context.Context, n *Node) error {
 	return nil
 }
 
-// controlled gives the node the suite's own connections.
+// controlled returns the suite's own connection to the node.
 func (n *Node) controlled() *redis.Client {
 	to := controlOptions{addr: n.back, login: Login{password: n.topology.password}, clustered: n.topology.clustered()}
 	if n.Role != Sentinel {
@@ -62,8 +62,8 @@ func (n *Node) controlled() *redis.Client {
 	return n.control
 }
 
-// pings returns nil if the server is reachable and has loaded its data. It dials by itself first: after some failed
-// dials a client's pool tries only once a second.
+// pings returns nil if the server is reachable and has loaded its data. It dials before it uses the client: after some
+// failed dials a client's pool tries only once a second.
 func pings(ctx context.Context, n *Node) error {
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, "tcp", n.back)
@@ -76,7 +76,7 @@ func pings(ctx context.Context, n *Node) error {
 	return n.control.Ping(ctx).Err()
 }
 
-// identifyRedis makes sure that the server is the process that was started: signals would reach something else.
+// identifyRedis checks that the server is the process that was started. Otherwise signals would hit another process.
 func identifyRedis(ctx context.Context, n *Node) error {
 	info, err := n.Info(ctx, "server")
 	if err != nil {

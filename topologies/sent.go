@@ -9,7 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// sent counts the commands that a server was sent by others than the clients of locks, by name.
+// sent counts, by name, the commands that a server received from others than the clients of locks.
 type sent struct {
 	passing
 	mu    sync.Mutex
@@ -25,14 +25,14 @@ func (s *sent) count(name string) {
 	s.calls[name]++
 }
 
-// Sent counts the commands that the suite itself and sentinels have sent to the node so far, by name in lower case.
+// Sent returns the number of commands that the suite and sentinels have sent to the node, by name in lower case.
 func (n *Node) Sent() map[string]int64 {
 	n.sent.mu.Lock()
 	defer n.sent.mu.Unlock()
 	return maps.Clone(n.sent.calls)
 }
 
-// ProcessHook implements redis.Hook. A command that a server refuses is in none of its statistics.
+// ProcessHook implements redis.Hook. It does not count refused commands: the server's statistics do not either.
 func (s *sent) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
 		err := next(ctx, cmd)
@@ -56,11 +56,11 @@ func (s *sent) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Process
 	}
 }
 
-// helloChannel is where sentinels tell each other on every server that they are there. A primary passes that on to its
-// replicas, which carry it out as well.
+// helloChannel is the channel on which sentinels announce themselves on every server. A primary replicates these
+// messages, so that its replicas execute them, too.
 const helloChannel = "__sentinel__:hello"
 
-// hearHellos counts the messages of sentinels, if there are any, until the node is closed.
+// hearHellos counts the announcements of sentinels until the node is closed.
 func (n *Node) hearHellos(ctx context.Context) {
 	if sites := n.topology.Sites; n.Role == Sentinel || n.hellos != nil || len(sites) == 0 || sites[0].Master == "" {
 		return

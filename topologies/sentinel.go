@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// masterName is what sentinels call the primary.
+// masterName is the primary's name in the sentinels' configuration.
 const masterName = "hammerlock"
 
 const sentinelQuorum = 2
@@ -43,7 +43,7 @@ var sentinel = Spec{
 		if err := followFirst(ctx, data); err != nil {
 			return err
 		}
-		// A sentinel reads the primary's list of replicas at once, and then twice a second.
+		// A sentinel reads the primary's list of replicas once at the start, then twice a second.
 		if err := poll(ctx, pollEvery, func() error { return followed(ctx, data[0], data[1:]) }); err != nil {
 			return err
 		}
@@ -83,7 +83,7 @@ var (
 		"INFO-PERIOD", "500", "ELECTION-TIMEOUT", "1000", "MIN-LINK-RECONNECT-PERIOD", "500"}
 )
 
-// watch tells a sentinel which primary to watch, and how closely.
+// watch gives a sentinel its primary and its timers.
 func watch(ctx context.Context, n, primary *Node) error {
 	t := n.topology
 	commands := [][]any{}
@@ -123,8 +123,8 @@ func (t *Topology) recordWatch() {
 	}
 }
 
-// agrees returns nil if a sentinel knows the primary, all replicas and the other sentinels, and finds nothing wrong
-// with any of them. A failover that begins before that may never end.
+// agrees returns nil if a sentinel knows the primary, all replicas and the other sentinels, and reports no problem with
+// any of them. A failover that begins earlier may never end.
 func agrees(ctx context.Context, n, primary *Node, replicas []*Node) error {
 	m, err := n.control.Do(ctx, "SENTINEL", "MASTER", masterName).Slice()
 	if err != nil {
@@ -166,9 +166,8 @@ func allFlagged(ctx context.Context, n *Node, list, flag string) error {
 	return nil
 }
 
-// settled tells whether a sentinel finds nothing wrong with a replica or another sentinel. A flag that the other one
-// reported the primary as down does not count: Valkey 9.1 shows it long after a failover, and every sentinel is asked
-// for its own view.
+// settled tells whether a sentinel reports no problem with a replica or another sentinel. The flag master_down does not
+// count: Valkey 9.1 shows it long after a failover, and every sentinel is asked for its own view.
 func settled(entry map[string]string, flag string) bool {
 	if flag == "sentinel" {
 		return strings.TrimSuffix(entry["flags"], ",master_down") == flag
@@ -176,7 +175,7 @@ func settled(entry map[string]string, flag string) bool {
 	return entry["flags"] == flag && entry["master-link-status"] == "ok"
 }
 
-// pairs reads the flat list of names and values that sentinels answer with.
+// pairs reads the flat list of names and values in a sentinel's answer.
 func pairs(list []any) map[string]string {
 	m := make(map[string]string, len(list)/2)
 	for i := 0; i+1 < len(list); i += 2 {

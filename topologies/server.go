@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// EmbeddedName asks for the in-process stand-in instead of a server binary.
+// EmbeddedName selects the in-process stand-in instead of a server binary.
 const EmbeddedName = "embedded"
 
 // ErrNoServer says that no server binary was found.
@@ -27,7 +27,7 @@ var binaries = []string{"redis-server", "valkey-server", "redict-server"}
 // Server is the program that runs as every node.
 type Server struct {
 	Path    string
-	Name    string // as it calls itself: Redis, Valkey, Redict
+	Name    string // the program's own name: Redis, Valkey, Redict
 	Version string
 }
 
@@ -60,7 +60,7 @@ func FindServer(ctx context.Context, path string) (Server, error) {
 				path, path, EmbeddedName)
 	}
 	if err == nil {
-		found, err = filepath.Abs(found) // nodes have directories of their own
+		found, err = filepath.Abs(found) // nodes start in their own directories, so the path must be absolute
 	}
 	if err != nil {
 		return Server{}, fmt.Errorf("server binary %q: %w", path, err)
@@ -99,7 +99,7 @@ func identify(ctx context.Context, path string) (Server, error) {
 	return s, nil
 }
 
-// InstallHint is what to type on this system to get a server.
+// InstallHint is the command that installs a server on this system.
 func InstallHint() string {
 	for _, m := range []struct{ tool, command string }{
 		{"apt-get", "apt-get install redis-server"},

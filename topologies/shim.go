@@ -18,9 +18,9 @@ import (
 	"time"
 )
 
-// The shims are small libraries that the dynamic linker loads into a server before its own: one changes the time that
-// it reads, one records what it has synced. They are built when needed. A prebuilt one beside the suite's binary, named
-// as here, is used instead.
+// The shims are small libraries that the dynamic linker loads into a server: one changes the time that the server
+// reads, one records which data was synced. They are compiled when they are needed. A prebuilt file with the same name
+// beside the suite's binary is used instead.
 const (
 	clockShim = "clock"
 	fsyncShim = "fsync"
@@ -89,7 +89,7 @@ func buildShim(ctx context.Context, dir, name string) (path string, err error) {
 	return path, nil
 }
 
-// builtShim is where a prebuilt shim lies beside the suite's binary.
+// builtShim returns the path of a prebuilt shim beside the suite's binary.
 func builtShim(self, name string) string {
 	return filepath.Join(filepath.Dir(self), "hammerlock-"+name+".so")
 }
@@ -101,7 +101,7 @@ func (n *Node) shimEnv() []string {
 	if len(n.topology.shims) == 0 {
 		return nil
 	}
-	var libraries []string // as the node sees them: the linker takes a space for the end of a name
+	var libraries []string // paths as the node sees them: for the linker a space ends a name
 	for _, path := range n.topology.shims {
 		libraries = append(libraries, "../"+filepath.Base(path))
 	}
@@ -111,7 +111,7 @@ func (n *Node) shimEnv() []string {
 	}
 }
 
-// The files that the shims map. Like a machine's clock and disk they outlive the server.
+// The files that the shims map into memory. Like a machine's clock and disk they outlive the server.
 const (
 	clockSize   = 32
 	syncedSlots = 4096
@@ -127,8 +127,8 @@ func (n *Node) shimFiles() error {
 		os.WriteFile(n.syncedPath(), make([]byte, syncedSlots*slotSize), 0o600))
 }
 
-// clockCache is longer than a server may go without reading the clock: Valkey 9.1 reads it once a millisecond and
-// counts the processor's ticks in between.
+// clockCache is longer than the longest time between two readings of the clock by a server: Valkey 9.1 reads it once a
+// millisecond and counts the processor's ticks in between.
 const clockCache = 5 * time.Millisecond
 
 // SetClock makes the node's wall clock show true time plus the offset now, and run at the rate from now on: 2 is twice
@@ -149,7 +149,7 @@ func (n *Node) SetClock(offset time.Duration, rate float64) error {
 	return err
 }
 
-// setClock writes what a clock shows; count is even, and greater than at any change before.
+// setClock writes the state of a clock; count is even, and greater than at any earlier change.
 func setClock(path string, count int64, offset time.Duration, rate float64) error {
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
@@ -170,9 +170,9 @@ func writeNumbers(f *os.File, at int64, numbers ...int64) error {
 	return err
 }
 
-// PowerLoss kills the server and truncates its log to what was synced, as if the machine had lost power: the worst
-// case, as a disk may have kept more. Torn sectors and lost directory entries are not modelled. Start brings the node
-// back. (Kill alone is no power loss: the operating system keeps what was written.)
+// PowerLoss kills the server and truncates its log to the synced part, as if the machine had lost power. It is the
+// worst case, since a disk may have kept more. Torn sectors and lost directory entries are not modelled. Start brings
+// the node back. (Kill is no power loss: the operating system keeps what was written.)
 func (n *Node) PowerLoss() error {
 	if !n.topology.Options.Power {
 		return fmt.Errorf("node %s: the topology was brought up without power loss", n.Name)
@@ -190,13 +190,13 @@ func (n *Node) PowerLoss() error {
 
 // Forget removes the log of a node that is down.
 func (n *Node) Forget() error {
-	if n.dir == "" { // it lives in the suite
+	if n.dir == "" { // an embedded server has no directory
 		return nil
 	}
 	return os.RemoveAll(filepath.Join(n.dir, "appendonlydir"))
 }
 
-// forgetUnsynced truncates the logs and begins a new table: what is left is on the disk.
+// forgetUnsynced truncates the logs to the synced part and starts a new table.
 func (n *Node) forgetUnsynced() error {
 	synced, err := readSynced(n.syncedPath())
 	if err != nil {
@@ -219,7 +219,7 @@ func (n *Node) forgetUnsynced() error {
 	return errors.Join(err, os.WriteFile(n.syncedPath(), table, 0o600))
 }
 
-// readSynced reads how long each file was, by its inode, when it was last synced.
+// readSynced returns the synced length of each file, by its inode.
 func readSynced(path string) (map[uint64]uint64, error) {
 	table, err := os.ReadFile(path)
 	if err != nil {
@@ -234,7 +234,7 @@ func readSynced(path string) (map[uint64]uint64, error) {
 	return synced, nil
 }
 
-// setSynced enters a file's size into the table that the shim reads.
+// setSynced enters a file's synced length in the table that the shim reads.
 func setSynced(table []byte, inode, size uint64) {
 	for i := range uint64(syncedSlots) {
 		slot := table[(inode+i)%syncedSlots*slotSize:]

@@ -19,7 +19,7 @@ var single = Spec{
 	healthy: serving,
 }
 
-// site adds a site that clients find through the given nodes.
+// site adds a site whose clients connect to the given nodes first.
 func (t *Topology) site(name string, seeds ...*Node) *Site {
 	s := &Site{Name: name, Nodes: seeds, seeds: seeds,
 		access: Access{User: t.Options.User, Password: t.clientPassword(), DB: t.Options.Database,
@@ -31,8 +31,8 @@ func (t *Topology) site(name string, seeds ...*Node) *Site {
 	return s
 }
 
-// clientPassword is what clients log in with. The suite's own connections, sentinels and replicas are the default
-// user's: a client that forgets its user is refused.
+// clientPassword is the clients' password. The suite's connections, sentinels and replicas log in as the default user,
+// so that a client that forgets its user is refused.
 func (t *Topology) clientPassword() string {
 	if t.Options.User == "" {
 		return t.password
@@ -40,10 +40,10 @@ func (t *Topology) clientPassword() string {
 	return t.password + "-" + t.Options.User
 }
 
-// Database is the one that clients are sent to, where the suite says so; 0 of servers of others.
+// Database is the clients' database; 0 on servers of others.
 func (n *Node) Database() int { return n.topology.database() }
 
-// database is the one that holds the keys of clients.
+// database is the number of the clients' database.
 func (t *Topology) database() int {
 	if t.clustered() {
 		return 0

@@ -13,12 +13,12 @@ import (
 	"hammerlock/topologies/links"
 )
 
-// firstProxy begins the addresses of proxies, after those of clients.
+// firstProxy is the first address of proxies, after those of clients.
 const firstProxy = links.LastSource + 5
 
-// Proxy is where a node that is started with links finds a SOCKS proxy for all that it connects to; empty without
-// links. It is the link of an engine whose servers announce the address that they listen at: whoever asks there is that
-// node.
+// Proxy is the address of the SOCKS proxy through which a node makes all its connections; empty without links. It is
+// the link of an engine whose servers announce the address on which they listen: each connection to the proxy comes
+// from its node.
 func (n *Node) Proxy() string {
 	if n.topology.network == nil {
 		return ""
@@ -29,9 +29,9 @@ func (n *Node) Proxy() string {
 
 // Messages of SOCKS version 5: RFC 1928.
 var (
-	socksOpen    = []byte{5, 0}                         // nobody has to say who he is
+	socksOpen    = []byte{5, 0}                         // no authentication is needed
 	socksConnect = []byte{5, 1, 0, 1}                   // to an IPv4 address, which follows
-	socksDone    = []byte{5, 0, 0, 1, 0, 0, 0, 0, 0, 0} // the address is of no use
+	socksDone    = []byte{5, 0, 0, 1, 0, 0, 0, 0, 0, 0} // the address in the answer has no meaning
 )
 
 // socksTimeout bounds how long a client may take to say what it wants.
@@ -39,7 +39,7 @@ const socksTimeout = 5 * time.Second
 
 var errSocks = errors.New("no request of SOCKS 5 to connect to an IPv4 address")
 
-// proxy carries a connection of the gate's node to where it asks for.
+// proxy carries a connection of the gate's node to the requested target.
 func (g *gate) proxy(src *net.TCPConn) {
 	to, err := socksTarget(src)
 	i := slices.IndexFunc(g.node.topology.Nodes, func(n *Node) bool {
@@ -59,7 +59,7 @@ func (g *gate) proxy(src *net.TCPConn) {
 	})
 }
 
-// socksTarget reads what a client asks for.
+// socksTarget reads the target that a client asks for.
 func socksTarget(src *net.TCPConn) (to netip.AddrPort, err error) {
 	if err := src.SetDeadline(time.Now().Add(socksTimeout)); err != nil {
 		return to, err

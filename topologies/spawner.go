@@ -5,9 +5,9 @@ import (
 	"runtime"
 )
 
-// Spawner starts processes that end with this one, from one operating-system thread, and keeps that thread. Linux sends
-// the parent-death signal when the thread that started a child ends, not the process: children of ordinary goroutines
-// would be killed whenever the runtime ends a thread.
+// Spawner starts child processes that end with this process. It starts them from one operating-system thread and keeps
+// that thread: Linux sends the parent-death signal when the thread that started a child ends. Children of ordinary
+// goroutines would be killed whenever the runtime ends a thread.
 type Spawner struct {
 	requests chan spawn
 	done     chan struct{}
@@ -31,8 +31,8 @@ func OpenSpawner() *Spawner {
 	return s
 }
 
-// Start starts a process in a group of its own: an interrupt at the terminal does not reach it. Only the credential of
-// its attributes counts.
+// Start starts a process in its own group, which an interrupt at the terminal does not reach. Of its attributes only
+// the credential is used.
 func (s *Spawner) Start(cmd *exec.Cmd) error {
 	attr := childAttr()
 	if cmd.SysProcAttr != nil {

@@ -9,12 +9,14 @@ import (
 	"net"
 )
 
-// TLS is how connections are secured, as PEM texts. It is plain data, so that it can be sent to worker processes.
+// TLS has the certificates for secured connections, as PEM texts. It is plain data, so that it can be sent to worker
+// processes.
 type TLS struct {
-	CA         []byte `json:"ca,omitempty"` // empty = the authorities that the system trusts
-	Cert       []byte `json:"cert,omitempty"`
-	Key        []byte `json:"key,omitempty"`
-	ServerName string `json:"server_name,omitempty"` // in the servers' certificates; empty = the host of their address
+	CA   []byte `json:"ca,omitempty"` // empty = the authorities that the system trusts
+	Cert []byte `json:"cert,omitempty"`
+	Key  []byte `json:"key,omitempty"`
+	// the name in the servers' certificates; empty = the host of the address
+	ServerName string `json:"server_name,omitempty"`
 }
 
 // Check is an error if the texts are no certificates and no key.
@@ -43,7 +45,7 @@ func (t *TLS) config() (*tls.Config, error) {
 	return c, nil
 }
 
-// secure makes a connection to an address a TLS one; c nil leaves it as it is.
+// secure makes TLS of a connection to an address; if c is nil, it returns the connection unchanged.
 func secure(ctx context.Context, c *tls.Config, conn net.Conn, addr string) (net.Conn, error) {
 	if c == nil {
 		return conn, nil
@@ -59,7 +61,7 @@ func secure(ctx context.Context, c *tls.Config, conn net.Conn, addr string) (net
 	return secured, nil
 }
 
-// tlsClient is the client's side of a connection to a server that is announced by an address.
+// tlsClient is the client's side of a TLS connection to the server with that announced address.
 func tlsClient(c *tls.Config, conn net.Conn, addr string) *tls.Conn {
 	if c.ServerName == "" {
 		c = c.Clone()

@@ -27,22 +27,22 @@ var All = []Spec{single, replica, sentinel, cluster, redlock}
 type Spec struct {
 	Name  string
 	Doc   string
-	Sites int // independent places a lock can live
+	Sites int // places where a lock can live independently
 	Nodes int // that hold data
 	// Copies is how many replicas each primary has.
 	Copies int
-	// Recovery is how long clients may need to be served when the deployment is healthy again, or one server has taken
-	// the place of another: they reconnect, and ask who the primary is. About twice what was seen.
+	// Recovery is how long clients may need until they are served again, once the deployment is healthy or another
+	// server has taken over: they reconnect and ask for the primary. It is about twice the longest time that was seen.
 	Recovery time.Duration
 
 	engine     *Engine // nil = Redis
 	embeddable bool
 	byHand     bool                                   // only an operator promotes a replica
 	locks      bool                                   // by itself
-	attached   *Attachment                            // where it is up already, if others run it
+	attached   *Attachment                            // the running deployment, if others run it
 	shape      func(*Topology)                        // adds nodes and sites
-	join       func(context.Context, *Topology) error // makes one deployment of nodes that are up; may be nil
-	healthy    func(context.Context, *Topology) error // nil, or what is missing
+	join       func(context.Context, *Topology) error // joins running nodes to one deployment; may be nil
+	healthy    func(context.Context, *Topology) error // returns nil if the deployment works, or what is missing
 }
 
 // Embeddable tells whether the in-process stand-in can serve the topology.
@@ -72,31 +72,31 @@ type Options struct {
 	Server  Server
 	Profile Profile
 	Links   bool // put a link in front of every node, so that its traffic can be cut and delayed
-	Flat    bool // one loopback address with a port a node, as where 127.0.0.2 cannot be bound
+	Flat    bool // use one loopback address with a port for each node, for machines on which 127.0.0.2 cannot be bound
 	Clock   bool // let SetClock set the nodes' clocks; Linux with a C compiler
 	Durable Durability
 	Power   bool // let PowerLoss cut the power of nodes that are durable; Linux with a C compiler
-	// MinReplicas is how many replicas must have confirmed that they follow, a second ago at most, for a primary to
-	// take writes: min-replicas-to-write, with a min-replicas-max-lag of 1.
+	// MinReplicas sets min-replicas-to-write, with a min-replicas-max-lag of 1: a primary takes writes only if so many
+	// replicas have confirmed within the last second that they follow.
 	MinReplicas int
-	// Database is the one that clients are sent to, unless the topology is a cluster, which has no other than 0.
+	// Database is the clients' database. A cluster has database 0 only.
 	Database int
-	// User is who clients log in as, with a password of its own; empty = the default user, whose password is another.
+	// User is the clients' user, with its own password; empty = the default user, who has another password.
 	User string
-	Tell func(doing string) // is told what a start is doing, by any goroutine; nil = not wanted
-	// Through, if it is not nil, carries the connections of clients to nodes that hold data, in the place of links: it
+	Tell func(doing string) // receives progress of a start, from any goroutine; nil = no listener
+	// Through, if it is not nil, carries the connections of clients to nodes that hold data, in place of links: it
 	// dials the node's Back, and returns when the connection is over. It needs Links.
 	Through func(n *Node, client net.Conn)
 }
 
-// Durability is how often nodes sync their log of writes to the disk; the zero value is no log at all.
+// Durability says how often nodes sync their log of writes to the disk; the zero value means no log.
 type Durability string
 
-// The durabilities, as appendfsync knows them.
+// The durabilities are the values of appendfsync.
 const (
 	SyncAlways      Durability = "always"
 	SyncEverySecond Durability = "everysec"
-	SyncNever       Durability = "no" // by the operating system, some day
+	SyncNever       Durability = "no" // the operating system decides when
 )
 
 // durabilities lists the durabilities.
@@ -121,8 +121,8 @@ type Topology struct {
 	Nodes    []*Node
 	Sites    []*Site
 	starting sync.Mutex        // guards programs
-	programs []*Program        // that a service under test is made of; they are not asked what they are
-	Settings map[string]string // every setting that shapes its behaviour, for the run record
+	programs []*Program        // the programs of a service under test
+	Settings map[string]string // the settings that shape the deployment's behaviour, for the run record
 
 	engine   *Engine
 	mu       sync.Mutex // guards Settings while nodes start
@@ -130,16 +130,16 @@ type Topology struct {
 	password string
 	block    *block
 	network  *links.Network
-	shims    []string // libraries that are loaded into every server
+	shims    []string // libraries loaded into every server
 	spawner  *Spawner
 	reaper   *reaper
 
-	// For a deployment that is not the suite's own.
+	// For a deployment that others run.
 	prefix  string                  // of all keys
-	keepers []redis.UniversalClient // by site, past all links
+	keepers []redis.UniversalClient // one client a site that bypasses all links
 	clean   func() error            // removes all keys
-	hidden  map[string]string       // what the servers refused to tell
-	// Evicting are the nodes that may evict keys, with the settings that let them, in words.
+	hidden  map[string]string       // commands that the servers refused, with their errors
+	// Evicting lists the nodes that may evict keys, with the settings that allow it, in words.
 	Evicting []string
 }
 
@@ -179,7 +179,7 @@ func (s Spec) Up(ctx context.Context, o Options) (t *Topology, err error) {
 	return t, t.ready(ctx)
 }
 
-// NodeNames are the names of the nodes, sentinels included. Those of a deployment of others are known once it is up.
+// NodeNames lists the nodes' names, sentinels included. The names of a deployment of others are known once it is up.
 func (s Spec) NodeNames() []string {
 	if s.attached != nil {
 		return s.attached.names
@@ -198,7 +198,7 @@ func (t *Topology) nodeNames() (names []string) {
 	return names
 }
 
-// serve is the engine of the topology's nodes. It completes the options.
+// serve returns the engine of the topology's nodes and completes the options.
 func (s Spec) serve(ctx context.Context, o *Options) (e *Engine, err error) {
 	switch {
 	case o.Server.Embedded():
@@ -210,7 +210,7 @@ func (s Spec) serve(ctx context.Context, o *Options) (e *Engine, err error) {
 	return s.engine, err
 }
 
-// claim takes what a deployment owns besides its nodes: addresses, a directory, a reaper.
+// claim takes addresses, a directory and a reaper for the deployment.
 func (t *Topology) claim(ctx context.Context) (err error) {
 	if t.engine.inside != nil {
 		return nil
@@ -229,7 +229,7 @@ func (t *Topology) claim(ctx context.Context) (err error) {
 	if t.reaper, err = startReaper(t.dir); err != nil {
 		return err
 	}
-	if err := os.Mkdir(t.dir, 0o700); err != nil { // not before: the suite may be killed in between
+	if err := os.Mkdir(t.dir, 0o700); err != nil { // the reaper comes first: the suite may be killed in between
 		return fmt.Errorf("make a directory for the nodes: %w", err)
 	}
 	if err := t.buildShims(ctx); err != nil {
@@ -239,8 +239,7 @@ func (t *Topology) claim(ctx context.Context) (err error) {
 	return nil
 }
 
-// nameDir names a directory that does not exist, and its name is good wherever a process stands: TMPDIR may be
-// relative.
+// nameDir returns the absolute path of a directory that does not exist yet: TMPDIR may be relative.
 func nameDir() (string, error) {
 	base, err := filepath.Abs(os.TempDir())
 	if err != nil {
@@ -264,7 +263,7 @@ func (t *Topology) start(ctx context.Context) error {
 		return err
 	})
 	if all, ok := err.(interface{ Unwrap() []error }); ok && errors.Is(err, errWrapped) {
-		return all.Unwrap()[0] // it is the same for every node
+		return all.Unwrap()[0] // all nodes have the same error
 	}
 	return err
 }
@@ -289,7 +288,7 @@ func (t *Topology) ready(ctx context.Context) error {
 	})
 }
 
-// tell says what the start is doing.
+// tell reports the progress of the start.
 func (t *Topology) tell(format string, args ...any) {
 	if t.Options.Tell != nil {
 		t.Options.Tell(fmt.Sprintf(format, args...))
@@ -337,7 +336,7 @@ func (t *Topology) Close() error {
 	return errors.Join(errs...)
 }
 
-// add makes a node; it gets the next address of the block.
+// add makes a node, which gets the next address of the block.
 func (t *Topology) add(name string, role Role, config func(*Node) []directive) *Node {
 	n := &Node{Name: name, Role: role, config: config, topology: t}
 	if t.block != nil {
@@ -354,7 +353,7 @@ func (t *Topology) add(name string, role Role, config func(*Node) []directive) *
 	return n
 }
 
-// each runs f for all nodes at once and joins the errors.
+// each calls f for all nodes in parallel and joins the errors.
 func (t *Topology) each(f func(*Node) error) error { return each(t.Nodes, f) }
 
 func each(nodes []*Node, f func(*Node) error) error {
@@ -371,8 +370,8 @@ func each(nodes []*Node, f func(*Node) error) error {
 	return errors.Join(errs...)
 }
 
-// poll calls f until it returns nil or ctx is done. It asks less often what takes long: those who are asked have to
-// work for the answer, on the cores that they need to become ready. It adds a twentieth to the time at most.
+// poll calls f until it returns nil or ctx is done. It asks less often if an answer takes long, because the server that
+// is asked needs the cores to become ready. This adds a twentieth to the time at most.
 func poll(ctx context.Context, every time.Duration, f func() error) error {
 	start := time.Now()
 	timer := time.NewTimer(0)

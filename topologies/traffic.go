@@ -7,13 +7,13 @@ import (
 	"sync"
 )
 
-// Traffic counts what clients send. A round trip is one wait for the network: a command, or a pipeline. Each connection
-// counts for itself when it writes, because a shared counter would be contended. Messages that the library sends
-// unasked are not counted: handshakes, requests for a primary or for a cluster's map, subscriptions.
+// Traffic counts the round trips of clients. A round trip is one wait for the network: a command, or a pipeline. Each
+// connection has its own counter, because a shared one would be contended. Messages that the library sends on its own
+// are not counted: handshakes, requests for a primary or for a cluster's map, subscriptions.
 type Traffic struct {
 	mu     sync.Mutex
 	open   map[*fresh]bool
-	closed int64 // round trips of connections that were closed
+	closed int64 // round trips of closed connections
 }
 
 // RoundTrips is how many there were so far.
@@ -27,7 +27,7 @@ func (t *Traffic) RoundTrips() int64 {
 	return n
 }
 
-// add counts a connection from now on; a nil Traffic counts nothing.
+// add starts counting a connection; a nil Traffic counts nothing.
 func (t *Traffic) add(f *fresh) {
 	if t == nil {
 		return
@@ -40,7 +40,7 @@ func (t *Traffic) add(f *fresh) {
 	t.open[f] = true
 }
 
-// remove keeps what a connection has counted when it is closed, once.
+// remove keeps the count of a connection that is closed, once.
 func (t *Traffic) remove(f *fresh) {
 	if t == nil {
 		return
@@ -53,13 +53,13 @@ func (t *Traffic) remove(f *fresh) {
 	}
 }
 
-// aside are the first commands on a connection that the library keeps for itself.
+// aside lists the commands with which a connection begins that the library uses for its own purposes.
 var aside = []string{"sentinel", "subscribe", "psubscribe", "ssubscribe"}
 
 // clusterMap is how the request for a cluster's map begins, which may use any connection.
 var clusterMap = []byte("*2\r\n$7\r\ncluster\r\n")
 
-// count takes what is written into account.
+// count adds the bytes that are written.
 func (f *fresh) count(b []byte) {
 	if !f.used.Load() {
 		name := commandName(b)
@@ -74,21 +74,21 @@ func (f *fresh) count(b []byte) {
 	}
 }
 
-// idle are commands that change no data and that the client library sends unasked. Their answers are not lost on
-// purpose, because that would test nothing.
+// idle lists commands that change no data and that the client library sends on its own. Their answers are never dropped
+// on purpose, because that would test nothing.
 var idle = []string{
 	"cluster", "command", "info", "ping", "sentinel",
 	"subscribe", "psubscribe", "ssubscribe", "unsubscribe", "punsubscribe", "sunsubscribe",
 }
 
-// asks tells whether bytes from a client are a command whose answer may get lost.
+// asks tells whether bytes from a client are a command whose answer may be dropped.
 func (n *Node) asks(b []byte) bool {
 	asks := n.engine().Asks
 	return asks != nil && asks(b)
 }
 
-// kind is what kind of command bytes from a client begin with: its name, and the script that it runs; empty if it is
-// none whose answer may get lost.
+// kind names the command at the beginning of the bytes, and the script that it runs; empty if its answer may not be
+// dropped.
 func (n *Node) kind(b []byte) string {
 	if !n.asks(b) {
 		return ""
@@ -105,7 +105,7 @@ func asksRedis(b []byte) bool {
 	return name != "" && !slices.Contains(handshake, name) && !slices.Contains(idle, name)
 }
 
-// commandName reads the name from the first bytes of a command: *N, $length and the name are its first lines.
+// commandName reads a command's name from its first bytes. The first lines are *N, $LENGTH and the name.
 func commandName(b []byte) string {
 	if len(b) == 0 || b[0] != '*' {
 		return ""

@@ -8,27 +8,26 @@ import (
 	"hammerlock/history"
 )
 
-// arrivals is the schedule of an open loop. It is a function of the plan alone: which worker takes a visit, and
-// when, changes nothing in it. It is no queue: a visit that no worker has taken yet is one that was not drawn yet,
-// so nothing is dropped and nothing grows.
+// arrivals is the schedule of an open loop. It depends on the plan alone: the worker that takes a visit, and when,
+// changes nothing in it. Visits are drawn when workers take them, so no queue grows and no visit is dropped.
 //
-// When a visit is due may change after it was taken, with the tempo; which visits there are does not.
+// The tempo may change when a visit is due after it was taken. It never changes which visits there are.
 type arrivals struct {
 	mu    sync.Mutex
 	shape *Shape
-	tempo *Tempo // nil if the rate stays as it is
+	tempo *Tempo // nil if the rate does not change
 	pace  pace
 	keys  *chooser
 	next  time.Duration
 
 	drawn   int64
-	back    []visit       // taken, and not begun
+	back    []visit       // visits that were taken and given back before they began
 	changed chan struct{} // closed at the next change of the tempo
 }
 
-// visit is one of the schedule.
+// visit is one visit of the schedule.
 type visit struct {
-	planned time.Duration // when it is due if the rate stays as planned
+	planned time.Duration // when the visit is due at the planned rate
 	key     int32
 }
 
@@ -44,25 +43,25 @@ func newArrivals(p *Shape, t *Tempo) *arrivals {
 	return a
 }
 
-// take draws the next visit. It returns false when no more visits can be due.
+// take draws the next visit. It returns false when no more visits can become due.
 func (a *arrivals) take() (v visit, ok bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	end := a.shape.End
 	if a.tempo != nil {
-		end = history.Forever // it is due before the end if the rate rises
+		end = history.Forever // if the rate rises, the visit is due before the end
 	}
 	return a.mine(end)
 }
 
-// giveBack takes a visit back that is not begun.
+// giveBack returns a visit that has not begun.
 func (a *arrivals) giveBack(v visit) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.back = append(a.back, v)
 }
 
-// change is closed when visits are due at other times than before.
+// change returns a channel that is closed when the times of visits change.
 func (a *arrivals) change() <-chan struct{} {
 	if a.tempo == nil {
 		return nil
@@ -72,7 +71,7 @@ func (a *arrivals) change() <-chan struct{} {
 	return a.changed
 }
 
-// follow wakes those who wait for a visit when the tempo changes, until done is closed.
+// follow wakes workers that wait for a visit when the tempo changes, until done is closed.
 func (a *arrivals) follow(done <-chan struct{}) {
 	ticker := time.NewTicker(tempoPoll)
 	defer ticker.Stop()
@@ -106,7 +105,7 @@ func (a *arrivals) mine(end time.Duration) (v visit, ok bool) {
 	}
 }
 
-// draw returns the next visit if it is due before end, and leaves it otherwise.
+// draw returns the next visit if it is due before end; otherwise it leaves the visit.
 func (a *arrivals) draw(end time.Duration) (v visit, ok bool) {
 	if v.planned = a.next; a.tempo.due(v.planned) >= end {
 		return v, false
@@ -116,7 +115,7 @@ func (a *arrivals) draw(end time.Duration) (v visit, ok bool) {
 	return v, true
 }
 
-// remaining shows and counts what was due before end and was not begun.
+// remaining counts, and passes to show, the visits that were due before end and never began.
 func (a *arrivals) remaining(end time.Duration, show func(due time.Duration)) (n int64) {
 	if !a.shape.Open() {
 		return 0
@@ -146,7 +145,7 @@ type chooser struct {
 	n    int
 }
 
-// zipfExponent is just above 1, the least that the generator takes: the classic harmonic popularity.
+// zipfExponent is just above 1, the smallest exponent of the generator: the classic harmonic popularity.
 const zipfExponent = 1.0001
 
 func newChooser(p *Shape, r *rand.Rand) *chooser {

@@ -19,15 +19,15 @@ import (
 type Counter interface {
 	// Load reads a page's count; the zero Count if it was never written.
 	Load(ctx context.Context, page string) (Count, error)
-	// Store writes a page's count. A fenced counter answers locks.ErrFenced to a stale one, and keeps what it has.
+	// Store writes a page's count. A fenced counter answers locks.ErrFenced to an old token and writes nothing.
 	Store(ctx context.Context, page string, c Count) error
-	// Close gives up what the counter opened by itself.
+	// Close closes what the counter itself has opened.
 	Close() error
 }
 
-// Shown is a fenced counter whose loads show it the token of their hold. From then on it takes no store of an earlier
-// hold: that would change what was read. A load of such a hold is answered locks.ErrFenced. Each hold loads before it
-// stores, so what is kept is the token before its own.
+// Shown is a fenced counter whose loads pass the token of their hold. From then on it refuses stores of earlier holds,
+// because these would change what was read. A load of an earlier hold gets locks.ErrFenced. Each hold loads before it
+// stores, so a load keeps its token less one: the store of the same hold is still accepted.
 type Shown interface {
 	LoadFor(ctx context.Context, page string, fence int64) (Count, error)
 }
@@ -37,18 +37,17 @@ type Lister interface {
 	LoadAll(ctx context.Context, pages []string) ([]Count, error)
 }
 
-// Adder is a counter that adds one view in one step and returns the count that it replaced: what those use who are not
-// alone.
+// Adder is a counter that adds one view in one step and returns the count before. Holders that are not alone use it.
 type Adder interface {
 	Add(ctx context.Context, page string, writer history.ID) (replaced Count, err error)
 }
 
-// Atomic is a counter that can do without a lock: what the baselines use.
+// Atomic is a counter that works without a lock: the baselines use it.
 type Atomic interface {
 	Counter
 	Adder
-	// Transact shows a page's count to visit, which may store once: locks.ErrConflict if anybody stored meanwhile. It
-	// returns the error of the load, if that failed and visit was never called, or what visit returned.
+	// Transact passes a page's count to visit, which may store once; the store returns locks.ErrConflict if another
+	// worker stored in between. Transact returns the error of a failed load, or what visit returned.
 	Transact(ctx context.Context, page string, visit func(seen Count, store func(Count) error) error) error
 }
 
@@ -56,7 +55,7 @@ type Atomic interface {
 type Count struct {
 	Views  int64
 	Writer history.ID
-	Fence  int64 // fencing token of the writer's hold; 0 = its lock has none
+	Fence  int64 // fencing token of the writer's hold; 0 = its lock has no tokens
 }
 
 // AllCounters lists the stores of the counter.
@@ -70,32 +69,32 @@ type CounterSpec struct {
 	Name   string
 	Doc    string
 	Place  Place
-	Server topologies.Spec // that an OwnServer runs on; the zero Spec = single
-	Fenced bool            // a stale fencing token is refused, or is said to be
-	Broken string          // why the fence does not hold; empty for a store that does as it says
+	Server topologies.Spec // the topology of an OwnServer; the zero Spec = single
+	Fenced bool            // the counter refuses an old fencing token, or claims to
+	Broken string          // why the fence does not hold; empty if it does
 	// Open opens the counter; a worker process opens one of its own.
 	Open func(CounterEnv) (Counter, error)
 }
 
-// Place says where a counter lives.
+// Place says where a counter stores its counts.
 type Place int
 
 // The places.
 const (
-	OwnServer  Place = iota // a server of its own that no fault touches
-	OnTopology              // the servers of the lock
-	OfService               // the service, which counts by itself
-	InMemory                // this process; no other can share it
+	OwnServer  Place = iota // a separate server that no fault touches
+	OnTopology              // the servers under test
+	OfService               // the service, which counts itself
+	InMemory                // this process alone
 	InFile                  // a file that processes share
 )
 
 // ServiceCounter is the count that a service keeps.
 var ServiceCounter = CounterSpec{Name: "service", Place: OfService}
 
-// CounterEnv is what a counter is opened with: what its place asks for.
+// CounterEnv has what a counter needs to open; which fields are set depends on its place.
 type CounterEnv struct {
-	Client redis.UniversalClient // OwnServer, OnTopology; the caller closes it. Nil where the servers are not Redis
-	Site   *topologies.Site      // what Client leads to
+	Client redis.UniversalClient // OwnServer, OnTopology; the caller closes it. Nil on servers other than Redis
+	Site   *topologies.Site      // the site of Client
 	File   string                // InFile
 }
 
@@ -109,7 +108,7 @@ func FindCounter(name string) (CounterSpec, bool) {
 	return CounterSpec{}, false
 }
 
-// Fits says why the counter does not go with a lock or with so many processes; empty if it does.
+// Fits says why the counter does not work with a lock or with so many processes; empty if it does.
 func (s CounterSpec) Fits(lock locks.Spec, processes int) string {
 	switch {
 	case s.Place == InMemory && processes > 1:
@@ -120,7 +119,7 @@ func (s CounterSpec) Fits(lock locks.Spec, processes int) string {
 	return ""
 }
 
-// text writes a count as "views writer", or as "views writer fence".
+// text formats a count as "views writer" or "views writer fence".
 func (c Count) text(fenced bool) []byte {
 	b := strconv.AppendInt(make([]byte, 0, 48), c.Views, 10)
 	b = append(b, ' ')
@@ -132,7 +131,7 @@ func (c Count) text(fenced bool) []byte {
 	return b
 }
 
-// parseCount reads what text wrote.
+// parseCount parses the format of text.
 func parseCount(text string) (Count, error) {
 	views, rest, _ := strings.Cut(text, " ")
 	writer, fence, fenced := strings.Cut(rest, " ")

@@ -14,7 +14,7 @@ var backstopStore = CounterSpec{
 	Open:   func(e CounterEnv) (Counter, error) { return backstopCounter{redisCounter{e.Client}}, nil },
 }
 
-// backstopCounter checks a unique token, as many answers recommend in place of a fence.
+// backstopCounter compares unique tokens instead of ordered ones, as many forum answers recommend.
 type backstopCounter struct{ redisCounter }
 
 var storeIfMarked = redis.NewScript(`

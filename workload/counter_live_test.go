@@ -86,7 +86,8 @@ func TestLiveEveryStoreKeepsWhatItTook(t *testing.T) {
 func TestLiveOnlyAFencedStoreRefusesStaleTokens(t *testing.T) {
 	onEveryCounter(t, func(t *testing.T, s CounterSpec, c Counter) {
 		newest := Count{Views: 2, Writer: 2, Fence: 9}
-		if err := errors.Join(c.Store(t.Context(), s.Name, Count{1, 1, 4}), c.Store(t.Context(), s.Name, newest)); err != nil {
+		if err := errors.Join(c.Store(t.Context(), s.Name, Count{1, 1, 4}),
+			c.Store(t.Context(), s.Name, newest)); err != nil {
 			t.Fatal(err)
 		}
 		fences := s.Fenced && s.Broken == ""
@@ -125,7 +126,8 @@ func TestLiveALoadShowsItsToken(t *testing.T) {
 			if got, err := shown.LoadFor(t.Context(), s.Name, next); err != nil || got.Views != views {
 				t.Errorf("got %+v, %v, want %d views", got, err, views)
 			}
-			if err := c.Store(t.Context(), s.Name, Count{Views: views + 1, Writer: 1, Fence: late}); !errors.Is(err, locks.ErrFenced) {
+			if err := c.Store(t.Context(), s.Name, Count{Views: views + 1, Writer: 1, Fence: late}); !errors.Is(err,
+				locks.ErrFenced) {
 				t.Errorf("a store that the next holder has not seen: %v", err)
 			}
 			if _, err := shown.LoadFor(t.Context(), s.Name, late); !errors.Is(err, locks.ErrFenced) {

@@ -25,7 +25,7 @@ var memoryFenced = CounterSpec{
 	},
 }
 
-// newMemoryCounter keeps the counts in this process. Each step is atomic, the two together are not.
+// newMemoryCounter keeps the counts in this process. Load and store are each atomic; together they are not.
 func newMemoryCounter() Counter { return &memoryCounter{counts: map[string]Count{}} }
 
 type memoryCounter struct {

@@ -10,7 +10,7 @@ import (
 	"hammerlock/locks"
 )
 
-// RedisCounter is the store of the counter unless another is asked for.
+// RedisCounter is the default counter.
 var RedisCounter = CounterSpec{
 	Name: "redis",
 	Doc:  "a single Redis of its own that no fault touches",
@@ -77,7 +77,7 @@ func (r redisCounter) Store(ctx context.Context, page string, c Count) error {
 
 func (redisCounter) Close() error { return nil }
 
-// addOne is INCR for a count that names its writer. INCR itself would not say whom it replaced.
+// addOne is INCR for a count that also names its writer: INCR itself does not return whose store it replaced.
 var addOne = redis.NewScript(`
 local old = redis.call("GET", KEYS[1])
 local views = old and tonumber(string.match(old, "^%d+")) or 0
@@ -114,8 +114,8 @@ func (r redisCounter) Transact(ctx context.Context, page string, visit func(Coun
 // redisFencedCounter keeps the last fencing token with the count, and compares and writes in one step.
 type redisFencedCounter struct{ redisCounter }
 
-// storeIfNewer compares numbers: a token is the number of a grant, far below the 2^53 up to which Lua is exact. A hold
-// stores once, so that an equal token is somebody else's.
+// storeIfNewer compares numbers. A token is a grant's number, far below 2^53, up to which Lua is exact. Each hold
+// stores once, so an equal token belongs to another hold.
 var storeIfNewer = redis.NewScript(`
 local old = redis.call("GET", KEYS[1])
 local fence = old and tonumber(string.match(old, "%d+$")) or 0
@@ -127,7 +127,8 @@ func (r redisFencedCounter) Store(ctx context.Context, page string, c Count) err
 	return accepted(storeIfNewer.Run(ctx, r.client, []string{page}, c.text(true), c.Fence).Int64())
 }
 
-// loadIfNewer answers false to a hold whose token is not greater than the last one, and keeps the token before its own.
+// loadIfNewer returns false to a hold whose token is not greater than the last one. Otherwise it stores the greatest
+// token below the hold's own.
 var loadIfNewer = redis.NewScript(`
 local old = redis.call("GET", KEYS[1]) or "0 0 0"
 local count, fence = string.match(old, "^(%d+ %d+) (%d+)$")
@@ -146,7 +147,7 @@ func (r redisFencedCounter) LoadFor(ctx context.Context, page string, fence int6
 	return parseCount(text)
 }
 
-// accepted reads the answer of a fence.
+// accepted turns the answer of a fencing script into an error.
 func accepted(written int64, err error) error {
 	if err == nil && written == 0 {
 		return locks.ErrFenced

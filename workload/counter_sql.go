@@ -9,16 +9,16 @@ import (
 	"hammerlock/locks"
 )
 
-// Statements are what the databases differ in. A page's row comes into being with its first store. The arguments of
-// writes are page, views, writer, fence; WriteIfSame also has the expected writer.
+// Statements are the SQL of one database. A page's row is created by its first store. Writes take the arguments page,
+// views, writer, fence; WriteIfSame also takes the expected writer.
 type Statements struct {
 	Load         string
-	LoadToWrite  string // the same, and no other transaction writes the row until this one ends
-	Make         string // the row of a page without views, if there is none
+	LoadToWrite  string // Load, and no other transaction can write the row until this one ends
+	Make         string // creates the row of a page without views if it is missing
 	Write        string
-	WriteIfNewer string // changes no row if the fence is not greater than the one that is there
+	WriteIfNewer string // changes no row if the fence is not greater than the stored one
 	WriteIfSame  string
-	// Outcome marks the error of what certainly had no effect; it returns others as they are.
+	// Outcome marks an error that proves that nothing was changed, and returns other errors unchanged.
 	Outcome func(error) error
 }
 
@@ -28,7 +28,8 @@ type sqlCounter struct {
 	do Statements
 }
 
-// NewSQLCounter is a counter in a database, which it closes. The stores of a fenced one compare fencing tokens.
+// NewSQLCounter returns a counter in a database, which its Close closes. A fenced counter compares fencing tokens in
+// its stores.
 func NewSQLCounter(db *sql.DB, do Statements, fenced bool) Counter {
 	c := &sqlCounter{db, do}
 	if fenced {
@@ -60,10 +61,10 @@ func (s *sqlCounter) Store(ctx context.Context, page string, c Count) error {
 	return err
 }
 
-// row is what a statement is given of a count.
+// row returns the arguments of a statement for a count.
 func (c Count) row(page string) []any { return []any{page, c.Views, int64(c.Writer), c.Fence} }
 
-// write is one statement, and so one step. A database that was busy for too long did nothing.
+// write runs one statement, which is atomic. If the database was busy for too long, nothing was changed.
 func (s *sqlCounter) write(ctx context.Context, statement string, row ...any) (rows int64, err error) {
 	r, err := s.db.ExecContext(ctx, statement, row...)
 	if err != nil {
@@ -80,7 +81,7 @@ func (s *sqlCounter) Add(ctx context.Context, page string, writer history.ID) (C
 	})
 }
 
-// change is a transaction that takes the lock of the row before it reads.
+// change is a transaction that locks the row before it reads it.
 func (s *sqlCounter) change(ctx context.Context, page string, next func(seen Count) (Count, error)) (seen Count,
 	err error) {
 	tx, err := s.db.BeginTx(ctx, nil)
@@ -104,7 +105,7 @@ func (s *sqlCounter) change(ctx context.Context, page string, next func(seen Cou
 	return seen, tx.Commit()
 }
 
-// Transact holds nothing between load and store: the store looks whether the writer is still the one that was seen.
+// Transact holds no lock between load and store: the store checks that the writer is still the one that was seen.
 func (s *sqlCounter) Transact(ctx context.Context, page string, visit func(Count, func(Count) error) error) error {
 	seen, err := s.Load(ctx, page)
 	if err != nil {

@@ -24,14 +24,14 @@ var sqliteFenced = CounterSpec{
 	Open:   func(e CounterEnv) (Counter, error) { return openSQLite(e.File, true) },
 }
 
-// sqliteDriver is the name under which modernc.org/sqlite makes itself known. The commands import it; a program that
-// only wants a lock of its own tested does without.
+// sqliteDriver is the driver name of modernc.org/sqlite. The commands import the package; a program that only tests its
+// own lock does not need it.
 const sqliteDriver = "sqlite"
 
-// sqliteBusy is how long a statement waits for another process, in milliseconds.
+// sqliteBusy is how long a statement waits for other processes, in milliseconds.
 const sqliteBusy = "5000"
 
-// sqliteConnections bounds the connections of a process: one writes at a time, readers do not wait for it.
+// sqliteConnections limits the connections of a process: one writes at a time, and readers do not wait for it.
 const sqliteConnections = 4
 
 const (
@@ -42,8 +42,9 @@ const (
 )
 
 var sqliteStatements = Statements{
-	Load:         `SELECT views, writer, fence FROM pages WHERE page = ?`,
-	LoadToWrite:  `SELECT views, writer, fence FROM pages WHERE page = ?`, // a transaction begins with the lock of all
+	Load: `SELECT views, writer, fence FROM pages WHERE page = ?`,
+	// a transaction begins with a lock on the whole file
+	LoadToWrite:  `SELECT views, writer, fence FROM pages WHERE page = ?`,
 	Make:         `INSERT OR IGNORE INTO pages VALUES (?, 0, 0, 0)`,
 	Write:        sqliteWrite,
 	WriteIfNewer: sqliteWrite + ` WHERE pages.fence < excluded.fence`,
@@ -51,8 +52,8 @@ var sqliteStatements = Statements{
 	Outcome:      busy,
 }
 
-// openSQLite opens the database in the file and makes its table if it is new. Nothing waits for the disk: a process
-// that is killed loses nothing that it wrote, and no run outlives the machine.
+// openSQLite opens the database file and creates its table. Writes do not wait for the disk: a killed process loses
+// nothing that it has written, and no run outlives the machine.
 func openSQLite(file string, fenced bool) (Counter, error) {
 	db, err := sql.Open(sqliteDriver, (&url.URL{Scheme: "file", Opaque: (&url.URL{Path: file}).EscapedPath(),
 		RawQuery: url.Values{
@@ -72,7 +73,7 @@ func openSQLite(file string, fenced bool) (Counter, error) {
 // sqliteIsBusy is the code SQLITE_BUSY.
 const sqliteIsBusy = 5
 
-// busy tells the error of a statement that never began from others.
+// busy marks the error of a statement that never began.
 func busy(err error) error {
 	var e interface{ Code() int }
 	if errors.As(err, &e) && e.Code()&0xff == sqliteIsBusy {

@@ -19,10 +19,10 @@ type Point uint32
 // The points.
 const (
 	_       Point = iota
-	Refused       // right after a try in vain, before it waits for the next
+	Refused       // right after a refused try, before the wait for the next one
 	Granted       // right after a grant was acknowledged
 	Loaded        // between load and store
-	Between       // between the two commands of a lock that needs two
+	Between       // between two commands of a lock that need to be one
 )
 
 var points = [...]string{"nowhere", "refused", "granted", "loaded", "between"}
@@ -39,17 +39,17 @@ func FindPoint(name string) (Point, bool) {
 // AnyKey lets a gate catch a worker with any key.
 const AnyKey = -1
 
-// Gate stops one worker at a time at a point, until somebody says how it goes on. It may lie in memory that the
-// suite shares with its worker processes.
+// Gate stops one worker at a time at a point, until the fault releases or kills it. It may lie in memory that the suite
+// shares with its worker processes.
 type Gate struct {
 	words *gateWords
 	turn  int // only Catch uses it
 }
 
-// gateWords has a place for each of the last workers that were caught: when the next one is caught, the one before may
-// not have gone on yet, or its process is stopped.
+// gateWords has a slot for each of the last caught workers: when the next worker is caught, the previous one may not
+// have gone on yet, or its process may be stopped.
 type gateWords struct {
-	armed  atomic.Uint32 // the place where the next one is to stand, counted from 1; 0 lets everybody pass
+	armed  atomic.Uint32 // the slot for the next worker to catch, from 1; 0 catches none
 	_      uint32
 	places [16]place
 }
@@ -58,13 +58,13 @@ type place struct {
 	point  atomic.Uint32
 	key    atomic.Int32
 	order  atomic.Uint32
-	caught atomic.Uint32 // 1 when the next three are written
+	caught atomic.Uint32 // 1 once the next three fields are written
 	worker atomic.Int32
 	page   atomic.Int32
-	hold   atomic.Uint64 // 0 if it has none yet
+	hold   atomic.Uint64 // 0 before its first hold
 }
 
-// The orders to a worker that was caught.
+// The orders to a caught worker.
 const (
 	wait uint32 = iota
 	goOn
@@ -74,13 +74,13 @@ const (
 // NewGate makes a gate.
 func NewGate() *Gate { return &Gate{words: new(gateWords)} }
 
-// GateIn is the gate in memory that is large enough, zero at first, and begins at a multiple of eight.
+// GateIn returns the gate in a memory that is large enough, zeroed, and aligned to eight bytes.
 func GateIn(memory []byte) (*Gate, error) {
 	words, err := over[gateWords](memory)
 	return &Gate{words: words}, err
 }
 
-// over is the value that memory shared with other processes holds.
+// over interprets memory that is shared with other processes as a value.
 func over[T any](memory []byte) (*T, error) {
 	value := (*T)(unsafe.Pointer(unsafe.SliceData(memory)))
 	if size := unsafe.Sizeof(*value); uintptr(len(memory)) < size || uintptr(unsafe.Pointer(value))%8 != 0 {
@@ -89,24 +89,24 @@ func over[T any](memory []byte) (*T, error) {
 	return value, nil
 }
 
-// Caught is a worker that stands at a point.
+// Caught is a worker that stopped at a point.
 type Caught struct {
 	Worker int32
 	Key    int32
-	Hold   history.ID // 0 if it has none yet
-	// Elsewhere sends the order to a worker on another machine, true = to die; nil = the gate is here.
+	Hold   history.ID // 0 before its first hold
+	// Elsewhere sends the order to a worker on another machine (true = die); nil = the worker is on this machine.
 	Elsewhere func(die bool)
 	at        *place
 }
 
-// gatePoll is how often either side looks whether the other has moved.
+// gatePoll is how often each side checks the other's state.
 const gatePoll = 100 * time.Microsecond
 
-// ErrNobody says that no worker came by.
+// ErrNobody means that no worker came to the point in time.
 var ErrNobody = errors.New("no worker came by")
 
-// Catch stops the next worker that comes by the point with the key (or AnyKey) and returns when it stands. It is
-// called by one goroutine at a time.
+// Catch stops the next worker that reaches the point with the key (or AnyKey) and returns when it has stopped. Only one
+// goroutine may call it at a time.
 func (g *Gate) Catch(ctx context.Context, p Point, key int32) (*Caught, error) {
 	g.turn++
 	number := uint32(g.turn%len(g.words.places)) + 1
@@ -126,7 +126,7 @@ func (g *Gate) Catch(ctx context.Context, p Point, key int32) (*Caught, error) {
 			if late || g.words.armed.CompareAndSwap(number, 0) {
 				return nil, fmt.Errorf("%w %s: %w", ErrNobody, p, context.Cause(ctx))
 			}
-			// Somebody is just being caught, unless its process was killed that very moment.
+			// A worker is being caught at this moment, unless its process was killed just now.
 			var cancel context.CancelFunc
 			late = true
 			ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), time.Second)
@@ -139,7 +139,7 @@ func (g *Gate) Catch(ctx context.Context, p Point, key int32) (*Caught, error) {
 // Go lets the worker go on.
 func (c *Caught) Go() { c.order(goOn) }
 
-// Die ends the worker where it stands: it gives nothing back.
+// Die ends the worker where it stands, without a release.
 func (c *Caught) Die() { c.order(die) }
 
 func (c *Caught) order(what uint32) {
@@ -150,8 +150,8 @@ func (c *Caught) order(what uint32) {
 	c.at.order.CompareAndSwap(wait, what)
 }
 
-// Pause returns what a lock calls between two commands that belong together, for a worker of the crew: it stands
-// there if it is caught, and dies if it is told to.
+// Pause returns the function that a lock calls between two commands that need to be one. A worker of the crew stops
+// there if it is caught, and dies if ordered to.
 func (c *Workers) Pause(worker int) func(ctx context.Context, name string) error {
 	return func(ctx context.Context, name string) error {
 		if c.Gate == nil || c.Gate.words.armed.Load() == 0 {
@@ -165,7 +165,7 @@ func (c *Workers) Pause(worker int) func(ctx context.Context, name string) error
 	}
 }
 
-// pass is called by a worker at a point. It tells whether the worker goes on.
+// pass is called by a worker at a point. It returns whether the worker goes on.
 func (g *Gate) pass(ctx context.Context, p Point, worker, key int32, hold history.ID) bool {
 	number := g.words.armed.Load()
 	if number == 0 {
@@ -197,8 +197,8 @@ func (g *Gate) pass(ctx context.Context, p Point, worker, key int32, hold histor
 	}
 }
 
-// die ends the worker's life as a killed process does: nothing is given back. Another one takes its place; if none can,
-// the place stays empty and the run is not what was asked for.
+// die ends the worker as a killed process ends: nothing is released. A new worker takes its place. If none can, the run
+// is invalid.
 func (w *worker) die(key int32, hold history.ID) (outcome history.Outcome, reason history.Reason, told bool) {
 	now := w.clock.Now()
 	crash := history.Op{Kind: history.Crash, Key: key, Hold: hold, Call: now, Outcome: history.OK}

@@ -85,7 +85,9 @@ func TestGateLetsPass(t *testing.T) {
 }
 
 func TestGateNeedsMemory(t *testing.T) {
-	for _, memory := range [][]byte{nil, make([]byte, int(unsafe.Sizeof(gateWords{}))-1), make([]byte, int(unsafe.Sizeof(gateWords{}))+8)[1:]} {
+	for _, memory := range [][]byte{
+		nil, make([]byte, int(unsafe.Sizeof(gateWords{}))-1), make([]byte, int(unsafe.Sizeof(gateWords{}))+8)[1:],
+	} {
 		if _, err := GateIn(memory); err == nil {
 			t.Errorf("%d bytes were enough", len(memory))
 		}
@@ -104,7 +106,8 @@ func TestAPlaceThatStaysEmptyIsAnError(t *testing.T) {
 				clock := history.NewClock(0)
 				crew := Workers{
 					Shape: Shape{Workers: 1, Keys: 1, Wait: time.Minute, TTL: time.Minute, End: time.Minute, First: 6},
-					Clock: clock, Counter: newMemoryCounter(), Pages: Pages("", 1, false), Gate: NewGate(), Reopen: reopen,
+					Clock: clock, Counter: newMemoryCounter(), Pages: Pages("", 1, false),
+					Gate: NewGate(), Reopen: reopen,
 					Lanes: []*history.Lane{history.NewLane(clock, 0, 6, 64, nil)}, Locks: []locks.Lock{s},
 				}
 				go func() {

@@ -10,18 +10,17 @@ import (
 	"hammerlock/history"
 )
 
-// A call of the lock that is open when no visit is due any more is called off after Workers.Patience, and given up so
-// long after that. A call that nothing can end keeps its goroutine: Go ends none from outside.
+// A call of the lock that is still open after the last visit is due is cancelled after Workers.Patience, and abandoned
+// after the same time again. A call that ignores its context keeps its goroutine, since Go cannot end one from outside.
 const (
 	lookEvery = 50 * time.Millisecond
 	offFor    = 5 * time.Second
 )
 
-// given is the turn of a worker that was given up: when its call returns all the same, its goroutine ends and records
-// nothing.
+// given marks an abandoned worker: if its call returns later, its goroutine ends and records nothing.
 const given = 1 << 63
 
-// enter and leave stand around each call of the lock: the turn is odd while the worker is inside.
+// enter and leave surround each call of the lock: turn is odd while a call is open.
 func (w *worker) enter() { w.turn.Add(1) }
 
 func (w *worker) leave() {
@@ -30,16 +29,16 @@ func (w *worker) leave() {
 	}
 }
 
-// waits is what is seen of a worker that may be inside a call that does not return.
+// waits records how long a worker has been inside a call that may never return.
 type waits struct {
 	turn      uint64
-	inside    time.Duration // so long, of the time in which this process ran
-	calledOff time.Duration // on the run's clock; 0 = it was not
+	inside    time.Duration // time inside the call during which this process ran
+	calledOff time.Duration // when the call was cancelled, on the run's clock; 0 = it was not
 	ended     bool
 }
 
-// watch returns when all workers have ended or were given up, which none is before the End or a stop. Each worker sends
-// its number when it ends.
+// watch returns when all workers have ended or were abandoned, which happens after the End or a stop only. Each worker
+// sends its number when it ends.
 func (c *Workers) watch(ctx, stop context.Context, workers []*worker, ended <-chan int) (hung []history.Hung) {
 	all, left := make([]waits, len(workers)), len(workers)
 	var look, end <-chan time.Time
@@ -77,7 +76,7 @@ func (c *Workers) watch(ctx, stop context.Context, workers []*worker, ended <-ch
 	return hung
 }
 
-// look tells whether a worker was given up just now.
+// look tells whether a worker was abandoned just now.
 func (c *Workers) look(ctx context.Context, w *worker, x *waits, ran time.Duration) bool {
 	turn := w.turn.Load()
 	if turn%2 == 0 || turn != x.turn {
@@ -95,7 +94,7 @@ func (c *Workers) look(ctx context.Context, w *worker, x *waits, ran time.Durati
 	return false
 }
 
-// hung is the record of a worker whose call was called off.
+// hung is the record of a worker whose call was cancelled.
 func (c *Workers) hung(w *worker, x *waits, givenUp bool) history.Hung {
 	h := history.Hung{Worker: int32(c.Shape.First + w.number), CalledOff: x.calledOff}
 	if givenUp {
@@ -104,17 +103,17 @@ func (c *Workers) hung(w *worker, x *waits, givenUp bool) history.Hung {
 	return h
 }
 
-// mostStack is how many lines of a stack are kept.
+// mostStack is the most lines of a stack that are kept.
 const mostStack = 20
 
-// goroutine is how a dump of all stacks names the caller's.
+// goroutine returns the heading of the calling goroutine in a dump of all stacks.
 func goroutine() string {
 	var head [64]byte
 	name, _, _ := strings.Cut(string(head[:runtime.Stack(head[:], false)]), "[")
 	return name
 }
 
-// stack is where the worker's goroutine waits.
+// stack returns the stack at which the worker's goroutine waits.
 func (w *worker) stack() string {
 	all := make([]byte, 1<<20)
 	all = all[:runtime.Stack(all, true)]
@@ -126,7 +125,7 @@ func (w *worker) stack() string {
 	return ""
 }
 
-// ofTheLock are the lines of a stack that stand above the worker's own code, below a panic if there is one.
+// ofTheLock returns the lines of a stack above the worker's own code, and below a panic if there is one.
 func ofTheLock(stack string) []string {
 	lines := strings.Split(strings.TrimSpace(stack), "\n")
 	if at := slices.IndexFunc(lines, func(l string) bool { return strings.HasPrefix(l, "panic(") }); at >= 0 {

@@ -44,7 +44,9 @@ func TestACallThatDoesNotReturnEndsNoRun(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				open, over := catalogued(t, "local"), make(chan struct{})
-				plan := Shape{Workers: 2, Keys: 2, Hold: time.Millisecond, Retry: time.Millisecond, End: 100 * time.Millisecond}
+				plan := Shape{
+					Workers: 2, Keys: 2, Hold: time.Millisecond, Retry: time.Millisecond, End: 100 * time.Millisecond,
+				}
 				due, ops, _ := runWith(t, plan, func(worker int) locks.Lock {
 					if worker == 1 {
 						return &sticking{Lock: open(worker), heeds: heeds, over: over}
@@ -55,7 +57,8 @@ func TestACallThatDoesNotReturnEndsNoRun(t *testing.T) {
 					t.Fatalf("got %+v", due.Hung)
 				}
 				h := due.Hung[0]
-				if h.Worker != 1 || h.CalledOff < 2*time.Second || h.CalledOff > 3*time.Second || (h.GivenUp == 0) != heeds {
+				if h.Worker != 1 || h.CalledOff < 2*time.Second || h.CalledOff > 3*time.Second ||
+					(h.GivenUp == 0) != heeds {
 					t.Errorf("got %+v", h)
 				}
 				if !heeds && (!strings.Contains(h.Text, "(*sticking).Release") || h.GivenUp < h.CalledOff+offFor) {
@@ -65,7 +68,8 @@ func TestACallThatDoesNotReturnEndsNoRun(t *testing.T) {
 					t.Errorf("only %d visits were begun", due.Begun)
 				}
 				for _, op := range ops {
-					if open := op.Return == history.Forever; open && (heeds || op.Worker != 1 || op.Kind != history.Release) {
+					if open := op.Return == history.Forever; open &&
+						(heeds || op.Worker != 1 || op.Kind != history.Release) {
 						t.Errorf("open: %+v", op)
 					}
 				}
@@ -82,8 +86,12 @@ func TestWithoutPatienceNothingIsCalledOff(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			open, over := catalogued(t, "local"), make(chan struct{})
 			time.AfterFunc(10*time.Second, func() { close(over) })
-			plan := Shape{Workers: 1, Keys: 1, Hold: time.Millisecond, Retry: time.Millisecond, End: 100 * time.Millisecond}
-			due, _, _ := runWith(t, plan, func(worker int) locks.Lock { return &sticking{Lock: open(worker), over: over} }, t.Context(),
+			plan := Shape{
+				Workers: 1, Keys: 1, Hold: time.Millisecond, Retry: time.Millisecond, End: 100 * time.Millisecond,
+			}
+			due, _, _ := runWith(t, plan, func(worker int) locks.Lock {
+				return &sticking{Lock: open(worker), over: over}
+			}, t.Context(),
 				func(c *Workers) { c.Patience = patience })
 			if len(due.Hung) > 0 || due.Begun != 3 {
 				t.Errorf("patience %v: got %+v, %d visits", patience, due.Hung, due.Begun)

@@ -4,5 +4,5 @@ package workload
 
 import "time"
 
-// nap sleeps for a moment.
+// nap sleeps for a short time.
 func nap(d time.Duration) { <-time.After(d) }

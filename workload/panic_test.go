@@ -36,7 +36,8 @@ func TestALockThatPanicsEndsItsWorker(t *testing.T) {
 			return open(worker)
 		}, t.Context())
 		if due.Err != nil || len(due.Panics) != 1 || due.Panics[0].Text != "worker 1 panicked: index out of range" ||
-			!strings.Contains(due.Panics[0].Said[0], "(*panicking).Acquire") || !slices.Equal(due.Panics[0].Workers, []int32{1}) {
+			!strings.Contains(due.Panics[0].Said[0], "(*panicking).Acquire") ||
+			!slices.Equal(due.Panics[0].Workers, []int32{1}) {
 			t.Errorf("got %v, %+v", due.Err, due.Panics)
 		}
 		if due.Begun < 20 {

@@ -8,21 +8,21 @@ import (
 	"hammerlock/locks"
 )
 
-// mostSaid is how many bytes are kept of what an error says.
+// mostSaid is the most bytes of an error's text that are kept.
 const mostSaid = 240
 
-// answered is what the answer to an operation leaves certain. The text of the first error of a kind is kept, to explain
-// a run in which nothing goes well.
+// answered returns what an operation's error leaves certain. It keeps the text of the first error of each kind, to
+// explain a run in which everything fails.
 func (w *worker) answered(kind history.Kind, err error) (history.Outcome, history.Reason) {
 	outcome, reason := locks.Classify(err)
 	if kind == history.Extend && errors.Is(err, errors.ErrUnsupported) {
-		outcome, reason = history.Failed, history.Other // the lock cannot extend, and has done nothing
+		outcome, reason = history.Failed, history.Other // the lock cannot extend, and has changed nothing
 	}
 	switch reason {
 	case history.None, history.Busy, history.Lost, history.Fenced, history.Crashed, history.Canceled:
 	default:
 		if reason == history.Quorum && locks.Silent(err) == 0 {
-			break // refused, as by Busy
+			break // refused, as with Busy
 		}
 		text := err.Error()
 		for _, secret := range w.group.Secrets {
@@ -33,7 +33,7 @@ func (w *worker) answered(kind history.Kind, err error) (history.Outcome, histor
 	return outcome, reason
 }
 
-// Note keeps what was said of something, unless that is known.
+// Note keeps the text of an error under a key, unless the key has one.
 func Note(said map[string]string, what, text string) map[string]string {
 	if _, known := said[what]; known {
 		return said

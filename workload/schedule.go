@@ -9,26 +9,26 @@ import (
 	"hammerlock/history"
 )
 
-// Rate is how many visits a second are due in a stretch: First at its begin, Last at its end, evenly in between, with a
-// sine wave around that.
+// Rate is the number of visits due per second in a stretch. It changes evenly from First at the begin to Last at the
+// end, with a sine wave added.
 type Rate struct {
 	First, Last float64
 	Amplitude   float64
-	Period      time.Duration // of the wave; used with an Amplitude only
+	Period      time.Duration // the period of the wave; used with an Amplitude only
 }
 
-// Stretch is a part of a schedule with a load of its own.
+// Stretch is a part of a schedule with its own load.
 type Stretch struct {
 	From, To time.Duration
 	Rate     Rate
-	Burst    int // open loop: so many visits more are due at From, all at once
-	Workers  int // closed loop: only the first so many visit; 0 = all
+	Burst    int // open loop: this many more visits are due at From, all at once
+	Workers  int // closed loop: only the first so many workers visit; 0 = all
 }
 
-// constant tells whether the rate stays the same all the time.
+// constant tells whether the rate never changes.
 func (r Rate) constant() bool { return r.First == r.Last && r.Amplitude == 0 }
 
-// due is how many visits are due by the rate from the begin of the stretch to a moment: the integral of the rate.
+// due is the number of visits due between the begin of the stretch and a moment: the integral of the rate.
 func (s *Stretch) due(at time.Duration) float64 {
 	t, length := (at - s.From).Seconds(), (s.To - s.From).Seconds()
 	n := s.Rate.First*t + (s.Rate.Last-s.Rate.First)*t*t/(2*length)
@@ -39,10 +39,10 @@ func (s *Stretch) due(at time.Duration) float64 {
 	return n
 }
 
-// Visits is how many visits are due in the stretch; with Poisson arrivals that is the mean, but for the burst.
+// Visits is the number of visits due in the stretch. With Poisson arrivals it is the mean, apart from the burst.
 func (s *Stretch) Visits() float64 { return float64(s.Burst) + s.due(s.To) }
 
-// after is when n visits more are due than at a moment. There must be so many left.
+// after returns when n more visits are due after a moment. The stretch must have that many left.
 func (s *Stretch) after(at time.Duration, n float64) time.Duration {
 	if s.Rate.constant() {
 		return at + time.Duration(n/s.Rate.First*float64(time.Second))
@@ -59,18 +59,18 @@ func (s *Stretch) after(at time.Duration, n float64) time.Duration {
 	return high
 }
 
-// pace draws when visits are due: by a constant rate, by that of stretches, or by a list. It is used by one goroutine.
+// pace draws when visits are due: from a constant rate, from stretches, or from a list. One goroutine uses it.
 type pace struct {
 	shape *Shape
-	step  func() float64 // draws the visits between one and the next, 1 on average
-	drawn int            // of a list, or of the burst of the stretch
+	step  func() float64 // draws the number of visits to the next one, 1 on average
+	drawn int            // position in the list, or in the burst of the stretch
 
 	stretch int
-	at      time.Duration // the last one that was due by the rate, or the begin of the stretch
-	left    float64       // of the last step; 0 = none
+	at      time.Duration // when the last visit was due, or the begin of the stretch
+	left    float64       // what is left of the last step; 0 = none
 }
 
-// next is when the visit after the one at a time is due; history.Forever if it was the last.
+// next returns when the visit after the one at a time is due; history.Forever if that was the last.
 func (p *pace) next(last time.Duration) time.Duration {
 	switch {
 	case len(p.shape.Stretches) > 0:
@@ -81,7 +81,7 @@ func (p *pace) next(last time.Duration) time.Duration {
 	return last + time.Duration(p.step()*float64(time.Second)/p.shape.Rate)
 }
 
-// first is when the first visit is due.
+// first returns when the first visit is due.
 func (p *pace) first() time.Duration {
 	if len(p.shape.Stretches)+len(p.shape.Trace) == 0 {
 		return 0
@@ -108,7 +108,7 @@ func (p *pace) inStretches() time.Duration {
 			p.left = p.step()
 		}
 		if rest := s.due(s.To) - s.due(p.at); p.left >= rest {
-			p.left -= rest // what is left of a step goes on in the next stretch, at its rate
+			p.left -= rest // the rest of a step continues in the next stretch, at its rate
 			p.drawn = 0
 			continue
 		}
@@ -119,15 +119,14 @@ func (p *pace) inStretches() time.Duration {
 	return history.Forever
 }
 
-// Resting is when the rest begins and ends of the round that a moment is in, of a load that comes in rounds.
+// Resting returns when the rest of the current round begins and ends, in a load with rounds.
 func (s *Shape) Resting(now time.Duration) (from, to time.Duration) {
 	round := s.End / time.Duration(s.Rounds)
 	to = (now/round + 1) * round
 	return to - s.Rest, to
 }
 
-// takesPart waits until a worker of a closed loop is one of those that visit. It is false when that will not be any
-// more.
+// takesPart waits until a worker of a closed loop may visit. It returns false when that can no longer happen.
 func (w *worker) takesPart(stop context.Context) bool {
 	all := w.shape.Stretches
 	if w.shape.Rounds > 0 {

@@ -69,15 +69,18 @@ func TestStretchesHaveTheirRates(t *testing.T) {
 // TestAnyStretchesKeepTheirMean draws stretches and compares the schedule with the integral of their rates.
 func TestAnyStretchesKeepTheirMean(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		p := Shape{Workers: 1, Keys: 3, Rate: 1, Arrivals: rapid.SampledFrom(AllArrivals).Draw(t, "arrivals"), Seed: rapid.Uint64().Draw(t, "seed")}
+		p := Shape{Workers: 1, Keys: 3, Rate: 1, Arrivals: rapid.SampledFrom(AllArrivals).Draw(t, "arrivals"),
+			Seed: rapid.Uint64().Draw(t, "seed")}
 		var all []Stretch
 		for range rapid.IntRange(1, 4).Draw(t, "stretches") {
 			rate := rapid.Float64Range(0, 500)
-			s := Stretch{To: time.Duration(rapid.Int64Range(1, int64(3*time.Second)).Draw(t, "length")), Burst: rapid.IntRange(0, 20).Draw(t, "burst")}
+			s := Stretch{To: time.Duration(rapid.Int64Range(1, int64(3*time.Second)).Draw(t, "length")),
+				Burst: rapid.IntRange(0, 20).Draw(t, "burst")}
 			s.Rate = Rate{First: rate.Draw(t, "first"), Last: rate.Draw(t, "last")}
 			if rapid.Bool().Draw(t, "wave") {
 				s.Rate.Amplitude = min(s.Rate.First, s.Rate.Last) * rapid.Float64Range(0, 1).Draw(t, "amplitude")
-				s.Rate.Period = time.Duration(rapid.Int64Range(int64(time.Millisecond), int64(time.Second)).Draw(t, "period"))
+				s.Rate.Period = time.Duration(rapid.Int64Range(int64(time.Millisecond),
+					int64(time.Second)).Draw(t, "period"))
 			}
 			all = append(all, s)
 		}
@@ -119,8 +122,9 @@ func TestATraceIsTheSchedule(t *testing.T) {
 func TestOnlyWhoIsCalledVisits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const s = 200 * time.Millisecond
-		p := Shape{Workers: 3, Keys: 3, Think: 2 * time.Millisecond, Retry: time.Millisecond, End: 3 * s, Stretches: []Stretch{
-			{To: s, Workers: 1}, {From: s, To: 2 * s}, {From: 2 * s, To: 3 * s, Workers: 2}}}
+		p := Shape{Workers: 3, Keys: 3, Think: 2 * time.Millisecond, Retry: time.Millisecond, End: 3 * s,
+			Stretches: []Stretch{
+				{To: s, Workers: 1}, {From: s, To: 2 * s}, {From: 2 * s, To: 3 * s, Workers: 2}}}
 		_, ops, _ := run(t, p, catalogued(t, "local"), t.Context())
 		visits := [3][3]int{}
 		for _, op := range ops {
@@ -142,7 +146,8 @@ func TestOnlyWhoIsCalledVisits(t *testing.T) {
 func TestALoadInRounds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const rounds, round = 3, time.Second
-		p := Shape{Workers: 3, Keys: 3, Think: 2 * time.Millisecond, Retry: time.Millisecond, End: rounds * round, Rounds: rounds,
+		p := Shape{Workers: 3, Keys: 3, Think: 2 * time.Millisecond, Retry: time.Millisecond,
+			End: rounds * round, Rounds: rounds,
 			Rest: 300 * time.Millisecond}
 		_, ops, _ := run(t, p, catalogued(t, "local"), t.Context())
 		var visits [rounds]int

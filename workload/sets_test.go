@@ -64,11 +64,17 @@ func (s *shelf) Close() error { return nil }
 // that one caller stands for, and each page has its views. Every number of pages occurs, and every order of them.
 func TestAVisitOfSeveralPagesIsAVisitOfEach(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		plan := Shape{Workers: 4, Keys: 3, End: history.Forever, Visits: 60, Hold: time.Millisecond, Retry: time.Millisecond, Extend: time.Second}
+		plan := Shape{
+			Workers: 4, Keys: 3, End: history.Forever, Visits: 60, Hold: time.Millisecond, Retry: time.Millisecond,
+			Extend: time.Second,
+		}
 		_, ops, counter := runWith(t, plan, newShelf(), t.Context(), func(w *Workers) {
 			w.Claims.Sets, w.Clock = true, history.NewOrderedClock(0)
 		})
-		h := history.History{Header: history.Header{Workers: 4 * MostPages, Callers: 4, Keys: 3, Claims: history.Claims{Sets: true}}, Ops: ops}
+		h := history.History{
+			Header: history.Header{Workers: 4 * MostPages, Callers: 4, Keys: 3, Claims: history.Claims{Sets: true}},
+			Ops:    ops,
+		}
 		if err := h.Validate(); err != nil {
 			t.Fatal(err)
 		}
@@ -82,8 +88,10 @@ func TestAVisitOfSeveralPagesIsAVisitOfEach(t *testing.T) {
 			}
 			order := [MostPages]int32{op.Key, -1, -1}
 			for _, other := range ops[:i] { // those of the other pages are recorded first
-				if at := other.Worker / 4; h.Caller(other.Worker) == op.Worker && at > 0 && other.Kind == op.Kind && other.Return > op.Call {
-					if order[at] = other.Key; other.Outcome != op.Outcome || other.Reason != op.Reason || other.Token != op.Token || other.Until != op.Until {
+				if at := other.Worker / 4; h.Caller(other.Worker) == op.Worker && at > 0 && other.Kind == op.Kind &&
+					other.Return > op.Call {
+					if order[at] = other.Key; other.Outcome != op.Outcome || other.Reason != op.Reason ||
+						other.Token != op.Token || other.Until != op.Until {
 						t.Fatalf("one page: %+v, another: %+v", op, other)
 					}
 				}
@@ -96,10 +104,12 @@ func TestAVisitOfSeveralPagesIsAVisitOfEach(t *testing.T) {
 			}
 		}
 		if len(orders) != 3+6+6 || unsure == 0 {
-			t.Errorf("got %d orders of pages, and %d releases of which it is not sure what was lost: %v", len(orders), unsure, orders)
+			t.Errorf("got %d orders of pages, and %d releases of which it is not sure what was lost: %v",
+				len(orders), unsure, orders)
 		}
 		for key, page := range Pages("test:", plan.Keys, false) {
-			if c, err := counter.Load(t.Context(), page.Views); err != nil || c.Views != views[int32(key)] || c.Views == 0 {
+			if c, err := counter.Load(t.Context(), page.Views); err != nil ||
+				c.Views != views[int32(key)] || c.Views == 0 {
 				t.Errorf("page %d has %d views after %d stores, %v", key, c.Views, views[int32(key)], err)
 			}
 		}
@@ -120,7 +130,10 @@ func TestAVisitOfSeveralPagesDiesOnAll(t *testing.T) {
 		}
 		caught <- err
 	}()
-	plan := Shape{Workers: 1, Keys: 3, End: history.Forever, Seed: 3, Wait: 50 * time.Millisecond, Retry: time.Millisecond, Think: time.Millisecond}
+	plan := Shape{
+		Workers: 1, Keys: 3, End: history.Forever, Seed: 3, Wait: 50 * time.Millisecond, Retry: time.Millisecond,
+		Think: time.Millisecond,
+	}
 	_, ops, _ := runWith(t, plan, open, stop, func(w *Workers) {
 		w.Claims.Sets, w.Gate = true, gate
 		w.Reopen = func(int) (locks.Lock, error) { return open(0), nil }

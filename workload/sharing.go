@@ -7,7 +7,7 @@ import (
 	"hammerlock/locks"
 )
 
-// mode draws how many permits a visit asks for: 1 if it reads, 0 if it wants the lock for itself.
+// mode draws how many permits a visit asks for: 1 to read, 0 to have the lock alone.
 func (w *worker) mode() int {
 	switch c := &w.group.Claims; {
 	case c.Permits > 0:
@@ -18,8 +18,8 @@ func (w *worker) mode() int {
 	return 0
 }
 
-// countShared is the visit of one that is not alone: a holder of permits counts in one step, for others count at the
-// same time; a reader reads.
+// countShared is a visit that shares the lock. A holder of permits counts in one step, because others count at the same
+// time; a reader only reads.
 func (w *worker) countShared(ctx context.Context, g *grant) (history.Outcome, history.Reason) {
 	if w.group.Claims.Permits == 0 {
 		return w.read(ctx, g)
@@ -30,14 +30,14 @@ func (w *worker) countShared(ctx context.Context, g *grant) (history.Outcome, hi
 	return w.add(ctx, g)
 }
 
-// remain stays and lengthens the lease, as often as it is asked to. It says why a visit must not go on.
+// remain stays and extends the lease as often as planned. It returns why the visit must not go on.
 func (w *worker) remain(ctx context.Context, g *grant) history.Reason {
 	if w.shape.Varied {
 		w.now = 0
 		return w.varied(ctx, g)
 	}
-	// If holds outlast the lease, half of the re-entries come before the first renewal, which then shows what an inner
-	// release has ended.
+	// If holds outlast the lease, half of the re-entries come before the first renewal. The renewal then shows whether
+	// an inner release has ended the hold.
 	early := w.shape.Hold > w.shape.TTL && w.group.Claims.Reentrant && w.rand.IntN(2) == 0 &&
 		w.clock.Now() < g.asked+w.ttl()/3
 	if early && !w.reenter(w.during(ctx), g) {
@@ -58,8 +58,8 @@ func (w *worker) remain(ctx context.Context, g *grant) history.Reason {
 	return history.None
 }
 
-// read loads the page when it comes and before it goes: nobody may have stored meanwhile. Some readers become the
-// writer, and store one more than they saw.
+// read loads the page when it comes and before it goes: no worker may store in between. Some readers become the writer,
+// and store one more than they saw.
 func (w *worker) read(ctx context.Context, g *grant) (history.Outcome, history.Reason) {
 	seen, outcome, reason := w.load(ctx, g, &g.spot)
 	if outcome != history.OK {
@@ -80,8 +80,8 @@ func (w *worker) read(ctx context.Context, g *grant) (history.Outcome, history.R
 	return history.OK, history.None
 }
 
-// upgrade makes a reader the writer: another hold takes the place of its own. If the outcome of the upgrade is unknown,
-// the hold that may have been granted is given back; the visit's end gives back the reader's hold.
+// upgrade makes a reader the writer: a new hold replaces its own. If the outcome is unknown, the hold that may have
+// been granted is released; the end of the visit releases the reader's hold.
 func (w *worker) upgrade(ctx context.Context, g *grant) history.Reason {
 	op := w.lane.Call(history.Acquire, g.key)
 	w.enter()

@@ -11,7 +11,7 @@ import (
 // ttl is the lease that the worker asks for.
 func (w *worker) ttl() time.Duration { return w.scale() * w.shape.TTL }
 
-// scale is how many times as long the worker's leases are, and its stays with them.
+// scale is the factor of the worker's leases and stays.
 func (w *worker) scale() time.Duration {
 	if w.shape.TwoTTLs && (w.shape.First+w.number)%2 == 1 {
 		return 2
@@ -19,7 +19,7 @@ func (w *worker) scale() time.Duration {
 	return 1
 }
 
-// patience is how long after it was due a visit gives up.
+// patience is how long after its due time a visit gives up.
 func (w *worker) patience() time.Duration {
 	if w.hurries() {
 		return w.shape.Hurry
@@ -27,7 +27,7 @@ func (w *worker) patience() time.Duration {
 	return w.shape.Wait
 }
 
-// think is how long the worker thinks before a visit.
+// think is the worker's pause before a visit.
 func (w *worker) think() time.Duration {
 	if w.hurries() {
 		return w.shape.Think
@@ -45,7 +45,7 @@ func (w *worker) spread(mean time.Duration) time.Duration {
 	return time.Duration(float64(mean) * (1 + w.shape.Spread*(2*w.rand.Float64()-1)))
 }
 
-// page chooses the page of a visit of a closed loop.
+// page chooses a page for a visit of a closed loop.
 func (w *worker) page() int32 {
 	if w.shape.Faithful {
 		return int32((w.shape.First + w.number) % w.shape.Keys)
@@ -53,7 +53,7 @@ func (w *worker) page() int32 {
 	return w.keys.choose()
 }
 
-// twoSteps counts once, or again and again for a term. The visit has counted if any of that did.
+// twoSteps counts once, or repeatedly during a term. The visit has counted if any of these counts succeeded.
 func (w *worker) twoSteps(ctx context.Context, g *grant) (history.Outcome, history.Reason) {
 	outcome, reason := w.once(ctx, g)
 	if w.shape.Term == 0 {
@@ -71,7 +71,7 @@ func (w *worker) twoSteps(ctx context.Context, g *grant) (history.Outcome, histo
 	return outcome, reason
 }
 
-// during is the context of calls to the lock.
+// during returns the context for calls to the lock.
 func (w *worker) during(ctx context.Context) context.Context {
 	if w.calls != nil {
 		return w.calls
@@ -79,14 +79,14 @@ func (w *worker) during(ctx context.Context) context.Context {
 	return ctx
 }
 
-// moment draws when a visit is called off: before its first call, during one, or long after.
+// moment draws when a visit is cancelled: before its first call, during a call, or long after.
 func (w *worker) moment() time.Duration {
 	return time.Duration(float64(10*time.Microsecond) * math.Pow(1000, w.rand.Float64()))
 }
 
-// late tells whether a holder that heeds its deadline must not store any more: a store takes a while, so a tenth of a
-// lease before the end is too late. A holder of a renewed lease does not know the deadline, but it knows that it was
-// away.
+// late tells whether a holder that heeds its deadline must not store any more. A store takes a while, so a tenth of a
+// lease before the end is too late. The holder of a renewed lease does not know the deadline, but it knows that it was
+// paused.
 func (w *worker) late(g *grant) bool {
 	switch {
 	case !w.shape.HeedDeadline:
@@ -97,7 +97,7 @@ func (w *worker) late(g *grant) bool {
 	return !g.lease.Until.IsZero() && w.clock.Now() > w.until(&g.lease)-w.ttl()/10
 }
 
-// lost tells whether the lock has told that a hold is lost.
+// lost tells whether the lock has reported the loss of a hold.
 func (w *worker) lost(g *grant) bool {
 	select {
 	case <-g.lease.Lost:

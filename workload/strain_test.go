@@ -59,7 +59,8 @@ func TestWhoHeedsADeadlineDoesNotStoreAfterIt(t *testing.T) {
 				if c.renewed {
 					l.lost = make(chan struct{})
 				}
-				plan := Shape{Workers: 1, Keys: 1, End: 20 * time.Millisecond, Hold: 2 * time.Millisecond, TTL: 10 * time.Second, HeedDeadline: c.heed}
+				plan := Shape{Workers: 1, Keys: 1, End: 20 * time.Millisecond, Hold: 2 * time.Millisecond,
+					TTL: 10 * time.Second, HeedDeadline: c.heed}
 				_, ops, _ := run(t, plan, func(int) locks.Lock { return l }, t.Context())
 				stored, released := count(ops, history.Store, history.OK), count(ops, history.Release, history.OK)
 				if (stored > 0) != c.stores || released == 0 {
@@ -73,7 +74,8 @@ func TestWhoHeedsADeadlineDoesNotStoreAfterIt(t *testing.T) {
 // TestHoldsSpread around what is asked for, and are all the same if nothing is said.
 func TestHoldsSpread(t *testing.T) {
 	for spread, differ := range map[float64]bool{0: false, 0.2: true} {
-		w := (&Workers{Shape: Shape{Workers: 1, Hold: time.Second, Spread: spread}, Lanes: make([]*history.Lane, 1), Locks: make([]locks.Lock, 1)}).worker(0, nil)
+		w := (&Workers{Shape: Shape{Workers: 1, Hold: time.Second, Spread: spread}, Lanes: make([]*history.Lane, 1),
+			Locks: make([]locks.Lock, 1)}).worker(0, nil)
 		least, most := time.Hour, time.Duration(0)
 		for range 1000 {
 			least, most = min(least, w.spread(w.shape.Hold)), max(most, w.spread(w.shape.Hold))
@@ -107,7 +109,10 @@ func TestEverySecondWorkerHurries(t *testing.T) {
 func TestAVisitStaysAsOftenAsItExtends(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := granting()
-		plan := Shape{Workers: 1, Keys: 1, End: history.Forever, Visits: 2, Hold: time.Millisecond, Extend: time.Minute, Extensions: 3}
+		plan := Shape{
+			Workers: 1, Keys: 1, End: history.Forever, Visits: 2, Hold: time.Millisecond,
+			Extend: time.Minute, Extensions: 3,
+		}
 		_, ops, _ := run(t, plan, s.open, t.Context())
 		extended, stored := count(ops, history.Extend, history.OK), count(ops, history.Store, history.OK)
 		if stored == 0 || extended != 3*stored {
@@ -123,9 +128,11 @@ func TestVisitsAreCalledOff(t *testing.T) {
 			l := &leased{scripted: granting(), lasts: time.Hour}
 			plan := Shape{Workers: 8, Keys: 8, End: history.Forever, Visits: 100, CancelOneIn: every}
 			_, ops, _ := run(t, plan, func(int) locks.Lock { return l }, t.Context())
-			acquires, releases := count(ops, history.Acquire, history.Unknown), count(ops, history.Release, history.Unknown)
+			acquires, releases := count(ops, history.Acquire, history.Unknown),
+				count(ops, history.Release, history.Unknown)
 			if (acquires > 0) != off || (releases > 0) != off || count(ops, history.Store, history.OK) == 0 {
-				t.Errorf("one in %d called off: %d acquires and %d releases without an answer", every, acquires, releases)
+				t.Errorf("one in %d called off: %d acquires and %d releases without an answer", every,
+					acquires, releases)
 			}
 			if n := count(ops, history.Load, history.Unknown) + count(ops, history.Store, history.Unknown); n > 0 {
 				t.Errorf("one in %d called off: %d loads and stores without an answer", every, n)
@@ -139,7 +146,9 @@ func TestARefusedWorkerCanBeCaught(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gate := NewGate()
 		s := &scripted{acquire: func(int) error { return locks.ErrBusy }}
-		plan := Shape{Workers: 1, Keys: 1, End: 200 * time.Millisecond, Wait: 100 * time.Millisecond, Retry: time.Millisecond}
+		plan := Shape{
+			Workers: 1, Keys: 1, End: 200 * time.Millisecond, Wait: 100 * time.Millisecond, Retry: time.Millisecond,
+		}
 		go func() {
 			if c, err := gate.Catch(t.Context(), Refused, AnyKey); err == nil {
 				c.Die()
@@ -185,13 +194,16 @@ func TestALeaderCountsAgainAndAgain(t *testing.T) {
 				deposes := time.AfterFunc(c.lose, func() { close(lost) })
 				defer deposes.Stop()
 				l := &leased{scripted: granting(), lasts: time.Hour, lost: lost}
-				plan := Shape{Workers: 1, First: 7, Keys: 5, Faithful: true, Visits: 1, Hold: 100 * time.Millisecond, Term: c.term, StopAtEnd: true, End: c.end}
+				plan := Shape{Workers: 1, First: 7, Keys: 5, Faithful: true, Visits: 1, Hold: 100 * time.Millisecond,
+					Term: c.term, StopAtEnd: true, End: c.end}
 				_, ops, counter := run(t, plan, func(int) locks.Lock { return l }, t.Context())
 				views, err := counter.Load(t.Context(), Pages("test:", 5, false)[2].Views)
 				if err != nil || views.Views != c.stores || count(ops, history.Store, history.OK) != c.stores {
-					t.Errorf("%d page views (%v), %d stores, want %d of the third page", views.Views, err, count(ops, history.Store, history.OK), c.stores)
+					t.Errorf("%d page views (%v), %d stores, want %d of the third page", views.Views, err,
+						count(ops, history.Store, history.OK), c.stores)
 				}
-				if count(ops, history.Acquire, history.OK) != 1 || count(ops, history.Release, history.OK) != 1 || count(ops, history.End, history.OK) != 1 {
+				if count(ops, history.Acquire, history.OK) != 1 || count(ops, history.Release, history.OK) != 1 ||
+					count(ops, history.End, history.OK) != 1 {
 					t.Error("it is no term of one hold that has counted")
 				}
 			})

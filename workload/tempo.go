@@ -7,47 +7,47 @@ import (
 	"time"
 )
 
-// Tempo lets the rate of an open loop change while it goes on. The schedule stays the one of the plan, the same visits
-// to the same pages in the same order: only the time in which it goes by runs faster or slower from some moment on.
-// It may lie in memory that the suite shares with its worker processes. A nil Tempo never changes.
+// Tempo changes the rate of an open loop during a run. The visits, their pages and their order stay those of the plan;
+// from some moment on they follow each other faster or slower. It may lie in memory that the suite shares with its
+// worker processes. A nil Tempo never changes.
 type Tempo struct{ words *tempoWords }
 
-// mostChanges is how often a tempo can change. None is forgotten: a visit that was due long ago may still be taken.
+// mostChanges is the most changes of a tempo. All are kept: a visit that was due long ago may still be taken.
 const mostChanges = 255
 
 type tempoWords struct {
-	n       atomic.Uint32 // changes that are written
+	n       atomic.Uint32 // number of changes
 	_       uint32
 	changes [mostChanges]change
 }
 
-// change is a moment from which on the schedule runs at another speed.
+// change is a moment from which the schedule runs at another speed.
 type change struct {
-	from  time.Duration // on the run's clock
-	plan  time.Duration // what was due by the plan then
-	speed float64       // times that of the plan
+	from  time.Duration // when, on the run's clock
+	plan  time.Duration // the planned time that corresponds to it
+	speed float64       // a factor: 1 = as planned
 }
 
-// A change is told tempoLead before it comes to pass, and everybody looks for one every tempoPoll: so those who wait
-// for a visit know in time that it is due earlier or later.
+// A change is written tempoLead before it takes effect, and workers look for changes every tempoPoll. So a waiting
+// worker knows in time that its visit is due earlier or later.
 const (
 	tempoLead = 50 * time.Millisecond
 	tempoPoll = 10 * time.Millisecond
 )
 
-// errChanges says that a tempo was changed too often.
+// errChanges means that a tempo was changed too often.
 var errChanges = errors.New("the rate was changed as often as it can be")
 
 // NewTempo makes a tempo.
 func NewTempo() *Tempo { return &Tempo{words: new(tempoWords)} }
 
-// TempoIn is the tempo in memory that is large enough, zero at first, and begins at a multiple of eight.
+// TempoIn returns the tempo in a memory that is large enough, zeroed, and aligned to eight bytes.
 func TempoIn(memory []byte) (*Tempo, error) {
 	words, err := over[tempoWords](memory)
 	return &Tempo{words: words}, err
 }
 
-// Speed is how many times as fast as planned the schedule runs, after all changes so far.
+// Speed is the current speed of the schedule as a factor of the planned one.
 func (t *Tempo) Speed() float64 {
 	if n := t.changes(); n > 0 {
 		return t.words.changes[n-1].speed
@@ -55,8 +55,8 @@ func (t *Tempo) Speed() float64 {
 	return 1
 }
 
-// Change makes the schedule run at a speed, times that of the plan, from a moment on that it returns. It is called by
-// one goroutine at a time; now is the run's clock.
+// Change sets the speed, as a factor of the planned one, from a moment on that it returns. Only one goroutine may call
+// it at a time; now is the run's clock.
 func (t *Tempo) Change(now time.Duration, speed float64) (from time.Duration, err error) {
 	n := t.changes()
 	if n == mostChanges {
@@ -80,7 +80,7 @@ func (t *Tempo) changes() int {
 	return int(t.words.n.Load())
 }
 
-// due is when a visit is due that the plan has at the given time.
+// due returns when a visit with a planned time is due.
 func (t *Tempo) due(planned time.Duration) time.Duration {
 	for n := t.changes(); n > 0; n-- {
 		if c := &t.words.changes[n-1]; planned >= c.plan {

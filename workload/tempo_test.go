@@ -19,7 +19,8 @@ func TestATempoChangesOnlyWhatIsToCome(t *testing.T) {
 	for i, c := range []struct {
 		now   time.Duration
 		speed float64
-	}{{time.Second, 2}, {time.Second, 2.5}, {2 * time.Second, 0.1}, {2010 * time.Millisecond, 7}, {3 * time.Second, 1}} {
+	}{{time.Second, 2}, {time.Second, 2.5}, {2 * time.Second, 0.1}, {2010 * time.Millisecond, 7},
+		{3 * time.Second, 1}} {
 		var before []time.Duration
 		const step, end = time.Millisecond, 10 * time.Second
 		for at := time.Duration(0); at < end; at += step {
@@ -38,7 +39,8 @@ func TestATempoChangesOnlyWhatIsToCome(t *testing.T) {
 			if was >= from && now < from {
 				t.Fatalf("change %d at %v: what was to come at %v was due at %v", i, from, was, now)
 			}
-			if gap := tempo.due(at+step) - now; now >= from && (gap < time.Duration(float64(step)/c.speed)-2 || gap > time.Duration(float64(step)/c.speed)+2) {
+			if gap := tempo.due(at+step) - now; now >= from &&
+				(gap < time.Duration(float64(step)/c.speed)-2 || gap > time.Duration(float64(step)/c.speed)+2) {
 				t.Fatalf("change %d: a gap of %v at %v, want %v", i, gap, now, float64(step)/c.speed)
 			}
 		}
@@ -55,7 +57,9 @@ func TestATempoIsFullSomeTime(t *testing.T) {
 	if _, err := tempo.Change(0, 3); !errors.Is(err, errChanges) || tempo.Speed() != 2 {
 		t.Errorf("got %v, speed %v", err, tempo.Speed())
 	}
-	for _, memory := range [][]byte{nil, make([]byte, int(unsafe.Sizeof(tempoWords{}))-1), make([]byte, int(unsafe.Sizeof(tempoWords{}))+8)[1:]} {
+	for _, memory := range [][]byte{
+		nil, make([]byte, int(unsafe.Sizeof(tempoWords{}))-1), make([]byte, int(unsafe.Sizeof(tempoWords{}))+8)[1:],
+	} {
 		if _, err := TempoIn(memory); err == nil {
 			t.Errorf("%d bytes were enough", len(memory))
 		}
@@ -81,7 +85,8 @@ func TestAChangedRateLosesNoVisit(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				tempo := NewTempo()
-				plan := Shape{Workers: 8, Keys: 3, Rate: c.rate, Arrivals: Poisson, End: 800 * time.Millisecond, Seed: 5, Wait: time.Minute}
+				plan := Shape{Workers: 8, Keys: 3, Rate: c.rate, Arrivals: Poisson, End: 800 * time.Millisecond,
+					Seed: 5, Wait: time.Minute}
 				changed := make(chan struct{})
 				go func() {
 					defer close(changed)
@@ -92,13 +97,16 @@ func TestAChangedRateLosesNoVisit(t *testing.T) {
 						}
 					}
 				}()
-				due, ops, _ := runWith(t, plan, catalogued(t, "none"), t.Context(), func(c *Workers) { c.Tempo = tempo })
+				due, ops, _ := runWith(t, plan, catalogued(t, "none"), t.Context(), func(c *Workers) {
+					c.Tempo = tempo
+				})
 				<-changed
 				got, early := begun(t, ops, plan.End)
 				n := len(got)
 				left := due.Unfinished(func(d time.Duration) { got = append(got, d) })
 				if int64(n) != due.Begun+due.Skipped || int64(len(got)-n) != left {
-					t.Errorf("%d begun, %d skipped, %d left; %d and %d were shown", due.Begun, due.Skipped, left, n, len(got)-n)
+					t.Errorf("%d begun, %d skipped, %d left; %d and %d were shown", due.Begun, due.Skipped,
+						left, n, len(got)-n)
 				}
 				want := bent(plan, tempo, due.ended)
 				slices.Sort(got)

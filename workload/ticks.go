@@ -5,9 +5,8 @@ import (
 	"time"
 )
 
-// tick waits for the worker's next tick, by a clock that is late by as much all the time, and returns the page that
-// stands for it. The clocks of every second worker agree, so that these ask at once. It is false when the last tick was
-// visited.
+// tick waits for the worker's next tick and returns the tick's page. The worker's clock is late by a constant. The
+// clocks of every second worker agree, so these workers ask at the same moment. It returns false after the last tick.
 func (w *worker) tick(stop context.Context) (due time.Duration, key int32, ok bool) {
 	number := w.shape.First + w.number
 	if w.begun == 0 && number%2 == 1 {

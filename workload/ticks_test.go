@@ -11,7 +11,8 @@ import (
 // TestEachWorkerAsksOnceATick: by a clock of its own, that of every second worker is right.
 func TestEachWorkerAsksOnceATick(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		shape := Shape{Workers: 4, Keys: 5, End: time.Hour, Tick: 10 * time.Millisecond, Apart: time.Second, Wait: time.Millisecond,
+		shape := Shape{Workers: 4, Keys: 5, End: time.Hour, Tick: 10 * time.Millisecond, Apart: time.Second,
+			Wait:  time.Millisecond,
 			Retry: time.Millisecond, TTL: time.Minute}
 		_, ops, _ := run(t, shape, catalogued(t, "local"), t.Context())
 		visits, late := map[[2]int32]int{}, map[int32]time.Duration{}
@@ -26,7 +27,8 @@ func TestEachWorkerAsksOnceATick(t *testing.T) {
 			}
 			late[op.Worker] = by
 		}
-		if len(visits) != 20 || late[0] > time.Millisecond || late[2] > time.Millisecond || late[1] < 2*time.Millisecond ||
+		if len(visits) != 20 || late[0] > time.Millisecond || late[2] > time.Millisecond ||
+			late[1] < 2*time.Millisecond ||
 			late[1] == late[3] {
 			t.Errorf("got %d visits, late by %v", len(visits), late)
 		}

@@ -11,22 +11,22 @@ import (
 	"time"
 )
 
-// TracePrefix begins an Arrivals that names the file of a trace.
+// TracePrefix begins an Arrivals value that names a trace file.
 const TracePrefix = "trace:"
 
 // At most this many wrong lines of a trace are named.
 const wrongLines = 5
 
-// epoch tells times since 1970 from offsets: a number of seconds that is no smaller is one.
+// epoch separates offsets from times since 1970: a number of seconds from here on is a time.
 const epoch = 1e9
 
-// stamps are the notations of a time in a trace, besides seconds.
+// stamps are the formats of a time in a trace, besides seconds.
 var stamps = []string{time.RFC3339Nano, "2006-01-02T15:04:05.999999999", "2006-01-02 15:04:05.999999999"}
 
-// ReadTrace reads when visits are due from a file: a line for each, ascending. The text before the first comma,
-// semicolon or tab counts: an offset in seconds from the start of the run, or a time, as RFC 3339 or as seconds since
-// 1970, of which the first is the start of the run. Empty lines and those that begin with # are left out, and so is a
-// first line of words. The error names the lines that are wrong.
+// ReadTrace reads due times from a file, one a line, in ascending order. It reads the text before the first comma,
+// semicolon or tab: an offset in seconds from the start of the run, or a time (RFC 3339, or seconds since 1970), of
+// which the first is the start of the run. It skips empty lines, lines that begin with #, and a heading. The error
+// names the wrong lines.
 func ReadTrace(path string) (due []time.Duration, err error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -75,7 +75,7 @@ func ReadTrace(path string) (due []time.Duration, err error) {
 	return due, nil
 }
 
-// readDue reads one time in seconds; start is the first one that is a date.
+// readDue reads one time in seconds; start is the first time that is a date.
 func readDue(text string, start *time.Time) (float64, error) {
 	if n, err := strconv.ParseFloat(text, 64); err == nil && n >= 0 && n < math.MaxInt64/float64(time.Second) {
 		return n, nil

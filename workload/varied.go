@@ -7,13 +7,14 @@ import (
 	"hammerlock/history"
 )
 
-// What a varied holder draws from: after which share of its lease it extends, and to how many leases.
+// A varied holder draws the share of its lease after which it extends, and the length of the new lease in leases, from
+// these lists.
 var (
 	extendsAfter = []float64{0.1, 0.5, 0.9, 1.1}
 	extendsTo    = []float64{0.5, 3}
 )
 
-// varied is the stay of a holder that extends early and late, to a shorter and a longer lease than it has, and holds to
+// varied is the stay of a holder that extends early and late, to shorter and longer leases than it has, and stays until
 // the new end.
 func (w *worker) varied(ctx context.Context, g *grant) history.Reason {
 	if !w.reenter(w.during(ctx), g) {
@@ -39,7 +40,7 @@ func (w *worker) varied(ctx context.Context, g *grant) history.Reason {
 	return history.None
 }
 
-// stayFor stays for so long, or until the holder is told that its hold is lost.
+// stayFor stays for a time, or until the lock reports the loss of the hold.
 func (w *worker) stayFor(ctx context.Context, g *grant, hold time.Duration) history.Reason {
 	if w.shape.StopAtEnd {
 		hold = min(hold, max(w.shape.End-w.clock.Now(), 0))

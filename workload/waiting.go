@@ -9,12 +9,12 @@ import (
 	"hammerlock/locks"
 )
 
-// ErrCalledOff says that a wait was called off, and with it the visit.
+// ErrCalledOff means that a wait, and so the visit, was cancelled.
 var ErrCalledOff = errors.New("the wait was called off")
 
-// await waits until another try makes sense: the lock tells when, or else the backoff decides. It says what ended the
-// wait. A lock that waits learns when the visit gives up, so that it can leave its queue: over says that it has done
-// so, and another try would begin at the end of the queue.
+// await waits until another try makes sense: the lock signals it, or the backoff is over. It returns what ended the
+// wait. The lock's wait ends when the visit gives up, so that it can leave its queue; over means that it has left, and
+// that another try would go to the end of the queue.
 func (w *worker) await(ctx context.Context, name string, left time.Duration) (woken history.Wake, over bool) {
 	waiter, ok := w.lock.(locks.Waiter)
 	if !ok {
@@ -30,14 +30,14 @@ func (w *worker) await(ctx context.Context, name string, left time.Duration) (wo
 		return wake, true
 	}
 	if err != nil && ctx.Err() == nil {
-		w.sleep(ctx, min(left, w.backoff())) // the lock cannot wait now
+		w.sleep(ctx, min(left, w.backoff())) // the lock cannot wait at this moment
 		return history.Poll, false
 	}
 	return wake, err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded)
 }
 
-// handed takes what a lock was granted while its worker waited. It came about after the last refusal, which is the
-// last reading of the clock.
+// handed records a grant that the lock received while its worker waited. The grant came after the last refusal, whose
+// time is the last reading of the clock.
 func (w *worker) handed(g *grant, woken history.Wake) bool {
 	q, ok := w.lock.(locks.Queue)
 	if !ok {
@@ -56,7 +56,7 @@ func (w *worker) handed(g *grant, woken history.Wake) bool {
 	return true
 }
 
-// try asks for the lock. A lock that waits by itself may wait as long as the visit does.
+// try asks for the lock. A lock that waits itself may wait as long as the visit does.
 func (w *worker) try(ctx context.Context, g *grant, called time.Duration) (locks.Lease, error) {
 	w.enter()
 	lease, err := w.ask(ctx, g, called)
@@ -82,8 +82,8 @@ func (w *worker) ask(ctx context.Context, g *grant, called time.Duration) (locks
 	return w.lock.Acquire(ctx, name, w.ttl())
 }
 
-// waited makes two operations of an acquire in which the lock waited: one that was refused, until the try began that
-// was granted, and that try. So its lease has an earliest and a latest end as any other.
+// waited splits an acquire in which the lock waited into two operations: a refused one until the granted try began, and
+// that try. So its lease has an earliest and a latest end like any other.
 func (w *worker) waited(g *grant, op *history.Op, again time.Duration) *history.Op {
 	again = min(again, w.clock.Now()) - 1
 	split := func(lane *history.Lane, op *history.Op) *history.Op {
@@ -106,11 +106,11 @@ func (w *worker) giveUp(name string) {
 	ctx, cancel := context.WithCancel(w.cleanup)
 	cancel()
 	w.enter()
-	_, _ = waiter.Wait(ctx, name) // it says that its context is done
+	_, _ = waiter.Wait(ctx, name) // its error is that of the ended context
 	w.leave()
 }
 
-// extend makes a lease so long from now on, unless that is 0. It tells whether the hold is still there.
+// extend sets a lease to a new length from now on; 0 leaves it. It returns whether the hold is still valid.
 func (w *worker) extend(ctx context.Context, g *grant, to time.Duration) bool {
 	if to == 0 {
 		return true
@@ -132,7 +132,7 @@ func (w *worker) extend(ctx context.Context, g *grant, to time.Duration) bool {
 	return reason != history.Lost || w.recordLost(g)
 }
 
-// recordLost records that the holder was told of the loss of its hold. It is false: the hold is not there.
+// recordLost records that the holder has learned of the loss of its hold. It returns false: the hold is over.
 func (w *worker) recordLost(g *grant) bool {
 	lose := history.Op{Kind: history.Lose, Key: g.key, Hold: g.hold, Call: w.clock.Stamp(), Outcome: history.OK}
 	g.mark(lose)
@@ -140,8 +140,8 @@ func (w *worker) recordLost(g *grant) bool {
 	return false
 }
 
-// reenter takes a reentrant lock again and gives it back, as a function that calls others which lock. It tells
-// whether the hold is still there.
+// reenter acquires a reentrant lock again and releases it, as nested functions do. It returns whether the hold is still
+// valid.
 func (w *worker) reenter(ctx context.Context, g *grant) bool {
 	if !w.group.Claims.Reentrant || w.group.Claims.Sets || w.rand.IntN(max(w.shape.Reenter, 1)) > 0 {
 		return true
@@ -170,15 +170,15 @@ func (w *worker) inner(ctx context.Context, g *grant) bool {
 	w.lane.Return(op)
 	switch outcome {
 	case history.Unknown:
-		return true // whether there is something to give back is not known; the lease will end it
+		return true // the inner hold may exist; the end of the lease removes it
 	case history.Failed:
-		return !gone || w.recordLost(g) // a server that refuses a command says nothing about the hold
+		return !gone || w.recordLost(g) // a refused command says nothing about the hold
 	}
 	w.release(g.key, g.hold, &lease, lease.Count-1)
 	return true
 }
 
-// granted writes down what an acquire came to.
+// granted records the result of an acquire.
 func (w *worker) granted(op *history.Op, lease *locks.Lease, err error) {
 	op.Outcome, op.Reason = w.answered(history.Acquire, err)
 	if op.Outcome == history.OK {
@@ -190,18 +190,18 @@ func (w *worker) granted(op *history.Op, lease *locks.Lease, err error) {
 	if !w.group.Judged {
 		return
 	}
-	op.TTL, op.Token = max(w.ttl()-lease.Spent, 1), w.token(lease) // 0 would be a lease without end
+	op.TTL, op.Token = max(w.ttl()-lease.Spent, 1), w.token(lease) // a TTL of 0 would mean a lease without end
 	if op.Outcome == history.OK {
 		op.Fence, op.Value = lease.Fence, lease.Count
 	}
 }
 
-// backoff draws how long to wait before the next try, so that waiters do not march in step.
+// backoff draws the wait before the next try, so that waiters do not try in step.
 func (w *worker) backoff() time.Duration {
 	return time.Duration((0.5 + w.rand.Float64()) * float64(w.shape.Retry))
 }
 
-// sleep waits and tells whether it could do so to the end.
+// sleep waits for a time. It returns false if it was interrupted.
 func (w *worker) sleep(ctx context.Context, d time.Duration) bool {
 	w.timer.Reset(d)
 	select {

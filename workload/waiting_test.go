@@ -44,11 +44,14 @@ func TestALockThatWaitsByItself(t *testing.T) {
 		}
 		refused, granted := ops[0], ops[1]
 		switch {
-		case refused.Kind != history.Acquire || refused.Outcome != history.Failed || refused.Reason != history.Busy || refused.Return-refused.Call != refusedFor-1:
+		case refused.Kind != history.Acquire || refused.Outcome != history.Failed || refused.Reason != history.Busy ||
+			refused.Return-refused.Call != refusedFor-1:
 			t.Errorf("the wait: %+v", refused)
-		case granted.Kind != history.Acquire || granted.Outcome != history.OK || granted.Call <= refused.Return || granted.Return-refused.Call < grantedAfter:
+		case granted.Kind != history.Acquire || granted.Outcome != history.OK || granted.Call <= refused.Return ||
+			granted.Return-refused.Call < grantedAfter:
 			t.Errorf("the try that was granted: %+v", granted)
-		case granted.Until > granted.Return+plan.TTL || granted.Until < granted.Call+plan.TTL-time.Second || granted.TTL != plan.TTL:
+		case granted.Until > granted.Return+plan.TTL || granted.Until < granted.Call+plan.TTL-time.Second ||
+			granted.TTL != plan.TTL:
 			t.Errorf("its lease: %+v", granted)
 		case l.most > plan.Wait || l.most < plan.Wait/2:
 			t.Errorf("it was asked to wait for %v of %v", l.most, plan.Wait)
@@ -88,9 +91,11 @@ func TestAGrantThatIsHandedOver(t *testing.T) {
 		}
 		refused, granted := ops[0], ops[1]
 		switch took := granted.Return - granted.Call; {
-		case refused.Outcome != history.Failed || granted.Kind != history.Acquire || granted.Outcome != history.OK || granted.Hold != granted.ID || granted.Woken != history.Signal:
+		case refused.Outcome != history.Failed || granted.Kind != history.Acquire || granted.Outcome != history.OK ||
+			granted.Hold != granted.ID || granted.Woken != history.Signal:
 			t.Errorf("refused: %+v, then handed over: %+v", refused, granted)
-		case granted.Call <= refused.Return || took < grantedAfter/2 || granted.TTL != plan.TTL || granted.Until <= granted.Call:
+		case granted.Call <= refused.Return || took < grantedAfter/2 || granted.TTL != plan.TTL ||
+			granted.Until <= granted.Call:
 			t.Errorf("handed over %v before it was looked at: %+v", took, granted)
 		}
 		if n := count(ops, history.End, history.OK); n != int64(plan.Visits) {
@@ -114,7 +119,8 @@ func TestAVisitThatGaveUpItsPlaceAsksNoMore(t *testing.T) {
 		l := &leaver{scripted{acquire: func(int) error { return locks.ErrBusy }}}
 		plan := Shape{Workers: 1, Keys: 1, Visits: 3, End: time.Hour, Wait: 20 * time.Millisecond, TTL: time.Second}
 		_, ops, _ := run(t, plan, func(int) locks.Lock { return l }, t.Context())
-		if tries := count(ops, history.Acquire, history.Failed); tries != int64(plan.Visits) || count(ops, history.End, history.Failed) != tries {
+		if tries := count(ops, history.Acquire, history.Failed); tries != int64(plan.Visits) ||
+			count(ops, history.End, history.Failed) != tries {
 			t.Errorf("%d tries of %d visits: %+v", tries, plan.Visits, ops)
 		}
 	})
@@ -124,18 +130,22 @@ func TestAVisitThatGaveUpItsPlaceAsksNoMore(t *testing.T) {
 type unreachable struct{ waiting }
 
 func (*unreachable) AcquireWithin(context.Context, string, time.Duration, time.Duration) (locks.Lease, error) {
-	return locks.Lease{}, fmt.Errorf("%w: no entry\nfor hunter2 %s", topologies.ErrUnreachable, strings.Repeat("ß", mostSaid))
+	return locks.Lease{}, fmt.Errorf("%w: no entry\nfor hunter2 %s", topologies.ErrUnreachable,
+		strings.Repeat("ß", mostSaid))
 }
 
 // TestWhatErrorsSaidIsKept: of the first one of a kind, on one line that is not too long, without passwords; nothing of
 // what is part of the game.
 func TestWhatErrorsSaidIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		plan := Shape{Workers: 2, Keys: 1, Visits: 1, End: time.Hour, Wait: 20 * time.Millisecond, Retry: time.Millisecond}
+		plan := Shape{
+			Workers: 2, Keys: 1, Visits: 1, End: time.Hour, Wait: 20 * time.Millisecond, Retry: time.Millisecond,
+		}
 		hide := func(w *Workers) { w.Secrets = []string{"hunter2"} }
 		due, _, _ := runWith(t, plan, func(int) locks.Lock { return &unreachable{} }, t.Context(), hide)
 		said := due.Said["acquire failed unreachable"]
-		if len(due.Said) != 1 || !strings.Contains(said, "no entry for *** ß") || len(said) > mostSaid+2 || !utf8.ValidString(said) {
+		if len(due.Said) != 1 || !strings.Contains(said, "no entry for *** ß") || len(said) > mostSaid+2 ||
+			!utf8.ValidString(said) {
 			t.Errorf("%q", due.Said)
 		}
 		if due, _, _ = run(t, plan, catalogued(t, "local"), t.Context()); len(due.Said) != 0 {

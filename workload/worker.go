@@ -10,7 +10,7 @@ import (
 	"hammerlock/locks"
 )
 
-// worker makes one visit after another. It is used by one goroutine.
+// worker makes one visit after another, in one goroutine.
 type worker struct {
 	group    *Workers
 	shape    *Shape
@@ -23,19 +23,20 @@ type worker struct {
 	rand     *rand.Rand
 	keys     *chooser
 	timer    *time.Timer
-	now      time.Duration   // a reading of the clock since which nothing was sent or waited for: they are not cheap; 0 = none
-	free     time.Duration   // when the visit was due and the worker free
-	began    time.Duration   // when the visit was begun
-	grant    grant           // of the visit
-	stored   *history.Op     // where nobody judges: the store that the visit's end will be told with; nil = none
-	cleanup  context.Context // for giving back what was taken, also when the run is called off
-	callOff  func()          // ends the contexts of all its calls, also that one
-	back     time.Duration   // when a holder that heeds its deadline meant to be done with its stay
-	calls    context.Context // of a visit whose calls to the lock are called off at some moment; nil in all others
+	// the last reading of the clock, while nothing was sent or waited for since; 0 = none. Readings are expensive
+	now     time.Duration
+	free    time.Duration   // when the visit was due and the worker was free
+	began   time.Duration   // when the visit began
+	grant   grant           // of the visit
+	stored  *history.Op     // without a judge: the store that will be recorded with the visit's end; nil = none
+	cleanup context.Context // the context for releases; it also works after the run was cancelled
+	callOff func()          // cancels the contexts of all its calls, cleanup included
+	back    time.Duration   // the planned end of the stay, for a holder that heeds its deadline
+	calls   context.Context // the context of a visit whose calls are cancelled at a drawn moment; nil for other visits
 
 	begun   int64
 	skipped int64
-	err     error // nobody took its place when it died
+	err     error // why no worker could replace it when it died
 	said    map[string]string
 
 	turn      atomic.Uint64 // see enter
@@ -78,13 +79,13 @@ func (w *worker) run(ctx, stop context.Context) {
 	}
 }
 
-// end tells that a visit is over, and how.
+// end records the end of a visit and its outcome.
 func (w *worker) end(kind history.Kind, key int32, outcome history.Outcome, reason history.Reason) {
 	w.now = w.lane.Mark(&history.Op{Kind: kind, Key: key, Call: w.began, Until: w.free, Outcome: outcome,
 		Reason: reason})
 }
 
-// closed makes the next visit due as soon as the worker has thought.
+// closed waits until the worker has thought: then the next visit is due.
 func (w *worker) closed(stop context.Context) (due time.Duration, key int32, ok bool) {
 	if w.shape.Visits > 0 && w.begun == int64(w.shape.Visits) {
 		return 0, 0, false
@@ -99,10 +100,10 @@ func (w *worker) closed(stop context.Context) (due time.Duration, key int32, ok 
 	return w.now, w.page(), ok && w.now < w.shape.End
 }
 
-// rough is how late a timer can be on an idle machine: the runtime waits for whole milliseconds.
+// rough is the largest delay of a timer on an idle machine: the runtime waits for whole milliseconds.
 const rough = 1200 * time.Microsecond
 
-// open takes the next visit of the schedule and waits until it is due, which may change meanwhile.
+// open takes the next visit of the schedule and waits until it is due. The due time may change meanwhile.
 func (w *worker) open(stop context.Context) (due time.Duration, key int32, ok bool) {
 	if stop.Err() != nil || w.now >= w.shape.End {
 		return 0, 0, false
@@ -112,7 +113,7 @@ func (w *worker) open(stop context.Context) (due time.Duration, key int32, ok bo
 		return 0, 0, false
 	}
 	for napped := false; stop.Err() == nil; {
-		changed := w.arrivals.change() // asked for before the tempo is: no change is missed
+		changed := w.arrivals.change() // fetched before the tempo, so that no change is missed
 		due = w.arrivals.tempo.due(v.planned)
 		w.now = w.clock.Now()
 		early := min(due, w.shape.End) - w.now
@@ -122,7 +123,7 @@ func (w *worker) open(stop context.Context) (due time.Duration, key int32, ok bo
 		if early <= 0 {
 			break
 		}
-		if early <= rough && !napped { // once: it is no nap where time stands still until a timer ends
+		if early <= rough && !napped { // only once: under a fake clock a nap does not let time pass
 			nap(early)
 			napped = true
 			continue
@@ -138,8 +139,8 @@ func (w *worker) open(stop context.Context) (due time.Duration, key int32, ok bo
 	return 0, 0, false
 }
 
-// visit is what everything is about. A lost update must be possible: load and store are two steps. It says how the
-// visit came out, unless that is told.
+// visit takes the lock, counts a view and releases the lock. Load and store are two steps, so that an update can be
+// lost. It returns the outcome, unless it was recorded already.
 func (w *worker) visit(ctx context.Context, key int32) (outcome history.Outcome, reason history.Reason, told bool) {
 	if w.group.Counting == locks.Elsewhere {
 		outcome, reason = w.request(ctx, key)
@@ -177,19 +178,19 @@ func (w *worker) visit(ctx context.Context, key int32) (outcome history.Outcome,
 	return outcome, reason, false
 }
 
-// pass tells whether the worker goes on after a point at which faults can stop or kill it.
+// pass returns whether the worker goes on after a point at which faults can stop or kill it.
 func (w *worker) pass(ctx context.Context, p Point, key int32, hold history.ID) bool {
 	return w.group.Gate == nil || w.group.Gate.pass(ctx, p, int32(w.shape.First+w.number), key, hold)
 }
 
-// grant is what a visit goes on with when it has the lock. A worker has one at a time: it is large, and stays where it is.
+// grant is the state of a visit that has the lock. Each worker has one, which it reuses because it is large.
 type grant struct {
 	spot
 	more  []spot // the other pages of the visit
 	lease locks.Lease
 	asked time.Duration // when it called
-	at    time.Duration // when the worker heard of it
-	// permits are what the visit asks for, and has then; 0 = all.
+	at    time.Duration // when the worker learned of the grant
+	// permits is how many the visit asks for, and then has; 0 = all.
 	permits int
 }
 
@@ -197,7 +198,7 @@ type grant struct {
 func (w *worker) acquire(ctx context.Context, g *grant) history.Reason {
 	op := w.call(history.Acquire, g.key)
 	for woken := history.AtOnce; ; op = w.lane.Call(history.Acquire, g.key) {
-		called := min(op.Call, w.clock.Now()) // a stamp may be later than the time that it was taken at
+		called := min(op.Call, w.clock.Now()) // a stamp may be later than the reading it was made from
 		g.open(history.Acquire)
 		lease, err := w.try(w.during(ctx), g, called)
 		g.lease = lease
@@ -218,7 +219,7 @@ func (w *worker) acquire(ctx context.Context, g *grant) history.Reason {
 		case reason == history.Crashed:
 			return reason
 		case outcome == history.Unknown && g.lease.Token != "":
-			w.release(g.key, id, &g.lease, 0) // it may have been granted; nobody else will give it back
+			w.release(g.key, id, &g.lease, 0) // it may have been granted, and no other code would release it
 		}
 		if !w.pass(ctx, Refused, g.key, 0) {
 			return history.Crashed
@@ -240,7 +241,7 @@ func (w *worker) acquire(ctx context.Context, g *grant) history.Reason {
 	}
 }
 
-// count adds a page view: under a lock, or by what stands in for one.
+// count adds a page view, under a lock or with a baseline.
 func (w *worker) count(ctx context.Context, g *grant) (history.Outcome, history.Reason) {
 	switch {
 	case g.permits > 0:
@@ -253,24 +254,26 @@ func (w *worker) count(ctx context.Context, g *grant) (history.Outcome, history.
 	return w.twoSteps(ctx, g)
 }
 
-// once reads the counter, stays, and writes one more.
+// once loads the counter, stays, and stores one more.
 func (w *worker) once(ctx context.Context, g *grant) (history.Outcome, history.Reason) {
 	seen, outcome, reason := w.load(ctx, g, &g.spot)
 	if outcome == history.OK {
 		outcome, reason = w.loadMore(ctx, g)
 	}
 	if outcome != history.OK {
-		return history.Failed, reason // a load has no effect
+		return history.Failed, reason // the load failed, and a load has no effect
 	}
 	if reason := w.remain(ctx, g); reason != history.None {
 		return history.Failed, reason
 	}
-	outcome, reason = w.store(g, &g.spot, seen, func(c Count) error { return w.group.Counter.Store(ctx, g.page.Views, c) })
+	outcome, reason = w.store(g, &g.spot, seen, func(c Count) error {
+		return w.group.Counter.Store(ctx, g.page.Views, c)
+	})
 	w.storeMore(ctx, g)
 	return outcome, reason
 }
 
-// load reads the counter. Without a judge only a failed load is of interest.
+// load reads the counter. Without a judge only a failed load is recorded.
 func (w *worker) load(ctx context.Context, g *grant, s *spot) (Count, history.Outcome, history.Reason) {
 	var op *history.Op
 	if w.group.Judged {
@@ -283,7 +286,8 @@ func (w *worker) load(ctx context.Context, g *grant, s *spot) (Count, history.Ou
 		op.Value, op.Seen, op.Outcome, op.Reason = seen.Views, seen.Writer, outcome, reason
 		s.lane.Return(op)
 	} else if outcome != history.OK {
-		s.lane.Mark(&history.Op{Kind: history.Load, Key: s.key, Hold: s.hold, Call: g.at, Outcome: outcome, Reason: reason})
+		s.lane.Mark(&history.Op{Kind: history.Load, Key: s.key, Hold: s.hold, Call: g.at, Outcome: outcome,
+			Reason: reason})
 	}
 	return seen, outcome, reason
 }
@@ -295,8 +299,8 @@ func (w *worker) seen(ctx context.Context, g *grant, s *spot) (Count, error) {
 	return w.group.Counter.Load(ctx, s.page.Views)
 }
 
-// store writes one more than was seen. The new value is recorded before the write, since the worker may be killed
-// meanwhile.
+// store writes one more than was seen. The value is recorded before the write, since the worker may be killed during
+// it.
 func (w *worker) store(g *grant, s *spot, seen Count, write func(Count) error) (history.Outcome, history.Reason) {
 	op := s.lane.Call(history.Store, s.key)
 	op.Hold, op.Value, op.Seen, op.Fence = s.hold, seen.Views+1, seen.Writer, g.lease.Fence
@@ -311,12 +315,13 @@ func (w *worker) store(g *grant, s *spot, seen Count, write func(Count) error) (
 	return outcome, reason
 }
 
-// stay is the time between load and store. A holder that is told that its hold is lost acts on it.
+// stay is the time between load and store. A holder that learns of the loss of its hold stops.
 func (w *worker) stay(ctx context.Context, g *grant) history.Reason {
 	return w.stayFor(ctx, g, w.scale()*w.spread(w.shape.Hold))
 }
 
-// release gives a hold back, with those of the visit's other pages; left is how many the owner of a reentrant lock has then.
+// release releases a hold and those of the visit's other pages. left is the number of holds that the owner of a
+// reentrant lock keeps.
 func (w *worker) release(key int32, hold history.ID, lease *locks.Lease, left int64) {
 	op := w.call(history.Release, key)
 	op.Hold, op.Token, op.Value = hold, w.token(lease), left
@@ -333,8 +338,8 @@ func (w *worker) release(key int32, hold history.ID, lease *locks.Lease, left in
 	w.now = w.lane.Return(op)
 }
 
-// releaseStored gives a hold back whose store is still open. It tells whether all went well: then the store was told of
-// together with the release and the visit's end.
+// releaseStored releases a hold whose store is not recorded yet. It returns whether all went well: then store, release
+// and the visit's end were recorded together.
 func (w *worker) releaseStored(g *grant) (told bool) {
 	op := w.stored
 	w.stored = nil
@@ -351,13 +356,15 @@ func (w *worker) releaseStored(g *grant) (told bool) {
 		w.now = w.lane.Return(op)
 		return true
 	}
-	release := &history.Op{Kind: history.Release, Key: op.Key, Hold: op.Hold, Call: op.Released, Outcome: outcome, Reason: reason}
+	release := &history.Op{
+		Kind: history.Release, Key: op.Key, Hold: op.Hold, Call: op.Released, Outcome: outcome, Reason: reason,
+	}
 	w.lane.ReturnAt(op, op.Released)
 	w.now = w.lane.Mark(release)
 	return false
 }
 
-// call opens an operation, with the last reading of the clock if that is still good.
+// call opens an operation, with the last reading of the clock if that is still valid.
 func (w *worker) call(kind history.Kind, key int32) *history.Op {
 	if w.now == 0 {
 		return w.lane.Call(kind, key)
@@ -365,7 +372,7 @@ func (w *worker) call(kind history.Kind, key int32) *history.Op {
 	return w.lane.CallAt(kind, key, w.now)
 }
 
-// token is a lease's token in a record, for those who judge.
+// token is a lease's token in the form that the history keeps.
 func (w *worker) token(l *locks.Lease) uint64 {
 	if !w.group.Judged {
 		return 0

@@ -1,6 +1,6 @@
-// Package workload lets workers visit pages: each visit takes the page's lock, reads the page-view counter,
-// stays for a while, writes the counter and gives the lock back. It records its operations and judges none;
-// it does not know what the locks and the counter run on, so a worker cannot know what is broken.
+// Package workload lets workers visit pages. A visit takes the page's lock, reads the page-view counter, stays for a
+// while, writes the counter and releases the lock. The package records operations and judges none. It does not know the
+// topology, so a worker cannot know what is broken.
 package workload
 
 import (
@@ -18,10 +18,10 @@ import (
 	"hammerlock/locks"
 )
 
-// Arrivals says how the visits of an open loop are spread.
+// Arrivals is the distribution of an open loop's visits in time.
 type Arrivals string
 
-// The spreads of arrivals.
+// The distributions of arrivals.
 const (
 	Poisson Arrivals = "poisson" // independent visitors: exponential gaps
 	Uniform Arrivals = "uniform" // a metronome
@@ -30,7 +30,7 @@ const (
 // AllArrivals lists the spreads.
 var AllArrivals = []Arrivals{Poisson, Uniform}
 
-// Popularity says how visits choose their page.
+// Popularity is the distribution of visits over pages.
 type Popularity string
 
 // The popularities.
@@ -42,55 +42,59 @@ const (
 // AllPopularities lists the popularities.
 var AllPopularities = []Popularity{Even, Zipf}
 
-// Shape is the shape of a load: what the workers do, and how fast. The clock's zero is the start of the warm-up.
+// Shape describes a load: what the workers do, and how fast. The clock's zero is the start of the warm-up.
 type Shape struct {
-	Workers      int
-	Keys         int
-	Bare         bool // the names of locks are as people write them: see Pages
-	Popularity   Popularity
-	TTL          time.Duration // of each lease
-	Hold         time.Duration // between load and store
-	Spread       float64       // each hold is drawn from Hold less this share of it to Hold and as much more, and so is a term; 0 = all the same
-	Term         time.Duration // a visit loads, stays and stores again and again, as a leader does; 0 = once
-	Faithful     bool          // closed loop: a worker visits the same page all the time, as a candidate does
-	Think        time.Duration // closed loop: between two visits of a worker
-	Wait         time.Duration // a visit gives up this long after it was due
-	Hurry        time.Duration // closed loop: the patience of every second worker, which comes first; 0 = Wait
-	Retry        time.Duration // mean backoff between two tries; each is drawn from half to one and a half of it
-	Extend       time.Duration // a visit lengthens its lease to this before it stores; 0 = it does not
-	Extensions   int           // how often a visit stays and lengthens its lease before it stores; 0 = once
-	Varied       bool          // a visit extends early and late, to shorter and longer leases, and stays to the new end
-	HeedDeadline bool          // a holder whose deadline has passed does not store; it gives the lock back all the same
-	StopAtEnd    bool          // no stay outlasts the End
-	CancelOneIn  int           // one in how many visits has its calls to the lock called off at random; 0 = none
-	Shared       bool          // all workers of a process use one object of the lock
-	TwoTTLs      bool          // every second worker asks for leases twice as long, and stays so
-	Tick         time.Duration // closed loop: a worker visits each page once, the next at each tick of its clock; 0 = off
-	Apart        time.Duration // by how much these clocks of workers differ at most
-	Skew         time.Duration // the wall clocks of every second process are ahead by so much, and behind from the middle of the run on
-	Reenter      int           // one in how many visits takes a reentrant lock again; 0 = each does
-	Reentries    int           // it does so up to so many times, one after the other; 0 = once
-	Readers      float64       // the share of visits that read, of a lock that readers share
-	Upgrade      int           // one in how many of them becomes the writer and stores, if the lock offers it; 0 = none
-	Permits      int           // up to so many permits a visit asks for, of a semaphore; 0 = one
-	Visits       int           // closed loop: a worker ends after so many; 0 = it goes on until the End
-	Rounds       int           // closed loop: how many times the load comes, each followed by a rest; 0 = it goes on
-	Rest         time.Duration // the end of each round, in which no visit begins
-	Rate         float64       // visits a second over all workers, on average; 0 = closed loop
-	Arrivals     Arrivals
-	Stretches    []Stretch       // from the zero of the clock to the End, one after the other; nil = the load stays the same
-	Trace        []time.Duration // open loop: when each visit is due, ascending, in place of a rate
-	End          time.Duration   // no visit is due from then on
-	Seed         uint64
+	Workers    int
+	Keys       int
+	Bare       bool // the locks' names have odd forms, as in applications: see Pages
+	Popularity Popularity
+	TTL        time.Duration // of each lease
+	Hold       time.Duration // the stay between load and store
+	// half-width of the range from which each hold or term is drawn, as a share of it; 0 = no spread
+	Spread     float64
+	Term       time.Duration // a visit loads, stays and stores repeatedly for this long, as a leader does; 0 = once
+	Faithful   bool          // closed loop: a worker always visits the same page, as a candidate does
+	Think      time.Duration // closed loop: the pause between two visits of a worker
+	Wait       time.Duration // a visit's patience, from its due time
+	Hurry      time.Duration // closed loop: the patience of every second worker, the first included; 0 = Wait
+	Retry      time.Duration // mean backoff between two tries; each is drawn from half to one and a half of it
+	Extend     time.Duration // a visit extends its lease to this length before it stores; 0 = never
+	Extensions int           // how often a visit stays and extends before it stores; 0 = once
+	// a visit extends early and late, to shorter and longer leases, and stays until the new end
+	Varied       bool
+	HeedDeadline bool // a holder whose deadline has passed does not store, but still releases
+	StopAtEnd    bool // no stay goes on after the End
+	CancelOneIn  int  // one in so many visits is cancelled at a random moment; 0 = none
+	Shared       bool // all workers of a process use one object of the lock
+	TwoTTLs      bool // every second worker always asks for leases twice as long
+	// closed loop: a worker visits each page once, the next one at each tick of its clock; 0 = off
+	Tick  time.Duration
+	Apart time.Duration // the largest difference between these clocks
+	// every second process has a wall clock that is ahead by this, and behind from the middle of the run on
+	Skew      time.Duration
+	Reenter   int           // one in so many visits acquires a reentrant lock again; 0 = each
+	Reentries int           // up to so many re-entries in a row; 0 = one
+	Readers   float64       // the share of visits that only read, for a lock that readers share
+	Upgrade   int           // one in so many readers becomes the writer and stores, if the lock offers it; 0 = none
+	Permits   int           // the most permits that a visit asks for, for a semaphore; 0 = one
+	Visits    int           // closed loop: a worker ends after so many visits; 0 = at the End
+	Rounds    int           // closed loop: how many rounds of load there are, each followed by a rest; 0 = no rounds
+	Rest      time.Duration // the rest at the end of each round, in which no visit begins
+	Rate      float64       // visits a second of all workers, on average; 0 = closed loop
+	Arrivals  Arrivals
+	Stretches []Stretch       // the parts of the run from zero to the End; nil = the load does not change
+	Trace     []time.Duration // open loop: due times in ascending order, in place of a rate
+	End       time.Duration   // from then on no visit is due
+	Seed      uint64
 
-	// The workers may be shared out among processes: this one has those from First to First+Workers-1, and every
-	// Parts'th visit of an open loop, beginning with number Part. Parts 0 is all.
+	// The workers may be divided among processes. This one has those from First to First+Workers-1, and every Parts'th
+	// visit of an open loop, beginning with number Part. Parts 0 means all.
 	First int
 	Part  int
 	Parts int
 }
 
-// Stretch makes all times of the load so many times longer.
+// Stretch multiplies all times of the load.
 func (s *Shape) Stretch(by int) {
 	for _, d := range []*time.Duration{&s.TTL, &s.Hold, &s.Term, &s.Think, &s.Wait, &s.Hurry, &s.Retry, &s.Extend,
 		&s.Tick, &s.Apart, &s.Skew, &s.Rest} {
@@ -99,41 +103,41 @@ func (s *Shape) Stretch(by int) {
 	s.Rate /= float64(by)
 }
 
-// Open tells whether visits are due by a schedule, and not when a worker is free.
+// Open tells whether visits are due by a schedule rather than whenever a worker is free.
 func (s *Shape) Open() bool { return s.Rate > 0 }
 
-// Workers is what the workers of one process work with.
+// Workers has what the workers of one process need.
 type Workers struct {
 	Shape   Shape
 	Clock   *history.Clock
-	Lanes   []*history.Lane // by worker; then those of the second page of their visits, and so on: see Lanes
+	Lanes   []*history.Lane // one lane a worker; then those for the second page of visits, and so on: see Lanes
 	Locks   []locks.Lock    // by worker
 	Counter Counter
-	// Counting is how visits count; the Counter must be able to: see Does.
+	// Counting is how visits count; the Counter must support it: see Does.
 	Counting locks.Counting
 	Pages    []Page         // by key
-	Gate     *Gate          // where faults stop workers; nil if there are none
-	Tempo    *Tempo         // how fast the schedule of an open loop runs; nil if as planned
-	Claims   history.Claims // of the lock: what it offers is used
-	Secrets  []string       // passwords, which errors may repeat: they are kept without them
-	Judged   bool           // the history is kept: what only a checker asks for is recorded too, and no visit in one
-	// Patience is how long a call of the lock may be open when no visit is due any more; then it is called off, and
-	// given up at last.
-	// 0 = for ever.
+	Gate     *Gate          // where faults stop workers; nil = no such faults
+	Tempo    *Tempo         // the speed of an open loop's schedule; nil = as planned
+	Claims   history.Claims // the lock's claims; the workload uses what they offer
+	Secrets  []string       // passwords that must not appear in the texts of errors
+	// a judge reads the history: record everything that a checker needs, and each call of a visit
+	Judged bool
+	// Patience is how long a call of the lock may stay open after the last visit was due. Then it is cancelled, and
+	// later abandoned. 0 = without limit.
 	Patience time.Duration
-	// Reopen replaces the lock of a worker that died, counted from 0 in this process; nil if none can die.
+	// Reopen replaces the lock of a worker that died (numbered from 0 in this process); nil if no worker can die.
 	Reopen func(worker int) (locks.Lock, error)
 }
 
-// Page is what a key stands for in the servers.
+// Page holds the names of a page's keys.
 type Page struct {
 	Lock  string // the lock's key
 	Views string // the counter's key
 }
 
-// Pages names the pages of a run under a prefix. The braces keep a page's keys in one slot of a cluster, and no name
-// begins with another. Bare names of locks are as people write them: page-1 begins page-10, one in five has a tag, and
-// one in five has 150 bytes, some of them odd.
+// Pages names the pages of a run under a prefix. Braces keep a page's keys in one slot of a cluster, and no name is the
+// beginning of another. Bare names look as in applications: page-1 is the beginning of page-10, one in five has a hash
+// tag, and one in five has 150 bytes, some of them odd.
 func Pages(prefix string, n int, bare bool) []Page {
 	pages := make([]Page, n)
 	for i := range pages {
@@ -156,16 +160,15 @@ func bareName(page string, style int) string {
 	return page
 }
 
-// Due counts the visits that were due: those that a worker began, those whose patience ended before a worker was
-// free, and, in an open loop, those that still waited for a worker when the run ended.
+// Due counts the visits that were due: those that began, those whose patience ended before a worker was free, and, in
+// an open loop, those that still waited for a worker when the run ended.
 type Due struct {
 	Begun   int64
 	Skipped int64
-	Err     error // workers died and have no successor
-	// Said is what the first error of a kind said, by "kind outcome reason": nothing of answers that are part of the
-	// game.
+	Err     error // why workers that died have no successor
+	// Said has the text of the first error of each kind, by "kind outcome reason". Refusals are left out.
 	Said map[string]string
-	// Hung are the calls of the lock that had to be called off, Panics those that panicked.
+	// Hung lists the calls of the lock that had to be cancelled, Panics those that panicked.
 	Hung   []history.Hung
 	Panics []history.Breakdown
 
@@ -173,13 +176,13 @@ type Due struct {
 	ended    time.Duration
 }
 
-// Unfinished counts the visits that still waited for a worker and shows when each was due.
+// Unfinished counts the visits that still waited for a worker, and passes to show when each was due.
 func (d *Due) Unfinished(show func(due time.Duration)) int64 {
 	return d.arrivals.remaining(d.ended, show)
 }
 
 // Run lets the workers work until the shape's End or until stop is done; visits in progress are finished. When ctx is
-// done calls in progress are called off as well.
+// done, calls in progress are cancelled, too.
 func (c *Workers) Run(ctx, stop context.Context) Due {
 	arrivals := newArrivals(&c.Shape, c.Tempo)
 	var follower sync.WaitGroup
@@ -217,8 +220,8 @@ func (c *Workers) Run(ctx, stop context.Context) Due {
 	return due
 }
 
-// carryOut runs a worker. A worker whose lock panics ends, and the others go on; a panic outside of the lock is an
-// error of the run.
+// carryOut runs a worker. If its lock panics, this worker ends and the others go on. A panic elsewhere is an error of
+// the run.
 func (w *worker) carryOut(ctx, stop context.Context) {
 	w.goroutine = goroutine()
 	defer func() {
@@ -235,7 +238,7 @@ func (w *worker) carryOut(ctx, stop context.Context) {
 	w.run(ctx, stop)
 }
 
-// numbers are those that the worker has in the record.
+// numbers lists the worker's numbers in the record.
 func (w *worker) numbers() (all []int32) {
 	for i := w.number; i < len(w.group.Lanes); i += w.shape.Workers {
 		all = append(all, w.group.Lanes[i].Worker())
@@ -243,8 +246,8 @@ func (w *worker) numbers() (all []int32) {
 	return all
 }
 
-// within makes the contexts of the worker's calls, which callOff ends. Its end does not: a lock may have begun
-// something under them that serves other workers, too.
+// within makes the contexts for the worker's calls; callOff cancels them. They stay open when the worker ends, because
+// a lock may have started work under them that serves other workers, too.
 func (w *worker) within(ctx context.Context) context.Context {
 	off, callOff := context.WithCancel(ctx)
 	cleanup, callOffCleanup := context.WithCancel(context.WithoutCancel(ctx))

@@ -26,13 +26,15 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // run lets a crew work with the given lock and returns its history. Where time matters the test is a bubble, whose time
 // stands still while a worker works: it goes by in holds and waits.
-func run(t *testing.T, plan Shape, open func(worker int) locks.Lock, stop context.Context) (*Due, []history.Op, Counter) {
+func run(t *testing.T, plan Shape, open func(worker int) locks.Lock, stop context.Context) (*Due,
+	[]history.Op, Counter) {
 	t.Helper()
 	return runWith(t, plan, open, stop, func(*Workers) {})
 }
 
 // runWith changes the crew before it works.
-func runWith(t *testing.T, plan Shape, open func(worker int) locks.Lock, stop context.Context, change func(*Workers)) (*Due, []history.Op, Counter) {
+func runWith(t *testing.T, plan Shape, open func(worker int) locks.Lock, stop context.Context,
+	change func(*Workers)) (*Due, []history.Op, Counter) {
 	t.Helper()
 	if plan.Wait == 0 {
 		plan.Wait = 10 * time.Second
@@ -42,7 +44,9 @@ func runWith(t *testing.T, plan Shape, open func(worker int) locks.Lock, stop co
 	}
 	wake := make(chan struct{}, 1)
 	clock := history.NewClock(0)
-	crew := Workers{Shape: plan, Judged: true, Clock: clock, Counter: newMemoryCounter(), Pages: Pages("test:", plan.Keys, false)}
+	crew := Workers{
+		Shape: plan, Judged: true, Clock: clock, Counter: newMemoryCounter(), Pages: Pages("test:", plan.Keys, false),
+	}
 	change(&crew)
 	clock = crew.Clock
 	for i := range plan.Workers * Lanes(&crew.Claims) {
@@ -100,7 +104,9 @@ func count(ops []history.Op, kind history.Kind, outcome history.Outcome) (n int6
 
 func TestALockedCounterCountsEveryVisit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		plan := Shape{Workers: 8, Keys: 2, End: 20 * time.Millisecond, Hold: 50 * time.Microsecond, Retry: 100 * time.Microsecond}
+		plan := Shape{
+			Workers: 8, Keys: 2, End: 20 * time.Millisecond, Hold: 50 * time.Microsecond, Retry: 100 * time.Microsecond,
+		}
 		due, ops, counter := run(t, plan, catalogued(t, "local"), t.Context())
 		done := count(ops, history.End, history.OK)
 		if done == 0 || done != due.Begun {
@@ -135,7 +141,9 @@ func TestWithoutALockPageViewsAreLost(t *testing.T) {
 // TestEveryStoreNamesItsWriterAndWhatItSaw follows the chain of stores back to the empty counter.
 func TestEveryStoreNamesItsWriterAndWhatItSaw(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		plan := Shape{Workers: 4, Keys: 1, End: 10 * time.Millisecond, Hold: 50 * time.Microsecond, Retry: 100 * time.Microsecond}
+		plan := Shape{
+			Workers: 4, Keys: 1, End: 10 * time.Millisecond, Hold: 50 * time.Microsecond, Retry: 100 * time.Microsecond,
+		}
 		_, ops, counter := run(t, plan, catalogued(t, "local"), t.Context())
 		stores := map[history.ID]history.Op{}
 		for _, op := range ops {
@@ -225,9 +233,12 @@ func TestWhereNobodyJudgesGoodLoadsAreSilent(t *testing.T) {
 		t.Run(fmt.Sprintf("judged=%v", judged), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				counter := &dull{Counter: newMemoryCounter()}
-				plan := Shape{Workers: 4, Keys: 3, End: 20 * time.Millisecond, Hold: 50 * time.Microsecond, Retry: 100 * time.Microsecond}
+				plan := Shape{Workers: 4, Keys: 3, End: 20 * time.Millisecond, Hold: 50 * time.Microsecond,
+					Retry: 100 * time.Microsecond}
 				local := catalogued(t, "local")
-				due, ops, _ := runWith(t, plan, func(i int) locks.Lock { return named{local(i)} }, t.Context(), func(c *Workers) { c.Judged, c.Counter = judged, counter })
+				due, ops, _ := runWith(t, plan, func(i int) locks.Lock {
+					return named{local(i)}
+				}, t.Context(), func(c *Workers) { c.Judged, c.Counter = judged, counter })
 				good, bad := counter.loads.Load()-counter.failed.Load(), counter.failed.Load()
 				if n := count(ops, history.Visit, history.OK); judged && n != 0 || !judged && n != good {
 					t.Errorf("%d of %d visits were told in one", n, good)
@@ -243,7 +254,8 @@ func TestWhereNobodyJudgesGoodLoadsAreSilent(t *testing.T) {
 				} else if n := count(ops, history.Load, history.OK); n != good {
 					t.Errorf("%d of %d loads that went well were recorded", n, good)
 				}
-				for kind, want := range map[history.Kind]int64{history.Acquire: good + bad, history.Store: good, history.Release: good + bad, history.End: good} {
+				for kind, want := range map[history.Kind]int64{history.Acquire: good + bad, history.Store: good,
+					history.Release: good + bad, history.End: good} {
 					if n := count(ops, kind, history.OK); n != want {
 						t.Errorf("%d of %d were recorded: %v", n, want, kind)
 					}
@@ -258,7 +270,8 @@ func TestWhereNobodyJudgesGoodLoadsAreSilent(t *testing.T) {
 						t.Fatalf("token %x of %v", op.Token, op.Kind)
 					}
 					if op.Call > op.Return || op.Kind != history.End && op.Call < last[op.Worker] {
-						t.Fatalf("%v from %v to %v, the one before returned at %v", op.Kind, op.Call, op.Return, last[op.Worker])
+						t.Fatalf("%v from %v to %v, the one before returned at %v", op.Kind, op.Call, op.Return,
+							last[op.Worker])
 					}
 					last[op.Worker] = op.Return
 				}
@@ -273,7 +286,10 @@ func TestWhereNobodyJudgesGoodLoadsAreSilent(t *testing.T) {
 func TestSameSeedSameSchedule(t *testing.T) {
 	for _, arrivals := range AllArrivals {
 		for _, popularity := range AllPopularities {
-			p := Shape{Workers: 1, Keys: 50, Popularity: popularity, Rate: 1000, Arrivals: arrivals, End: 10 * time.Second, Seed: 7}
+			p := Shape{
+				Workers: 1, Keys: 50, Popularity: popularity, Rate: 1000, Arrivals: arrivals,
+				End: 10 * time.Second, Seed: 7,
+			}
 			a := schedule(p)
 			p.Workers = 64
 			if b := schedule(p); !slices.Equal(a, b) {
@@ -339,7 +355,9 @@ func (s *scripted) open(int) locks.Lock { return s }
 func TestAVisitGivesUpWhenItsPatienceEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scripted{acquire: func(int) error { return locks.ErrBusy }}
-		plan := Shape{Workers: 2, Keys: 1, End: 10 * time.Millisecond, Wait: 60 * time.Millisecond, Retry: time.Millisecond}
+		plan := Shape{
+			Workers: 2, Keys: 1, End: 10 * time.Millisecond, Wait: 60 * time.Millisecond, Retry: time.Millisecond,
+		}
 		_, ops, _ := run(t, plan, s.open, t.Context())
 		for _, op := range ops {
 			if op.Kind != history.End {
@@ -359,7 +377,8 @@ func TestAVisitGivesUpWhenItsPatienceEnds(t *testing.T) {
 // TestAVisitExtendsItsLease counts on what the extension says: who is told that the lock is lost stores nothing.
 func TestAVisitExtendsItsLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		plan := Shape{Workers: 1, Keys: 1, End: 20 * time.Millisecond, Think: time.Millisecond, Retry: time.Millisecond, Extend: time.Minute}
+		plan := Shape{Workers: 1, Keys: 1, End: 20 * time.Millisecond, Think: time.Millisecond, Retry: time.Millisecond,
+			Extend: time.Minute}
 		for name, c := range map[string]struct {
 			err  error
 			want []string // from the first load on
@@ -423,13 +442,15 @@ func TestNoVisitIsDroppedSilently(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				plan.Workers, plan.Keys, plan.Rate, plan.Arrivals = 3, 3, 2000, Poisson
-				plan.End, plan.Hold, plan.Retry, plan.Seed = 200*time.Millisecond, 5*time.Millisecond, time.Millisecond, 3
+				plan.End, plan.Hold, plan.Retry, plan.Seed = 200*time.Millisecond, 5*time.Millisecond,
+					time.Millisecond, 3
 				due, ops, _ := run(t, plan, catalogued(t, "local"), t.Context())
 				want := int64(len(schedule(plan)))
 				var last time.Duration
 				left := due.Unfinished(func(d time.Duration) { last = d })
 				if got := due.Begun + due.Skipped + left; got != want {
-					t.Errorf("%d begun + %d skipped + %d unfinished = %d, want %d due", due.Begun, due.Skipped, left, got, want)
+					t.Errorf("%d begun + %d skipped + %d unfinished = %d, want %d due", due.Begun, due.Skipped,
+						left, got, want)
 				}
 				if left > 0 && last >= plan.End {
 					t.Errorf("a visit due at %v was counted as left over, the end was at %v", last, plan.End)
@@ -440,7 +461,8 @@ func TestNoVisitIsDroppedSilently(t *testing.T) {
 				if skipped := count(ops, history.Skip, history.Failed); skipped != due.Skipped {
 					t.Errorf("%d skipped, %d in the history", due.Skipped, skipped)
 				}
-				if ended := count(ops, history.End, history.OK) + count(ops, history.End, history.Failed); ended != due.Begun {
+				if ended := count(ops, history.End, history.OK) +
+					count(ops, history.End, history.Failed); ended != due.Begun {
 					t.Errorf("%d begun, %d ended", due.Begun, ended)
 				}
 			})
@@ -461,7 +483,8 @@ func TestStopFinishesVisitsInHand(t *testing.T) {
 				return nil
 			}}
 			go func() { <-inside; cancel() }()
-			plan := Shape{Workers: 4, Keys: 1, End: time.Hour, Hold: 20 * time.Millisecond, Rate: rate, Arrivals: Uniform}
+			plan := Shape{Workers: 4, Keys: 1, End: time.Hour, Hold: 20 * time.Millisecond, Rate: rate,
+				Arrivals: Uniform}
 			due, ops, _ := run(t, plan, s.open, stop)
 			if done := count(ops, history.End, history.OK); done != due.Begun || done < 3 {
 				t.Errorf("rate %v: %d of %d visits were finished", rate, done, due.Begun)
@@ -491,7 +514,8 @@ func TestAbortGivesLocksBack(t *testing.T) {
 }
 
 func TestCountsAreReadAsTheyWereWritten(t *testing.T) {
-	for text, want := range map[string]Count{"1 2": {1, 2, 0}, "-3 18446744073709551615": {-3, 1<<64 - 1, 0}, "1 2 3": {1, 2, 3}} {
+	for text, want := range map[string]Count{"1 2": {1, 2, 0}, "-3 18446744073709551615": {-3, 1<<64 - 1, 0},
+		"1 2 3": {1, 2, 3}} {
 		if got, err := parseCount(text); err != nil || got != want {
 			t.Errorf("%q: got %v, %v", text, got, err)
 		}
@@ -526,8 +550,12 @@ func TestWhereNobodyJudgesAVisitIsToldInOne(t *testing.T) {
 		var releases, failed atomic.Int64
 		counter := &dull{Counter: newMemoryCounter()}
 		local := catalogued(t, "local")
-		plan := Shape{Workers: 4, Keys: 3, End: 20 * time.Millisecond, Hold: 50 * time.Microsecond, Retry: 100 * time.Microsecond}
-		due, ops, _ := runWith(t, plan, func(i int) locks.Lock { return clumsy{local(i), &releases, &failed} }, t.Context(),
+		plan := Shape{
+			Workers: 4, Keys: 3, End: 20 * time.Millisecond, Hold: 50 * time.Microsecond, Retry: 100 * time.Microsecond,
+		}
+		due, ops, _ := runWith(t, plan, func(i int) locks.Lock {
+			return clumsy{local(i), &releases, &failed}
+		}, t.Context(),
 			func(c *Workers) { c.Judged, c.Counter = false, counter })
 		unread := counter.failed.Load()
 		visits, stores := count(ops, history.Visit, history.OK), count(ops, history.Store, history.OK)
@@ -539,7 +567,8 @@ func TestWhereNobodyJudgesAVisitIsToldInOne(t *testing.T) {
 			t.Errorf("%d visits: %d told in one, %d stores, %d failed loads, %d releases failed (%d told), %d others",
 				due.Begun, visits, stores, unread, failed.Load(), lost, empty)
 		}
-		if n, m := count(ops, history.End, history.OK), count(ops, history.End, history.Failed); n != stores || m != unread {
+		if n, m := count(ops, history.End, history.OK), count(ops, history.End, history.Failed); n != stores ||
+			m != unread {
 			t.Errorf("%d good and %d bad ends, want %d and %d", n, m, stores, unread)
 		}
 		last := map[int32]history.Op{}
@@ -550,7 +579,8 @@ func TestWhereNobodyJudgesAVisitIsToldInOne(t *testing.T) {
 				continue
 			case op.Call < before.Return || op.Return < op.Call:
 				t.Fatalf("%v from %v to %v, the one before returned at %v", op.Kind, op.Call, op.Return, before.Return)
-			case op.Kind == history.Visit && (op.Released < op.Call || op.Return < op.Released || op.Began > before.Call || op.Until > op.Began):
+			case op.Kind == history.Visit && (op.Released < op.Call || op.Return < op.Released ||
+				op.Began > before.Call || op.Until > op.Began):
 				t.Fatalf("stored from %v, released from %v to %v, was free at %v, began at %v, tried at %v",
 					op.Call, op.Released, op.Return, op.Until, op.Began, before.Call)
 			case (op.Kind == history.Visit || op.Kind == history.Release) && op.Hold != before.Hold:

@@ -12,7 +12,8 @@ import (
 
 // Rows are the statements of wrong locks that are rows without expiry, each with name and token but the question.
 type Rows struct {
-	Insert, Delete string // of a table in which names are unique; an Insert that finds one changes nothing, or is a locks.ErrBusy
+	// of a table in which names are unique; an Insert that finds one changes nothing, or is a locks.ErrBusy
+	Insert, Delete string
 	There          string // whether the other table has a row of that name
 	Add, Remove    string // of that
 }
@@ -112,7 +113,8 @@ func (s *Server) Pooled(right, doc string) locks.Spec {
 		Source: "database/sql, sql.DB: a pool of connections, used as if it were one",
 		Sites:  locks.OneSite,
 		Engine: s.Engine,
-		Broken: "the connection has the lock, not the worker: the next worker on it is granted it again, and another cannot give it back",
+		Broken: "the connection has the lock, not the worker: the next worker on it is granted it again, " +
+			"and another cannot give it back",
 		Expect: []locks.Expectation{{Cause: history.DoubleGrant, Scenario: "contention"}},
 		Claims: history.Claims{Excludes: true, Owned: true},
 		Open: func(e locks.Env) (locks.Lock, error) {

@@ -23,14 +23,15 @@ type Leases struct {
 // Lease is the lock that the topology is made for.
 func (s *Server) Lease() locks.Spec {
 	return locks.Spec{
-		Name:    s.Prefix + "lease",
-		Doc:     "a row with token, expiry and fence: UPDATE .. WHERE it has expired, by the server's clock",
-		Source:  s.Manual + ", UPDATE; Kleppmann, How to do distributed locking: fencing tokens",
-		Sites:   locks.OneSite,
-		Engine:  s.Engine,
-		Assumes: "the server keeps what it has committed, and its clock goes as fast as the others'; the holder is done before Until",
-		Claims:  history.Claims{Excludes: true, Expires: true, Owned: true, Fences: true},
-		Open:    s.Leased(s.Leases),
+		Name:   s.Prefix + "lease",
+		Doc:    "a row with token, expiry and fence: UPDATE .. WHERE it has expired, by the server's clock",
+		Source: s.Manual + ", UPDATE; Kleppmann, How to do distributed locking: fencing tokens",
+		Sites:  locks.OneSite,
+		Engine: s.Engine,
+		Assumes: "the server keeps what it has committed, and its clock goes as fast as the others'; " +
+			"the holder is done before Until",
+		Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Fences: true},
+		Open:   s.Leased(s.Leases),
 	}
 }
 

@@ -12,7 +12,8 @@ import (
 func (s *Server) ByConnection(l locks.Spec, open func(*Session) locks.Lock) locks.Spec {
 	l.Name, l.Source = s.Prefix+l.Name, s.Manual+", "+l.Source
 	l.Sites, l.Engine, l.Session = locks.OneSite, s.Engine, true
-	l.Assumes = "the connection lasts as long as the hold: the server frees the lock when it ends, and the holder does not hear of it"
+	l.Assumes = "the connection lasts as long as the hold: the server frees the lock when it ends, " +
+		"and the holder does not hear of it"
 	l.Open = func(e locks.Env) (locks.Lock, error) {
 		session, err := s.open(e)
 		return open(session), err

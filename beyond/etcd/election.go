@@ -13,8 +13,8 @@ import (
 
 var elected = onEtcd(locks.Spec{
 	Name: "etcd-election",
-	Doc: "client/v3 concurrency.Election: Campaign is the grant, Resign the release, and the session's end the loss; the session is that of " +
-		"etcd-mutex, and so is what its leader heeds",
+	Doc: "client/v3 concurrency.Election: Campaign is the grant, Resign the release, and the session's end the loss; " +
+		"the session is that of etcd-mutex, and so is what its leader heeds",
 	Source:  mutex.Source,
 	Assumes: mutex.Assumes,
 	Open: func(e locks.Env) (locks.Lock, error) {

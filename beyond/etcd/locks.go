@@ -16,7 +16,8 @@ var done = onEtcd(locks.Spec{
 	Name:   "etcd-done",
 	Doc:    "etcd-mutex whose holder heeds Done alone, as the library's documents have it",
 	Source: mutex.Source,
-	Broken: "the library looks once a second whether a lease was not renewed in time, and counts from the answer: the next may have the lock for long",
+	Broken: "the library looks once a second whether a lease was not renewed in time, and counts from the answer: " +
+		"the next may have the lock for long",
 	Expect: []locks.Expectation{{Cause: history.RenewalFailure, Scenario: "renewal-cut"}},
 	Open:   func(e locks.Env) (locks.Lock, error) { return open(e, mutexLock{heeds: true}) },
 })

@@ -17,11 +17,13 @@ import (
 
 var mutex = onEtcd(locks.Spec{
 	Name: "etcd-mutex",
-	Doc: "client/v3 concurrency.Mutex on a session of its own, given back only if it is still the owner's (IsOwner); the create " +
-		"revision is the fence; its holder heeds Done, and the end of the last renewal that was answered, which comes sooner",
-	Source:  "go.etcd.io/etcd/client/v3/concurrency v3.7.3",
-	Assumes: "a majority keeps what it acknowledged, and a leader that has lost its majority renews no lease; the holder heeds Lost",
-	Open:    func(e locks.Env) (locks.Lock, error) { return open(e, mutexLock{strict: true, heeds: true}) },
+	Doc: "client/v3 concurrency.Mutex on a session of its own, given back only if it is still the owner's (IsOwner); " +
+		"the create revision is the fence; its holder heeds Done, and the end of the last renewal that was " +
+		"answered, which comes sooner",
+	Source: "go.etcd.io/etcd/client/v3/concurrency v3.7.3",
+	Assumes: "a majority keeps what it acknowledged, and a leader that has lost its majority renews no lease; " +
+		"the holder heeds Lost",
+	Open: func(e locks.Env) (locks.Lock, error) { return open(e, mutexLock{strict: true, heeds: true}) },
 })
 
 // onEtcd completes the spec of a lock.

@@ -16,7 +16,9 @@ import (
 var leases = database.Leases{
 	Make: `INSERT IGNORE INTO leases VALUES (?, '', '1970-01-02', 0)`,
 	Take: func(ctx context.Context, on database.Conn, h locks.Lease, ttl time.Duration) (int64, error) {
-		r, err := on.(*conn).ExecContext(ctx, `UPDATE leases SET token = ?, expires = SYSDATE(6) + INTERVAL ? MICROSECOND, fence = LAST_INSERT_ID(fence + 1)
+		r, err := on.(*conn).ExecContext(ctx,
+			`UPDATE leases
+			SET token = ?, expires = SYSDATE(6) + INTERVAL ? MICROSECOND, fence = LAST_INSERT_ID(fence + 1)
 			WHERE name = ? AND expires <= SYSDATE(6)`, h.Token, ttl.Microseconds(), h.Key)
 		if err != nil {
 			return 0, err
@@ -26,8 +28,10 @@ var leases = database.Leases{
 		}
 		return r.LastInsertId()
 	},
-	Extend:  `UPDATE leases SET expires = SYSDATE(6) + INTERVAL ? MICROSECOND WHERE name = ? AND token = ? AND expires > SYSDATE(6)`,
-	Release: `UPDATE leases SET token = '', expires = '1970-01-02' WHERE name = ? AND token = ? AND expires > SYSDATE(6)`,
+	Extend: `UPDATE leases SET expires = SYSDATE(6) + INTERVAL ? MICROSECOND
+		WHERE name = ? AND token = ? AND expires > SYSDATE(6)`,
+	Release: `UPDATE leases SET token = '', expires = '1970-01-02'
+		WHERE name = ? AND token = ? AND expires > SYSDATE(6)`,
 }
 
 var getLock = server.ByConnection(locks.Spec{
@@ -55,8 +59,9 @@ func giveName(ctx context.Context, on database.Conn, key string) error {
 }
 
 var forUpdate = server.ByConnection(locks.Spec{
-	Name:   "for-update",
-	Doc:    "SELECT .. FOR UPDATE of the lock's row in a transaction that is open as long as the hold; waits in the server",
+	Name: "for-update",
+	Doc: "SELECT .. FOR UPDATE of the lock's row in a transaction that is open as long as the " +
+		"hold; waits in the server",
 	Source: "InnoDB Locking Reads",
 	Claims: history.Claims{Excludes: true, Owned: true, Wakes: true},
 	Waits:  true,

@@ -37,11 +37,13 @@ var server = &database.Server{
 // ready makes the tables. Names of locks are keys of all but that of my-select-insert.
 var ready = []string{
 	`CREATE TABLE IF NOT EXISTS ready (id int PRIMARY KEY, at datetime(6))`,
-	`CREATE TABLE IF NOT EXISTS leases (name varchar(200) PRIMARY KEY, token varchar(64) NOT NULL, expires datetime(6) NOT NULL, fence bigint NOT NULL)`,
+	`CREATE TABLE IF NOT EXISTS leases (name varchar(200) PRIMARY KEY, token varchar(64) NOT NULL,
+		expires datetime(6) NOT NULL, fence bigint NOT NULL)`,
 	`CREATE TABLE IF NOT EXISTS locked (name varchar(200) PRIMARY KEY)`,
 	`CREATE TABLE IF NOT EXISTS taken (name varchar(200) PRIMARY KEY, token varchar(64) NOT NULL)`,
 	`CREATE TABLE IF NOT EXISTS noted (name varchar(200), token varchar(64) NOT NULL)`,
-	`CREATE TABLE IF NOT EXISTS pages (page varchar(200) PRIMARY KEY, views bigint NOT NULL, writer bigint NOT NULL, fence bigint NOT NULL)`,
+	`CREATE TABLE IF NOT EXISTS pages (page varchar(200) PRIMARY KEY, views bigint NOT NULL,
+		writer bigint NOT NULL, fence bigint NOT NULL)`,
 	`REPLACE INTO ready VALUES (1, now(6))`,
 }
 
@@ -58,9 +60,12 @@ var pages = workload.Statements{
 	LoadToWrite: `SELECT views, writer, fence FROM pages WHERE page = ? FOR UPDATE`,
 	Make:        `INSERT IGNORE INTO pages VALUES (?, 0, 0, 0)`,
 	Write:       writePage + `views = VALUES(views), writer = VALUES(writer), fence = VALUES(fence)`,
-	WriteIfNewer: writePage + `views = IF(fence < VALUES(fence), VALUES(views), views), writer = IF(fence < VALUES(fence), VALUES(writer), writer),
+	WriteIfNewer: writePage +
+		`views = IF(fence < VALUES(fence), VALUES(views), views),
+		writer = IF(fence < VALUES(fence), VALUES(writer), writer),
 		fence = GREATEST(fence, VALUES(fence))`,
-	WriteIfSame: writePage + `views = IF(@same := (writer = ?), VALUES(views), views), fence = IF(@same, VALUES(fence), fence),
+	WriteIfSame: writePage +
+		`views = IF(@same := (writer = ?), VALUES(views), views), fence = IF(@same, VALUES(fence), fence),
 		writer = IF(@same, VALUES(writer), writer)`,
 	Outcome: outcome,
 }

@@ -57,7 +57,8 @@ func bootstrap(ctx context.Context, n *topologies.Node) error {
 		script = append(script, text...)
 	}
 	script = fmt.Appendf(script,
-		"flush privileges;\ncreate user '%s'@'%%' identified by '%s';\ngrant all on *.* to '%[1]s'@'%%';\ncreate database %[3]s;\n",
+		"flush privileges;\ncreate user '%s'@'%%' identified by '%s';\ngrant all on *.* to '%[1]s'@'%%';\n"+
+			"create database %[3]s;\n",
 		owner, n.Password(), schema)
 	cmd := exec.CommandContext(ctx, n.Server().Path, append(settings(n), "--bootstrap", "--skip-networking")...)
 	cmd.Stdin = bytes.NewReader(script)
@@ -83,7 +84,8 @@ func command(n *topologies.Node) (*exec.Cmd, error) {
 
 func empty(ctx context.Context, db *sql.DB) error {
 	var others sql.NullString
-	if err := db.QueryRowContext(ctx, `SELECT group_concat('KILL ', id SEPARATOR ';') FROM information_schema.processlist
+	if err := db.QueryRowContext(ctx,
+		`SELECT group_concat('KILL ', id SEPARATOR ';') FROM information_schema.processlist
 		WHERE user = ? AND id <> connection_id()`, owner).Scan(&others); err != nil {
 		return err
 	}

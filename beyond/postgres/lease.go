@@ -15,8 +15,11 @@ import (
 var leases = database.Leases{
 	Make: `INSERT INTO leases VALUES ($1, '', '-infinity', 0) ON CONFLICT DO NOTHING`,
 	Take: func(ctx context.Context, on database.Conn, h locks.Lease, ttl time.Duration) (fence int64, err error) {
-		err = on.QueryRow(ctx, `UPDATE leases SET token = $2, expires = clock_timestamp() + $3 * interval '1 microsecond', fence = fence + 1
-			WHERE name = $1 AND expires <= clock_timestamp() RETURNING fence`, h.Key, h.Token, ttl.Microseconds()).Scan(&fence)
+		err = on.QueryRow(ctx,
+			`UPDATE leases
+			SET token = $2, expires = clock_timestamp() + $3 * interval '1 microsecond', fence = fence + 1
+			WHERE name = $1 AND expires <= clock_timestamp() RETURNING fence`,
+			h.Key, h.Token, ttl.Microseconds()).Scan(&fence)
 		return fence, err
 	},
 	Extend: `UPDATE leases SET expires = clock_timestamp() + $1 * interval '1 microsecond'

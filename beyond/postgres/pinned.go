@@ -37,8 +37,9 @@ var advisoryXact = server.ByConnection(locks.Spec{
 })
 
 var forUpdate = server.ByConnection(locks.Spec{
-	Name:   "for-update",
-	Doc:    "SELECT .. FOR UPDATE of the lock's row in a transaction that is open as long as the hold, then a fence from a sequence",
+	Name: "for-update",
+	Doc: "SELECT .. FOR UPDATE of the lock's row in a transaction that is open as long as the hold, " +
+		"then a fence from a sequence",
 	Source: "Explicit Locking: row-level locks",
 	Claims: history.Claims{Excludes: true, Owned: true, Wakes: true, Fences: true},
 	Waits:  true,
@@ -65,9 +66,10 @@ func ofRow(query string) database.Pins {
 
 var advisoryRW = server.ByConnection(locks.Spec{
 	Name: "advisory-rw",
-	Doc: "pg_advisory_lock for a writer, pg_advisory_lock_shared for readers, on a connection of the worker's own; all wait in the server's " +
-		"queue, where no reader overtakes a writer",
-	Source: "Explicit Locking: advisory locks, session level, shared; src/backend/storage/lmgr/README: waiters come first",
+	Doc: "pg_advisory_lock for a writer, pg_advisory_lock_shared for readers, on a connection of the worker's own; " +
+		"all wait in the server's queue, where no reader overtakes a writer",
+	Source: "Explicit Locking: advisory locks, session level, shared; " +
+		"src/backend/storage/lmgr/README: waiters come first",
 	Claims: history.Claims{Excludes: true, Owned: true, Wakes: true, Readers: true, Writers: true},
 	Waits:  true,
 }, func(s *database.Session) locks.Lock {

@@ -47,16 +47,19 @@ var server = &database.Server{
 // ready makes the tables. Names of locks are keys of all but that of pg-select-insert.
 const ready = `
 CREATE TABLE IF NOT EXISTS ready (id int PRIMARY KEY, at timestamptz);
-CREATE TABLE IF NOT EXISTS leases (name text PRIMARY KEY, token text NOT NULL, expires timestamptz NOT NULL, fence bigint NOT NULL) WITH (fillfactor = 50);
+CREATE TABLE IF NOT EXISTS leases (name text PRIMARY KEY, token text NOT NULL, expires timestamptz NOT NULL,
+	fence bigint NOT NULL) WITH (fillfactor = 50);
 CREATE TABLE IF NOT EXISTS rows (name text PRIMARY KEY);
 CREATE TABLE IF NOT EXISTS taken (name text PRIMARY KEY, token text NOT NULL);
 CREATE TABLE IF NOT EXISTS noted (name text, token text NOT NULL);
 CREATE SEQUENCE IF NOT EXISTS fences;
-CREATE TABLE IF NOT EXISTS pages (page text PRIMARY KEY, views bigint NOT NULL, writer bigint NOT NULL, fence bigint NOT NULL) WITH (fillfactor = 50);
+CREATE TABLE IF NOT EXISTS pages (page text PRIMARY KEY, views bigint NOT NULL, writer bigint NOT NULL,
+	fence bigint NOT NULL) WITH (fillfactor = 50);
 INSERT INTO ready VALUES (1, now()) ON CONFLICT (id) DO UPDATE SET at = now()`
 
 // empty ends the sessions of clients and empties the tables. The sequence goes on.
-const empty = `SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid();
+const empty = `SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity
+	WHERE backend_type = 'client backend' AND pid <> pg_backend_pid();
 TRUNCATE leases, rows, taken, noted, pages`
 
 const writePage = `INSERT INTO pages VALUES ($1, $2, $3, $4)

@@ -44,7 +44,8 @@ func initialize(ctx context.Context, n *topologies.Node) error {
 	if err := database.Setup(n, "initdb", cmd); err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(dataDir(n), "pg_hba.conf"), []byte(whoMayConnect), 0o600) // initdb made the file: its owner stays
+	// initdb made the file: its owner stays
+	return os.WriteFile(filepath.Join(dataDir(n), "pg_hba.conf"), []byte(whoMayConnect), 0o600)
 }
 
 // whoMayConnect lets in whoever knows the password, also through a link, which has an address of its own.

@@ -16,9 +16,15 @@ func TestWhatIsAskedInVainIsRecorded(t *testing.T) {
 		lost bool // in the end
 		want []history.Outcome
 	}{
-		"never asked":       {func(*Lease, time.Time) {}, true, nil},
-		"asked":             {func(l *Lease, _ time.Time) { l.Ask(); l.Ask() }, true, []history.Outcome{history.Unknown}},
-		"asked, answered":   {func(l *Lease, ends time.Time) { l.Ask(); l.Renew(ends, ends) }, true, []history.Outcome{history.OK}},
+		"never asked": {func(*Lease, time.Time) {}, true, nil},
+		"asked": {func(l *Lease, _ time.Time) {
+			l.Ask()
+			l.Ask()
+		}, true, []history.Outcome{history.Unknown}},
+		"asked, answered": {func(l *Lease, ends time.Time) {
+			l.Ask()
+			l.Renew(ends, ends)
+		}, true, []history.Outcome{history.OK}},
 		"asked, given back": {func(l *Lease, _ time.Time) { l.Ask(); l.Finish() }, false, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -37,7 +43,8 @@ func TestWhatIsAskedInVainIsRecorded(t *testing.T) {
 			var got []history.Outcome
 			history.NewMerge(clock, []*history.Lane{l.Lane}).Flush(func(op *history.Op) {
 				got = append(got, op.Outcome)
-				if op.Kind != history.Extend || op.Token != history.Hash("token") || op.Outcome == history.Unknown && (op.Call > asked || op.Return < clock.At(ends)) {
+				if op.Kind != history.Extend || op.Token != history.Hash("token") || op.Outcome == history.Unknown &&
+					(op.Call > asked || op.Return < clock.At(ends)) {
 					t.Errorf("%+v", op)
 				}
 			})

@@ -24,8 +24,9 @@ var deaf = onZooKeeper(locks.Spec{
 })
 
 var reuse = onZooKeeper(locks.Spec{
-	Name:   "zookeeper-reuse",
-	Doc:    "one ephemeral node with the worker's name; who loses its connection makes a new session, and takes a node with its name for its own",
+	Name: "zookeeper-reuse",
+	Doc: "one ephemeral node with the worker's name; who loses its connection makes a new session, " +
+		"and takes a node with its name for its own",
 	Source: "Kafka issue KAFKA-1387, the same mistake with the node of a broker",
 	Broken: "the node belongs to the session before, and ends with it: while its owner, as it thinks, goes on",
 	Expect: []locks.Expectation{

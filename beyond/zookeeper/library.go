@@ -17,8 +17,8 @@ import (
 
 var library = onZooKeeper(locks.Spec{
 	Name: "zookeeper-lock",
-	Doc: "go-zookeeper/zk Lock; its holder heeds the events of the session: a broken connection, too, ends a hold. Who has waited in vain, " +
-		"or met an error, ends the session: the library forgets the node that it leaves",
+	Doc: "go-zookeeper/zk Lock; its holder heeds the events of the session: a broken connection, too, ends a hold. " +
+		"Who has waited in vain, or met an error, ends the session: the library forgets the node that it leaves",
 	Source:  "github.com/go-zookeeper/zk v1.0.4",
 	Assumes: "a server that is cut off from the majority stops answering before sessions end; the holder heeds Lost",
 	Claims:  history.Claims{Excludes: true, Expires: true, Owned: true, Renews: true},

@@ -24,8 +24,9 @@ var Locks = []locks.Spec{recipe, library, deaf, reuse}
 
 var recipe = onZooKeeper(locks.Spec{
 	Name: "zookeeper",
-	Doc: "the recipe: an ephemeral sequential node, whose owner waits for the one before it; czxid is the fence; its holder heeds the end " +
-		"of the session and that of the last proof that the leader knows it, and in doubt ends the session",
+	Doc: "the recipe: an ephemeral sequential node, whose owner waits for the one before it; czxid is the fence; " +
+		"its holder heeds the end of the session and that of the last proof that the leader knows it, " +
+		"and in doubt ends the session",
 	Source:  "zookeeper.apache.org, ZooKeeper Recipes and Solutions: Locks",
 	Assumes: "a majority keeps what it acknowledged; the holder heeds Lost",
 	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Fences: true, Ordered: true, Renews: true,

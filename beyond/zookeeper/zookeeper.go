@@ -73,7 +73,8 @@ func prepare(_ context.Context, n *topologies.Node) error {
 	if err != nil {
 		return err
 	}
-	conf := fmt.Sprintf("tickTime=%d\ninitLimit=50\nsyncLimit=10\ndataDir=%s\nclientPort=%s\nclientPortAddress=%s\nmaxClientCnxns=0\n"+
+	conf := fmt.Sprintf("tickTime=%d\ninitLimit=50\nsyncLimit=10\ndataDir=%s\nclientPort=%s\n"+
+		"clientPortAddress=%s\nmaxClientCnxns=0\n"+
 		"minSessionTimeout=%d\nmaxSessionTimeout=600000\n", tick.Milliseconds(), n.Dir(), port, host,
 		2*tick.Milliseconds())
 	all := n.Peers()
@@ -96,7 +97,8 @@ func command(n *topologies.Node) (*exec.Cmd, error) {
 	}
 	args := []string{"-Xmx96m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Djava.net.preferIPv4Stack=true",
 		"-Dorg.slf4j.simpleLogger.defaultLogLevel=error"}
-	if proxy := n.Proxy(); proxy != "" { // Java has every connection made by it; without the last setting, not those to 127.0.0.0/8
+	// Java has every connection made by it; without the last setting, not those to 127.0.0.0/8
+	if proxy := n.Proxy(); proxy != "" {
 		host, port, _ := net.SplitHostPort(proxy)
 		args = append(args, "-DsocksProxyHost="+host, "-DsocksProxyPort="+port, "-DsocksNonProxyHosts=")
 	}

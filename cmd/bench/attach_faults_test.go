@@ -21,14 +21,16 @@ func TestAttachedFaultsFromOutside(t *testing.T) {
 	stop := monitor(t, n, top.Sites[0].Password())
 	verify := func(code []int, want string, args ...string) {
 		t.Helper()
-		r := attached(t, t.TempDir(), appPassword, "verify", append(args, "--addr", "redis://app:"+appPassword+"@"+n.Addr(), "--counter", "topology",
-			"--workers", "4", "--processes", "2", "--lease", "500ms", "--duration", "1s")...)
+		r := attached(t, t.TempDir(), appPassword, "verify",
+			append(args, "--addr", "redis://app:"+appPassword+"@"+n.Addr(), "--counter", "topology",
+				"--workers", "4", "--processes", "2", "--lease", "500ms", "--duration", "1s")...)
 		if !slices.Contains(code, r.code) || !strings.Contains(r.out, want) {
 			t.Errorf("%s: exit code %d, want %v and %q in:\n%s", args, r.code, code, want, r.out)
 		}
 	}
 	done := []int{0, 1, 3} // who is stopped for longer than its lease overruns it
-	for _, fault := range []string{"delay@100ms,heal@300ms", "cut-holder@200ms", "partition:clients/n1@200ms,heal@400ms", "drop-reply@200ms",
+	for _, fault := range []string{"delay@100ms,heal@300ms", "cut-holder@200ms",
+		"partition:clients/n1@200ms,heal@400ms", "drop-reply@200ms",
 		"stall-worker@200ms", "crash-worker@200ms", "stop-process@200ms,heal@400ms", "kill-process@200ms"} {
 		name, _, _ := strings.Cut(fault, "@")
 		verify(done, "faults: "+name, "--fault", fault)
@@ -38,7 +40,8 @@ func TestAttachedFaultsFromOutside(t *testing.T) {
 	if sent := managed(t, n); len(sent) > 0 {
 		t.Errorf("sent: %v", sent)
 	}
-	verify(done, "faults: slow-server", "--fault", "slow-server@200ms,heal@400ms", "--allow-destructive", "client-pause")
+	verify(done, "faults: slow-server", "--fault", "slow-server@200ms,heal@400ms",
+		"--allow-destructive", "client-pause")
 	for _, line := range stop() {
 		if s := strange(line); s != "" {
 			t.Fatalf("sent: %s", s)
@@ -54,9 +57,11 @@ func TestAttachedRecordSaysWhatIsHidden(t *testing.T) {
 	n := others(t, "single").Nodes[0]
 	admit(t, n, "-info", "-hello")
 	dir := t.TempDir()
-	r := attached(t, dir, appPassword, "bench", "--addr", "redis://app:"+appPassword+"@"+n.Addr(), "--duration", "200ms", "--warmup", "0s", "--workers", "2")
+	r := attached(t, dir, appPassword, "bench", "--addr", "redis://app:"+appPassword+"@"+n.Addr(), "--duration",
+		"200ms", "--warmup", "0s", "--workers", "2")
 	for _, want := range []string{
-		"not measured: commands and CPU time of the servers (others may use them, too); roles, restarts and replication lag (INFO: NOPERM",
+		"not measured: commands and CPU time of the servers (others may use them, too); roles, " +
+			"restarts and replication lag (INFO: NOPERM",
 		"settings of the servers (CONFIG GET: NOPERM", "- commands on the servers, - of their CPU",
 	} {
 		if r.code != 0 && r.code != 3 || !strings.Contains(strings.Join(strings.Fields(r.out), " "), want) {

@@ -32,11 +32,13 @@ func both(t *testing.T, top *topologies.Topology, short string, args ...string) 
 		}
 		more := []string{"--duration", "400ms", "--warmup", "0s", "--workers", "4"}
 		if name == "verify" {
-			more = append(more, "--fault", "drop-reply:10@100ms", "--lease", "300ms", "--processes", "2", "--counter", "topology")
+			more = append(more, "--fault", "drop-reply:10@100ms", "--lease", "300ms", "--processes", "2",
+				"--counter", "topology")
 		}
 		var r reported
 		live.Again(t, func(int) string {
-			if r = attached(t, dir, appPassword, name, append(args, more...)...); strings.Contains(r.out, "no greeting within") {
+			if r = attached(t, dir, appPassword, name, append(args, more...)...); strings.Contains(r.out,
+				"no greeting within") {
 				return "a driver was slow to start"
 			}
 			return ""
@@ -104,7 +106,8 @@ func TestAttachedToSentinelsWithTwoPasswords(t *testing.T) {
 		return
 	}
 	everyone := append(args, "--duration", "6s", "--workers", "4", "--lease", "1s", "--fault", "failover@1s")
-	if r := attached(t, t.TempDir(), appPassword, "verify", everyone...); r.code != 2 || !strings.Contains(r.out, "--allow-destructive failover") {
+	if r := attached(t, t.TempDir(), appPassword, "verify", everyone...); r.code != 2 ||
+		!strings.Contains(r.out, "--allow-destructive failover") {
 		t.Errorf("without permission: exit code %d\n%s", r.code, r.out)
 	}
 	for _, n := range top.Nodes {
@@ -126,7 +129,8 @@ func TestAttachedToAClusterBehindOtherAddresses(t *testing.T) {
 	for _, n := range top.Nodes {
 		_, port, _ := net.SplitHostPort(n.Addr())
 		name := n.Name + ".redis.invalid"
-		testbed.Command(t, n, "CONFIG", "SET", "cluster-announce-hostname", name, "cluster-preferred-endpoint-type", "hostname")
+		testbed.Command(t, n, "CONFIG", "SET", "cluster-announce-hostname", name,
+			"cluster-preferred-endpoint-type", "hostname")
 		maps = append(maps, name+":"+port+"="+n.Addr())
 	}
 	for _, n := range top.Nodes {
@@ -148,8 +152,9 @@ func TestAttachedToAClusterBehindOtherAddresses(t *testing.T) {
 	for _, n := range top.Nodes {
 		admit(t, n, "+cluster|failover")
 	}
-	r = attached(t, t.TempDir(), appPassword, "verify", append(args, "--duration", "5s", "--workers", "4", "--lease", "1s", "--fault", "failover@1s",
-		"--allow-destructive", "failover")...)
+	r = attached(t, t.TempDir(), appPassword, "verify",
+		append(args, "--duration", "5s", "--workers", "4", "--lease", "1s", "--fault", "failover@1s",
+			"--allow-destructive", "failover")...)
 	if r.code == 2 || r.code == 4 || !strings.Contains(r.out, "failover@1s") {
 		t.Errorf("with permission: exit code %d\n%s", r.code, r.out)
 	}
@@ -190,7 +195,9 @@ func (a *authority) sign(t *testing.T, name string, c x509.Certificate) (cert, k
 		t.Fatal(err)
 	}
 	cert, key = filepath.Join(a.dir, name+".pem"), filepath.Join(a.dir, name+".key")
-	for path, block := range map[string]*pem.Block{cert: {Type: "CERTIFICATE", Bytes: der}, key: {Type: "PRIVATE KEY", Bytes: secret}} {
+	for path, block := range map[string]*pem.Block{
+		cert: {Type: "CERTIFICATE", Bytes: der}, key: {Type: "PRIVATE KEY", Bytes: secret},
+	} {
 		if err := os.WriteFile(path, pem.EncodeToMemory(block), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -216,13 +223,16 @@ func TestAttachedByTLSWithClientCertificates(t *testing.T) {
 	if err := free.Close(); err != nil {
 		t.Fatal(err)
 	}
-	testbed.Command(t, n, "CONFIG", "SET", "tls-cert-file", cert, "tls-key-file", key, "tls-ca-cert-file", ca, "tls-auth-clients", "yes",
+	testbed.Command(t, n, "CONFIG", "SET", "tls-cert-file", cert, "tls-key-file", key, "tls-ca-cert-file", ca,
+		"tls-auth-clients", "yes",
 		"tls-port", secured.Port)
 	password := filepath.Join(t.TempDir(), "password")
 	if err := os.WriteFile(password, []byte(appPassword+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	args := []string{"--addr", "rediss://" + secured.String(), "--user", "app", "--password-file", password, "--tls-ca", ca}
+	args := []string{
+		"--addr", "rediss://" + secured.String(), "--user", "app", "--password-file", password, "--tls-ca", ca,
+	}
 	for what, more := range map[string][]string{
 		"--tls-cert and --tls-key": {"--tls-server-name", "redis.test"},
 		"cannot validate":          {"--tls-cert", mine, "--tls-key", mineKey},
@@ -262,7 +272,8 @@ func TestAttachedInTheDashboard(t *testing.T) {
 		t.Skip("waits for a run")
 	}
 	top := others(t, "single")
-	s := sit(t, 120, 40, nil, build(t), "--addr", everyone(t, top)[0], "--duration", "3s", "--warmup", "0s", "--workers", "4")
+	s := sit(t, 120, 40, nil, build(t), "--addr", everyone(t, top)[0], "--duration", "3s", "--warmup", "0s",
+		"--workers", "4")
 	s.sees("primary")
 	s.types("k")
 	s.leaves(0)

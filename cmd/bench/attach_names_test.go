@@ -38,7 +38,8 @@ func TestAttachedToSentinelsThatAnnounceNames(t *testing.T) {
 		}
 		name, port := nameOf(t, n)
 		maps = append(maps, name+":"+port+"="+n.Addr())
-		testbed.Command(t, n, "CONFIG", "SET", "replica-announce-ip", name) // the primary's too, for when it is a replica
+		// the primary's too, for when it is a replica
+		testbed.Command(t, n, "CONFIG", "SET", "replica-announce-ip", name)
 		if n.Role == topologies.Primary {
 			monitored = []string{name, port}
 			continue
@@ -60,15 +61,18 @@ func TestAttachedToSentinelsThatAnnounceNames(t *testing.T) {
 	for _, n := range top.Nodes {
 		live.Wait(t, "all names of replicas at "+n.Name, func() bool {
 			return n.Role != topologies.Sentinel ||
-				strings.Count(fmt.Sprint(testbed.Command(t, n, "SENTINEL", "REPLICAS", site.Master)), "0x7f") >= len(maps)-1
+				strings.Count(fmt.Sprint(testbed.Command(t, n, "SENTINEL", "REPLICAS", site.Master)),
+					"0x7f") >= len(maps)-1
 		})
 	}
 	t.Setenv("HAMMERLOCK_REDIS_USER", "app")
 	t.Setenv("HAMMERLOCK_REDIS_PASSWORD", appPassword)
-	args := []string{"--topology", "sentinel", "--master", site.Master, "--addr", strings.Join(addrs, ","), "--map", strings.Join(maps, ",")}
+	args := []string{"--topology", "sentinel", "--master", site.Master, "--addr", strings.Join(addrs, ","), "--map",
+		strings.Join(maps, ",")}
 	both(t, top, "", args...)
-	r := attached(t, t.TempDir(), appPassword, "verify", append(args, "--duration", "6s", "--workers", "4", "--lease", "1s", "--fault", "failover@1s",
-		"--allow-destructive", "failover")...)
+	r := attached(t, t.TempDir(), appPassword, "verify",
+		append(args, "--duration", "6s", "--workers", "4", "--lease", "1s", "--fault", "failover@1s",
+			"--allow-destructive", "failover")...)
 	if r.code == 2 || r.code == 4 || !strings.Contains(r.out, "failover@1s") {
 		t.Errorf("a failover: exit code %d\n%s", r.code, r.out)
 	}
@@ -88,7 +92,8 @@ func secondName(t *testing.T, top *topologies.Topology, args []string) {
 	for _, n := range top.Nodes {
 		live.Wait(t, "two names of a replica at "+n.Name, func() bool {
 			return n.Role != topologies.Sentinel ||
-				strings.Contains(fmt.Sprint(testbed.Command(t, n, "SENTINEL", "REPLICAS", top.Sites[0].Master)), "name 127.")
+				strings.Contains(fmt.Sprint(testbed.Command(t, n, "SENTINEL", "REPLICAS", top.Sites[0].Master)),
+					"name 127.")
 		})
 	}
 	r := attached(t, t.TempDir(), appPassword, "bench", append(args, "--duration", "200ms")...)

@@ -33,8 +33,9 @@ const appPassword = "s3cret-of-app"
 // admit makes that user; more are further rules.
 func admit(t *testing.T, n *topologies.Node, more ...any) {
 	t.Helper()
-	testbed.Command(t, n, append([]any{"ACL", "SETUSER", "app", "on", ">" + appPassword, "~hammerlock:*", "&hammerlock:*", "+@all",
-		"-@admin", "-@dangerous", "+info"}, more...)...)
+	testbed.Command(t, n,
+		append([]any{"ACL", "SETUSER", "app", "on", ">" + appPassword, "~hammerlock:*", "&hammerlock:*", "+@all",
+			"-@admin", "-@dangerous", "+info"}, more...)...)
 }
 
 // monitor collects what a server is sent, until the function that it returns is called.
@@ -118,7 +119,8 @@ func managed(t *testing.T, n *topologies.Node) (sent []string) {
 	ours := []string{"ACL SETUSER", "DEBUG", "MONITOR"}
 	for _, name := range testbed.Command(t, n, "COMMAND", "LIST", "FILTERBY", "ACLCAT", "admin").([]any) {
 		command := strings.ToUpper(strings.ReplaceAll(name.(string), "|", " "))
-		if strings.Contains(stats, fmt.Sprintf("cmdstat_%s:", name)) && !slices.Contains(slices.Concat(ours, topologies.Harmless), command) {
+		if strings.Contains(stats, fmt.Sprintf("cmdstat_%s:", name)) &&
+			!slices.Contains(slices.Concat(ours, topologies.Harmless), command) {
 			sent = append(sent, command)
 		}
 	}
@@ -251,9 +253,12 @@ func TestAttachedTouchesNothingElse(t *testing.T) {
 			"--fault", "drop-reply:10@300ms,partition:holder/n1@600ms,heal@900ms"},
 	}
 	if !testing.Short() {
-		runs = append(runs, []string{"bench", "ab", "addr=" + addr, "retry=5ms,addr=" + addr, "--duration", "200ms", "--warmup", "0s",
-			"--show", "throughput", "--pairs", "6", "--workers", "4"}, []string{"bench", "ab", "bench=" + program(t, "bench"), "retry=5ms",
-			"--addr", addr, "--duration", "200ms", "--warmup", "0s", "--show", "throughput", "--pairs", "6", "--workers", "4"},
+		runs = append(runs, []string{"bench", "ab", "addr=" + addr, "retry=5ms,addr=" + addr, "--duration", "200ms",
+			"--warmup", "0s",
+			"--show", "throughput", "--pairs", "6", "--workers", "4"}, []string{"bench", "ab", "bench=" +
+			program(t, "bench"), "retry=5ms",
+			"--addr", addr, "--duration", "200ms", "--warmup", "0s", "--show", "throughput", "--pairs", "6",
+			"--workers", "4"},
 			[]string{"bench", "search", "--addr", addr, "--slo", "response.p50<10s", "--duration", "100ms"})
 	}
 	for _, run := range runs {
@@ -308,7 +313,8 @@ func killedRuns(t *testing.T, kind string) {
 		return n
 	}
 	args := func(duration string) []string {
-		return []string{"--topology", kind, "--addr", addr, "--duration", duration, "--warmup", "0s", "--workers", "2", "--lock", "fenced",
+		return []string{"--topology", kind, "--addr", addr, "--duration", duration, "--warmup", "0s", "--workers", "2",
+			"--lock", "fenced",
 			"--counter", "topology"}
 	}
 	start := func() *exec.Cmd {

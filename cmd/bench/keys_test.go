@@ -104,7 +104,8 @@ func TestTerminalKills(t *testing.T) {
 	node := s.shows(`(n\d+) +primary +up`, nil)[1]
 	s.types("k")
 	s.shows("kill "+node+" .k again brings it back.: done; the run is marked interactive", nil)
-	s.shows(node+` +(\S+ +)?down`, nil) // its row, not the legend: who brings it back before that is seen sees no change
+	// its row, not the legend: who brings it back before that is seen sees no change
+	s.shows(node+` +(\S+ +)?down`, nil)
 	s.types("k6")
 	s.shows(node+" is up", nil)
 	s.types("q")
@@ -157,7 +158,9 @@ func TestTerminalChangesTheRate(t *testing.T) {
 func TestTerminalReplay(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	made := exec.Command(linked(t, "verify"), "--topology", "single", "--workers", "2", "--warmup", "0s", "--duration", "5s", // of less, a step is less than a second
+	// of less, a step is less than a second
+	made := exec.Command(linked(t, "verify"), "--topology", "single", "--workers", "2", "--warmup", "0s",
+		"--duration", "5s",
 		"--fault", "none", "--out", filepath.Join(dir, "runs"), "--tui", "off")
 	if out, err := made.CombinedOutput(); err != nil && made.ProcessState.ExitCode() != cli.Inconclusive {
 		t.Fatalf("%v\n%s", err, out)

@@ -26,7 +26,8 @@ func TestLivePage(t *testing.T) {
 // livePage is undecided if the job, or the few seconds for which its page waits for readers, are over before they are
 // used.
 func livePage(t *testing.T) (undecided string) {
-	url, code, stdout := watched(t, t.Context(), "--redis-server", "embedded", "--lock", "lease,spin", "--workers", "3", "--duration", "3s", "--warmup", "200ms")
+	url, code, stdout := watched(t, t.Context(), "--redis-server", "embedded", "--lock", "lease,spin", "--workers", "3",
+		"--duration", "3s", "--warmup", "200ms")
 	page, early := read(url)
 	events, middle := read(url + "events") // until the end
 	report, late := read(url)
@@ -40,10 +41,12 @@ func livePage(t *testing.T) (undecided string) {
 	if !strings.Contains(page, "Hammerlock<span>live</span>") {
 		t.Error("no live page")
 	}
-	if !strings.Contains(report, "Hammerlock<span>report</span>") || !strings.Contains(report, `id="run0"`) || !strings.Contains(report, `id="run1"`) {
+	if !strings.Contains(report, "Hammerlock<span>report</span>") || !strings.Contains(report, `id="run0"`) ||
+		!strings.Contains(report, `id="run1"`) {
 		t.Error("at the end the page is not the report of both runs")
 	}
-	for _, want := range []string{"event: series", `"title":"[1/2] single lease"`, `"title":"[2/2] single spin"`, `"link":"run/0"`, `"planes":"`,
+	for _, want := range []string{"event: series", `"title":"[1/2] single lease"`, `"title":"[2/2] single spin"`,
+		`"link":"run/0"`, `"planes":"`,
 		"event: end\ndata: {\"report\": true}"} {
 		if !strings.Contains(events, want) {
 			t.Errorf("no event has %q", want)
@@ -60,7 +63,8 @@ func watched(t *testing.T, ctx context.Context, args ...string) (url string, cod
 	ended := make(chan int, 1)
 	go func() {
 		ended <- cli.Bench(ctx, cli.Env{Stdout: stdout, Stderr: stderr,
-			Args: append(args, "--topology", "single", "--web", ":0", "--quiet", "--out", filepath.Join(t.TempDir(), "runs"))})
+			Args: append(args, "--topology", "single", "--web", ":0", "--quiet", "--out",
+				filepath.Join(t.TempDir(), "runs"))})
 		_ = stderr.Close()
 	}()
 	lines := bufio.NewReader(messages)

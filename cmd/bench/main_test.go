@@ -51,7 +51,8 @@ func build(t *testing.T) string {
 // verify is the other command: a person goes from one to the other.
 func verify() {
 	os.Exit(cli.Verify(context.Background(), cli.Env{
-		Args: cli.Arguments(os.Args[1:]), Stdin: os.Stdin, Getenv: cli.Environment(), Stdout: os.Stdout, Stderr: os.Stderr,
+		Args: cli.Arguments(os.Args[1:]), Stdin: os.Stdin, Getenv: cli.Environment(), Stdout: os.Stdout,
+		Stderr: os.Stderr,
 	}))
 }
 

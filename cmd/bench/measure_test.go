@@ -28,7 +28,8 @@ func bench(t *testing.T, program string, during func(tmp string), args ...string
 	return r, printed
 }
 
-func benchOnce(t *testing.T, program string, during func(tmp string), args []string) (r *results.Run, printed, undecided string) {
+func benchOnce(t *testing.T, program string, during func(tmp string), args []string) (r *results.Run, printed,
+	undecided string) {
 	t.Helper()
 	tmp := t.TempDir()
 	var stdout, stderr bytes.Buffer
@@ -87,7 +88,8 @@ func TestAloneAStallShowsInTheResponse(t *testing.T) {
 	var r *results.Run
 	var text string
 	live.Again(t, func(int) string {
-		r, text = bench(t, program, during, "--topology", "single", "--counter", "memory", "--workers", "32", "--pages", "1000", "--hold", "0s",
+		r, text = bench(t, program, during, "--topology", "single", "--counter", "memory", "--workers", "32", "--pages",
+			"1000", "--hold", "0s",
 			"--rate", "1000/s", "--arrivals", "uniform", "--warmup", "300ms", "--duration", "7s")
 		response, acquire := time.Duration(*r.Latency.Response.P99), time.Duration(*r.Latency.Acquire.P99)
 		wrong := response < stall*8/10 || response > stall*102/100
@@ -95,7 +97,8 @@ func TestAloneAStallShowsInTheResponse(t *testing.T) {
 		late := time.Duration(r.Generator.LateMax)
 		switch {
 		case (wrong || !hidden) && r.Generator.State == results.Disturbed && late > stall/4:
-			return fmt.Sprintf("a visit began %v late, for the machine stopped, too: response p99 %v, acquire p99 %v", late, response, acquire)
+			return fmt.Sprintf("a visit began %v late, for the machine stopped, too: response p99 %v, acquire p99 %v",
+				late, response, acquire)
 		case wrong:
 			t.Errorf("response p99 %v of a stall of %v", response, stall)
 		case !hidden:
@@ -124,8 +127,10 @@ func TestAloneStarvation(t *testing.T) {
 			r, text := bench(t, program, func(string) {}, "--topology", "single", "--workers", "32", "--backoff", retry,
 				"--hold", "2ms", "--warmup", "300ms", "--duration", duration)
 			f, starve := r.Fairness, retry == "50ms"
-			if wrong := (f.Jain < 0.8) != starve || (f.Starving > 0) != starve; wrong && r.Generator.State == results.Disturbed {
-				return fmt.Sprintf("others use the machine, and the turns of workers are theirs: Jain %.2f, starving %v", f.Jain, f.StarvingWorkers)
+			if wrong := (f.Jain < 0.8) != starve || (f.Starving > 0) != starve; wrong &&
+				r.Generator.State == results.Disturbed {
+				return fmt.Sprintf("others use the machine, and the turns of workers are theirs: "+
+					"Jain %.2f, starving %v", f.Jain, f.StarvingWorkers)
 			} else if wrong || f.Starving != len(f.StarvingWorkers) {
 				t.Errorf("retry %s: Jain %.2f, starving %v", retry, f.Jain, f.StarvingWorkers)
 			}
@@ -140,7 +145,8 @@ func TestAloneStarvation(t *testing.T) {
 // TestTheDocumentIsWhatWasSaved compares what --json prints with the files.
 func TestTheDocumentIsWhatWasSaved(t *testing.T) {
 	t.Parallel()
-	r, text := bench(t, build(t), func(string) {}, "--topology", "single", "--duration", "300ms", "--warmup", "0s", "--json")
+	r, text := bench(t, build(t), func(string) {}, "--topology", "single", "--duration", "300ms",
+		"--warmup", "0s", "--json")
 	var d cli.Document
 	if err := json.Unmarshal([]byte(text), &d); err != nil || len(d.Runs) != 1 {
 		t.Fatalf("%v: %s", err, text)

@@ -35,7 +35,8 @@ func TestNoPauseExcusesAServiceThatLosesViews(t *testing.T) {
 	wait.Again(t, func(int) (undecided string) {
 		begun := visits.Load()
 		var out bytes.Buffer
-		c := exec.Command(linked(t, "bench"), "http", "--visit", "POST "+service.URL, "--count", "GET "+service.URL, "--workers", "4",
+		c := exec.Command(linked(t, "bench"), "http", "--visit", "POST "+service.URL, "--count", "GET "+service.URL,
+			"--workers", "4",
 			"--warmup", "0s", "--duration", "2s", "--out", t.TempDir())
 		c.Stdout, c.Stderr = &out, &out
 		if err := c.Start(); err != nil {
@@ -54,7 +55,8 @@ func TestNoPauseExcusesAServiceThatLosesViews(t *testing.T) {
 		if !strings.Contains(out.String(), "paused for") {
 			return "the pause was not recorded, or after the end"
 		}
-		if code := c.ProcessState.ExitCode(); code != 1 || !strings.Contains(out.String(), " acknowledged page views lost") {
+		if code := c.ProcessState.ExitCode(); code != 1 ||
+			!strings.Contains(out.String(), " acknowledged page views lost") {
 			t.Errorf("got exit code %d, want 1 and lost page views:\n%s", code, out.String())
 		}
 		return ""

@@ -20,11 +20,13 @@ func TestDocumentsFitTheirSchemas(t *testing.T) {
 	t.Parallel()
 	out := filepath.Join(t.TempDir(), "runs")
 	phases := filepath.Join(t.TempDir(), "phases.yaml")
-	if err := os.WriteFile(phases, []byte("phases: [{phase: warm-up, duration: 50ms, rate: 50/s}, {phase: steady, duration: 400ms, rate: 50/s}]"),
+	if err := os.WriteFile(phases, []byte("phases: [{phase: warm-up, duration: 50ms, rate: 50/s}, {phase: steady, "+
+		"duration: 400ms, rate: 50/s}]"),
 		0o644); err != nil {
 		t.Fatal(err)
 	}
-	summary := printed(t, "--redis-server", "embedded", "--topology", "single,redlock", "--lock", "auto,none", "--workers", "4",
+	summary := printed(t, "--redis-server", "embedded", "--topology", "single,redlock", "--lock", "auto,none",
+		"--workers", "4",
 		"--plan", phases, "--quiet", "--json", "--gate", "throughput>1/s", "--out", out)
 	record, err := os.ReadFile(filepath.Join(out, "latest", results.RunFile))
 	if err != nil {
@@ -71,7 +73,8 @@ func TestDocumentsFitTheirSchemas(t *testing.T) {
 func printed(t *testing.T, args ...string) string {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
-	if code := cli.Bench(t.Context(), cli.Env{Args: args, Stdout: &stdout, Stderr: &stderr}); code != cli.Passed && code != cli.Violation && code != cli.Inconclusive {
+	if code := cli.Bench(t.Context(), cli.Env{Args: args, Stdout: &stdout, Stderr: &stderr}); code != cli.Passed &&
+		code != cli.Violation && code != cli.Inconclusive {
 		t.Fatalf("%v: exit code %d\n%s", args, code, stderr.String())
 	}
 	return stdout.String()

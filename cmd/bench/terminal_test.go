@@ -59,7 +59,8 @@ func sit(t *testing.T, w, h uint16, env []string, program string, args ...string
 	needTerminals(t)
 	scripts.HearHangups()
 	s := &seat{t: t, cmd: exec.Command(program, args...), out: t.TempDir(), done: make(chan struct{})}
-	s.cmd.Env = append(append(os.Environ(), "TERM=xterm-256color", "LC_ALL=C.UTF-8", "CI=", "NO_COLOR=", "TMPDIR="+s.out, "PS1=$ "), env...)
+	s.cmd.Env = append(append(os.Environ(), "TERM=xterm-256color", "LC_ALL=C.UTF-8", "CI=", "NO_COLOR=", "TMPDIR="+
+		s.out, "PS1=$ "), env...)
 	s.cmd.Dir = s.out
 	tty, terminal, err := pty.Open()
 	if err != nil {
@@ -69,7 +70,8 @@ func sit(t *testing.T, w, h uint16, env []string, program string, args ...string
 	s.before = s.settings() // before the program changes them
 	s.cmd.Stdin, s.cmd.Stdout, s.cmd.Stderr = terminal, terminal, terminal
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
-	if err := errors.Join(pty.Setsize(tty, &pty.Winsize{Rows: h, Cols: w}), s.cmd.Start(), terminal.Close()); err != nil {
+	if err := errors.Join(pty.Setsize(tty, &pty.Winsize{Rows: h, Cols: w}), s.cmd.Start(),
+		terminal.Close()); err != nil {
 		t.Fatal(err)
 	}
 	go func() {
@@ -177,7 +179,8 @@ func (s *seat) run() *results.Run {
 	return r
 }
 
-var long = []string{"--topology", "single", "--workers", "4", "--backoff", "10ms", "--warmup", "0s", "--duration", "10m", "--out", "runs"}
+var long = []string{"--topology", "single", "--workers", "4", "--backoff", "10ms", "--warmup", "0s", "--duration",
+	"10m", "--out", "runs"}
 
 const panels = "who holds the lock"
 
@@ -197,7 +200,8 @@ func TestTerminalQuit(t *testing.T) {
 			s.leaves(130)
 			s.sees("repeat ")
 			after := s.text()[strings.LastIndex(s.text(), leaveScreen):]
-			if !strings.Contains(after, "the run ended early: ended by a key") || !strings.Contains(after, "throughput") {
+			if !strings.Contains(after, "the run ended early: ended by a key") ||
+				!strings.Contains(after, "throughput") {
 				t.Errorf("after the dashboard came %q", after)
 			}
 			if r := s.run(); r.Partial == "" || r.Interactive || r.Visits.Done == 0 {
@@ -277,7 +281,8 @@ func TestTerminalSurvivesUs(t *testing.T) {
 		t.Run(signal.String(), func(t *testing.T) {
 			t.Parallel()
 			// A terminal goes away with the first process of its session: as everywhere, that is a shell.
-			s := sit(t, 100, 30, nil, "/bin/sh", "-c", program+" "+strings.Join(long, " ")+" & echo pid=$!. >&2; wait $!; read line")
+			s := sit(t, 100, 30, nil, "/bin/sh", "-c", program+" "+strings.Join(long, " ")+" & echo pid=$!. "+
+				">&2; wait $!; read line")
 			s.sees("proved up to")
 			_, after, _ := strings.Cut(s.text(), "pid=")
 			number, _, _ := strings.Cut(after, ".")
@@ -295,7 +300,8 @@ func TestTerminalSurvivesUs(t *testing.T) {
 					return strings.Contains(after, "goroutine ")
 				})
 			}
-			s.wait("that it is gone", func() bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }) // it saves the run after that
+			// it saves the run after that
+			s.wait("that it is gone", func() bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) })
 		})
 	}
 }
@@ -321,13 +327,15 @@ func TestTerminalHangup(t *testing.T) {
 func TestTerminalPlain(t *testing.T) {
 	t.Parallel()
 	program := build(t)
-	short := []string{"--topology", "single", "--workers", "4", "--backoff", "10ms", "--warmup", "0s", "--duration", "500ms", "--out", "runs"}
+	short := []string{"--topology", "single", "--workers", "4", "--backoff", "10ms", "--warmup", "0s", "--duration",
+		"500ms", "--out", "runs"}
 	for name, tt := range map[string]struct {
 		w, h uint16
 		env  []string
 		args []string
 	}{
-		"small": {60, 20, nil, nil}, "dumb": {100, 30, []string{"TERM=dumb"}, nil}, "ci": {100, 30, []string{"CI=true"}, nil},
+		"small": {60, 20, nil, nil}, "dumb": {100, 30, []string{"TERM=dumb"}, nil},
+		"ci":  {100, 30, []string{"CI=true"}, nil},
 		"off": {100, 30, nil, []string{"--tui", "off"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -355,7 +363,9 @@ func TestTerminalLooks(t *testing.T) {
 		t.Errorf("wrote %q", shown[i:min(i+20, len(shown))])
 	}
 	for c := range 8 {
-		for _, code := range []string{fmt.Sprintf("\x1b[3%dm", c), fmt.Sprintf("\x1b[9%dm", c), fmt.Sprintf("\x1b[4%dm", c)} {
+		for _, code := range []string{
+			fmt.Sprintf("\x1b[3%dm", c), fmt.Sprintf("\x1b[9%dm", c), fmt.Sprintf("\x1b[4%dm", c),
+		} {
 			if strings.Contains(shown, code) {
 				t.Errorf("wrote the colour %q", code)
 			}

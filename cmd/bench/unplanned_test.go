@@ -39,9 +39,11 @@ func TestWhatNobodyPlanned(t *testing.T) {
 		want string
 		code int
 	}{
-		"verify, servers die":              {undisturbed("1"), kill, `VERDICT +INCONCLUSIVE .*` + dead, 3},
-		"verify, another attempt":          {undisturbed("4"), kill, `(?s)attempt 1 was inconclusive:.*` + dead + `.*VERDICT +PASS`, 0},
-		"bench, servers die":               {[]string{"bench", "--topology", "single", "--duration", "4s"}, kill, `SAFETY +INCONCLUSIVE .*` + dead, 3},
+		"verify, servers die": {undisturbed("1"), kill, `VERDICT +INCONCLUSIVE .*` + dead, 3},
+		"verify, another attempt": {undisturbed("4"), kill, `(?s)attempt 1 was inconclusive:.*` + dead +
+			`.*VERDICT +PASS`, 0},
+		"bench, servers die": {[]string{"bench", "--topology", "single", "--duration", "4s"}, kill,
+			`SAFETY +INCONCLUSIVE .*` + dead, 3},
 		"redlock-extend, the suite stops":  {renews("redlock-extend"), suite, `the\s+machine paused for [\d.]+ s`, 3},
 		"redisson, suite and servers stop": {renews("redisson"), machine, `the\s+machine paused for [\d.]+ s`, 3},
 		"rueidislock, the suite stops":     {renews("rueidislock"), suite, `the\s+machine paused for [\d.]+ s`, 3},
@@ -69,7 +71,8 @@ func undisturbed(attempts string) []string {
 
 // renews is a run of a lock that is renewed, with visits longer than the time for which the suite stops.
 func renews(lock string) []string {
-	return []string{"verify", "--topology", "single", "--lock", lock, "--fault", "none", "--lease", "1500ms", "--hold", "3s", "--attempts", "1", "--duration", "7s"}
+	return []string{"verify", "--topology", "single", "--lock", lock, "--fault", "none", "--lease", "1500ms", "--hold",
+		"3s", "--attempts", "1", "--duration", "7s"}
 }
 
 func send(t *testing.T, s syscall.Signal, pids ...int) {
@@ -98,7 +101,8 @@ func during(t *testing.T, args []string, do func(t *testing.T, suite int, server
 		}
 		return string(text)
 	}
-	c := exec.Command(linked(t, args[0]), append(args[1:], "--warmup", "0s", "--workers", "4", "--backoff", "10ms", "--patience", "1s", "--out", t.TempDir())...)
+	c := exec.Command(linked(t, args[0]), append(args[1:], "--warmup", "0s", "--workers", "4", "--backoff", "10ms",
+		"--patience", "1s", "--out", t.TempDir())...)
 	c.Env, c.Stdout, c.Stderr = append(os.Environ(), "TMPDIR="+tmp), out, out
 	if err := c.Start(); err != nil {
 		t.Fatal(err)

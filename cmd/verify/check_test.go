@@ -25,17 +25,21 @@ func TestLiveCheckSaysWhatTheRunSaid(t *testing.T) {
 	if !testing.Short() {
 		some = "--scenario=all"
 	}
-	service := []string{"--serve", "exec python3 ../../examples/pageviews/pageviews.py 127.0.0.1 18199", "--burst", "60",
+	service := []string{"--serve", "exec python3 ../../examples/pageviews/pageviews.py 127.0.0.1 18199",
+		"--burst", "60",
 		"--visit", "POST http://127.0.0.1:18199/v2/pview", "--count", "GET http://127.0.0.1:18199/v2/pview"}
 	for name, args := range map[string][]string{
-		"right":          {"verify", "--topology", "single", "--lock", "lease", some, "--seed", "3"},
-		"wrong":          {"verify", "--topology", "single", "--lock", "plain-del", some, "--seed", "3"},
-		"explored":       {"verify", "--topology", "single", "--lock", "fragile,plain-del", "--scenario", "explore"},
-		"driver":         {"verify", "--topology", "single", "--lock", "exec:python3 ../../drivers/python/template.py", "--scenario", "late-holder"},
-		"service":        append([]string{"verify", "http"}, service...),
-		"bench":          {"bench", "--topology", "single", "--backoff", "5ms", "--duration", "1s", "--warmup", "0s"},
-		"bench, a fault": {"bench", "--topology", "single", "--lock", "lease,none", "--lease", "200ms", "--fault", "kill-primary@500ms,heal@1s", "--backoff", "5ms", "--duration", "2s", "--warmup", "0s"},
-		"bench, driver":  {"bench", "--topology", "single", "--backoff", "5ms", "--lock", "exec:python3 ../../drivers/python/template.py", "--duration", "1s", "--warmup", "0s"},
+		"right":    {"verify", "--topology", "single", "--lock", "lease", some, "--seed", "3"},
+		"wrong":    {"verify", "--topology", "single", "--lock", "plain-del", some, "--seed", "3"},
+		"explored": {"verify", "--topology", "single", "--lock", "fragile,plain-del", "--scenario", "explore"},
+		"driver": {"verify", "--topology", "single", "--lock", "exec:python3 ../../drivers/python/template.py",
+			"--scenario", "late-holder"},
+		"service": append([]string{"verify", "http"}, service...),
+		"bench":   {"bench", "--topology", "single", "--backoff", "5ms", "--duration", "1s", "--warmup", "0s"},
+		"bench, a fault": {"bench", "--topology", "single", "--lock", "lease,none", "--lease", "200ms", "--fault",
+			"kill-primary@500ms,heal@1s", "--backoff", "5ms", "--duration", "2s", "--warmup", "0s"},
+		"bench, driver": {"bench", "--topology", "single", "--backoff", "5ms", "--lock", "exec:python3 " +
+			"../../drivers/python/template.py", "--duration", "1s", "--warmup", "0s"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -85,12 +89,14 @@ func again(t *testing.T, dir string) {
 		v := r.Verdicts[i]
 		at := slices.IndexFunc(got.Runs[0].Verdicts, func(w checker.Verdict) bool { return w.Checker == v.Checker })
 		w := got.Runs[0].Verdicts[max(at, 0)]
-		if v.Story, w.Story = nil, nil; !reflect.DeepEqual(v, w) && !r.Explored || v.Status != w.Status || v.Cause != w.Cause {
+		if v.Story, w.Story = nil, nil; !reflect.DeepEqual(v, w) && !r.Explored || v.Status != w.Status ||
+			v.Cause != w.Cause {
 			t.Errorf("%s %s: the run said\n%+v, check says\n%+v", r.Combination(), v.Checker, v, w)
 		}
 	}
 	if len(got.Runs[0].Verdicts) < len(r.Verdicts) || got.Runs[0].Name() != strings.TrimSpace(r.Combination()) {
-		t.Errorf("%s: %d verdicts, %d before; %s", r.Combination(), len(got.Runs[0].Verdicts), len(r.Verdicts), got.Runs[0].Name())
+		t.Errorf("%s: %d verdicts, %d before; %s", r.Combination(), len(got.Runs[0].Verdicts), len(r.Verdicts),
+			got.Runs[0].Name())
 	}
 }
 

@@ -55,7 +55,8 @@ func TestKilledFleetsLeaveNothing(t *testing.T) {
 // killFleet starts a run and kills some of its processes, and the coordinator at last.
 func killFleet(t *testing.T, r *rand.Rand, dir, mark string) (killed []string) {
 	t.Helper()
-	cmd := exec.Command("verify", "--topology", "single", "--lock", "lease", "--agents", "local:2", "--fault", "none", "--duration", "10m", "--workers", "4",
+	cmd := exec.Command("verify", "--topology", "single", "--lock", "lease", "--agents", "local:2", "--fault", "none",
+		"--duration", "10m", "--workers", "4",
 		"--out", filepath.Join(t.TempDir(), "runs"))
 	cmd.Env = append(os.Environ(), "TMPDIR="+dir, mark)
 	if err := cmd.Start(); err != nil {

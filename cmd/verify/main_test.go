@@ -22,7 +22,8 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"verify": main,
 		"bench": func() {
-			os.Exit(cli.Bench(context.Background(), cli.Env{Args: os.Args[1:], Getenv: os.Getenv, Stdout: os.Stdout, Stderr: os.Stderr}))
+			os.Exit(cli.Bench(context.Background(), cli.Env{Args: os.Args[1:], Getenv: os.Getenv, Stdout: os.Stdout,
+				Stderr: os.Stderr}))
 		},
 		"driver": func() { os.Exit(scripts.EvilDriver(os.Args[1], os.Stdin, os.Stdout)) },
 	})

@@ -29,16 +29,19 @@ func TestCompose(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, field := range []string{"  image:", "    build:", "    command:", "    depends_on:", "    networks:", "    secrets:", "    volumes:", "    scale:", "\nvolumes:"} {
+	for _, field := range []string{"  image:", "    build:", "    command:", "    depends_on:", "    networks:",
+		"    secrets:", "    volumes:", "    scale:", "\nvolumes:"} {
 		if _, err := compose(t, strings.Replace(text, field, strings.Replace(field, ":", "x:", 1), 1)); err == nil {
 			t.Errorf("%q, misspelt, is let pass", field)
 		}
 	}
 	coordinator, agent := p.Services["coordinator"], p.Services["agent"]
-	if n := slices.Index(coordinator.Command, "--agents"); n < 0 || coordinator.Command[n+1] != "3" || agent.Scale == nil || *agent.Scale != 3 {
+	if n := slices.Index(coordinator.Command, "--agents"); n < 0 || coordinator.Command[n+1] != "3" ||
+		agent.Scale == nil || *agent.Scale != 3 {
 		t.Errorf("the coordinator waits with %q for %v agents", coordinator.Command, agent.Scale)
 	}
-	if !slices.Contains(agent.Command, "nats://coordinator:4222") || !slices.Contains(coordinator.Command, "0.0.0.0:4222") {
+	if !slices.Contains(agent.Command, "nats://coordinator:4222") ||
+		!slices.Contains(coordinator.Command, "0.0.0.0:4222") {
 		t.Errorf("%q, %q", agent.Command, coordinator.Command)
 	}
 	if coordinator.Image != agent.Image || len(p.Services) != 5 {

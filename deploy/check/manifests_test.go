@@ -129,13 +129,16 @@ func TestTheManifestsFitEachOther(t *testing.T) {
 	}
 	args := strings.Join(coordinator.Spec.Template.Spec.Containers[0].Args, " ")
 	port := service.Spec.Ports[0].Port
-	if want := fmt.Sprintf("--agents %d ", *agent.Spec.Completions); !strings.Contains(args, want) || *agent.Spec.Parallelism != *agent.Spec.Completions {
-		t.Errorf("the coordinator is told %q; there are %d agents, %d at a time", args, *agent.Spec.Completions, *agent.Spec.Parallelism)
+	if want := fmt.Sprintf("--agents %d ", *agent.Spec.Completions); !strings.Contains(args, want) ||
+		*agent.Spec.Parallelism != *agent.Spec.Completions {
+		t.Errorf("the coordinator is told %q; there are %d agents, %d at a time", args, *agent.Spec.Completions,
+			*agent.Spec.Parallelism)
 	}
 	if want := fmt.Sprintf("--listen 0.0.0.0:%d", port); !strings.Contains(args, want) {
 		t.Errorf("the coordinator is told %q, want %q", args, want)
 	}
-	if got, want := strings.Join(agent.Spec.Template.Spec.Containers[0].Args, " "), fmt.Sprintf("--join nats://%s:%d", service.Name, port); !strings.Contains(got, want) {
+	if got, want := strings.Join(agent.Spec.Template.Spec.Containers[0].Args, " "),
+		fmt.Sprintf("--join nats://%s:%d", service.Name, port); !strings.Contains(got, want) {
 		t.Errorf("agents are told %q, want %q", got, want)
 	}
 	if *agent.Spec.CompletionMode != batchv1.IndexedCompletion || *agent.Spec.BackoffLimit != 0 {

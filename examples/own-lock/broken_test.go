@@ -23,9 +23,15 @@ var wrong = map[string]struct {
 }{
 	"no TTL":               {func(e locks.Env) (locks.Lock, error) { return &noTTL{newWorker(e)}, nil }, "leak"},
 	"TTL in a second step": {func(e locks.Env) (locks.Lock, error) { return &secondStep{newWorker(e)}, nil }, "leak"},
-	"DEL without a look":   {func(e locks.Env) (locks.Lock, error) { return &plainDel{newWorker(e)}, nil }, "foreign-release"},
-	"GET, then DEL":        {func(e locks.Env) (locks.Lock, error) { return &getDel{newWorker(e)}, nil }, "foreign-release"},
-	"lease from the reply": {func(e locks.Env) (locks.Lock, error) { return &fromReply{newWorker(e)}, nil }, "over-claim"},
+	"DEL without a look": {func(e locks.Env) (locks.Lock, error) {
+		return &plainDel{newWorker(e)}, nil
+	}, "foreign-release"},
+	"GET, then DEL": {func(e locks.Env) (locks.Lock, error) {
+		return &getDel{newWorker(e)}, nil
+	}, "foreign-release"},
+	"lease from the reply": {func(e locks.Env) (locks.Lock, error) {
+		return &fromReply{newWorker(e)}, nil
+	}, "over-claim"},
 }
 
 // played is the variable that names what a process is started for.
@@ -35,7 +41,9 @@ func TestWrongLocks(t *testing.T) {
 	for name, lock := range wrong {
 		t.Run(name, func(t *testing.T) {
 			out := fails(t, "TestPlayed", played+"="+name)
-			for _, want := range []string{"FAIL  ", ", " + lock.cause + ", with ", "(* = a deviation", "repeat   go test -C "} {
+			for _, want := range []string{
+				"FAIL  ", ", " + lock.cause + ", with ", "(* = a deviation", "repeat   go test -C ",
+			} {
 				if !strings.Contains(out, want) {
 					t.Errorf("its test does not say %q:\n%s", want, out)
 				}
@@ -51,7 +59,8 @@ func TestAWrongLockUnderLoad(t *testing.T) {
 	}
 	out := fails(t, "TestPlayedUnderLoad", played+"=DEL without a look")
 	words := strings.Join(strings.Fields(out), " ") // where lines are wrapped depends on the directory's name
-	for _, want := range []string{"--- FAIL: TestPlayedUnderLoad/late-release", "VERDICT FAIL exclusion: ", "was granted token", "HAMMERLOCK_SEED=", "-run ^TestPlayedUnderLoad$/^late-release$ ."} {
+	for _, want := range []string{"--- FAIL: TestPlayedUnderLoad/late-release", "VERDICT FAIL exclusion: ",
+		"was granted token", "HAMMERLOCK_SEED=", "-run ^TestPlayedUnderLoad$/^late-release$ ."} {
 		if !strings.Contains(words, want) {
 			t.Errorf("its test does not say %q:\n%s", want, out)
 		}
@@ -70,7 +79,8 @@ func TestNoServer(t *testing.T) {
 	for name, ci := range map[string]string{"at home": "CI=", "in CI": "CI=true"} {
 		t.Run(name, func(t *testing.T) {
 			out, failed := self(t, "TestVerify", "PATH=/nowhere", ci)
-			if failed != (ci == "CI=true") || !strings.Contains(out, "to install one") || !strings.Contains(out, "HAMMERLOCK_REDIS_SERVER=embedded") {
+			if failed != (ci == "CI=true") || !strings.Contains(out, "to install one") ||
+				!strings.Contains(out, "HAMMERLOCK_REDIS_SERVER=embedded") {
 				t.Errorf("failed: %v\n%s", failed, out)
 			}
 		})

@@ -33,7 +33,8 @@ func (m *Mutex) TryLock(ctx context.Context, ttl time.Duration) (bool, error) {
 // Until is when the holder has to be done.
 func (m *Mutex) Until() time.Time { return m.until }
 
-var extend = redis.NewScript(`if redis.call("GET", KEYS[1]) == ARGV[1] then return redis.call("PEXPIRE", KEYS[1], ARGV[2]) end return 0`)
+var extend = redis.NewScript(
+	`if redis.call("GET", KEYS[1]) == ARGV[1] then return redis.call("PEXPIRE", KEYS[1], ARGV[2]) end return 0`)
 
 // Extend lengthens the lease to ttl from now. False says that the lock was lost.
 func (m *Mutex) Extend(ctx context.Context, ttl time.Duration) (bool, error) {
@@ -45,7 +46,8 @@ func (m *Mutex) Extend(ctx context.Context, ttl time.Duration) (bool, error) {
 	return n == 1, err
 }
 
-var unlock = redis.NewScript(`if redis.call("GET", KEYS[1]) == ARGV[1] then return redis.call("DEL", KEYS[1]) end return 0`)
+var unlock = redis.NewScript(
+	`if redis.call("GET", KEYS[1]) == ARGV[1] then return redis.call("DEL", KEYS[1]) end return 0`)
 
 // Unlock gives the lock back. False says that it was lost before.
 func (m *Mutex) Unlock(ctx context.Context) (bool, error) {

@@ -46,7 +46,8 @@ func TestTheTable(t *testing.T) {
 		for _, r := range all {
 			switch {
 			case r.acknowledged != int64(visits) || r.safe && r.counted != int64(visits):
-				t.Errorf("%s, %s: %d of %d acknowledged, %d counted", r.route, human(r.instances), r.acknowledged, visits, r.counted)
+				t.Errorf("%s, %s: %d of %d acknowledged, %d counted", r.route, human(r.instances), r.acknowledged,
+					visits, r.counted)
 			case r.exit == 3 || !r.safe && r.exit == 0: // no two requests met where they must not
 				undecided = otherwise.Error()
 			}
@@ -72,7 +73,8 @@ func TestTheTableSaysWhatIsOtherwise(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := write(&bytes.Buffer{}, []row{c.row})
-			if (err != nil) != (c.want != "") || err != nil && (!errors.Is(err, errOtherwise) || !strings.Contains(err.Error(), c.want)) {
+			if (err != nil) != (c.want != "") || err != nil &&
+				(!errors.Is(err, errOtherwise) || !strings.Contains(err.Error(), c.want)) {
 				t.Errorf("got %v, want %q", err, c.want)
 			}
 		})
@@ -107,8 +109,11 @@ func visitPython(t *testing.T, python, route string) (exit int, d cli.Document, 
 	host, port, _ := net.SplitHostPort(addrs[0])
 	url := "http://" + addrs[0] + "/" + route + "/pview"
 	var stdout, stderr bytes.Buffer
-	exit = cli.Verify(t.Context(), cli.Env{Stdout: &stdout, Stderr: &stderr, Args: []string{"http", "--burst", "100", "--json", "--quiet", "--out", t.TempDir(),
-		"--serve", fmt.Sprintf("exec '%s' pageviews.py %s %s", python, host, port), "--visit", "POST " + url, "--count", "GET " + url}})
+	exit = cli.Verify(t.Context(),
+		cli.Env{Stdout: &stdout, Stderr: &stderr,
+			Args: []string{"http", "--burst", "100", "--json", "--quiet", "--out", t.TempDir(),
+				"--serve", fmt.Sprintf("exec '%s' pageviews.py %s %s", python, host, port), "--visit", "POST " + url,
+				"--count", "GET " + url}})
 	if err := json.Unmarshal(stdout.Bytes(), &d); err != nil {
 		t.Fatalf("%s: exit code %d: %v %s", route, exit, err, &stderr)
 	}

@@ -34,7 +34,9 @@ func others(t *testing.T, kind string) *topologies.Topology {
 // user makes one who may use the prefix only; more are further rules.
 func user(t *testing.T, n *topologies.Node, more ...any) {
 	t.Helper()
-	testbed.Command(t, n, append([]any{"ACL", "SETUSER", "app", "reset", "on", ">" + secret, "~app:*", "&app:*", "+@all", "-@admin", "-@dangerous"}, more...)...)
+	testbed.Command(t, n,
+		append([]any{"ACL", "SETUSER", "app", "reset", "on", ">" + secret, "~app:*", "&app:*", "+@all", "-@admin",
+			"-@dangerous"}, more...)...)
 }
 
 // flags reads a command line as a command does.
@@ -90,7 +92,9 @@ func TestEveryLockStaysWithinThePrefix(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if text := strings.Join(lines, "\n"); !strings.Contains(text, "not measured: commands and CPU time of the servers (others may use them, too); roles, restarts and replication lag (INFO: NOPERM") || strings.Contains(text, secret) {
+		if text := strings.Join(lines, "\n"); !strings.Contains(text, "not measured: commands and CPU time of the "+
+			"servers (others may use them, too); roles, restarts and replication lag (INFO: NOPERM") ||
+			strings.Contains(text, secret) {
 			t.Errorf("the preflight says:\n%s", text)
 		}
 		l.Locks = nil
@@ -128,7 +132,8 @@ func TestPreflightNamesWhatIsRefused(t *testing.T) {
 		}
 	}
 	user(t, n, "-hset")
-	if top, err := up(t, "single", flags("redis://app:"+secret+"@"+n.Addr())); err == nil || !strings.Contains(err.Error(), "register the prefix") {
+	if top, err := up(t, "single", flags("redis://app:"+secret+"@"+n.Addr())); err == nil ||
+		!strings.Contains(err.Error(), "register the prefix") {
 		t.Errorf("without HSET: got %v", errors.Join(err, top.Close()))
 	}
 }
@@ -150,7 +155,8 @@ func TestRenamedCommandsAreNamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	file := filepath.Join(t.TempDir(), "redis.conf")
-	text := fmt.Sprintf("bind 127.0.0.1\nport %d\nsave \"\"\nrename-command EVAL \"\"\nrename-command EVALSHA theirs\n", addr.Port)
+	text := fmt.Sprintf("bind 127.0.0.1\nport %d\nsave \"\"\nrename-command EVAL \"\"\n"+
+		"rename-command EVALSHA theirs\n", addr.Port)
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -168,12 +174,14 @@ func TestRenamedCommandsAreNamed(t *testing.T) {
 		return err == nil
 	})
 	top := attached(t, "single", flags(addr.String()+"/3"))
-	if used := fmt.Sprint(testbed.Command(t, top.Nodes[0], "INFO", "keyspace")); !strings.Contains(used, "db3:") || strings.Contains(used, "db0:") {
+	if used := fmt.Sprint(testbed.Command(t, top.Nodes[0], "INFO", "keyspace")); !strings.Contains(used, "db3:") ||
+		strings.Contains(used, "db0:") {
 		t.Errorf("keys are not in database 3: %s", used)
 	}
 	lease, _ := known.Find("lease")
 	const want = "the servers have no such command, or have it under another name"
-	if _, err := Preflight(t.Context(), top, Load{Locks: []locks.Spec{lease}}); err == nil || !strings.Contains(err.Error(), want) {
+	if _, err := Preflight(t.Context(), top, Load{Locks: []locks.Spec{lease}}); err == nil ||
+		!strings.Contains(err.Error(), want) {
 		t.Errorf("got %v, want %q", err, want)
 	}
 }
@@ -207,12 +215,15 @@ func TestWrongAddressesAreNamed(t *testing.T) {
 	for name, test := range map[string]struct {
 		kind, addr, want string
 	}{
-		"nobody":                  {"single", "127.0.0.1:1", "127.0.0.1:1 cannot be reached from here"},
-		"wrong password":          {"single", "redis://app:wrong-" + secret + "@" + n.Addr(), "refused the user or the password"},
-		"no password":             {"single", n.Addr(), "asks for a password, and none is given"},
-		"no cluster":              {"cluster", "redis://app:" + secret + "@" + n.Addr(), "runs in mode standalone"},
-		"an authority of its own": {"single", "rediss://app:" + secret + "@" + private.Listener.Addr().String(), "--tls-ca FILE names an authority of your own"},
-		"secured too much":        {"single", "rediss://app:" + secret + "@" + n.Addr(), "TLS with " + n.Addr()},
+		"nobody": {"single", "127.0.0.1:1", "127.0.0.1:1 cannot be reached from here"},
+		"wrong password": {
+			"single", "redis://app:wrong-" + secret + "@" + n.Addr(), "refused the user or the password",
+		},
+		"no password": {"single", n.Addr(), "asks for a password, and none is given"},
+		"no cluster":  {"cluster", "redis://app:" + secret + "@" + n.Addr(), "runs in mode standalone"},
+		"an authority of its own": {"single", "rediss://app:" + secret + "@" + private.Listener.Addr().String(),
+			"--tls-ca FILE names an authority of your own"},
+		"secured too much": {"single", "rediss://app:" + secret + "@" + n.Addr(), "TLS with " + n.Addr()},
 	} {
 		_, err := up(t, test.kind, flags(test.addr))
 		if err == nil || !strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), secret) {
@@ -239,7 +250,8 @@ func TestASizeThatAServerAnnouncesIsNotBelieved(t *testing.T) {
 				_, _ = conn.Write([]byte(answer))
 			}
 		}()
-		if _, err := up(t, "single", flags(listener.Addr().String())); err == nil || !strings.Contains(err.Error(), "announces an answer that is too large") {
+		if _, err := up(t, "single", flags(listener.Addr().String())); err == nil ||
+			!strings.Contains(err.Error(), "announces an answer that is too large") {
 			t.Errorf("%q: got %v", answer, err)
 		}
 	}
@@ -266,7 +278,8 @@ func TestPasswordsLeaveTheArguments(t *testing.T) {
 			t.Errorf("%s: got the password %q, want %q", arg, got, want.password)
 		}
 		original := strings.Clone(arg)
-		if copied := Hide([]string{original}); copied[0] != arg || want.password != "" && strings.Contains(original, "s3") {
+		if copied := Hide([]string{original}); copied[0] != arg || want.password != "" &&
+			strings.Contains(original, "s3") {
 			t.Errorf("%s: copied %s, left %s", arg, copied[0], original)
 		}
 	}
@@ -298,8 +311,10 @@ func TestAttachMistakesAreAllNamed(t *testing.T) {
 	_, mistakes := f.Resolve(true)
 	text := mistakes.String()
 	for _, want := range []string{
-		"nothing may follow", "number of the database", "an address is HOST:PORT", "are mixed", "--master is missing", `--map "a=b"`,
-		`--allow-destructive "flushal": there is client-kill`, `--prefix "a*"`, "--tls-cert and --tls-key belong together", "--password-file: open none",
+		"nothing may follow", "number of the database", "an address is HOST:PORT", "are mixed",
+		"--master is missing", `--map "a=b"`,
+		`--allow-destructive "flushal": there is client-kill`, `--prefix "a*"`,
+		"--tls-cert and --tls-key belong together", "--password-file: open none",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no word of %q in:\n%s", want, text)
@@ -317,7 +332,9 @@ func TestWhoseLoginWins(t *testing.T) {
 		t.Fatal(err)
 	}
 	environment := map[string]string{envUser: "eve", envPassword: "of-env", envSentinelPassword: "of-sentinels"}
-	clean, s := Take([]string{"redis://uma:of-url@h:1", "redis://h:2"}, func(name string) string { return environment[name] })
+	clean, s := Take([]string{"redis://uma:of-url@h:1", "redis://h:2"}, func(name string) string {
+		return environment[name]
+	})
 	f := Flags{Addrs: clean, Secrets: s, Prefix: "app:", Master: "m"}
 	login := topologies.NewLogin
 	check := func(what string, got, want topologies.Login) {

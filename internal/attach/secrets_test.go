@@ -13,14 +13,22 @@ func TestWholeIsWhatWasGiven(t *testing.T) {
 		setting string
 		given   []string
 	}{
-		{[]string{"wire", "--to", "redis://:" + secret + "@h", "--", "prog", "redis://bob:" + secret + "@h/1", "redis://h"}, "",
+		{[]string{"wire", "--to", "redis://:" + secret + "@h", "--", "prog", "redis://bob:" + secret + "@h/1",
+			"redis://h"}, "",
 			[]string{"prog", "redis://bob:" + secret + "@h/1", "redis://h"}},
-		{[]string{"wire", "--", "prog", "--a", "redis://:" + secret + "@h", "--b=redis://h/2", "rediss://:" + secret + "2@h"}, "",
+		{[]string{
+			"wire", "--", "prog", "--a", "redis://:" + secret + "@h", "--b=redis://h/2", "rediss://:" + secret + "2@h",
+		}, "",
 			[]string{"prog", "--a", "redis://:" + secret + "@h", "--b=redis://h/2", "rediss://:" + secret + "2@h"}},
-		{[]string{"wire", "--env", "U=redis://:{password}@{host}:{port}"}, "env", []string{"U=redis://:{password}@{host}:{port}"}},
-		{[]string{"http", "--serve=prog redis://bob:" + secret + "@h/1 --mail x@y", "--serve", "two redis://bob:" + secret + "%20@h/1"},
-			"serve", []string{"prog redis://bob:" + secret + "@h/1 --mail x@y", "two redis://bob:" + secret + "%20@h/1"}},
-		{[]string{"http", "--serve", "prog redis://bob:" + secret + "/#?@h,redis://b:@i,redis://:" + secret + "@h/2"}, "serve",
+		{[]string{"wire", "--env", "U=redis://:{password}@{host}:{port}"}, "env",
+			[]string{"U=redis://:{password}@{host}:{port}"}},
+		{[]string{"http", "--serve=prog redis://bob:" + secret + "@h/1 --mail x@y", "--serve", "two redis://bob:" +
+			secret + "%20@h/1"},
+			"serve", []string{
+				"prog redis://bob:" + secret + "@h/1 --mail x@y", "two redis://bob:" + secret + "%20@h/1",
+			}},
+		{[]string{"http", "--serve", "prog redis://bob:" + secret + "/#?@h,redis://b:@i,redis://:" + secret + "@h/2"},
+			"serve",
 			[]string{"prog redis://bob:" + secret + "/#?@h,redis://b:@i,redis://:" + secret + "@h/2"}},
 		{[]string{"--quiet", "prog", "redis://:" + secret + "@h"}, "", []string{"prog", "redis://:" + secret + "@h"}},
 	} {
@@ -32,7 +40,8 @@ func TestWholeIsWhatWasGiven(t *testing.T) {
 		for i, arg := range clean {
 			if _, value, named := strings.Cut(arg, "--"+c.setting+"="); named && c.setting != "" {
 				shown = append(shown, value)
-			} else if i > 0 && c.setting != "" && clean[i-1] == "--"+c.setting || c.setting == "" && i >= len(clean)-len(c.given) {
+			} else if i > 0 && c.setting != "" && clean[i-1] == "--"+c.setting || c.setting == "" &&
+				i >= len(clean)-len(c.given) {
 				shown = append(shown, arg)
 			}
 		}

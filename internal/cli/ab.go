@@ -60,10 +60,11 @@ func (e Env) abCommand(p harness.Plan, example string) *cobra.Command {
 	c := &cobra.Command{
 		Use: "ab 'SETTINGS' 'SETTINGS'", Short: "compare two settings in turns, and tell a difference from noise",
 		Args: takes(2, 2),
-		Long: "ab runs two settings in turns (A B A' A' B A, and so on), so that what else happens on the machine happens to both.\n" +
-			"A' has the settings of A: what it shows against A is the noise floor, and only what goes beyond it is called a\n" +
-			"difference. Deployments stay up between the runs. Settings are flags without their dashes, with commas in\n" +
-			"between; flags that are given as such hold for both. The setting bench=PATH runs a side by another build.",
+		Long: "ab runs two settings in turns (A B A' A' B A, and so on), so that what else happens on the machine\n" +
+			"happens to both. A' has the settings of A: what it shows against A is the noise floor, and only what\n" +
+			"goes beyond it is called a difference. Deployments stay up between the runs. Settings are flags\n" +
+			"without their dashes, with commas in between; flags that are given as such hold for both. The setting\n" +
+			"bench=PATH runs a side by another build.",
 		Example:           example,
 		ValidArgsFunction: completeSettings,
 	}

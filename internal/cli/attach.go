@@ -30,7 +30,8 @@ func (o *options) attachFlags() {
 	a.Prefix = cmp.Or(a.Prefix, topologies.DefaultPrefix)
 	o.Add(flag(setting, addrFlag,
 		"work on servers that are up already, and start nothing: host:port, redis://user:password@host:port/db,\n"+
-			"rediss://...; several for sentinels, a cluster's seeds, replicas, or redlock: --topology says what they are.\n"+
+			"rediss://...; several for sentinels, a cluster's seeds, replicas, or redlock: "+
+			"--topology says what they are.\n"+
 			"User and password also from $HAMMERLOCK_REDIS_USER and $HAMMERLOCK_REDIS_PASSWORD; see docs/ATTACH.md"),
 		"url,...", strings.Join(a.Addrs, ","), func(text string) error {
 			a.Addrs = settings.Split(text)

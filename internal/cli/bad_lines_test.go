@@ -17,7 +17,8 @@ var badLines = []struct{ line, answer string }{
 	{"bench --topology=", `--topology "": no name: there is single, replica`},
 	{"bench --plan ''", `--plan "": it is empty: it takes a file; or leave it out`},
 	{"bench --out ''", `--out "": it is empty: it takes a dir`},
-	{"bench --phases 'steady 2s'", "--phases: no such flag; phases stand in a plan's file, as in --plan FILE with phases: [{phase: steady,"},
+	{"bench --phases 'steady 2s'", "--phases: no such flag; phases stand in a plan's file, " +
+		"as in --plan FILE with phases: [{phase: steady,"},
 	{"verify explore --real", "--real: no such flag; verify export RUN --test FILE writes a counterexample as a test"},
 	{"bench --fault ''", `--fault "": no name: there is auto, none, kill-primary`},
 	{"bench --out notes.txt", "--out notes.txt: notes.txt is a file, and runs are saved in a directory"},
@@ -26,12 +27,17 @@ var badLines = []struct{ line, answer string }{
 	{"bench plan nosuch.yaml", "open nosuch.yaml: no such file or directory; bench plan prints a plan to begin with"},
 	{"verify check notes.txt", "notes.txt: line 1: not the beginning of a history"},
 	{"verify check .", ".: no history: runs of verify keep one (history.bin), those of bench do not"},
-	{"bench compare notes.txt notes.txt", "notes.txt is no saved run: it has no run.json; a run is a directory in results/runs, as latest is"},
-	{"bench --redis-server notes.txt", `no program "notes.txt" on the path; write ./notes.txt for one in this directory, or embedded`},
-	{"verify http --serve '' --visit 'POST http://h/v' --count 'GET http://h/v'", `--serve "": it is empty: it takes a command`},
+	{"bench compare notes.txt notes.txt", "notes.txt is no saved run: it has no run.json; " +
+		"a run is a directory in results/runs, as latest is"},
+	{"bench --redis-server notes.txt",
+		`no program "notes.txt" on the path; write ./notes.txt for one in this directory, or embedded`},
+	{"verify http --serve '' --visit 'POST http://h/v' --count 'GET http://h/v'",
+		`--serve "": it is empty: it takes a command`},
 	{"bench --plan long.yaml", "long.yaml: it is longer than a plan can be (1 MiB)"},
-	{"verify http --visit 'POST http://me:hunter2@h/v?t=hunter2' --count 'GET http://h/v?api_key=hunter2'", `--visit "POST http://...@h/v?t=..."`},
-	{"verify http --visit 'POST http://h/v' --count 'GET http://h/v?api_key=hunter2'", "the value of api_key would be saved and shown: put it into a variable"},
+	{"verify http --visit 'POST http://me:hunter2@h/v?t=hunter2' --count 'GET http://h/v?api_key=hunter2'",
+		`--visit "POST http://...@h/v?t=..."`},
+	{"verify http --visit 'POST http://h/v' --count 'GET http://h/v?api_key=hunter2'", "the value of api_key would " +
+		"be saved and shown: put it into a variable"},
 	{"bench --rate 100rps", `--rate "100rps": more than 0 visits a second, as in 1000/s; did you mean 100/s?`},
 	{"verify conformance 'python3 x.py'", "named by its command: did you mean 'exec:python3 x.py'?"},
 	{"bench --lock ./driver.py", "named by its command: did you mean exec:./driver.py?"},
@@ -44,20 +50,24 @@ var badLines = []struct{ line, answer string }{
 	{"bench --lock my_lock", "more: --list has all"},
 	{"bench --topology 'single replica'", "names have commas in between: single,replica"},
 	{"verify http --visit 'PUSH http://h/v' --count 'GET http://h/v'", "the methods are GET, POST,"},
-	{"verify http --visit 'GET 127.0.0.1:80/v' --count 'GET http://h/v'", "an address begins with http:// or https:// and a host"},
+	{"verify http --visit 'GET 127.0.0.1:80/v' --count 'GET http://h/v'", "an address begins with http:// " +
+		"or https:// and a host"},
 	{"verify --lock exec:./notes.txt", "chmod +x ./notes.txt makes it a program"},
 	// Servers that are up already.
 	{"bench --addr http://h", "--addr http://...: an address is HOST:PORT, redis://USER:PASSWORD@HOST:PORT/DB"},
 	{"verify --addr sentinel://h/mymaster", "--topology sentinel says what is there"},
 	{"bench --addr rediss://h --tls-ca notes.txt", "--tls-ca: the file has no certificate of an authority"},
 	{"bench --addr 127.0.0.1:1 --topology singl", `--topology "singl": there is single, `},
-	{"bench --addr 127.0.0.1:1 --fault kill-primary", "needs servers of the suite's own, and those of --addr run already"},
+	{"bench --addr 127.0.0.1:1 --fault kill-primary", "needs servers of the suite's own, " +
+		"and those of --addr run already"},
 	{"bench --user app", "--user: it is about servers that are up already, and without --addr new ones are started"},
 	{"verify soak --tls-ca notes.txt --prefix me:", "--prefix: it is about servers that are up already"},
 	{"bench ab lock=lease lock=redsync --map a:1=b:1", "--map: it is about servers that are up already"},
 	// Files that cannot be written are known before a run.
-	{"bench --benchfmt nosuch/b.txt", `--benchfmt "nosuch/b.txt": it cannot be written in the directory nosuch: no such file`},
-	{"verify --expect --markdown nosuch/m.md", `--markdown "nosuch/m.md": it cannot be written in the directory nosuch`},
+	{"bench --benchfmt nosuch/b.txt",
+		`--benchfmt "nosuch/b.txt": it cannot be written in the directory nosuch: no such file`},
+	{"verify --expect --markdown nosuch/m.md",
+		`--markdown "nosuch/m.md": it cannot be written in the directory nosuch`},
 	{"bench failover --markdown notes.txt/m.md", "it cannot be written in the directory notes.txt: not a directory"},
 	{"bench ab lock=lease lock=redsync --html nosuch/c.html", `--html "nosuch/c.html": it cannot be written`},
 	{"bench report --html nosuch/r.html runs", `--html "nosuch/r.html": it cannot be written`},
@@ -79,9 +89,11 @@ var badLines = []struct{ line, answer string }{
 	{"bench --hold 1h --duration 1s", "--hold 1h0m0s: longer than the run of 3s, in which no visit would end"},
 	{"verify --attempts 0", `--attempts "0": from 1 to 100`},
 	{"bench --lock nope", `--lock "nope": there is auto, lease, watch, watchdog, leader and `},
-	{"bench --gate 'response.p99<-5ms'", "response.p99 is never negative; a change that a comparison may not show is in percent"},
+	{"bench --gate 'response.p99<-5ms'", "response.p99 is never negative; a change that a comparison may " +
+		"not show is in percent"},
 	{"bench --gate lost_updates==0", `no metric "lost_updates"; did you mean counter.lost?`},
-	{"verify --topology sentinel --fault kill-node:n99@1s", "kill-node:n99@1s: n99: there is n1, n2, n3, n4, s1, s2, s3"},
+	{"verify --topology sentinel --fault kill-node:n99@1s", "kill-node:n99@1s: n99: there is n1, " +
+		"n2, n3, n4, s1, s2, s3"},
 	{"bench --topology replica --fault partition:n7/clients", "n7: there is n1, n2"},
 	{"bench --workers 1e3", `--workers "1e3": a whole number, as in 32`},
 	{"bench --rate 100/m", `--rate "100/m": more than 0 visits a second, as in 1000/s`},
@@ -102,9 +114,12 @@ var badLines = []struct{ line, answer string }{
 	{"bench --tui on --json --redis-server embedded --topology single", "--tui on: the dashboard needs a terminal: "},
 	{"bench --driver-env A=B", "--driver-env A=B: a name alone, as in --driver-env A"},
 	{"bench ab lock=lease lock=redsync --pairs 1", "--pairs 1: at least 9 to tell a difference from noise"},
-	{"bench --agents local:2 --processes 4", "--processes 4: with --agents each agent has one worker process: leave one of the two out"},
-	{"verify --scenario crash --duration 5s", "--duration: scenarios say what the load is and what breaks; leave it out, or --scenario"},
-	{"verify --fault kill-primary:2s", "kill-primary takes nothing after a colon; a time stands after an @, as in kill-primary@2s"},
+	{"bench --agents local:2 --processes 4", "--processes 4: with --agents each agent has one worker process: " +
+		"leave one of the two out"},
+	{"verify --scenario crash --duration 5s", "--duration: scenarios say what the load is and what breaks; " +
+		"leave it out, or --scenario"},
+	{"verify --fault kill-primary:2s", "kill-primary takes nothing after a colon; a time stands after an @, " +
+		"as in kill-primary@2s"},
 	{"verify --fault heal@3s", "--fault heal@3s: no fault begins before it, as in kill-primary@2s,heal@5s"},
 	{"verify --fault none,kill-primary", "--fault none: it stands alone: leave it out, or the others"},
 	// Commands and flags in the wrong place, or written otherwise.
@@ -120,7 +135,8 @@ var badLines = []struct{ line, answer string }{
 	{"verify compare a b", `"compare": unexpected argument; did you mean bench compare?`},
 	{"verify bench", "bench is a program of its own: bench --help"},
 	{"bench help explore", "help explore: no such command; did you mean verify explore?"},
-	{"bench completion", "completion: a shell is missing, as in bench completion bash; there is bash, fish, powershell, zsh"},
+	{"bench completion", "completion: a shell is missing, as in bench completion bash; there is bash, " +
+		"fish, powershell, zsh"},
 	{"bench completion tcsh", "completion tcsh: there is bash, fish, powershell, zsh"},
 	{"bench report", "missing argument: bench report RUN... [flags]; see bench report --help"},
 	{"bench search --over rate", "--slo is missing: the objective, as in --slo 'response.p99<50ms'"},
@@ -131,7 +147,8 @@ var badLines = []struct{ line, answer string }{
 func TestABadCommandLineIsAnswered(t *testing.T) {
 	t.Chdir(t.TempDir())
 	t.Setenv("PATH", t.TempDir())
-	for name, text := range map[string]string{"notes.txt": "hello\n", "empty.yaml": "", "picture.png": "\x89PNG\r\n", "long.yaml": strings.Repeat("# long\n", 1<<18)} {
+	for name, text := range map[string]string{"notes.txt": "hello\n", "empty.yaml": "", "picture.png": "\x89PNG\r\n",
+		"long.yaml": strings.Repeat("# long\n", 1<<18)} {
 		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}

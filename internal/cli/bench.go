@@ -16,10 +16,11 @@ func (e Env) benchCommand() *cobra.Command {
 	bench := e.planCommand(&cobra.Command{
 		Use:   "bench",
 		Short: "compare topologies and locks under load",
-		Long: "bench starts Redis deployments, loads a distributed lock on each, and prints what the lock costs, who starves, and\n" +
-			"whether it let two workers in at once. Without a flag for the load there are two loads: 100 visits a second, then a crowd.\n" +
-			"verify is the other command: it breaks things meanwhile, and judges.",
-		Example: "  bench                                                            # all topologies, each with its lock\n" +
+		Long: "bench starts Redis deployments, loads a distributed lock on each, and prints what the lock costs,\n" +
+			"who starves, and whether it let two workers in at once. Without a flag for the load there are two\n" +
+			"loads: 100 visits a second, then a crowd. verify is the other command: it breaks things meanwhile,\n" +
+			"and judges.",
+		Example: "  bench                                                            # all topologies\n" +
 			"  bench --quick                                                    # a first look, in half a minute\n" +
 			"  bench --topology single,redlock --workers 64 --duration 30s\n" +
 			"  bench --addr redis://127.0.0.1:6379 --lock redsync               # your own server\n" +
@@ -69,7 +70,7 @@ func (o *options) allFlags() {
 	if o.plan.Verify && o.listing {
 		o.expectFlags()
 	}
-	o.gateFlag("what must hold at the end, or the exit code is 5; may be given several times,\nas in response.p99<50ms, "+
-		"throughput>1000/s, fairness.jain>0.8, cost.round_trips<=2.1", o.gate)
+	o.gateFlag("what must hold at the end, or the exit code is 5; may be given several times,\n"+
+		"as in response.p99<50ms, throughput>1000/s, fairness.jain>0.8, cost.round_trips<=2.1", o.gate)
 	o.planned(planOutputs...)
 }

@@ -15,7 +15,8 @@ func TestFirstLoads(t *testing.T) {
 		want        int
 	}{
 		{"topology", "single", 2}, {"lock", "redsync", 2}, {"seed", "7", 2}, {"profile", "stock", 2},
-		{"workers", "32", 1}, {"duration", "10s", 1}, {"rate", "100/s", 1}, {"fault", "kill-primary@1s", 1}, {"hold", "1ms", 1},
+		{"workers", "32", 1}, {"duration", "10s", 1}, {"rate", "100/s", 1}, {"fault", "kill-primary@1s", 1},
+		{"hold", "1ms", 1},
 	} {
 		o := planned(Env{}.benchPlan())
 		o.count = 1
@@ -51,7 +52,8 @@ func TestFirstTables(t *testing.T) {
 		t.Errorf("the answer does not come first:\n%s", out.String())
 	}
 	first, second, _ := strings.Cut(out.String(), "THE CROWD")
-	if !strings.Contains(first, "acquire (winners)") || strings.Contains(second, "acquire (winners)") || !strings.Contains(second, "0 of 32") {
+	if !strings.Contains(first, "acquire (winners)") || strings.Contains(second, "acquire (winners)") ||
+		!strings.Contains(second, "0 of 32") {
 		t.Errorf("latencies are not where they belong:\n%s", out.String())
 	}
 	for _, want := range []string{"bench failover", "docs/WHICH.md", "file:///"} {
@@ -59,7 +61,8 @@ func TestFirstTables(t *testing.T) {
 			t.Errorf("the last lines do not name %s:\n%s", want, second)
 		}
 	}
-	if out.Reset(); writeFirst(&out, runs[:1], nil, "") != nil || !strings.Contains(out.String(), "lock lease · 8 workers") {
+	if out.Reset(); writeFirst(&out, runs[:1], nil, "") != nil ||
+		!strings.Contains(out.String(), "lock lease · 8 workers") {
 		t.Errorf("of the first load alone:\n%s", out.String())
 	}
 }

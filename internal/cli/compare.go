@@ -34,7 +34,8 @@ func (o *options) comparingFlags(to *comparing) {
 	o.Add(flag(session, "show", "the numbers to compare"), "name,...", preset,
 		show).Complete = settings.CompleteList(allMetrics.Names(), false)
 	to.show, _ = results.FindMetrics(results.Headline) // they exist
-	o.gateFlag("what may not become worse, or the exit code is 5; may be given several times: a change with its sign, as in\nresponse.p99<+10%, or "+
+	o.gateFlag("what may not become worse, or the exit code is 5; may be given several times: "+
+		"a change with its sign, as in\nresponse.p99<+10%, or "+
 		compare.RegressionGate+", for anything that is more than noise", func(text string) error {
 		g, err := compare.ParseChangeGate(text)
 		to.gates = append(to.gates, g)
@@ -73,10 +74,12 @@ func (e Env) compareCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "compare A B [C...]", Short: "tell what changed between saved runs, and what is noise",
 		Args: takes(2, unlimited),
-		Long: "compare reads saved runs and compares every side with the first: medians with their confidence intervals, and\n" +
-			"which differences are more than noise. A side is one or more runs, with commas in between: directories of\n" +
-			"runs or of several, patterns of them, or names (also their beginnings) where runs are saved. Repeat runs (bench --count) for a side to have a spread.",
-		Example:           "  bench --topology single --count 6 --out before\n  bench compare before after\n  bench compare 'runs/*-lease-*' 'runs/*-redsync-*' --by topology",
+		Long: "compare reads saved runs and compares every side with the first: medians with their confidence\n" +
+			"intervals, and which differences are more than noise. A side is one or more runs, with commas in\n" +
+			"between: directories of runs or of several, patterns of them, or names (also their beginnings) where\n" +
+			"runs are saved. Repeat runs (bench --count) for a side to have a spread.",
+		Example: "  bench --topology single --count 6 --out before\n  bench compare before after\n" +
+			"  bench compare 'runs/*-lease-*' 'runs/*-redsync-*' --by topology",
 		ValidArgsFunction: completeRuns,
 	}
 	o := newOptions(c, harness.Default())

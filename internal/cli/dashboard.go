@@ -34,7 +34,8 @@ func (e Env) openDashboard(o *options, options dashboard.Options) (*dashboard.Da
 	case err != nil && o.tui == tuiAuto:
 		return nil, nil
 	case err != nil && !errors.Is(err, dashboard.ErrSmall):
-		return nil, usage("--tui on: the dashboard needs a terminal: %v; leave --tui out, or --web :0 shows the run in a browser", err)
+		return nil, usage("--tui on: the dashboard needs a terminal: %v; leave --tui out, "+
+			"or --web :0 shows the run in a browser", err)
 	}
 	d, err := dashboard.Start(options, e.Getenv)
 	if err != nil && o.tui == tuiOn {

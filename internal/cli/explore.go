@@ -41,17 +41,19 @@ type exploreOptions struct {
 func (e Env) exploreCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "explore", Short: "every interleaving of a lock up to a bound, in virtual time", Args: takes(0, 0),
-		Long: "explore runs clients of a lock on a server in memory, in virtual time, and tries every order of their messages that\n" +
-			"has at most that many deviations from the plain one. A deviation is: another client comes first; a client is paused\n" +
-			"for longer than its lease; messages wait until a key expires; a message is lost; a connection breaks; a client\n" +
-			"crashes; a call is called off; a server refuses a command, hangs, forgets its keys, has its clock jump or, one of\n" +
-			"several, never answers again. Fewer deviations come first, so the first counterexample is a smallest one; random\n" +
-			"schedules with more deviations follow until the budget ends. Schedules run on all cores, and what is found is the\n" +
-			"same on one. The checkers of verify judge, and hold nothing against a lock that it relies on. A violation\n" +
-			"is printed step by step (* marks a deviation) and saved; --replay shows it again. Exploring needs no Redis, and\n" +
-			"proves something about the client's algorithm only.",
+		Long: "explore runs clients of a lock on a server in memory, in virtual time, and tries every order of\n" +
+			"their messages that has at most that many deviations from the plain one. A deviation is: another\n" +
+			"client comes first; a client is paused for longer than its lease; messages wait until a key expires;\n" +
+			"a message is lost; a connection breaks; a client crashes; a call is called off; a server refuses a\n" +
+			"command, hangs, forgets its keys, has its clock jump or, one of several, never answers again. Fewer\n" +
+			"deviations come first, so the first counterexample is a smallest one; random schedules with more\n" +
+			"deviations follow until the budget ends. Schedules run on all cores, and what is found is the same on\n" +
+			"one. The checkers of verify judge, and hold nothing against a lock that it relies on. A violation is\n" +
+			"printed step by step (* marks a deviation) and saved; --replay shows it again. Exploring needs no\n" +
+			"Redis, and proves something about the client's algorithm only.",
 		Example: "  verify explore --lock plain-del\n  verify explore --lock lease --deviations 1\n" +
-			"  verify explore --lock plain-del,get-del,lease --sweep pause=0..2ttl\n  verify explore --replay results/runs/latest/explore.json",
+			"  verify explore --lock plain-del,get-del,lease --sweep pause=0..2ttl\n" +
+			"  verify explore --replay results/runs/latest/explore.json",
 	}
 	x := &exploreOptions{options: newOptions(c, e.benchPlan()), locks: []locks.Spec{known.Locks[0]},
 		o: explore.Defaults}
@@ -239,7 +241,8 @@ func (x *exploreOptions) one(stop context.Context, o explore.Orders) (r explore.
 	if err != nil {
 		return r, "", errors.Join(err, folder.Leave())
 	}
-	run.Label, run.Verdicts = "explored: one schedule in virtual time; its times say nothing about Redis", r.Found.Verdicts
+	run.Label, run.Verdicts = "explored: one schedule in virtual time; its times say nothing about Redis",
+		r.Found.Verdicts
 	dir, err = folder.Commit(run)
 	return r, dir, err
 }
@@ -253,7 +256,8 @@ func (x *exploreOptions) command(o explore.Orders) string {
 	case o.Options.Random:
 		further = fmt.Sprintf(" --seed %d", o.Options.Seed)
 	}
-	return fmt.Sprintf("verify explore --lock %s --clients %d --together=%t --visits %d --sites %d --deviations %d --lease %v --hold %v --pause %v",
+	return fmt.Sprintf("verify explore --lock %s --clients %d --together=%t --visits %d --sites %d --deviations %d "+
+		"--lease %v --hold %v --pause %v",
 		o.Lock, o.Options.Clients, o.Options.Together, o.Options.Visits, o.Options.Sites, o.Options.Deviations,
 		o.Options.TTL, o.Options.Hold, o.Options.Pause) + further
 }

@@ -20,10 +20,12 @@ func (e Env) exportCommand() *cobra.Command {
 	c := &cobra.Command{Use: "export RUN",
 		Short: "print a saved history as JSON lines, or write its violation as a test", Args: takes(1, 1),
 		ValidArgsFunction: completeRuns,
-		Long: "export prints a saved history as JSON lines. With --test it writes what the worst verdict says as a test instead, in the\n" +
-			"language of the lock's library, which calls the library as --calls does. It needs a redis-server, and nothing of Hammerlock.\n" +
-			"The test is run where it is written, with go, node or python3: one that is not red is not handed out.",
-		Example: "  verify export latest\n  verify export latest --test lock_test.go --calls record/exported/calls/redsync.go",
+		Long: "export prints a saved history as JSON lines. With --test it writes what the worst verdict says as a\n" +
+			"test instead, in the language of the lock's library, which calls the library as --calls does. It\n" +
+			"needs a redis-server, and nothing of Hammerlock. The test is run where it is written, with go, node\n" +
+			"or python3: one that is not red is not handed out.",
+		Example: "  verify export latest\n  verify export latest --test lock_test.go --calls " +
+			"record/exported/calls/redsync.go",
 	}
 	o := newOptions(c, harness.Default())
 	o.out("where runs are saved")

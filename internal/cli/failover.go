@@ -59,13 +59,14 @@ func (e Env) failoverCommand(p harness.Plan) *cobra.Command {
 		Use:   "failover ['SETTINGS']...",
 		Short: "break the primary again and again: recovery, lost grants with an interval", Args: takes(0, mostSides),
 		ValidArgsFunction: completeSettings,
-		Long: "failover injects a fault into each topology --kills times, each time into servers that were just started and are whole,\n" +
-			"and tells how long the lock was gone, and how often a grant was lost, two workers had the lock, or a lock came back that\n" +
-			"had been given back, each with a 95 % interval. All runs are recorded and judged. Each argument makes rows of its own: settings\n" +
-			"are flags without their dashes, with commas in between; flags that are given as such hold for all.",
+		Long: "failover injects a fault into each topology --kills times, each time into servers that were just\n" +
+			"started and are whole, and tells how long the lock was gone, and how often a grant was lost, two\n" +
+			"workers had the lock, or a lock came back that had been given back, each with a 95 % interval. All\n" +
+			"runs are recorded and judged. Each argument makes rows of its own: settings are flags without their\n" +
+			"dashes, with commas in between; flags that are given as such hold for all.",
 		Example: "  bench failover --topology sentinel,cluster --kills 20\n" +
-			"  bench failover --topology sentinel lock=lease,wait-one,wait min-replicas=1 aof=always   # ways to keep a grant\n" +
-			"  bench failover --topology sentinel profile=fast profile=stock,kills=3         # the servers' own timers\n" +
+			"  bench failover --topology sentinel lock=lease,wait-one,wait min-replicas=1 aof=always\n" +
+			"  bench failover --topology sentinel profile=fast profile=stock,kills=3         # real timers\n" +
 			"  bench failover --topology sentinel --fault lost-grant --pages 2 --rate 40/s   # the counter counts\n" +
 			"  bench failover --topology sentinel --lock lease,redisson --until 10%",
 	}

@@ -40,24 +40,29 @@ func TestASide(t *testing.T) {
 		set          map[string]string
 		program, err string
 	}{
-		"lock=redsync":                         {map[string]string{"lock": "redsync"}, "", ""},
-		"lock=redsync,retry=3ms":               {map[string]string{"lock": "redsync", "backoff": "3ms"}, "", ""},
-		"fault=kill-primary@2s,heal@5s,keys=2": {map[string]string{"fault": "kill-primary@2s,heal@5s", "pages": "2"}, "", ""},
-		"bench=base/bench, --hold=2ms":         {map[string]string{"hold": "2ms"}, "base/bench", ""},
-		"redsync":                              {err: "NAME=VALUE"},
-		"":                                     {err: "NAME=VALUE"},
-		"=1":                                   {err: "NAME=VALUE"},
-		"seed=1":                               {err: `"seed": no such setting of one side; bench plan prints all that there are`},
-		"gate=throughput<+1%":                  {err: `"gate": no such setting of one side`},
-		"bakoff=1ms":                           {err: "did you mean backoff?"},
-		"retry=soon":                           {err: `--backoff "soon": a duration has a unit`},
+		"lock=redsync":           {map[string]string{"lock": "redsync"}, "", ""},
+		"lock=redsync,retry=3ms": {map[string]string{"lock": "redsync", "backoff": "3ms"}, "", ""},
+		"fault=kill-primary@2s,heal@5s,keys=2": {
+			map[string]string{"fault": "kill-primary@2s,heal@5s", "pages": "2"}, "", "",
+		},
+		"bench=base/bench, --hold=2ms": {map[string]string{"hold": "2ms"}, "base/bench", ""},
+		"redsync":                      {err: "NAME=VALUE"},
+		"":                             {err: "NAME=VALUE"},
+		"=1":                           {err: "NAME=VALUE"},
+		"seed=1": {
+			err: `"seed": no such setting of one side; bench plan prints all that there are`,
+		},
+		"gate=throughput<+1%": {err: `"gate": no such setting of one side`},
+		"bakoff=1ms":          {err: "did you mean backoff?"},
+		"retry=soon":          {err: `--backoff "soon": a duration has a unit`},
 	} {
 		common := &options{plan: Env{}.shortPlan()}
 		want := texts(common.plan)
 		maps.Copy(want, c.set)
 		s := newSide(common, text)
 		mistakes := s.o.Mistakes.String()
-		if got := texts(s.o.plan); (mistakes == "") != (c.err == "") || !strings.Contains(mistakes, c.err) || s.program != c.program || !maps.Equal(got, want) {
+		if got := texts(s.o.plan); (mistakes == "") != (c.err == "") || !strings.Contains(mistakes, c.err) ||
+			s.program != c.program || !maps.Equal(got, want) {
 			t.Errorf("%q: got %q, %v, mistakes %q", text, s.program, got, mistakes)
 		}
 	}
@@ -116,8 +121,10 @@ func TestARepeatedCommandIsTheSamePlan(t *testing.T) {
 			o.plan.Verify, o.plan.Attempts, o.plan.Jobs = command.plan.Verify, command.plan.Attempts, command.plan.Jobs
 			args := arguments(command.root, o.plan)
 			again := planned(command.plan)
-			if err := again.Flags.Parse(args); err != nil || len(o.Mistakes)+len(again.Mistakes)+again.Flags.NArg() > 0 {
-				t.Fatalf("%s %q: %v, mistakes %q %q, arguments %q", name, args, err, o.Mistakes, again.Mistakes, again.Flags.Args())
+			if err := again.Flags.Parse(args); err != nil ||
+				len(o.Mistakes)+len(again.Mistakes)+again.Flags.NArg() > 0 {
+				t.Fatalf("%s %q: %v, mistakes %q %q, arguments %q", name, args, err, o.Mistakes, again.Mistakes,
+					again.Flags.Args())
 			}
 			again.scenarios()
 			if got, want := fmt.Sprint(again.plan), fmt.Sprint(o.plan); got != want {
@@ -141,7 +148,8 @@ func TestARepeatedCommandCanBePasted(t *testing.T) {
 	p := Env{}.benchPlan()
 	p.LibraryRetries, p.RedisServer, p.Workload.Seed, p.Out = true, "/opt/it's here", 7, "elsewhere"
 	p.Topologies = p.Topologies[:1]
-	want := `bench --topology single --lock auto --duration 10s --library-retries=true --redis-server '/opt/it'\''s here' --seed 7`
+	want := `bench --topology single --lock auto --duration 10s --library-retries=true ` +
+		`--redis-server '/opt/it'\''s here' --seed 7`
 	if got := repeat(Env{}.benchCommand(), p); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}

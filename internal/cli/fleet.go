@@ -200,10 +200,11 @@ func (f *fleetFlags) entry() (flags string) {
 func (e Env) agentCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "agent", Short: "work for a coordinator on another machine: see --agents", Args: takes(0, 0),
-		Long: "agent joins a coordinator, a bench or verify with --agents, and lets workers of its runs work on this machine. It\n" +
-			"waits for a coordinator, serves one run after the other, and ends only if the coordinator cannot use it:\n" +
-			"it has another version or token. It dials out and listens nowhere. Its orders are data: it runs what it has in\n" +
-			"itself, and no commands. docs/FLEET.md says how to start it on several machines.",
+		Long: "agent joins a coordinator, a bench or verify with --agents, and lets workers of its runs work on\n" +
+			"this machine. It waits for a coordinator, serves one run after the other, and ends only if the\n" +
+			"coordinator cannot use it: it has another version or token. It dials out and listens nowhere. Its\n" +
+			"orders are data: it runs what it has in itself, and no commands. docs/FLEET.md says how to start it\n" +
+			"on several machines.",
 		Example: "  openssl rand -hex 24 > token\n" +
 			"  verify --agents 2 --listen 10.0.0.1:4222 --token-file token --addr 10.0.0.9:6379 --lock lease\n" +
 			"  verify agent --join nats://10.0.0.1:4222 --token-file token     # on each of two machines",

@@ -81,7 +81,8 @@ func TestHelpNamesFlagsOfItsCommand(t *testing.T) {
 func TestHelpOfASection(t *testing.T) {
 	for _, program := range []func(context.Context, Env) int{Bench, Verify} {
 		for _, s := range sections {
-			if text := answered(t, program, "help", s.Name); !strings.HasPrefix(text, s.Name+": "+s.About+"\n\n      --") {
+			if text := answered(t, program, "help", s.Name); !strings.HasPrefix(text, s.Name+": "+s.About+
+				"\n\n      --") {
 				t.Errorf("help %s: got %s", s.Name, text)
 			}
 		}
@@ -123,7 +124,9 @@ func TestLiveWhatNamesADeploymentGetsItsSecrets(t *testing.T) {
 		var out, complaints bytes.Buffer
 		program(t.Context(), Env{Args: args, Stdout: &out, Stderr: &complaints, Stdin: strings.NewReader(""),
 			Getenv: func(name string) string {
-				return map[string]string{"HAMMERLOCK_REDIS_USER": "reader", "HAMMERLOCK_REDIS_PASSWORD": "open-sesame"}[name]
+				return map[string]string{
+					"HAMMERLOCK_REDIS_USER": "reader", "HAMMERLOCK_REDIS_PASSWORD": "open-sesame",
+				}[name]
 			}})
 		if said := complaints.String(); c.Name() != "plan" && !strings.Contains(said, "NOPERM") ||
 			strings.Contains(said, "asks for a password") {

@@ -38,29 +38,36 @@ func (e Env) httpCommand(p harness.Plan) *cobra.Command {
 	name, short, judged := "bench", "load on a service that does its own locking", ""
 	if p.Verify {
 		name, short = "verify", "a service that does its own locking, judged from outside"
-		judged = "; where the answers tell a\n" +
-			"count, no two may be the same, and who begins after another one's answer must be told more (linearizability)"
+		judged = " Where the answers have a\n" +
+			"count, no two may be equal, and a visit that began after another one's answer must get a greater\n" +
+			"one (linearizability)."
 	}
 	own := func(example string) string { return "  " + strings.ReplaceAll(example, "NAME http", name+" http") }
 	c := &cobra.Command{
 		Use: "http --visit REQUEST --count REQUEST", Short: short, Args: takes(0, 0),
-		Long: "http visits a service that does its own locking: each visit is a request that adds one page view, all at once (--burst)\n" +
-			"or in any shape of load. It compares the acknowledged visits with the count at the end" + judged +
-			".\n\n" +
-			"An answer with a 2xx acknowledges a visit. A refused connection is no visit. Of anything else, a timeout or a\n" +
-			"connection that breaks too, it is unknown whether it counted, unless --refusal names the status.",
-		Example: own("NAME http --visit 'POST http://127.0.0.1:8080/pview' --count 'GET http://127.0.0.1:8080/pview' --burst 666\n") +
-			own("NAME http --visit 'POST http://10.0.0.1/hit http://10.0.0.2/hit' --count 'GET http://10.0.0.1/hits' --field data.hits --rate 200/s\n") +
-			own("NAME http --serve './service :8081' --serve './service :8082' --visit 'POST http://127.0.0.1:8081/pview\n"+
-				"    http://127.0.0.1:8082/pview' --count 'GET http://127.0.0.1:8081/pview' --workers 64 --duration 30s"),
+		Long: "http visits a service that does its own locking: each visit is a request that adds one page view,\n" +
+			"all at once (--burst) or in any shape of load. It compares the acknowledged visits with the count at\n" +
+			"the end." + judged + "\n\n" +
+			"An answer with a 2xx acknowledges a visit. A refused connection is no visit. After any other answer,\n" +
+			"a timeout or a broken connection it is unknown whether the visit counted, unless --refusal names the\n" +
+			"status.",
+		Example: own("NAME http --visit 'POST http://127.0.0.1:8080/pview' \\\n"+
+			"    --count 'GET http://127.0.0.1:8080/pview' --burst 666\n") +
+			own("NAME http --visit 'POST http://10.0.0.1/hit http://10.0.0.2/hit' \\\n"+
+				"    --count 'GET http://10.0.0.1/hits' --field data.hits --rate 200/s\n") +
+			own("NAME http --serve './service :8081' --serve './service :8082' \\\n"+
+				"    --visit 'POST http://127.0.0.1:8081/pview http://127.0.0.1:8082/pview' \\\n"+
+				"    --count 'GET http://127.0.0.1:8081/pview' --workers 64 --duration 30s"),
 	}
 	o := newOptions(c, httpPlan(p))
 	o.allFlags()
 	c.AddCommand(e.planFileCommand(httpPlan(p)),
 		e.abCommand(httpPlan(p),
-			own("NAME http ab 'visit=POST http://127.0.0.1:8080/v3' 'visit=POST http://127.0.0.1:8080/v4' --count 'GET http://127.0.0.1:8080/pview'")),
+			own("NAME http ab 'visit=POST http://127.0.0.1:8080/v3' 'visit=POST http://127.0.0.1:8080/v4' \\\n"+
+				"    --count 'GET http://127.0.0.1:8080/pview'")),
 		e.searchCommand(httpPlan(p),
-			own("NAME http search --slo 'response.p99<50ms' --visit 'POST http://127.0.0.1:8080/pview' --count 'GET http://127.0.0.1:8080/pview'")))
+			own("NAME http search --slo 'response.p99<50ms' --visit 'POST http://127.0.0.1:8080/pview' \\\n"+
+				"    --count 'GET http://127.0.0.1:8080/pview'")))
 	return e.command(c, o, interruptible(func(ctx context.Context, s signals, _ []string) int {
 		o.onlyBurst()
 		return e.run(ctx, s, c, o)
@@ -72,9 +79,8 @@ func (o *options) serviceFlags() {
 	p, s := &o.plan, o.plan.Service
 	defer o.Begin(settings.Section{})
 	o.Text(flag(setting, "name", "what results call the service (default: the path of its visits)"), "name", &s.Called)
-	o.request(flag(setting, "visit",
-		"the request that adds a page view: a method and an address, or several with blanks in between;\n"+
-			service.PagePlace+" stands for the number of the page, and $TOKEN in a query for a variable of the environment"), &s.Visit)
+	o.request(flag(setting, "visit", "the request that adds a page view: a method and addresses, blanks between;\n"+
+		service.PagePlace+" is the number of the page, $TOKEN in a query an environment variable"), &s.Visit)
 	o.request(flag(setting, "count", "the request that asks how many there are"), &s.Count)
 	o.Text(flag(setting, "field",
 		"where the count is in an answer in JSON, as in data.views (default: the answer is a number)"), "name",
@@ -115,8 +121,9 @@ func (o *options) serviceFlags() {
 		})
 	serve.Repeatable, serve.Given = true, slices.Clone(s.Serve)
 	o.Text(flag(setting, "wire",
-		"the service's Redis is watched, so that a wrong count gets a cause: a topology to start for it, or the address of a\n"+
-			"server, as in redis://10.0.0.1; what --serve starts finds it by $REDIS_URL"), "topology|url", &s.Wire.To)
+		"the service's Redis is watched, so that a wrong count gets a cause: a topology to start for it, or the\n"+
+			"address of a server, as in redis://10.0.0.1; what --serve starts finds it by $REDIS_URL"),
+		"topology|url", &s.Wire.To)
 	o.wirePatterns(&s.Wire.Locks, &s.Wire.Data, &s.Wire.Env)
 	o.Names(flag(load, "fault",
 		"what breaks of the programs: kill-program, pause-program, with @TIME and heal@TIME, as in\n"+

@@ -120,19 +120,22 @@ func TestLiveLockMetrics(t *testing.T) {
 	watch := func(ctx context.Context, args ...string) (said *lockedBuffer, ended chan int) {
 		said, ended = &lockedBuffer{}, make(chan int)
 		go func() {
-			ended <- Verify(ctx, Env{Args: slices.Concat([]string{"wire", "--addr", "redis://:" + a.Password + "@" + a.Addrs[0], "--locks", "lock:*", "--metrics", ":0",
-				"--out", t.TempDir(), "--tui", "off"}, args), Stdout: io.Discard, Stderr: said, Getenv: os.Getenv})
+			ended <- Verify(ctx, Env{Args: slices.Concat([]string{"wire", "--addr",
+				"redis://:" + a.Password + "@" + a.Addrs[0], "--locks", "lock:*", "--metrics", ":0", "--tui", "off",
+				"--out", t.TempDir()}, args), Stdout: io.Discard, Stderr: said, Getenv: os.Getenv})
 		}()
 		return said, ended
 	}
-	fetched, stop := context.WithCancel(t.Context())
-	alone, aloneEnded := watch(fetched, "--tap-only")
-	said, ended := watch(t.Context(), "--", "sh", "-c", `"$1" testdata/wire/wrong.py plain-del 6 30; until [ -e "$2" ]; do sleep 0.05; done`, "sh", python, done)
+	ctx, stop := context.WithCancel(t.Context())
+	alone, aloneEnded := watch(ctx, "--tap-only")
+	said, ended := watch(t.Context(), "--", "sh", "-c",
+		`"$1" testdata/wire/wrong.py plain-del 6 30; until [ -e "$2" ]; do sleep 0.05; done`, "sh", python, done)
 	var text string
 	live.Wait(t, "the metrics of violations", func() bool {
 		text = fetch(at.FindString(said.String()))
 		return regexp.MustCompile(`(?m)^hammerlock_lock_grants_total\{.*\} 180$`).MatchString(text) &&
-			regexp.MustCompile(`(?m)^hammerlock_lock_violations_total\{cause="foreign-release".*\} [1-9]`).MatchString(text) &&
+			regexp.MustCompile(`(?m)^hammerlock_lock_violations_total\{cause="foreign-release".*\} [1-9]`).
+				MatchString(text) &&
 			regexp.MustCompile(`(?m)^hammerlock_lock_held\{.*\} 0$`).MatchString(text)
 	})
 	tapped := served(fetch(at.FindString(alone.String())))
@@ -143,8 +146,7 @@ func TestLiveLockMetrics(t *testing.T) {
 	if code := <-ended; code != Violation {
 		t.Errorf("exit %d:\n%s", code, said.String())
 	}
-	<-aloneEnded
-	names := served(text)
+	names, _ := served(text), <-aloneEnded
 	for _, q := range queries(t) {
 		for _, name := range regexp.MustCompile(`hammerlock_\w+`).FindAllString(q[0], -1) {
 			if len(names[name]) == 0 {
@@ -157,13 +159,15 @@ func TestLiveLockMetrics(t *testing.T) {
 			}
 		}
 	}
-	for _, name := range []string{"waiters", "waiters_max", "longest_wait_seconds", "refusals_total", "late_releases_total", "foreign_releases_total", "wait_seconds_count",
-		"wait_quantile_seconds", "hand_off_seconds_count", "hot_refusals", "hot_waiters"} {
+	for _, name := range strings.Fields("waiters waiters_max longest_wait_seconds refusals_total " +
+		"hot_refusals hot_waiters late_releases_total foreign_releases_total wait_seconds_count " +
+		"wait_quantile_seconds hand_off_seconds_count") {
 		if name = "hammerlock_lock_" + name; len(names[name]) == 0 || len(tapped[name]) > 0 {
 			t.Errorf("%s is served: %t, by a tap alone: %t", name, len(names[name]) > 0, len(tapped[name]) > 0)
 		}
 	}
-	if len(tapped["hammerlock_lock_grants_total"]) == 0 || slices.Contains(tapped["hammerlock_lock_grants_total"], "program") {
+	if len(tapped["hammerlock_lock_grants_total"]) == 0 ||
+		slices.Contains(tapped["hammerlock_lock_grants_total"], "program") {
 		t.Errorf("a tap alone serves %v", tapped)
 	}
 }
@@ -173,7 +177,8 @@ func TestLockMetricsOfAnyNames(t *testing.T) {
 	l := measure.NewLocks(func(string) string { return "\xff*" }, false)
 	var open []witness.Notice
 	for i := range 40 {
-		n := witness.Notice{Kind: witness.Waits, Key: "\xff1\"\n", Client: "shop\xfe", At: time.Second, For: time.Minute}
+		n := witness.Notice{Kind: witness.Waits, Key: "\xff1\"\n", Client: "shop\xfe", At: time.Second,
+			For: time.Minute}
 		l.Notice(n)
 		open = append(open, n)
 		if n.Kind = witness.Granted; i == 0 {
@@ -188,7 +193,8 @@ func TestLockMetricsOfAnyNames(t *testing.T) {
 	m.tell(harness.Event{Locks: func() ([]measure.LockRow, []results.HotLock) { return l.Numbers(time.Minute, open) }})
 	m.tell(harness.Event{Stage: harness.Judging}) // it says nothing of the locks
 	text := fetch("http://" + m.address() + "/metrics")
-	for _, want := range []string{`hammerlock_lock_waiters{pattern="\"\\xff*\"",program="\"shop\\xfe\""} 40`, `hammerlock_lock_longest_wait_seconds{pattern="\"\\xff*\"",program="\"shop\\xfe\""} 60`,
+	for _, want := range []string{`hammerlock_lock_waiters{pattern="\"\\xff*\"",program="\"shop\\xfe\""} 40`,
+		`hammerlock_lock_longest_wait_seconds{pattern="\"\\xff*\"",program="\"shop\\xfe\""} 60`,
 		`quantile="0.5"} +Inf`, `hammerlock_lock_violations_total{cause="overwritten",`, `"} 0`} {
 		if !strings.Contains(text, want) {
 			t.Errorf("without %s:\n%s", want, text)

@@ -47,7 +47,8 @@ var (
 		what: "serve live metrics for Prometheus during the runs, at http://ADDR/metrics;\n" +
 			"without a host: on loopback only, as in :9464"}
 	webOutput = output{name: "web", open: openPage,
-		what: "show the runs live on a page that is the report at the end; its address has a secret, and is printed;\n" +
+		what: "show the runs live on a page that is the report at the end; " +
+			"its address has a secret, and is printed;\n" +
 			"without a host: on loopback only, as in :8080, or :0 for any free port"}
 )
 

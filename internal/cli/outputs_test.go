@@ -39,20 +39,53 @@ func TestTheWorstCodeWins(t *testing.T) {
 		err   error
 		want  int
 	}{
-		"all is well":             {[]results.Judgement{pass}, []compare.GateResult{gate(compare.GatePass)}, nil, Passed},
-		"a gate failed":           {[]results.Judgement{pass}, []compare.GateResult{gate(compare.GateFail)}, nil, Regression},
-		"no data beats a gate":    {[]results.Judgement{pass}, []compare.GateResult{gate(compare.GateFail), gate(compare.GateNoData)}, nil, Inconclusive},
-		"underpowered":            {[]results.Judgement{pass}, []compare.GateResult{gate(compare.GateUnderpowered)}, nil, Inconclusive},
-		"not to be believed":      {[]results.Judgement{pass}, []compare.GateResult{gate(compare.GateInconclusive)}, nil, Inconclusive},
-		"a verdict beats a gate":  {[]results.Judgement{unsure}, []compare.GateResult{gate(compare.GateFail)}, nil, Inconclusive},
-		"broken beats unsure":     {[]results.Judgement{unsure}, []compare.GateResult{gate(compare.GateFail)}, broken, Broken},
-		"a violation beats all":   {[]results.Judgement{unsure, fail}, []compare.GateResult{gate(compare.GateFail)}, broken, Violation},
+		"all is well": {
+			[]results.Judgement{pass}, []compare.GateResult{gate(compare.GatePass)}, nil, Passed,
+		},
+		"a gate failed": {[]results.Judgement{pass}, []compare.GateResult{gate(compare.GateFail)},
+			nil, Regression},
+		"no data beats a gate": {
+			[]results.Judgement{pass}, []compare.GateResult{gate(compare.GateFail), gate(compare.GateNoData)},
+			nil, Inconclusive,
+		},
+		"underpowered": {[]results.Judgement{pass}, []compare.GateResult{gate(compare.GateUnderpowered)},
+			nil, Inconclusive},
+		"not to be believed": {[]results.Judgement{pass}, []compare.GateResult{gate(compare.GateInconclusive)},
+			nil, Inconclusive},
+		"a verdict beats a gate": {[]results.Judgement{unsure}, []compare.GateResult{gate(compare.GateFail)},
+			nil, Inconclusive},
+		"broken beats unsure": {[]results.Judgement{unsure}, []compare.GateResult{gate(compare.GateFail)},
+			broken, Broken},
+		"a violation beats all": {[]results.Judgement{unsure, fail}, []compare.GateResult{gate(compare.GateFail)},
+			broken, Violation},
 		"an unset gate is unsure": {[]results.Judgement{pass}, []compare.GateResult{{}}, nil, Inconclusive},
 	} {
 		if got := exit(t.Context(), results.Weigh(c.runs, nil, "", nil), c.gates, c.err); got.Code != c.want {
 			t.Errorf("%s: got %+v, want %d", name, got, c.want)
 		}
 	}
+}
+
+// lastEvent is what the metrics show of the event in TestLiveMetricsShowTheLastEvent.
+var lastEvent = []string{
+	`hammerlock_visits_total{lock="lease",topology="single"} 1234`,
+	`hammerlock_errors_total{lock="lease",topology="single"} 5`,
+	`hammerlock_waiting_workers{lock="lease",topology="single"} 3`,
+	`hammerlock_elapsed_seconds{lock="lease",topology="single"} 2`,
+	`hammerlock_acquire_seconds_bucket{lock="lease",topology="single",le="0.0005"} 0`,
+	`hammerlock_acquire_seconds_bucket{lock="lease",topology="single",le="0.001"} 5`,
+	`hammerlock_acquire_seconds_bucket{lock="lease",topology="single",le="+Inf"} 6`,
+	`hammerlock_acquire_seconds_sum{lock="lease",topology="single"} 20`,
+	"# TYPE hammerlock_response_seconds histogram",
+	`hammerlock_fairness_jain{lock="lease",topology="single"} 0.9`,
+	`hammerlock_starving_workers{lock="lease",topology="single"} 2`,
+	`hammerlock_unserved_seconds{lock="lease",topology="single"} 1.5`,
+	`hammerlock_violations_total{lock="lease",topology="single"} 7`,
+	`hammerlock_active_faults{lock="lease",topology="single"} 1`,
+	`hammerlock_faults_total{lock="lease",topology="single"} 4`,
+	`hammerlock_phase{lock="lease",phase="judging",topology="single"} 1`,
+	`hammerlock_run{lock="lease",of="2",topology="single"} 1`,
+	"# TYPE hammerlock_visits_total counter",
 }
 
 // TestLiveMetricsShowTheLastEvent scrapes before, during and after runs, and gives the port back.
@@ -82,25 +115,17 @@ func TestLiveMetricsShowTheLastEvent(t *testing.T) {
 		t.Errorf("there are visits before the first run:\n%s", text)
 	}
 	combo := harness.Combination{Topology: topologies.Spec{Name: "single"}, Lock: locks.Spec{Name: "lease"}}
-	live := measure.Live{At: 2 * time.Second, Done: 1234, Errors: 5, Waiting: 3, Unserved: 1500 * time.Millisecond, Acquire: measure.Quantiles{Count: 5000, P50: time.Millisecond, P99: 20 * time.Millisecond}}
-	seen := &measure.Snapshot{Live: live, Fairness: results.Fairness{Jain: 0.9, Starving: 2}, Safety: measure.Safety{Violations: 7}, Active: []string{"n1 was killed"}, Injected: 4}
+	live := measure.Live{At: 2 * time.Second, Done: 1234, Errors: 5, Waiting: 3, Unserved: 1500 * time.Millisecond,
+		Acquire: measure.Quantiles{Count: 5000, P50: time.Millisecond, P99: 20 * time.Millisecond}}
+	seen := &measure.Snapshot{
+		Live: live, Fairness: results.Fairness{Jain: 0.9, Starving: 2}, Safety: measure.Safety{Violations: 7},
+		Active: []string{"n1 was killed"}, Injected: 4,
+	}
 	seen.Acquired.In[3], seen.Acquired.In[len(measure.Bounds)], seen.Acquired.Sum = 5, 1, 20*time.Second
 	m.tell(harness.Event{Combination: combo, Number: 1, Of: 2, Stage: harness.Running, Live: live, Snapshot: seen})
 	m.tell(harness.Event{Combination: combo, Number: 1, Of: 2, Stage: harness.Judging})
 	text := scrape()
-	for _, want := range []string{
-		`hammerlock_visits_total{lock="lease",topology="single"} 1234`, `hammerlock_errors_total{lock="lease",topology="single"} 5`,
-		`hammerlock_waiting_workers{lock="lease",topology="single"} 3`, `hammerlock_elapsed_seconds{lock="lease",topology="single"} 2`,
-		`hammerlock_acquire_seconds_bucket{lock="lease",topology="single",le="0.0005"} 0`,
-		`hammerlock_acquire_seconds_bucket{lock="lease",topology="single",le="0.001"} 5`,
-		`hammerlock_acquire_seconds_bucket{lock="lease",topology="single",le="+Inf"} 6`,
-		`hammerlock_acquire_seconds_sum{lock="lease",topology="single"} 20`, "# TYPE hammerlock_response_seconds histogram",
-		`hammerlock_fairness_jain{lock="lease",topology="single"} 0.9`, `hammerlock_starving_workers{lock="lease",topology="single"} 2`, `hammerlock_unserved_seconds{lock="lease",topology="single"} 1.5`,
-		`hammerlock_violations_total{lock="lease",topology="single"} 7`, `hammerlock_active_faults{lock="lease",topology="single"} 1`,
-		`hammerlock_faults_total{lock="lease",topology="single"} 4`,
-		`hammerlock_phase{lock="lease",phase="judging",topology="single"} 1`, `hammerlock_run{lock="lease",of="2",topology="single"} 1`,
-		"# TYPE hammerlock_visits_total counter",
-	} {
+	for _, want := range lastEvent {
 		if !strings.Contains(text, want) {
 			t.Errorf("no word of %s in:\n%s", want, text)
 		}
@@ -119,7 +144,8 @@ func TestLiveMetricsShowTheLastEvent(t *testing.T) {
 
 func TestMetricsAreOnLoopbackUnlessAskedFor(t *testing.T) {
 	for text, want := range map[string]string{
-		":9464": "127.0.0.1:9464", "localhost:0": "localhost:0", "[::1]:80": "[::1]:80", "0.0.0.0:1": "0.0.0.0:1", // that was asked for
+		// that was asked for
+		":9464": "127.0.0.1:9464", "localhost:0": "localhost:0", "[::1]:80": "[::1]:80", "0.0.0.0:1": "0.0.0.0:1",
 		"9464": "", "": "", "host:port": "", "a:b:c": "", ":99999": "",
 	} {
 		got, err := listenAddress(text)
@@ -159,7 +185,8 @@ func TestLiveMetricsAreForTheirOwnHost(t *testing.T) {
 func TestACrashIsNoInvalidCommandLine(t *testing.T) {
 	var said bytes.Buffer
 	e := Env{Args: []string{"--topology", "single"}, Stdout: io.Discard, Stderr: &said}
-	if code := e.execute(t.Context(), func(Env) *cobra.Command { panic("no commands") }); code != Broken || !strings.Contains(said.String(), "crashed, please report it: no commands") {
+	if code := e.execute(t.Context(), func(Env) *cobra.Command { panic("no commands") }); code != Broken ||
+		!strings.Contains(said.String(), "crashed, please report it: no commands") {
 		t.Errorf("got the exit code %d, and %s", code, said.String())
 	}
 }
@@ -168,10 +195,12 @@ func TestACrashIsNoInvalidCommandLine(t *testing.T) {
 func TestAnInterruptIsNoVerdict(t *testing.T) {
 	stop, cancel := context.WithCancelCause(t.Context())
 	cancel(interrupt{signal: 2})
-	if got := exit(stop, results.Weigh([]results.Judgement{verdictRun(checker.Pass)}, nil, "", nil), nil, nil); got.Code != 130 {
+	if got := exit(stop, results.Weigh([]results.Judgement{verdictRun(checker.Pass)}, nil, "", nil), nil,
+		nil); got.Code != 130 {
 		t.Errorf("got %+v", got)
 	}
-	if got := exit(stop, results.Weigh([]results.Judgement{verdictRun(checker.Fail)}, nil, "", nil), nil, nil); got.Code != Violation {
+	if got := exit(stop, results.Weigh([]results.Judgement{verdictRun(checker.Fail)}, nil, "", nil), nil,
+		nil); got.Code != Violation {
 		t.Errorf("got %+v", got)
 	}
 }

@@ -80,17 +80,10 @@ func (o *options) planFlags() {
 			"auto: what the lock must survive, as where only the load is given; none (default: scenarios)"
 		o.scenarioFlags()
 		o.Toggle(flag(session, "fail-fast", "begin nothing after a run that failed"), "", &p.FailFast)
-		o.Integer(flag(session, "attempts",
-			"how often a scenario is run, at most, while it is undecided, within the budget; and any other run\nwhile a server that failed without a planned fault, or a machine that paused, leaves it undecided"), &p.Attempts, mostAttempts)
-		settings.One(&o.Set, flag(setting, "tap",
-			"whether to compare what calls were answered with the servers' replication streams: auto = where the suite starts these, and\n--min-replicas does not count them; off"), &p.Tap, taps)
-		o.Integer(flag(session, "jobs",
-			"how many scenarios of a lock run at a time (0: as many as the machine bears; with --web or --metrics, 1)"), &p.Jobs, 0)
-		o.Duration(flag(session, "budget",
-			"no scenario begins that would end later, for each lock on a topology; explore counts on the first"), &p.Budget)
+		o.judgingFlags()
 	}
-	o.Names(flag(breaks, "fault", "what breaks in one run: names from --list, with @TIME or @POINT and heal@TIME, as in\n"+
-		"kill-primary@2s,heal@5s; "+breaking), &p.Faults, faultNames())
+	o.Names(flag(breaks, "fault", "what breaks in one run: names from --list, with @TIME or @POINT and\n"+
+		"heal@TIME, as in kill-primary@2s,heal@5s; "+breaking), &p.Faults, faultNames())
 	fault := o.Flags.Lookup("fault")
 	settings.ValueOf(fault).Complete = completeFaults
 	if p.Verify {
@@ -98,28 +91,62 @@ func (o *options) planFlags() {
 	}
 	o.Begin(loadSection)
 	o.loadFlags("a visit gives up this long after it was due")
-	o.Integer(flag(load, "processes", "how many processes the workers live in; 1 = in the suite itself"), &p.Processes, 0)
+	o.Integer(flag(load, "processes", "how many processes the workers live in; 1 = in the suite itself"),
+		&p.Processes, 0)
 	o.Duration(flag(load, "lease", "how long a grant lasts if it is not extended"), &w.TTL)
 	o.Duration(flag(load, "hold", "how long a visit stays between load and store"), &w.Hold)
 	o.Duration(flag(load, "backoff", "mean backoff between two tries, jittered by half of it"), &w.Retry)
-	o.Duration(flag(load, "extend", "a visit lengthens its lease to this before it stores; 0s = it does not"), &w.Extend)
+	o.Duration(flag(load, "extend", "a visit lengthens its lease to this before it stores; 0s = it does not"),
+		&w.Extend)
 	o.Integer(flag(load, "reenter", "one in how many visits takes a reentrant lock again"), &w.Reenter, 0)
-	o.Share(flag(load, "readers", "the share of visits that only read, if readers share the lock, as in 80%"), "percent",
+	o.Share(flag(load, "readers", "the share of visits that only read, if readers share the lock, as in 80%"),
+		"percent",
 		&w.Readers, "from 0% to 100%", func(n float64) bool { return n >= 0 })
 	o.Integer(flag(load, "permits", "up to how many permits a visit of a semaphore asks for"), &w.Permits, 0)
 	o.Begin(runSection)
-	settings.One(&o.Set, flag(setting, "counter", "where the page views are counted: "+countersOf(p.Known).String()), &p.Counter, countersOf(p.Known))
-	o.Names(flag(setting, "driver-env", "variables that programs of --lock exec: get, besides "+strings.Join(driver.Inherited, ", ")), &p.DriverEnv, nil)
+	settings.One(&o.Set, flag(setting, "counter", "where the page views are counted: "+countersOf(p.Known).String()),
+		&p.Counter, countersOf(p.Known))
+	o.Names(flag(setting, "driver-env", "variables that programs of --lock exec: get, "+
+		"besides "+strings.Join(driver.Inherited, ", ")), &p.DriverEnv, nil)
 	o.Toggle(flag(setting, "library-retries", ""), "", &p.LibraryRetries).Hidden = true
 	o.seed("repeats the schedule of another run (default: drawn and printed)")
-	settings.One(&o.Set, flag(setting, "profile", "timers of failure detection: fast, for tests; stock, the servers' own"), &p.Profile, settings.Words(topologies.Profiles...))
-	settings.One(&o.Set, flag(setting, "aof", "the log of writes that servers keep (appendonly), and how often they sync it: off, everysec, always.\nA server that is killed comes back with it"), &p.Durable, syncs)
-	o.Integer(flag(setting, "min-replicas", "a primary takes no writes unless this number of replicas have followed it within a second or two\n(min-replicas-to-write, with a min-replicas-max-lag of 1)"), &p.MinReplicas, 0)
-	o.Text(flag(setting, "redis-server", "the server to start, also Valkey's or Redict's; or embedded: none, for a first look with 4 workers\nat single and redlock (default: looked for)"), "path", &p.RedisServer)
+	o.serverFlags()
 	o.Begin(attachSection)
 	o.attachFlags()
 	o.Begin(outputSection)
 	o.out("where runs are saved")
+}
+
+// judgingFlags declares what a verify has for runs that are judged.
+func (o *options) judgingFlags() {
+	p := &o.plan
+	o.Integer(flag(session, "attempts",
+		"how often a scenario is run, at most, while it is undecided, within the budget; and any other run\n"+
+			"while a server that failed without a planned fault, or a machine that paused, leaves it undecided"),
+		&p.Attempts, mostAttempts)
+	settings.One(&o.Set, flag(setting, "tap",
+		"whether to compare what calls were answered with the servers' replication streams: "+
+			"auto = where the suite starts these, and\n--min-replicas does not count them; off"), &p.Tap, taps)
+	o.Integer(flag(session, "jobs",
+		"how many scenarios of a lock run at a time (0: as many as the machine bears; "+
+			"with --web or --metrics, 1)"), &p.Jobs, 0)
+	o.Duration(flag(session, "budget",
+		"no scenario begins that would end later, for each lock on a topology; "+
+			"explore counts on the first"), &p.Budget)
+}
+
+// serverFlags declares how the suite's own servers are started.
+func (o *options) serverFlags() {
+	p := &o.plan
+	settings.One(&o.Set, flag(setting, "profile", "timers of failure detection: fast, for tests; "+
+		"stock, the servers' own"), &p.Profile, settings.Words(topologies.Profiles...))
+	settings.One(&o.Set, flag(setting, "aof", "the log of writes that servers keep (appendonly), "+
+		"and how often they sync it: off, everysec, always.\nA server that is killed comes back with it"),
+		&p.Durable, syncs)
+	o.Integer(flag(setting, "min-replicas", "a primary takes no writes unless this number of replicas have followed "+
+		"it within a second or two\n(min-replicas-to-write, with a min-replicas-max-lag of 1)"), &p.MinReplicas, 0)
+	o.Text(flag(setting, "redis-server", "the server to start, also Valkey's or Redict's; or embedded: none, "+
+		"for a first look with 4 workers\nat single and redlock (default: looked for)"), "path", &p.RedisServer)
 }
 
 // loadFlags declares the flags of a load that is put on a lock or on a service alike.

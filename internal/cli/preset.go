@@ -13,8 +13,8 @@ type preset struct{ name, value string }
 var quick = []preset{{"duration", "2s"}, {"warmup", "200ms"}, {"workers", "4"}}
 
 // quickNote says what a quick look leaves out.
-const quickNote = "--quick: 2 s each with 4 workers. Rare pauses, p99.9, waiters among many workers and a steady state are not seen: " +
-	"leave --quick out for numbers to keep"
+const quickNote = "--quick: 2 s each with 4 workers. Rare pauses, p99.9, waiters among many workers and a " +
+	"steady state are not seen: leave --quick out for numbers to keep"
 
 // settlePresets sets what --quick and --redis-server embedded stand for.
 func (o *options) settlePresets() {
@@ -37,7 +37,8 @@ func (o *options) served() (all []preset) {
 			names = append(names, t.Name)
 		}
 	}
-	if o.Lists[servicesKey] == nil && 0 < len(names) && len(names) < len(o.plan.Topologies) { // services may stand alone
+	// services may stand alone
+	if o.Lists[servicesKey] == nil && 0 < len(names) && len(names) < len(o.plan.Topologies) {
 		all = append(all, preset{"topology", strings.Join(names, ",")})
 	}
 	if o.listing && !o.plan.Verify { // scenarios have workers of their own

@@ -17,13 +17,17 @@ func TestProgressBeginsSoon(t *testing.T) {
 	x := harness.Combination{Plan: harness.Plan{Warmup: time.Second}}
 	p.tell(harness.Event{Combination: x, Stage: harness.Running, Controls: &measure.Controls{}}) // nothing to say
 	for at := 100 * time.Millisecond; at < 5*time.Second; at += 100 * time.Millisecond {
-		p.tell(harness.Event{Combination: x, Stage: harness.Running, Live: measure.Live{At: at, Warm: int64(min(at, time.Second) / 1e7), Done: max(int64(at-time.Second)/1e7, 0)}})
+		p.tell(harness.Event{
+			Combination: x, Stage: harness.Running, Live: measure.Live{At: at, Warm: int64(min(at, time.Second) / 1e7),
+				Done: max(int64(at-time.Second)/1e7, 0)},
+		})
 	}
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
 	if len(lines) != 3 {
 		t.Fatalf("got %q", lines)
 	}
-	for i, want := range []string{"500ms  warm-up: 50 visits (100/s)  acquire", "2.5s  150 visits (100/s)", "4.5s  350 visits (100/s)"} {
+	for i, want := range []string{"500ms  warm-up: 50 visits (100/s)  acquire", "2.5s  150 visits (100/s)",
+		"4.5s  350 visits (100/s)"} {
 		if !strings.Contains(lines[i], want) {
 			t.Errorf("line %d is %q, want %q", i, lines[i], want)
 		}

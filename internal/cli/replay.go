@@ -26,11 +26,11 @@ func (e Env) replayCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "replay RUN", Short: "show a saved run in the dashboard", Args: takes(1, 1),
 		ValidArgsFunction: completeRuns,
-		Long: "replay shows a saved run of verify in the dashboard: its history has every operation. A run is a directory, or\n" +
-			"its name, or the beginning of its name, where runs are saved, as in latest. z shows less of the history around the moment, Z more;\n" +
-			"left and right seek by a second, or by a quarter of what is shown if that is less, with shift by a tenth of it;\n" +
-			"home and end; n goes to the next violation, N to the one before; + and - double and halve the speed;\n" +
-			"space stops and goes on; q ends.",
+		Long: "replay shows a saved run of verify in the dashboard: its history has every operation. A run is a\n" +
+			"directory, or its name, or the beginning of its name, where runs are saved, as in latest. z shows\n" +
+			"less of the history around the moment, Z more; left and right seek by a second, or by a quarter of\n" +
+			"what is shown if that is less, with shift by a tenth of it; home and end; n goes to the next\n" +
+			"violation, N to the one before; + and - double and halve the speed; space stops and goes on; q ends.",
 		Example: "  bench replay latest",
 	}
 	o := newOptions(c, harness.Default())

@@ -55,9 +55,10 @@ func (e Env) reportCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "report RUN...", Short: "print saved runs again, or write them as one page", Args: takes(1, unlimited),
 		ValidArgsFunction: completeRuns,
-		Long: "report prints the tables of saved runs: a run is a directory, or its name, or the beginning of its name, where\n" +
-			"runs are saved, as in latest. What is no run is passed over. With --html it writes one page instead, which needs no network: verdicts, latency, who held the lock\n" +
-			"when, fairness, cost, faults, and all runs compared.",
+		Long: "report prints the tables of saved runs: a run is a directory, or its name, or the beginning of its\n" +
+			"name, where runs are saved, as in latest. What is no run is passed over. With --html it writes one\n" +
+			"page instead, which needs no network: verdicts, latency, who held the lock when, fairness, cost,\n" +
+			"faults, and all runs compared.",
 		Example: "  bench report latest\n  bench report results/runs/* --html report.html",
 	}
 	var page string

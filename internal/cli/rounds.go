@@ -155,7 +155,8 @@ func (r *rounds) more(stop context.Context, job *harness.Job, number, loads int)
 // strictFlag declares whether a scenario may be undecided.
 func (o *options) strictFlag() {
 	o.Toggle(flag(session, "strict",
-		"exit 3 if any scenario is undecided; else at least nine in ten must have passed, and safety\nunder contention, late holders, crashes and lost answers"), "", &o.strict)
+		"exit 3 if any scenario is undecided; else at least nine in ten must have passed, and safety\n"+
+			"under contention, late holders, crashes and lost answers"), "", &o.strict)
 }
 
 // weigh makes one verdict of many. Cut says why the command ended early; nil if it did not.

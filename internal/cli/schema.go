@@ -24,10 +24,11 @@ import (
 func (e Env) planFileCommand(p harness.Plan) *cobra.Command {
 	c := &cobra.Command{
 		Use: "plan FILE", Short: "print a plan as it is resolved, with the origin of every value",
-		Long: "plan reads a plan as --plan does and prints what comes of it: each setting with its origin, which is the command\n" +
-			"line, a variable of the environment, the file, or the default, in that order of strength. What is printed is a\n" +
-			"plan again. Nothing is started.",
-		Example: "  # plan.yaml\n  topology: [single, redlock]\n  workers: 64\n  rate: 200/s\n  gate: [response.p99<50ms]",
+		Long: "plan reads a plan as --plan does and prints what comes of it: each setting with its origin, which\n" +
+			"is the command line, a variable of the environment, the file, or the default, in that order of\n" +
+			"strength. What is printed is a plan again. Nothing is started.",
+		Example: "  # plan.yaml\n  topology: [single, redlock]\n  workers: 64\n  rate: 200/s\n" +
+			"  gate: [response.p99<50ms]",
 	}
 	o := newOptions(c, p)
 	o.allFlags()
@@ -40,7 +41,8 @@ func (e Env) planFileCommand(p harness.Plan) *cobra.Command {
 	return e.command(c, o, func(ctx context.Context, _ []string) int {
 		o.scenarios()
 		_, err := o.plan.Check(ctx, o.Mistakes)
-		if _, here := errors.AsType[*harness.SetupError](err); err != nil && !here { // a plan for another machine is one
+		// a plan for another machine is one
+		if _, here := errors.AsType[*harness.SetupError](err); err != nil && !here {
 			return e.refuse(ctx, o, err)
 		}
 		o.resolveAttached()
@@ -72,9 +74,9 @@ func (e Env) schemaCommand(p harness.Plan) *cobra.Command {
 	c := &cobra.Command{
 		Use: "schema " + strings.Join(names, "|"), Args: takes(1, 1),
 		Short: "print the JSON Schema of a plan, of a saved run, of a record or of what --json prints",
-		Long: "schema prints a JSON Schema: of a plan, for editors; of run.json, the record of a saved run; of the record of a\n" +
-			"released library (record/runs); of the summary that bench --json prints. Their field schema is a version: fields may be\n" +
-			"added without a new one, and keep names and units.",
+		Long: "schema prints a JSON Schema: of a plan, for editors; of run.json, the record of a saved run; of the\n" +
+			"record of a released library (record/runs); of the summary that bench --json prints. Their field\n" +
+			"schema is a version: fields may be added without a new one, and keep names and units.",
 		Example: "  bench schema run > run.schema.json", ValidArgsFunction: settings.CompleteList(names, false),
 	}
 	o := newOptions(c, p)

@@ -45,12 +45,13 @@ func (e Env) soakCommand(p harness.Plan) *cobra.Command {
 	c := &cobra.Command{
 		Use: "soak", Short: "load, faults and scenarios in turn for hours, one verdict", Args: takes(0, 0),
 		Long: "soak strains locks until the time is over: a round of --duration at --rate with --fault on each,\n" +
-			"then a scenario, then the load again, and so on, each round with the next seed. Servers stay up from round to\n" +
-			"round, but for those that a fault broke. Each round is recorded, judged when its workers are done, and\n" +
-			"forgotten, so that memory and disk do not grow with the time. The first round that fails ends it,\n" +
-			"unless --fail-fast=false says otherwise.",
+			"then a scenario, then the load again, and so on, each round with the next seed. Servers stay up from\n" +
+			"round to round, but for those that a fault broke. Each round is recorded, judged when its workers are\n" +
+			"done, and forgotten, so that memory and disk do not grow with the time. The first round that fails\n" +
+			"ends it, unless --fail-fast=false says otherwise.",
 		Example: "  verify soak --topology sentinel --lock lease --for 8h\n" +
-			"  verify soak --topology single --lock redsync --for 30m --rate 1000/s --duration 1m --scenario crash,late-holder\n" +
+			"  verify soak --topology single --lock redsync --for 30m --rate 1000/s --duration 1m " +
+			"--scenario crash,late-holder\n" +
 			"  verify soak --topology all --lock right --for 90m --disturb  # as make soak does",
 	}
 	p.Topologies, p.Attempts, p.Workload.Rate, p.FailFast = p.Topologies[:1], 1, soakRate, true
@@ -59,7 +60,8 @@ func (e Env) soakCommand(p harness.Plan) *cobra.Command {
 	o.planFlags()
 	o.Duration(flag(session, "for", "how long; the round that goes on then is finished"), &s.length)
 	o.Toggle(flag(session, "disturb",
-		"every third round goes on beside busy loops, and of every seventh the suite is stopped for a while (SIGSTOP),\n"+
+		"every third round goes on beside busy loops, and of every seventh the suite is stopped "+
+			"for a while (SIGSTOP),\n"+
 			"alone or with its servers"), "", &s.disturb)
 	o.planned(webOutput, metricsOutput, jsonOutput, quietOutput)
 	return e.command(c, o, interruptible(func(ctx context.Context, sig signals, _ []string) int {
@@ -122,8 +124,9 @@ func (s *soaking) check(stop context.Context) error {
 	s.inTurn(job, all)
 	s.e.say(o, "soak: rounds of %s at %s/s, and %s in turn, for %s; saved in %s", p.Duration,
 		human.Number(p.Workload.Rate), human.Quantity(len(all.Combinations), "scenario"), s.length, s.dir)
-	s.e.say(o, "soak: each round is judged and forgotten: memory or disk as for one round, about %s for the load; disk: "+
-		"the history of one round, and of those that do not pass up to %d GiB", megabytes(p.Judging()), soakKeeps>>30)
+	s.e.say(o, "soak: each round is judged and forgotten: memory or disk as for one round, "+
+		"about %s for the load; disk: the history of one round, and of those that do not pass up to %d GiB",
+		megabytes(p.Judging()), soakKeeps>>30)
 	s.minutes, s.told = shows{soakLines{s}}, time.Now()
 	return nil
 }

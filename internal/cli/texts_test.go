@@ -56,7 +56,9 @@ func literals(t *testing.T, root string) map[string]string {
 		switch {
 		case err != nil:
 			return err
-		case d.IsDir() && (slices.Contains([]string{"beyond", "drivers", "tools", "record", "bin", "testdata"}, d.Name()) || len(d.Name()) > 2 && d.Name()[0] == '.'):
+		case d.IsDir() &&
+			(slices.Contains([]string{"beyond", "drivers", "tools", "record", "bin", "testdata"}, d.Name()) ||
+				len(d.Name()) > 2 && d.Name()[0] == '.'):
 			return filepath.SkipDir
 		case filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go"):
 			return nil

@@ -46,7 +46,8 @@ func TestEveryWordOnTheScreenIsExplained(t *testing.T) {
 	slices.Sort(words)
 	var out, problems bytes.Buffer
 	for _, w := range slices.Compact(words) {
-		if code := cli.Bench(t.Context(), cli.Env{Args: []string{"explain", w}, Stdout: &out, Stderr: &problems}); code != cli.Passed {
+		if code := cli.Bench(t.Context(),
+			cli.Env{Args: []string{"explain", w}, Stdout: &out, Stderr: &problems}); code != cli.Passed {
 			t.Errorf("%q stands on a screen, and nothing explains it", w)
 		}
 	}
@@ -72,7 +73,9 @@ func headings(t *testing.T, dir string) (all []string) {
 				all = append(all, headingsOf(n)...)
 			case *ast.CompositeLit:
 				named := func(e ast.Expr) bool { _, ok := e.(*ast.BasicLit); return ok }
-				if n.Type == nil && len(n.Elts) > 3 && slices.IndexFunc(n.Elts, func(e ast.Expr) bool { return !named(e) }) < 0 {
+				if n.Type == nil && len(n.Elts) > 3 && slices.IndexFunc(n.Elts, func(e ast.Expr) bool {
+					return !named(e)
+				}) < 0 {
 					all = append(all, literalsIn(n)...)
 				}
 			case *ast.ValueSpec:
@@ -131,7 +134,8 @@ func TestEveryCauseIsExplained(t *testing.T) {
 	seen := map[glossary.Word]bool{}
 	for _, w := range glossary.All {
 		entry := glossary.Word{Name: w.Name, Group: w.Group}
-		if seen[entry] || w.Name != strings.ToLower(w.Name) || !strings.HasSuffix(w.Means, ".") || !slices.Contains(glossary.Groups, w.Group) {
+		if seen[entry] || w.Name != strings.ToLower(w.Name) || !strings.HasSuffix(w.Means, ".") ||
+			!slices.Contains(glossary.Groups, w.Group) {
 			t.Errorf("twice, not in lower case, no sentence, or of no group: %+v", w)
 		}
 		seen[entry] = true

@@ -16,45 +16,47 @@ import (
 	"hammerlock/workload"
 )
 
-// Command is the hidden argument that makes one of the suite's commands a worker process.
+// Command is the hidden argument that makes a command of the suite a worker process.
 const Command = "worker-process"
 
-// boardFD is where a worker process finds the board.
+// boardFD is the file descriptor of the board in a worker process.
 const boardFD = 3
 
-// Catalogue is what a command and its worker processes know by name. Workers need no topologies.
+// Catalogue has the locks and counters that a command and its worker processes know by name. Workers need no
+// topologies.
 type Catalogue struct {
 	Topologies []topologies.Spec
 	Locks      []locks.Spec
 	Counters   []workload.CounterSpec
 }
 
-// message is what the suite tells a worker process: its orders, then when the clock's zero was, then whether its line
-// to all servers is cut. The end of its input tells it to stop.
+// message is what the suite sends to a worker process: its orders, then the zero of the run's clock, then whether its
+// connections to all servers are cut. The end of the input means: stop.
 type message struct {
 	Orders  *Orders        `json:"orders,omitempty"`
 	Lock    string         `json:"lock,omitempty"`
-	Program *locks.Program `json:"program,omitempty"` // of a lock that is in no catalogue
-	Claims  history.Claims `json:"claims,omitzero"`   // of such a lock
-	Waits   bool           `json:"waits,omitempty"`   // such a lock does
+	Program *locks.Program `json:"program,omitempty"` // the program of a lock that is in no catalogue
+	Claims  history.Claims `json:"claims,omitzero"`   // what that lock claims
+	Waits   bool           `json:"waits,omitempty"`   // whether that lock waits
 	Counter string         `json:"counter,omitempty"`
 	Zero    int64          `json:"zero,omitempty"`
 	Cut     bool           `json:"cut,omitempty"`
-	First   int            `json:"first"` // of its lanes on the board
-	All     int            `json:"all"`   // workers of all processes
+	First   int            `json:"first"` // its first lane on the board
+	All     int            `json:"all"`   // number of workers of all processes
 }
 
-// answer is what it tells the suite: that it is ready, with the doubt of its clock, and then its report.
+// answer is what a worker process sends to the suite: that it is ready, with the error bound of its clock, and later
+// its report.
 type answer struct {
 	Ready  bool          `json:"ready"`
 	Doubt  time.Duration `json:"doubt_ns"`
-	Driver int           `json:"driver,omitempty"` // the process of the program that has the lock
+	Driver int           `json:"driver,omitempty"` // process number of the lock's program
 	Error  string        `json:"error,omitempty"`
 	Report *Report       `json:"report,omitempty"`
 }
 
-// Main is the exit code of a program whose worker processes are that program again: of a worker process if it was
-// started as one, and of run if not.
+// Main returns the exit code of a program that starts itself as its worker processes: the worker's if it was started as
+// one, otherwise that of run.
 func Main(ctx context.Context, known Catalogue, run func() int) int {
 	switch {
 	case len(os.Args) != 2 || os.Args[1] != Command:
@@ -65,8 +67,8 @@ func Main(ctx context.Context, known Catalogue, run func() int) int {
 	return 0
 }
 
-// Child is the worker process: it reads its orders from in and answers on out. It ends when in does, so that it
-// does not outlive the suite.
+// Child is the worker process: it reads orders from in and answers on out. It ends when in ends, so that it does not
+// outlive the suite.
 func Child(ctx context.Context, in io.Reader, out io.Writer, known Catalogue) error {
 	decoder := json.NewDecoder(bufio.NewReader(in))
 	encoder := json.NewEncoder(out)
@@ -113,7 +115,7 @@ func work(ctx context.Context, in *json.Decoder, out *json.Encoder, known Catalo
 		}
 		end()
 	}()
-	heart := NewHeartbeat(m.extra(t, b, 0), Gap(m.Orders.Shape.TTL), false, nil) // the board has no room for words
+	heart := NewHeartbeat(m.extra(t, b, 0), Gap(m.Orders.Shape.TTL), false, nil) // nil: the board has no room for words
 	dead, beats := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(beats)
@@ -125,7 +127,7 @@ func work(ctx context.Context, in *json.Decoder, out *json.Encoder, known Catalo
 	return out.Encode(answer{Report: &report})
 }
 
-// resolve looks up what the orders name.
+// resolve looks up the names in the orders.
 func (m *message) resolve(known Catalogue) error {
 	found := m.Orders.Resolve(known, m.Lock, m.Counter)
 	if m.Program != nil {
@@ -138,7 +140,8 @@ func (m *message) resolve(known Catalogue) error {
 	return nil
 }
 
-// extra is a lane of the process itself: they follow those of all workers, the first of each process before the second.
+// extra returns a lane for the process itself. These lanes follow those of all workers: the first of each process, then
+// the second of each.
 func (m *message) extra(t *team, b *board, number int) *history.Lane {
 	o := &t.orders
 	lane := b.lane(t.crew.Clock, m.All*o.lanes()/o.Shape.Workers+number*o.Shape.Parts+o.Shape.Part, -1)
@@ -146,7 +149,7 @@ func (m *message) extra(t *team, b *board, number int) *history.Lane {
 	return lane
 }
 
-// take gives the team its lanes on the board.
+// take connects the team to its lanes on the board.
 func (m *message) take(t *team, b *board, clock *history.Clock) error {
 	plan := &m.Orders.Shape
 	lanes := make([]*history.Lane, t.orders.lanes())

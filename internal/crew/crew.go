@@ -9,39 +9,39 @@ import (
 	"hammerlock/workload"
 )
 
-// Crew is the workers of a run, wherever they live.
+// Crew is the set of workers of a run, in this process, in child processes or on other machines.
 type Crew interface {
 	// Begin starts the run's clock: its zero is now. Workers send on wake when their lanes fill up.
 	Begin(wake chan<- struct{}) (*Session, error)
-	// Run lets the workers work until their plan ends or stop is done; calls in progress are called off when ctx
-	// is done.
+	// Run lets the workers work until their plan ends or stop is done. Calls in progress are cancelled when ctx is
+	// done.
 	Run(ctx, stop context.Context) (Report, error)
-	// RoundTrips is how many round trips the locks' clients have made so far; false if that is not known before the
-	// end.
+	// RoundTrips is the number of round trips of the locks' clients so far; false if it is unknown before the end.
 	RoundTrips() (int64, bool)
 	Close() error
 }
 
-// Session is what a run has of its crew from the start of the clock on.
+// Session is what a running crew offers to the run, once the clock has started.
 type Session struct {
 	Clock     *history.Clock
-	Lanes     []*history.Lane // all that the workers write
-	Slack     time.Duration   // by how much the clocks of two lanes may differ
+	Lanes     []*history.Lane // all lanes of the workers
+	Slack     time.Duration   // the largest difference between the clocks of two lanes
 	Gate      Catcher         // of all workers
-	Tempo     *workload.Tempo // of their open loop, if the orders let it be changed
+	Tempo     *workload.Tempo // changes the rate of the open loop, if the orders allow it
 	Processes []*Process      // nil if the workers live in this process
 
-	// For workers on other machines; zero values if there are none.
-	Feeds   []*history.Feed            // what they record
-	Written func(upTo time.Duration)   // is told up to when the history was written, and Forever when all of it was
-	Rate    float64                    // by which share their clocks may be stretched against those of servers
+	// For workers on other machines; zero values without such workers.
+	Feeds []*history.Feed // what they record
+	// is called with the time up to which the history is written, and with Forever at the end
+	Written func(upTo time.Duration)
+	Rate    float64                    // the largest drift of their clocks against those of servers, as a share
 	Agents  func() []results.LiveAgent // how they do
-	Doubts  []history.Doubt            // more of the clocks than Slack, by process
-	// what the clocks were found to agree within, at the end; it replaces Slack and Doubts
+	Doubts  []history.Doubt            // bounds that are tighter than Slack, by process
+	// Proven returns the clocks' final error bounds, which replace Slack and Doubts.
 	Proven func() history.Agreement
 }
 
-// Remote is how workers on other machines do; nil if there are none.
+// Remote returns the state of workers on other machines; nil without such workers.
 func (s *Session) Remote() []results.LiveAgent {
 	if s.Agents == nil {
 		return nil
@@ -49,15 +49,15 @@ func (s *Session) Remote() []results.LiveAgent {
 	return s.Agents()
 }
 
-// Catcher stops a worker at a point of its visit: a workload.Gate, or those of several machines.
+// Catcher stops a worker at a point of its visit: a workload.Gate, or the gates of several machines.
 type Catcher interface {
 	Catch(ctx context.Context, p workload.Point, key int32) (*workload.Caught, error)
 }
 
-// Maker makes a crew; what it starts on this machine it starts with spawn.
+// Maker makes a crew. It starts its processes on this machine with spawn.
 type Maker func(ctx context.Context, o Orders, spawn Spawn) (Crew, error)
 
-// Dead lists the lanes, by number, of processes that have ended early.
+// Dead lists the lanes of processes that have ended early.
 func (s *Session) Dead() (lanes []int) {
 	for _, p := range s.Processes {
 		if p.Dead() {
@@ -67,8 +67,8 @@ func (s *Session) Dead() (lanes []int) {
 	return lanes
 }
 
-// laneSlots finds how much room each of n lanes needs: together they hold what is recorded between two visits of
-// the reader, with plenty to spare.
+// laneSlots is the size of each of n lanes. Together they hold far more than is recorded between two visits of the
+// reader.
 func laneSlots(n int) int {
 	slots := 1 << 13
 	for slots > 1<<8 && slots*n > 1<<14 {
@@ -87,7 +87,8 @@ func newClock(ordered bool) *history.Clock {
 // local is a crew in this process.
 type local struct{ team *team }
 
-// Local makes a crew in this process. The counter is one of its memory; nil if the orders say where it is.
+// Local makes a crew in this process. counter is a counter in this process's memory; nil if the orders name another
+// place.
 func Local(ctx context.Context, o Orders, counter workload.Counter) (Crew, error) {
 	t, err := o.open(ctx, counter)
 	if err != nil {

@@ -11,13 +11,13 @@ import (
 	"hammerlock/locks"
 )
 
-// Driven is what became of the program that has the lock, where it is none of the suite's own.
+// Driven is what was measured of a lock's own program.
 type Driven struct {
-	Pings []time.Duration // the way to the program and back, while it was measured
+	Pings []time.Duration // round-trip times of pings to the program during the measurement
 	driver.Conduct
 }
 
-// and is what became of the programs of both; nil is of no program.
+// and merges the results of two processes; nil = no program.
 func (d *Driven) and(o *Driven) *Driven {
 	if o == nil {
 		return d
@@ -35,7 +35,7 @@ func (d *Driven) and(o *Driven) *Driven {
 	return d
 }
 
-// startDriver starts the program of the lock, if it has one: each process of the crew has one of its own.
+// startDriver starts the lock's program, if it has one. Each process of the crew starts its own.
 func (t *team) startDriver(ctx context.Context) (err error) {
 	o := &t.orders
 	if o.Lock.Program == nil {
@@ -57,10 +57,10 @@ func (t *team) startDriver(ctx context.Context) (err error) {
 	return nil
 }
 
-// skewed tells whether the program of this process has a wall clock of its own.
+// skewed tells whether this process's program has a different wall clock.
 func (t *team) skewed() bool { return t.orders.Clock != nil && t.orders.Process%2 == 1 }
 
-// step lets the program's wall clock, if it has one of its own, step to the other side in the middle of the run.
+// step moves the program's wall clock, if it differs, to the other side in the middle of the run.
 func (t *team) step(done <-chan struct{}) error {
 	o := &t.orders
 	if !t.skewed() {
@@ -74,8 +74,8 @@ func (t *team) step(done <-chan struct{}) error {
 	}
 }
 
-// drive watches the program while the workers work. The contexts that it returns are done when the program can be used
-// no more: no call would have an answer. The function ends the watch and reports what was seen.
+// drive watches the program while the workers work. It returns contexts that end when the program is unusable, since no
+// call would get an answer. The returned function ends the watch and reports the result.
 func (t *team) drive(ctx, stop context.Context) (context.Context, context.Context, func(*Report)) {
 	if t.driver == nil {
 		return ctx, stop, func(*Report) {}
@@ -98,7 +98,8 @@ func (t *team) drive(ctx, stop context.Context) (context.Context, context.Contex
 		close(done)
 		<-over
 		err := t.driver.Err()
-		if b, at, broke := t.driver.Broke(); broke && !t.skewed() { // what comes of another clock is the suite's doing
+		// the suite has caused what follows from a different clock
+		if b, at, broke := t.driver.Broke(); broke && !t.skewed() {
 			b.Process, b.At = int16(t.orders.Process), max(t.crew.Clock.At(at), 0)
 			if r.Crashes = append(r.Crashes, b); !b.Lives {
 				err = nil
@@ -117,8 +118,7 @@ func (t *team) drive(ctx, stop context.Context) (context.Context, context.Contex
 	}
 }
 
-// pinged takes note of a ping. A slow one says that the program was paused: judges excuse what follows from
-// that.
+// pinged records a ping. A slow one means that the program was paused: judges excuse what follows from that.
 func (t *team) pinged(d *Driven, g driver.Ping) {
 	began, o := t.crew.Clock.At(g.Began), &t.orders
 	if began >= o.From && began < o.To {
@@ -130,14 +130,14 @@ func (t *team) pinged(d *Driven, g driver.Ping) {
 	}
 }
 
-// hearPings gives the team a lane for the pings of the program, if there is one.
+// hearPings gives the team a lane for the pings of the lock's program, if it has one.
 func (t *team) hearPings(lane func() *history.Lane) {
 	if t.driver != nil {
 		t.pings = lane()
 	}
 }
 
-// home is the process of the lock: the program that has it, or this one.
+// home is the process of the lock: its own program, or this process.
 func (t *team) home() process {
 	if t.driver != nil {
 		return program(t.driver.PID())
@@ -145,14 +145,14 @@ func (t *team) home() process {
 	return own{}
 }
 
-// endDriver lets the process end, which ends its driver first.
+// endDriver lets the process end, which ends its lock's program first.
 func (c *Process) endDriver() {
 	if c.driver != 0 {
 		_ = c.end(nil)
 	}
 }
 
-// signalDriver reaches the program that has the lock, and all that it has started.
+// signalDriver sends a signal to the lock's program and to all processes that it has started.
 func (c *Process) signalDriver(s syscall.Signal) error {
 	if c.driver == 0 {
 		return nil

@@ -27,7 +27,8 @@ func TestAFaultOfAProcessReachesItsDriver(t *testing.T) {
 	} {
 		err := step.do()
 		var s syscall.WaitStatus
-		if _, failed := syscall.Wait4(pid, &s, syscall.WUNTRACED|syscall.WCONTINUED, nil); err != nil || failed != nil ||
+		if _, failed := syscall.Wait4(pid, &s, syscall.WUNTRACED|syscall.WCONTINUED, nil); err != nil ||
+			failed != nil ||
 			!step.want(s) {
 			t.Errorf("status %#x, %v, %v", s, err, failed)
 		}

@@ -8,16 +8,16 @@ import (
 	"hammerlock/history"
 )
 
-// A heart beats every beat. A process whose heart was late by more than Gap was paused. On two cores with two busy
-// loops beside a run the latest of 6000 beats was 29 ms late; with ten times as many as cores, most gaps are under 100
-// ms.
+// The heart beats once every beat. A process whose beat was late by more than Gap was paused. On two cores with two
+// busy loops beside the run, the latest of 6000 beats was 29 ms late. With ten times as many busy loops as cores, most
+// gaps are under 100 ms.
 const (
 	beat = 10 * time.Millisecond
 	gap  = 100 * time.Millisecond
 )
 
-// Gap is how long a process may stand still before that is written down, where leases last so long; 0 = there are none.
-// A pause that costs a holder its lease is a multiple of it, for short leases too.
+// Gap is the shortest pause of a process that is recorded, for leases of that length; 0 = there are no leases. A pause
+// that costs a holder its lease is many times longer, for short leases too.
 func Gap(lease time.Duration) time.Duration {
 	if lease == 0 {
 		return gap
@@ -25,11 +25,11 @@ func Gap(lease time.Duration) time.Duration {
 	return min(max(lease/6, 2*beat), gap)
 }
 
-// loadEvery is how often a heart reads the load, to compare it with that after a gap.
+// loadEvery is how often the load is read, to compare it with the load after a gap.
 const loadEvery = 250 * time.Millisecond
 
-// Heartbeat notices that the process it beats in stood still, whatever did it: a signal, the machine, the scheduler. It
-// records each time as a Gap.
+// Heartbeat notices that its process did not run, whatever the reason: a signal, the machine, the scheduler. It records
+// each such time as a Gap.
 type Heartbeat struct {
 	lane  *history.Lane
 	value int64 // of the operations
@@ -40,9 +40,9 @@ type Heartbeat struct {
 	ran   atomic.Int64
 }
 
-// NewHeartbeat makes one that records gaps into a lane of its own, and beats for the first time. Apart tells that it
-// beats in the suite's own process while the workers live in others. Note is given words for a gap whose reason is
-// known; nil = nobody keeps them.
+// NewHeartbeat makes a heartbeat that records gaps in its own lane, and beats for the first time. Apart means that it
+// beats in the suite's process while the workers live in others. Note receives the reason of a gap, if it is known; nil
+// = not wanted.
 func NewHeartbeat(lane *history.Lane, gap time.Duration, apart bool, note func(history.ID, string)) *Heartbeat {
 	h := &Heartbeat{lane: lane, gap: gap, note: note, last: lane.Clock().Now()}
 	if apart {
@@ -72,8 +72,8 @@ func (h *Heartbeat) Run(done <-chan struct{}) {
 	}
 }
 
-// look reads the load now and then, and after a gap, which it gives words if the load explains it. They begin like
-// those that checkers and the dashboard have for a gap without.
+// look reads the load now and then, and after a gap. If the load explains the gap, it adds words, which begin like
+// those that checkers and the dashboard have for a gap without a reason.
 func (h *Heartbeat) look(last, now time.Duration) {
 	gap := now - last
 	if h.note == nil || gap <= h.gap && now-h.load.at < loadEvery {
@@ -89,6 +89,6 @@ func (h *Heartbeat) look(last, now time.Duration) {
 	}
 }
 
-// Ran is how long the process has run so far, without the times in which it stood still: what did not answer within
-// such a time was silent, and not only unheard.
+// Ran is how long the process has run so far, without its pauses. A server that did not answer within such a time was
+// silent; it is not that the process did not listen.
 func (h *Heartbeat) Ran() time.Duration { return time.Duration(h.ran.Load()) }

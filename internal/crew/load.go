@@ -18,11 +18,11 @@ import (
 	"hammerlock/results"
 )
 
-// loadSample is what this process and this machine have used so far.
+// loadSample is the CPU time that this process and this machine have used so far.
 type loadSample struct {
 	at        time.Duration
 	own       time.Duration // CPU time of this process
-	suite     time.Duration // of all processes of the suite; 0 = not looked at, or unknown
+	suite     time.Duration // CPU time of all processes of the suite; 0 = not measured, or unknown
 	machine   ticks
 	gc        *metrics.Float64Histogram
 	sched     *metrics.Float64Histogram
@@ -51,15 +51,16 @@ func readLoad(now time.Duration, clients []redis.UniversalClient) loadSample {
 	return l
 }
 
-// readAll reads what the suite's other processes and its servers have used, too. Reading it takes a millisecond or two.
+// readAll reads the CPU time of the suite's other processes and of its servers as well, which takes a millisecond or
+// two.
 func readAll(now time.Duration, clients []redis.UniversalClient) loadSample {
 	l := readLoad(now, clients)
 	l.suite = family("/proc", os.Getpid())
 	return l
 }
 
-// family is the CPU time of a process, of its ancestors that run the same program, and of all that come from them,
-// ended ones included: of the suite with its worker processes and servers. It is 0 where proc is not as proc(5) says.
+// family is the CPU time of a process, of its ancestors that run the same program, and of all descendants, ended ones
+// included. So it covers the suite with its worker processes and servers. It is 0 if /proc is not as proc(5) says.
 func family(proc string, pid int) (sum time.Duration) {
 	type process struct {
 		parent int
@@ -73,8 +74,8 @@ func family(proc string, pid int) (sum time.Duration) {
 		if err != nil {
 			continue
 		}
-		stat, _ := os.ReadFile(filepath.Join(proc, e.Name(), "stat"))             // it may have ended
-		fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:])) // its name can have spaces
+		stat, _ := os.ReadFile(filepath.Join(proc, e.Name(), "stat"))             // the process may have ended
+		fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:])) // a process's name can have spaces
 		const parent, utime, cstime = 1, 11, 14
 		if len(fields) <= cstime {
 			continue
@@ -111,7 +112,7 @@ func family(proc string, pid int) (sum time.Duration) {
 	return sum
 }
 
-// histogram is a metric; empty if the runtime does not have it.
+// histogram returns a metric as a histogram; empty if the runtime does not have it.
 func histogram(s metrics.Sample) *metrics.Float64Histogram {
 	if s.Value.Kind() != metrics.KindFloat64Histogram {
 		return &metrics.Float64Histogram{}
@@ -119,14 +120,14 @@ func histogram(s metrics.Sample) *metrics.Float64Histogram {
 	return s.Value.Float64Histogram()
 }
 
-// ticks are CPU time of the machine; all is zero if unknown.
+// ticks is the machine's CPU time; all fields are zero if it is unknown.
 type ticks struct {
 	busy, all float64
 	stolen    float64 // by the hypervisor
 	programs  float64 // without interrupts, which belong to no process
 }
 
-// tick is what Linux counts CPU time in, on every machine.
+// tick is the unit of CPU time in Linux, on every machine.
 const tick = 10 * time.Millisecond
 
 // parseTicks reads the first line of /proc/stat. See proc_stat(5).
@@ -153,7 +154,7 @@ func parseTicks(text string) (t ticks) {
 	return t
 }
 
-// since is what was used between two samples.
+// since is the usage between two samples.
 func (l loadSample) since(before loadSample) results.Usage {
 	r := results.Usage{MachineCPU: -1, OthersCPU: -1, StolenCPU: -1, PoolWaits: l.poolWaits - before.poolWaits}
 	if wall := l.at - before.at; wall > 0 {
@@ -172,7 +173,7 @@ func (l loadSample) since(before loadSample) results.Usage {
 	return r
 }
 
-// whyStill says what kept the process from running for so long, as far as it is known: what amounts to half of that.
+// whyStill says what kept the process from running for that long: whatever took at least half of the time.
 func (l loadSample) whyStill(before loadSample, gap time.Duration) string {
 	var why []string
 	if stolen := time.Duration((l.machine.stolen - before.machine.stolen) * float64(tick)); stolen >= gap/2 {
@@ -187,7 +188,7 @@ func (l loadSample) whyStill(before loadSample, gap time.Duration) string {
 	return fmt.Sprintf("in the last %.3g s: %s", (l.at - before.at).Seconds(), strings.Join(why, ", "))
 }
 
-// upper is the upper edge of the bucket that holds the quantile q of what came between two samples.
+// upper is the upper edge of the bucket that holds the quantile q of the values between two samples.
 func upper(after, before *metrics.Float64Histogram, q float64) time.Duration {
 	var total, sum uint64
 	count := func(i int) uint64 {
@@ -214,10 +215,10 @@ func upper(after, before *metrics.Float64Histogram, q float64) time.Duration {
 	return 0
 }
 
-// Probe measures what this process and its machine use from one look to the next. It is used by one goroutine.
+// Probe measures the usage of this process and its machine between two looks. One goroutine uses it.
 type Probe struct{ last loadSample }
 
-// Look is what was used since the last look; false at the first one.
+// Look returns the usage since the last look; false at the first one.
 func (p *Probe) Look(now time.Duration) (results.Usage, bool) {
 	before := p.last
 	p.last = readAll(now, nil)

@@ -6,8 +6,7 @@ import (
 	"os"
 )
 
-// Resident is how many bytes of memory this process has for itself, without what lies in files, too; 0 where that is
-// not known.
+// Resident is the number of bytes of this process's own memory, without mapped files; 0 if unknown.
 func Resident() int64 {
 	text, _ := os.ReadFile("/proc/self/statm") // not every system has it
 	var all, resident, shared int64
@@ -15,7 +14,7 @@ func Resident() int64 {
 	return (resident - shared) * int64(os.Getpagesize())
 }
 
-// Free is how many bytes of memory programs can still take; 0 where that is not known. See proc_meminfo(5).
+// Free is the number of bytes of memory that programs can still allocate; 0 if unknown. See proc_meminfo(5).
 func Free() (n int64) {
 	text, _ := os.ReadFile("/proc/meminfo")
 	if _, rest, found := bytes.Cut(text, []byte("MemAvailable:")); found {

@@ -1,5 +1,5 @@
-// Package crew lets the workers of a run work, in this process or shared out among child processes, as an
-// application's service instances are. All of them record into one set of lanes.
+// Package crew runs the workers of a run, in this process or in child processes, like the instances of an application.
+// All of them record into one set of lanes.
 package crew
 
 import (
@@ -22,8 +22,8 @@ import (
 	"hammerlock/workload"
 )
 
-// Orders are what the workers of one process are told. But for the lock and the counter, which a process knows by their
-// names, they are plain data, so that they can be sent to one.
+// Orders tell the workers of one process what to do. Lock and counter are known by their names; everything else is
+// plain data, so that orders can be sent to a process.
 type Orders struct {
 	Shape    workload.Shape
 	Lock     locks.Spec `json:"-"`
@@ -32,28 +32,29 @@ type Orders struct {
 	Topology string
 	Counter  Counter
 	Process  int
-	// the history is kept: stamps are ordered, and what only a checker asks for is recorded too
+	// a judge reads the history: stamps are ordered, and everything that a checker needs is recorded
 	Judged   bool
-	From, To time.Duration           // what is measured
-	Retries  bool                    // leave the client library's own retries on
-	Slots    int                     // of each lane
-	Steered  bool                    // somebody may change the rate of an open loop meanwhile
-	Clock    *topologies.ClientClock // of the programs that have the lock in every second process; nil = the machine's
-	Prefix   string                  // begins the names of all keys
-	Foreign  bool                    // others run the servers: no key may be without the prefix
-	Patience time.Duration           // see workload.Workers
-	// Before are the arguments of a worker process that come before Command; nil = none.
+	From, To time.Duration // what is measured
+	Retries  bool          // leave the client library's own retries on
+	Slots    int           // of each lane
+	Steered  bool          // the rate of an open loop may be changed during the run
+	// the clock of the lock's programs in every second process; nil = the machine's clock
+	Clock    *topologies.ClientClock
+	Prefix   string        // the prefix of all keys
+	Foreign  bool          // the servers are run by others: every key must have the prefix
+	Patience time.Duration // see workload.Workers
+	// Before are the arguments that come before Command when a worker process is started; nil = none.
 	Before []string `json:"-"`
 }
 
 // Counter says where the page views are counted.
 type Counter struct {
 	Spec   workload.CounterSpec `json:"-"`
-	Access *topologies.Access   // of its server; nil if it has none
-	File   string               // empty if it has none
+	Access *topologies.Access   // access to its server; nil without a server
+	File   string               // its file; empty without a file
 }
 
-// Resolve fills in the lock and the counter with these names, and tells whether both are known.
+// Resolve looks up the lock and the counter by name, and tells whether both exist.
 func (o *Orders) Resolve(known Catalogue, lock, counter string) bool {
 	for _, s := range known.Locks {
 		if s.Name == lock {
@@ -68,7 +69,7 @@ func (o *Orders) Resolve(known Catalogue, lock, counter string) bool {
 	return o.Lock.Name != "" && o.Counter.Spec.Name != ""
 }
 
-// lanes is how many lanes the workers need: for their visits, and one more each for leases that are renewed in the
+// lanes is the number of lanes of the workers: those for their visits, and one more each if leases are renewed in the
 // background.
 func (o *Orders) lanes() int {
 	n := workload.Lanes(&o.Lock.Claims)
@@ -78,7 +79,7 @@ func (o *Orders) lanes() int {
 	return n * o.Shape.Workers
 }
 
-// Numbers are those, in the record, of the workers from one of them to another: one for each page of a visit.
+// Numbers lists the workers' numbers in the record, one for each page of a visit, for the workers in a range.
 func (o *Orders) Numbers(from, to int) (all []int32) {
 	for page := range workload.Lanes(&o.Lock.Claims) {
 		for w := from; w < to; w++ {
@@ -88,7 +89,7 @@ func (o *Orders) Numbers(from, to int) (all []int32) {
 	return all
 }
 
-// writer is the number, in the record, of the worker that writes a lane of those of all workers.
+// writer is the number in the record of the worker that writes a lane.
 func (o *Orders) writer(lane, workers int) int32 {
 	if lane < workload.Lanes(&o.Lock.Claims)*workers {
 		return int32(lane)
@@ -96,7 +97,8 @@ func (o *Orders) writer(lane, workers int) int32 {
 	return int32(lane % workers)
 }
 
-// extras is how many lanes a process writes besides: for its heartbeat, if it has one, and for the program of its lock.
+// extras is the number of further lanes of a process: one for its heartbeat, if it has one, and one for the lock's
+// program.
 func (o *Orders) extras(heart int) int {
 	if o.Lock.Program != nil {
 		return heart + 1
@@ -104,33 +106,33 @@ func (o *Orders) extras(heart int) int {
 	return heart
 }
 
-// Lanes is how many lanes the workers of so many processes write in all.
+// Lanes is the number of lanes of all workers in that many processes.
 func (o *Orders) Lanes(processes int) int { return o.lanes() + processes*o.extras(1) }
 
-// Report is what a process says when its workers have gone.
+// Report is what a process reports when its workers have ended.
 type Report struct {
 	Begun, Skipped int64
-	Unfinished     []time.Duration // when visits were due that still waited for a worker
+	Unfinished     []time.Duration // due times of visits that still waited for a worker
 	Load           results.Usage
 	RoundTrips     []Trips           // of each process
-	Fleet          *results.Fleet    // the machines of the workers; nil = this one
-	Lost           string            // which machines were lost meanwhile, and when; empty if none was
-	Said           map[string]string // what the first error of a kind said
+	Fleet          *results.Fleet    // the machines of the workers; nil = this machine
+	Lost           string            // the machines that were lost, and when; empty if none was
+	Said           map[string]string // the text of the first error of each kind
 	Error          string            // what went wrong with its workers; empty if nothing did
-	Driver         *Driven           // of the program that has the lock; nil if there is none
-	Hung           []history.Hung    // calls of the lock that had to be called off
+	Driver         *Driven           // on the lock's program; nil if it has none
+	Hung           []history.Hung    // calls of the lock that had to be cancelled
 	Crashes        []history.Breakdown
-	Wear           []history.Wear // in a load that comes in rounds
-	CPU            time.Duration  // that the process of the lock spent while it was measured
+	Wear           []history.Wear // resources after each rest, in a load with rounds
+	CPU            time.Duration  // CPU time of the lock's process during the measurement
 }
 
-// Trips is how many round trips the locks of a process made between two moments.
+// Trips is the number of round trips of a process's locks between two moments.
 type Trips struct {
 	Count    int64
 	From, To time.Duration
 }
 
-// Trouble is what ends a run without a verdict: calls that do not return, and crashes.
+// Trouble returns what ends a run without a verdict: calls that do not return, and crashes.
 func (r *Report) Trouble() error {
 	var errs []error
 	for _, h := range r.Hung {
@@ -143,7 +145,7 @@ func (r *Report) Trouble() error {
 	return errors.Join(errs...)
 }
 
-// fail adds to what went wrong.
+// fail adds an error to the report.
 func (r *Report) fail(err error) {
 	if err = errors.Join(r.err(), err); err != nil {
 		r.Error = err.Error()
@@ -157,7 +159,7 @@ func (r *Report) err() error {
 	return errors.New(r.Error)
 }
 
-// team is the workers of this process with everything they need.
+// team has the workers of this process and everything they need.
 type team struct {
 	orders  Orders
 	process *locks.Process
@@ -167,11 +169,11 @@ type team struct {
 	traffic topologies.Traffic
 	line    topologies.Line // to all servers
 	crew    workload.Workers
-	counter workload.Counter // if it was opened here
-	extra   []*history.Lane  // for renewals, by worker
-	driver  *driver.Process  // the program that has the lock; nil if there is none
-	pings   *history.Lane    // for the times when the program was paused
-	hung    bool             // a call of the lock has not returned: who closes the locks may wait for it
+	counter workload.Counter // the counter, if it was opened here
+	extra   []*history.Lane  // lanes for renewals, by worker
+	driver  *driver.Process  // the lock's program; nil if it has none
+	pings   *history.Lane    // lane for the pauses of the lock's program
+	hung    bool             // a call of the lock has not returned, so closing the locks may block
 }
 
 // open makes the clients and the locks. Lanes and clock follow when the run begins.
@@ -232,8 +234,8 @@ func (t *team) client(site *topologies.Site, traffic *topologies.Traffic) redis.
 	return c
 }
 
-// begin gives the workers their clock and lanes: the own ones first, then those for renewals, as board makes them. The
-// lane for pings is given before, if there is one.
+// begin gives the workers their clock and lanes: first the lanes for visits, then those for renewals, in the board's
+// order. The lane for pings, if there is one, was given before.
 func (t *team) begin(clock *history.Clock, lanes []*history.Lane, gate *workload.Gate, tempo *workload.Tempo) error {
 	n := t.orders.Shape.Workers
 	visits := n * workload.Lanes(&t.orders.Lock.Claims)
@@ -302,7 +304,7 @@ func (t *team) run(ctx, stop context.Context) Report {
 	return r
 }
 
-// measure reads the counters when the measurement begins and ends.
+// measure reads the counters at the begin and the end of the measurement.
 func (t *team) measure(done <-chan struct{}) Report {
 	clock := t.crew.Clock
 	type reading struct {

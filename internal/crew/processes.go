@@ -21,15 +21,15 @@ import (
 // Process is one worker process.
 type Process struct {
 	Number  int
-	part    int // among all processes of the crew
+	part    int // its number among all processes of the crew
 	Workers []int32
-	Lanes   []int // numbers of those that it writes
+	Lanes   []int // the lanes that it writes
 
-	elsewhere func(syscall.Signal) error // sends signals to it, on another machine; nil = it is on this one
-	Agent     *Agent                     // that it lives on; nil = none
+	elsewhere func(syscall.Signal) error // sends it a signal on another machine; nil = it is on this machine
+	Agent     *Agent                     // the machine of the process; nil = this one
 
 	cmd    *exec.Cmd
-	driver int // leads the group of the program that has the lock; 0 = there is none
+	driver int // the group leader of the lock's program; 0 = none
 	input  io.WriteCloser
 	output *json.Decoder
 	stderr said
@@ -38,15 +38,15 @@ type Process struct {
 	dead   atomic.Bool
 }
 
-// Agent is a machine that workers live on, as faults get hold of it.
+// Agent is a machine with workers, as faults see it.
 type Agent struct {
 	Name  string
-	Kill  func() error              // ends it and its worker process at once
-	Pause func(time.Duration) error // stops both for so long
+	Kill  func() error              // kills the agent and its worker process at once
+	Pause func(time.Duration) error // pauses both for the given time
 	Cut   func(cut bool) error      // cuts or restores the connections of its workers to all servers
 }
 
-// Elsewhere is a worker process of another machine, which signals reach by a function.
+// Elsewhere is a worker process on another machine, to which a function sends signals.
 func Elsewhere(number int, workers []int32, signal func(syscall.Signal) error, agent *Agent) *Process {
 	return &Process{Number: number, Workers: workers, elsewhere: signal, Agent: agent}
 }
@@ -58,18 +58,18 @@ type Processes struct {
 	all     []*Process
 	board   *board
 	session Session
-	doubt   time.Duration // of this process's clock
+	doubt   time.Duration // the error bound of this process's clock
 	moment  time.Time
 	shared  int64
 }
 
-// Spawn starts a command in a way that it ends with the suite.
+// Spawn starts a command so that it ends with the suite.
 type Spawn func(*exec.Cmd) error
 
-// readyTimeout bounds how long a worker process may take to be ready.
+// readyTimeout is the time in which a worker process must be ready.
 const readyTimeout = 20 * time.Second
 
-// Spread makes a crew of n processes. Each has its share of the workers and of an open loop's visits.
+// Spread makes a crew of n processes. Each gets its share of the workers and of an open loop's visits.
 func Spread(ctx context.Context, o Orders, n int, spawn Spawn) (Crew, error) {
 	p, err := SpreadShare(ctx, o, Share{0, n, n}, spawn)
 	if err != nil {
@@ -78,10 +78,10 @@ func Spread(ctx context.Context, o Orders, n int, spawn Spawn) (Crew, error) {
 	return p, nil
 }
 
-// Share is which processes of a crew live here: so many from the first, of all that there are.
+// Share says which processes of a crew live on this machine: Count processes from First on, of Of in all.
 type Share struct{ First, Count, Of int }
 
-// Workers are those that live in the share, of all that there are: from the first up to, but not including, the last.
+// Workers is the range of workers in the share: from the first up to, but not including, the last.
 func (s Share) Workers(all int) (from, to int) {
 	return all * s.First / s.Of, all * (s.First + s.Count) / s.Of
 }
@@ -146,7 +146,7 @@ func (p *Processes) start(i int, spawn Spawn) (*Process, error) {
 	})
 }
 
-// ready waits for every process. The clocks of two of them differ by at most the sum of their doubts.
+// ready waits for every process. The clocks of two processes differ by at most the sum of their error bounds.
 func (p *Processes) ready(ctx context.Context, lanes int) error {
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
@@ -184,10 +184,11 @@ func (p *Processes) ready(ctx context.Context, lanes int) error {
 	return nil
 }
 
-// endTimeout bounds how long a process may live on that has closed its output.
+// endTimeout is how long a process may live after it has closed its output.
 const endTimeout = 10 * time.Second
 
-// end ends a process whose output has ended. It returns how the process ended, if that was by itself.
+// end waits for a process whose output has ended, and kills it after a while. It returns how the process ended, if it
+// ended itself.
 func (c *Process) end(err error) error {
 	timer := time.AfterFunc(endTimeout, func() { _ = c.Kill() })
 	waited := c.cmd.Wait()
@@ -212,7 +213,7 @@ func (p *Processes) Begin(chan<- struct{}) (*Session, error) {
 	return p.BeginAt(p.shared + int64(time.Since(p.moment)))
 }
 
-// BeginAt is Begin with a zero that is a reading of the machine's clock.
+// BeginAt is Begin with its zero at a reading of the machine's clock.
 func (p *Processes) BeginAt(zero int64) (*Session, error) {
 	p.session.Clock = clockAt(p.orders.Judged, zero, p.moment, p.shared)
 	for _, c := range p.all {
@@ -224,10 +225,10 @@ func (p *Processes) BeginAt(zero int64) (*Session, error) {
 	return &p.session, nil
 }
 
-// Slack is that of the session.
+// Slack is the session's slack.
 func (p *Processes) Slack() time.Duration { return p.session.Slack }
 
-// Run waits for the processes' reports. A killed process gives none.
+// Run waits for the processes' reports. A killed process sends none.
 func (p *Processes) Run(ctx, stop context.Context) (Report, error) {
 	defer context.AfterFunc(stop, p.stop)()
 	defer context.AfterFunc(ctx, func() {
@@ -251,7 +252,7 @@ func (p *Processes) Run(ctx, stop context.Context) (Report, error) {
 	return total, errors.Join(errs...)
 }
 
-// report waits for the process's report or its end. A process that was killed need not report.
+// report waits for the process's report or its end. A killed process need not report.
 func (c *Process) report(now func() time.Duration) (*Report, error) {
 	var a answer
 	err := c.output.Decode(&a)
@@ -305,7 +306,7 @@ func (r *Report) Add(o *Report) {
 	l.Stalls += m.Stalls
 }
 
-// RoundTrips implements Crew: the processes tell when they are done.
+// RoundTrips implements Crew: processes report them at the end only.
 func (p *Processes) RoundTrips() (int64, bool) { return 0, false }
 
 // Close implements Crew.
@@ -313,8 +314,8 @@ func (p *Processes) Close() error {
 	p.stop()
 	for _, c := range p.all {
 		c.endDriver()
-		_ = c.Kill()     // it has ended unexpectedly, mostly
-		_ = c.cmd.Wait() // how it ended was told by its report
+		_ = c.Kill()     // mostly it has ended unexpectedly
+		_ = c.cmd.Wait() // its report has said how it ended
 	}
 	p.all = nil
 	if p.board == nil {
@@ -340,14 +341,14 @@ func (c *Process) signal(s syscall.Signal) error {
 	return nil
 }
 
-// Dead tells whether the process has ended early: it writes no lane any more.
+// Dead tells whether the process has ended early, and writes no more lanes.
 func (c *Process) Dead() bool { return c.dead.Load() }
 
-// Source marks the clients of the process: a topology tells them from those of others by it.
+// Source identifies the clients of the process in the topology.
 func (c *Process) Source() int { return c.Number + 1 }
 
-// Stop stops the process without ending it, as a long pause of its garbage collector would; Continue lets it go on.
-// The program that has the lock stops with it: the two are one application.
+// Stop pauses the process, as a long garbage collection would; Continue resumes it. The lock's program is paused with
+// it: together they are one application.
 func (c *Process) Stop() error {
 	return errors.Join(c.signal(syscall.SIGSTOP), c.signalDriver(syscall.SIGSTOP))
 }
@@ -355,7 +356,7 @@ func (c *Process) Stop() error {
 // Cut cuts or restores the connections of a process of this machine to all servers.
 func (c *Process) Cut(cut bool) error { return json.NewEncoder(c.input).Encode(message{Cut: cut}) }
 
-// Continue lets a stopped process go on.
+// Continue resumes a stopped process.
 func (c *Process) Continue() error {
 	return errors.Join(c.signalDriver(syscall.SIGCONT), c.signal(syscall.SIGCONT))
 }

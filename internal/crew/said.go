@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// said is what a worker process has written to its standard error so far.
+// said keeps the standard error of a worker process.
 type said struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -26,7 +26,7 @@ func (s *said) text() string {
 	return strings.TrimSpace(s.buf.String())
 }
 
-// panic is what it has said of a panic in a goroutine: the first lines, nil if it has said nothing of one.
+// panic returns the first lines on a panic in a goroutine; nil if there was none.
 func (s *said) panic() []string {
 	text := s.text()
 	at := aPanic.FindStringIndex(text)
@@ -37,7 +37,8 @@ func (s *said) panic() []string {
 	return lines[:min(len(lines), mostSaid)]
 }
 
-// aPanic begins what the runtime says of the end of a process; mostSaid bounds its lines in a verdict.
+// aPanic matches the first line that the runtime prints when a panic ends a process; mostSaid limits the lines in a
+// verdict.
 var aPanic = regexp.MustCompile(`(?m)^(panic|fatal error): `)
 
 const mostSaid = 20

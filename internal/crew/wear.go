@@ -16,7 +16,8 @@ import (
 	"hammerlock/history"
 )
 
-// wear looks at what the process of the lock has at the end of each rest. Its CPU is that of the last third of a rest.
+// wear measures the resources of the lock's process at the end of each rest. Its CPU time is that of the last third of
+// a rest.
 func (t *team) wear(done <-chan struct{}) (all []history.Wear) {
 	var before map[string]int64
 	until := func(at time.Duration) bool {
@@ -38,7 +39,8 @@ func (t *team) wear(done <-chan struct{}) (all []history.Wear) {
 			break
 		}
 		w := history.Wear{Process: int16(t.orders.Process), Workers: shape.Workers, At: t.crew.Clock.Now()}
-		if looked := w.At - began; looked >= (to-from)/6 { // of less, the time that is counted in ticks says nothing
+		// over a shorter time, CPU time counted in ticks says nothing
+		if looked := w.At - began; looked >= (to-from)/6 {
 			w.CPU = float64(home.spent()-spent) / float64(looked)
 		}
 		u, now := home.used(), home.places()
@@ -49,20 +51,20 @@ func (t *team) wear(done <-chan struct{}) (all []history.Wear) {
 	return all
 }
 
-// use is what the processes that have the lock have, and the CPU time that they have spent so far.
+// use has the resources of the lock's processes, and the CPU time that they have used so far.
 type use struct {
 	threads, files, memory int64
 	cpu                    time.Duration
 }
 
-// process tells what the process of a lock has and has used.
+// process measures the process of a lock.
 type process interface {
 	spent() time.Duration     // CPU time so far
-	used() use                // without cpu, if that is not known
-	places() map[string]int64 // how many goroutines are at each place of its code; nil if it has no goroutines
+	used() use                // without cpu, if that is unknown
+	places() map[string]int64 // the number of goroutines at each place of its code; nil if it has no goroutines
 }
 
-// program is the process of a lock that is a program of its own, with all that is in its group.
+// program is a lock's own program, with all processes of its group.
 type program int
 
 func (p program) spent() time.Duration   { return p.used().cpu }
@@ -76,7 +78,7 @@ func (own) spent() time.Duration { return readLoad(0, nil).own }
 
 func (own) used() (u use) {
 	var m runtime.MemStats
-	runtime.GC() // what pools keep from one collection to the next goes with the second
+	runtime.GC() // pools keep values for one collection, so it takes a second one
 	runtime.GC()
 	runtime.ReadMemStats(&m)
 	u.threads, u.memory = int64(runtime.NumGoroutine()), int64(m.HeapAlloc)
@@ -85,11 +87,11 @@ func (own) used() (u use) {
 	return u
 }
 
-// usedBy is what a group of processes has, as proc(5) tells.
+// usedBy returns the resources of a group of processes, from proc(5).
 func usedBy(proc string, group int) (u use) {
 	all, _ := filepath.Glob(filepath.Join(proc, "[0-9]*"))
 	for _, dir := range all {
-		stat, _ := os.ReadFile(filepath.Join(dir, "stat")) // it may have ended
+		stat, _ := os.ReadFile(filepath.Join(dir, "stat")) // the process may have ended
 		fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
 		const its, utime, stime, threads, resident = 2, 11, 12, 17, 21
 		if len(fields) <= resident || fields[its] != strconv.Itoa(group) {
@@ -104,7 +106,7 @@ func usedBy(proc string, group int) (u use) {
 	return u
 }
 
-// places are the functions outside of the runtime, the innermost first.
+// places returns the functions outside the runtime, the innermost first.
 func (own) places() map[string]int64 {
 	all := make([]runtime.StackRecord, 2*runtime.NumGoroutine()+100)
 	n, ok := runtime.GoroutineProfile(all)
@@ -126,13 +128,13 @@ func (own) places() map[string]int64 {
 	return at
 }
 
-// mostNames bounds the functions of a place, mostPlaces the places that are told.
+// mostNames limits the functions of a place, mostPlaces the places in a report.
 const (
 	mostNames  = 4
 	mostPlaces = 3
 )
 
-// grown are the places at which goroutines have become more.
+// grown lists the places at which the number of goroutines has grown.
 func grown(before, now map[string]int64) (most []string) {
 	more := func(place string) int64 { return now[place] - before[place] }
 	names := slices.SortedFunc(maps.Keys(now), func(a, b string) int {

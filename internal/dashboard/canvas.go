@@ -55,8 +55,8 @@ func (l look) tint(s tcell.Style, c tcell.Color) tcell.Style {
 
 // asciiLetters replace the others on a terminal without Unicode.
 var asciiLetters = map[rune]rune{
-	'µ': 'u', '·': '.', '─': '-', '│': '|', '█': '#', '░': '~', '▒': ':', '▓': '*', '‖': '=', '▲': '^', '→': '>',
-	'…': '.', '×': 'x',
+	'µ': 'u', '·': '.', '─': '-', '│': '|', '█': '#', '░': '~', '▒': ':', '▓': '*', '‖': '=',
+	'▲': '^', '→': '>', '…': '.', '×': 'x',
 	'▁': '_', '▂': '_', '▃': ':', '▄': ':', '▅': '+', '▆': '+', '▇': '#',
 }
 

@@ -26,7 +26,8 @@ echo ready
 said=$(cat)
 [ "$said" = ok ] && exit 0
 stty "$saved" </dev/tty
-printf '\033[?1000l\033[?1002l\033[?1003l\033[?1006l\033[?2004l\033[?1l\033>\033[?7h\033[0m\033[?25h\033[?1049l' >/dev/tty
+printf '\033[?1000l\033[?1002l\033[?1003l\033[?1006l\033[?2004l' >/dev/tty
+printf '\033[?1l\033>\033[?7h\033[0m\033[?25h\033[?1049l' >/dev/tty
 printf '%s\n' "$said" >&2
 `
 

@@ -87,7 +87,7 @@ func (d *Dashboard) faults() {
 		if f.Refused != "" {
 			l.AddItem(d.entry(f.Name, "not here: "+f.Refused), "", 0, func() {
 				d.closePopup()
-				d.state.say(time.Now(), "start again with --fault %s: it %s", f.Name, f.Refused)
+				d.state.say(time.Now(), "%s is not here: it %s", f.Name, f.Refused)
 			})
 		}
 	}

@@ -49,7 +49,9 @@ func TestIdleServersCostNothing(t *testing.T) {
 			heard := client.Subscribe(t.Context(), "news")
 			defer heard.Close()
 			sent = d.since(t, func() { resubscribe(t, heard, messages/4) })
-			if sent < messages/2*3/5 { // 86 of 100 was seen in a cluster beside other tests, and why is not known; if they were not counted, it would be 0
+			// 86 of 100 was seen in a cluster beside other tests, and why is not known; if they were not counted, it
+			// would be 0
+			if sent < messages/2*3/5 {
 				t.Errorf("%d ends and beginnings of a subscription cost %d commands", messages/4, sent)
 			}
 		})
@@ -60,7 +62,8 @@ func TestIdleServersCostNothing(t *testing.T) {
 func resubscribe(t *testing.T, heard *redis.PubSub, times int) {
 	t.Helper()
 	for range times {
-		if err := errors.Join(heard.Unsubscribe(t.Context(), "news"), heard.Subscribe(t.Context(), "news")); err != nil {
+		if err := errors.Join(heard.Unsubscribe(t.Context(), "news"),
+			heard.Subscribe(t.Context(), "news")); err != nil {
 			t.Fatal(err)
 		}
 		for range 2 {

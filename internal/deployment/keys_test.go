@@ -26,8 +26,12 @@ func TestAKeyThatExpiresWhileItIsReadIsGone(t *testing.T) {
 		"it expires before it is read":       {token: redis.Nil},
 		"it expires between the two answers": {token: "t1", left: int64(-2)},
 		"its time is not read":               {token: "t1", left: broken, err: broken},
-		"it never expires":                   {token: "t1", left: int64(-1), until: func(u time.Duration) bool { return u == history.Forever }},
-		"it expires in a second":             {token: "t1", left: int64(1000), until: func(u time.Duration) bool { return u >= time.Second && u < time.Hour }},
+		"it never expires": {token: "t1", left: int64(-1), until: func(u time.Duration) bool {
+			return u == history.Forever
+		}},
+		"it expires in a second": {token: "t1", left: int64(1000), until: func(u time.Duration) bool {
+			return u >= time.Second && u < time.Hour
+		}},
 	} {
 		clock := history.NewClock(0)
 		token, until, err := holding("page", clock, func(args ...any) *redis.Cmd {
@@ -66,7 +70,9 @@ func TestKeysAreReadWhenAClusterServesAgain(t *testing.T) {
 	if err := owner.Do(t.Context(), "CLUSTER", "DELSLOTS", slot).Err(); err != nil {
 		t.Fatal(err)
 	}
-	live.Wait(t, "a cluster that is down", func() bool { return redis.HasErrorPrefix(owner.Do(t.Context(), "TYPE", lock).Err(), "CLUSTERDOWN") })
+	live.Wait(t, "a cluster that is down", func() bool {
+		return redis.HasErrorPrefix(owner.Do(t.Context(), "TYPE", lock).Err(), "CLUSTERDOWN")
+	})
 	again := time.AfterFunc(200*time.Millisecond, func() { owner.Do(t.Context(), "CLUSTER", "ADDSLOTS", slot) })
 	defer again.Stop()
 	lane := history.NewLane(history.NewClock(0), 0, -1, 64, make(chan struct{}, 1))

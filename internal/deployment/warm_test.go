@@ -59,7 +59,8 @@ func reused(t *testing.T, counter string) (undecided string) {
 		if err := d.Topology.Nodes[0].Do(t.Context(), "SET", d.Pages[0].Lock, "left").Err(); err != nil {
 			t.Fatal(err)
 		}
-		if err := d.store.counter.Store(t.Context(), d.Pages[0].Views, workload.Count{Views: 7, Writer: 1}); err != nil {
+		if err := d.store.counter.Store(t.Context(), d.Pages[0].Views,
+			workload.Count{Views: 7, Writer: 1}); err != nil {
 			t.Fatal(err)
 		}
 		if err := warm.Keep(t.Context(), d); err != nil {

@@ -78,10 +78,13 @@ func TestEveryMisbehaviourEndsAndIsNamed(t *testing.T) {
 		"dies-asked":    "ended unexpectedly (exit status 6)", "dies-holding": "ended unexpectedly (exit status 6)",
 		"hangs": "has not answered a ping for 5s", "never-reads": "has not answered a ping for 5s",
 		"half-a-line": "has written 6 bytes without a newline: every message ends with one",
-		"twice":       "twice: every request has one answer", "unknown-id": "which was never sent", "others-id": answered,
-		"garbage": unanswered, "long-line": "a line of more than 64 KiB",
-		"floods-out": "lines on its standard output that are no messages, such as", "closes-out": "closed its standard output and goes on",
-		"lost-unknown": "as lost, which no acquire had", "negative": "valid_ms -5: a duration", "huge": "valid_ms 1e+15: a duration",
+		"twice":       "twice: every request has one answer", "unknown-id": "which was never sent",
+		"others-id": answered,
+		"garbage":   unanswered, "long-line": "a line of more than 64 KiB",
+		"floods-out":   "lines on its standard output that are no messages, such as",
+		"closes-out":   "closed its standard output and goes on",
+		"lost-unknown": "as lost, which no acquire had", "negative": "valid_ms -5: a duration",
+		"huge":        "valid_ms 1e+15: a duration",
 		"undecided":   "an answer says one of",
 		"id-as-text":  `"id" is a string, and must be a whole number, 0 or more; it wrote`,
 		"large-fence": `"fence" is a number 1180591620717411303424, and must be a whole number below 2^63; it wrote`,
@@ -141,7 +144,8 @@ func TestASlowStartIsAskedAgain(t *testing.T) {
 	t.Parallel()
 	args, env := program(t, "right")
 	const late = `if [ ! -e "$TMPDIR/once" ]; then : > "$TMPDIR/once"; exec sleep 60; fi; exec "$@"`
-	if s, err := Greet(t.Context(), append([]string{"sh", "-c", late, "sh"}, args...), env); err != nil || s.Name != "exec:evil-right@1" {
+	if s, err := Greet(t.Context(), append([]string{"sh", "-c", late, "sh"}, args...), env); err != nil ||
+		s.Name != "exec:evil-right@1" {
 		t.Errorf("got %q, %v, want the greeting of the second try", s.Name, err)
 	}
 }
@@ -209,7 +213,8 @@ func mayHaveBeenRenewed(t *testing.T, lane *history.Lane, token string) {
 	t.Helper()
 	n := 0
 	history.NewMerge(lane.Clock(), []*history.Lane{lane}).Flush(func(op *history.Op) {
-		if n++; op.Kind != history.Extend || op.Outcome != history.Unknown || token == "" || op.Token != history.Hash(token) || op.Return == history.Forever {
+		if n++; op.Kind != history.Extend || op.Outcome != history.Unknown || token == "" ||
+			op.Token != history.Hash(token) || op.Return == history.Forever {
 			t.Errorf("a lease that may have been renewed: %+v", *op)
 		}
 	})
@@ -233,7 +238,8 @@ func TestADriverThatNeverReadsDoesNotBlock(t *testing.T) {
 			break
 		}
 	}
-	if !errors.Is(err, io.ErrUnexpectedEOF) || !strings.Contains(p.Err().Error(), "it has not read its standard input for 100ms") {
+	if !errors.Is(err, io.ErrUnexpectedEOF) ||
+		!strings.Contains(p.Err().Error(), "it has not read its standard input for 100ms") {
 		t.Errorf("got %v, %v", err, p.Err())
 	}
 }
@@ -252,7 +258,9 @@ func TestNothingIsLeft(t *testing.T) {
 			t.Fatal(s.Name, err)
 		}
 		pid, _ := strconv.Atoi(string(text))
-		live.Wait(t, "the end of what the driver started", func() bool { return syscall.Kill(pid, 0) != nil || zombie(pid) })
+		live.Wait(t, "the end of what the driver started", func() bool {
+			return syscall.Kill(pid, 0) != nil || zombie(pid)
+		})
 	}
 }
 
@@ -292,7 +300,8 @@ func TestThePasswordIsShownNowhere(t *testing.T) {
 // TestADriverInheritsNoMoreThanIsAllowed: with PYTHONUNBUFFERED a missing flush would go unseen.
 func TestADriverInheritsNoMoreThanIsAllowed(t *testing.T) {
 	t.Parallel()
-	all := map[string]string{"PATH": "/bin", "HOME": "/root", "PYTHONUNBUFFERED": "1", "REDIS_TLS": "no", "AWS_SECRET": "x"}
+	all := map[string]string{"PATH": "/bin", "HOME": "/root", "PYTHONUNBUFFERED": "1", "REDIS_TLS": "no",
+		"AWS_SECRET": "x"}
 	got := Environment(func(name string) string { return all[name] }, []string{"REDIS_TLS"})
 	if want := []string{"PATH=/bin", "HOME=/root", "REDIS_TLS=no"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)

@@ -144,7 +144,8 @@ func (w *worker) acquire(ctx context.Context, m request, ttl, wait time.Duration
 	}
 	lease.Token, lease.Fence = a.Token, a.Fence
 	if err := w.outcome(ctx, &a); err != nil {
-		if lease.Token != "" && m.Op == opAcquire && !errors.Is(err, locks.ErrBusy) { // it may be held: the worker gives it back
+		// it may be held: the worker gives it back
+		if lease.Token != "" && m.Op == opAcquire && !errors.Is(err, locks.ErrBusy) {
 			w.held[key] = &held{hold: &hold{id: c.id, lost: make(chan struct{})}}
 		}
 		return lease, err

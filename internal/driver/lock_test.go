@@ -18,7 +18,8 @@ func TestWhatAnAnswerSays(t *testing.T) {
 	}
 	l, begin := p.Worker(nil), time.Now()
 	outer, err := l.Acquire(t.Context(), "k", time.Hour)
-	if first, last := begin.Add(time.Hour/2), time.Now().Add(time.Hour/2); err != nil || outer.Until.Before(first) || outer.Until.After(last) || outer.Count != 1 {
+	if first, last := begin.Add(time.Hour/2), time.Now().Add(time.Hour/2); err != nil || outer.Until.Before(first) ||
+		outer.Until.After(last) || outer.Count != 1 {
 		t.Fatalf("want half an hour from %v: %+v, %v", begin, outer, err)
 	}
 	inner, err := l.Acquire(t.Context(), "k", time.Hour)
@@ -52,7 +53,8 @@ func TestALockOfSeveralKeys(t *testing.T) {
 	if err != nil || held.Key != "a" || len(held.Keys) != 2 || held.Token == "" {
 		t.Fatalf("got %+v, %v", held, err)
 	}
-	if _, err := other.(locks.Several).AcquireAll(t.Context(), []string{"c", "b"}, time.Hour, 0); !errors.Is(err, locks.ErrBusy) {
+	if _, err := other.(locks.Several).AcquireAll(t.Context(), []string{"c", "b"}, time.Hour, 0); !errors.Is(err,
+		locks.ErrBusy) {
 		t.Errorf("another worker: %v", err)
 	}
 	if err := l.(locks.Lock).Release(t.Context(), held); err != nil {
@@ -66,7 +68,9 @@ func TestALockOfSeveralKeys(t *testing.T) {
 // TestALockThatIsShared is told how it is asked for: by a reader or the writer, or for how many permits.
 func TestALockThatIsShared(t *testing.T) {
 	t.Parallel()
-	for mode, want := range map[string][2]string{"shares": {"read<nil>", "write<nil>"}, "permits": {"<nil> 2", "<nil> 3"}} {
+	for mode, want := range map[string][2]string{
+		"shares": {"read<nil>", "write<nil>"}, "permits": {"<nil> 2", "<nil> 3"},
+	} {
 		p, err := started(t, mode)
 		if err != nil {
 			t.Fatal(err)
@@ -80,7 +84,8 @@ func TestALockThatIsShared(t *testing.T) {
 			t.Errorf("%s: got %+v and %+v, %v, want %q", mode, reader, writer, err, want)
 		}
 		if mode == "shares" {
-			if reader, err = some.(locks.Upgrader).Upgrade(t.Context(), reader, time.Hour); err != nil || reader.Permits != 0 {
+			if reader, err = some.(locks.Upgrader).Upgrade(t.Context(), reader, time.Hour); err != nil ||
+				reader.Permits != 0 {
 				t.Errorf("upgraded to %+v, %v", reader, err)
 			}
 		}
@@ -158,8 +163,10 @@ func TestALibraryThatWaits(t *testing.T) {
 		t.Fatal(err)
 	}
 	lease := <-waited
-	if now := time.Now(); lease.Tried <= 0 || begin.Add(lease.Tried).After(now) || lease.Until.Before(locks.Until(begin.Add(lease.Tried), time.Hour)) ||
+	if now := time.Now(); lease.Tried <= 0 || begin.Add(lease.Tried).After(now) ||
+		lease.Until.Before(locks.Until(begin.Add(lease.Tried), time.Hour)) ||
 		lease.Until.After(locks.Until(now, time.Hour)) {
-		t.Errorf("tried %v after the call at %v; it ends %v after one that began with the call", lease.Tried, begin, lease.Until.Sub(locks.Until(begin, time.Hour)))
+		t.Errorf("tried %v after the call at %v; it ends %v after one that began with the call", lease.Tried, begin,
+			lease.Until.Sub(locks.Until(begin, time.Hour)))
 	}
 }

@@ -74,8 +74,10 @@ func (p *Process) Ping(done <-chan struct{}) (g Ping, ok bool) {
 // silence is the error of a program that answers nothing.
 func (p *Process) silence() error {
 	if n := p.output.bytes.Load(); n > 0 {
-		return fmt.Errorf("it has not answered a ping for %s, and has written %d bytes without a newline: every message ends with one, and standard output is flushed",
+		return fmt.Errorf("it has not answered a ping for %s, and has written %d bytes without a newline: "+
+			"every message ends with one, and standard output is flushed",
 			p.patience, n)
 	}
-	return fmt.Errorf("it has not answered a ping for %s: it must answer while calls are under way, and flush its standard output after every line", p.patience)
+	return fmt.Errorf("it has not answered a ping for %s: it must answer while calls are under way, "+
+		"and flush its standard output after every line", p.patience)
 }

@@ -182,7 +182,8 @@ func (p *Process) noisy(line []byte) error {
 		p.sample = fmt.Sprintf("%.80q", p.tail.mask(string(line)))
 	}
 	if p.noise > maxNoise {
-		return fmt.Errorf("it printed %d lines on its standard output that are no messages, such as %s: print to standard error", p.noise, p.sample)
+		return fmt.Errorf("it printed %d lines on its standard output that are no messages, such as %s: "+
+			"print to standard error", p.noise, p.sample)
 	}
 	return nil
 }
@@ -261,7 +262,8 @@ func (p *Process) ask(ctx context.Context, m request) (message, *call, error) {
 	}
 	a, err := p.await(ctx, c)
 	if err != nil && ctx.Err() != nil {
-		_ = p.send(request{Op: opCancel, Of: c.id}, newCall(opCancel, true)) // it may be too late, and the program may ignore it
+		// it may be too late, and the program may ignore it
+		_ = p.send(request{Op: opCancel, Of: c.id}, newCall(opCancel, true))
 		off, cancel := context.WithTimeout(context.WithoutCancel(ctx), offPatience)
 		defer cancel()
 		if late, none := p.await(off, c); none == nil {

@@ -126,7 +126,8 @@ func read(line []byte) (m message, err error) {
 // fits says what the fields of a message must be.
 var fits = map[reflect.Kind]string{
 	reflect.Bool: "true or false", reflect.String: "a text", reflect.Slice: "a list of texts",
-	reflect.Int: "a whole number", reflect.Int64: "a whole number below 2^63", reflect.Uint64: "a whole number, 0 or more",
+	reflect.Int: "a whole number", reflect.Int64: "a whole number below 2^63",
+	reflect.Uint64:  "a whole number, 0 or more",
 	reflect.Float64: "a number",
 }
 
@@ -232,7 +233,8 @@ var names = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._+-]{0,63}$`)
 // spec is the lock as the greeting describes it; the error says all that is wrong with it.
 func (m *message) spec(args, env []string) (locks.Spec, error) {
 	if m.Hello == nil || *m.Hello != greeting {
-		return locks.Spec{}, fmt.Errorf(`its first message is no greeting: it must be {"hello":%q,"protocol":%d,...}`, greeting, Protocol)
+		return locks.Spec{}, fmt.Errorf(`its first message is no greeting: it must be {"hello":%q,"protocol":%d,...}`,
+			greeting, Protocol)
 	}
 	if m.Protocol != Protocol {
 		return locks.Spec{}, fmt.Errorf("it speaks protocol %d, this suite speaks protocol %d", m.Protocol, Protocol)
@@ -245,13 +247,15 @@ func (m *message) spec(args, env []string) (locks.Spec, error) {
 	}
 	p := &locks.Program{Args: args, Env: env, Version: m.Version, Keys: m.Keys, On: m.On}
 	s := locks.Spec{
-		Name: "exec:" + m.Name + "@" + m.Version, Doc: "a program of its own: " + strings.Join(args, " "), Source: args[0],
-		Sites: locks.OneSite, Program: p,
+		Name: "exec:" + m.Name + "@" + m.Version, Doc: "a program of its own: " + strings.Join(args, " "),
+		Source: args[0],
+		Sites:  locks.OneSite, Program: p,
 	}
 	wrong = append(wrong, m.claim(&s)...)
 	for i, ms := range []float64{m.Lingers, m.Least} {
 		if !(ms >= 0 && ms <= float64(maxValid/time.Millisecond)) {
-			wrong = append(wrong, fmt.Sprintf("%s_ms %g: a duration in milliseconds, 0 or more and at most a year", []string{"lingers", "least"}[i], ms))
+			wrong = append(wrong, fmt.Sprintf("%s_ms %g: a duration in milliseconds, "+
+				"0 or more and at most a year", []string{"lingers", "least"}[i], ms))
 		}
 	}
 	if p.Least = time.Duration(m.Least * float64(time.Millisecond)); m.Lingers > 0 {
@@ -301,7 +305,8 @@ func (m *message) claim(s *locks.Spec) (wrong []string) {
 		"claim writers without readers: it is about writers who wait for readers": c.Writers && !c.Readers,
 		fmt.Sprintf("permits %d: a number, 1 or more", m.Permits):                 m.Permits < 0,
 		"permits of a lock that readers share: it is one or the other":            m.Permits > 0 && c.Readers,
-		"claim sets of a lock with readers or permits: there is no such acquire":  c.Sets && (c.Readers || m.Permits > 0),
+		"claim sets of a lock with readers or permits: there is no such acquire": c.Sets &&
+			(c.Readers || m.Permits > 0),
 	} {
 		if is {
 			wrong = append(wrong, text)
@@ -338,7 +343,8 @@ func (m *message) mistake(op string) string {
 	case m.Lost && op != opExtend && op != opRelease && op != opReenter && op != opUpgrade:
 		return fmt.Sprintf(`"lost" is an answer to extend, release, reenter and upgrade, not to %s`, op)
 	case m.Valid != nil && (math.IsNaN(*m.Valid) || *m.Valid < 0 || *m.Valid > float64(maxValid/time.Millisecond)):
-		return fmt.Sprintf("valid_ms %g: a duration from the beginning of the call, in milliseconds, 0 or more and at most a year", *m.Valid)
+		return fmt.Sprintf("valid_ms %g: a duration from the beginning of the call, in milliseconds, "+
+			"0 or more and at most a year", *m.Valid)
 	}
 	return ""
 }

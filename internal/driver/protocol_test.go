@@ -9,7 +9,8 @@ import (
 // TestALeaseThatLingers: a program says for how much longer than was asked for its servers keep a lease.
 func TestALeaseThatLingers(t *testing.T) {
 	hello := `{"hello":"hammerlock-driver","protocol":1,"name":"x","version":"1","claims":["excludes","expires"]`
-	for says, want := range map[string]time.Duration{"": 0, `,"lingers_ms":999`: 999 * time.Millisecond, `,"lingers_ms":0`: 0} {
+	for says, want := range map[string]time.Duration{"": 0, `,"lingers_ms":999`: 999 * time.Millisecond,
+		`,"lingers_ms":0`: 0} {
 		m, err := read([]byte(hello + says + "}"))
 		if err != nil {
 			t.Fatal(err)
@@ -29,10 +30,12 @@ func TestALeaseThatLingers(t *testing.T) {
 
 // TestClaimsThatNeedAnother: some claims say something of one kind of lock only.
 func TestClaimsThatNeedAnother(t *testing.T) {
-	for says, good := range map[string]bool{`"claims":["crosses"]`: false, `"claims":["sets"]`: true, `"claims":["sets","crosses"]`: true,
-		`"claims":["readers"]`: true, `"claims":["upgrades"]`: false, `"claims":["writers"]`: false,
+	for says, good := range map[string]bool{`"claims":["crosses"]`: false, `"claims":["sets"]`: true,
+		`"claims":["sets","crosses"]`: true,
+		`"claims":["readers"]`:        true, `"claims":["upgrades"]`: false, `"claims":["writers"]`: false,
 		`"claims":["readers","writers","upgrades"]`: true, `"permits":3`: true, `"permits":-1`: false,
-		`"permits":3,"claims":["readers"]`: false, `"permits":3,"claims":["sets"]`: false, `"claims":["session"]`: true} {
+		`"permits":3,"claims":["readers"]`: false, `"permits":3,"claims":["sets"]`: false,
+		`"claims":["session"]`: true} {
 		m, err := read([]byte(`{"hello":"hammerlock-driver","protocol":1,"name":"x","version":"1",` + says + "}"))
 		if err != nil {
 			t.Fatal(err)
@@ -51,7 +54,8 @@ func TestClaimsThatNeedAnother(t *testing.T) {
 // TestWhatOutlivesAWorker: a program says that a worker does not die without it; one that renews need not.
 func TestWhatOutlivesAWorker(t *testing.T) {
 	for says, want := range map[string]bool{`"expires"`: false, `"outlives"`: true, `"renews"`: true} {
-		m, err := read([]byte(`{"hello":"hammerlock-driver","protocol":1,"name":"x","version":"1","claims":[` + says + "]}"))
+		m, err := read([]byte(`{"hello":"hammerlock-driver","protocol":1,"name":"x","version":"1","claims":[` + says +
+			"]}"))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -21,7 +21,8 @@ func (p *Process) reach(ctx context.Context, a topologies.Access, source int) (s
 	plain, elsewhere := !a.Cluster && a.Master == "", len(a.Links)+len(a.Map) > 0
 	switch {
 	case !plain && elsewhere:
-		return s, errors.New("sentinels and clusters of others would lead a program past --map and past the links of faults")
+		return s, errors.New("sentinels and clusters of others would lead a program past --map and " +
+			"past the links of faults")
 	case plain && (elsewhere || a.Sources != "" || a.Moved != "" || a.TLS != nil):
 		r, err := openRelay(ctx, a.Addrs[0], a.Site().Passage(source))
 		if err != nil {

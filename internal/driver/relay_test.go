@@ -14,20 +14,29 @@ import (
 func TestHowAProgramReachesASite(t *testing.T) {
 	t.Parallel()
 	security := &topologies.TLS{CA: []byte("ca"), Cert: []byte("cert"), Key: []byte("key"), ServerName: "redis.test"}
-	login := topologies.Access{Foreign: true, User: "app", Password: "hunter2", DB: 3, Addrs: []string{"10.0.0.1:6379", "10.0.0.2:6379"}}
+	login := topologies.Access{
+		Foreign: true, User: "app", Password: "hunter2", DB: 3, Addrs: []string{"10.0.0.1:6379", "10.0.0.2:6379"},
+	}
 	cases := map[string]struct {
 		change func(*topologies.Access)
 		want   string // of the site; empty = by a relay
 		refuse string
 	}{
-		"plain": {func(*topologies.Access) {}, `"host":"10.0.0.1","port":6379,"user":"app","pass":"hunter2","db":3,"addrs":`, ""},
+		"plain": {func(*topologies.Access) {},
+			`"host":"10.0.0.1","port":6379,"user":"app","pass":"hunter2","db":3,"addrs":`, ""},
 		"TLS":   {func(a *topologies.Access) { a.TLS = security }, "", ""},
 		"map":   {func(a *topologies.Access) { a.Map = map[string]string{"10.0.0.1:6379": "127.0.0.1:1"} }, "", ""},
 		"links": {func(a *topologies.Access) { a.Links = map[string]string{"10.0.0.1:6379": "127.0.0.1:1"} }, "", ""},
-		"sentinels": {func(a *topologies.Access) { a.Master, a.Sentinel, a.TLS = "main", [2]string{"s", "hunter3"}, security },
-			`"master":"main","addrs":["10.0.0.1:6379","10.0.0.2:6379"],"tls":{"ca":"ca","cert":"cert","key":"key","server_name":"redis.test"},"sentinel_user":"s","sentinel_pass":"hunter3"`, ""},
-		"cluster":        {func(a *topologies.Access) { a.Cluster, a.TLS = true, security }, `"cluster":true,"addrs":["10.0.0.1:6379","10.0.0.2:6379"],"tls":`, ""},
-		"mapped cluster": {func(a *topologies.Access) { a.Cluster, a.Map = true, map[string]string{"a:1": "b:1"} }, "", "past --map"},
+		"sentinels": {func(a *topologies.Access) {
+			a.Master, a.Sentinel, a.TLS = "main", [2]string{"s", "hunter3"}, security
+		},
+			`"master":"main","addrs":["10.0.0.1:6379","10.0.0.2:6379"],"tls":{"ca":"ca","cert":"cert","key":"key",` +
+				`"server_name":"redis.test"},"sentinel_user":"s","sentinel_pass":"hunter3"`, ""},
+		"cluster": {func(a *topologies.Access) { a.Cluster, a.TLS = true, security },
+			`"cluster":true,"addrs":["10.0.0.1:6379","10.0.0.2:6379"],"tls":`, ""},
+		"mapped cluster": {func(a *topologies.Access) {
+			a.Cluster, a.Map = true, map[string]string{"a:1": "b:1"}
+		}, "", "past --map"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -49,7 +58,8 @@ func TestHowAProgramReachesASite(t *testing.T) {
 				return
 			case err != nil:
 				t.Fatal(err)
-			case c.want == "" && (len(p.relays) != 1 || !net.ParseIP(s.Host).IsLoopback() || s.TLS != nil || s.User != "app"):
+			case c.want == "" && (len(p.relays) != 1 || !net.ParseIP(s.Host).IsLoopback() || s.TLS != nil ||
+				s.User != "app"):
 				t.Errorf("not by a relay: %s", text)
 			case !strings.Contains(string(text), c.want):
 				t.Errorf("got %s, want %s", text, c.want)

@@ -28,7 +28,8 @@ type tail struct {
 }
 
 // alarms are in the lines with which runtimes tell of a panic, or of an exception that no code has caught.
-var alarms = regexp.MustCompile(`^(panic|fatal error): |^thread '.*' panicked at |^Exception in thread |UnhandledPromiseRejection`)
+var alarms = regexp.MustCompile(
+	`^(panic|fatal error): |^thread '.*' panicked at |^Exception in thread |UnhandledPromiseRejection`)
 
 // look takes in what came, line by line.
 func (t *tail) look(b []byte) {

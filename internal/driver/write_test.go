@@ -16,11 +16,15 @@ func TestALineIsItsJSON(t *testing.T) {
 	t.Parallel()
 	wait := int64(2500)
 	for _, m := range []request{
-		{ID: 1, Op: opPing}, {ID: 2, Op: opAcquire, Worker: 3, Key: "hammerlock:{page-7}:lock", TTL: 5000, Wait: new(int64)},
-		{ID: 1 << 60, Op: opAcquire, Worker: 3, Key: "k", TTL: 1, Wait: &wait}, {ID: 3, Op: opReenter, Key: `quote " and \`, Hold: 2},
-		{ID: 4, Op: opExtend, Hold: 2, TTL: -1}, {ID: 5, Op: opCancel, Of: 4}, {ID: 6, Op: opAcquire, Key: "žluť\n\x00\xff<&>\u2028", Wait: new(int64)},
+		{ID: 1, Op: opPing}, {ID: 2, Op: opAcquire, Worker: 3, Key: "hammerlock:{page-7}:lock", TTL: 5000,
+			Wait: new(int64)},
+		{ID: 1 << 60, Op: opAcquire, Worker: 3, Key: "k", TTL: 1, Wait: &wait},
+		{ID: 3, Op: opReenter, Key: `quote " and \`, Hold: 2},
+		{ID: 4, Op: opExtend, Hold: 2, TTL: -1}, {ID: 5, Op: opCancel, Of: 4},
+		{ID: 6, Op: opAcquire, Key: "žluť\n\x00\xff<&>\u2028", Wait: new(int64)},
 		{ID: 8, Op: opAcquire, Key: "a", Keys: []string{"a", "b"}, Wait: new(int64)},
-		{ID: 9, Op: opAcquire, Key: "a", Mode: reading, Wait: new(int64)}, {ID: 10, Op: opAcquire, Key: "a", Permits: 2, Wait: new(int64)},
+		{ID: 9, Op: opAcquire, Key: "a", Mode: reading, Wait: new(int64)},
+		{ID: 10, Op: opAcquire, Key: "a", Permits: 2, Wait: new(int64)},
 		{ID: 7, Op: opOpen, Topology: "single", Sites: []site{{Host: "h", Port: 1, Addrs: []string{"h:1"}}}},
 	} {
 		want, err := json.Marshal(m)
@@ -37,8 +41,10 @@ func TestAPlainAnswerIsItsJSON(t *testing.T) {
 	t.Parallel()
 	read := 0
 	for _, line := range []string{
-		`{"id":1,"ok":true}`, `{"id": 21, "ok": true, "token": "8f0a", "tried_ms": 0}`, `{"id":18446744073709551615,"busy":true,"token":"a,b}c"}`,
-		`{"id":7,"lost":true}`, `{"id":0,"error":"no \\ way"}`, `{"id":1,"ok":true,"token":"caf\u00e9","token":""}`, `{"id":3,"ok":true,"id":4}`, `{"ID":3,"ok":false}`,
+		`{"id":1,"ok":true}`, `{"id": 21, "ok": true, "token": "8f0a", "tried_ms": 0}`,
+		`{"id":18446744073709551615,"busy":true,"token":"a,b}c"}`,
+		`{"id":7,"lost":true}`, `{"id":0,"error":"no \\ way"}`, `{"id":1,"ok":true,"token":"caf\u00e9","token":""}`,
+		`{"id":3,"ok":true,"id":4}`, `{"ID":3,"ok":false}`,
 	} {
 		for at := range line {
 			for _, text := range []string{line, line[:at] + line[at+1:], line[:at] + line[at:at+1] + line[at:]} {

@@ -8,7 +8,8 @@ import (
 
 // Word is an entry of the glossary.
 type Word struct {
-	Name  string // as it stands on the screen, in lower case; several with commas in between mean the same, or go together
+	// as it stands on the screen, in lower case; several with commas in between mean the same, or go together
+	Name  string
 	Group Group
 	Means string // sentences, in Markdown without links
 }
@@ -34,23 +35,29 @@ var All = slices.Concat(words, causes())
 
 var words = []Word{
 	{"visit", Visits,
-		"What a worker does again and again: take the page's lock, load the counter, stay, store the counter plus one, release. A visit is acknowledged when its store was answered."},
+		"What a worker does again and again: take the page's lock, load the counter, stay, " +
+			"store the counter plus one, release. A visit is acknowledged when its store was answered."},
 	{"worker", Visits,
 		"A client that visits pages, one visit after the other: w00, w01 and so on. `--workers` says how many."},
 	{"page", Visits, "One counter with one lock. `--pages` makes several."},
 	{"lock", Visits,
-		"What lets one worker at a time into a visit of a page, and how: `--lock` names the algorithm, `--list` says what each is."},
+		"What lets one worker at a time into a visit of a page, and how: `--lock` names the algorithm, " +
+			"`--list` says what each is."},
 	{"hold, holds", Visits,
-		"The time from a grant to the release, to the end of the lease or to the loss of the lock, whichever comes first."},
+		"The time from a grant to the release, to the end of the lease or to the loss of the lock, " +
+			"whichever comes first."},
 	{"term, leader", Visits,
-		"A hold in which the visit counts again and again, for several leases, as a leader does until it is deposed or resigns."},
+		"A hold in which the visit counts again and again, for several leases, as a leader does until it " +
+			"is deposed or resigns."},
 	{"lease", Visits, "How long a grant lasts if it is not extended (`--lease`)."},
 	{"until", Visits,
-		"The end of the lease as its holder counts it, from when it sent the request. A holder that heeds it stores nothing later."},
+		"The end of the lease as its holder counts it, from when it sent the request. " +
+			"A holder that heeds it stores nothing later."},
 	{"token", Visits,
 		"A value that names one grant. A release compares it, so that no worker releases the lock of another."},
 	{"fence", Visits,
-		"A number that grows with every grant. A counter that refuses smaller ones is safe from a holder that is late."},
+		"A number that grows with every grant. A counter that refuses smaller ones is safe from " +
+			"a holder that is late."},
 	{"waiter", Visits, "A worker between its first try for a lock and the grant, or its giving up."},
 	{"hand-off", Visits,
 		"From the release of one worker to the grant of another. It is contended if the second one waited already."},
@@ -66,7 +73,8 @@ var words = []Word{
 	{"lost", Numbers, "Acknowledged page views that the final count lacks."},
 	{"visits/s, throughput, counted/s", Numbers, "Acknowledged visits a second, of all workers together."},
 	{"p50, p90, p99, p99.9", Numbers,
-		"Percentiles: 50, 90, 99 or 99.9 in a hundred values are this or smaller. `-` stands where the values are too few to say."},
+		"Percentiles: 50, 90, 99 or 99.9 in a hundred values are this or smaller. " +
+			"`-` stands where the values are too few to say."},
 	{"median", Numbers, "The middle value: half of the values are this or smaller."},
 	{"max, mean", Numbers, "The greatest value, exactly, and the sum of all values by their number."},
 	{"latency", Numbers, "How long a part of a visit takes. Each row of the table is a part."},
@@ -78,7 +86,8 @@ var words = []Word{
 	{"random waiter, a random waiter's wait", Numbers,
 		"The wait of a worker picked at a random moment. Long waits count more, for more moments fall into them."},
 	{"response, response (from due), response p50", Numbers,
-		"From when a visit was due by the schedule to its end. A stall counts although no worker was free to notice it (coordinated omission)."},
+		"From when a visit was due by the schedule to its end. A stall counts although no worker was free to notice " +
+			"it (coordinated omission)."},
 	{"response with unfinished", Numbers,
 		"The same time, with the visits that gave up or had not ended (Kaplan-Meier estimate)."},
 	{"try, one try", Numbers, "One request for the lock, granted or not."},
@@ -97,36 +106,52 @@ var words = []Word{
 		"Commands that the lock's servers carried out, a visit, those inside scripts and of replication included."},
 	{"server cpu", Numbers, "CPU time of the lock's servers, a visit."},
 	{"generator, ok, suspect, saturated, disturbed", Numbers,
-		"Whether the load generator was fast enough for the latencies to be trusted. OK: the latencies are those of the lock. SUSPECT: compare them, but do not quote them. SATURATED: they are those of this machine, which the suite itself has used up. DISTURBED: other programs used a quarter of the cores or more, and half of all were busy."},
+		"Whether the load generator was fast enough for the latencies to be trusted. OK: the latencies are those of " +
+			"the lock. SUSPECT: compare them, but do not quote them. SATURATED: they are those of this machine, " +
+			"which the suite itself has used up. DISTURBED: other programs used a quarter of the cores or more, " +
+			"and half of all were busy."},
 	{"closed loop", Numbers,
-		"A worker begins its next visit when it is done with the last. With `--rate` the loop is open: visits are due by a schedule that knows nothing of the workers."},
+		"A worker begins its next visit when it is done with the last. With `--rate` the loop is open: " +
+			"visits are due by a schedule that knows nothing of the workers."},
 	{"unavailable, outage", Numbers,
-		"Time in which a worker had asked for a page's lock and no living worker held it, until the next grant. The page is not served. Less than 100 ms, or ten of the pauses between two tries, is a hand-off."},
-	{"n", Numbers, "In a table of failovers: how often the fault was injected, each time into servers that were just started and whole."},
+		"Time in which a worker had asked for a page's lock and no living worker held it, until the next grant. " +
+			"The page is not served. Less than 100 ms, or ten of the pauses between two tries, is a hand-off."},
+	{"n", Numbers, "In a table of failovers: how often the fault was injected, each time into servers that were " +
+		"just started and whole."},
 	{"settings", Numbers,
-		"In a table of failovers: what was set otherwise than by default, for the servers (`--aof`, `--min-replicas`, `--profile`) or for this row."},
+		"In a table of failovers: what was set otherwise than by default, for the servers (`--aof`, " +
+			"`--min-replicas`, `--profile`) or for this row."},
 	{"lost holds", Numbers,
-		"Holds of locks that renew or signal, which ended under a living holder: another was granted the lock, or an answer or a signal says that it is lost."},
+		"Holds of locks that renew or signal, which ended under a living holder: another was granted the lock, " +
+			"or an answer or a signal says that it is lost."},
 	{"told p50", Numbers,
 		"How long after the loss the holder heard of it, by a signal of the lock or an extension that failed."},
 	{"never told", Numbers, "Lost holds whose holders heard nothing before they gave the lock back."},
 	{"went on", Numbers, "The longest time in which a holder that was never told went on after the loss."},
 	{"servers back p50", Numbers,
-		"From the injection until a server that can grant has answered the client: the recovery without a lease not given back."},
+		"From the injection until a server that can grant has answered the client: " +
+			"the recovery without a lease not given back."},
 	{"a page p50", Numbers,
-		"For how long the page was unavailable that was so for longest: less than the recovery where pages took turns."},
+		"For how long the page was unavailable that was so for longest: " +
+			"less than the recovery where pages took turns."},
 	{"in flight", Numbers, "How many holds there were when the fault was injected, on average."},
 	{"lost a grant", Numbers,
-		"After how many of the injections a lock was granted that was another's by an earlier grant, before its lease was over; with a 95 % interval (Clopper and Pearson), or the bound if there was none."},
+		"After how many of the injections a lock was granted that was another's by an earlier grant, " +
+			"before its lease was over; with a 95 % interval (Clopper and Pearson), or the bound if there was none."},
 	{"two holders", Numbers, "After how many of the injections two workers believed in one lock at a time."},
 	{"came back", Numbers,
-		"After how many of the injections a lock was held, by the servers' answers, that had been given back, as they had acknowledged."},
+		"After how many of the injections a lock was held, by the servers' answers, that had been given back, " +
+			"as they had acknowledged."},
 	{"recovery, recovery p50", Numbers,
-		"From the injection of a fault to the end of the outage that began while it was in force; without a fault, from the first ask. Its parts: detection, election, reconnecting, and a lease not given back, in which servers answer that the lock is held."},
+		"From the injection of a fault to the end of the outage that began while it was in force; without a fault, " +
+			"from the first ask. Its parts: detection, election, reconnecting, and a lease not given back, " +
+			"in which servers answer that the lock is held."},
 	{"dead time", Numbers, "Time in which a worker waited for a page and none believed to hold it."},
 
 	{"visits", Texts,
-		"What became of the visits that were due within the measurement. Counted: the store was acknowledged. Timed out: it gave up waiting for the lock. Failed: certainly not counted, for another reason. Unknown: perhaps counted. Skipped: it gave up before a worker was free."},
+		"What became of the visits that were due within the measurement. Counted: the store was acknowledged. " +
+			"Timed out: it gave up waiting for the lock. Failed: certainly not counted, for another reason. Unknown: " +
+			"perhaps counted. Skipped: it gave up before a worker was free."},
 	{"counted", Texts, "Visits whose store was acknowledged."},
 	{"due", Texts, "Visits that were to begin by the schedule. In an open loop: due = begun + skipped + unfinished."},
 	{"timed out", Texts, "A visit that gave up waiting for the lock (`--patience`)."},
@@ -134,7 +159,8 @@ var words = []Word{
 	{"unknown", Texts, "What may have happened or not: the answer is missing."},
 	{"skipped", Texts, "A visit of an open loop that gave up before a worker was free."},
 	{"woken", Texts,
-		"What made those try who got the lock: at-once is the first try of a visit, poll the end of a backoff, signal a message of the lock, lease-end the end of another's lease."},
+		"What made those try who got the lock: at-once is the first try of a visit, poll the end of a backoff, " +
+			"signal a message of the lock, lease-end the end of another's lease."},
 	{"phase, from, for, load", Texts,
 		"A part of a run with a load of its own, when it begins, how long it lasts, and what its load is."},
 	{"driver", Texts, "A program of its own that has the lock and speaks JSON lines with the suite (docs/DRIVERS.md)."},
@@ -155,12 +181,14 @@ var words = []Word{
 	{"a, b", Changes,
 		"The two sides of a comparison. In `ab`, A' has the settings of A: what A' shows against A is noise."},
 	{"change, median of pairs", Changes,
-		"By how much a side's median is greater or smaller than that of the first side; in `ab` the median of what the pairs say, `~` where the medians beside it say the opposite."},
+		"By how much a side's median is greater or smaller than that of the first side; in `ab` the median of what " +
+			"the pairs say, `~` where the medians beside it say the opposite."},
 	{"better, worse", Changes,
 		"A change that is more than noise, in the direction that is good for this number, or bad."},
 	{"~", Changes, "A change that is within the noise: it says nothing."},
 	{"interval, of the change", Changes,
-		"Where the true change lies, with 95 % confidence for all rows at once. If it has 0 %, there may be no change."},
+		"Where the true change lies, with 95 % confidence for all rows at once. If it has 0 %, " +
+			"there may be no change."},
 	{"noise floor, a against a", Changes,
 		"The change that two series of the same thing show. What is smaller is no difference."},
 	{"p", Changes, "How often chance alone would show such a difference (Mann-Whitney U test). Small is clear."},
@@ -176,7 +204,8 @@ var words = []Word{
 	{"pass", Verdicts, "Enough was tried, and no violation was found."},
 	{"fail", Verdicts, "A violation is proved. The operations that prove it are shown."},
 	{"inconclusive", Verdicts,
-		"Neither: too little was tried, an answer is missing, a server failed without a planned fault, or the machine paused. It is never a pass."},
+		"Neither: too little was tried, an answer is missing, a server failed without a planned fault, " +
+			"or the machine paused. It is never a pass."},
 	{"not judged", Verdicts, "The lock does not claim this property."},
 	{"what to do", Verdicts,
 		"What mends the cause of a failure, and where a right lock, or the suite's own counter, does so."},
@@ -188,20 +217,27 @@ var words = []Word{
 	{"what was found", Verdicts, "The finding in a sentence, near misses included."},
 	{"overlap", Verdicts, "Two workers believed to hold the same page at the same time."},
 	{"expected, found", Verdicts,
-		"What the entry of a lock expects of it, pass or a cause, and the cause or verdict that came of it (--expect)."},
+		"What the entry of a lock expects of it, pass or a cause, and the cause or verdict that " +
+			"came of it (--expect)."},
 	{"under, result", Verdicts,
-		"The fault or scenario that has to show a cause, and whether it was found: as expected, NOT AS EXPECTED, or undecided (--expect)."},
+		"The fault or scenario that has to show a cause, and whether it was found: as expected, NOT AS EXPECTED, " +
+			"or undecided (--expect)."},
 	{"took", Verdicts, "How long the runs of a row took, with the start of the servers, in seconds (--expect)."},
 	{"95 % bound", Verdicts,
-		"The greatest share of violations that this number of holds without one leaves possible, with 95 % confidence."},
+		"The greatest share of violations that this number of holds without one leaves possible, " +
+			"with 95 % confidence."},
 	{"detected", Verdicts, "How long after the start the first violation was proved."},
 	{"service", Verdicts, "The servers, in contrast to the lock's client and its user."},
 	{"unplanned", Verdicts,
-		"Something that no fault had asked for: a server ended or took another role, or the machine paused. What it explains is excused."},
+		"Something that no fault had asked for: a server ended or took another role, or the machine paused. " +
+			"What it explains is excused."},
 	{"gap", Verdicts, "A time in which a process was paused: nothing of it ran."},
 	{"slack", Verdicts, "How far the clocks of two processes may differ. What it could hide proves nothing."},
 	{"told, notice delay", Verdicts,
-		"How long after a hold was lost its living holder heard of it, by a signal of the lock or an extension that failed; never, if it heard nothing before its release. A hold is lost from when another worker was granted the lock, a planned fault made the servers forget it, or its lease was over. Time in which the holder's process was paused is left out."},
+		"How long after a hold was lost its living holder heard of it, by a signal of the lock or an extension that " +
+			"failed; never, if it heard nothing before its release. A hold is lost from when another worker was " +
+			"granted the lock, a planned fault made the servers forget it, or its lease was over. " +
+			"Time in which the holder's process was paused is left out."},
 }
 
 // Names are the names of an entry.

@@ -6,23 +6,23 @@ import (
 	"time"
 )
 
-// Again is a policy of asking again what is undecided: a number for each try, by which it is longer than the one
-// before.
+// Again says how often an undecided question is asked again: one number for each try, the factor by which it is longer
+// than the try before.
 type Again []int
 
 // The policies, beside that of the runs of a job.
 var (
-	NextSeed = Again{1, 1, 1, 1} // a scenario has to show a failure
-	Doubling = Again{1, 2, 2, 2} // a fault, or a chapter of the tour, has to show something
-	Sixteen  = Again{1, 4, 4}    // a search measured too little
+	NextSeed = Again{1, 1, 1, 1} // a scenario that has to show a failure
+	Doubling = Again{1, 2, 2, 2} // a fault or a chapter of the tour that has to show an effect
+	Sixteen  = Again{1, 4, 4}    // a search that measured too little
 )
 
-// again is the policy of a job's runs: after twice as long, much of it would be asked a third time.
+// again is the policy for a job's runs: with twice the time, many of them would need a third try.
 func (p *Plan) again() Again {
 	return append(Again{1, 3}, slices.Repeat(Again{2}, p.Attempts)...)[:p.Attempts]
 }
 
-// Of are the plans of all tries, for as long as they are asked for.
+// Of returns the plans of all tries, for as long as the caller asks for more.
 func (a Again) Of(p Plan) iter.Seq[Plan] {
 	return func(yield func(Plan) bool) {
 		for n, longer := range a {
@@ -36,8 +36,8 @@ func (a Again) Of(p Plan) iter.Seq[Plan] {
 	}
 }
 
-// repeat makes the plan that of another try: it has the next seed and is so many times longer. Phases and traces say
-// how long they are.
+// repeat makes the plan that of another try, with the next seed and a longer duration. Phases and traces have their own
+// duration.
 func (p *Plan) repeat(longer int) {
 	p.Workload.Seed++
 	if p.steerable() {
@@ -45,11 +45,11 @@ func (p *Plan) repeat(longer int) {
 	}
 }
 
-// longest is how many times longer than planned all times of a scenario can become.
+// longest is the largest factor by which the times of a scenario can grow.
 const longest = 8
 
-// again makes the plan of another run, longer by a factor: all its times, or its duration alone, as where requests are
-// counted: how often a lock asks does not follow from how long leases are. Why says what was wrong with the one before.
+// again makes the plan of another run, longer by a factor. All times grow, or the duration alone if requests are
+// counted: the length of leases does not change how often a lock asks. Why says what was wrong with the run before.
 func (c *Combination) again(by int, all bool, why string) {
 	if c.Plan.Service != nil {
 		why += "; the next attempt found the service's store as this one left it"
@@ -63,7 +63,7 @@ func (c *Combination) again(by int, all bool, why string) {
 	c.Plan.repeat(by)
 }
 
-// stretch makes all times of the load and of what breaks so many times longer.
+// stretch multiplies all times of the load and of the faults.
 func (c *Combination) stretch(by int) {
 	c.Stretched, c.Steps = max(c.Stretched, 1)*by, slices.Clone(c.Steps)
 	c.Plan.Workload.Stretch(by)
@@ -72,11 +72,11 @@ func (c *Combination) stretch(by int) {
 	}
 }
 
-// idle is how long the lock may be idle beyond what the run explains. The judge's second is stretched with all other
-// times: the stall of a holder is, and what holds lives on in its process meanwhile, as a mutex does.
+// idle is how long the lock may be idle without an explanation. It is stretched like all other times, because the stall
+// of a holder is: a hold may live on in its process meanwhile, as a mutex does.
 func (c *Combination) idle() time.Duration { return time.Duration(c.Stretched) * time.Second }
 
-// short is how many times longer a scenario must be for the lock's program to keep its leases; 1 = it is long enough.
+// short is the factor by which a scenario must grow for the lock's program to keep its leases; 1 = it is long enough.
 func (c *Combination) short() int {
 	p, ttl := c.Lock.Program, c.Plan.Workload.TTL
 	if p == nil || c.Scenario.Name == "" || p.Least <= ttl {

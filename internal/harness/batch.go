@@ -12,40 +12,40 @@ import (
 	"hammerlock/results"
 )
 
-// batch is the part of a job that is about one lock on one topology.
+// batch is the part of a job that tests one lock on one topology.
 type batch struct {
 	*Job
 	since time.Time // when its budget began
 	room  room
-	runs  map[int]*results.Run // by the number of their combinations
+	runs  map[int]*results.Run // runs by the number of their combination
 	open  []question
-	ended string // why nothing is to begin any more; empty = it is
-	dead  string // why no scenario of this lock is to begin here any more; empty = they are
+	ended string // why no further run begins; empty = runs go on
+	dead  string // why no further scenario of this lock begins here; empty = they go on
 	err   error
 }
 
 // question is a combination without an answer.
 type question struct {
 	number int
-	longer int   // how many times longer its next run has to be; 1 = nothing was too slow for it
+	longer int   // the factor by which its next run must be longer; 1 = nothing was too slow
 	beside bool  // other runs went on beside the last one
-	broke  error // why the last one could not be carried out
+	broke  error // why the last run could not be carried out
 }
 
 // spoilt tells whether other runs may have slowed down the last one.
 func (q question) spoilt() bool { return q.beside && q.longer > 1 }
 
-// outcome is what became of a run.
+// outcome is the result of a run.
 type outcome struct {
 	question
 	run *results.Run
 	err error
 }
 
-// of names the lock and the topology, for which scenarios share a budget.
+// of names the lock and the topology. Their scenarios share a budget.
 func (c *Combination) of() string { return c.Topology.Name + " " + c.Lock.Name }
 
-// all asks everything once, then again what is undecided.
+// all runs every combination once, then the undecided ones again.
 func (b *batch) all(ctx, stop context.Context, from, to int) {
 	var all []question
 	for n := from; n < to; n++ {
@@ -56,8 +56,8 @@ func (b *batch) all(ctx, stop context.Context, from, to int) {
 	b.again(ctx, stop)
 }
 
-// ask asks what begins says of that it is to be asked, as many runs at a time as there is room for; last, and each for
-// itself, what needs the machine alone.
+// ask runs the combinations that begins selects, as many at a time as there is room for. Those that need the machine
+// alone come last, one at a time.
 func (b *batch) ask(ctx, stop context.Context, all []question, begins func(question) bool) {
 	alone := func(q question) int {
 		if b.Combinations[q.number].Scenario.Alone || q.spoilt() {
@@ -68,7 +68,7 @@ func (b *batch) ask(ctx, stop context.Context, all []question, begins func(quest
 	if b.room.jobs != 1 {
 		slices.SortStableFunc(all, func(x, y question) int { return alone(x) - alone(y) })
 	}
-	ended, beside := make(chan outcome), map[int]bool{} // beside has the runs that go on
+	ended, beside := make(chan outcome), map[int]bool{} // beside is the set of running combinations
 	started, starting := make(chan struct{}, len(all)), 0
 	for len(all) > 0 || len(beside) > 0 {
 		var look <-chan time.Time
@@ -108,8 +108,8 @@ func (b *batch) ask(ctx, stop context.Context, all []question, begins func(quest
 	}
 }
 
-// begins tells whether a combination is to be run, and says of one that is not why. The first one of all begins however
-// long it is.
+// begins tells whether a combination is to be run, and records the reason if it is not. The first one of all begins
+// whatever its length.
 func (b *batch) begins(number, first int) bool {
 	c := &b.Combinations[number]
 	n := c.notRun(cmp.Or(b.ended, b.dead))
@@ -126,12 +126,12 @@ func (b *batch) begins(number, first int) bool {
 	return false
 }
 
-// spent tells whether what takes so long can no longer end in time.
+// spent tells whether a run of that length would end after the budget.
 func (b *batch) spent(duration time.Duration) bool {
 	return time.Since(b.since)+duration > b.Plan.Budget
 }
 
-// take keeps what became of a run.
+// take stores the outcome of a run.
 func (b *batch) take(o outcome) {
 	if o.err != nil && o.run == nil && o.beside { // servers may have been too slow to start
 		o.longer, o.broke = 2, o.err
@@ -145,7 +145,7 @@ func (b *batch) take(o outcome) {
 		} else if b.Enough != nil && b.Enough(o.run) {
 			b.ended = "a run before it has shown what was asked for"
 		}
-		if o.longer <= 1 { // else the machine was slow
+		if o.longer <= 1 { // otherwise the machine was slow
 			b.dead = cmp.Or(b.dead, o.run.NeverGranted())
 		}
 		if o.longer > 0 {
@@ -157,10 +157,10 @@ func (b *batch) take(o outcome) {
 	}
 }
 
-// again asks once more what is undecided, with the next seed and longer, as often as the plan allows and, for
-// scenarios, as far as there is time: what they were too short for is no answer. If a scenario was undecided because
-// the machine or a program was slow, all its times grow by as much; otherwise it only goes on for longer. What others
-// may have slowed down is asked as it was, alone, and that is no attempt.
+// again asks undecided questions once more, with the next seed and longer, as often as the plan allows and, for
+// scenarios, while there is time. If a scenario was undecided because the machine or a program was slow, all its times
+// grow by the measured factor; otherwise only its duration grows. A run that others may have slowed down is repeated
+// unchanged and alone, and does not count as an attempt.
 func (b *batch) again(ctx, stop context.Context) {
 	for n, by := range b.Plan.again() {
 		open := b.open
@@ -191,7 +191,7 @@ func (b *batch) again(ctx, stop context.Context) {
 	}
 }
 
-// why says what was wrong with the last run of a question, and takes its name down.
+// why says what was wrong with the last run of a question, and notes its name.
 func (b *batch) why(q question) string {
 	if q.broke != nil {
 		return q.broke.Error()
@@ -202,32 +202,31 @@ func (b *batch) why(q question) string {
 	return why
 }
 
-// room is for how many runs the machine has room. Most of them only wait, for leases to end and for what was broken to
-// be mended.
+// room says how many runs the machine can carry at a time. Most runs only wait: for leases to end and for faults to be
+// healed.
 type room struct {
-	jobs  int // so many; 0 = as many as the machine bears
+	jobs  int // a fixed number; 0 = as many as the machine bears
 	probe crew.Probe
-	since time.Time     // when what is measured began
-	last  time.Time     // when it was asked the last time
-	late  time.Duration // by how much it was asked too late, at most
-	busy  float64       // the share of the cores that is used, of late
+	since time.Time     // when the current measurement began
+	last  time.Time     // when more was called last
+	late  time.Duration // how late more was called, at most
+	busy  float64       // the recent load of the cores, as a share
 	own   float64       // by this process
-	never bool          // others keep the machine busy: what is used of it says nothing
+	never bool          // other programs keep the machine busy, so its load says nothing
 }
 
 const (
-	asked   = 10 * time.Millisecond  // how often a room is asked
-	settled = 200 * time.Millisecond // after that what a run uses shows
-	// A machine has room while nothing waits for a core for long, which is what makes holders late, and while a part of
-	// its cores has nothing to do: the load of a run comes and goes. The servers of a run use about as much as its
-	// workers.
+	asked   = 10 * time.Millisecond  // how often more is called
+	settled = 200 * time.Millisecond // after this time the load includes the newest run
+	// A machine has room while no goroutine waits long for a core, since that makes holders late, and while a part of
+	// its cores is idle: the load of a run varies. A run's servers use about as much CPU time as its workers.
 	prompt = 8 * time.Millisecond
 	full   = 0.75
 )
 
-// more tells whether another run has room beside those that go on. It expects to be asked every 10 ms. Its measure is
-// how late it is asked, how long goroutines wait for a core, and how much the cores have to do, over a fifth of a
-// second after the last run has begun to work.
+// more tells whether another run has room beside the running ones. It expects a call every 10 ms. It measures how late
+// the call is, how long goroutines wait for a core, and how busy the cores are, over a fifth of a second after the last
+// run has begun to work.
 func (r *room) more(running int) bool {
 	if r.jobs > 0 {
 		return running < r.jobs
@@ -249,10 +248,10 @@ func (r *room) more(running int) bool {
 	return free && running < 2*runtime.GOMAXPROCS(0)+2
 }
 
-// anew begins to measure again: a run has begun to work.
+// anew restarts the measurement, because a run has begun to work.
 func (r *room) anew() { r.since, r.late = time.Time{}, 0 }
 
-// foreign finds out whether others keep the machine busy, while nothing of a job goes on.
+// foreign finds out, while no run of the job goes on, whether other programs keep the machine busy.
 func (r *room) foreign() {
 	if r.jobs != 0 {
 		return
@@ -263,7 +262,7 @@ func (r *room) foreign() {
 	r.never = used.MachineCPU > full
 }
 
-// jobs is how many runs go on at a time; 0 = as many as the machine bears.
+// jobs is the number of runs at a time; 0 = as many as the machine bears.
 func (j *Job) jobs() int {
 	if j.Plan.alone() {
 		return 1

@@ -9,9 +9,9 @@ import (
 	"hammerlock/internal/measure"
 )
 
-// beside begins what goes on beside the workers: taking in what they record, reading what the servers do for them,
-// looking after them and for keys. The function that it returns ends all that, and says what the measurement cost the
-// servers. A run that ended early is measured up to then.
+// beside starts what runs beside the workers: collecting their records, reading the servers' counters, watching servers
+// and keys. The returned function ends it, and returns what the measurement cost the servers. A run that ended early is
+// measured up to its end.
 func (x *Run) beside(ctx context.Context) (end func() costs) {
 	var all sync.WaitGroup
 	var cost costs
@@ -43,36 +43,36 @@ func (x *Run) beside(ctx context.Context) (end func() costs) {
 	}
 }
 
-// costs are what the servers did while the run was measured, and in each of its phases.
+// costs is the work of the servers during the measurement, and in each of its phases.
 type costs struct {
 	whole    deployment.Cost
-	from, to time.Duration // of the whole, as it was read
+	from, to time.Duration // of the whole measurement, as it was read
 	phases   []deployment.Cost
 }
 
-// reading is what the servers had done at a moment, and by how much later that is than it should be.
+// reading is the servers' counters at a moment, and how late they were read.
 type reading struct {
 	deployment.Cost
 	at, late time.Duration
 }
 
-// costLate is by how much of a phase a reading of its costs may be late: a later one counts what is done for visits of
+// costLate is how late a phase's costs may be read, as a share of the phase: a later reading would include visits of
 // the next phase.
 const costLate = 0.1
 
-// since is what the servers did in a time that began with another reading; unknown if a reading is too late for that.
+// since is the work of the servers between two readings; unknown if one of them was too late for that time.
 func (r reading) since(before reading, lasted time.Duration) deployment.Cost {
 	c := r.Cost.Since(before.Cost)
 	c.Known = c.Known && float64(max(r.late, before.late)) <= costLate*float64(lasted)
 	return c
 }
 
-// cost reads what the servers do, where a phase begins and ends.
+// cost reads the servers' counters at the begin and the end of each phase.
 func (x *Run) cost(ctx context.Context, done <-chan struct{}) (c costs) {
 	read := func(at time.Duration) reading {
 		select {
 		case <-time.After(at - x.session.Clock.Now()):
-		case <-done: // the run has ended before
+		case <-done: // the run has ended early
 			at = x.session.Clock.Now()
 		}
 		asked := x.session.Clock.Now()

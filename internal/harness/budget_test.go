@@ -47,14 +47,17 @@ func TestNothingBeginsAfterARunThatIsEnough(t *testing.T) {
 		run    *results.Run
 		ended  bool
 	}{
-		"nobody asks":        {false, nil, leak, false},
-		"it is enough":       {false, enough, leak, true},
-		"it is not":          {false, enough, &results.Run{Verdicts: []checker.Verdict{{Status: checker.Pass}}}, false},
-		"fail fast, failed":  {true, nil, leak, true},
-		"fail fast, another": {true, enough, &results.Run{Verdicts: []checker.Verdict{{Status: checker.Fail, Cause: history.Stuck}}}, true},
+		"nobody asks":       {false, nil, leak, false},
+		"it is enough":      {false, enough, leak, true},
+		"it is not":         {false, enough, &results.Run{Verdicts: []checker.Verdict{{Status: checker.Pass}}}, false},
+		"fail fast, failed": {true, nil, leak, true},
+		"fail fast, another": {
+			true, enough, &results.Run{Verdicts: []checker.Verdict{{Status: checker.Fail, Cause: history.Stuck}}}, true,
+		},
 	} {
 		c := Combination{Scenario: scenarios.Scenario{Name: "some"}}
-		j := Job{Plan: Plan{Budget: time.Minute, FailFast: tt.fast}, Combinations: []Combination{c, c}, Enough: tt.enough}
+		j := Job{Plan: Plan{Budget: time.Minute, FailFast: tt.fast}, Combinations: []Combination{c, c},
+			Enough: tt.enough}
 		b := batch{Job: &j, since: time.Now(), runs: map[int]*results.Run{}}
 		b.take(outcome{run: tt.run})
 		if begins := b.begins(1, 0); begins == tt.ended || tt.ended != (len(j.NotRun) == 1 && j.NotRun[0].Why != "") {
@@ -84,13 +87,16 @@ func TestAScenarioIsStretched(t *testing.T) {
 	} {
 		c.again(tt.by, tt.all, "why")
 		w := &c.Plan.Workload
-		if c.Stretched != tt.stretched || w.TTL != tt.lease || c.Plan.Duration != tt.duration || c.Steps[0].Arg != tt.arg || c.Steps[1].Arg != "20" {
+		if c.Stretched != tt.stretched || w.TTL != tt.lease || c.Plan.Duration != tt.duration ||
+			c.Steps[0].Arg != tt.arg || c.Steps[1].Arg != "20" {
 			t.Errorf("%d: got %+v, lease %v, %v", i, c, w.TTL, c.Plan.Duration)
 		}
 		if got := c.idle(); got != time.Duration(tt.stretched)*time.Second {
 			t.Errorf("%d: the judge lets a lock idle for %v", i, got)
 		}
-		if w.Wait != max(1, time.Duration(tt.stretched))*time.Second || c.Steps[0].To != max(1, time.Duration(tt.stretched))*900*ms || len(c.Before) != i+1 || w.Seed != uint64(i+1) {
+		if w.Wait != max(1, time.Duration(tt.stretched))*time.Second ||
+			c.Steps[0].To != max(1, time.Duration(tt.stretched))*900*ms || len(c.Before) != i+1 ||
+			w.Seed != uint64(i+1) {
 			t.Errorf("%d: got %+v", i, c)
 		}
 	}
@@ -105,10 +111,14 @@ func TestAScenarioIsStretched(t *testing.T) {
 
 // TestAScenarioIsAsLongAsAProgramNeeds it to be, up to eight times: what is shorter is not run.
 func TestAScenarioIsAsLongAsAProgramNeeds(t *testing.T) {
-	for least, want := range map[time.Duration]int{0: 0, time.Second: 0, 2500 * time.Millisecond: 3, 8 * time.Second: 8, 9 * time.Second: -1} {
+	for least, want := range map[time.Duration]int{0: 0, time.Second: 0, 2500 * time.Millisecond: 3, 8 * time.Second: 8,
+		9 * time.Second: -1} {
 		leader, _ := scenarios.Find("leader")
-		c := &check{plan: &Plan{Scenarios: []scenarios.Scenario{leader}, Counter: workload.AllCounters[0]}, mistakes: nil}
-		lock := locks.Spec{Name: "exec:x@1", Claims: history.Claims{Excludes: true, Expires: true, Renews: true}, Program: &locks.Program{Least: least}}
+		c := &check{
+			plan: &Plan{Scenarios: []scenarios.Scenario{leader}, Counter: workload.AllCounters[0]}, mistakes: nil,
+		}
+		lock := locks.Spec{Name: "exec:x@1", Claims: history.Claims{Excludes: true, Expires: true, Renews: true},
+			Program: &locks.Program{Least: least}}
 		all := c.strained([]Combination{{Topology: topologies.All[0], Lock: lock}})
 		if want < 0 {
 			if len(all) > 0 || len(c.not) != 1 || !strings.Contains(c.not[0].Why, "too short") {
@@ -118,8 +128,10 @@ func TestAScenarioIsAsLongAsAProgramNeeds(t *testing.T) {
 		}
 		c.faults(all)
 		by := time.Duration(max(want, 1))
-		if x := all[0]; x.Stretched != want || x.Plan.Workload.TTL != by*time.Second || x.Plan.Duration != by*leader.Duration || x.Steps[0].From != by*700*time.Millisecond {
-			t.Errorf("%v: stretched by %d, leases of %v, %v, %v", least, x.Stretched, x.Plan.Workload.TTL, x.Plan.Duration, x.Steps[0].From)
+		if x := all[0]; x.Stretched != want || x.Plan.Workload.TTL != by*time.Second ||
+			x.Plan.Duration != by*leader.Duration || x.Steps[0].From != by*700*time.Millisecond {
+			t.Errorf("%v: stretched by %d, leases of %v, %v, %v", least, x.Stretched, x.Plan.Workload.TTL,
+				x.Plan.Duration, x.Steps[0].From)
 		}
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"hammerlock/workload"
 )
 
-// combinations are the locks of the plan, each on the topologies that it fits.
+// combinations lists the plan's locks, each on the topologies that fit it.
 func (c *check) combinations() (all []Combination) {
 	for _, topology := range c.plan.Topologies {
 		if wrong := c.unsettable(topology); wrong.Text != "" && c.everywhere() {
@@ -43,7 +43,7 @@ func (c *check) combinations() (all []Combination) {
 	return all
 }
 
-// unsettable says why the servers of a topology cannot be set as the plan says; the zero Mistake if they can.
+// unsettable says why the servers of a topology cannot have the plan's settings; the zero Mistake if they can.
 func (c *check) unsettable(t topologies.Spec) human.Mistake {
 	p, can := c.plan, t.Can()
 	switch {
@@ -64,11 +64,11 @@ func (c *check) unsettable(t topologies.Spec) human.Mistake {
 	return human.Mistake{}
 }
 
-// everywhere tells whether the plan takes every topology there is: then those that do not fit a lock are left out.
+// everywhere tells whether the plan names all topologies: then those that do not fit a lock are skipped.
 func (c *check) everywhere() bool { return len(c.plan.Topologies) == len(topologies.All) }
 
-// elsewhere tells whether a lock is a client of other servers, which another topology of the plan has: the plan
-// compares them.
+// elsewhere tells whether a lock needs other servers, which another topology of the plan has: then the plan compares
+// servers.
 func (c *check) elsewhere(lock locks.Spec) bool {
 	fits, others := false, false
 	for _, t := range c.plan.Topologies {
@@ -77,14 +77,14 @@ func (c *check) elsewhere(lock locks.Spec) bool {
 	return fits && others
 }
 
-// strained makes a run of every scenario that applies to a combination.
+// strained replaces each combination by one run for every scenario that applies to it.
 func (c *check) strained(all []Combination) (strained []Combination) {
 	if len(c.plan.Scenarios) == 0 {
 		return all
 	}
 	for _, x := range all {
 		if c.plan.Counter.Fits(x.Lock, 1) != "" {
-			strained = append(strained, x) // under no scenario: a mistake
+			strained = append(strained, x) // kept without a scenario, so that its mistake is reported
 			continue
 		}
 		here := x.Topology
@@ -116,10 +116,10 @@ func (c *check) strained(all []Combination) (strained []Combination) {
 	return strained
 }
 
-// perPermit is how many workers a permit make visits wait that ask for one each.
+// perPermit is the number of workers for each permit: with so many, visits for one permit each have to wait.
 const perPermit = 4
 
-// under is the plan of a lock's run under a scenario.
+// under returns the plan for a lock's run under a scenario.
 func (p Plan) under(s scenarios.Scenario, lock locks.Spec, on topologies.Spec) Plan {
 	p.Workload, p.Faults, p.Warmup = s.Load(p.Workload.Seed, lock.Claims), s.Planned(faults.OfWorkers), 0
 	p.Duration = s.Lasts(on.Recovery+lock.Lingers(p.Workload.TTL), lock.Claims.Renews)
@@ -128,17 +128,17 @@ func (p Plan) under(s scenarios.Scenario, lock locks.Spec, on topologies.Spec) P
 		p.Counter = s.Counter
 	}
 	if w, n := &p.Workload, lock.Claims.Permits; w.Permits == 1 && w.Workers < perPermit*n*w.Keys {
-		w.Permits = n // some ask for so many that others wait
+		w.Permits = n // some visits ask for so many that others must wait
 	}
 	return p
 }
 
-// notRun says that the combination is not run, and why.
+// notRun records that the combination is not run, and why.
 func (c *Combination) notRun(why string) results.NotRun {
 	return results.NotRun{Topology: c.Topology.Name, Lock: c.Lock.Name, Scenario: c.Scenario.Name, Why: why}
 }
 
-// engines finds out whether this machine has the servers that are not Redis, and whether the counter can be on them.
+// engines checks whether this machine has the servers other than Redis, and whether the counter can be on them.
 func (c *check) engines(ctx context.Context) {
 	for _, t := range c.plan.Topologies {
 		if spec := c.plan.Counter; spec.Place == workload.OnTopology && !t.Can().Ask() {

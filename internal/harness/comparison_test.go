@@ -21,7 +21,8 @@ import (
 // comparisons is how often a deployment is compared with itself: one says only that it can be done.
 var comparisons = flag.Uint64("comparisons", 1, "how many comparisons of a deployment with itself (make aa: 20)")
 
-// TestAloneAThingIsComparedWithItself counts the false alarms of bench ab and of bench compare: one in twenty is expected.
+// TestAloneAThingIsComparedWithItself counts the false alarms of bench ab and of bench compare: one in twenty is
+// expected.
 func TestAloneAThingIsComparedWithItself(t *testing.T) {
 	trials, tables := uint64(0), uint64(0)
 	for seed := range *comparisons {
@@ -61,7 +62,8 @@ func comparedLoad(p *Plan) {
 	p.Workload.Workers, p.Workload.Keys, p.Workload.Hold = 4, 1000, 0
 	p.Warmup, p.Duration = 50*time.Millisecond, 250*time.Millisecond
 	if *comparisons == 1 {
-		p.Workload.Think = 3 * time.Millisecond // the cores are left to other tests; what a visit costs is seen all the same
+		// the cores are left to other tests; what a visit costs is seen all the same
+		p.Workload.Think = 3 * time.Millisecond
 	}
 }
 

@@ -15,11 +15,11 @@ import (
 )
 
 const (
-	keyPlaces = 8               // faults that a person can have at work at the same time
-	keyHeals  = 3 * time.Second // after that a fault that a person injected is healed
+	keyPlaces = 8               // the most faults by key at the same time
+	keyHeals  = 3 * time.Second // how long a fault by key lasts
 )
 
-// controls are what a person may do to the run. Everything is recorded as what it is: a fault.
+// controls are the actions that a user may take during a run. Each one that breaks something is recorded as a fault.
 func (x *Run) controls(ctx, ending context.Context) *measure.Controls {
 	inject := func(s faults.Step, healed time.Duration) error { return x.breaker.Inject(ctx, ending, s, healed) }
 	c := &measure.Controls{
@@ -62,14 +62,14 @@ func (x *Run) killOrStart(inject func(faults.Step, time.Duration) error, name st
 	return fmt.Errorf("there is no node %s", name)
 }
 
-// The rate of a plan may be changed to so many times what it was.
+// The limits of the rate, as factors of the planned rate.
 const (
 	slowest = 1.0 / 100
 	fastest = 100.0
 )
 
-// changeRate returns a function that lets the visits that are still to come follow each other faster or slower by a
-// factor, and returns the new rate. It breaks nothing, so it is over as soon as it has begun.
+// changeRate returns a function that multiplies the rate of the visits still to come by a factor, and returns the new
+// rate. It breaks nothing, so it is recorded as a fault that ends at once.
 func (x *Run) changeRate() func(factor float64) (float64, error) {
 	var one sync.Mutex
 	plan := x.combo.Plan.Workload.Rate
@@ -83,7 +83,8 @@ func (x *Run) changeRate() func(factor float64) (float64, error) {
 		}
 		if plan == 0 {
 			return 0,
-				errors.New("a closed loop has no rate: its workers go on as soon as they can; --rate 100/s makes an open one")
+				errors.New("a closed loop has no rate: its workers go on as soon as they can; " +
+					"--rate 100/s makes an open one")
 		}
 		one.Lock()
 		defer one.Unlock()
@@ -110,9 +111,10 @@ func (x *Run) changeRate() func(factor float64) (float64, error) {
 	}
 }
 
-// pauseSuite records that the whole suite is paused, as a person at a terminal can make it.
+// pauseSuite records that the whole suite is paused, as ctrl-z at a terminal does.
 func (x *Run) pauseSuite(why string) (resume func()) {
 	f, _ := faults.Find("stop-process")
-	over, _ := x.breaker.Record(f.Name, f.Effect(x.combo.scene()), func() (string, error) { return why, nil }) // a run that is about to end records no more
+	// a run that is about to end records no more
+	over, _ := x.breaker.Record(f.Name, f.Effect(x.combo.scene()), func() (string, error) { return why, nil })
 	return over
 }

@@ -7,8 +7,8 @@ import (
 	"hammerlock/internal/crew"
 )
 
-// measured is what the judge must know of a run besides its operations: the program that has the lock, what the load
-// made the servers do, in a scenario that asks for it, and the programs of a service, with those that ended.
+// measured is what the judge needs besides the operations: the lock's program, what the load made the servers do (if
+// the scenario asks for it), and the programs of a service, with those that ended.
 func (x *Run) measured(r *crew.Report) *history.Measured {
 	m := history.Measured{Driver: x.run.Driver.Measured(), Hung: r.Hung, Crashes: r.Crashes, Wear: r.Wear,
 		Stream: x.run.Stream, Said: r.Said, Unseen: x.deployment.Unseen(),

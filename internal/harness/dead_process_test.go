@@ -46,7 +46,9 @@ func TestThePictureGoesOnWithoutADeadProcess(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !slices.ContainsFunc(h.Ops, func(op history.Op) bool { return op.Kind == history.Acquire && op.Return == history.Forever }) {
+	if !slices.ContainsFunc(h.Ops, func(op history.Op) bool {
+		return op.Kind == history.Acquire && op.Return == history.Forever
+	}) {
 		t.Error("the acquire that was never answered is not in the history")
 	}
 }

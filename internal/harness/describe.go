@@ -20,15 +20,15 @@ import (
 	"hammerlock/workload"
 )
 
-// serverRound is how exact servers are: they round times to milliseconds and read their clock once a command.
+// serverRound is the servers' error of time: they round to milliseconds and read their clock once a command.
 const serverRound = 2 * time.Millisecond
 
-// The servers' database and user for clients, as they are in life: a lock that forgets either when it connects again
-// has to be seen.
+// The clients' database and user differ from the defaults, as in production: a lock that forgets them when it connects
+// again must be noticed.
 const database, user = 3, "app"
 
-// deployment is what a combination needs. Links, clocks and logs are there only if a planned fault needs them: what
-// nobody breaks is measured without.
+// deployment returns what a combination needs. Links, clocks and logs are added only if a planned fault needs them:
+// without faults nothing stands in the way of a measurement.
 func (j *Job) deployment(c Combination) deployment.Spec {
 	var needs faults.Needs
 	for _, step := range c.Steps {
@@ -46,7 +46,8 @@ func (j *Job) deployment(c Combination) deployment.Spec {
 			Retries: p.LibraryRetries, Server: c.server, Steered: j.Watched && p.steerable(), Before: p.WorkerArgs,
 		},
 	}
-	if !c.Lock.Defaults && c.Topology.Can().Ask() && p.Program == nil { // which may know of $REDIS_NODES alone
+	// not for a program: it may read $REDIS_NODES alone
+	if !c.Lock.Defaults && c.Topology.Can().Ask() && p.Program == nil {
 		s.Options.Database, s.Options.User = database, user
 	}
 	s.Orders.Shape.End, s.Orders.Patience = p.Warmup+p.Duration, c.patience()
@@ -56,8 +57,8 @@ func (j *Job) deployment(c Combination) deployment.Spec {
 	return s
 }
 
-// patience is how long a call may be open after the end of a run whose faults are healed by then: longer than any that
-// returns, and as long as the check calls needs to blame it.
+// patience is how long a call may stay open after the end of a run, when all faults are healed: longer than any call
+// that returns, and as long as the check calls needs to blame it.
 func (c *Combination) patience() time.Duration {
 	w := &c.Plan.Workload
 	lease := max(w.TTL, w.Extend) + c.Lock.Lingers(w.TTL)
@@ -67,10 +68,10 @@ func (c *Combination) patience() time.Duration {
 	return w.Wait + 2*lease + c.Topology.Recovery + 3*time.Second
 }
 
-// recorded is how many workers the record has: see workload.Lanes.
+// recorded is the number of workers in the record: see workload.Lanes.
 func (c *Combination) recorded() int { return c.Plan.Workload.Workers * workload.Lanes(&c.Lock.Claims) }
 
-// scene is where the faults of a combination would happen.
+// scene describes where a combination's faults would happen.
 func (c *Combination) scene() faults.Scene {
 	p := &c.Plan
 	s := faults.Scene{
@@ -84,18 +85,18 @@ func (c *Combination) scene() faults.Scene {
 	p.source(&s)
 	s.Program = c.Lock.Program != nil
 	s.Clocked = s.Program && topologies.NoClientClock() == ""
-	// A log that is synced once a second may be behind what was acknowledged; a replica that is promoted has its own.
+	// A log that is synced once a second may lack acknowledged writes; a promoted replica has its own log.
 	s.Keeps = !s.Session && (s.Can.Keep || p.Durable == topologies.SyncAlways && c.Topology.Copies == 0)
 	return s
 }
 
-// describe fills in what is known of a run without measuring.
+// describe fills in what is known of a run before it is measured.
 func (x *Run) describe(started time.Time) *results.Run {
 	plan, w, c := &x.combo.Plan, &x.combo.Plan.Workload, &x.combo
 	lock := strings.NewReplacer(":", "-", "/", "-").Replace(c.Lock.Name)
 	name := []string{started.UTC().Format("20060102-150405"), c.Topology.Name, lock, strings.ToLower(rand.Text()[:6])}
 	if plan.Program != nil {
-		name = slices.Delete(name, 2, 3) // patterns of keys are no names of files
+		name = slices.Delete(name, 2, 3) // a pattern of keys is no valid file name
 	}
 	r := &results.Run{
 		Name: strings.Join(name, "-"), Started: started.UTC(),
@@ -123,7 +124,7 @@ func (x *Run) describe(started time.Time) *results.Run {
 	return r
 }
 
-// header is what a judge must know of the run.
+// header has what a judge must know of the run.
 func (x *Run) header() history.Header {
 	plan, w, c, run := &x.combo.Plan, &x.combo.Plan.Workload, &x.combo, x.run
 	h := history.Header{
@@ -155,7 +156,7 @@ func (x *Run) header() history.Header {
 	return h
 }
 
-// fill writes what was measured into the record.
+// fill copies the measurements to the record.
 func (x *Run) fill(r *crew.Report, c costs) {
 	for _, due := range r.Unfinished {
 		x.meter.NeverBegun(due)
@@ -188,14 +189,14 @@ func (x *Run) fill(r *crew.Report, c costs) {
 	trips := 0.0
 	for _, t := range r.RoundTrips {
 		if visits := x.meter.Between(t.From, t.To); visits > 0 {
-			trips += float64(t.Count) / visits // each process counts its own
+			trips += float64(t.Count) / visits // each process counts its own trips
 		}
 	}
 	x.run.Cost = share(c.whole, x.meter.Between(c.from, c.to), trips, x.combo.Lock.Sites)
 }
 
-// share divides a cost among the visits of the same time; the round trips are of one. A lock that lives on sites and
-// sent them nothing through the suite's clients makes connections of its own: nobody counts what goes over them.
+// share divides a cost by the number of visits; the round trips are already those of one visit. A lock that sent
+// nothing through the suite's clients makes its own connections, whose round trips are unknown.
 func share(c deployment.Cost, visits, roundTrips float64, on locks.Sites) results.Cost {
 	if visits == 0 {
 		return results.Cost{}
@@ -214,7 +215,7 @@ func share(c deployment.Cost, visits, roundTrips float64, on locks.Sites) result
 	return r
 }
 
-// Explored is what a run of an exploration begins with: schedules in virtual time, on servers in memory. Nothing was
+// Explored returns the record of an exploration: schedules in virtual time, with servers in memory. Nothing was
 // measured.
 func Explored(name, lock, command string, o *explore.Options) *results.Run {
 	return &results.Run{Name: name, Started: time.Now(), Command: command, Explored: true,

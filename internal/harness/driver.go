@@ -16,7 +16,7 @@ import (
 	"hammerlock/topologies"
 )
 
-// drivers starts the programs that have locks, once, to hear what they say of themselves.
+// drivers starts each lock's program once, to read its hello.
 func (c *check) drivers(ctx context.Context) {
 	p := c.plan
 	for _, name := range p.DriverEnv {
@@ -49,7 +49,8 @@ func (c *check) drivers(ctx context.Context) {
 	}
 }
 
-// where replaces preset topologies on none of which a program runs by the first one that the program names.
+// where replaces the default topologies by the first one that a program names, if the program runs on none of the
+// defaults.
 func (c *check) where(lock locks.Spec) {
 	p := c.plan
 	if !p.Preset || slices.ContainsFunc(p.Topologies, lock.Fits) {
@@ -60,7 +61,7 @@ func (c *check) where(lock locks.Spec) {
 	}
 }
 
-// misfit says why a lock cannot be run on a topology, and what can.
+// misfit says why a lock cannot run on a topology, and what can.
 func (c *check) misfit(x Combination) human.Mistake {
 	if p := x.Lock.Program; p != nil {
 		return human.Wrong("lock", "%s runs on %v, not on %s, as its program says: use --topology %s", x.Lock.Name,
@@ -75,7 +76,7 @@ func (c *check) misfit(x Combination) human.Mistake {
 		x.Topology.Sites, locks.Auto(c.plan.Known.Locks, x.Topology).Name)
 }
 
-// driven writes down what was seen of the program that has the lock.
+// driven copies to the record what was measured of the lock's program.
 func (x *Run) driven(d *crew.Driven) {
 	p := x.combo.Lock.Program
 	if p == nil {

@@ -8,7 +8,7 @@ import (
 	"hammerlock/topologies"
 )
 
-// label says what the figures of a run are worth that was made with a server; empty = what they say.
+// label says how far the figures of a run with that server can be trusted; empty = without restriction.
 func label(server topologies.Server) string {
 	if server.Embedded() {
 		return "embedded: functional only; its latencies and costs say nothing about Redis"
@@ -16,19 +16,20 @@ func label(server topologies.Server) string {
 	return ""
 }
 
-// place makes sure that a server that is a process can have its files.
+// place checks that a server process can have its files.
 func (c *check) place(server topologies.Server) {
 	if server.Embedded() {
 		return
 	}
 	if err := human.Writable(os.TempDir()); err != nil {
 		c.problems = append(c.problems,
-			fmt.Sprintf("servers need a place for their files: %s: %v; let TMPDIR name a directory that can be written to",
+			fmt.Sprintf("servers need a place for their files: %s: %v; let TMPDIR name a directory "+
+				"that can be written to",
 				os.TempDir(), err))
 	}
 }
 
-// embedded leaves out scenarios that a server in the suite cannot serve, and finds what else it cannot.
+// embedded skips scenarios that an embedded server cannot run, and reports other limits.
 func (c *check) embedded(server topologies.Server, all []Combination) (served []Combination) {
 	if !server.Embedded() {
 		return all

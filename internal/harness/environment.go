@@ -28,7 +28,7 @@ func Version() string {
 	return cmp.Or(version, "(devel)")
 }
 
-// Environment is where this is.
+// Environment describes this machine.
 func Environment() results.Environment { return environment() }
 
 var environment = sync.OnceValue(func() results.Environment {
@@ -46,7 +46,7 @@ var environment = sync.OnceValue(func() results.Environment {
 	return e
 })
 
-// field reads a "name: value" line of a file that not every system has.
+// field reads a "name: value" line of a file that exists on some systems only.
 func field(path, name string) string {
 	text, _ := os.ReadFile(path)
 	for line := range strings.Lines(string(text)) {

@@ -17,7 +17,8 @@ import (
 // it.
 func TestFaultsAtTheEnd(t *testing.T) {
 	for fault, interrupted := range map[string]bool{
-		"slow-server@480ms": false, "slow-server@100ms": true, "restart-late@450ms": false, "stall-worker@100ms": true, "failover@490ms": false,
+		"slow-server@480ms": false, "slow-server@100ms": true, "restart-late@450ms": false, "stall-worker@100ms": true,
+		"failover@490ms": false,
 	} {
 		t.Run(fault, func(t *testing.T) {
 			t.Parallel()
@@ -55,7 +56,9 @@ func TestFaultsAtTheEnd(t *testing.T) {
 			for i := range h.Ops {
 				kinds[h.Ops[i].Kind]++
 			}
-			if kinds[history.Fault] != kinds[history.Heal] || kinds[history.Fault] > 1 || interrupted && kinds[history.Fault] == 0 { // one at 480 ms may be too late
+			// one at 480 ms may be too late
+			if kinds[history.Fault] != kinds[history.Heal] || kinds[history.Fault] > 1 || interrupted &&
+				kinds[history.Fault] == 0 {
 				t.Errorf("%d faults and %d heals in the history", kinds[history.Fault], kinds[history.Heal])
 			}
 		})

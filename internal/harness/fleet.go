@@ -8,27 +8,27 @@ import (
 	"hammerlock/workload"
 )
 
-// Fleet is the machines that the workers live on.
+// Fleet describes the machines of the workers.
 type Fleet struct {
-	Agents string     // as the command line has them; empty = the workers live on this machine
-	Crew   crew.Maker // makes the crew of a run; nil = there are no agents
-	Count  int        // of agents; 0 = there are none
-	Local  bool       // all of them are on this machine
-	// AllowLost lets a run that has lost some of them be judged by what the others have done.
+	Agents string     // the value of --agents; empty = the workers live on this machine
+	Crew   crew.Maker // makes the crew of a run; nil without agents
+	Count  int        // number of agents; 0 = none
+	Local  bool       // all agents are on this machine
+	// AllowLost lets a run with lost agents be judged by the others' operations.
 	AllowLost bool
-	Silence   time.Duration // after which one is lost
+	Silence   time.Duration // an agent is lost after so long without a message
 }
 
-// fleetCounter takes the place of the default counter where agents are on other machines.
+// fleetCounter is the default counter if agents are on other machines.
 const fleetCounter = "topology"
 
-// processes is how many processes the workers live in: those of the agents, or else as many as asked for.
+// processes is the number of worker processes: one for each agent, or as many as asked for.
 func (f *Fleet) processes(asked int) int {
 	return cmp.Or(f.Count, asked)
 }
 
-// judged is how many processes a judge tells apart. Those of agents are numbered from 1: what the suite itself records
-// is process 0, whose clock is another one.
+// judged is the number of processes that a judge tells apart. Agents are numbered from 1: process 0 is the suite
+// itself, which has another clock.
 func (f *Fleet) judged(processes int) int {
 	if f.Count > 0 {
 		return f.Count + 1
@@ -36,7 +36,7 @@ func (f *Fleet) judged(processes int) int {
 	return processes
 }
 
-// fleet finds what agents cannot do.
+// fleet reports what is impossible with agents.
 func (c *check) fleet() {
 	p := c.plan
 	if p.Fleet.Agents == "" {
@@ -61,7 +61,8 @@ func (c *check) fleet() {
 	}
 	if !p.Attach.Asked() {
 		c.mistake("agents",
-			"on other machines do not reach servers that this one starts on its loopback: name servers that all of them reach, with --addr")
+			"on other machines do not reach servers that this one starts on its loopback: "+
+				"name servers that all of them reach, with --addr")
 	}
 	if p.Counter.Name == workload.RedisCounter.Name {
 		p.Counter, _ = workload.FindCounter(fleetCounter)

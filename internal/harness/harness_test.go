@@ -24,9 +24,12 @@ import (
 
 // TestMain is a worker process if it is started as one.
 func TestMain(m *testing.M) {
-	os.Exit(crew.Main(context.Background(), crew.Catalogue{Locks: known.Locks, Counters: workload.AllCounters}, func() int {
+	os.Exit(crew.Main(context.Background(), crew.Catalogue{
+		Locks: known.Locks, Counters: workload.AllCounters,
+	}, func() int {
 		// A pool without a server dials once a second, also after it was closed: the goroutine ends after its sleep.
-		goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"))
+		goleak.VerifyTestMain(m,
+			goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"))
 		return 0
 	}))
 }
@@ -163,7 +166,8 @@ func TestAloneCostOfAnUncontendedVisit(t *testing.T) {
 				t.Fatalf("the costs are not known: %+v", r.Cost)
 			}
 			if !near(*trips, c.trips) || !near(*commands, c.commands) {
-				t.Errorf("%.2f round trips and %.2f commands a visit, want %v and %v", *trips, *commands, c.trips, c.commands)
+				t.Errorf("%.2f round trips and %.2f commands a visit, want %v and %v", *trips, *commands,
+					c.trips, c.commands)
 			}
 			if *cpu <= 0 {
 				t.Error("no server CPU")
@@ -252,7 +256,8 @@ func TestCheckFindsEveryMistake(t *testing.T) {
 		t.Fatalf("got %v", err)
 	}
 	for _, want := range []string{"first of all", "--workers -1", "--pages 0", "--lease 1µs",
-		"--patience 0s", "--rate 1e+09", "--think", `"never"`, `"loved"`, `"slow"`, "--warmup -1s", "--duration 0s", "/bin/ls", "--out /proc/x"} {
+		"--patience 0s", "--rate 1e+09", "--think", `"never"`, `"loved"`, `"slow"`, "--warmup -1s", "--duration 0s",
+		"/bin/ls", "--out /proc/x"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("no word of %q in:\n%v", want, err)
 		}
@@ -262,10 +267,16 @@ func TestCheckFindsEveryMistake(t *testing.T) {
 // TestServersThatCannotBeSetAreAMistake, and are left out where all topologies are meant.
 func TestServersThatCannotBeSetAreAMistake(t *testing.T) {
 	for want, set := range map[string]func(*Plan){
-		"topology single has no replicas":                                    func(p *Plan) { p.Topologies, p.MinReplicas = on("single"), 1 },
-		"topology redlock has no replicas":                                   func(p *Plan) { p.Topologies, p.MinReplicas = on("redlock"), 1 },
-		"--min-replicas 2: a primary of topology cluster has no more than 1": func(p *Plan) { p.Topologies, p.MinReplicas = on("cluster"), 2 },
-		"--min-replicas -1: from 0 to 3":                                     func(p *Plan) { p.MinReplicas = -1 },
+		"topology single has no replicas": func(p *Plan) {
+			p.Topologies, p.MinReplicas = on("single"), 1
+		},
+		"topology redlock has no replicas": func(p *Plan) {
+			p.Topologies, p.MinReplicas = on("redlock"), 1
+		},
+		"--min-replicas 2: a primary of topology cluster has no more than 1": func(p *Plan) {
+			p.Topologies, p.MinReplicas = on("cluster"), 2
+		},
+		"--min-replicas -1: from 0 to 3": func(p *Plan) { p.MinReplicas = -1 },
 		"embedded keeps no log": func(p *Plan) {
 			p.Topologies, p.RedisServer, p.Durable = on("single"), "embedded", topologies.SyncAlways
 		},
@@ -286,12 +297,14 @@ func TestServersThatCannotBeSetAreAMistake(t *testing.T) {
 		t.Fatalf("on all topologies: %v, %+v", err, j)
 	}
 	for i := range j.Combinations {
-		if o := j.deployment(j.Combinations[i]).Options; o.MinReplicas != 1 || o.Durable != topologies.SyncAlways || o.Power {
+		if o := j.deployment(j.Combinations[i]).Options; o.MinReplicas != 1 ||
+			o.Durable != topologies.SyncAlways || o.Power {
 			t.Errorf("%s: started with %+v", j.Combinations[i].Name(), o)
 		}
 	}
 	p.Topologies, p.MinReplicas = on("single", "sentinel"), 0
-	if j, err = p.Check(t.Context(), nil); err != nil || !j.Combinations[0].scene().Keeps || j.Combinations[1].scene().Keeps {
+	if j, err = p.Check(t.Context(), nil); err != nil || !j.Combinations[0].scene().Keeps ||
+		j.Combinations[1].scene().Keeps {
 		t.Errorf("who relies on a log: %v", err)
 	}
 }
@@ -302,7 +315,8 @@ func TestATopologyThatDoesNotComeUpIsAnError(t *testing.T) {
 	j := job(t, func(*Plan) {})
 	j.Combinations[0].server = topologies.Server{Path: "/bin/false", Name: "Redis", Version: "7"}
 	runs, err := j.Run(t.Context(), t.Context())
-	if err == nil || len(runs) != 0 || !strings.Contains(err.Error(), "single with lock lease: topology single: node n1") {
+	if err == nil || len(runs) != 0 ||
+		!strings.Contains(err.Error(), "single with lock lease: topology single: node n1") {
 		t.Errorf("got %d runs, %v", len(runs), err)
 	}
 }

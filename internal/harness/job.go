@@ -20,63 +20,66 @@ import (
 type Job struct {
 	Plan         Plan
 	Combinations []Combination
-	// LeftOut says in lines which topologies, and which faults of --fault auto, are not planned, and why.
+	// LeftOut says, line by line, which topologies and which faults of --fault auto are not planned, and why.
 	LeftOut []string
-	// NotRun are the scenarios that do not apply, and, after Run, those that the budget had no time for.
+	// NotRun lists the scenarios that do not apply and, after Run, those for which the budget had no time.
 	NotRun []results.NotRun
-	// Earlier is what locks, by name, have had of their budget before Run. It counts on the first topology of each.
+	// Earlier is the part of the budget that each lock has used before Run, by name. It is charged on each lock's first
+	// topology.
 	Earlier map[string]time.Duration
-	// Command is the command that repeats one run; nil = there is none.
+	// Command returns the command that repeats one run; nil = there is none.
 	Command func(Combination) string
-	// Progress is told what goes on, by one goroutine at a time, which it must not block; nil = not wanted.
+	// Progress receives events, from one goroutine at a time. It must not block; nil = not wanted.
 	Progress func(Event)
 	// Watched makes events carry snapshots and controls. It must be set before Run.
 	Watched bool
-	// Kept is told the directory of every run that was saved, by one goroutine at a time; nil = not wanted.
+	// Kept receives the directory of every saved run, from one goroutine at a time; nil = not wanted.
 	Kept func(dir string)
-	// Killed gets the directory of each killed run whose history was found, as Kept does; nil = not wanted.
+	// Killed receives the directory of each killed run whose history was found, as Kept does; nil = not wanted.
 	Killed func(dir string)
-	// Hopeless is asked once a second, of what was measured so far, why the run should end now; empty = it goes on. nil
-	// = nobody wants to end one.
+	// Hopeless is called once a second with the measurements so far. It returns why the run should end now, or empty.
+	// nil = no run ends early.
 	Hopeless func(*results.Run) string
-	// Enough is asked of each run, by one goroutine: nothing begins after one that it says yes to. nil = it never does.
+	// Enough is called with each run, by one goroutine. Once it returns true, no further run begins. nil = it never
+	// does.
 	Enough func(*results.Run) bool
-	// Warm keeps deployments up for the next job that is given it; nil if every run has one of its own.
+	// Warm keeps deployments running for the next job that has it; nil = every run has its own deployment.
 	Warm *Warm
 
-	telling sync.Mutex          // of Progress, Kept and Killed
+	telling sync.Mutex          // guards Progress, Kept and Killed
 	watched map[int]results.Run // what was watched beside a combination, by its number
 	begun   time.Time
 	ended   int
-	counted time.Duration // what those that have ended were expected to take
+	counted time.Duration // the expected time of the runs that have ended
 }
 
 // Warm keeps servers up between runs.
 type Warm = deployment.Warm
 
-// Event is a sign of life of a job.
+// Event reports the progress of a job.
 type Event struct {
 	Combination Combination
 	Number, Of  int
-	Ended       int           // how many combinations have been run
-	Left        time.Duration // about how long the others take
+	Ended       int           // how many combinations have ended
+	Left        time.Duration // expected time of the others
 	Stage       Stage
 	Live        measure.Live // while the workload runs
-	// Of a job that is watched: what was done so far to bring it up, the latest last.
+	// In a watched job: the steps of the start so far, the latest last.
 	Steps []measure.Step
-	// Where a program finds its servers, and what cannot be seen of it, in words; empty in other events.
+	// A program's servers, and what cannot be seen of the program, in words; empty in other events.
 	Said string
-	// Of a job that is watched: while the workload runs; the controls come once, when it begins.
+	// In a watched job, while the workload runs; the controls come once, at its begin.
 	Snapshot *measure.Snapshot
-	// Locks are the numbers of the locks of a program so far: it comes once, when the run is up; any goroutine may ask.
+	// Locks returns the measurements of a program's locks so far. It comes once, when the run has started; any
+	// goroutine may call it.
 	Locks    func() ([]measure.LockRow, []results.HotLock)
 	Controls *measure.Controls
 	Took     time.Duration
-	Folder   string // of a run that was saved
+	Folder   string // of a saved run
 	Run      *results.Run
 }
 
-// Stage is what a job is doing.
+// Stage is the current step of a job.
 type Stage string
 
 // The stages.
@@ -87,10 +90,9 @@ const (
 	Saved    Stage = "saved"
 )
 
-// Run carries the job out, a lock on a topology after the other, the scenarios of each side by side if the plan has
-// any. When stop is done the runs in hand are finished early and saved as partial; when ctx is done they are called
-// off. An error says what could not be carried out; the runs before it are returned all the same, in the order of the
-// combinations.
+// Run carries the job out, one lock on one topology after the other, with scenarios side by side. When stop is done,
+// the current runs are ended early and saved as partial; when ctx is done, they are cancelled. An error says what could
+// not be carried out. Earlier runs are returned all the same, in the order of the combinations.
 func (j *Job) Run(ctx, stop context.Context) (runs []results.Run, err error) {
 	ended := ""
 	j.begun, j.ended, j.counted = time.Now(), 0, 0
@@ -102,7 +104,7 @@ func (j *Job) Run(ctx, stop context.Context) (runs []results.Run, err error) {
 			runs: map[int]*results.Run{}, ended: ended}
 		delete(j.Earlier, c.Lock.Name)
 		if from > 0 && j.Combinations[from-1].Topology.Name != c.Topology.Name {
-			b.err = j.Warm.Close() // servers of another topology have nothing more to do
+			b.err = j.Warm.Close() // servers of another topology are no longer needed
 		}
 		b.all(ctx, stop, from, to)
 		for n := from; n < to; n++ {
@@ -120,20 +122,20 @@ func (j *Job) Run(ctx, stop context.Context) (runs []results.Run, err error) {
 	return runs, err
 }
 
-// Only is the job of one of its combinations.
+// Only returns the job for one of its combinations.
 func (j *Job) Only(number int) *Job {
 	return &Job{Plan: j.Plan, Combinations: slices.Clone(j.Combinations[number : number+1]), Command: j.Command,
 		Progress: j.Progress,
 		Kept:     j.Kept, Killed: j.Killed, Warm: j.Warm}
 }
 
-// starts is about how long it takes until servers and workers are ready.
+// starts is the typical time until servers and workers are ready.
 const starts = 500 * time.Millisecond
 
-// lasts is about how long a combination takes.
+// lasts is the expected time of a combination.
 func (c *Combination) lasts() time.Duration { return c.Plan.Warmup + c.Plan.Duration + starts }
 
-// Expected is about how long the job takes, on a machine that has nothing else to do.
+// Expected is the expected time of the job on an idle machine.
 func (j *Job) Expected() (all time.Duration) {
 	for i := range j.Combinations {
 		all += j.Combinations[i].lasts()
@@ -144,13 +146,13 @@ func (j *Job) Expected() (all time.Duration) {
 	return all / time.Duration(runtime.GOMAXPROCS(0)+1)
 }
 
-// count says in an event how far the job has come. What is asked again had been counted.
+// count writes the progress of the job into an event. A repeated run was counted already.
 func (j *Job) count(e *Event) {
 	if e.Stage == Saved && len(e.Combination.Before) == 0 {
 		j.ended++
 		j.counted += e.Combination.lasts()
 	}
-	if e.Ended = j.ended; j.ended == 0 || j.begun.IsZero() { // one that is prepared by itself has no others
+	if e.Ended = j.ended; j.ended == 0 || j.begun.IsZero() { // a single prepared run has no others
 		return
 	}
 	rest := -j.counted
@@ -160,9 +162,8 @@ func (j *Job) count(e *Event) {
 	e.Left = time.Duration(float64(time.Since(j.begun)) * float64(max(rest, 0)) / float64(j.counted))
 }
 
-// named carries out one combination once; its name is in an error. Longer is how many times longer the run has to be if
-// it is made again:
-// 0 = it need not be. It says when the run has begun to work, or will not.
+// named carries out one combination once; an error names it. Longer is the factor by which a repetition must be longer;
+// 0 = no repetition is needed. It sends on started when the run has begun to work, or cannot.
 func (j *Job) named(ctx, stop context.Context, number int, started chan<- struct{}) (run *results.Run, longer int,
 	err error) {
 	c := &j.Combinations[number]
@@ -174,7 +175,7 @@ func (j *Job) named(ctx, stop context.Context, number int, started chan<- struct
 	x, err := j.prepare(stop, number, j.Warm)
 	started <- struct{}{}
 	if err != nil && stop.Err() != nil {
-		return nil, 0, nil // it was called off before it began
+		return nil, 0, nil // the run was cancelled before it began
 	}
 	if err == nil {
 		run, err = x.Do(ctx, stop)
@@ -199,7 +200,7 @@ func (x *Run) release(ctx context.Context, warm *Warm, sound bool) error {
 	return x.Close()
 }
 
-// Prepare brings up what the job's first combination needs.
+// Prepare starts what the job's first combination needs.
 func (j *Job) Prepare(ctx context.Context) (*Run, error) { return j.prepare(ctx, 0, nil) }
 
 func (j *Job) prepare(ctx context.Context, number int, warm *Warm) (_ *Run, err error) {
@@ -231,10 +232,10 @@ func (j *Job) prepare(ctx context.Context, number int, warm *Warm) (_ *Run, err 
 	return x, nil
 }
 
-// keptSteps is how many steps of a start are told: as many as a screen shows.
+// keptSteps is the number of start-up steps that are kept: as many as a screen shows.
 const keptSteps = 40
 
-// steps returns a function that tells what a start has done so far, and when; any goroutine may call it.
+// steps returns a function that returns the steps of a start so far, with their times; any goroutine may call it.
 func (x *Run) steps(start time.Time) func(doing string) {
 	var one sync.Mutex
 	var done []measure.Step
@@ -246,7 +247,7 @@ func (x *Run) steps(start time.Time) func(doing string) {
 	}
 }
 
-// foundKilled tells of the histories that killed runs have left.
+// foundKilled reports the histories of killed runs.
 func (j *Job) foundKilled(dirs []string) {
 	j.telling.Lock()
 	defer j.telling.Unlock()

@@ -131,7 +131,8 @@ func bareVisits(b *testing.B, s *arena, workers int) float64 {
 	return float64(total.Load()) / time.Since(start).Seconds()
 }
 
-var bareRelease = redis.NewScript(`if redis.call("GET", KEYS[1]) == ARGV[1] then return redis.call("DEL", KEYS[1]) end return 0`)
+var bareRelease = redis.NewScript(
+	`if redis.call("GET", KEYS[1]) == ARGV[1] then return redis.call("DEL", KEYS[1]) end return 0`)
 
 func bareVisit(ctx context.Context, s *arena, page workload.Page) error {
 	lock, store, token := s.lock, s.deployment.CounterClient(), rand.Text()
@@ -246,7 +247,8 @@ func BenchmarkScenarios(b *testing.B) {
 			cpu := cpuTime(b)
 			for b.Loop() {
 				j := job(b, func(p *Plan) {
-					p.Verify, p.Jobs, p.Topologies, p.Scenarios, p.Faults = true, jobs, topologies.All[:1], scenarios.All, []string{"auto"}
+					p.Verify, p.Jobs, p.Topologies, p.Scenarios, p.Faults = true, jobs, topologies.All[:1],
+						scenarios.All, []string{"auto"}
 				})
 				j.Warm = new(Warm)
 				runs, err := j.Run(b.Context(), b.Context())

@@ -14,19 +14,19 @@ import (
 	"hammerlock/workload"
 )
 
-// Phase is a part of a run with a load of its own.
+// Phase is a part of a run with its own load.
 type Phase struct {
 	Kind     string // one of PhaseKinds
 	Name     string // empty: its kind
 	Duration time.Duration
 	Rate     workload.Rate // open loop
-	Rated    bool          // it has a rate of its own, not that of the plan
-	Burst    int           // so many visits at once when it begins, besides the rate
-	Workers  int           // closed loop; 0 = those of the plan
-	Faults   []string      // as faults.Parse reads them; times count from the phase's begin
+	Rated    bool          // the phase has its own rate, not the plan's
+	Burst    int           // this many visits at once at its begin, besides the rate
+	Workers  int           // closed loop; 0 = the plan's workers
+	Faults   []string      // in the form of faults.Parse; times count from the phase's begin
 }
 
-// The kinds that are treated apart.
+// The kinds of phases with special rules.
 const (
 	warmUp   = "warm-up"
 	ramp     = "ramp"
@@ -50,7 +50,7 @@ var PhaseKinds = []string{
 // maxPhases keeps the memory of their measurements small.
 const maxPhases = 32
 
-// wrong is a mistake in a key of the phase, or, without one, in all of it.
+// wrong is a mistake in a key of the phase or, without a key, in the whole phase.
 func (p *Phase) wrong(key, format string, args ...any) human.Mistake {
 	text := p.Called() + ": "
 	if key != "" {
@@ -59,10 +59,10 @@ func (p *Phase) wrong(key, format string, args ...any) human.Mistake {
 	return human.Mistake{Setting: "phases", Item: p.Called(), Key: key, Text: text + fmt.Sprintf(format, args...)}
 }
 
-// Called is the name that gates and reports know the phase by.
+// Called is the phase's name in gates and reports.
 func (p *Phase) Called() string { return cmp.Or(p.Name, p.Kind) }
 
-// Mistakes are what is wrong with the phase whatever the plan is, each in one of its keys.
+// Mistakes lists what is wrong with the phase in any plan, each with its key.
 func (p *Phase) Mistakes() (all human.Mistakes) {
 	r := p.Rate
 	for _, rule := range []struct {
@@ -98,7 +98,7 @@ func (p *Phase) Mistakes() (all human.Mistakes) {
 // open tells whether the phase makes the plan an open loop.
 func (p *Phase) open() bool { return p.Rated || p.Burst > 0 }
 
-// phases checks the phases beside each other.
+// phases checks the phases against each other.
 func (c *check) phases() {
 	p := c.plan
 	if len(p.Workload.Trace) > 0 && p.Workload.Rate > 0 {
@@ -143,7 +143,7 @@ func (c *check) phases() {
 	}
 }
 
-// rate is that of a phase: its own, or that of the plan.
+// rate is a phase's own rate, or the plan's.
 func (p *Plan) rate(x *Phase) workload.Rate {
 	r := x.Rate
 	if !x.Rated {
@@ -152,8 +152,7 @@ func (p *Plan) rate(x *Phase) workload.Rate {
 	return r
 }
 
-// phased is the plan with its phases laid out, one stretch each, and the mean of what they or a trace make due as its
-// rate.
+// phased returns the plan with its phases as stretches, and with the mean rate of its phases or its trace.
 func (p Plan) phased() Plan {
 	if n := len(p.Workload.Trace); n > 0 {
 		p.Workload.Rate = float64(n) / (p.Warmup + p.Duration).Seconds()
@@ -183,7 +182,7 @@ func (p Plan) phased() Plan {
 	return p
 }
 
-// steps are the faults of a combination, and what is wrong with them. What breaks in a phase is healed at its end.
+// steps returns the faults of a combination, and their mistakes. A fault in a phase is healed at the phase's end.
 func (x *Combination) steps(scene faults.Scene) (steps []faults.Step, mistakes human.Mistakes) {
 	p := &x.Plan
 	if len(p.Phases) == 0 {
@@ -213,7 +212,7 @@ func (x *Combination) steps(scene faults.Scene) (steps []faults.Step, mistakes h
 	return steps, mistakes
 }
 
-// spans are the phases as they are measured.
+// spans returns the phases in the form of the measurement.
 func (p *Plan) spans() (spans []measure.Span) {
 	if len(p.Phases) == 0 {
 		return nil
@@ -224,7 +223,7 @@ func (p *Plan) spans() (spans []measure.Span) {
 	return spans
 }
 
-// measuredPhases are the phases with what was measured in each.
+// measuredPhases returns the phases with their measurements.
 func (p *Plan) measuredPhases(measured []results.Run) (all []results.Phase) {
 	for i := range measured {
 		x, s := &p.Phases[i], &p.Workload.Stretches[i]
@@ -238,10 +237,10 @@ func (p *Plan) measuredPhases(measured []results.Run) (all []results.Phase) {
 	return all
 }
 
-// steerable tells whether the rate may be changed while the run goes on: what is due is not planned for each moment.
+// steerable tells whether the rate may change during the run: not if the plan fixes it for each moment.
 func (p *Plan) steerable() bool { return len(p.Workload.Stretches)+len(p.Workload.Trace) == 0 }
 
-// load is the load of a stretch in words.
+// load describes a stretch's load in words.
 func load(s *workload.Stretch, open bool) string {
 	if !open {
 		return human.Quantity(s.Workers, "worker")
@@ -263,7 +262,7 @@ func load(s *workload.Stretch, open bool) string {
 	return text
 }
 
-// lookEvery is how often a run that goes on is asked whether it is hopeless.
+// lookEvery is how often a running run is checked for being hopeless.
 const lookEvery = time.Second
 
 // gated ends a run that is hopeless.
@@ -286,7 +285,7 @@ func (x *Run) gated(tell func(now, final time.Duration)) func(now, final time.Du
 	}
 }
 
-// PhaseAt names the phase that goes on at a time; empty if there are none.
+// PhaseAt names the phase at a time; empty without phases.
 func (c *Combination) PhaseAt(now time.Duration) string {
 	for _, s := range c.Plan.spans() {
 		if now < s.To {

@@ -27,7 +27,8 @@ func TestPhasesAreLaidOut(t *testing.T) {
 	x := Combination{Topology: p.Topologies[0], Plan: p.phased()}
 	got := &x.Plan
 	if got.Warmup != 2*s || got.Duration != 8*s || got.Workload.Rate != 73 {
-		t.Errorf("warm-up %s, duration %s, %v visits/s; want 2 s, 8 s and 73", got.Warmup, got.Duration, got.Workload.Rate)
+		t.Errorf("warm-up %s, duration %s, %v visits/s; want 2 s, 8 s and 73", got.Warmup, got.Duration,
+			got.Workload.Rate)
 	}
 	for i, want := range []workload.Stretch{
 		{To: 2 * s, Rate: workload.Rate{First: 50, Last: 50}},
@@ -39,7 +40,8 @@ func TestPhasesAreLaidOut(t *testing.T) {
 			t.Errorf("phase %d: got %+v, want %+v", i, got.Workload.Stretches[i], want)
 		}
 	}
-	steps, mistakes := x.steps(faults.Scene{Can: topologies.Spec{}.Can(), Topology: "single", Sites: 1, Nodes: 1, Processes: 1})
+	steps, mistakes := x.steps(faults.Scene{Can: topologies.Spec{}.Can(), Topology: "single", Sites: 1,
+		Nodes: 1, Processes: 1})
 	if len(mistakes) > 0 || len(steps) != 2 {
 		t.Fatalf("steps %v, mistakes %v", steps, mistakes)
 	}
@@ -62,11 +64,21 @@ func TestPhasesAreLaidOut(t *testing.T) {
 func TestPhasesBesideEachOther(t *testing.T) {
 	rated := workload.Rate{First: 5, Last: 5}
 	for want, phases := range map[string][]Phase{
-		"phases steady: another phase has the same name: give it one of its own, as in name: steady-2": {{Kind: "steady", Duration: 1}, {Kind: "steady", Duration: 1}},
-		"phases warm-up: a warm-up comes first, before what is measured":                               {{Kind: "steady", Duration: 1}, {Kind: warmUp, Duration: 1}},
-		"phases warm-up: nothing is measured in a warm-up: add a phase":                                {{Kind: warmUp, Duration: 1}},
-		"phases recovery: rate: it is missing, and others have one; or set the rate of the plan":       {{Kind: "steady", Duration: 1, Rate: rated, Rated: true}, {Kind: recovery, Duration: 1}},
-		"phases recovery: workers: in an open loop the rate is the load: leave it out":                 {{Kind: "steady", Duration: 1, Rate: rated, Rated: true}, {Kind: recovery, Duration: 1, Workers: 3}},
+		"phases steady: another phase has the same name: give it one of its own, as in name: steady-2": {
+			{Kind: "steady", Duration: 1}, {Kind: "steady", Duration: 1},
+		},
+		"phases warm-up: a warm-up comes first, before what is measured": {
+			{Kind: "steady", Duration: 1}, {Kind: warmUp, Duration: 1},
+		},
+		"phases warm-up: nothing is measured in a warm-up: add a phase": {
+			{Kind: warmUp, Duration: 1},
+		},
+		"phases recovery: rate: it is missing, and others have one; or set the rate of the plan": {
+			{Kind: "steady", Duration: 1, Rate: rated, Rated: true}, {Kind: recovery, Duration: 1},
+		},
+		"phases recovery: workers: in an open loop the rate is the load: leave it out": {
+			{Kind: "steady", Duration: 1, Rate: rated, Rated: true}, {Kind: recovery, Duration: 1, Workers: 3},
+		},
 	} {
 		p := Default()
 		p.Phases = phases
@@ -85,7 +97,8 @@ func TestAloneCostsByPhase(t *testing.T) {
 		j := job(t, func(p *Plan) {
 			p.Workload.Workers = 1
 			for _, name := range []string{"first", "second"} {
-				p.Phases = append(p.Phases, Phase{Kind: "steady", Name: name, Duration: 700 * time.Millisecond, Rate: workload.Rate{First: 100, Last: 100}, Rated: true})
+				p.Phases = append(p.Phases, Phase{Kind: "steady", Name: name, Duration: 700 * time.Millisecond,
+					Rate: workload.Rate{First: 100, Last: 100}, Rated: true})
 			}
 		})
 		r := run(t, j, nil)
@@ -93,8 +106,10 @@ func TestAloneCostsByPhase(t *testing.T) {
 		for _, name := range []string{"first", "second"} {
 			c := &r.In(name).Cost
 			if trips, commands, cpu := c.Texts(); c.Commands != nil {
-				if known++; *c.Commands < 3 || *c.Commands > 6 || c.ServerCPU == nil || *c.ServerCPU <= 0 || c.RoundTrips != nil {
-					t.Errorf("a visit of phase %s costs %s round trips, %s commands and %s of CPU", name, trips, commands, cpu)
+				if known++; *c.Commands < 3 || *c.Commands > 6 || c.ServerCPU == nil || *c.ServerCPU <= 0 ||
+					c.RoundTrips != nil {
+					t.Errorf("a visit of phase %s costs %s round trips, %s commands and %s of CPU", name,
+						trips, commands, cpu)
 				}
 			}
 		}
@@ -113,7 +128,8 @@ func TestLateReadingsAreOfNoUse(t *testing.T) {
 	for _, tt := range []struct {
 		first, last time.Duration
 		known       bool
-	}{{0, 0, true}, {30 * time.Millisecond, 30 * time.Millisecond, true}, {31 * time.Millisecond, 0, false}, {0, 31 * time.Millisecond, false}} {
+	}{{0, 0, true}, {30 * time.Millisecond, 30 * time.Millisecond, true}, {31 * time.Millisecond, 0, false},
+		{0, 31 * time.Millisecond, false}} {
 		if c := at(30, tt.last).since(at(10, tt.first), 300*time.Millisecond); c.Known != tt.known || c.Commands != 20 {
 			t.Errorf("%+v: %+v", tt, c)
 		}

@@ -12,19 +12,19 @@ import (
 	"hammerlock/results"
 )
 
-// How often the servers are asked while an observer watches, and how often what things cost is measured.
+// How often the servers are asked while an observer watches, and how often costs are measured.
 const (
 	surveyEvery = 400 * time.Millisecond
 	costEvery   = 2 * time.Second
 )
 
-// picture is what is published of a run for observers.
+// picture collects what observers see of a run.
 type picture struct {
 	x      *Run
 	viewer *measure.Viewer
 	around atomic.Pointer[measure.Surroundings]
-	states []measure.NodeState // as the viewer was told last
-	visits atomic.Int64        // counted, within the measurement
+	states []measure.NodeState // the states that the viewer received last
+	visits atomic.Int64        // counted visits within the measurement
 }
 
 func newPicture(x *Run, h history.Header) *picture {
@@ -42,7 +42,7 @@ func newPicture(x *Run, h history.Header) *picture {
 	return p
 }
 
-// told is what a Fault injects, and the words of an operation.
+// told returns what a Fault injects, and the words of an operation.
 func (p *picture) told(op *history.Op) (i history.Injection, words string) {
 	if op.Kind == history.Fault {
 		i = p.x.record.Fault(op.Value)
@@ -55,7 +55,7 @@ func (p *picture) observe(op *history.Op) {
 	p.viewer.Observe(op)
 }
 
-// publish tells how the run goes: everything called before final was observed.
+// publish shows the state of the run: all operations called before final are included.
 func (p *picture) publish(now, final time.Duration) {
 	p.visits.Store(p.x.meter.Finished())
 	p.viewer.UpTo(final)
@@ -77,7 +77,7 @@ func (p *picture) publish(now, final time.Duration) {
 	p.x.tell(Event{Stage: Running, Live: snapshot.Live, Snapshot: snapshot})
 }
 
-// survey asks the servers until the run is over. What it sees is published; it waits for nobody.
+// survey asks the servers until the run is over and publishes the answers. It never blocks the run.
 func (p *picture) survey(ctx context.Context, done <-chan struct{}) {
 	next := time.Tick(surveyEvery)
 	d := p.x.deployment
@@ -106,7 +106,7 @@ func (p *picture) survey(ctx context.Context, done <-chan struct{}) {
 	}
 }
 
-// spent is what the visits so far have cost.
+// spent is the cost of the visits so far.
 type spent struct {
 	deployment.Cost
 	trips, visits int64

@@ -1,5 +1,5 @@
-// Package harness makes a plan into runs: it brings topologies up, lets workers use locks, measures,
-// judges and saves. It is the only place that knows everybody.
+// Package harness carries out plans: it starts topologies, lets workers use locks, measures, judges and saves. It is
+// the only package that knows all others.
 package harness
 
 import (
@@ -30,42 +30,43 @@ import (
 
 // Plan says what to run: every lock on every topology.
 type Plan struct {
-	Known      crew.Catalogue // what there is: the lock that a topology is made for is the first that fits it
+	Known      crew.Catalogue // the catalogue; the first lock in it that fits a topology is its default lock
 	Topologies []topologies.Spec
-	Preset     bool         // the topologies are a default: a program that has the lock may name others
-	Locks      []locks.Spec // the zero Spec stands for the lock that a topology is made for
-	// Scenarios say what the locks are strained with, one run each; none = what the rest of the plan says.
-	Scenarios   []scenarios.Scenario
-	Budget      time.Duration  // of all scenarios of a lock on a topology: none begins that would end later
-	FailFast    bool           // nothing begins after a run that failed
-	Jobs        int            // how many scenarios run at a time; 0 = as many as the machine bears
-	Attempts    int            // how often a scenario is run, at most, while it is undecided, and another run while an unplanned event leaves it so
-	Workload    workload.Shape // but for End, which follows from the next two
+	Preset     bool         // the topologies are defaults: a lock's own program may name others
+	Locks      []locks.Spec // the zero Spec stands for the topology's default lock
+	// Scenarios names the scenarios, one run each; none = one run with the load of this plan.
+	Scenarios []scenarios.Scenario
+	Budget    time.Duration // time for all scenarios of a lock on a topology: none begins that would end later
+	FailFast  bool          // no run begins after a failed run
+	Jobs      int           // how many scenarios run at a time; 0 = as many as the machine bears
+	// the most runs of a scenario while it is undecided, or of another run while an unplanned event leaves it undecided
+	Attempts    int
+	Workload    workload.Shape // without End, which follows from the next two fields
 	Warmup      time.Duration
 	Duration    time.Duration
-	Phases      []Phase // in place of Warmup, Duration and Faults; nil = the load stays the same
-	File        string  // that says the phases, for a command that repeats a run
+	Phases      []Phase // in place of Warmup, Duration and Faults; nil = the load does not change
+	File        string  // the file with the phases, for the command that repeats a run
 	Counter     workload.CounterSpec
-	Attach      attach.Flags // an existing deployment; the zero value if the suite starts its own
-	RedisServer string       // a path; empty to look for one; topologies.EmbeddedName
+	Attach      attach.Flags // an existing deployment; the zero value = the suite starts its own
+	RedisServer string       // a path; empty = look for one; topologies.EmbeddedName
 	Profile     topologies.Profile
-	Durable     topologies.Durability // of the servers that the suite starts; empty = they keep no log
-	MinReplicas int                   // without which their primaries take no writes
+	Durable     topologies.Durability // the log of servers that the suite starts; empty = no log
+	MinReplicas int                   // with fewer replicas, primaries take no writes
 	Out         string
-	Processes   int           // that the workers live in; 1 = in the suite itself
-	Fleet       Fleet         // the machines that the workers live on; the zero value = this one
-	Faults      []string      // as faults.Parse reads them
+	Processes   int           // number of worker processes; 1 = the suite's own process
+	Fleet       Fleet         // the machines of the workers; the zero value = this one
+	Faults      []string      // in the form of faults.Parse
 	Verify      bool          // keep and judge every operation
-	Program     *program.Spec // watched in place of workers of the suite's own; nil if there is none
-	Tap         bool          // compare the operations with the replication streams of the servers, where these are ours
-	Service     *service.Spec // visited in place of locks and a counter of the suite's own; nil if there is none
-	Services    []Plan        // each visits a service, after the runs of the locks
+	Program     *program.Spec // a program to watch, in place of the suite's workers; nil = none
+	Tap         bool          // compare the operations with the replication streams of the suite's servers
+	Service     *service.Spec // a service to visit, in place of locks and a counter; nil = none
+	Services    []Plan        // further services to visit, after the runs of the locks
 	// LibraryRetries leaves the client library's own retries on, to show what they do.
 	LibraryRetries bool
-	// WorkerArgs make this program a worker process, before the argument that says so; nil = that alone does.
+	// WorkerArgs come before the argument that makes this program a worker process; nil = none.
 	WorkerArgs []string
-	DriverEnv  []string            // variables that programs of locks get, beside those that all of them get
-	Getenv     func(string) string // reads a variable; nil = there are none
+	DriverEnv  []string            // further environment variables for the locks' programs
+	Getenv     func(string) string // reads an environment variable; nil = there are none
 }
 
 // Default is the plan without any flags.
@@ -84,13 +85,13 @@ func Default() Plan {
 	}
 }
 
-// UsageError is a plan that cannot be carried out anywhere; Mistakes names all that is wrong with it.
+// UsageError means that a plan cannot be carried out on any machine; Mistakes lists all reasons.
 type UsageError struct{ human.Mistakes }
 
 // Error lists the mistakes.
 func (e *UsageError) Error() string { return e.Mistakes.String() }
 
-// SetupError is a machine that a plan cannot be carried out on.
+// SetupError means that this machine cannot carry out a plan.
 type SetupError struct{ Problems []string }
 
 // Error lists the problems.
@@ -104,7 +105,7 @@ const (
 	maxProcesses = 64
 	maxReenter   = 1_000_000
 	maxJobs      = 64
-	maxCopies    = 3 // that a topology has
+	maxCopies    = 3 // of the topology
 )
 
 // Combination is one run of a plan.
@@ -112,23 +113,23 @@ type Combination struct {
 	Topology topologies.Spec
 	Lock     locks.Spec
 	Scenario scenarios.Scenario // the zero Scenario if the plan has none
-	Plan     Plan               // that of this run
+	Plan     Plan               // the plan of this run
 	Steps    []faults.Step      // what is broken
-	Before   []string           // why each attempt before was inconclusive
-	Earlier  []string           // and the names of their runs
-	server   topologies.Server  // of the lock; zero of a service
-	beside   *Combination       // goes on meanwhile: what is watched of a service; nil = nothing
-	// Stretched is how many times longer than planned all times are; 0 = they are as planned.
+	Before   []string           // why each earlier attempt was inconclusive
+	Earlier  []string           // and the names of those runs
+	server   topologies.Server  // the servers under the lock; zero for a service
+	beside   *Combination       // what is watched meanwhile, for a service; nil = nothing
+	// Stretched is the factor of all times; 0 = they are as planned.
 	Stretched int
 }
 
-// Name is the run's topology and lock, and its scenario if it is one.
+// Name is the run's topology and lock, and its scenario if it has one.
 func (c *Combination) Name() string {
 	return strings.TrimSpace(c.Topology.Name + " " + c.Lock.Name + " " + c.Scenario.Name)
 }
 
-// Check finds all mistakes of the plan, those that the command line had already included, and whether this
-// machine can carry it out, before anything is started. It returns a *UsageError or a *SetupError.
+// Check finds all mistakes of the plan, including those that the command line has already found, and checks whether
+// this machine can carry it out, before anything is started. It returns a *UsageError or a *SetupError.
 func (p *Plan) Check(ctx context.Context, mistakes human.Mistakes) (*Job, error) {
 	c := check{plan: p, mistakes: slices.Clone(mistakes)}
 	if p.Program != nil {
@@ -163,7 +164,7 @@ func (p *Plan) Check(ctx context.Context, mistakes human.Mistakes) (*Job, error)
 			p.tooLarge(crew.Free(), history.SpaceFree())), NotRun: c.not})
 }
 
-// job is the job of a plan without mistakes.
+// job returns the job of a plan without mistakes.
 func (c *check) job(j *Job) (*Job, error) {
 	switch {
 	case len(c.mistakes) > 0:
@@ -181,9 +182,9 @@ type check struct {
 	plan     *Plan
 	mistakes human.Mistakes
 	problems []string
-	without  []string // what is left out although it was meant, in lines
+	without  []string // what is skipped although it was asked for, line by line
 	not      []results.NotRun
-	counted  string // where page views are counted in place of a server that the suite starts; empty = as the plan says
+	counted  string // where page views are counted in place of a separate server; empty = as the plan says
 }
 
 func (c *check) mistake(setting, format string, args ...any) {
@@ -246,11 +247,10 @@ func (c *check) numbers() {
 	oneOf(c, "profile", p.Profile, topologies.Profiles)
 }
 
-// visitBytes is about how much memory or disk a recorded visit takes when it is judged.
+// visitBytes is about how much memory or disk it takes to judge one recorded visit.
 const visitBytes = 2500
 
-// Judging is about how many bytes of memory or disk it takes to judge a run of a load with a rate; 0 if it is not
-// known.
+// Judging is about how many bytes of memory or disk the judge of a run needs, if the load has a rate; 0 if unknown.
 func (p *Plan) Judging() int64 {
 	if !p.Verify || len(p.Phases) > 0 || len(p.Scenarios) > 0 {
 		return 0
@@ -258,28 +258,29 @@ func (p *Plan) Judging() int64 {
 	return int64(visitBytes * p.Workload.Rate * (p.Warmup + p.Duration).Seconds())
 }
 
-// tooLarge says that there is no room to judge a run, if the lock serves as many visits as are due: neither so much
-// memory nor so much disk is free; 0 = it is not known how much memory there is.
+// tooLarge returns a problem if there is too little room to judge a run in which the lock serves every due visit:
+// neither memory nor disk suffices. 0 = the amount of memory is unknown.
 func (p *Plan) tooLarge(memory, disk int64) []string {
 	need, free := p.Judging(), max(memory, disk)
 	if memory == 0 || need <= free {
 		return nil
 	}
 	most := time.Duration(float64(p.Duration) * float64(free) / float64(need))
-	return []string{fmt.Sprintf("--rate %g/s for %s: judging all these visits takes about %d MB, and %d MB are free in %s (TMPDIR), %d MB of memory: at most %s at "+
+	return []string{fmt.Sprintf("--rate %g/s for %s: judging all these visits takes about %d MB, "+
+		"and %d MB are free in %s (TMPDIR), %d MB of memory: at most %s at "+
 		"that rate; verify soak goes on for hours", p.Workload.Rate, p.Duration, need/1e6, disk/1e6, history.SpaceDir(),
 		memory/1e6, most.Truncate(time.Second))}
 }
 
-// alone tells whether each run has the machine for itself, as all have that are no scenario, and those on servers of
-// others or on many machines.
+// alone tells whether each run has the machine to itself. That is so without scenarios, on servers of others, and with
+// agents.
 func (p *Plan) alone() bool {
 	return len(p.Scenarios) == 0 || p.Attach.Asked() || p.Fleet.Count > 0 || p.Program != nil
 }
 
-// faults reads the plan of faults for every combination; what is wrong in several is said once.
+// faults parses the faults for every combination; a mistake in several combinations is reported once.
 func (c *check) faults(all []Combination) {
-	if p := c.plan; len(all) == 0 { // something else is wrong: what is wrong here as well is said at once
+	if p := c.plan; len(all) == 0 { // something else is wrong: mistakes in faults are reported as well
 		x := Combination{Plan: p.phased()}
 		_, mistakes := x.steps(faults.Scene{Can: topologies.Spec{}.Can()})
 		c.mistakes.Add(mistakes...)
@@ -295,7 +296,7 @@ func (c *check) faults(all []Combination) {
 	}
 }
 
-// leftOut says which faults are not planned although they were meant, in lines.
+// leftOut says, line by line, which faults are not planned although they were asked for.
 func (c *check) leftOut(all []Combination) (lines []string) {
 	p := c.plan
 	if !slices.Equal(p.Faults, []string{faults.Auto}) || len(p.Phases) > 0 {
@@ -303,7 +304,7 @@ func (c *check) leftOut(all []Combination) (lines []string) {
 	}
 	for _, x := range all {
 		if x.Scenario.Name != "" {
-			continue // it has faults of its own
+			continue // the combination has its own faults
 		}
 		for _, line := range faults.LeftOut(x.scene(), p.Warmup+p.Duration, p.Workload.Seed) {
 			lines = append(lines, fmt.Sprintf("%s %s: without %s", x.Topology.Name, x.Lock.Name, line))
@@ -312,20 +313,22 @@ func (c *check) leftOut(all []Combination) (lines []string) {
 	return lines
 }
 
-// tooLong says that every holder will be late, where the load says so of a lock that does not extend its leases.
+// tooLong says that every holder will be late, for a load that holds longer than the lease with a lock that does not
+// extend it.
 func (c *check) tooLong(all []Combination) (lines []string) {
 	for _, x := range all {
 		w := &x.Plan.Workload
 		if claims := x.Lock.Claims; x.Scenario.Name == "" && claims.Expires && !claims.Renews && w.TTL > 0 &&
 			w.Hold >= w.TTL && w.Extend == 0 {
 			lines = append(lines,
-				fmt.Sprintf("%s %s: --hold %s is not shorter than --lease %s: every holder is late, and visits are lost", x.Topology.Name, x.Lock.Name, w.Hold, w.TTL))
+				fmt.Sprintf("%s %s: --hold %s is not shorter than --lease %s: "+
+					"every holder is late, and visits are lost", x.Topology.Name, x.Lock.Name, w.Hold, w.TTL))
 		}
 	}
 	return lines
 }
 
-// toStart is the program that the nodes will be.
+// toStart returns the program of the nodes that will be started.
 func (c *check) toStart(ctx context.Context) topologies.Server {
 	server, err := topologies.FindServer(ctx, c.plan.RedisServer)
 	switch {
@@ -340,7 +343,7 @@ func (c *check) toStart(ctx context.Context) topologies.Server {
 	return server
 }
 
-// commands asks whether the server knows the locks' commands.
+// commands checks that the server knows the locks' commands.
 func (c *check) commands(server topologies.Server, all []Combination) {
 	asked := map[string]bool{}
 	for _, combo := range all {
@@ -351,7 +354,7 @@ func (c *check) commands(server topologies.Server, all []Combination) {
 	}
 }
 
-// out tries to write where the runs would go.
+// out tries to write to the directory for runs.
 func (c *check) out() {
 	err := Saves(c.plan.Out)
 	if setup, ok := errors.AsType[*SetupError](err); ok {
@@ -361,8 +364,8 @@ func (c *check) out() {
 	}
 }
 
-// Saves tries to write where runs would be saved: in the directory, or in the one that it would be made in. A
-// *SetupError says why that cannot be done; another error is a mistake.
+// Saves tries to write where runs would be saved: in the directory, or in the one in which it would be created. A
+// *SetupError says why that fails; another error is a mistake in the plan.
 func Saves(out string) error {
 	dir := filepath.Clean(out)
 	for {
@@ -380,7 +383,7 @@ func Saves(out string) error {
 	return nil
 }
 
-// oneOf finds a value that is not one of the good ones.
+// oneOf reports a value that is not one of the valid ones.
 func oneOf[T ~string](c *check, flag string, value T, good []T) {
 	if !slices.Contains(good, value) {
 		c.mistake(flag, "%q: there is %s", value,

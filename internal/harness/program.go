@@ -26,10 +26,10 @@ import (
 	"hammerlock/workload"
 )
 
-// onWire is what results call the topology of a program whose messages are read.
+// onWire is the topology's name in results of a program whose messages are read.
 const onWire = "wire"
 
-// program checks a plan to watch a program: one run, or one for each scenario that is for programs.
+// program checks a plan that watches a program: one run, or one for each scenario for programs.
 func (c *check) program(ctx context.Context) (all []Combination) {
 	p, w := c.plan, c.plan.Program
 	given, own := p.Attach.Asked(), len(p.Topologies) > 0
@@ -62,7 +62,7 @@ func (c *check) program(ctx context.Context) (all []Combination) {
 	return all
 }
 
-// watched names what is wrong with what is to be watched.
+// watched reports mistakes in the program to watch.
 func (c *check) watched(w *program.Spec) {
 	w.WholeEnv = c.plan.Attach.Secrets.Whole("env", w.Env)
 	if len(w.Locks) == 0 {
@@ -71,7 +71,8 @@ func (c *check) watched(w *program.Spec) {
 	breaks := len(c.plan.Scenarios) > 0 || !slices.Equal(c.plan.Faults, []string{faults.None})
 	if w.TapOnly && (w.Command != "" || !c.plan.Tap || breaks || len(w.Data)+len(w.Env) > 0) {
 		c.mistake("tap-only",
-			"reads the replication stream and does nothing else: leave out the command, --tap off, --fault, --scenario, --data and --env")
+			"reads the replication stream and does nothing else: leave out the command, --tap off, --fault, "+
+				"--scenario, --data and --env")
 	}
 	if len(c.plan.Scenarios) > 0 && (w.Command == "" || len(c.plan.Faults) > 0 && c.plan.Faults[0] != faults.None) {
 		c.mistake("scenario",
@@ -79,9 +80,9 @@ func (c *check) watched(w *program.Spec) {
 	}
 }
 
-// endpoints are the servers of others that the plan names.
+// endpoints returns the servers of others that the plan names.
 func (c *check) endpoints() (all []topologies.Access) {
-	// Of keys of the suite's own, of which there are none.
+	// The prefix is for keys of the suite, which this run has none of.
 	c.plan.Attach.Prefix = cmp.Or(c.plan.Attach.Prefix, topologies.DefaultPrefix)
 	found, mistakes := c.plan.Attach.Resolve(false)
 	c.mistakes.Add(mistakes...)
@@ -93,7 +94,7 @@ func (c *check) endpoints() (all []topologies.Access) {
 	return all
 }
 
-// scenes are the runs of a program: with the faults of the plan, or those of each scenario that can be injected.
+// scenes returns the runs of a program: with the plan's faults, or with those of each scenario that can be injected.
 func (c *check) scenes(x Combination) (all []Combination) {
 	if len(c.plan.Scenarios) == 0 {
 		return []Combination{x}
@@ -115,7 +116,7 @@ func (c *check) scenes(x Combination) (all []Combination) {
 	return all
 }
 
-// beside is the program run that goes on beside the visits to a service, whose programs it watches; nil if there is
+// beside returns the program run that goes on beside the visits to a service and watches its programs; nil if there is
 // none.
 func (c *check) beside(ctx context.Context, s *service.Spec) *Combination {
 	to := &s.Wire
@@ -147,7 +148,7 @@ func (c *check) beside(ctx context.Context, s *service.Spec) *Combination {
 	return &all[0]
 }
 
-// programSpec is what a deployment watches; nil if there is no program.
+// programSpec is the program to watch; nil if there is none.
 func (p *Plan) programSpec() *program.Spec {
 	if p.Program == nil {
 		return nil
@@ -157,7 +158,7 @@ func (p *Plan) programSpec() *program.Spec {
 	return &w
 }
 
-// source completes the scene of faults with what is special of a source.
+// source adds to the scene of faults what is special for a source.
 func (p *Plan) source(s *faults.Scene) {
 	switch {
 	case p.Service != nil:
@@ -170,7 +171,7 @@ func (p *Plan) source(s *faults.Scene) {
 	}
 }
 
-// spec is what the run brings up.
+// spec describes what the run starts.
 func (x *Run) spec() deployment.Spec {
 	s := x.job.deployment(x.combo)
 	if s.Program != nil {
@@ -179,7 +180,7 @@ func (x *Run) spec() deployment.Spec {
 	return s
 }
 
-// beginProgram makes ready what records, shows and breaks of a program's run.
+// beginProgram prepares the recorder, the viewer and the breaker of a program's run.
 func (x *Run) beginProgram() (err error) {
 	source := x.deployment.Program
 	if x.session, err = source.Begin(nil); err != nil {
@@ -207,7 +208,7 @@ func (x *Run) beginProgram() (err error) {
 	return nil
 }
 
-// programHeader is what a judge must know of a program's run, but for what only its end tells.
+// programHeader has what a judge must know of a program's run, apart from what is known only at its end.
 func (x *Run) programHeader() history.Header {
 	source, run := x.deployment.Program, x.run
 	h := history.Header{Name: run.Name, Started: run.Started, Command: run.Command, Topology: run.Topology,
@@ -220,7 +221,7 @@ func (x *Run) programHeader() history.Header {
 	return h
 }
 
-// workProgram lets the program work, and breaks what is to be broken meanwhile.
+// workProgram lets the program work, and injects the planned faults meanwhile.
 func (x *Run) workProgram(ctx, stop context.Context) (report crew.Report, err error) {
 	done := make(chan struct{})
 	var surveyed chan struct{}
@@ -248,13 +249,12 @@ func (x *Run) workProgram(ctx, stop context.Context) (report crew.Report, err er
 	return report, err
 }
 
-// endless tells whether the run goes on until it is ended: that is no early end.
+// endless tells whether the run goes on until a user ends it: then its end is not early.
 func (x *Run) endless() bool {
 	return x.deployment.Program != nil && x.combo.Plan.Program.Command == ""
 }
 
-// besides brings up what is watched beside the visits of a combination, if that is planned, and lets it go on until
-// finish is called.
+// besides starts the planned watch beside the visits of a combination, and lets it go on until finish is called.
 func (j *Job) besides(ctx, stop context.Context, number int) (finish func() error, err error) {
 	c := &j.Combinations[number]
 	if c.beside == nil {

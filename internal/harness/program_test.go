@@ -25,7 +25,8 @@ const locker = `c() { REDISCLI_AUTH=$REDIS_PASSWORD redis-cli -h "${REDIS_NODES%
 func TestLiveProgramIsShownAndBroken(t *testing.T) {
 	t.Parallel()
 	p := Default()
-	p.Topologies, p.Locks, p.Duration, p.Attempts, p.Verify, p.Tap, p.Out = topologies.All[:1], nil, 0, 1, true, true, t.TempDir()
+	p.Topologies, p.Locks, p.Duration, p.Attempts, p.Verify, p.Tap, p.Out = topologies.All[:1], nil, 0, 1, true,
+		true, t.TempDir()
 	p.Faults = []string{"pause-primary@700ms", "heal@900ms", "delay:100ms@granted", "cut@extended"}
 	p.Program = &program.Spec{Options: witness.Options{Locks: []string{"lock:*"}}, Command: locker}
 	job, err := p.Check(t.Context(), nil)
@@ -40,7 +41,8 @@ func TestLiveProgramIsShownAndBroken(t *testing.T) {
 		defer one.Unlock()
 		said = said || strings.Contains(e.Said, " is at ")
 		if e.Snapshot != nil {
-			lanes = lanes || e.Snapshot.Head.Watched && slices.ContainsFunc(e.Snapshot.Lanes, func(s measure.Strip) bool { return s.Mode&measure.Held != 0 })
+			lanes = lanes || e.Snapshot.Head.Watched &&
+				slices.ContainsFunc(e.Snapshot.Lanes, func(s measure.Strip) bool { return s.Mode&measure.Held != 0 })
 		}
 	}
 	runs, err := job.Run(t.Context(), t.Context())
@@ -48,7 +50,8 @@ func TestLiveProgramIsShownAndBroken(t *testing.T) {
 		t.Fatalf("%v, %d runs; a holder has a lane: %v; the proxy's address is said: %v", err, len(runs), lanes, said)
 	}
 	r := &runs[0]
-	if !strings.Contains(r.Wire, "1 grant · 1 release") || r.Topology != "wire" || r.Workers != 1 || r.Keys != 1 || !slices.Equal(r.Faults, job.Combinations[0].faultNames()) {
+	if !strings.Contains(r.Wire, "1 grant · 1 release") || r.Topology != "wire" || r.Workers != 1 || r.Keys != 1 ||
+		!slices.Equal(r.Faults, job.Combinations[0].faultNames()) {
 		t.Errorf("%+v", r)
 	}
 	h, err := history.Open(p.Out + "/" + r.Name + "/" + results.HistoryFile)
@@ -90,10 +93,12 @@ func TestScenariosOfPrograms(t *testing.T) {
 	for i := range job.Combinations {
 		planned[job.Combinations[i].Scenario.Name] = strings.Join(job.Combinations[i].faultNames(), " ")
 	}
-	if planned["crash"] != "kill-program@granted:5" || planned["ambiguous"] != "cut@granted/10 cut@released/15" || len(planned) != 5 || job.Beside() {
+	if planned["crash"] != "kill-program@granted:5" || planned["ambiguous"] != "cut@granted/10 cut@released/15" ||
+		len(planned) != 5 || job.Beside() {
 		t.Errorf("planned: %v", planned)
 	}
-	if text := strings.Join(job.LeftOut, "\n"); !strings.Contains(text, "forgetful is left out: ") || !strings.Contains(text, "server-hangs is left out: ") {
+	if text := strings.Join(job.LeftOut, "\n"); !strings.Contains(text, "forgetful is left out: ") ||
+		!strings.Contains(text, "server-hangs is left out: ") {
 		t.Errorf("left out: %s", text)
 	}
 }

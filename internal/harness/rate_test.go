@@ -18,7 +18,8 @@ const enough = 100
 
 // steered carries out a watched run in which a person uses the controls once the workers work. It ends some visits
 // later.
-func steered(t *testing.T, change func(*Plan), use func(*measure.Controls)) (*results.Run, *measure.Snapshot, *history.History) {
+func steered(t *testing.T, change func(*Plan), use func(*measure.Controls)) (*results.Run, *measure.Snapshot,
+	*history.History) {
 	t.Helper()
 	j := job(t, change)
 	j.Watched = true
@@ -77,7 +78,8 @@ func TestARateByKey(t *testing.T) {
 						t.Error(err)
 					}
 				}
-				if now, err := c.Rate(1000); err == nil || now != 160 || !strings.Contains(err.Error(), "at most 4000") {
+				if now, err := c.Rate(1000); err == nil || now != 160 ||
+					!strings.Contains(err.Error(), "at most 4000") {
 					t.Errorf("%v visits a second, %v", now, err)
 				}
 			})
@@ -111,7 +113,9 @@ func TestARateByKey(t *testing.T) {
 // TestAClosedLoopHasNoRate: the key says why it does nothing.
 func TestAClosedLoopHasNoRate(t *testing.T) {
 	t.Parallel()
-	run, _, _ := steered(t, func(p *Plan) { p.Locks, p.Duration = lockNamed("none"), 10*time.Minute }, func(c *measure.Controls) {
+	run, _, _ := steered(t, func(p *Plan) {
+		p.Locks, p.Duration = lockNamed("none"), 10*time.Minute
+	}, func(c *measure.Controls) {
 		if _, err := c.Rate(1.25); err == nil || !strings.Contains(err.Error(), "a closed loop has no rate") {
 			t.Errorf("got %v", err)
 		}

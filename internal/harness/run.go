@@ -25,26 +25,26 @@ import (
 	"hammerlock/workload"
 )
 
-// cleanTimeout bounds what is done after a run, when no caller waits for it any more; cleanPage is more for each page.
+// cleanTimeout limits the cleaning up after a run; cleanPage is added for each page.
 const (
 	cleanTimeout = 10 * time.Second
 	cleanPage    = 200 * time.Microsecond
 )
 
-// ownSlots is the room of the suite's own lanes.
+// ownSlots is the size of the suite's own lanes.
 const ownSlots = 1 << 10
 
-// Run is a run on its way. When it is prepared its servers are up and its workers ready to begin, so that the next run
-// of a show can be made ready while one goes on; Do fills in the rest.
+// Run is one run in progress. Once it is prepared, its servers are up and its workers are ready to begin, so that a
+// show can prepare the next run during the current one. Do fills in the rest.
 type Run struct {
 	job        *Job
 	combo      Combination
 	deployment *deployment.Deployment
-	since      time.Time // when it began to be made ready
+	since      time.Time // when its preparation began
 	tell       func(Event)
-	incidents  []string // what servers did that no fault had asked for
+	incidents  []string // unplanned events of servers
 	missing    bool     // machines of workers were lost, with visits that were counted
-	longer     int      // how many times longer the run has to be if it is made again; 0 = it need not be
+	longer     int      // the factor by which a repetition must be longer; 0 = no repetition is needed
 
 	run     *results.Run
 	folder  *results.Folder
@@ -52,17 +52,17 @@ type Run struct {
 	session *crew.Session
 	record  *recording.Recording
 	breaker *breaker.Breaker
-	own     *history.Lane   // of the suite itself
-	keys    *history.Lane   // of locks' keys that are seen in the servers
+	own     *history.Lane   // events of the suite itself
+	keys    *history.Lane   // sightings of locks' keys in the servers
 	heart   *crew.Heartbeat // of this process
 	watch   *deployment.Watch
-	stream  *witness.Stream // nil = no stream is read
-	picture *picture        // nil if there is no watcher
+	stream  *witness.Stream // nil = no replication stream is read
+	picture *picture        // nil without a watcher
 	abort   context.CancelCauseFunc
 	stalls  int64 // how often a writer waited for the reader of its lane
 }
 
-// Do lets the workers work and makes a record of it: it records, breaks, judges and saves.
+// Do lets the workers work and records, injects faults, judges and saves. It returns the record.
 func (x *Run) Do(ctx, stop context.Context) (_ *results.Run, err error) {
 	x.run = x.describe(time.Now())
 	if x.folder, err = results.OpenFolder(x.combo.Plan.Out, x.run.Name); err != nil {
@@ -107,10 +107,10 @@ func (x *Run) Do(ctx, stop context.Context) (_ *results.Run, err error) {
 	return x.run, nil
 }
 
-// howMuchLonger is how many times longer the run has to be if it is made again: 0 if it need not be. That is how much
-// slower the machine, a server or the program that has the lock, was than a lease bears; 1 if none was. A run that is
-// no scenario's is made again only if something that nobody had planned hit it. A service that ends by itself is no
-// such thing: it is what is tested.
+// howMuchLonger is the factor by which a repetition must be longer; 0 = no repetition is needed. It is how much slower
+// the machine, a server or the lock's program was than a lease bears; 1 if none was slow. A run without a scenario is
+// repeated only after an unplanned event. The end of a service's program is no such event, because the service is under
+// test.
 func (x *Run) howMuchLonger() int {
 	c, lease := &x.combo, x.combo.Plan.Workload.TTL
 	_, stood := x.meter.Stood()
@@ -131,7 +131,7 @@ func (x *Run) howMuchLonger() int {
 	return max(int(math.Ceil(min(by, longest))), 1)
 }
 
-// begin starts the clock, and makes ready what records, measures and breaks.
+// begin starts the clock, and prepares the recorder, the meter and the breaker.
 func (x *Run) begin() (err error) {
 	if x.deployment.Program != nil {
 		return x.beginProgram()
@@ -186,7 +186,7 @@ func (x *Run) begin() (err error) {
 	return nil
 }
 
-// work lets the workers work, breaks what is to be broken meanwhile, and looks at what is left.
+// work lets the workers work, injects faults meanwhile, and at the end looks for leftovers.
 func (x *Run) work(ctx, stop context.Context) (report crew.Report, cost costs, err error) {
 	if x.deployment.Program != nil {
 		report, err = x.workProgram(ctx, stop)
@@ -213,8 +213,8 @@ func (x *Run) work(ctx, stop context.Context) (report crew.Report, cost costs, e
 		defer cancel()
 		servers = x.deployment.Leftovers(clean, x.own)
 	}
-	// Servers that failed by themselves, did not answer or did not come back are named in the history; no wonder that
-	// they could not be broken or read.
+	// The history names servers that failed without a planned fault, did not answer or did not come back. These explain
+	// an error of the breaker or the reader.
 	told := plan.Verify && (errors.Is(servers, breaker.ErrUnhealthy) || errors.Is(servers, breaker.ErrNoAnswer))
 	cost = end()
 	if report.Lost != "" {
@@ -226,7 +226,7 @@ func (x *Run) work(ctx, stop context.Context) (report crew.Report, cost costs, e
 	return report, cost, err
 }
 
-// died records the deaths of workers that no fault had asked for.
+// died records the deaths of workers that no fault had planned.
 func (x *Run) died(all []history.Breakdown) {
 	for _, b := range all {
 		for _, w := range b.Workers {
@@ -236,8 +236,8 @@ func (x *Run) died(all []history.Breakdown) {
 	}
 }
 
-// giveUp removes what was written of a run that could not be carried out, but not a history: what it tells of how
-// things went wrong is all there is.
+// giveUp removes the files of a run that could not be carried out, apart from a history, which is the only account of
+// what went wrong.
 func (x *Run) giveUp() error {
 	if x.combo.Plan.Verify {
 		return errors.Join(x.folder.Leave(),
@@ -246,7 +246,7 @@ func (x *Run) giveUp() error {
 	return x.folder.Discard()
 }
 
-// judge judges the run: by its history if it was kept, by its sums otherwise.
+// judge judges the run, by its history if that was kept, and otherwise by its sums.
 func (x *Run) judge(ctx context.Context) (err error) {
 	if p := x.deployment.Program; p != nil {
 		p.Fill(x.run)
@@ -272,7 +272,7 @@ func (x *Run) judge(ctx context.Context) (err error) {
 }
 
 // bears is how long a holder may pause without being late. It is 0 for a lock without leases, and for a service: no
-// pause explains what they lose.
+// pause excuses their losses.
 func (c *Combination) bears() time.Duration {
 	w := &c.Plan.Workload
 	if !c.Lock.Claims.Expires || w.TTL == 0 {
@@ -281,9 +281,9 @@ func (c *Combination) bears() time.Duration {
 	return checker.Spare(w.TTL, w.Hold)
 }
 
-// tally reads the counter when all workers have gone. What servers did by themselves leaves the sums in doubt, and so
-// does, if views are missing, that holders may have paused for too long: but for no more views than that can have cost.
-// A counter that cannot be read is an error, unless a server failed without a planned fault.
+// tally reads the counter when all workers have ended. If views are missing, pauses of holders and failures of servers
+// may explain them, but only as many as they can have cost. A counter that cannot be read is an error, unless a server
+// failed without a planned fault.
 func (x *Run) tally(ctx context.Context) (t checker.Tally, err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx),
 		cleanTimeout+time.Duration(len(x.deployment.Pages))*cleanPage)
@@ -307,9 +307,9 @@ func (x *Run) tally(ctx context.Context) (t checker.Tally, err error) {
 	return t, nil
 }
 
-// excused is how many of the acknowledged page views may be missing under a right lock: what late holders overwrote;
-// one a worker for each time that servers may have forgotten who held the lock, for which one of independent sites is
-// enough, and one for each key that they evicted; and all if the counter's own server failed.
+// excused is the number of acknowledged views that may be missing under a right lock. It adds what late holders
+// overwrote, one view a worker for each time that servers may have forgotten the holder (one of several independent
+// sites suffices), and one for each evicted key. If the counter's own server failed, it is all.
 func (x *Run) excused(acknowledged int64) int64 {
 	p, failed := &x.combo.Plan, x.meter.Failed()
 	if x.combo.Lock.Sites == locks.NoSite || x.combo.Topology.Can().Lock {

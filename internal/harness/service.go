@@ -14,7 +14,7 @@ import (
 	"hammerlock/workload"
 )
 
-// leastTTL is the shortest lease that can be asked for; a service has leases of its own, or none.
+// leastTTL is the shortest lease that can be asked for; a service has its own leases, or none.
 func (p *Plan) leastTTL() time.Duration {
 	if p.Service != nil {
 		return 0
@@ -22,7 +22,7 @@ func (p *Plan) leastTTL() time.Duration {
 	return 10 * time.Millisecond
 }
 
-// programs is how many programs of a service the suite starts.
+// programs is the number of a service's programs that the suite starts.
 func (p *Plan) programs() int {
 	if p.Service == nil {
 		return 0
@@ -30,12 +30,12 @@ func (p *Plan) programs() int {
 	return len(p.Service.Serve)
 }
 
-// visitsOnly tells whether the plan takes no locks.
+// visitsOnly tells whether the plan has no locks.
 func (p *Plan) visitsOnly() bool {
 	return p.Service != nil || len(p.Topologies) == 0 && len(p.Services) > 0
 }
 
-// service checks a plan to visit a service: one run; none if it visits none.
+// service checks a plan that visits a service: it has one run, or none.
 func (c *check) service(ctx context.Context) []Combination {
 	p, s := c.plan, c.plan.Service
 	if s == nil {
@@ -67,7 +67,7 @@ func (c *check) service(ctx context.Context) []Combination {
 	return all
 }
 
-// visiting is the plan of a run that visits a service. Visits that all begin at once are in place of every other load.
+// visiting returns the plan of a run that visits a service. A burst replaces every other load.
 func (p Plan) visiting(s *service.Spec) Plan {
 	s.Timeout = p.Workload.Wait
 	if w := &p.Workload; s.Burst > 0 {
@@ -79,7 +79,8 @@ func (p Plan) visiting(s *service.Spec) Plan {
 	return p
 }
 
-// services checks the plans to visit services, and names them where they are wrong. Results must tell them apart.
+// services checks the plans that visit services, and names the services with mistakes. Results must tell services
+// apart.
 func (c *check) services(ctx context.Context) (all []Combination) {
 	known := map[string]bool{}
 	for i := range c.plan.Services {
@@ -96,7 +97,7 @@ func (c *check) services(ctx context.Context) (all []Combination) {
 		}
 		known[name] = true
 		for _, m := range one.mistakes {
-			if !slices.Contains(c.mistakes, m) { // of the load, which all have
+			if !slices.Contains(c.mistakes, m) { // a mistake in the load, which all services share
 				c.mistakes.Add(human.Mistake{Setting: "services", Item: fmt.Sprint(i + 1), Key: m.Setting,
 					Text: fmt.Sprintf("services %d: %s", i+1, m.Text)})
 			}
@@ -105,7 +106,7 @@ func (c *check) services(ctx context.Context) (all []Combination) {
 	return all
 }
 
-// requests checks the addresses. Pages need one each.
+// requests checks the addresses. Each page needs its own.
 func (c *check) requests(s *service.Spec) {
 	for _, r := range []struct {
 		flag    string
@@ -113,11 +114,12 @@ func (c *check) requests(s *service.Spec) {
 	}{{"visit", s.Visit}, {"count", s.Count}} {
 		if len(r.request.URLs) == 0 && slices.ContainsFunc(c.mistakes,
 			func(m human.Mistake) bool { return m.Setting == r.flag }) {
-			continue // it is there, and wrong
+			continue // the address exists, and is wrong
 		}
 		if len(r.request.URLs) == 0 {
 			c.mistake(r.flag,
-				"is missing: a request, as in --visit 'POST http://127.0.0.1:8080/pview' --count 'GET http://127.0.0.1:8080/pview'")
+				"is missing: a request, as in --visit 'POST http://127.0.0.1:8080/pview' --count 'GET "+
+					"http://127.0.0.1:8080/pview'")
 			continue
 		}
 		for _, u := range r.request.URLs {

@@ -115,7 +115,9 @@ func TestBaselinesLoseNothing(t *testing.T) {
 func TestBaselinesAreJudgedByTheirHistory(t *testing.T) {
 	t.Parallel()
 	for _, lock := range []string{"incr", "optimistic"} {
-		r := decided(t, job(t, func(p *Plan) { p.Verify, p.Processes, p.Locks = true, 2, lockNamed(lock) }), "lost-updates")
+		r := decided(t, job(t, func(p *Plan) {
+			p.Verify, p.Processes, p.Locks = true, 2, lockNamed(lock)
+		}), "lost-updates")
 		v := verdict(t, r, "lost-updates")
 		if v.Status != checker.Pass || v.Exposed != r.Views.Acknowledged || v.Exposed != r.Views.Final {
 			t.Errorf("%s: %s: %s", lock, v.Status, v.Summary)
@@ -173,7 +175,8 @@ func TestAFenceStopsWhoSleptThroughTheLease(t *testing.T) {
 				}
 				var text strings.Builder
 				want := human.Quantity(r.Views.Fenced, "stale store") + " refused"
-				if err := results.WriteText(&text, []results.Run{*r}); err != nil || !strings.Contains(text.String(), want) {
+				if err := results.WriteText(&text, []results.Run{*r}); err != nil ||
+					!strings.Contains(text.String(), want) {
 					t.Errorf("the table does not say it: %v\n%s", err, text.String())
 				}
 				return ""
@@ -190,11 +193,13 @@ func TestWithoutAFenceTheSameHolderOverwrites(t *testing.T) {
 		live.Again(t, func(int) string {
 			r := stalled(t, counter, 1, "300ms", "1300ms", "2300ms")
 			lost, v := verdict(t, r, "lost-updates"), verdict(t, r, "fencing")
-			late := lost.Status == checker.Fail && lost.Cause == "overrun" && v.Status == fencing && (fencing != checker.Fail || v.Cause == "stale-store")
+			late := lost.Status == checker.Fail && lost.Cause == "overrun" && v.Status == fencing &&
+				(fencing != checker.Fail || v.Cause == "stale-store")
 			if n := r.Views.Acknowledged; !late && n < 50 {
 				return fmt.Sprintf("%d page views: too few to meet a holder who is late", n)
 			} else if !late {
-				t.Errorf("%s: lost-updates: %s %s: %s; fencing: %s %s: %s", counter, lost.Status, lost.Cause, lost.Summary, v.Status, v.Cause, v.Summary)
+				t.Errorf("%s: lost-updates: %s %s: %s; fencing: %s %s: %s", counter, lost.Status, lost.Cause,
+					lost.Summary, v.Status, v.Cause, v.Summary)
 			}
 			return ""
 		})
@@ -227,10 +232,18 @@ func TestACounterMustGoWithTheLock(t *testing.T) {
 		change func(*Plan)
 		words  []string
 	}{
-		"no token":  {func(p *Plan) { p.Counter = counterNamed("redis-fenced") }, []string{"--lock lease draws none", "use --lock fenced, ", "fence-after"}},
-		"no lock":   {func(p *Plan) { p.Counter, p.Locks = counterNamed("sqlite-fenced"), lockNamed("incr") }, []string{"--lock incr is no lock", "redis, topology, memory, sqlite"}},
-		"no memory": {func(p *Plan) { p.Counter, p.Processes = counterNamed("memory"), 2 }, []string{"--processes 2", "use redis, topology, sqlite"}},
-		"unshared": {func(p *Plan) { p.Counter, p.Processes, p.Locks = counterNamed("memory-fenced"), 2, lockNamed("fenced") },
+		"no token": {func(p *Plan) {
+			p.Counter = counterNamed("redis-fenced")
+		}, []string{"--lock lease draws none", "use --lock fenced, ", "fence-after"}},
+		"no lock": {func(p *Plan) {
+			p.Counter, p.Locks = counterNamed("sqlite-fenced"), lockNamed("incr")
+		}, []string{"--lock incr is no lock", "redis, topology, memory, sqlite"}},
+		"no memory": {func(p *Plan) {
+			p.Counter, p.Processes = counterNamed("memory"), 2
+		}, []string{"--processes 2", "use redis, topology, sqlite"}},
+		"unshared": {func(p *Plan) {
+			p.Counter, p.Processes, p.Locks = counterNamed("memory-fenced"), 2, lockNamed("fenced")
+		},
 			[]string{"--processes 2", "use redis-fenced, topology-fenced, sqlite-fenced"}},
 	} {
 		t.Run(name, func(t *testing.T) {

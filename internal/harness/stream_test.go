@@ -39,7 +39,8 @@ func TestStreamsAgreeWithOperations(t *testing.T) {
 					t.Errorf("not settled: %+v", g)
 				}
 				h, err := history.Open(filepath.Join(j.Plan.Out, runs[0].Name, results.HistoryFile))
-				if err != nil || h.Measured == nil || h.Measured.Stream == nil || h.Measured.Stream.Compared != s.Compared {
+				if err != nil || h.Measured == nil || h.Measured.Stream == nil ||
+					h.Measured.Stream.Compared != s.Compared {
 					t.Errorf("the history has %+v, error %v", h.Measured, err)
 				}
 				return ""

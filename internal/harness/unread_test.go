@@ -31,7 +31,8 @@ func unread(t *testing.T) (undecided string) {
 	var once sync.Once
 	j.Progress = func(e Event) {
 		if e.Live.Done > 0 {
-			once.Do(func() { _ = p.deployment.CounterClient().ShutdownNoSave(t.Context()) }) // the answer is the end of the connection
+			// the answer is the end of the connection
+			once.Do(func() { _ = p.deployment.CounterClient().ShutdownNoSave(t.Context()) })
 		}
 	}
 	r, err := p.Do(t.Context(), t.Context())
@@ -45,7 +46,8 @@ func unread(t *testing.T) (undecided string) {
 		t.Errorf("page views: %+v", v)
 	}
 	v := r.Verdicts[0]
-	if v.Status != checker.Inconclusive || v.Violations != 0 || !strings.HasSuffix(v.Summary, "; the counter cannot be read") ||
+	if v.Status != checker.Inconclusive || v.Violations != 0 ||
+		!strings.HasSuffix(v.Summary, "; the counter cannot be read") ||
 		!strings.Contains(v.Summary, "ended unexpectedly") {
 		t.Errorf("verdict: %v %+v", v.Status, v)
 	}

@@ -12,7 +12,8 @@ import (
 func TestDuration(t *testing.T) {
 	for d, want := range map[time.Duration]string{
 		0: "0 ns", 999: "999 ns", 1000: "1.00 µs", 1234567: "1.23 ms", 999_600: "1.00 ms", 999_400: "999 µs",
-		12345 * time.Microsecond: "12.3 ms", 999_700 * time.Microsecond: "1.00 s", 90 * time.Second: "90.0 s", time.Hour: "3600 s",
+		12345 * time.Microsecond: "12.3 ms", 999_700 * time.Microsecond: "1.00 s", 90 * time.Second: "90.0 s",
+		time.Hour: "3600 s",
 	} {
 		if got := Duration(d); got != want {
 			t.Errorf("%d: got %q, want %q", int64(d), got, want)
@@ -34,7 +35,8 @@ func TestWrappedStaysWithinItsWidth(t *testing.T) {
 	p := &Printer{W: &b}
 	p.Fact("LABEL", strings.Repeat("µµµµ ", 40))
 	rows := strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
-	if len(rows) != 3 || !strings.HasPrefix(rows[0], "LABEL         µ") || !strings.HasPrefix(rows[1], strings.Repeat(" ", 14)+"µ") {
+	if len(rows) != 3 || !strings.HasPrefix(rows[0], "LABEL         µ") ||
+		!strings.HasPrefix(rows[1], strings.Repeat(" ", 14)+"µ") {
 		t.Errorf("got %q", rows)
 	}
 	for _, row := range rows {

@@ -9,7 +9,8 @@ import (
 func TestMeant(t *testing.T) {
 	good := []string{"single", "replica", "sentinel", "lease", "none", "kill-primary"}
 	for name, want := range map[string]string{
-		"singel": "single", "leese": "lease", "nope": "", "noen": "none", "non": "none", "kil-primary": "kill-primary", "senti": "sentinel", "lease": "lease",
+		"singel": "single", "leese": "lease", "nope": "", "noen": "none", "non": "none", "kil-primary": "kill-primary",
+		"senti": "sentinel", "lease": "lease",
 		"x": "", "a": "", "": "", "quorum": "", "se": "", "on": "",
 	} {
 		if want != "" {

@@ -22,7 +22,9 @@ func TestVisibleEscapesWhatATerminalObeys(t *testing.T) {
 		if _, err := io.WriteString(Visible(&whole), text); err != nil || whole.String() != want {
 			t.Errorf("%q: %q, want %q, %v", text, whole.String(), want, err)
 		}
-		if _, err := io.Copy(Visible(&bytewise), struct{ io.Reader }{iotest.OneByteReader(strings.NewReader(text))}); err != nil || bytewise.String() != want {
+		if _, err := io.Copy(Visible(&bytewise),
+			struct{ io.Reader }{iotest.OneByteReader(strings.NewReader(text))}); err != nil ||
+			bytewise.String() != want {
 			t.Errorf("%q byte by byte: %q, want %q, %v", text, bytewise.String(), want, err)
 		}
 	}
@@ -35,7 +37,8 @@ func TestVisibleLeavesJSONTheSame(t *testing.T) {
 		t.Fatal(err)
 	}
 	var back string
-	if err := json.Unmarshal([]byte(out.String()), &back); err != nil || back != name || strings.ContainsAny(out.String(), "\x1b\x7f\u009b\u202e") {
+	if err := json.Unmarshal([]byte(out.String()), &back); err != nil || back != name ||
+		strings.ContainsAny(out.String(), "\x1b\x7f\u009b\u202e") {
 		t.Errorf("%q became %q, %v", name, out.String(), err)
 	}
 }

@@ -8,11 +8,11 @@ import (
 	"hammerlock/results"
 )
 
-// keptOutages is how many outages of a run are told, the longest.
+// keptOutages is the most outages of a run that are kept: the longest.
 const keptOutages = 64
 
-// Availability says when no worker was served within the measurement. It is told the roles that servers took, to split
-// a recovery into its parts. It is nil if no worker asked for a lock.
+// Availability lists the times within the measurement in which no worker was served. The servers' changes of roles
+// split a recovery into parts. It is nil if no worker asked for a lock.
 func (m *Meter) Availability(roles []results.RoleChange) *results.Availability {
 	if m.outages == nil || !m.outages.asked {
 		return nil
@@ -51,7 +51,7 @@ func (m *Meter) Availability(roles []results.RoleChange) *results.Availability {
 	return a
 }
 
-// outage is what overlapping times have in common in which pages were unavailable.
+// outage makes one outage of overlapping times in which pages were unavailable.
 func (m *Meter) outage(gaps []gap, end time.Duration, roles []results.RoleChange) *results.Outage {
 	o := &results.Outage{From: int64(gaps[0].from), To: int64(end), Failed: map[string]int64{}, Parts: []results.Part{}}
 	longest, pages := &gaps[0], map[int32]bool{}
@@ -80,8 +80,8 @@ func (m *Meter) outage(gaps []gap, end time.Duration, roles []results.RoleChange
 	return o
 }
 
-// resurrected tells whether a lock that was given back was another's again, by the servers, for so much as least, and
-// no try of a worker explains it: one that may have had success, or that was given up by the lock itself.
+// resurrected tells whether a released lock was held again, as the servers answered, for at least this long, although
+// no worker's try explains it: neither one that may have succeeded, nor one that the lock itself abandoned.
 func (g *gap) resurrected(least time.Duration) bool {
 	for f := range g.failed {
 		if f.kind == history.Acquire && (f.outcome == history.Unknown || f.reason == history.Quorum ||
@@ -92,9 +92,8 @@ func (g *gap) resurrected(least time.Duration) bool {
 	return g.again > 0 && g.to-max(g.again, g.answered) >= least
 }
 
-// faultOf is the fault that was in force when an outage began, or that was injected in it: the latest; nil if none was.
-// A fault owns the outages of a page until the page is served again for the first time: a later outage has another
-// reason.
+// faultOf returns the latest fault that was in force, or was injected, when an outage began; nil without one. A fault
+// explains a page's outages until the page is served again: later outages have another reason.
 func (m *Meter) faultOf(gaps []gap, to time.Duration) (of *results.FaultWindow) {
 	from := gaps[0].from
 	for i := range m.faults {
@@ -108,19 +107,19 @@ func (m *Meter) faultOf(gaps []gap, to time.Duration) (of *results.FaultWindow) 
 	return of
 }
 
-// leastPart is the shortest part of a recovery that is told: what is shorter belongs to the next one.
+// leastPart is the shortest part of a recovery; a shorter one is added to the next part.
 const leastPart = time.Millisecond
 
-// timeline is what is known of a recovery.
+// timeline has the known moments of a recovery.
 type timeline struct {
 	begin, end time.Duration
-	answered   time.Duration // since then the servers answer that another has the lock
-	open       bool          // the measurement ended first
+	answered   time.Duration // from then on the servers answer that another worker has the lock
+	open       bool          // the measurement ended before the outage
 	fault      *results.FaultWindow
 	roles      []results.RoleChange
 }
 
-// parts splits the time at what is known of it.
+// parts splits the recovery at its known moments.
 func (t *timeline) parts() (all []results.Part) {
 	at := t.begin
 	upTo := func(to time.Duration, name results.PartName) {
@@ -136,7 +135,7 @@ func (t *timeline) parts() (all []results.Part) {
 	noticed, promoted := t.first(results.NoticedDown), t.first(results.BecamePrimary)
 	switch {
 	case promoted != nil:
-		// A server that answers has been promoted, whenever that was seen.
+		// A server that answers was promoted before, whenever that was seen.
 		primary := max(time.Duration(promoted.After), min(time.Duration(promoted.By), t.answered))
 		if name := results.Replacing; noticed == nil || time.Duration(noticed.By) >= primary {
 			upTo(primary, name)
@@ -157,7 +156,7 @@ func (t *timeline) parts() (all []results.Part) {
 	return all
 }
 
-// first is the first change within the recovery.
+// first returns the first change of that kind within the recovery.
 func (t *timeline) first(what results.Became) *results.RoleChange {
 	for i := range t.roles {
 		if r := &t.roles[i]; r.Became == what && time.Duration(r.By) > t.begin && time.Duration(r.After) < t.answered {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Bands is how many bands durations are counted in by second.
+// Bands is the number of ranges in which durations are counted for each second.
 const Bands = 22
 
 // bandFrom are the bands' lower bounds: 0, then 1, 2 and 5 times each power of ten from 10 µs to 50 s.
@@ -18,10 +18,10 @@ var bandFrom = func() (from [Bands]time.Duration) {
 	return from
 }()
 
-// BandFrom is the shortest duration of a band; the last band has no end.
+// BandFrom is the lower bound of a band; the last band has no upper bound.
 func BandFrom(band int) time.Duration { return bandFrom[band] }
 
-// Spread counts durations by bands.
+// Spread has the number of durations in each band.
 type Spread [Bands]uint32
 
 func (s *Spread) record(d time.Duration) {

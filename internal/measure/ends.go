@@ -2,26 +2,24 @@ package measure
 
 import "time"
 
-// ends says when visits ended, in few cells: what was read of servers and clients a moment late is shared among the
-// visits of the same time, and not among those that should have been counted.
+// ends counts the ends of visits in a few time slots. Readings of servers and clients come a moment late; each is
+// divided by the visits up to that same moment.
 type ends struct {
 	from, cell time.Duration
 	counts     [400]int64
 }
 
-// newEnds is ready for visits that end in the measurement, or a third of its length later.
+// newEnds covers the measurement and a third of its length more.
 func newEnds(from, to time.Duration) ends {
 	return ends{from: from, cell: max(4*(to-from)/3/time.Duration(len(ends{}.counts)), 1)}
 }
 
-// add counts a visit that ended when the measurement had begun. Ends that come too late for the cells count in the
-// last.
+// add counts the end of a visit. An end after the last slot counts in the last slot.
 func (e *ends) add(at time.Duration) {
 	e.counts[min(int64((at-e.from)/e.cell), int64(len(e.counts)-1))]++
 }
 
-// Between is how many visits came out well between two moments of the measurement; in a part of a cell there are as
-// many as its share.
+// Between is the number of counted visits that ended between two moments; a slot contributes in proportion.
 func (m *Meter) Between(from, to time.Duration) (n float64) {
 	for i, count := range m.ends.counts {
 		begin := m.ends.from + time.Duration(i)*m.ends.cell

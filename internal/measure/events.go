@@ -11,19 +11,20 @@ import (
 
 const (
 	keptEvents = 200
-	oneEvent   = 500 * time.Millisecond // what happens again so soon is the same event
+	oneEvent   = 500 * time.Millisecond // a repetition within this time is the same event
 )
 
 // events are the latest events of a run.
 type events struct {
 	list    []Event
 	dropped int
-	open    map[int64]int // faults that are not healed, by number: place in list, from the first ever
+	// index in list of each fault that is not healed, by the fault's number; counted from the first event ever
+	open map[int64]int
 
 	injected int64 // faults
 }
 
-// add adds an event, or counts it if it is the last one once more, and returns its place.
+// add adds an event, or increments the count of the last one if it is the same, and returns its index.
 func (v *events) add(e Event) int {
 	e.Count = 1
 	again := e.Kind == LeaseLostEvent || e.Kind == CrashEvent || e.Kind == ViolationEvent
@@ -41,7 +42,7 @@ func (v *events) add(e Event) int {
 	return v.dropped + len(v.list) - 1
 }
 
-// begun are the faults that are being injected.
+// begun lists the faults that are being injected.
 type begun struct {
 	mu   sync.Mutex
 	list []beginning
@@ -52,7 +53,7 @@ type beginning struct {
 	event  Event
 }
 
-// end takes out a fault that is in force.
+// end removes a fault that is in force.
 func (b *begun) end(number int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -89,7 +90,7 @@ func (v *events) heal(op *history.Op) {
 	}
 }
 
-// faultIn tells whether a fault was in force at some time between from and to.
+// faultIn tells whether a fault was in force at any time between from and to.
 func (v *events) faultIn(from, to time.Duration) bool {
 	return slices.ContainsFunc(v.list, func(e Event) bool {
 		return e.Kind == FaultEvent && e.At < to && (e.To == 0 || e.To >= from)

@@ -6,21 +6,21 @@ import (
 	"hammerlock/history"
 )
 
-// excuses bound how many page views a right lock can have lost because workers paused while they held it, for longer
-// than checker.Spare. A holder that stores too late overwrites what others stored meanwhile.
+// excuses limits how many page views a right lock can have lost because workers paused for longer than checker.Spare
+// while they held it. A holder that stores too late overwrites what others stored meanwhile.
 type excuses struct {
-	bears     time.Duration // a shorter pause makes no holder late; 0 = the lock has no lease that a pause can outlast
+	bears     time.Duration // no shorter pause makes a holder late; 0 = the lock has no leases
 	processes []paused      // by number
-	late      int64         // page views that late holders can have overwritten
-	failed    []int64       // the node of every incident
+	late      int64         // page views that late holders may have overwritten
+	failed    []int64       // the node of every unplanned failure
 }
 
-// paused is what is known of a process: its workers, and how many page views they had stored by a moment.
+// paused has the workers of a process, and how many page views they had stored at some moments.
 type paused struct {
 	has     []bool // by worker
 	workers int
 	stored  int64
-	recent  []mark // the latest, in order, at least everyMark apart
+	recent  []mark // the latest moments in ascending order, at least everyMark apart
 }
 
 type mark struct {
@@ -40,7 +40,7 @@ func (e *excuses) process(n int16) *paused {
 	return &e.processes[n]
 }
 
-// observe takes in an operation that was answered.
+// observe counts an operation with an answer.
 func (e *excuses) observe(op *history.Op) {
 	switch {
 	case op.Kind == history.Incident:
@@ -57,8 +57,8 @@ func (e *excuses) observe(op *history.Op) {
 	}
 }
 
-// paused counts what the holders of a process that paused can have overwritten: one page view each, and those that
-// other processes stored during the pause.
+// paused counts the views that holders of a paused process may have overwritten: one each, plus those that other
+// processes stored during the pause.
 func (e *excuses) paused(gap *history.Op) {
 	e.late += int64(e.process(gap.Process).workers)
 	for n := range e.processes {
@@ -79,7 +79,7 @@ func (p *paused) stores(worker int32) {
 	}
 }
 
-// before is how many page views a process had stored by a moment, or a little earlier.
+// before is the number of page views that a process had stored at a moment, or slightly earlier.
 func (p *paused) before(t time.Duration) (stored int64) {
 	for _, m := range p.recent {
 		if m.at > t {
@@ -90,8 +90,8 @@ func (p *paused) before(t time.Duration) (stored int64) {
 	return stored
 }
 
-// Overwritten is how many page views holders can have overwritten because their processes paused.
+// Overwritten is the most page views that holders may have overwritten because their processes paused.
 func (m *Meter) Overwritten() int64 { return m.excuses.late }
 
-// Failed lists the numbers of the nodes that failed by themselves, one for each time.
+// Failed lists the numbers of the nodes that failed without a planned fault, once for each failure.
 func (m *Meter) Failed() []int64 { return m.excuses.failed }

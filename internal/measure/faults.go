@@ -5,10 +5,10 @@ import (
 	"hammerlock/results"
 )
 
-// faultWindows are the faults that were seen, in the order of their injections.
+// faultWindows lists the faults in the order of their injections.
 type faultWindows []results.FaultWindow
 
-// observe takes a fault or its heal into account.
+// observe records a fault or its heal.
 func (f *faultWindows) observe(op *history.Op) {
 	switch op.Kind {
 	case history.Fault:

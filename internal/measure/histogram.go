@@ -10,8 +10,8 @@ import (
 	"hammerlock/results"
 )
 
-// The two geometries of all histograms, in nanoseconds: fine ones for a whole run (three significant digits,
-// 213 KB each), coarse ones where there are many (two digits).
+// The two resolutions of all histograms, in nanoseconds: a fine one for a whole run (three significant digits, 213 KB
+// each), and a coarse one where there are many histograms (two digits).
 const (
 	lowest       = int64(50)
 	highest      = int64(time.Hour)
@@ -19,10 +19,10 @@ const (
 	coarseDigits = 2
 )
 
-// histogram is a distribution of durations with its exact extremes and sum, which an HdrHistogram only has to within
-// its buckets. It is used by one goroutine.
+// histogram is a distribution of durations with its exact extremes and sum: an HdrHistogram knows these only to within
+// a bucket. One goroutine uses it.
 type histogram struct {
-	hist  *hdrhistogram.Histogram // without the buffered durations; buckets has all
+	hist  *hdrhistogram.Histogram // without the buffered durations; buckets adds them
 	buf   []repeated
 	min   time.Duration
 	max   time.Duration
@@ -33,17 +33,16 @@ type histogram struct {
 // repeated is a duration that was recorded n times.
 type repeated struct{ duration, n int64 }
 
-// buffered is how many durations are collected before they are counted. A histogram is large, and a meter has a dozen
-// of them: counted one by one, each finds the histogram out of the cache; counted together, they do not wait for one
-// another.
+// buffered is the number of durations that are collected before they are counted. A meter has a dozen large histograms:
+// single updates would each miss the cache, while updates in a batch do not wait for each other.
 const buffered = 256
 
 func newFine() *histogram { return &histogram{hist: hdrhistogram.New(lowest, highest, fineDigits)} }
 
 func newCoarse() *histogram { return &histogram{hist: hdrhistogram.New(lowest, highest, coarseDigits)} }
 
-// record adds one duration. A value beyond an hour counts as an hour in the percentiles, and as itself in the extremes
-// and the sum.
+// record adds one duration. A duration beyond an hour counts as an hour in the percentiles, and unchanged in the
+// extremes and the sum.
 func (h *histogram) record(d time.Duration) { h.recordTimes(d, 1) }
 
 // recordTimes adds one duration n times.
@@ -66,7 +65,7 @@ func (h *histogram) recordTimes(d time.Duration, n int64) {
 	}
 }
 
-// buckets counts the buffered durations.
+// buckets counts the buffered durations and returns the histogram.
 func (h *histogram) buckets() *hdrhistogram.Histogram {
 	for _, r := range h.buf {
 		if err := h.hist.RecordValues(r.duration, r.n); err != nil {
@@ -95,7 +94,7 @@ func (h *histogram) clear() {
 	*h = histogram{hist: h.hist, buf: h.buf[:0]}
 }
 
-// quantile is the duration that a share q of all does not exceed.
+// quantile is the duration that a share q of all durations does not exceed.
 func (h *histogram) quantile(q float64) time.Duration {
 	if h.count == 0 {
 		return 0
@@ -128,13 +127,13 @@ func summarize(n int64, quantile func(float64) time.Duration) results.Percentile
 	return p
 }
 
-// Quantiles are two of a distribution, with the number that they stand on.
+// Quantiles are the median and p99 of a distribution, with its count.
 type Quantiles struct {
 	Count    int64
 	P50, P99 time.Duration
 }
 
-// Text writes the median, or the 99th percentile if it is high: "-" if the number does not support it.
+// Text writes the median, or p99 if high; "-" if the count does not support it.
 func (q Quantiles) Text(high bool) string {
 	value, of := q.P50, 0.5
 	if high {

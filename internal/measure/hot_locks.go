@@ -11,20 +11,20 @@ import (
 )
 
 const (
-	hotKept  = 512 // locks that are counted
+	hotKept  = 512 // number of locks that are counted
 	hotShown = 10
-	hotHalf  = 10 * time.Minute // in which what was asked for loses half of its weight
+	hotHalf  = 10 * time.Minute // half-life of a request's weight
 )
 
-// hotLocks finds the locks that are asked for most in a stream of any length: the Space-Saving algorithm (Metwally,
-// Agrawal and El Abbadi, ICDT 2005), with weights that fade. A new lock takes the place, and the heat, of the coldest.
+// hotLocks finds the most requested locks in a stream of any length, with the Space-Saving algorithm (Metwally, Agrawal
+// and El Abbadi, ICDT 2005) and weights that decay. A new lock replaces the coldest one and inherits its heat.
 type hotLocks struct {
 	byKey map[string]*hotLock
 	heap  coldest
-	next  time.Duration // when heats are halved next
+	next  time.Duration // when all heats are halved next
 }
 
-// hotLock is a lock that is counted since a time.
+// hotLock is a lock that has been counted since a time.
 type hotLock struct {
 	key             string
 	since           time.Duration
@@ -41,9 +41,9 @@ func (c coldest) Len() int           { return len(c) }
 func (c coldest) Less(i, j int) bool { return c[i].heat < c[j].heat }
 func (c coldest) Swap(i, j int)      { c[i], c[j] = c[j], c[i]; c[i].at, c[j].at = i, j }
 func (c *coldest) Push(x any)        { *c = append(*c, x.(*hotLock)) }
-func (c *coldest) Pop() any          { return nil } // none is taken out
+func (c *coldest) Pop() any          { return nil } // unused: no lock is removed
 
-// asked counts that a lock was asked for.
+// asked counts a request for a lock.
 func (h *hotLocks) asked(n *witness.Notice) *hotLock {
 	for ; n.At >= h.next; h.next += hotHalf {
 		for _, x := range h.heap {
@@ -67,7 +67,7 @@ func (h *hotLocks) asked(n *witness.Notice) *hotLock {
 	return x
 }
 
-// top are the hottest locks.
+// top returns the hottest locks.
 func (h *hotLocks) top(now time.Duration, open []witness.Notice, alone bool) (all []results.HotLock) {
 	waiting, held := map[string]int64{}, map[string]time.Duration{}
 	for _, o := range open {

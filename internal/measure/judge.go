@@ -8,20 +8,19 @@ import (
 	"hammerlock/results"
 )
 
-// limit is a symptom with the values from which on it makes the generator suspect and saturated.
+// limit is a symptom with the values from which on the generator is suspect, and saturated.
 type limit struct {
 	value, suspect, saturated float64
 	text                      string
 }
 
-// The shares of the cores from which on other programs, or the hypervisor, make a generator suspect, and disturb it,
-// where half of the cores are busy.
+// The shares of the cores. From suspectOthers on, other programs or the hypervisor make the generator suspect. From
+// disturbing on, they make it disturbed if halfBusy of the cores are in use.
 const suspectOthers, disturbing, halfBusy = 0.1, 0.25, 0.5
 
-// judge reads the symptoms of the generator. The limits are conventions: a tenth of a millisecond of lateness is the
-// timers' own, ten are a queue; above three quarters of the machine latencies depend on its cores. Every gap counts:
-// the heartbeat records none that are too short to. While other programs use a quarter of a busy machine, lateness is
-// theirs.
+// judge reads the symptoms of the generator. The limits are conventions. Timers themselves are late by a tenth of a
+// millisecond, while ten milliseconds mean a queue. Above three quarters of the machine, latencies depend on its cores.
+// Every recorded gap counts. If other programs use a quarter of a busy machine, lateness is their doing.
 func (m *Meter) judge(u results.Usage) results.Generator {
 	late := m.late.quantile(0.99)
 	g := results.Generator{State: results.GeneratorOK, Reasons: []string{}, Usage: u, LateP99: int64(late),
@@ -64,7 +63,7 @@ func (m *Meter) judge(u results.Usage) results.Generator {
 		}
 		g.Reasons = append(g.Reasons, s.text)
 	}
-	if others >= disturbing && u.MachineCPU >= halfBusy { // cores that have nothing to do are there for everyone
+	if others >= disturbing && u.MachineCPU >= halfBusy { // idle cores are free for every program
 		g.State = results.Disturbed
 	}
 	return g

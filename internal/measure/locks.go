@@ -13,19 +13,19 @@ import (
 )
 
 const (
-	// mostRows is how many programs and patterns are told apart. Later programs count as others: their names may be
-	// different ones for each connection.
+	// mostRows is the most programs and patterns that have their own rows. Later programs share a row: their names may
+	// differ with each connection.
 	mostRows = 100
 	others   = "others"
-	// unseen is the program of commands that did not go through the proxy.
+	// unseen is the program's name for commands that bypassed the proxy.
 	unseen = "past the proxy"
 )
 
-// Locks counts what witnesses tell of locks. Its memory is bounded by programs and patterns, not by keys or time.
+// Locks counts what witnesses report about locks. Its memory is bounded by programs and patterns, not by keys or time.
 // Several goroutines may use it.
 type Locks struct {
 	pattern func(key string) string
-	alone   bool // only a stream is read
+	alone   bool // only a replication stream is read
 	mu      sync.Mutex
 	rows    map[rowName]*lockRow
 	hot     hotLocks
@@ -33,7 +33,7 @@ type Locks struct {
 
 type rowName struct{ pattern, program string }
 
-// lockRow are the counts of a pattern and a program.
+// lockRow has the counts of one pattern and one program.
 type lockRow struct {
 	rowName
 	results.LockNumbers
@@ -48,22 +48,22 @@ type lockRow struct {
 	LockTimes
 }
 
-// LockTimes are distributions in buckets.
+// LockTimes are the distributions of waits, holds and hand-offs.
 type LockTimes struct{ Wait, Hold, HandOff Buckets }
 
-// LockRow are the numbers of a pattern and a program, with their distributions.
+// LockRow has the numbers and distributions of one pattern and one program.
 type LockRow struct {
 	results.LockNumbers
 	LockTimes
 }
 
-// NewLocks makes a meter of locks that a function sorts by pattern. Alone says that only a stream is read.
+// NewLocks makes a meter; pattern sorts keys by pattern, and alone means that only a replication stream is read.
 func NewLocks(pattern func(key string) string, alone bool) *Locks {
 	return &Locks{pattern: pattern, alone: alone, rows: map[rowName]*lockRow{},
 		hot: hotLocks{byKey: map[string]*hotLock{}, next: hotHalf}}
 }
 
-// row finds or makes the row of a notice.
+// row finds or creates the row of a notice.
 func (l *Locks) row(n *witness.Notice) *lockRow {
 	name := rowName{l.pattern(n.Key), n.Client}
 	if name.program == "" && !l.alone {
@@ -80,7 +80,7 @@ func (l *Locks) row(n *witness.Notice) *lockRow {
 		w := &waits{to: history.Forever, granted: newCoarse(), censored: newCoarse(), entered: newCoarse()}
 		r = &lockRow{rowName: name, waits: w, hold: newCoarse(), ofLease: newCoarse(), handOff: newCoarse(),
 			violations: map[string]int64{witness.Overwritten: 0}}
-		if !l.alone { // a counter must have been 0 for its growth to be seen
+		if !l.alone { // a counter must start at 0 for its growth to be visible
 			r.violations[witness.ForeignRelease] = 0
 		}
 		l.rows[name] = r
@@ -88,7 +88,7 @@ func (l *Locks) row(n *witness.Notice) *lockRow {
 	return r
 }
 
-// Notice takes in a step of a lock.
+// Notice counts one step of a lock.
 func (l *Locks) Notice(n witness.Notice) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -151,7 +151,8 @@ func (r *lockRow) ended(n *witness.Notice) {
 	}
 }
 
-// Numbers are the numbers so far, by pattern and program, with the hottest locks. Open is what goes on now.
+// Numbers returns the current numbers by pattern and program, and the hottest locks. Open lists the current holds and
+// waits.
 func (l *Locks) Numbers(now time.Duration, open []witness.Notice) (rows []LockRow, hot []results.HotLock) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -170,7 +171,7 @@ func (l *Locks) Numbers(now time.Duration, open []witness.Notice) (rows []LockRo
 	return rows, l.hot.top(now, open, l.alone)
 }
 
-// numbers are those of a row with what goes on.
+// numbers returns a row's numbers, including current holds and waits.
 func (r *lockRow) numbers(now time.Duration, open []witness.Notice, alone bool) LockRow {
 	n, c, held := r.LockNumbers, r.clients, r.held
 	n.Pattern, n.Program, n.Violations = r.pattern, r.program, maps.Clone(r.violations)

@@ -15,8 +15,12 @@ func TestLockNumbers(t *testing.T) {
 	for i := range 40 {
 		at := time.Duration(i) * time.Second
 		l.Notice(witness.Notice{Kind: witness.Waits, Key: "lock:1", Client: "shop", At: at})
-		l.Notice(witness.Notice{Kind: witness.Granted, Key: "lock:1", Client: "shop", At: at, For: time.Millisecond, Lease: time.Second, Waited: true, Handed: true, Free: 2 * time.Millisecond})
-		l.Notice(witness.Notice{Kind: witness.Released, Key: "lock:1", Client: "shop", At: at, For: 250 * time.Millisecond, Lease: time.Second})
+		l.Notice(witness.Notice{Kind: witness.Granted, Key: "lock:1", Client: "shop", At: at, For: time.Millisecond,
+			Lease: time.Second, Waited: true, Handed: true, Free: 2 * time.Millisecond})
+		l.Notice(witness.Notice{
+			Kind: witness.Released, Key: "lock:1", Client: "shop", At: at, For: 250 * time.Millisecond,
+			Lease: time.Second,
+		})
 	}
 	for range 20 {
 		l.Notice(witness.Notice{Kind: witness.Waits, Key: "lock:1", Client: "shop", At: time.Minute})
@@ -24,17 +28,21 @@ func TestLockNumbers(t *testing.T) {
 	}
 	var open []witness.Notice
 	for range 40 {
-		open = append(open, witness.Notice{Kind: witness.Waits, Key: "lock:1", Client: "shop", At: time.Minute, For: time.Hour})
+		open = append(open, witness.Notice{Kind: witness.Waits, Key: "lock:1", Client: "shop", At: time.Minute,
+			For: time.Hour})
 	}
-	open = append(open, witness.Notice{Kind: witness.Granted, Key: "lock:1", Client: "shop", At: time.Minute, For: 2 * time.Second})
+	open = append(open, witness.Notice{Kind: witness.Granted, Key: "lock:1", Client: "shop", At: time.Minute,
+		For: 2 * time.Second})
 	for range 2 { // asking changes nothing
 		rows, hot := l.Numbers(time.Minute, open)
 		n := rows[0]
 		c := n.Clients
-		if len(rows) != 1 || n.Grants != 40 || n.Releases != 40 || n.HeldNow != 1 || n.HeldMean < 0.19 || n.HeldMean > 0.21 || c.Waiting != 40 || c.MostWaiting != 40 {
+		if len(rows) != 1 || n.Grants != 40 || n.Releases != 40 || n.HeldNow != 1 || n.HeldMean < 0.19 ||
+			n.HeldMean > 0.21 || c.Waiting != 40 || c.MostWaiting != 40 {
 			t.Errorf("%+v %+v", n.LockNumbers, c)
 		}
-		if c.Wait.Text(c.Wait.P50) != ">3600 s" || c.Wait.Count != 100 || n.OfLease.P50 == nil || *n.OfLease.P50 < 0.24 || *n.OfLease.P50 > 0.26 || c.HandOff.P50 == nil {
+		if c.Wait.Text(c.Wait.P50) != ">3600 s" || c.Wait.Count != 100 || n.OfLease.P50 == nil ||
+			*n.OfLease.P50 < 0.24 || *n.OfLease.P50 > 0.26 || c.HandOff.P50 == nil {
 			t.Errorf("%s, of the lease %v", n.Text(), *n.OfLease.P50)
 		}
 		if len(hot) != 1 || hot[0].Grants != 40 || *hot[0].Waiting != 40 || hot[0].Held < 0.19 || hot[0].Held > 0.21 {
@@ -62,7 +70,8 @@ func TestHotLocks(t *testing.T) {
 	for i := range 1000 {
 		l.Notice(witness.Notice{Kind: witness.Granted, Key: "new", At: 3*time.Hour + time.Duration(i)})
 	}
-	if _, now := l.Numbers(3*time.Hour, nil); len(hot) != hotShown || now[0].Key != "new" || len(l.hot.heap) != hotKept || len(l.hot.byKey) != hotKept {
+	if _, now := l.Numbers(3*time.Hour, nil); len(hot) != hotShown || now[0].Key != "new" ||
+		len(l.hot.heap) != hotKept || len(l.hot.byKey) != hotKept {
 		t.Errorf("%+v, %d kept", now, len(l.hot.heap))
 	}
 }
@@ -91,8 +100,11 @@ func TestLockMemoryIsBounded(t *testing.T) {
 	visit := func(from, to int) {
 		for i := from; i < to; i++ {
 			at := time.Duration(i) * time.Millisecond
-			for _, kind := range []witness.NoticeKind{witness.Refused, witness.Waits, witness.Granted, witness.Released} {
-				l.Notice(witness.Notice{Kind: kind, Key: fmt.Sprint("lock:", i), Client: "shop", At: at, For: time.Millisecond, Lease: time.Second, Waited: true})
+			for _, kind := range []witness.NoticeKind{
+				witness.Refused, witness.Waits, witness.Granted, witness.Released,
+			} {
+				l.Notice(witness.Notice{Kind: kind, Key: fmt.Sprint("lock:", i), Client: "shop", At: at,
+					For: time.Millisecond, Lease: time.Second, Waited: true})
 			}
 		}
 	}
@@ -102,7 +114,8 @@ func TestLockMemoryIsBounded(t *testing.T) {
 	if grown := heap() - before; grown > 1<<20 {
 		t.Errorf("%d KB more after 900 000 keys more", grown>>10)
 	}
-	if rows, hot := l.Numbers(1000*time.Second, nil); len(rows) != 1 || rows[0].Grants != 1_000_000 || len(hot) != hotShown {
+	if rows, hot := l.Numbers(1000*time.Second, nil); len(rows) != 1 || rows[0].Grants != 1_000_000 ||
+		len(hot) != hotShown {
 		t.Errorf("%d rows, %d hot locks", len(rows), len(hot))
 	}
 }

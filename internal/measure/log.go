@@ -9,19 +9,19 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// intervalWidth is the time that one histogram of the log stands for.
+// intervalWidth is the time covered by one histogram of the log.
 const intervalWidth = time.Second
 
-// interval keeps coarse histograms of the current second and writes them to a log when it is over: in the HdrHistogram
-// log format, version 2 of the encoding, with values in nanoseconds and maxima in milliseconds, as the usual tools
-// read them.
+// interval keeps coarse histograms of the current second and writes them to the log when the second is over. The format
+// is the HdrHistogram log, version 2 of the encoding, with values in nanoseconds and maxima in milliseconds, which the
+// usual tools read.
 type interval struct {
-	log  *hdrhistogram.HistogramLogWriter // nil: they are not kept
+	log  *hdrhistogram.HistogramLogWriter // nil: no log is kept
 	from time.Duration
 
 	acquire, response, handoff *histogram
 
-	least, most time.Duration // p50 of acquire in the seconds so far
+	least, most time.Duration // smallest and greatest p50 of acquire in a second so far
 }
 
 func newInterval(from time.Duration, log io.Writer, started time.Time) interval {
@@ -31,7 +31,7 @@ func newInterval(from time.Duration, log io.Writer, started time.Time) interval 
 	}
 	i.log = hdrhistogram.NewHistogramLogWriter(log)
 	ms := started.UnixMilli()
-	// Whoever gave the writer asks it for its error.
+	// The owner of the writer checks its error.
 	_ = errors.Join(
 		i.log.OutputComment("[Logged with Hammerlock: latencies in ns, maxima in ms]"),
 		i.log.OutputLogFormatVersion(),
@@ -42,8 +42,8 @@ func newInterval(from time.Duration, log io.Writer, started time.Time) interval 
 	return i
 }
 
-// record adds to one of its histograms a duration that came to its end at the given time. Times ascend; what is a
-// little late counts in the current second.
+// record adds a duration to a histogram; at is when it ended. Times ascend; a slightly late duration counts in the
+// current second.
 func (i *interval) record(h *histogram, at, d time.Duration) {
 	if at >= i.from+intervalWidth {
 		i.flush(at)
@@ -51,7 +51,7 @@ func (i *interval) record(h *histogram, at, d time.Duration) {
 	h.record(d)
 }
 
-// flush writes the second and begins the one that holds the given time.
+// flush writes the current second and begins the one that contains the given time.
 func (i *interval) flush(at time.Duration) {
 	if p50 := i.acquire.quantile(0.5); i.acquire.count > 0 {
 		i.least, i.most = min(cmp.Or(i.least, p50), p50), max(i.most, p50)

@@ -1,6 +1,6 @@
-// Package measure measures a run while it goes on, from the operations that it is shown, and makes snapshots of it
-// for observers. Its memory depends on the numbers of workers and pages, not on the length of the run. It sends
-// nothing to a server and stores nothing.
+// Package measure measures a run while it goes on, from its operations, and makes snapshots for observers. Its memory
+// depends on the numbers of workers and pages, not on the length of the run. It sends nothing to a server and stores
+// nothing.
 package measure
 
 import (
@@ -11,27 +11,27 @@ import (
 	"hammerlock/results"
 )
 
-// Meter measures a run while it goes on. It is shown every operation, in the order of returns, by one goroutine.
+// Meter measures a run while it goes on. One goroutine shows it every operation, in the order of returns.
 type Meter struct {
-	from, to time.Duration // visits that are due in between are measured
-	excludes bool          // the lock claims to have one holder at a time
-	open     bool          // the visits are due by a schedule
-	called   int           // workers that visit all the time; the others rest at times, as the plan says
-	spans    []*Meter      // of parts of the run
-	begun    bool          // of a part: it has seen an operation
-	left     int64         // visits that were due within the measurement and never begun
+	from, to time.Duration // visits that are due between these times are measured
+	excludes bool          // the lock claims to exclude
+	open     bool          // open loop
+	called   int           // workers that visit all the time; the plan lets the others rest at times
+	spans    []*Meter      // meters of the parts of the run
+	begun    bool          // for a part: it has seen an operation
+	left     int64         // visits that were due within the measurement and never began
 
-	acquire, response, hold, release, handoff, tries *histogram // as results.Latencies has them
+	acquire, response, hold, release, handoff, tries *histogram // distributions as in results.Latencies
 
-	waits    *waits     // as acquire, with the waits without a grant
-	answers  *waits     // as response, with the visits that were not counted
-	late     *histogram // open loop: from when a visit was due and a worker free to its begin
+	waits    *waits     // waits for acquires, including those without a grant
+	answers  *waits     // response times, including visits that were not counted
+	late     *histogram // open loop: how late visits begin, although they are due and a worker is free
 	interval interval
 
-	// Stores is read by others, between or after observations.
+	// Stores may be read by others, between or after observations.
 	Stores  stores
 	visits  results.Visits
-	warm    int64            // visits that went well in the warm-up
+	warm    int64            // successful visits in the warm-up
 	errors  map[string]int64 // operations that were not OK, by kind, outcome and reason
 	workers []workerMeter
 	pages   []pageMeter
@@ -41,16 +41,16 @@ type Meter struct {
 	holds      []history.Holding // by worker
 	outages    *outages          // nil for a part of a run
 	faults     faultWindows
-	stoodAt    time.Duration // when a process was paused for the longest time
-	stood      time.Duration // and for how long
+	stoodAt    time.Duration // when the longest pause of a process began
+	stood      time.Duration // the length of that pause
 	excuses    excuses
 	ops        int64
-	held       time.Duration // of all pages, within the measurement
+	held       time.Duration // sum over all pages, within the measurement
 	ends       ends
-	idleWaited time.Duration // no worker held the page's lock while one waited for it
+	idleWaited time.Duration // time in which a worker waited for a page's lock and none held it
 }
 
-// stores counts the writes of the counter over the whole run, the warm-up included.
+// stores counts the writes of the counter over the whole run, including the warm-up.
 type stores struct {
 	Acknowledged int64
 	Unknown      int64
@@ -59,46 +59,46 @@ type stores struct {
 
 type workerMeter struct {
 	waiting bool
-	key     int32         // of the page that it waits for
-	next    int32         // another one who waits for it, as in pageMeter
+	key     int32         // the page that it waits for
+	next    int32         // the next waiter for the same page, as in pageMeter
 	first   time.Duration // call of the first try
-	last    time.Duration // return of the last one
+	last    time.Duration // return of the last try
 
 	finish  int64         // counted visits that ended within the measurement
 	waits   int64         // waits begun
-	waited  time.Duration // sum of all waits, unfinished ones included
+	waited  time.Duration // sum of all waits, including unfinished ones
 	longest time.Duration
 }
 
-// pageMeter pairs a release with the next grant. Operations come in the order of their returns, so a release may
-// come after the grant that it made possible.
+// pageMeter pairs a release with the next grant. Operations come in the order of their returns, so a release may come
+// after the grant that it made possible.
 type pageMeter struct {
 	release  time.Duration
 	grant    time.Duration
-	since    time.Duration // when the grantee's wait began
-	oldest   time.Duration // first try of the longest waiting worker at the grant
-	waiting  int32         // the first of the workers who wait, counted from 1; the others follow by next; 0 = none
+	since    time.Duration // begin of the granted worker's wait
+	oldest   time.Duration // at the grant: first try of the worker that had waited longest
+	waiting  int32         // head of the list of waiting workers, counted from 1; 0 = none. The list goes on by next
 	releaser int32
 	grantee  int32
-	woken    history.Wake // what made the grantee try
-	released bool         // a release waits for its grant
-	pending  bool         // a grant waits for the release before it
+	woken    history.Wake // what made the granted worker try
+	released bool         // a release has no grant yet
+	pending  bool         // a grant has no release before it yet
 }
 
-// Options say what a meter is to expect.
+// Options configure a meter.
 type Options struct {
 	Workers  int
 	Callers  int // see history.Header; 0 = all workers
 	Keys     int
 	From, To time.Duration
-	Excludes bool // the lock claims to exclude: hand-off and idle time mean something
+	Excludes bool // the lock claims to exclude, so hand-off and idle time have a meaning
 	// Bears is how long a holder may pause without being late; 0 = the lock has no leases.
 	Bears    time.Duration
 	Backoff  time.Duration // mean time between two tries
 	OpenLoop bool
-	Spans    []Span    // parts of the run that are measured for themselves, too; one after the other
-	Log      io.Writer // takes the latency log; nil if it is not kept. Its errors are its own.
-	Started  time.Time // what the times of the log count from
+	Spans    []Span    // parts of the run that are also measured separately, in sequence
+	Log      io.Writer // receives the latency log; nil = no log. Its owner checks its errors
+	Started  time.Time // zero of the times in the log
 }
 
 // NewMeter makes a meter.
@@ -119,10 +119,10 @@ func NewMeter(o Options) *Meter {
 	return m
 }
 
-// Stood is the longest time that a process was paused, and when that began.
+// Stood returns the longest pause of a process, and when it began.
 func (m *Meter) Stood() (at, stood time.Duration) { return m.stoodAt, m.stood }
 
-// Cut ends the measurement early; visits that are due later are not measured.
+// Cut ends the measurement early: visits that are due later are not measured.
 func (m *Meter) Cut(to time.Duration) {
 	m.to = min(m.to, to)
 	m.waits.to, m.answers.to = m.to, m.to
@@ -131,7 +131,7 @@ func (m *Meter) Cut(to time.Duration) {
 	}
 }
 
-// NeverBegun takes a visit into account that still waited for a worker when the run ended.
+// NeverBegun counts a visit that still waited for a worker when the run ended.
 func (m *Meter) NeverBegun(due time.Duration) {
 	m.answers.record(due, m.to, false)
 	if due >= m.from && due < m.to {
@@ -142,7 +142,7 @@ func (m *Meter) NeverBegun(due time.Duration) {
 	}
 }
 
-// Observe takes one operation into account.
+// Observe measures one operation.
 func (m *Meter) Observe(op *history.Op) {
 	m.inSpans(op)
 	if op.Kind != history.Visit {
@@ -189,11 +189,12 @@ func (m *Meter) observe(op *history.Op) {
 	case history.Store:
 		m.stored(op, measured)
 	case history.Load:
-		if op.Reason == history.Fenced { // a stale holder does not get as far as its store
+		if op.Reason == history.Fenced { // the counter refuses the store of a late holder
 			m.Stores.Fenced++
 		}
 	case history.Release:
-		if change == history.GivenBack { // the cleanup after an unknown acquire ends no hold, nor does an inner release
+		// neither the cleanup after an unknown acquire nor an inner release ends a hold
+		if change == history.GivenBack {
 			m.released(op, h, measured)
 		}
 	case history.End:
@@ -201,7 +202,7 @@ func (m *Meter) observe(op *history.Op) {
 	}
 }
 
-// tried takes in a try for the lock. A re-entry is none: its worker has the lock.
+// tried counts a try for the lock. A re-entry is no try: its worker has the lock.
 func (m *Meter) tried(op *history.Op) {
 	if op.Return == history.Forever {
 		return
@@ -243,8 +244,8 @@ func (m *Meter) tried(op *history.Op) {
 	}
 }
 
-// stopWaiting records a wait. After the end of the measurement fewer workers compete; a wait that ends then is only
-// known to have lasted until the end.
+// stopWaiting records a wait. After the end of the measurement fewer workers compete, so a wait that ends then counts
+// as censored at the end of the measurement.
 func (m *Meter) stopWaiting(worker int32, w *workerMeter, now time.Duration, granted, measured bool) {
 	w.waiting = false
 	at := &m.pages[w.key].waiting
@@ -266,14 +267,14 @@ func (m *Meter) stopWaiting(worker int32, w *workerMeter, now time.Duration, gra
 	}
 }
 
-// granted and released pair up whichever comes second.
+// granted and released make a pair when the later of the two comes.
 func (m *Meter) granted(op *history.Op, since time.Duration, p *pageMeter) {
 	p.grant, p.grantee, p.since, p.woken, p.pending = op.Return, op.Worker, since, op.Woken, true
 	p.oldest = m.oldest(since, p)
 	m.pair(p)
 }
 
-// oldest is when the first try was of those who wait for a page, and of one who did.
+// oldest is the first try of the worker that has waited longest for a page, at least first.
 func (m *Meter) oldest(first time.Duration, p *pageMeter) time.Duration {
 	for n := p.waiting; n != 0; n = m.workers[n-1].next {
 		first = min(first, m.workers[n-1].first)
@@ -295,7 +296,7 @@ func (m *Meter) released(op *history.Op, h *history.Holding, measured bool) {
 	}
 	p := &m.pages[op.Key]
 	if p.pending && p.grantee == op.Worker {
-		p.pending = false // the grant of the hold that now ends: the release before it was never seen
+		p.pending = false // the release before the hold that ends now was never seen
 	}
 	p.release, p.releaser, p.released = op.Call, op.Worker, true
 	m.pair(p)
@@ -319,7 +320,7 @@ func (m *Meter) within(from, to time.Duration) time.Duration {
 }
 
 func (m *Meter) stored(op *history.Op, measured bool) {
-	if op.Hold == 0 && measured && op.Return != history.Forever { // a request to a service that does its own locking
+	if op.Hold == 0 && measured && op.Return != history.Forever { // a request to a service with its own locking
 		m.tries.record(op.Latency())
 	}
 	switch {
@@ -367,7 +368,7 @@ func (m *Meter) ended(op *history.Op, w *workerMeter, measured bool) {
 	}
 }
 
-// Finish ends the observation: waits that are still open are censored, and the last interval is handed on.
+// Finish ends the observation: open waits are censored, and the last second is written.
 func (m *Meter) Finish() {
 	if m.outages != nil {
 		m.outages.finish(m.workers, m.to)

@@ -7,38 +7,39 @@ import (
 	"hammerlock/history"
 )
 
-// outages finds when workers asked for a page's lock and none was served. A gap of a page is the time between the end
-// of a hold of a living worker and the next grant. The page is unavailable in a gap from when the first worker asked
-// that still waited when the gap began, or asked in it, until the gap ends. A gap shorter than least is a hand-off.
+// outages finds the times in which workers asked for a page's lock and none was served. A gap is the time between the
+// end of a hold of a living worker and the next grant of the page. In a gap the page is unavailable from the first ask
+// of a worker that waited at the gap's begin or asked during it. A gap shorter than least is a hand-off.
 //
-// A release, and the first try of a waiter, may be told after the grant that ends the gap, so that gaps are kept for a
-// while, and corrected by what is told later.
+// A release, and the first try of a waiter, may be reported after the grant that ends the gap. So gaps are kept for a
+// while and corrected.
 type outages struct {
 	least    time.Duration
 	backoff  time.Duration
-	polls    int64         // tries that waiters made because their pause was over
+	polls    int64         // tries of waiters after a pause
 	pauses   time.Duration // the sum of these pauses
 	pages    []pageGaps
-	holds    []history.Holding // by worker, the meter's own
-	gaps     []gap             // those that may be long enough, in the order of their ends
-	keys     []int32           // their pages, which are looked through often; -1 = it was too short
+	holds    []history.Holding // holds by worker, shared with the meter
+	gaps     []gap             // gaps that may be long enough, in the order of their ends
+	keys     []int32           // the pages of gaps, for a quick search; -1 = the gap was too short
 	quitted  []quitted         // waits without a grant, in the order of their ends
 	failed   map[int32]map[failure]int64
-	found    []gap // that are long enough, and that nothing can change any more
+	found    []gap // gaps that are long enough and final
 	asked    bool  // some worker asked
 	finished bool
 }
 
-// The most gaps, and waits, that are kept until nothing is told of them any more, and the most gaps that are found.
+// The most gaps and waits that are kept until they are final, and the most final gaps.
 const (
 	keptGaps  = 4096
 	keptFound = 4096
 )
 
-// leastOutage is how long a page is unavailable at least, for a mean backoff.
+// leastOutage is the shortest outage for a mean backoff.
 func leastOutage(backoff time.Duration) time.Duration { return max(100*time.Millisecond, 10*backoff) }
 
-// handOff is what is shorter than an outage. A lock that keeps pauses of its own may make longer ones than the backoff.
+// handOff is the longest hand-off; anything longer is an outage. A lock that pauses on its own may need more than the
+// backoff.
 func (o *outages) handOff() time.Duration {
 	if o.polls == 0 || o.pauses/time.Duration(o.polls) < 2*o.backoff {
 		return o.least
@@ -47,26 +48,26 @@ func (o *outages) handOff() time.Duration {
 }
 
 type pageGaps struct {
-	free    time.Duration // the last end of a hold that is known
-	ends    time.Duration // of the latest gap
-	busy    time.Duration // the last answer that another has the lock
-	since   time.Duration // the first of these answers without so much as a hand-off between any two
-	holders int32         // holds whose end is not known
-	given   time.Duration // when the lock acknowledged that the hold that ended last was given back; 0 = it was not
-	// the first answer that another has the lock to a question of later than that; 0 = there is none
+	free    time.Duration // the last known end of a hold
+	ends    time.Duration // end of the latest gap
+	busy    time.Duration // the last answer "another worker has the lock"
+	since   time.Duration // the first of these answers that were no more than a hand-off apart
+	holders int32         // number of holds whose end is unknown
+	given   time.Duration // when the lock acknowledged the release of the last hold; 0 = it did not
+	// the first "another worker has the lock" to a later question; 0 = none
 	again  time.Duration
 	served time.Duration // call of the latest grant
 }
 
 type gap struct {
 	key int32
-	// the lock was given back, and is another's since, by the answers of the servers; 0 = it is not
+	// when the released lock was held again, as the servers answered; 0 = it was not
 	again    time.Duration
 	open     bool          // no grant has ended it
 	served   time.Duration // call of the grant before it; 0 = the page had no grant
-	from, to time.Duration // from: at first of the gap, then of the time in which the page was unavailable
-	asked    time.Duration // by a worker that was not served when the gap ended
-	// from then on until the end the servers answered that another has the lock; to = they did not
+	from, to time.Duration // first the gap's begin and end, later those of the unavailability
+	asked    time.Duration // first ask of a worker that was not served when the gap ended
+	// from then on, until the end, the servers answered that another worker has the lock; to = they did not
 	answered time.Duration
 	failed   map[failure]int64
 }
@@ -76,7 +77,7 @@ type quitted struct {
 	first, end time.Duration
 }
 
-// failure is a class of calls that failed.
+// failure is a class of failed calls.
 type failure struct {
 	kind    history.Kind
 	outcome history.Outcome
@@ -92,14 +93,14 @@ func newOutages(o *Options, holds []history.Holding) *outages {
 		failed: map[int32]map[failure]int64{}}
 }
 
-// observe takes in an operation of a worker, but for tries, and what it did to the worker's hold. Who hears of a loss
-// believes in the hold no more: it has ended then.
+// observe records a worker's operation other than a try, and what it did to the worker's hold. A worker that learns of
+// a loss stops believing in its hold, which ends then.
 func (o *outages) observe(op *history.Op, h *history.Holding, change history.Change) {
 	switch {
 	case op.Kind == history.Release:
 		o.fails(op, op.Key)
 	case op.Kind == history.Extend:
-		o.fails(op, h.Key) // a watchdog's has no page
+		o.fails(op, h.Key) // a watchdog's operation has no page
 	}
 	switch {
 	case change == history.Told && h.Lost == op.Return:
@@ -118,7 +119,7 @@ func (o *outages) observe(op *history.Op, h *history.Holding, change history.Cha
 	}
 }
 
-// fails counts a call that failed for another reason than that another worker has the lock.
+// fails counts a call that failed for another reason than a held lock.
 func (o *outages) fails(op *history.Op, key int32) {
 	if op.Outcome == history.OK || op.Reason == history.Busy {
 		return
@@ -129,10 +130,10 @@ func (o *outages) fails(op *history.Op, key int32) {
 	o.failed[key][failure{op.Kind, op.Outcome, op.Reason}]++
 }
 
-// goesOn tells whether no end of a hold is known.
+// goesOn tells whether the hold has no known end.
 func goesOn(h *history.Holding) bool { return h.ID != 0 && h.Lost == history.Forever }
 
-// begins takes in the first try of a wait, which may have been called before a gap ended that is known already.
+// begins records the first try of a wait. Its call may be earlier than the end of a known gap.
 func (o *outages) begins(op *history.Op) {
 	o.asked = true
 	if op.Call >= o.pages[op.Key].ends {
@@ -145,7 +146,7 @@ func (o *outages) begins(op *history.Op) {
 	}
 }
 
-// refused takes in a try without a grant.
+// refused records a try without a grant.
 func (o *outages) refused(op *history.Op) {
 	if op.Reason != history.Busy {
 		o.fails(op, op.Key)
@@ -161,7 +162,7 @@ func (o *outages) refused(op *history.Op) {
 	p.busy = op.Return
 }
 
-// quits takes in a wait that ended without a grant.
+// quits records a wait that ended without a grant.
 func (o *outages) quits(key int32, first, end time.Duration) {
 	if len(o.quitted) == keptGaps {
 		o.quitted = append(o.quitted[:0], o.quitted[keptGaps/2:]...)
@@ -169,11 +170,11 @@ func (o *outages) quits(key int32, first, end time.Duration) {
 	o.quitted = append(o.quitted, quitted{key, first, end})
 }
 
-// granted takes in a grant to a worker. It returns the gap that the grant ended, for its time of the first ask; nil if
-// it was short.
+// granted records a grant. It returns the gap that the grant ended, so that the first ask can be corrected; nil if the
+// gap was short.
 func (o *outages) granted(op *history.Op, h *history.Holding) (ended *gap) {
 	p := &o.pages[op.Key]
-	if goesOn(h) { // the new hold takes the place of another
+	if goesOn(h) { // the new hold replaces another one
 		o.end(h, op.Return, 0)
 	}
 	if op.Return-p.free >= o.least {
@@ -181,11 +182,11 @@ func (o *outages) granted(op *history.Op, h *history.Holding) (ended *gap) {
 			o.settle(keptGaps / 2)
 		}
 		g := gap{key: op.Key, served: p.served, from: p.free, to: op.Return, failed: o.failed[op.Key]}
-		if p.again < op.Call { // the answer is not of the hold that begins now
+		if p.again < op.Call { // the answer is not about the hold that begins now
 			g.again = p.again
 		}
 		if g.answered = p.answered(g.to, o.handOff(), op.Woken == history.LeaseEnd); g.answered >= op.Call {
-			g.answered = g.to // it may have been told of the hold that begins now
+			g.answered = g.to // the answer may be about the hold that begins now
 		}
 		o.gaps, o.keys, p.ends = append(o.gaps, g), append(o.keys, g.key), op.Return
 		ended = &o.gaps[len(o.gaps)-1]
@@ -198,8 +199,8 @@ func (o *outages) granted(op *history.Op, h *history.Holding) (ended *gap) {
 	return ended
 }
 
-// answered is since when servers said until a moment that another has the lock; that moment if they did not. A waiter
-// that knows when the lease ends need not ask again.
+// answered is when the servers' answers "another worker has the lock" began that lasted until a moment; the moment
+// itself without such answers. A waiter that knows when the lease ends need not ask again.
 func (p *pageGaps) answered(until, least time.Duration, knows bool) time.Duration {
 	if p.busy > 0 && (until-p.busy < least || knows) {
 		return p.since
@@ -207,8 +208,8 @@ func (p *pageGaps) answered(until, least time.Duration, knows bool) time.Duratio
 	return until
 }
 
-// end takes in the end of a hold: its worker does not believe in it any more, or should not. It is given back when the
-// lock acknowledges that; 0 = it is not.
+// end records the end of a hold: its worker stops believing in it, or should. given is when the lock acknowledged the
+// release; 0 = it did not.
 func (o *outages) end(h *history.Holding, at, given time.Duration) {
 	p := &o.pages[h.Key]
 	at = max(min(at, h.Until), h.From)
@@ -233,7 +234,7 @@ func (o *outages) end(h *history.Holding, at, given time.Duration) {
 	}
 }
 
-// held is how many holds have begun and have not ended, as far as it is told.
+// held is the number of holds that have begun and have not ended, as far as reported.
 func (o *outages) held(now time.Duration) (n int) {
 	for i := range o.holds {
 		if h := &o.holds[i]; h.ID != 0 && h.Believed() > now {
@@ -243,7 +244,7 @@ func (o *outages) held(now time.Duration) (n int) {
 	return n
 }
 
-// settle decides the first n gaps: what is told of them from now on changes nothing.
+// settle makes the first n gaps final: later reports do not change them.
 func (o *outages) settle(n int) {
 	for i, g := range o.gaps[:n] {
 		if o.keys[i] >= 0 && o.decide(&g) {
@@ -251,15 +252,15 @@ func (o *outages) settle(n int) {
 		}
 	}
 	o.gaps, o.keys = append(o.gaps[:0], o.gaps[n:]...), append(o.keys[:0], o.keys[n:]...)
-	if n := len(o.found); n > keptFound { // the longest are kept
+	if n := len(o.found); n > keptFound { // only the longest are kept
 		slices.SortFunc(o.found, func(a, b gap) int { return int(b.to - b.from - (a.to - a.from)) })
 		o.found = o.found[:keptFound/2]
 	}
 }
 
-// decide finds since when a page was unavailable in a gap, and whether that was for long enough.
+// decide finds when a page became unavailable in a gap, and returns whether the time was long enough.
 func (o *outages) decide(g *gap) bool {
-	for i := 0; i < len(o.holds) && o.pages[g.key].holders > 0; i++ { // of those that go on no end was told
+	for i := 0; i < len(o.holds) && o.pages[g.key].holders > 0; i++ { // the holds that go on have no reported end
 		if h := &o.holds[i]; goesOn(h) && h.Key == g.key && h.From < g.to {
 			g.from = max(g.from, min(max(h.Until, h.From), g.to))
 		}
@@ -274,13 +275,13 @@ func (o *outages) decide(g *gap) bool {
 	return g.to-g.from >= o.least
 }
 
-// finish decides everything: nothing more is told.
+// finish makes everything final: no more reports follow.
 func (o *outages) finish(workers []workerMeter, now time.Duration) {
 	o.found, o.gaps, o.keys = o.all(workers, now), nil, nil
 	o.finished = true
 }
 
-// all are the times in which a page was unavailable, up to now: those that are over, and those that go on.
+// all lists the times in which a page was unavailable, including those that still go on.
 func (o *outages) all(workers []workerMeter, now time.Duration) []gap {
 	list := slices.Clone(o.found)
 	if o.finished {
@@ -294,9 +295,9 @@ func (o *outages) all(workers []workerMeter, now time.Duration) []gap {
 	return append(list, o.open(workers, now)...)
 }
 
-// open are the times in which a page has been unavailable, and still is.
+// open lists the times in which a page has been unavailable until now.
 func (o *outages) open(workers []workerMeter, now time.Duration) (list []gap) {
-	unserved := map[int32]time.Duration{} // by page: when the first of those asked who wait
+	unserved := map[int32]time.Duration{} // page -> first ask of a waiting worker
 	for i := range workers {
 		if w := &workers[i]; w.waiting {
 			first, known := unserved[w.key]

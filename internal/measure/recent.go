@@ -14,8 +14,8 @@ var Bounds = [...]time.Duration{
 	time.Second, 2500 * time.Millisecond, 5 * time.Second, 10 * time.Second,
 }
 
-// Buckets count the durations of a whole run, its warm-up as well, in few and fixed buckets: those of other runs and
-// machines can be added to them.
+// Buckets count the durations of a whole run, its warm-up included, in a few fixed buckets, so that runs and machines
+// can be added up.
 type Buckets struct {
 	In  [len(Bounds) + 1]uint64 // not cumulative
 	Sum time.Duration
@@ -27,11 +27,11 @@ func (b *Buckets) record(d time.Duration) {
 	b.Sum += d
 }
 
-// recentSeconds is how far back a recent distribution reaches.
+// recentSeconds is the number of seconds in a recent distribution.
 const recentSeconds = 10
 
-// recent is a distribution of the last second and of the last ten, kept by second so that percentiles are always
-// taken of sums of counts; and, in buckets, of the whole run.
+// recent is a distribution of the last second and of the last ten, kept by second so that percentiles come from sums of
+// counts. It also has the buckets of the whole run.
 type recent struct {
 	ring   [recentSeconds]*histogram
 	second int64
@@ -49,7 +49,7 @@ func newRecent() recent {
 	return r
 }
 
-// record adds a duration that came to its end at the given time.
+// record adds a duration that ended at the given time.
 func (r *recent) record(at, d time.Duration) {
 	r.roll(at)
 	r.ring[r.second%recentSeconds].record(d)

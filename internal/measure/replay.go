@@ -8,12 +8,12 @@ import (
 	"hammerlock/results"
 )
 
-// Replay makes snapshots of a saved run, at any moment of it.
+// Replay makes snapshots of a saved run, at any moment.
 type Replay struct {
 	history *history.History
 	run     *results.Run
-	end     time.Duration   // of the last operation that returned
-	never   time.Duration   // call of the first operation that never returned
+	end     time.Duration   // return of the last operation that has one
+	never   time.Duration   // call of the first operation without a return
 	roles   []Roles         // of the whole history
 	moments []time.Duration // of violations
 	strips  strips          // of the whole history
@@ -23,7 +23,7 @@ type Replay struct {
 	now     time.Duration
 }
 
-// NewReplay prepares a replay; run is the record of the run, nil if only the history is left.
+// NewReplay prepares a replay; run is the record of the run, or nil if only the history exists.
 func NewReplay(h *history.History, run *results.Run) *Replay {
 	r := &Replay{history: h, run: run, never: history.Forever, roles: rolesOf(h)}
 	for i := range h.Ops {
@@ -38,11 +38,11 @@ func NewReplay(h *history.History, run *results.Run) *Replay {
 	return r
 }
 
-// End is when the last thing happened.
+// End is the time of the last event.
 func (r *Replay) End() time.Duration { return r.end }
 
-// Violation is the moment after a time at which the next violation can be seen, or the last such moment before it if
-// step is negative; false if there is none. Violations that follow each other closely share one.
+// Violation returns the next moment at which a violation can be seen, or the last one before from if step is negative;
+// false if there is none. Violations that follow each other closely share a moment.
 func (r *Replay) Violation(from time.Duration, step int) (at time.Duration, found bool) {
 	for _, t := range r.moments {
 		if step < 0 && t < from || step >= 0 && t > from && !found {
@@ -52,7 +52,7 @@ func (r *Replay) Violation(from time.Duration, step int) (at time.Duration, foun
 	return at, found
 }
 
-// survey keeps what the workers did, and the moments at which a judge of the stream has proved what happened at once.
+// survey records what the workers did, and when a streaming judge has proved a violation.
 func (r *Replay) survey() {
 	r.strips = newStrips(r.history.Header.Workers)
 	stream, count := checker.NewStream(&r.history.Header), int64(0)
@@ -65,7 +65,7 @@ func (r *Replay) survey() {
 		op := &r.history.Ops[i]
 		r.strips.observe(op)
 		if op.Return == history.Forever {
-			continue // those that never returned come last
+			continue // operations without a return come last
 		}
 		stream.Observe(op)
 		stream.UpTo(min(op.Return, r.never))
@@ -85,7 +85,7 @@ func (r *Replay) survey() {
 	}
 }
 
-// lane is what a worker did from one time to another, in so many cells.
+// lane is what a worker did between two times, in a number of cells.
 func (r *Replay) lane(worker int, from, to time.Duration, cells int) []Cell {
 	all, step := make([]Cell, cells), max((to-from+time.Duration(cells)-1)/time.Duration(cells), 1)
 	for _, p := range r.strips.workers[worker].kept {
@@ -124,7 +124,7 @@ func (r *Replay) rewind() {
 	r.next, r.now = 0, 0
 }
 
-// At is what could be said of the run at a moment. To go back it begins anew.
+// At returns the snapshot at a moment. To go back, the replay starts again.
 func (r *Replay) At(now time.Duration) *Snapshot {
 	now = min(max(now, 0), r.end)
 	if now < r.now {
@@ -152,7 +152,7 @@ func (r *Replay) At(now time.Duration) *Snapshot {
 	return s
 }
 
-// look makes a snapshot; the viewer keeps of it what it keeps of every moment.
+// look makes a snapshot; the viewer keeps what it keeps of every moment.
 func (r *Replay) look() *Snapshot {
 	r.viewer.UpTo(min(r.now, r.never))
 	return r.viewer.Snapshot(r.now, "replay", nil)

@@ -8,22 +8,22 @@ import (
 	"hammerlock/history"
 )
 
-// Roles is what a node was, the oldest first.
+// Roles has the roles of a node over time, the oldest first.
 type Roles struct {
 	Node  string
 	Spans []Role
 }
 
-// Role is what a node was from a time on.
+// Role is a node's role from a time on.
 type Role struct {
 	From time.Duration
-	What string // primary, replica, sentinel, program; or the state of a node that is not up
+	What string // primary, replica, sentinel, program, or the state of a node that is down
 }
 
-// keptRoles is how many changes of a node are kept.
+// keptRoles is the most changes of a node's role that are kept.
 const keptRoles = 64
 
-// saw takes in what a node is.
+// saw records a node's current role.
 func (r *Roles) saw(now time.Duration, n *NodeState) {
 	what := n.State
 	if n.State == "up" {
@@ -32,12 +32,12 @@ func (r *Roles) saw(now time.Duration, n *NodeState) {
 	if last := len(r.Spans) - 1; last >= 0 && r.Spans[last].What == what {
 		return
 	}
-	// Snapshots that were published share what stands there already: nothing of it is changed.
+	// Published snapshots share this list, so its elements are never changed.
 	r.Spans = append(r.Spans[max(len(r.Spans)+1-keptRoles, 0):], Role{now, what})
 }
 
-// rolesOf are the changes of roles that a history tells: of nodes that have taken another role, and of no others.
-// Before that they had the other role.
+// rolesOf lists the changes of roles in a history, for nodes that changed. Before its first change a node had the other
+// role.
 func rolesOf(h *history.History) (all []Roles) {
 	for i := range h.Ops {
 		node, what, ok := strings.Cut(h.Notes[h.Ops[i].ID], " became ")
@@ -58,7 +58,7 @@ func rolesOf(h *history.History) (all []Roles) {
 	return all
 }
 
-// rolesUpTo are the roles up to a time.
+// rolesUpTo returns the roles up to a time.
 func rolesUpTo(all []Roles, now time.Duration) []Roles {
 	all = slices.Clone(all)
 	for i := range all {

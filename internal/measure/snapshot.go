@@ -7,50 +7,50 @@ import (
 	"hammerlock/results"
 )
 
-// Snapshot is what can be said of a run at a moment. Once it was published nobody changes it or what it points to, so
-// that drawing it takes no lock and the run never waits for a screen.
+// Snapshot is the state of a run at a moment. It is immutable once it is published, so drawing it takes no lock and the
+// run never waits for a screen.
 type Snapshot struct {
 	Live
 	Head      Head
 	Stage     string        // starting, running, judging, saved, replay
 	From, To  time.Duration // what is measured
 	Paused    bool          // of a replay
-	Speed     float64       // of a replay; 0 = as it was
-	Steps     []Step        // of a start, the latest last
-	Seconds   []Second      // the last minute, the oldest first; the last one goes on
+	Speed     float64       // the speed of a replay; 0 = original speed
+	Steps     []Step        // the steps of the start, the latest last
+	Seconds   []Second      // the last minute, the oldest second first; the last second is incomplete
 	Latency   []LatencyRow
-	Acquired  Buckets   // waits of those who got the lock
+	Acquired  Buckets   // waits of granted acquires
 	Answered  Buckets   // responses
 	Random    Quantiles // the wait of a worker picked at a random moment
 	Longest   time.Duration
 	LongestBy int // worker; -1 = no worker waits
 	Lanes     []Strip
 	LanesEnd  time.Duration // when their last cell ends
-	Hidden    int           // workers without a lane
-	// Lane is what a worker did in any part of a history, in so many cells; nil if the run goes on.
+	Hidden    int           // number of workers without a lane
+	// Lane returns what a worker did in any part of a history, in a number of cells; nil while the run goes on.
 	Lane      func(worker int, from, to time.Duration, cells int) []Cell
 	Fairness  results.Fairness
 	Nodes     []NodeState
-	Roles     []Roles  // what the nodes were; of a replay, of those that have changed
-	Cuts      []string // rules of links that are in force
+	Roles     []Roles  // the nodes' roles; in a replay, of nodes that changed roles
+	Cuts      []string // active rules of links
 	Agents    []results.LiveAgent
 	Cost      results.Cost
 	Events    []Event  // the oldest first
-	Dropped   int      // older events that are no longer kept
+	Dropped   int      // number of older events that were dropped
 	Active    []string // faults
 	Injected  int64    // faults so far
 	Safety    Safety
 	Generator results.Generator
-	Board     *Board // of a job whose runs go on side by side
+	Board     *Board // for a job whose runs go on side by side
 }
 
-// Board says of each run of a job what has become of it. The snapshot that it is in shows the chosen one.
+// Board has the state of each run of a job. Its snapshot shows the chosen run.
 type Board struct {
-	// those that failed first, then those that go on, those that are over, the latest first, and those that wait
+	// failed runs first, then the running ones, the finished ones (latest first), and the waiting ones
 	Rows   []Row
-	Chosen int // number of the run
+	Chosen int // number of the chosen run
 	Ended  int
-	Left   time.Duration // about how long the others take; 0 = it is not known
+	Left   time.Duration // expected time of the other runs; 0 = unknown
 }
 
 // Row is a run on a board.
@@ -58,41 +58,41 @@ type Row struct {
 	Number int
 	Name   string
 	State  string // waiting, running, or its verdict
-	Text   string // what the verdict rests on, or how far the run is
-	Place  int    // how many had ended before and with it; 0 = it has not ended
+	Text   string // the reason of the verdict, or the progress of the run
+	Place  int    // its place in the order of ends; 0 = it has not ended
 }
 
-// Step is something that is done to bring a run up.
+// Step is one step of a run's start.
 type Step struct {
 	At    time.Duration // since the start began
 	Doing string
 }
 
-// Head says which run it is.
+// Head identifies the run.
 type Head struct {
 	Number, Of     int
 	Topology, Lock string
-	Scenario       string // empty if it is none of a catalogue
+	Scenario       string // empty without a scenario
 	Faults         []string
-	Unseen         bool // who waits and who has the lock is not seen: what is visited has locks of its own
-	Watched        bool // a program with a load of its own: it is judged at the end
+	Unseen         bool // waiters and holders are invisible: the visited service does its own locking
+	Watched        bool // a program with its own load, which is judged at the end
 	Workers, Keys  int
 	Rate           float64 // 0 = closed loop
-	Phases         []Span  // one after the other; nil if the load stays the same
+	Phases         []Span  // in sequence; nil if the load does not change
 	Command        string
 	Label          string
-	Interactive    bool // the run was changed by key
+	Interactive    bool // a user changed the run by key
 }
 
-// Name says what is run.
+// Name is the run's topology and lock.
 func (h *Head) Name() string { return strings.TrimSpace(h.Topology + " " + h.Lock + " " + h.Scenario) }
 
-// Second is what was finished within one second of the run.
+// Second counts what ended within one second of the run.
 type Second struct {
 	At    time.Duration
 	Done  int64
 	Fault bool // a fault was in force
-	// How long the waits took that were granted, and the visits that were counted.
+	// Acquire has the waits of granted acquires, Response the response times of counted visits.
 	Acquire, Response Spread
 }
 
@@ -102,35 +102,35 @@ type LatencyRow struct {
 	Now, Ten, Run Quantiles
 }
 
-// StripStep is the time that a cell of a strip stands for, StripCells how many there are: a minute.
+// StripStep is the time that a cell of a strip covers; StripCells is the number of cells: a minute.
 const (
 	StripStep  = 25 * time.Millisecond
 	StripCells = 2400
 )
 
-// Cell says what a worker did within one step: any of the marks, and in the lower bits for how much of the step it held
-// the lock.
+// Cell says what a worker did within one step: marks and, in the lower bits, the share of the step in which it held the
+// lock.
 type Cell uint32
 
-// The marks, and Whole, with which a cell was held all the time.
+// The marks; Whole is the share of a cell in which the lock was held all the time.
 const (
 	Whole    Cell = 1 << 24
 	Waited   Cell = 1 << (iota + 24) // for the lock
-	Held                             // its lease was valid
+	Held                             // it held the lock with a valid lease
 	Orphaned                         // its lease was still in the servers after its hold had ended
 	Stopped                          // a fault stopped it
 	Overlap                          // another worker held the same lock with a valid lease
-	Expired                          // it went on as the holder after its lease
-	NotKnown                         // what it did is not known yet
+	Expired                          // it acted as the holder after its lease
+	NotKnown                         // its action is not known yet
 )
 
-// share is the bits that say how much of a cell was held.
+// share masks the bits for the share in which the lock was held.
 const share = Waited - 1
 
-// Share is how much of the step the lock was held.
+// Share is the share of the step in which the lock was held.
 func (c Cell) Share() float64 { return float64(c&share) / float64(Whole) }
 
-// add marks a cell that begins at a time with what was done from one time to another.
+// add marks a cell with an action between two times; begin is the cell's begin.
 func (c *Cell) add(begin, step, from, to time.Duration, mark Cell) {
 	if *c |= mark; mark == Held {
 		more := float64(min(to, begin+step)-max(from, begin)) / float64(step)
@@ -138,25 +138,25 @@ func (c *Cell) add(begin, step, from, to time.Duration, mark Cell) {
 	}
 }
 
-// Strip is what a worker did in the last minute.
+// Strip shows what a worker did in the last minute.
 type Strip struct {
 	Worker int
-	Page   int32 // of the last hold
+	Page   int32 // the page of its last hold
 	Cells  []Cell
-	Mode   Cell          // what it does now
+	Mode   Cell          // its current action
 	Since  time.Duration // for how long
-	Lease  time.Duration // what is left of its lease; 0 = none, history.Forever without expiry
+	Lease  time.Duration // the rest of its lease; 0 = none, history.Forever = without expiry
 }
 
-// NodeState is a server as it was seen last.
+// NodeState is the last known state of a server.
 type NodeState struct {
 	Name    string
-	Role    string // primary, replica, sentinel; ? if it does not say
-	Made    string // the role that it was made for
+	Role    string // primary, replica, sentinel; ? if unknown
+	Made    string // its role at the start
 	State   string // up, down, paused, or "no answer": it runs and does not answer
 	Of      string // replica: its primary
-	Linked  bool   // replica: the link to its primary is up
-	Lag     int64  // replica: bytes behind its primary; -1 = unknown
+	Linked  bool   // for a replica: the link to its primary is up
+	Lag     int64  // for a replica: bytes behind its primary; -1 = unknown
 	Clients int64
 }
 
@@ -168,25 +168,25 @@ const (
 	FaultEvent     EventKind = "fault"
 	RateEvent      EventKind = "rate" // changed by key
 	RoleEvent      EventKind = "role"
-	UnplannedEvent EventKind = "unplanned" // a server or the machine failed by itself
+	UnplannedEvent EventKind = "unplanned" // a server or the machine failed without a planned fault
 	LeaseLostEvent EventKind = "lost"
 	CrashEvent     EventKind = "crash"
 	ViolationEvent EventKind = "VIOLATION"
 )
 
-// Event is something that happened in a run, beside visits.
+// Event is an event of a run other than a visit.
 type Event struct {
 	Kind   EventKind
 	At     time.Duration
-	To     time.Duration // fault: when it was healed; 0 = not yet
-	Count  int64         // how often it happened in a row
+	To     time.Duration // for a fault: when it was healed; 0 = not yet
+	Count  int64         // number of repetitions
 	Text   string
 	Detail []string
-	Around []Strip       // what the workers did around it; nil while that is not over
-	Begin  time.Duration // of the strips' first cells
+	Around []Strip       // what the workers did around it; nil until that time is over
+	Begin  time.Duration // time of the strips' first cells
 }
 
-// Safety is what the streaming judge has proved.
+// Safety has the violations that the streaming judge has proved.
 type Safety struct {
 	Violations int64
 	First      string
@@ -194,28 +194,28 @@ type Safety struct {
 	SafeUpTo   time.Duration
 }
 
-// Controls are what a person may do to a run while it goes on; a nil function is unavailable. All of them may be
-// called from any goroutine, return at once, and are recorded.
+// Controls are the actions that a user may take during a run; a nil function is unavailable. Any goroutine may call
+// them. They return at once, and each is recorded.
 type Controls struct {
 	Choose func(down int) // shows another run of a board
 	Faults []Choice
-	Inject func(fault, target string) error      // target: one of its choice, or empty
-	Kill   func(node string) error               // a node that is down is started instead, empty
-	Rate   func(factor float64) (float64, error) // of visits still to come; returns the new one, in visits a second
-	// Pause says that the whole suite is about to be stopped; it returns the function that says that it goes on.
+	Inject func(fault, target string) error      // target: one of the fault's choices, or empty
+	Kill   func(node string) error               // starts the node instead if it is down; returns the mistake, or empty
+	Rate   func(factor float64) (float64, error) // changes the rate of later visits; returns the new rate per second
+	// Pause records that the whole suite is about to be stopped; the returned function records that it goes on.
 	Pause func(why string) (resume func())
-	// Seek moves a replay: by so much, or to the beginning or the end with Seek(±history.Forever). PlayPause stops it
-	// or lets it go on.
+	// Seek moves a replay by a time, or to one of its ends with Seek(±history.Forever). PlayPause stops or continues
+	// it.
 	Seek      func(by time.Duration)
 	PlayPause func()
 	Speed     func(factor float64) // of a replay
 	// Violation moves a replay to the next violation, or to the one before if step is negative, and stops it there; it
-	// tells whether there is one.
+	// returns whether there is one.
 	Violation func(step int) bool
 }
 
-// Choice is a fault that can be injected, or why it cannot.
+// Choice is a fault that a user can inject, or the reason why not.
 type Choice struct {
 	Name, Doc, Refused string
-	Targets            []string // what it can be aimed at; nil = it finds its target by itself
+	Targets            []string // possible targets; nil = the fault chooses its target itself
 }

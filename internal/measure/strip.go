@@ -6,15 +6,15 @@ import (
 	"hammerlock/history"
 )
 
-// strips are what all workers did in the last minute.
+// strips records what all workers did in the last minute.
 type strips struct {
 	workers []strip
-	orphans map[int32]int32 // by page: the worker whose lease is still in the servers after its hold
+	orphans map[int32]int32 // page -> worker whose lease is still in the servers after its hold
 }
 
 func newStrips(workers int) strips { return strips{make([]strip, workers), map[int32]int32{}} }
 
-// overlap paints that two workers held the same lock.
+// overlap marks that two workers held the same lock.
 func (all *strips) overlap(workers [2]int32, from, to time.Duration) {
 	for _, w := range workers {
 		s := &all.workers[w]
@@ -23,21 +23,21 @@ func (all *strips) overlap(workers [2]int32, from, to time.Duration) {
 	}
 }
 
-// strip is what a worker did in the last minute, in a ring of cells.
+// strip records what a worker did in the last minute, in a ring of cells.
 type strip struct {
 	cells [StripCells]Cell
 	head  int64 // number of the newest cell
-	keeps bool  // it keeps all that the worker did, in place of the cells
+	keeps bool  // it keeps every action of the worker instead of cells
 	kept  []piece
 
 	tried   time.Duration // first try of the current wait
 	waiting bool
 	hold    history.Holding
-	painted time.Duration // the hold or wait was painted up to then
-	overlap time.Duration // another hold of the same lock overlapped one of its own up to then; 0 = never
+	painted time.Duration // end of the painted part of the current hold or wait
+	overlap time.Duration // end of the latest overlap of another hold of the same lock; 0 = none
 
-	orphanEnd     time.Duration // when the lease of a hold that was not released ends; 0 = there is none
-	orphanPainted time.Duration // it was painted up to then
+	orphanEnd     time.Duration // end of the lease of a hold that was not released; 0 = none
+	orphanPainted time.Duration // end of the painted part of it
 }
 
 // piece is a time in which a worker did something.
@@ -150,7 +150,7 @@ func (all *strips) beginOrphan(worker int32, from time.Duration) {
 	}
 }
 
-// endOrphan ends the lease that was left on a page: another worker was granted it.
+// endOrphan ends the lease that was left on a page, because another worker was granted it.
 func (all *strips) endOrphan(page int32, at time.Duration) {
 	if worker, ok := all.orphans[page]; ok {
 		s := &all.workers[worker]
@@ -170,16 +170,16 @@ func (s *strip) paintOrphan(now time.Duration) {
 	}
 }
 
-// lateBy is how much of a strip may be unknown before its worker's state is said to be.
+// lateBy is the age from which on the end of a strip is shown as unknown.
 const lateBy = 250 * time.Millisecond
 
-// moment is when a strip is looked at.
+// moment is the time at which a strip is read.
 type moment struct {
-	now, known time.Duration // now, and up to when everything was observed
-	stopped    bool          // a fault stops the worker
+	now, known time.Duration // now, and the time up to which everything was observed
+	stopped    bool          // a fault has stopped the worker
 }
 
-// now paints what goes on, as far as it is known, and says what it is.
+// now returns the strip at a moment, with the current action painted as far as it is known.
 func (s *strip) now(worker int, at moment) Strip {
 	r := Strip{Worker: worker, Page: s.hold.Key}
 	if at.known > s.orphanPainted {

@@ -6,22 +6,22 @@ import (
 	"hammerlock/results"
 )
 
-// Live is what can be said of a run while it goes on. It is plain data.
+// Live is the state of a running run. It is plain data.
 type Live struct {
 	At      time.Duration
-	Warm    int64 // visits that went well in the warm-up so far
+	Warm    int64 // successful visits in the warm-up so far
 	Done    int64 // counted visits within the measurement so far
 	Errors  int64
 	Waiting int       // workers that wait for a lock
 	Acquire Quantiles // of the current second
-	// Unserved is for how long a page has been unavailable that still is, the longest.
+	// Unserved is the longest time for which a page has been unavailable until now.
 	Unserved time.Duration
 }
 
 // Live describes the run at the given time.
 func (m *Meter) Live(at time.Duration) Live {
 	l := Live{At: at, Warm: m.warm, Done: m.visits.Done, Waiting: m.waiting()}
-	if at < m.interval.from+2*intervalWidth { // nobody has got the lock for a while otherwise
+	if at < m.interval.from+2*intervalWidth { // otherwise no worker has got the lock for a while
 		l.Acquire = m.interval.acquire.quantiles()
 	}
 	for _, n := range m.errors {
@@ -35,7 +35,7 @@ func (m *Meter) Live(at time.Duration) Live {
 	return l
 }
 
-// waiting is how many workers wait for a lock.
+// waiting is the number of workers that wait for a lock.
 func (m *Meter) waiting() (n int) {
 	for i := range m.workers {
 		if m.workers[i].waiting {
@@ -53,7 +53,7 @@ func (m *Meter) Finished() (n int64) {
 	return n
 }
 
-// Summarize fills in what was measured.
+// Summarize fills in the measurements.
 func (m *Meter) Summarize(r *results.Run, used results.Usage) {
 	r.Measured = int64(max(m.to-m.from, 0))
 	r.Visits = m.visits
@@ -76,7 +76,7 @@ func (m *Meter) Summarize(r *results.Run, used results.Usage) {
 	r.Availability = m.Availability(r.Roles)
 }
 
-// swing compares the seconds of the measurement.
+// swing returns the range of p50 and of visits over the seconds of the measurement.
 func (m *Meter) swing() (s results.Swing) {
 	s.Acquire = [2]int64{int64(m.interval.least), int64(m.interval.most)}
 	for at := m.from; at+intervalWidth <= m.to; at += intervalWidth {

@@ -10,14 +10,14 @@ import (
 )
 
 const (
-	keptLanes   = 64                     // workers with a lane in a snapshot
-	overlapKept = 10 * time.Second       // a worker with an overlap has a lane for so long
-	aroundLanes = 12                     // workers in the picture of an event
-	aroundAfter = 750 * time.Millisecond // that the picture shows after the event, and as much before
+	keptLanes   = 64                     // the most workers with a lane in a snapshot
+	overlapKept = 10 * time.Second       // how long a worker with an overlap keeps its lane
+	aroundLanes = 12                     // the most workers in the picture of an event
+	aroundAfter = 750 * time.Millisecond // the time that the picture shows after the event, and before it
 	aroundCells = int(2 * aroundAfter / StripStep)
 )
 
-// Snapshot describes the run at the given time, with what else was seen of it.
+// Snapshot returns the state of the run at the given time; s has what others have seen.
 func (v *Viewer) Snapshot(now time.Duration, stage string, s *Surroundings) *Snapshot {
 	v.violations()
 	v.roll(now)
@@ -62,7 +62,7 @@ func (v *Viewer) Snapshot(now time.Duration, stage string, s *Surroundings) *Sna
 	return r
 }
 
-// violations makes events of what the stream has proved.
+// violations makes events of the violations that the stream has proved.
 func (v *Viewer) violations() {
 	count, all := v.stream.Violations()
 	for _, s := range all[v.seen:] {
@@ -79,7 +79,7 @@ func (v *Viewer) violations() {
 	}
 }
 
-// longest says who waits longest. The waits that go on count as far as they have come.
+// longest finds the worker that waits longest. Current waits count with their length so far.
 func (v *Viewer) longest(r *Snapshot, now time.Duration) {
 	r.LongestBy = -1
 	for i := range v.meter.workers {
@@ -101,7 +101,7 @@ func (v *Viewer) longest(r *Snapshot, now time.Duration) {
 	}
 }
 
-// minute lists the seconds of the last minute, and which of them had a fault.
+// minute lists the seconds of the last minute, and marks those with a fault.
 func (v *Viewer) minute(r *Snapshot) {
 	for n := max(v.second-int64(len(v.seconds))+1, 0); n <= v.second; n++ {
 		s := v.seconds[n%int64(len(v.seconds))]
@@ -110,7 +110,7 @@ func (v *Viewer) minute(r *Snapshot) {
 	}
 }
 
-// lanes shows the workers' strips: all of them, or those that something happened to.
+// lanes shows the strips of all workers, or of those to which something happened.
 func (v *Viewer) lanes(r *Snapshot, now time.Duration) {
 	all := make([]Strip, len(v.strips.workers))
 	for i := range all {
@@ -136,7 +136,7 @@ func (v *Viewer) lanes(r *Snapshot, now time.Duration) {
 	r.LanesEnd = time.Duration(end+1) * StripStep
 }
 
-// around keeps a picture of what the workers did around the latest events, as soon as that is over.
+// around keeps a picture of what the workers did around the latest events, as soon as that time is over.
 func (v *Viewer) around(now time.Duration) {
 	for i := len(v.events.list) - 1; i >= 0 && now-v.events.list[i].At < 5*time.Second; i-- {
 		e := &v.events.list[i]
@@ -154,7 +154,7 @@ func (v *Viewer) around(now time.Duration) {
 	}
 }
 
-// heaviest keeps the n strips with the greatest weights, in the order of the workers.
+// heaviest returns the n strips with the greatest weights, in the order of the workers.
 func heaviest(all []Strip, n int, weight func(*Strip) int64) []Strip {
 	if len(all) <= n {
 		return all
@@ -164,7 +164,7 @@ func heaviest(all []Strip, n int, weight func(*Strip) int64) []Strip {
 	return all[:n]
 }
 
-// interest weighs what workers do now: those that are stopped or late, then holders, then who waits longest.
+// interest weighs a worker's current action: first stopped or late workers, then holders, then the longest waiters.
 func interest(s *Strip) int64 {
 	switch {
 	case s.Mode&(Stopped|Expired) != 0:
@@ -176,7 +176,7 @@ func interest(s *Strip) int64 {
 	}
 }
 
-// busyness weighs strips by how much a reader wants to see them.
+// busyness weighs a strip by its interest for a reader.
 func busyness(s *Strip) (n int64) {
 	for _, c := range s.Cells {
 		switch {

@@ -12,41 +12,40 @@ import (
 	"hammerlock/results"
 )
 
-// Viewer makes snapshots of a run that is watched. It is shown every operation after the meter was, by the same
-// goroutine.
+// Viewer makes snapshots of a run for its watchers. The goroutine that shows operations to the meter then shows them to
+// the viewer.
 type Viewer struct {
 	meter   *Meter
 	part    history.Op // of a Visit
 	stream  *checker.Stream
 	head    Head
 	header  history.Header
-	told    func(*history.Op) (history.Injection, string) // what a Fault injects, and an operation's words
+	told    func(*history.Op) (history.Injection, string) // returns what a Fault injects, and an operation's words
 	seconds [61]Second                                    // a ring
-	second  int64                                         // number of the current one
+	second  int64                                         // number of the current second
 	acquire recent
 	answer  recent
 	strips  strips
 	roles   []Roles
-	stopped []atomic.Bool // by worker: a fault stops it; set by any goroutine
+	stopped []atomic.Bool // by worker: a fault has stopped it; any goroutine may set it
 	events  events
-	known   time.Duration // up to when every operation was observed
+	known   time.Duration // time up to which every operation was observed
 	begun   begun
-	seen    int   // violations of the stream that became events
-	counted int64 // violations that the stream did not list that did
+	seen    int   // number of the stream's listed violations that became events
+	counted int64 // number of unlisted violations that became events
 }
 
-// Surroundings are what somebody else has seen of the run beside its operations.
+// Surroundings has what others have seen of the run, besides operations.
 type Surroundings struct {
 	Nodes    []NodeState
 	Cuts     []string
-	Agents   []results.LiveAgent // nil if the workers live here
+	Agents   []results.LiveAgent // nil if the workers are on this machine
 	Cost     results.Cost
 	Usage    results.Usage
 	Measured bool // Usage is known
 }
 
-// NewViewer makes a viewer of what the meter measures; told is asked what a Fault injects, and for the words of
-// operations.
+// NewViewer makes a viewer for a meter. told returns what a Fault injects, and the words of an operation.
 func NewViewer(m *Meter, head Head, header history.Header, told func(*history.Op) (history.Injection, string)) *Viewer {
 	head.Unseen = header.Service
 	v := &Viewer{meter: m, stream: checker.NewStream(&header), head: head, header: header, told: told,
@@ -56,26 +55,26 @@ func NewViewer(m *Meter, head Head, header history.Header, told func(*history.Op
 	return v
 }
 
-// Stop says that a fault stops a worker, or that the worker goes on; any goroutine may call it.
+// Stop records that a fault has stopped a worker, or that the worker goes on; any goroutine may call it.
 func (v *Viewer) Stop(worker int32, stopped bool) {
 	if worker >= 0 && int(worker) < len(v.stopped) {
 		v.stopped[worker].Store(stopped)
 	}
 }
 
-// Interactive says that the run was changed by key.
+// Interactive records that a user changed the run by key.
 func (v *Viewer) Interactive() { v.head.Interactive = true }
 
-// Rate says how many visits a second are due by now; 0 in a closed loop.
+// Rate sets the current rate of due visits per second; 0 in a closed loop.
 func (v *Viewer) Rate(perSecond float64) { v.head.Rate = perSecond }
 
-// UpTo says that everything that was called before then was observed.
+// UpTo means that all operations called before now were observed.
 func (v *Viewer) UpTo(now time.Duration) { v.stream.UpTo(now) }
 
-// Known says up to when everything is known that has happened, in a run that goes on.
+// Known sets the time up to which everything is known, in a running run.
 func (v *Viewer) Known(now time.Duration) { v.known = now }
 
-// Begin says that the injection of a fault begins: its operation is observed when it is in force. Any goroutine may
+// Begin records that the injection of a fault begins; its operation is observed once it is in force. Any goroutine may
 // call it.
 func (v *Viewer) Begin(number int64, name string, at time.Duration) {
 	v.begun.mu.Lock()
@@ -84,7 +83,7 @@ func (v *Viewer) Begin(number int64, name string, at time.Duration) {
 		Event{Kind: FaultEvent, At: at, Count: 1, Text: name + ": is being injected"}})
 }
 
-// States takes in how the servers are, and makes events of what has changed since the look before.
+// States records the servers' states, and makes events of the changes since the last look.
 func (v *Viewer) States(now time.Duration, before, after []NodeState) {
 	for i := range after {
 		if i == len(v.roles) {
@@ -100,7 +99,7 @@ func (v *Viewer) States(now time.Duration, before, after []NodeState) {
 	}
 }
 
-// Observe takes an operation in.
+// Observe records an operation.
 func (v *Viewer) Observe(op *history.Op) {
 	if op.Kind == history.Visit {
 		for _, kind := range history.PartsOfVisit {
@@ -142,7 +141,7 @@ func (v *Viewer) Observe(op *history.Op) {
 	}
 }
 
-// unplanned shows what servers and the machine did by themselves, and the roles that a fault made servers take.
+// unplanned shows unplanned events of servers and of the machine, and the roles that servers took because of a fault.
 func (v *Viewer) unplanned(op *history.Op) {
 	e := Event{Kind: RoleEvent, At: op.Return}
 	switch _, e.Text = v.told(op); {

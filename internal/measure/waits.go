@@ -9,25 +9,24 @@ import (
 	"hammerlock/results"
 )
 
-// waits is the distribution of waits within a window of time, those without a grant included. A wait that was given
-// up, or still went on when the window closed, is censored: its length is known to be at least so much. A wait that
-// began before the window opened is truncated: had it been shorter, it would not have been seen. It is used by one
-// goroutine.
+// waits is the distribution of waits within a window of time, including those without a grant. A wait that was given
+// up, or that was still going on when the window closed, is censored: only a lower bound of its length is known. A wait
+// that began before the window opened is truncated: a shorter one would not have been seen. One goroutine uses it.
 type waits struct {
 	from, to time.Duration
 
-	granted  *histogram // lengths of the waits that were granted within the window
-	censored *histogram // lengths seen of the others
-	entered  *histogram // ages of the truncated ones when the window opened
-	random   *histogram // lengths, each counted once for every microsecond of it within the window; nil = not kept
+	granted  *histogram // lengths of waits that were granted within the window
+	censored *histogram // observed lengths of the other waits
+	entered  *histogram // ages of truncated waits when the window opened
+	// lengths weighted by themselves: each counts once for every microsecond within the window; nil = not kept
+	random *histogram
 }
 
 func newWaits(from, to time.Duration) *waits {
 	return &waits{from: from, to: to, granted: newFine(), censored: newFine(), entered: newFine()}
 }
 
-// record adds a wait from first to last, unless it lies outside the window. Its length as far as it was seen is
-// returned.
+// record adds a wait from first to last, unless it lies outside the window. It returns the observed length.
 func (w *waits) record(first, last time.Duration, granted bool) (seen time.Duration, in bool) {
 	if last < w.from || first >= w.to {
 		return 0, false
@@ -52,19 +51,19 @@ func (w *waits) record(first, last time.Duration, granted bool) (seen time.Durat
 
 func (w *waits) count() int64 { return w.granted.count + w.censored.count }
 
-// longest is the longest that was seen of a wait.
+// longest is the longest observed length of a wait.
 func (w *waits) longest() time.Duration { return max(w.granted.max, w.censored.max) }
 
-// quantiles estimates, for ascending quantiles, how long a wait takes, by the product-limit estimator of Kaplan
-// and Meier (J. Am. Stat. Assoc. 53, 1958) with delayed entry: at each length the granted waits lower the share
-// that still waits by their part of those that are known to have waited as long; censored ones only leave, and
-// truncated ones join at the age at which they came into sight. A quantile that is not reached, because too many
-// waits had no end, is results.Beyond.
+// quantiles estimates how long a wait takes, for ascending quantiles. It is the product-limit estimator of Kaplan and
+// Meier (J. Am. Stat. Assoc. 53, 1958) with delayed entry. At each length, the granted waits reduce the share of those
+// that still wait, by their part of all waits known to have lasted so long. Censored waits only leave, and truncated
+// waits join at the age at which they came into sight. A quantile that is not reached, because too many waits had no
+// end, is results.Beyond.
 func (w *waits) quantiles(qs ...float64) []time.Duration {
 	reached := slices.Repeat([]time.Duration{results.Beyond}, len(qs))
 	atRisk := float64(w.count() - w.entered.count)
 	left, next := 1.0, 0
-	// Within a bucket truncated waits enter first and censored ones leave last, by convention.
+	// By convention, truncated waits enter a bucket first and censored ones leave it last.
 	walk(func(length time.Duration, n []int64) bool {
 		granted, censored, entered := float64(n[0]), float64(n[1]), float64(n[2])
 		atRisk += entered
@@ -81,8 +80,7 @@ func (w *waits) quantiles(qs ...float64) []time.Duration {
 	return reached
 }
 
-// walk goes through distributions of one geometry by ascending length, with the counts of each, until f returns
-// false.
+// walk visits distributions of one resolution by ascending length, with the counts of each, until f returns false.
 func walk(f func(length time.Duration, counts []int64) bool, all ...*histogram) {
 	bars := make([][]hdrhistogram.Bar, len(all))
 	longest := 0
@@ -105,18 +103,17 @@ func walk(f func(length time.Duration, counts []int64) bool, all ...*histogram) 
 	}
 }
 
-// randomWaiter is the quantile q of the lengths of the waits of a worker picked at a random moment of
-// the window: each wait counts as often as it is long. Hardly anybody is in a short wait; most of those who wait are
-// in long ones.
+// randomWaiter is the quantile q of the wait that a worker picked at a random moment is in: each wait counts in
+// proportion to its length. Short waits rarely include the moment; most waiting workers are in long ones.
 func (w *waits) randomWaiter(q float64) time.Duration { return min(w.random.quantile(q), w.longest()) }
 
-// summary summarizes how long waits take, those without a grant included.
+// summary summarizes all waits, including those without a grant.
 func (w *waits) summary() results.Percentiles {
 	reached := w.quantiles(percentiles[:]...)
 	return w.summarize(func(q float64) time.Duration { return reached[slices.Index(percentiles[:], q)] })
 }
 
-// randomSummary summarizes the waits that a random waiter is in.
+// randomSummary summarizes the waits of a random waiter.
 func (w *waits) randomSummary() results.Percentiles {
 	p := w.summarize(w.randomWaiter)
 	if w.random.count > 0 {

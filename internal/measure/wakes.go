@@ -10,7 +10,7 @@ import (
 // wakes counts tries and hand-offs by what made the worker try.
 type wakes [int(history.LeaseEnd) + 1]struct {
 	tries, grants int64
-	handoff       *histogram // nil until there is one: most locks know one or two ways
+	handoff       *histogram // nil before the first one: most locks know one or two kinds of wake-up
 }
 
 func (w *wakes) try(by history.Wake, granted bool) {
@@ -26,7 +26,7 @@ func (w *wakes) handedOff(by history.Wake, d time.Duration) {
 	w[by].handoff.record(d)
 }
 
-// summary lists the ways in which workers were woken, in the order of history's.
+// summary lists the kinds of wake-up, in the order of history's.
 func (w *wakes) summary() []results.Woken {
 	all := []results.Woken{}
 	for i := range w {

@@ -116,8 +116,8 @@ func (s *Source) seen(t *witness.Tallies) (all []results.Fact) {
 	}
 	count(t.Ambiguous, "releases or extensions of which it cannot be told whose they were; they are judged as unknown")
 	count(t.Guesses,
-		"answers that only the connection can attribute, where connections serve several holders at a time; they are judged as unknown: "+
-			"--holder connection says that each serves one")
+		"answers that only the connection can attribute, where connections serve several holders at a time; "+
+			"they are judged as unknown: --holder connection says that each serves one")
 	if !s.spec.TapOnly {
 		count(t.Outsiders,
 			"changes of locks by an unseen client: something else writes these keys, past the proxy")

@@ -185,8 +185,9 @@ func (s *Source) leadsPast(ctx context.Context, x *server, c redis.UniversalClie
 		return fmt.Errorf("%s is a sentinel and has no locks: name the primary; "+
 			"or --topology sentinel starts sentinels and servers, all behind proxies", x.Addrs[0])
 	case strings.Contains(info, "redis_mode:cluster") && !s.spec.TapOnly:
-		const why = "it is a node of a cluster, whose answers lead programs to addresses without a proxy: what they do there is not seen; " +
-			"--topology cluster starts one with a proxy for each node, --tap-only reads one node's stream"
+		const why = "it is a node of a cluster, whose answers lead programs to addresses without a proxy: " +
+			"what they do there is not seen; --topology cluster starts one with a proxy for each node, " +
+			"--tap-only reads one node's stream"
 		s.spec.Say(x.Addrs[0] + ": " + why)
 		s.Note(x.Addrs[0] + ": " + why)
 	}

@@ -24,7 +24,8 @@ func ParseHeader(text string) (string, error) {
 	case m == nil:
 		return "", errors.New("a header is NAME: VALUE, as in 'X-Tenant: 7'")
 	case secretName.MatchString(m[1]) && !strings.Contains(m[2], "$"):
-		return "", errors.New("its value would be shown to everybody: put it into a variable of the environment, as in '" + m[1] + ": $TOKEN'")
+		return "", errors.New("its value would be shown to everybody: put it into a variable of the environment, " +
+			"as in '" + m[1] + ": $TOKEN'")
 	}
 	return m[1] + ": " + m[2], nil
 }

@@ -20,7 +20,8 @@ func TestHeaders(t *testing.T) {
 		"X: a\r\nY: b":                  {"", "NAME: VALUE"},
 	} {
 		got, err := ParseHeader(text)
-		if got != c.want || (err != nil) != (c.err != "") || err != nil && (!strings.Contains(err.Error(), c.err) || strings.Contains(err.Error(), "hunter2")) {
+		if got != c.want || (err != nil) != (c.err != "") || err != nil &&
+			(!strings.Contains(err.Error(), c.err) || strings.Contains(err.Error(), "hunter2")) {
 			t.Errorf("%q: got %q, %v", text, got, err)
 		}
 	}

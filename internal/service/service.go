@@ -64,7 +64,8 @@ var methods = []string{http.MethodGet, http.MethodPost, http.MethodPut, http.Met
 func ParseRequest(text string) (r Request, err error) {
 	words := strings.Fields(text)
 	if len(words) < 2 || strings.ContainsAny(words[0], ":/") {
-		return r, errors.New("a request is a method and an address, as in 'POST http://127.0.0.1:8080/pview'; several addresses with blanks in between")
+		return r, errors.New("a request is a method and an address, as in 'POST http://127.0.0.1:8080/pview'; " +
+			"several addresses with blanks in between")
 	}
 	r.Method = strings.ToUpper(words[0])
 	if !slices.Contains(methods, r.Method) {
@@ -79,12 +80,14 @@ func ParseRequest(text string) (r Request, err error) {
 			return r, err
 		case err != nil || u.User != nil:
 			return r,
-				errors.New("an address with a user or a password would be shown to everybody: leave out what ends with @, and see --header")
+				errors.New("an address with a user or a password would be shown to everybody: " +
+					"leave out what ends with @, and see --header")
 		case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
 			return r, fmt.Errorf("%q: an address begins with http:// or https:// and a host", word)
 		case secretQuery(u) != "":
 			return r,
-				fmt.Errorf("the value of %s would be saved and shown: put it into a variable of the environment, as in %s=$TOKEN", secretQuery(u), secretQuery(u))
+				fmt.Errorf("the value of %s would be saved and shown: put it into a variable of the environment, "+
+					"as in %s=$TOKEN", secretQuery(u), secretQuery(u))
 		}
 		r.URLs = append(r.URLs, word)
 	}

@@ -29,7 +29,10 @@ func opened(t *testing.T, visit http.HandlerFunc, change func(*Spec)) (*Service,
 		visit(w, r)
 	}))
 	t.Cleanup(server.Close)
-	s := Spec{Visit: Request{"POST", []string{server.URL + "/visit/" + PagePlace}}, Count: Request{"GET", []string{server.URL + "/count"}}, Timeout: live.Deadline}
+	s := Spec{
+		Visit: Request{"POST", []string{server.URL + "/visit/" + PagePlace}},
+		Count: Request{"GET", []string{server.URL + "/count"}}, Timeout: live.Deadline,
+	}
 	if change != nil {
 		change(&s)
 	}
@@ -72,9 +75,13 @@ func TestVisitsSayWhatIsCertain(t *testing.T) {
 		"not found":              {says(404, ""), nil, 0, history.Unknown, history.Other},
 		"a refusal":              {says(503, "busy"), refuses, 0, history.Failed, history.Refused},
 		"an error is no refusal": {says(502, ""), refuses, 0, history.Unknown, history.Other},
-		"a redirect": {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/count", http.StatusSeeOther) }, nil,
+		"a redirect": {func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "/count", http.StatusSeeOther)
+		}, nil,
 			0, history.Unknown, history.Other},
-		"a cut connection": {func(w http.ResponseWriter, _ *http.Request) { cut(w) }, nil, 0, history.Unknown, history.Dropped},
+		"a cut connection": {func(w http.ResponseWriter, _ *http.Request) {
+			cut(w)
+		}, nil, 0, history.Unknown, history.Dropped},
 		"half an answer": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", "100")
 			_, _ = fmt.Fprint(w, "13")
@@ -91,7 +98,8 @@ func TestVisitsSayWhatIsCertain(t *testing.T) {
 					return "the time was over before the request was sent"
 				}
 				if n != c.count || outcome != c.outcome || reason != c.reason {
-					t.Errorf("got %d, %v %v (%v), want %d, %v %v", n, outcome, reason, err, c.count, c.outcome, c.reason)
+					t.Errorf("got %d, %v %v (%v), want %d, %v %v", n, outcome, reason, err, c.count,
+						c.outcome, c.reason)
 				}
 				return ""
 			})
@@ -139,7 +147,9 @@ func TestNoVisitIsSentTwice(t *testing.T) {
 // TestWorkersShareAddresses visits pages at two addresses in turn.
 func TestWorkersShareAddresses(t *testing.T) {
 	var paths []string
-	service, _ := opened(t, func(_ http.ResponseWriter, r *http.Request) { paths = append(paths, r.URL.Path) }, func(s *Spec) {
+	service, _ := opened(t, func(_ http.ResponseWriter, r *http.Request) {
+		paths = append(paths, r.URL.Path)
+	}, func(s *Spec) {
 		s.Visit.URLs = append(s.Visit.URLs, strings.Replace(s.Visit.URLs[0], "visit", "other", 1))
 	})
 	for worker := range 3 {
@@ -178,7 +188,8 @@ func TestAnswers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := c.answer.read([]byte(c.body))
-			if (err != nil) != (c.fails != "") || err != nil && !strings.Contains(err.Error(), c.fails) || got != c.want {
+			if (err != nil) != (c.fails != "") || err != nil && !strings.Contains(err.Error(), c.fails) ||
+				got != c.want {
 				t.Errorf("got %d, %v; want %d, %q", got, err, c.want, c.fails)
 			}
 		})
@@ -196,14 +207,16 @@ func TestRequests(t *testing.T) {
 		"POST http://a/x file:///etc/": "begins with http",
 	} {
 		r, err := ParseRequest(text)
-		if want == "" && (err != nil || !strings.EqualFold(r.String(), text)) || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+		if want == "" && (err != nil || !strings.EqualFold(r.String(), text)) || want != "" &&
+			(err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%s: got %v, %v; want %q", text, r, err, want)
 		}
 		if err != nil && strings.Contains(err.Error(), "secret") {
 			t.Errorf("%s: the error tells the password: %v", text, err)
 		}
 	}
-	for address, want := range map[string]string{"http://a/v3/pview/{page}": "v3-pview-0", "http://a": "service", "http://a/?x=1": "service", "http://a/ü": "service"} {
+	for address, want := range map[string]string{"http://a/v3/pview/{page}": "v3-pview-0", "http://a": "service",
+		"http://a/?x=1": "service", "http://a/ü": "service"} {
 		if got := (&Spec{Visit: Request{"POST", []string{address}}}).Name(); got != want {
 			t.Errorf("%s: got %s, want %s", address, got, want)
 		}

@@ -69,7 +69,8 @@ func TestTheStrongestOriginWins(t *testing.T) {
 			o.Preset("--quick", "lease", "2s")
 		}
 		if o.lease != want || o.Origins["lease"] != origin || o.workers != 2 || len(o.Mistakes) > 0 {
-			t.Fatalf("lease %s of %q, want %s of %q; workers %d, mistakes %s", o.lease, o.Origins["lease"], want, origin, o.workers, o.Mistakes)
+			t.Fatalf("lease %s of %q, want %s of %q; workers %d, mistakes %s", o.lease, o.Origins["lease"], want,
+				origin, o.workers, o.Mistakes)
 		}
 	})
 }

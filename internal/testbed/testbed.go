@@ -42,7 +42,8 @@ func Command(t testing.TB, n *topologies.Node, args ...any) any {
 	t.Helper()
 	reply, err := n.Do(context.WithoutCancel(t.Context()), args...).Result()
 	if err != nil {
-		t.Fatalf("%s: %v", strings.Trim(fmt.Sprint(args[:min(2, len(args))]), "[]"), err) // what follows may be a secret
+		// what follows may be a secret
+		t.Fatalf("%s: %v", strings.Trim(fmt.Sprint(args[:min(2, len(args))]), "[]"), err)
 	}
 	return reply
 }

@@ -30,8 +30,8 @@ type chapter struct {
 
 // Chapters lists the tour's chapters in order.
 var Chapters = []chapter{
-	{"No lock", "Eight workers read a counter, wait two milliseconds, and write one more. Two who read the same value " +
-		"write the same value: a page view is lost.", "none", "single", faults.None, nil},
+	{"No lock", "Eight workers read a counter, wait two milliseconds, and write one more. " +
+		"Two who read the same value write the same value: a page view is lost.", "none", "single", faults.None, nil},
 	{"A mutex, in two processes",
 		"A mutex of the language is a perfect lock, until the service runs twice. Each process " +
 			"has a mutex of its own, and they know nothing of each other.",
@@ -72,16 +72,17 @@ var Chapters = []chapter{
 	{"The holder that was away",
 		"The best lease ends while its holder still works: a long pause of the garbage collector, a " +
 			"stalled disk. No lock can prevent that.", "lease", "single", "stall-worker", slow},
-	{"The fence", "So every grant draws a number, and the store refuses a smaller one than it has seen. The holder is late " +
-		"again, it is refused, and no page view is lost.",
+	{"The fence", "So every grant draws a number, and the store refuses a smaller one than it has " +
+		"seen. The holder is late again, it is refused, and no page view is lost.",
 		"fenced", "single", "stall-worker", func(p *harness.Plan) { slow(p); p.Counter = workload.RedisFenced }},
 }
 
 // lastLine is told where there is a database with a counter that compares fencing tokens.
 var lastLine = chapter{"The last line of defence",
 	"A failover forgets a grant again, as on the sentinel above, and two hold the lock. No lock on " +
-		"these servers can prevent that, so the verdict is FAIL. But tokens are drawn from the clock, so that no failover repeats one, and the " +
-		"page views are in a database that compares them. It refuses the first holder, whose token is the older one, and no page view is lost.",
+		"these servers can prevent that, so the verdict is FAIL. But tokens are drawn from the clock, " +
+		"so that no failover repeats one, and the page views are in a database that compares them. " +
+		"It refuses the first holder, whose token is the older one, and no page view is lost.",
 	"fenced-clock", "sentinel", "lost-grant@300ms", nil}
 
 // A wrong hand-off is a violation only while the next holder holds, and a failover takes longer than most chapters.

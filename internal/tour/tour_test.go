@@ -17,7 +17,9 @@ import (
 
 func TestAChapterIsComparedWithWhatItTells(t *testing.T) {
 	run := func(status checker.Status, cause string, views results.Views) *results.Run {
-		return &results.Run{Views: views, Verdicts: []checker.Verdict{{Checker: "exclusion", Status: status, Cause: cause}}}
+		return &results.Run{
+			Views: views, Verdicts: []checker.Verdict{{Checker: "exclusion", Status: status, Cause: cause}},
+		}
 	}
 	refused, late := results.Views{Fenced: 1}, results.Views{Fenced: 1, Lost: 1}
 	cause := []string{history.DoubleGrant}
@@ -27,13 +29,18 @@ func TestAChapterIsComparedWithWhatItTells(t *testing.T) {
 		fenced bool
 		met    checker.Status
 	}{
-		"a right lock passes":         {nil, run(checker.Pass, "", results.Views{}), false, checker.Pass},
-		"a right lock fails":          {nil, run(checker.Fail, history.Leak, results.Views{}), false, checker.Fail},
-		"a right lock, too little":    {nil, run(checker.Inconclusive, "", results.Views{}), false, checker.Inconclusive},
-		"a wrong lock is caught":      {cause, run(checker.Fail, history.DoubleGrant, results.Views{}), false, checker.Pass},
-		"a wrong lock, by another":    {cause, run(checker.Fail, history.Leak, results.Views{}), false, checker.Fail},
-		"a wrong lock passes":         {cause, run(checker.Pass, "", results.Views{}), false, checker.Fail},
-		"a wrong lock, too little":    {cause, run(checker.Inconclusive, "", results.Views{}), false, checker.Inconclusive},
+		"a right lock passes": {nil, run(checker.Pass, "", results.Views{}), false, checker.Pass},
+		"a right lock fails":  {nil, run(checker.Fail, history.Leak, results.Views{}), false, checker.Fail},
+		"a right lock, too little": {
+			nil, run(checker.Inconclusive, "", results.Views{}), false, checker.Inconclusive,
+		},
+		"a wrong lock is caught": {cause, run(checker.Fail, history.DoubleGrant, results.Views{}),
+			false, checker.Pass},
+		"a wrong lock, by another": {cause, run(checker.Fail, history.Leak, results.Views{}), false, checker.Fail},
+		"a wrong lock passes":      {cause, run(checker.Pass, "", results.Views{}), false, checker.Fail},
+		"a wrong lock, too little": {
+			cause, run(checker.Inconclusive, "", results.Views{}), false, checker.Inconclusive,
+		},
 		"a fence refuses":             {nil, run(checker.Pass, "", refused), true, checker.Pass},
 		"a fence refuses nobody":      {nil, run(checker.Pass, "", results.Views{}), true, checker.Fail},
 		"a fence lets one through":    {nil, run(checker.Pass, "", late), true, checker.Fail},
@@ -65,8 +72,12 @@ func TestTheTourTellsWhatIsInconclusive(t *testing.T) {
 	all := Chapters
 	t.Cleanup(func() { Chapters = all })
 	Chapters = []chapter{
-		{"Alone", "Nobody contends.", "lease", "single", faults.None, func(p *harness.Plan) { p.Workload.Workers, p.Duration = 1, 100*time.Millisecond }},
-		{"No lock", "Eight do.", "none", "single", faults.None, func(p *harness.Plan) { p.Duration = 300 * time.Millisecond }},
+		{"Alone", "Nobody contends.", "lease", "single", faults.None, func(p *harness.Plan) {
+			p.Workload.Workers, p.Duration = 1, 100*time.Millisecond
+		}},
+		{"No lock", "Eight do.", "none", "single", faults.None, func(p *harness.Plan) {
+			p.Duration = 300 * time.Millisecond
+		}},
 	}
 	var out bytes.Buffer
 	tour := Tour{Seed: 1, Out: &out, Command: func(p harness.Plan) string { return "for " + p.Duration.String() }}
@@ -87,12 +98,14 @@ func TestTheTourTellsWhatIsInconclusive(t *testing.T) {
 		t.Errorf("%d wrong, %d undecided, %v", wrong, undecided, err)
 	}
 	alone, others, _ := strings.Cut(out.String(), "2. NO LOCK")
-	for _, want := range []string{"run again, for 200ms.", "run again, for 400ms.", "run again, for 800ms.", "   for 800ms\n"} {
+	for _, want := range []string{"run again, for 200ms.", "run again, for 400ms.", "run again, for 800ms.",
+		"   for 800ms\n"} {
 		if strings.Count(alone, want) != 1 {
 			t.Errorf("%q is not there once", want)
 		}
 	}
-	if strings.Count(alone, "INCONCLUSIVE") != len(harness.Doubling) || strings.Contains(alone, "UNEXPECTED") || !strings.Contains(others, "FAIL  ") {
+	if strings.Count(alone, "INCONCLUSIVE") != len(harness.Doubling) || strings.Contains(alone, "UNEXPECTED") ||
+		!strings.Contains(others, "FAIL  ") {
 		t.Error("the verdicts are not those")
 	}
 	if t.Failed() {

@@ -21,7 +21,8 @@ type tab struct{ *browser.Tab }
 func (b tab) shows(t *testing.T, at time.Duration) {
 	t.Helper()
 	browser.JS[bool](t, b.Tab, fmt.Sprintf(`new Promise(done => {
-		const look = () => document.documentElement.dataset.at === "%d" ? requestAnimationFrame(() => done(true)) : setTimeout(look, 10);
+		const look = () => document.documentElement.dataset.at === "%d" ?
+			requestAnimationFrame(() => done(true)) : setTimeout(look, 10);
 		look();
 	})`, at))
 }
@@ -43,7 +44,8 @@ func TestPageInABrowser(t *testing.T) {
 	s.Publish(snapshot(5, 200))
 	b.Draw(t, s.URL())
 	const ink = `JSON.stringify([...document.querySelectorAll("[data-chart]")].map(box => {
-		const c = box.querySelector("canvas"), p = c ? c.getContext("2d").getImageData(0, 0, c.width, c.height).data : [];
+		const c = box.querySelector("canvas");
+		const p = c ? c.getContext("2d").getImageData(0, 0, c.width, c.height).data : [];
 		let n = 0;
 		for (let i = 3; i < p.length; i += 4) if (p[i] > 0) n++;
 		return n > 500;
@@ -58,11 +60,16 @@ func TestPageInABrowser(t *testing.T) {
 	b.keepsNoMore(t, s)
 	url := browser.JS[string](t, b.Tab, `location.href`)
 	file := filepath.Join(t.TempDir(), "report.html")
-	if err := os.WriteFile(file, []byte(`<!DOCTYPE html><link rel="icon" href="data:,"><title>the report</title>`), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(`<!DOCTYPE html><link rel="icon" href="data:,"><title>the report</title>`),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	end(file)
-	browser.JS[bool](t, b.Tab, `new Promise(done => { const look = () => document.title === "the report" ? done(true) : setTimeout(look, 10); look(); })`)
+	browser.JS[bool](t, b.Tab,
+		`new Promise(done => {
+			const look = () => document.title === "the report" ? done(true) : setTimeout(look, 10);
+			look();
+		})`)
 	if now := browser.JS[string](t, b.Tab, `location.href`); now != url {
 		t.Errorf("the report is at %s, the page was at %s", now, url)
 	}
@@ -89,7 +96,8 @@ func (b tab) keepsNoMore(t *testing.T, s *Server) {
 	before, elements := b.heap(t)
 	frames(3 * keptSeconds)
 	after, more := b.heap(t)
-	if t.Logf("the page keeps %.1f MB, and %.1f MB after as many frames again", before/1e6, after/1e6); after > before+1e6 || more != elements {
+	if t.Logf("the page keeps %.1f MB, and %.1f MB after as many frames again", before/1e6, after/1e6); after > before+
+		1e6 || more != elements {
 		t.Errorf("from %.0f bytes and %d elements the page grew to %.0f and %d", before, elements, after, more)
 	}
 }

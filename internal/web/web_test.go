@@ -40,13 +40,18 @@ func start(t *testing.T) (s *Server, end func(page string)) {
 
 // snapshot is of second n of a run with so many workers.
 func snapshot(n, workers int) *measure.Snapshot {
-	s := &measure.Snapshot{Stage: "running", LongestBy: -1, Head: measure.Head{Topology: "single", Lock: "lease", Number: 1, Of: 1, Workers: workers, Command: "bench"}}
+	s := &measure.Snapshot{
+		Stage: "running", LongestBy: -1, Head: measure.Head{Topology: "single", Lock: "lease", Number: 1, Of: 1,
+			Workers: workers, Command: "bench"},
+	}
 	s.At, s.To, s.Done = time.Duration(n)*time.Second, time.Hour, int64(n)*100
 	for i := max(n-60, 0); i <= n; i++ {
 		s.Seconds = append(s.Seconds, measure.Second{At: time.Duration(i) * time.Second, Done: int64(i)})
 	}
 	now := measure.Quantiles{Count: 1000, P50: time.Millisecond, P99: time.Duration(n+1) * time.Millisecond}
-	s.Latency = []measure.LatencyRow{{Name: "acquire", Now: now, Ten: now, Run: now}, {Name: "response", Now: now, Ten: now, Run: now}}
+	s.Latency = []measure.LatencyRow{
+		{Name: "acquire", Now: now, Ten: now, Run: now}, {Name: "response", Now: now, Ten: now, Run: now},
+	}
 	s.LanesEnd = s.At
 	for w := range min(workers, 64) {
 		cells := make([]measure.Cell, measure.StripCells)
@@ -60,10 +65,13 @@ func snapshot(n, workers int) *measure.Snapshot {
 		s.Lanes = append(s.Lanes, measure.Strip{Worker: w, Cells: cells})
 	}
 	for w := range workers {
-		s.Fairness.Workers = append(s.Fairness.Workers, results.Worker{Worker: w, Visits: int64(n*10 + w), Longest: int64(time.Millisecond)})
+		s.Fairness.Workers = append(s.Fairness.Workers,
+			results.Worker{Worker: w, Visits: int64(n*10 + w), Longest: int64(time.Millisecond)})
 	}
 	s.Hidden = max(workers-64, 0)
-	s.Events = []measure.Event{{Kind: measure.FaultEvent, At: time.Second, Count: 1, Text: "kill-primary: n1 was killed"}}
+	s.Events = []measure.Event{
+		{Kind: measure.FaultEvent, At: time.Second, Count: 1, Text: "kill-primary: n1 was killed"},
+	}
 	return s
 }
 
@@ -92,13 +100,17 @@ func TestOnlyWhoKnowsTheTokenReads(t *testing.T) {
 	if other, _ := start(t); other.token == s.token || len(s.token) < 20 {
 		t.Errorf("the token %q is no secret", s.token)
 	}
-	for _, path := range []string{"", "events", "x/", s.token[:len(s.token)-1] + "/", s.token + "x/", s.token + "/nowhere", s.token + "/run/0", s.token + "/../" + s.token} {
+	for _, path := range []string{
+		"", "events", "x/", s.token[:len(s.token)-1] + "/", s.token + "x/", s.token + "/nowhere", s.token + "/run/0",
+		s.token + "/../" + s.token,
+	} {
 		if code, _, _ := get(t, http.MethodGet, root+path); code != http.StatusNotFound {
 			t.Errorf("%q: %d", path, code)
 		}
 	}
 	code, header, body := get(t, http.MethodGet, s.URL())
-	if code != http.StatusOK || !strings.Contains(body, "; connect-src &#39;self&#39;;") || header.Get("Cache-Control") != "no-store" || header.Get("Referrer-Policy") != "no-referrer" {
+	if code != http.StatusOK || !strings.Contains(body, "; connect-src &#39;self&#39;;") ||
+		header.Get("Cache-Control") != "no-store" || header.Get("Referrer-Policy") != "no-referrer" {
 		t.Errorf("%d %v", code, header)
 	}
 	for _, method := range []string{http.MethodPost, http.MethodPut, http.MethodDelete} {
@@ -198,10 +210,12 @@ func TestEventsFollowTheRun(t *testing.T) {
 				s.Publish(snapshot(4, 4))
 				break
 			}
-			if len(f.Done) != 1 || f.Lanes.From != 0 && f.Lanes.Cells != shownCells || len(f.Lanes.Planes) != 3*4*f.Lanes.Cells || f.Faults[0].Name != "kill-primary" || f.Faults[0].To != -1 {
+			if len(f.Done) != 1 || f.Lanes.From != 0 && f.Lanes.Cells != shownCells ||
+				len(f.Lanes.Planes) != 3*4*f.Lanes.Cells || f.Faults[0].Name != "kill-primary" || f.Faults[0].To != -1 {
 				t.Errorf("%+v", f)
 			}
-			if code, _, body := get(t, http.MethodGet, s.URL()+f.Done[0].Link); code != http.StatusOK || body != "the report" {
+			if code, _, body := get(t, http.MethodGet, s.URL()+f.Done[0].Link); code != http.StatusOK ||
+				body != "the report" {
 				t.Errorf("%d %q", code, body)
 			}
 			go func() { end(file); close(ended) }()
@@ -244,7 +258,8 @@ func TestWhatIsKeptIsBounded(t *testing.T) {
 	runtime.ReadMemStats(&before)
 	hours(keptSeconds+60, 4*keptSeconds+1)
 	runtime.ReadMemStats(&after)
-	if n := len(s.log.At); n != keptSeconds || len(s.log.Lines["response"].P99) != n || s.log.At[n-1] != 4*keptSeconds-1 {
+	if n := len(s.log.At); n != keptSeconds || len(s.log.Lines["response"].P99) != n ||
+		s.log.At[n-1] != 4*keptSeconds-1 {
 		t.Errorf("%d seconds are kept, up to %g", n, s.log.At[n-1])
 	}
 	if grown := int64(after.HeapAlloc) - int64(before.HeapAlloc); grown > 1<<20 {

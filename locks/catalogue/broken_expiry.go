@@ -101,7 +101,7 @@ func (l *setnxExpireLock) Acquire(ctx context.Context, key string, ttl time.Dura
 	return from(lease, call, ttl, err)
 }
 
-// inTwoSteps counts the lease from the second step.
+// inTwoSteps sets the key and then its lease; the lease counts from the second step.
 func (l *setnxExpireLock) inTwoSteps(ctx context.Context, key string, ttl time.Duration) (locks.Lease, error) {
 	lease := locks.Lease{Key: key, Token: rand.Text()}
 	if err := setNX(ctx, l.client, key, lease.Token, 0); err != nil {
@@ -116,11 +116,13 @@ func (l *setnxExpireLock) inTwoSteps(ctx context.Context, key string, ttl time.D
 }
 
 var setnxHeal = locks.Spec{
-	Name:   "setnx-heal",
-	Doc:    "SETNX, then PEXPIRE; who is refused gives a lock without expiry one, so that a crash in between does no harm",
+	Name: "setnx-heal",
+	Doc: "SETNX, then PEXPIRE; who is refused gives a lock without expiry one, " +
+		"so that a crash in between does no harm",
 	Source: "Redis in Action 6.2.5, acquire_lock_with_timeout; redis-py issue 818",
 	Sites:  locks.OneSite,
-	Broken: "a holder that is slow between its commands, not dead, loses the lock meanwhile, lengthens its successor's and believes in it",
+	Broken: "a holder that is slow between its commands, not dead, loses the lock meanwhile, " +
+		"lengthens its successor's and believes in it",
 	Expect: []locks.Expectation{{Cause: history.DoubleGrant}, {Cause: history.OverClaim}},
 	Claims: lease.Claims,
 	Open: func(e locks.Env) (locks.Lock, error) {
@@ -138,7 +140,7 @@ func (l *setnxHealLock) Acquire(ctx context.Context, key string, ttl time.Durati
 	if left, why := l.client.PTTL(ctx, key).Result(); why != nil || left != -1 {
 		return lease, err
 	}
-	l.client.PExpire(ctx, key, ttl) // if it fails the next one does it
+	l.client.PExpire(ctx, key, ttl) // if it fails, the next worker sets it
 	return lease, err
 }
 
@@ -202,17 +204,18 @@ var timestamp = locks.Spec{
 	Doc:    "SETNX of a deadline by the client's clock; who finds it passed takes over by GETSET; DEL to release",
 	Source: "redis.io, SETNX: \"Design pattern: Locking with SETNX\"",
 	Sites:  locks.OneSite,
-	Broken: "the late holder's DEL takes the lock from its successor; losers of a takeover move the winner's deadline, and an extension overwrites what is there",
+	Broken: "the late holder's DEL takes the lock from its successor; losers of a takeover move the winner's " +
+		"deadline, and an extension overwrites what is there",
 	Expect: []locks.Expectation{{Cause: history.ForeignRelease}, {Cause: history.SilentReacquire}},
 	Claims: lease.Claims,
 	Open:   func(e locks.Env) (locks.Lock, error) { return &timestampLock{leaseLock{e.Sites[0]}, e, getSet}, nil },
 }
 
-// timestampLock keeps the deadline in the key: it is the hold's token as well.
+// timestampLock stores the deadline in the key; it serves as the hold's token, too.
 type timestampLock struct {
 	leaseLock
 	env locks.Env
-	// takeOver replaces the deadline that was seen by a new one and tells whether this worker was the one to do it.
+	// takeOver replaces an old deadline by a new one. It returns whether this worker was the one that did.
 	takeOver func(ctx context.Context, c redis.UniversalClient, key, seen, deadline string) (bool, error)
 }
 
@@ -247,7 +250,7 @@ func (l *timestampLock) replace(ctx context.Context, key, token string) error {
 	return err
 }
 
-// getSet takes over if nobody else did since the deadline was seen.
+// getSet takes over if no other worker did since the deadline was read.
 func getSet(ctx context.Context, c redis.UniversalClient, key, seen, deadline string) (bool, error) {
 	old, err := c.SetArgs(ctx, key, deadline, redis.SetArgs{Get: true}).Result()
 	if errors.Is(err, redis.Nil) {
@@ -281,7 +284,8 @@ var timestampDel = locks.Spec{
 	Doc:    "timestamp, but who finds the deadline passed deletes the key and begins anew with SETNX",
 	Source: "redis.io, SETNX: the takeover that its text warns of",
 	Sites:  locks.OneSite,
-	Broken: "two workers see the same dead lock; the slower one deletes what the faster one has just taken; and an extension overwrites what is there",
+	Broken: "two workers see the same dead lock; the slower one deletes what the faster one has just taken; " +
+		"and an extension overwrites what is there",
 	Expect: []locks.Expectation{{Cause: history.ForeignRelease}, {Cause: history.DoubleGrant},
 		{Cause: history.SilentReacquire}},
 	Claims: lease.Claims,

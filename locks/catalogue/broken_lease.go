@@ -19,7 +19,8 @@ var replyValidity = locks.Spec{
 	Doc:    "lease, believed in for the whole TTL from the reply on",
 	Source: "clients that note time.Now() after the call returns",
 	Sites:  locks.OneSite,
-	Broken: "the server's lease began before the reply: its holder believes too long, by the reply's delay and the drift",
+	Broken: "the server's lease began before the reply: its holder believes too long, " +
+		"by the reply's delay and the drift",
 	Expect: []locks.Expectation{{Cause: history.OverClaim}},
 	Claims: lease.Claims,
 	Open:   func(e locks.Env) (locks.Lock, error) { return &replyValidityLock{leaseLock{e.Sites[0]}}, nil },
@@ -48,7 +49,8 @@ var extendOverwrites = locks.Spec{
 	Doc:    "lease, extended by SET XX PX: the key must be there",
 	Source: "ShedLock pull requests 2584 and 2593, its Redis providers until then",
 	Sites:  locks.OneSite,
-	Broken: "that the key is there does not say whose it is: an extension that comes late takes the lock from its new holder",
+	Broken: "that the key is there does not say whose it is: an extension that comes late takes the " +
+		"lock from its new holder",
 	Expect: []locks.Expectation{{Cause: history.SilentReacquire}, {Cause: history.DoubleGrant}},
 	Claims: lease.Claims,
 	Open:   func(e locks.Env) (locks.Lock, error) { return &overwriteLock{leaseLock{e.Sites[0]}}, nil },
@@ -100,7 +102,8 @@ var retriedSetNX = locks.Spec{
 	Doc:    "lease from a client that sends a command again if the connection failed under it",
 	Source: "go-redis issue 2985 and pull request 1121, MaxRetries",
 	Sites:  locks.OneSite,
-	Broken: "SET NX is not repeatable: the second one finds the key of the first, and the lock is refused although no other worker has it",
+	Broken: "SET NX is not repeatable: the second one finds the key of the first, and the lock is refused although " +
+		"no other worker has it",
 	Expect: []locks.Expectation{{Cause: history.Phantom, Scenario: "ambiguous"}},
 	Claims: lease.Claims,
 	Open:   func(e locks.Env) (locks.Lock, error) { return &retriedLock{leaseLock{e.Sites[0]}}, nil },
@@ -122,11 +125,13 @@ func (l *retriedLock) Acquire(ctx context.Context, key string, ttl time.Duration
 }
 
 var ownAge = locks.Spec{
-	Name:   "own-age",
-	Doc:    "a token and the time of its grant by the server's clock; who finds it older than its own lease takes the lock over",
+	Name: "own-age",
+	Doc: "a token and the time of its grant by the server's clock; who finds it older than its own " +
+		"lease takes the lock over",
 	Source: "colinmollenhour/php-redis-session-abstract: break_after, which each kind of client has of its own",
 	Sites:  locks.OneSite,
-	Broken: "a waiter goes by its own lease, not by the holder's: one that is configured with a shorter lease takes the lock of one with a longer",
+	Broken: "a waiter goes by its own lease, not by the holder's: one that is configured with a shorter lease takes " +
+		"the lock of one with a longer",
 	Expect: []locks.Expectation{{Cause: history.DoubleGrant, Scenario: "two-leases"},
 		{Cause: history.PrematureLoss, Scenario: "two-leases"},
 		{Cause: history.ForeignRelease, Scenario: "two-leases"}},
@@ -137,7 +142,7 @@ var ownAge = locks.Spec{
 	},
 }
 
-// The scripts have the lock and the time of its grant; a token and a lease.
+// The scripts take the keys lock and grant time, and the arguments token and lease.
 var (
 	takeIfOld = redis.NewScript(serverTime + `
 local since = redis.call("GET", KEYS[2])
@@ -168,7 +173,8 @@ var reaper = locks.Spec{
 	},
 }
 
-// pairLock is a key and another one beside it. Its scripts have both; a token, a lease and half of that.
+// pairLock is a key with a second one beside it. Its scripts take both keys and the arguments token, lease and half of
+// the lease.
 type pairLock struct {
 	leaseLock
 	beside             string
@@ -212,11 +218,13 @@ func (l *pairLock) Release(ctx context.Context, lease locks.Lease) error {
 }
 
 var zsetRank = locks.Spec{
-	Name:   "zset-rank",
-	Doc:    "a sorted set of tokens by the time at which they came: the first one has the lock, others take theirs out again",
+	Name: "zset-rank",
+	Doc: "a sorted set of tokens by the time at which they came: the first one has the lock, " +
+		"others take theirs out again",
 	Source: "Redis in Action 6.3.1, the basic counting semaphore, for one",
 	Sites:  locks.OneSite,
-	Broken: "a time that was read earlier sorts before one that was written earlier: who is slow in between gets a lock that is held",
+	Broken: "a time that was read earlier sorts before one that was written earlier: " +
+		"who is slow in between gets a lock that is held",
 	Expect: []locks.Expectation{{Cause: history.DoubleGrant}},
 	Claims: lease.Claims,
 	Open:   func(e locks.Env) (locks.Lock, error) { return &zsetLock{leaseLock{e.Sites[0]}, e}, nil },
@@ -265,7 +273,8 @@ var libRedsyncSetNX = locks.Spec{
 	Doc:    "redsync whose extension sets the key where it is gone (WithSetNXOnExtend)",
 	Source: "github.com/go-redsync/redsync/v4 v4.18.1; docs/FINDINGS.md",
 	Sites:  locks.ManySites,
-	Broken: "a hold that is over comes back to life: another worker may have had the lock meanwhile, and no holder hears of it",
+	Broken: "a hold that is over comes back to life: another worker may have had the lock meanwhile, " +
+		"and no holder hears of it",
 	Expect: []locks.Expectation{{Cause: history.SilentReacquire}},
 	Claims: libRedsync.Claims,
 	Open:   func(e locks.Env) (locks.Lock, error) { return newRedsync(e, redsync.WithSetNXOnExtend()), nil },

@@ -13,11 +13,12 @@ import (
 )
 
 var mutexKept = locks.Spec{
-	Name:     "mutex-kept",
-	Doc:      "lease behind a mutex of the process, which spares the server all but one of its workers",
-	Source:   "Spring Integration issues 1888 and 2660, RedisLockRegistry",
-	Sites:    locks.OneSite,
-	Broken:   "a release that finds the lease expired, or fails, returns before it unlocks the mutex: no worker of the process gets in again",
+	Name:   "mutex-kept",
+	Doc:    "lease behind a mutex of the process, which spares the server all but one of its workers",
+	Source: "Spring Integration issues 1888 and 2660, RedisLockRegistry",
+	Sites:  locks.OneSite,
+	Broken: "a release that finds the lease expired, or fails, returns before it unlocks the mutex: " +
+		"no worker of the process gets in again",
 	Expect:   []locks.Expectation{{Cause: history.Deadlock}},
 	Claims:   lease.Claims,
 	Outlives: true,
@@ -51,11 +52,13 @@ func (l *mutexKeptLock) Release(ctx context.Context, lease locks.Lease) error {
 }
 
 var mutexEvicted = locks.Spec{
-	Name:     "mutex-evicted",
-	Doc:      "lease of a process, with its name for a token; its workers exclude each other by mutexes, of which it keeps the newest 16",
-	Source:   "Spring Integration issue 11044, RedisLockRegistry.setCacheCapacity",
-	Sites:    locks.OneSite,
-	Broken:   "a mutex that is held is dropped like any other: the next worker locks a new one, and the server knows the process already",
+	Name: "mutex-evicted",
+	Doc: "lease of a process, with its name for a token; its workers exclude each other by mutexes, " +
+		"of which it keeps the newest 16",
+	Source: "Spring Integration issue 11044, RedisLockRegistry.setCacheCapacity",
+	Sites:  locks.OneSite,
+	Broken: "a mutex that is held is dropped like any other: the next worker locks a new one, " +
+		"and the server knows the process already",
 	Expect:   []locks.Expectation{{Cause: history.DoubleGrant, Scenario: "late-extension"}},
 	Claims:   lease.Claims,
 	Outlives: true,
@@ -68,7 +71,7 @@ var mutexEvicted = locks.Spec{
 	},
 }
 
-// registry is what a process keeps of its locks.
+// registry is a process's record of its locks.
 type registry struct {
 	id      string
 	mu      sync.Mutex
@@ -101,7 +104,7 @@ type mutexEvictedLock struct {
 	held     map[string]*sync.Mutex // by key
 }
 
-// obtain answers 1 also to whoever has the lock already.
+// obtain also answers 1 to the worker that already has the lock.
 var obtain = redis.NewScript(`
 local held = redis.call("GET", KEYS[1])
 if held and held ~= ARGV[1] then return 0 end
@@ -120,7 +123,7 @@ func (l *mutexEvictedLock) Acquire(ctx context.Context, key string, ttl time.Dur
 		m.Unlock()
 		return lease, err
 	}
-	l.held[key] = m // after another error until it is given back
+	l.held[key] = m // after another error too, until it is released
 	return from(lease, call, ttl, err)
 }
 
@@ -178,11 +181,13 @@ func (l *localReentryLock) Release(ctx context.Context, lease locks.Lease) error
 }
 
 var reentryRetakes = locks.Spec{
-	Name:   "reentry-retakes",
-	Doc:    "reentrant lease: the server is asked each time, and lets in whose token it has, or any worker if it has none",
+	Name: "reentry-retakes",
+	Doc: "reentrant lease: the server is asked each time, and lets in whose token it has, " +
+		"or any worker if it has none",
 	Source: "go-zero redislock; its pull requests 1704 and 4319 on what a second Acquire means",
 	Sites:  locks.OneSite,
-	Broken: "a re-entry whose outer hold has expired takes the lock anew: another worker may have had it meanwhile, and the outer hold goes on",
+	Broken: "a re-entry whose outer hold has expired takes the lock anew: another worker may have had it meanwhile, " +
+		"and the outer hold goes on",
 	Expect: []locks.Expectation{{Cause: history.SilentReacquire}},
 	Claims: reentrant.Claims,
 	Open: func(e locks.Env) (locks.Lock, error) {
@@ -192,7 +197,7 @@ var reentryRetakes = locks.Spec{
 
 type retakesLock struct{ localReentryLock }
 
-// Acquire uses that obtain answers 1 to whose token is there.
+// Acquire relies on obtain, which answers 1 if the caller's token is in the key.
 func (l *retakesLock) Acquire(ctx context.Context, key string, ttl time.Duration) (locks.Lease, error) {
 	lease, inside := l.held[key]
 	if !inside {
@@ -213,7 +218,8 @@ var turnKept = locks.Spec{
 	Doc:    "lease behind a semaphore with one place, in each client: its threads take turns",
 	Source: "clients that guard one connection by a semaphore",
 	Sites:  locks.OneSite,
-	Broken: "a try that ends in an error does not give its turn back: the next call of the client waits for it for ever",
+	Broken: "a try that ends in an error does not give its turn back: the next call of the client " +
+		"waits for it for ever",
 	Expect: []locks.Expectation{{Cause: history.HungCall, Scenario: "cancelled"}},
 	Claims: lease.Claims,
 	Open: func(e locks.Env) (locks.Lock, error) {

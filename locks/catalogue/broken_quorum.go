@@ -22,7 +22,7 @@ var halfQuorum = locks.Spec{
 	Open:   func(e locks.Env) (locks.Lock, error) { return withQuorum(e, max(len(e.Sites)/2, 1)), nil },
 }
 
-// withQuorum is redlock with another number of sites for a majority.
+// withQuorum is redlock with another number of sites in place of the majority.
 func withQuorum(e locks.Env, sites int) *redlockLock {
 	l := newRedlock(e)
 	l.quorum = sites
@@ -34,7 +34,8 @@ var floatQuorum = locks.Spec{
 	Doc:    "redlock with a quorum of n/2+1, in a language in which 5/2 is 2.5",
 	Source: "redlock-php pull requests 6 and 16",
 	Sites:  locks.ManySites,
-	Broken: "3.5 of 5 sites are 4, and 2.5 of 3 are all: no worker gets the lock while a minority is down that it claims to survive",
+	Broken: "3.5 of 5 sites are 4, and 2.5 of 3 are all: no worker gets the lock while a minority is down " +
+		"that it claims to survive",
 	Expect: []locks.Expectation{{Cause: history.Stuck, Scenario: "minority-hung"}, {Cause: history.Deadlock}},
 	Claims: redlock.Claims,
 	Open: func(e locks.Env) (locks.Lock, error) {
@@ -72,7 +73,8 @@ var reachedQuorum = locks.Spec{
 	Doc:    "redlock with a majority of the sites that it reaches, so that some may be down",
 	Source: "redlock-py pull request 6, a quorum of its connection_list",
 	Sites:  locks.ManySites,
-	Broken: "a majority of those that one client reaches need not meet that of another: one site is enough when it is alone",
+	Broken: "a majority of those that one client reaches need not meet that of another: " +
+		"one site is enough when it is alone",
 	Expect: []locks.Expectation{{Cause: history.DoubleGrant}},
 	Claims: redlock.Claims,
 	Open:   func(e locks.Env) (locks.Lock, error) { return &reachedLock{newRedlock(e)}, nil },
@@ -98,8 +100,9 @@ var noElapsed = locks.Spec{
 	Doc:    "redlock that does not take off the time that the acquisition took",
 	Source: "redlocks without step 3 of the algorithm",
 	Sites:  locks.ManySites,
-	Broken: "the first sites' leases run while the last ones are asked: slow grants are over before they are believed to be",
-	// Under delay it shows on a busy machine only: 22 runs with nothing beside them showed nothing.
+	Broken: "the first sites' leases run while the last ones are asked: slow grants are over before " +
+		"they are believed to be",
+	// With delay the cause shows on a busy machine only: 22 runs on a quiet machine showed nothing.
 	Expect: []locks.Expectation{{Cause: history.OverClaim}},
 	Claims: redlock.Claims,
 	Open:   func(e locks.Env) (locks.Lock, error) { return &noElapsedLock{newRedlock(e)}, nil },
@@ -165,7 +168,8 @@ var silentRelease = locks.Spec{
 	Doc:    "redlock whose release asks all sites and leaves what does not work to the expiry",
 	Source: "redlock (Node) issue 11, unlock before 2.0; redlock-py pull request 5",
 	Sites:  locks.ManySites,
-	Broken: "it answers that it has released whatever the sites say: a late holder never hears that the lock was another's",
+	Broken: "it answers that it has released whatever the sites say: a late holder never hears that " +
+		"the lock was another's",
 	Expect: []locks.Expectation{{Cause: history.FalseRelease}},
 	Claims: redlock.Claims,
 	Open:   func(e locks.Env) (locks.Lock, error) { return &silentLock{newRedlock(e)}, nil },

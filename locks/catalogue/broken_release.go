@@ -76,7 +76,7 @@ type clockDelLock struct {
 
 func (l *clockDelLock) Release(ctx context.Context, lease locks.Lease) error {
 	if lease.Until.IsZero() {
-		return l.leaseLock.Release(ctx, lease) // of an Acquire whose answer was lost
+		return l.leaseLock.Release(ctx, lease) // the lease of an Acquire without an answer
 	}
 	if !time.Now().Before(lease.Until) {
 		return locks.ErrLost

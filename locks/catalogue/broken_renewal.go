@@ -42,7 +42,8 @@ var watchdogByName = locks.Spec{
 	Doc:    "watchdog, but a process keeps its renewal tasks by the lock's name",
 	Source: "maps from lock name to timer, as in early versions of Redisson",
 	Sites:  locks.OneSite,
-	Broken: "who takes the lock while its last holder's task still stands gets no renewals: the task ends with the other hold",
+	Broken: "who takes the lock while its last holder's task still stands gets no renewals: " +
+		"the task ends with the other hold",
 	Expect: []locks.Expectation{{Cause: history.RenewalFailure, Scenario: "renewal"}},
 	Claims: watchdog.Claims,
 	Open: func(e locks.Env) (locks.Lock, error) {
@@ -55,7 +56,7 @@ type byNameLock struct {
 	env locks.Env
 }
 
-// nameKey is where a process keeps the renewal of a key.
+// nameKey identifies a key's renewal in a process.
 type nameKey string
 
 func (l *byNameLock) Acquire(ctx context.Context, key string, ttl time.Duration) (locks.Lease, error) {
@@ -73,7 +74,7 @@ func (l *byNameLock) Acquire(ctx context.Context, key string, ttl time.Duration)
 	return lease, nil
 }
 
-// Release gives the lock back first and looks for the task of that name afterwards.
+// Release releases the lock first and looks for the renewal of that name afterwards.
 func (l *byNameLock) Release(ctx context.Context, lease locks.Lease) error {
 	err := l.Lock.Release(ctx, lease)
 	if crash := l.env.Between(ctx, lease.Key); crash != nil {
@@ -99,7 +100,8 @@ var renewRecreates = locks.Spec{
 	Doc:    "lease with a watchdog that sets the key again when it is gone",
 	Source: "redsync, WithSetNXOnExtend",
 	Sites:  locks.OneSite,
-	Broken: "a hold that is over comes back to life: another worker may have had the lock meanwhile, and no holder hears of it",
+	Broken: "a hold that is over comes back to life: another worker may have had the lock meanwhile, " +
+		"and no holder hears of it",
 	Expect: []locks.Expectation{{Cause: history.SilentReacquire, Scenario: "renewal-hangs"},
 		{Cause: history.SilentReacquire, Scenario: "comeback"}},
 	Claims: watchdog.Claims,
@@ -129,7 +131,7 @@ var lateBelief = locks.Spec{
 
 type lateBeliefLock struct{ leaseLock }
 
-// Extend returns an error with a deadline that has moved all the same: that is what its holder believes.
+// Extend returns an error together with a later deadline, in which its holder believes.
 func (l *lateBeliefLock) Extend(ctx context.Context, lease locks.Lease, ttl time.Duration) (locks.Lease, error) {
 	call := time.Now()
 	_, err := l.leaseLock.Extend(ctx, lease, ttl)
@@ -195,7 +197,8 @@ var stopAfterRelease = locks.Spec{
 	Doc:    "watchdog that is stopped when the lock has been released",
 	Source: "Redisson issues 4232 and 1626",
 	Sites:  locks.OneSite,
-	Broken: "after a release that failed the watchdog goes on: the lock that its holder has left is renewed as long as the process lives",
+	Broken: "after a release that failed the watchdog goes on: the lock that its holder has left is renewed as " +
+		"long as the process lives",
 	Expect: []locks.Expectation{{Cause: history.Deadlock}, {Cause: history.Stuck}},
 	Claims: watchdog.Claims,
 	Open:   func(e locks.Env) (locks.Lock, error) { return &stopAfterLock{renew(&leaseLock{e.Sites[0]}, e)}, nil },

@@ -56,8 +56,9 @@ func (l *multiDelLock) Release(ctx context.Context, lease locks.Lease) error {
 }
 
 var multiWaits = locks.Spec{
-	Name:   "multi-waits",
-	Doc:    "redisson-multi that waits for each key, in the order in which they are named, and keeps those that it has meanwhile",
+	Name: "multi-waits",
+	Doc: "redisson-multi that waits for each key, in the order in which they are named, " +
+		"and keeps those that it has meanwhile",
 	Source: "Redisson, RedissonMultiLock.tryLock with a time to wait: while it waits, leases are twice as long as that",
 	Sites:  locks.OneSite,
 	Broken: "two callers who name the same keys in another order wait for each other until their patience ends",
@@ -77,7 +78,7 @@ func (l *multiWaitsLock) Acquire(ctx context.Context, key string, ttl time.Durat
 	return l.AcquireAll(ctx, []string{key}, ttl, 0)
 }
 
-// lookAgain is how long it sleeps between two tries for a key.
+// lookAgain is the pause between two tries for a key.
 const lookAgain = 2 * time.Millisecond
 
 func (l *multiWaitsLock) AcquireAll(ctx context.Context, keys []string, ttl, wait time.Duration) (locks.Lease, error) {

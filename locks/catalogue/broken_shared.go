@@ -47,7 +47,8 @@ var permitTwice = locks.Spec{
 	Doc:    "redisson-permits that counts a permit that is returned without a look whether it is still out",
 	Source: "Redisson, RPermitExpirableSemaphore, without the look whether the permit is still out",
 	Sites:  locks.OneSite,
-	Broken: "a permit whose lease was over comes back twice, by its expiry and from its late holder: there is one too many from then on",
+	Broken: "a permit whose lease was over comes back twice, by its expiry and from its late holder: " +
+		"there is one too many from then on",
 	Expect: []locks.Expectation{{Cause: history.ForeignRelease}, {Cause: history.DoubleGrant}},
 	Claims: redissonPermits.Claims,
 	Open:   func(e locks.Env) (locks.Lock, error) { return newPermits(e, permitTake, returnAnyway), nil },
@@ -188,7 +189,7 @@ func (l *countLock) Acquire(ctx context.Context, key string, ttl time.Duration) 
 	return l.AcquireShare(ctx, key, ttl, 0)
 }
 
-// Extend has nothing to do: there is no lease.
+// Extend does nothing: there is no lease.
 func (l *countLock) Extend(_ context.Context, lease locks.Lease, _ time.Duration) (locks.Lease, error) {
 	return lease, nil
 }

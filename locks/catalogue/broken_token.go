@@ -45,9 +45,11 @@ var keptToken = locks.Spec{
 	Doc:    "lease as one object, which several workers may use; it remembers the token of its last grant",
 	Source: "redis-py, documentation of Lock: what thread_local is for",
 	Sites:  locks.OneSite,
-	Broken: "the object has one token: who is granted a lock while another worker holds one gives back with the wrong token from then on",
+	Broken: "the object has one token: who is granted a lock while another worker holds one gives back with the " +
+		"wrong token from then on",
 	Expect: []locks.Expectation{{Cause: history.PrematureLoss, Scenario: "shared-object"},
-		{Cause: history.ForeignRelease, Scenario: "shared-object"}, {Cause: history.FalseRefusal, Scenario: "shared-object"}},
+		{Cause: history.ForeignRelease, Scenario: "shared-object"},
+		{Cause: history.FalseRefusal, Scenario: "shared-object"}},
 	Claims: lease.Claims,
 	Shared: true,
 	Open: func(e locks.Env) (locks.Lock, error) {
@@ -55,7 +57,7 @@ var keptToken = locks.Spec{
 	},
 }
 
-// keptTokenLock is an object that remembers the token of its last grant, or of that of each key.
+// keptTokenLock is an object that remembers the token of its last grant, or of the last grant of each key.
 type keptTokenLock struct {
 	leaseLock
 	tokens *sync.Map // by key, or all under ""
@@ -87,7 +89,7 @@ func (l *keptTokenLock) Release(ctx context.Context, lease locks.Lease) error {
 	return l.leaseLock.Release(ctx, l.own(lease))
 }
 
-// own is the lease with the token that the object remembers, if it was granted.
+// own replaces the lease's token by the one that the object remembers.
 func (l *keptTokenLock) own(lease locks.Lease) locks.Lease {
 	if token, ok := l.tokens.Load(l.name(lease.Key)); ok && !lease.Until.IsZero() {
 		lease.Token = token.(string)
@@ -100,7 +102,8 @@ var sharedHandle = locks.Spec{
 	Doc:    "lease as one lock object for each key that all workers of a process share; the object keeps the token",
 	Source: "redis-py issue 416, Lock instances shared by threads; aredis issue 119, by tasks",
 	Sites:  locks.OneSite,
-	Broken: "the object has the token of the last grant: a late holder releases its successor's lock with the successor's token",
+	Broken: "the object has the token of the last grant: a late holder releases its successor's lock with " +
+		"the successor's token",
 	Expect: []locks.Expectation{{Cause: history.ForeignRelease, Scenario: "late-holder"}},
 	Claims: lease.Claims,
 	Queues: true,
@@ -110,7 +113,7 @@ var sharedHandle = locks.Spec{
 	},
 }
 
-// handles are the lock objects of a process.
+// handles holds the lock objects of a process.
 type handles struct{ tokens sync.Map } // by key
 
 type handlesKey struct{}
@@ -166,8 +169,9 @@ func (l *redislockTokenLock) Acquire(ctx context.Context, key string, ttl time.D
 func (l *redislockTokenLock) Close() error { return l.process.Drop(redislockNumbers{}) }
 
 var tokenTwice = locks.Spec{
-	Name:   "token-twice",
-	Doc:    "a list with one ticket: who pops it has the lock and pushes it back; that of a holder out of time is put back by who comes next",
+	Name: "token-twice",
+	Doc: "a list with one ticket: who pops it has the lock and pushes it back; that of a holder out of time is " +
+		"put back by who comes next",
 	Source: "redis-semaphore (Ruby) issue 10 and pull request 58",
 	Sites:  locks.OneSite,
 	Broken: "a late holder pushes a ticket that was put back already: from then on there are two of them",
@@ -179,7 +183,8 @@ var tokenTwice = locks.Spec{
 type ticketLock struct{ leaseLock }
 
 var (
-	// popTicket: tickets, deadline of the one that is out, whether there ever was one; lease. By the server's clock.
+	// popTicket takes the keys tickets, deadline of the ticket in use, and a mark that a ticket exists; its argument is
+	// the lease. It uses the server's clock.
 	popTicket = redis.NewScript(`
 local t = redis.call("TIME")
 local now = t[1] * 1000 + math.floor(t[2] / 1000)
@@ -216,7 +221,7 @@ func (l *ticketLock) Extend(ctx context.Context, lease locks.Lease, ttl time.Dur
 
 func (l *ticketLock) Release(ctx context.Context, lease locks.Lease) error {
 	if lease.Until.IsZero() {
-		return nil // no ticket was heard of: it comes back when its time is over
+		return nil // no answer names a ticket: it returns when its time is over
 	}
 	return pushTicket.Run(ctx, l.client, ticketKeys(lease.Key)[:2]).Err()
 }

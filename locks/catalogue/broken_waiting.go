@@ -15,7 +15,8 @@ var subscribeLate = locks.Spec{
 	Doc:    "lease whose release publishes a message; who was refused subscribes and waits for it, for a lease at most",
 	Source: "redis-lock-py issue 3; Redisson issue 1763",
 	Sites:  locks.OneSite,
-	Broken: "a release between the refusal and the subscription is not heard of, and no waiter looks again: the lock is free and all sleep",
+	Broken: "a release between the refusal and the subscription is not heard of, and no waiter looks again: " +
+		"the lock is free and all sleep",
 	Expect: []locks.Expectation{{Cause: history.LostWakeup, Scenario: "sleepers"}},
 	Claims: lease.Claims,
 	Open: func(e locks.Env) (locks.Lock, error) {
@@ -30,7 +31,7 @@ type notifyingLock struct {
 	leaseLock
 	waiting
 	look func(context.Context, *notifyingLock) (time.Duration, history.Wake, error)
-	// Of the last try:
+	// The key and the lease of the last try:
 	key   string
 	lease time.Duration
 }
@@ -98,7 +99,7 @@ var deadInLine = locks.Spec{
 	},
 }
 
-// lineUp: lock, queue, members; token, lease. Answers 1 if it is granted.
+// lineUp takes the keys lock, queue, members and the arguments token, lease. It answers 1 if the lock is granted.
 var lineUp = redis.NewScript(`
 local head = redis.call("LINDEX", KEYS[2], 0)
 if redis.call("EXISTS", KEYS[1]) == 0 and (not head or head == ARGV[1]) then
@@ -111,11 +112,13 @@ if redis.call("ZADD", KEYS[3], 0, ARGV[1]) == 1 then redis.call("RPUSH", KEYS[2]
 return 0`)
 
 var wakesItself = locks.Spec{
-	Name:   "wakes-itself",
-	Doc:    "lease whose release publishes a message; a try in vain is taken back like a hold, and publishes one as well",
+	Name: "wakes-itself",
+	Doc: "lease whose release publishes a message; a try in vain is taken back like a hold, " +
+		"and publishes one as well",
 	Source: "github.com/redis/rueidis/rueidislock, README, NoLoopTracking: clients that hear of their own changes",
 	Sites:  locks.OneSite,
-	Broken: "each try in vain wakes those who wait, who try in vain: waiters keep each other busy, and the server, as long as the lock is held",
+	Broken: "each try in vain wakes those who wait, who try in vain: waiters keep each other busy, and the server, " +
+		"as long as the lock is held",
 	Expect: []locks.Expectation{{Cause: history.Storm, Scenario: "cost"}},
 	Claims: lease.Claims,
 	Open: func(e locks.Env) (locks.Lock, error) {
@@ -132,7 +135,7 @@ type wakesItselfLock struct{ *notifyingLock }
 func (l *wakesItselfLock) Acquire(ctx context.Context, key string, ttl time.Duration) (locks.Lease, error) {
 	lease, err := l.notifyingLock.Acquire(ctx, key, ttl)
 	if err == locks.ErrBusy {
-		_ = l.leaseLock.client.Publish(ctx, sibling("released", key), "0").Err() // nobody relies on it
+		_ = l.leaseLock.client.Publish(ctx, sibling("released", key), "0").Err() // no waiter relies on the message
 	}
 	return lease, err
 }

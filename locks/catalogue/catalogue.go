@@ -1,5 +1,5 @@
-// Package catalogue is the locks under test: right ones and libraries (lib_), one file each, and wrong ones (broken_),
-// by what they get wrong.
+// Package catalogue has the locks under test: right ones and libraries (lib_), one file each, and wrong ones (broken_),
+// grouped by their mistake.
 package catalogue
 
 import (
@@ -9,8 +9,8 @@ import (
 	"hammerlock/locks"
 )
 
-// All lists the locks, but for one whose library is heavy (known.Locks): right ones first, then libraries as people use
-// them, then wrong ones.
+// All lists the locks, apart from one whose library is heavy (known.Locks): first right ones, then libraries as people
+// use them, then wrong ones.
 var All = []locks.Spec{
 	lease, watch, watchdog, leader, reentrant, redisson, fair, spin, fenced, fencedClock, handoff, handoffCohort, multi,
 	redissonMulti, wait, waitOne, ifeq, once,
@@ -40,7 +40,7 @@ func Find(name string) (locks.Spec, bool) {
 	return locks.Spec{}, false
 }
 
-// What right locks rely on. A lock adds what else it needs.
+// Common assumptions of right locks. A lock may add its own.
 const (
 	keepsKeys   = "the server keeps its keys and its clock for the lease; "
 	keepsQuorum = "no majority forgets its keys or steps its clock within a lease; "
@@ -48,7 +48,8 @@ const (
 	heedsLost   = "the holder heeds Lost"
 )
 
-// from is the lease as it counts from a call that went well, and as it was before one that did not.
+// from completes a lease after a call: it counts from the call's begin if the call succeeded, and is unchanged if it
+// did not.
 func from(l locks.Lease, call time.Time, ttl time.Duration, err error) (locks.Lease, error) {
 	if err == nil {
 		l.Until = locks.Until(call, ttl)
@@ -56,7 +57,7 @@ func from(l locks.Lease, call time.Time, ttl time.Duration, err error) (locks.Le
 	return l, err
 }
 
-// sibling names a key that belongs to a lock's key, begins with it and lives in the same slot of a cluster.
+// sibling names a further key of a lock: it begins with the lock's key and lives in the same slot of a cluster.
 func sibling(name, key string) string {
 	if strings.Contains(key, "{") {
 		return key + ":" + name
@@ -64,7 +65,7 @@ func sibling(name, key string) string {
 	return "{" + key + "}:" + name
 }
 
-// redissonSibling names a key or a channel as Redisson does, within a prefix if there is one.
+// redissonSibling names a key or a channel as Redisson does, under a prefix if there is one.
 func redissonSibling(within, name, key string) string {
 	if strings.Contains(key, "{") {
 		return within + name + ":" + key

@@ -13,8 +13,9 @@ import (
 )
 
 var fair = locks.Spec{
-	Name:    "fair",
-	Doc:     "lease with a queue: first come, first served; a waiter not heard of for a lease is dropped; by the server's clock",
+	Name: "fair",
+	Doc: "lease with a queue: first come, first served; a waiter not heard of for a lease is dropped; " +
+		"by the server's clock",
 	Source:  "Redisson, getFairLock",
 	Sites:   locks.OneSite,
 	Assumes: keepsKeys + doneInTime + "; waiters try again in time",
@@ -28,24 +29,24 @@ func newFair(e locks.Env) *fairLock {
 		waiting: waiting{client: e.Sites[0], process: e.Process}}
 }
 
-// A waiter tries again after this part of the lease at the latest, so that it is not taken for dead.
+// A waiter tries again after this part of the lease at the latest; otherwise others take it for dead.
 const heartbeats = 3
 
 type fairLock struct {
 	leaseLock
 	waiting
-	places map[string]place // in the queues, by key
+	places map[string]place // places in the queues, by key
 	enter  *redis.Script
 }
 
-// place is where a visit stands. Its token will mark the hold.
+// place is a visit's place in a queue. Its token becomes that of the hold.
 type place struct {
 	token string
 	ttl   time.Duration
 }
 
-// queueUp: lock, queue, times; token, lease. Answers 1 if it is granted. Waiters that were not heard of in time are
-// dropped when they come to the head of the queue.
+// queueUp takes the keys lock, queue, times and the arguments token, lease. It answers 1 if the lock is granted.
+// Waiters that did not try again in time are removed when they reach the head of the queue.
 var queueUp = redis.NewScript(`
 local t = redis.call("TIME")
 local now = t[1] * 1000 + math.floor(t[2] / 1000)
@@ -71,8 +72,8 @@ for i = 2, 3 do
 end
 return 0`)
 
-// leaveQueue: lock, queue, times; token, channel. Gives the lock back, or the place in the queue, and wakes the next
-// in line if the lock is free then. Answers 1 if the lock was ours.
+// leaveQueue takes the keys lock, queue, times and the arguments token, channel. It releases the lock, or the place in
+// the queue, and wakes the next in line if the lock is then free. It answers 1 if the lock was the caller's.
 var leaveQueue = redis.NewScript(`
 local ours = 0
 if redis.call("GET", KEYS[1]) == ARGV[1] then ours = redis.call("DEL", KEYS[1]) end
@@ -83,8 +84,8 @@ if redis.call("EXISTS", KEYS[1]) == 0 then
 end
 return ours`)
 
-// turn: lock, queue; token. Answers the lease that is left if the token is next in line, -2 if the lock is free for
-// it, and -1 if others come before it.
+// turn takes the keys lock, queue and the argument token. It answers the rest of the holder's lease if the token is
+// next in line, -2 if the lock is free for it, and -1 if others come first.
 var turn = redis.NewScript(`
 if redis.call("LINDEX", KEYS[2], 0) ~= ARGV[1] then return -1 end
 return redis.call("PTTL", KEYS[1])`)
@@ -110,7 +111,7 @@ func (l *fairLock) Acquire(ctx context.Context, key string, ttl time.Duration) (
 	call := time.Now()
 	err := granted(l.enter.Run(ctx, l.leaseLock.client, fairKeys(key), p.token, ttl.Milliseconds()).Int64())
 	if err != locks.ErrBusy {
-		delete(l.places, key) // after an error it may have been granted: this token is given back
+		delete(l.places, key) // after an error the lock may have been granted: then this token is released
 	}
 	return from(lease, call, ttl, err)
 }
@@ -120,7 +121,7 @@ func (l *fairLock) Release(ctx context.Context, lease locks.Lease) error {
 		sibling(fairChannel, lease.Key)).Int64())
 }
 
-// Wait waits to be woken by the holder before it in line. It comes back before others take it for dead.
+// Wait waits until the holder before it in line wakes it. It returns before others take it for dead.
 func (l *fairLock) Wait(ctx context.Context, key string) (history.Wake, error) {
 	p, standing := l.places[key]
 	if !standing {
@@ -145,7 +146,7 @@ func (l *fairLock) Wait(ctx context.Context, key string) (history.Wake, error) {
 		if gone := l.Release(left, locks.Lease{Key: key, Token: p.token}); !errors.Is(gone, locks.ErrLost) {
 			err = errors.Join(err, gone)
 		}
-		return wake, errors.Join(ctx.Err(), err) // also if it was woken just now: the place is gone
+		return wake, errors.Join(ctx.Err(), err) // even if it was woken just now, because its place is gone
 	}
 	return wake, err
 }

@@ -12,11 +12,12 @@ import (
 )
 
 var fenced = locks.Spec{
-	Name:    "fenced",
-	Doc:     "lease, granted by a script that draws a fencing token at the same time",
-	Source:  "Kleppmann, How to do distributed locking: fencing tokens",
-	Sites:   locks.OneSite,
-	Assumes: "the server keeps the lock and the counter; what is guarded refuses a token that is not greater than all before",
+	Name:   "fenced",
+	Doc:    "lease, granted by a script that draws a fencing token at the same time",
+	Source: "Kleppmann, How to do distributed locking: fencing tokens",
+	Sites:  locks.OneSite,
+	Assumes: "the server keeps the lock and the counter; what is guarded refuses a token that is not " +
+		"greater than all before",
 	Expect: []locks.Expectation{
 		{Cause: history.Overrun, Fault: "stall-worker"},
 		{Cause: history.Regressed, Fault: "restart-late"},
@@ -33,7 +34,7 @@ var setAndDraw = redis.NewScript(`
 if redis.call("SET", KEYS[1], ARGV[1], "NX", "PX", ARGV[2]) then return redis.call("INCR", KEYS[2]) end
 return 0`)
 
-// fenceKey counts the grants of a lock. It outlives every hold.
+// fenceKey counts the grants of a lock. It is never deleted.
 func fenceKey(key string) string { return sibling("fence", key) }
 
 func (l *fencedLock) Acquire(ctx context.Context, key string, ttl time.Duration) (locks.Lease, error) {

@@ -12,10 +12,12 @@ import (
 )
 
 var fencedClock = locks.Spec{
-	Name:   "fenced-clock",
-	Doc:    "fenced, but a token is the server's clock in microseconds, or one more than the last if that is greater: it outlives a failover",
-	Source: "Kleppmann, How to do distributed locking: fencing tokens; Kulkarni et al., Logical Physical Clocks: the greater of clock and counter",
-	Sites:  locks.OneSite,
+	Name: "fenced-clock",
+	Doc: "fenced, but a token is the server's clock in microseconds, or one more than the last if that is " +
+		"greater: it outlives a failover",
+	Source: "Kleppmann, How to do distributed locking: fencing tokens; Kulkarni et al., Logical Physical Clocks: " +
+		"the greater of clock and counter",
+	Sites: locks.OneSite,
 	Assumes: "the server keeps the lock; no server that takes over has a clock behind the last token; " +
 		"what is guarded refuses a token that is not greater than all before",
 	Expect: []locks.Expectation{
@@ -28,9 +30,9 @@ var fencedClock = locks.Spec{
 
 type fencedClockLock struct{ leaseLock }
 
-// drawByClock defines draw(n), which takes the next n fencing tokens of KEYS[3] and answers the last of them,
-// after(last, n, now), which says what that is, keep(fence), and clock(), the server's clock in microseconds. A counter
-// alone repeats what a failover has lost. The clock alone may stand still or step back.
+// drawByClock defines four functions. draw(n) takes the next n fencing tokens of KEYS[3] and answers the last of them.
+// after(last, n, now) computes it, keep(fence) stores it, and clock() is the server's clock in microseconds. A counter
+// alone would repeat tokens that a failover has lost; the clock alone may stand still or step back.
 const drawByClock = `
 local function clock()
 	local t = redis.call("TIME")
@@ -45,7 +47,8 @@ local function draw(n)
 end
 `
 
-// setAndDrawByClock: lock, unused, fence; token, lease. Answers the fencing token, 0 if another worker has the lock.
+// setAndDrawByClock takes the keys lock, unused, fence and the arguments token, lease. It answers the fencing token, or
+// 0 if another worker has the lock.
 var setAndDrawByClock = redis.NewScript(drawByClock + `
 if redis.call("SET", KEYS[1], ARGV[1], "NX", "PX", ARGV[2]) then return draw(1) end
 return 0`)

@@ -72,7 +72,8 @@ func TestFindingRedislockDeadlineLeavesTheLock(t *testing.T) {
 	}
 	outlive(300 * time.Millisecond)
 	left := p.left(t, 0, "random")
-	if _, err := locker.Obtain(t.Context(), "random", long, nil); !errors.Is(err, redislock.ErrNotObtained) || left < long/2 {
+	if _, err := locker.Obtain(t.Context(), "random", long, nil); !errors.Is(err, redislock.ErrNotObtained) ||
+		left < long/2 {
 		t.Errorf("nobody has it, %v are left, and the next one is told %v", left, err)
 	}
 	t.Logf("nobody has it, and %v are left", left)

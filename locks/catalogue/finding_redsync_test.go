@@ -99,7 +99,8 @@ func TestFindingRedsyncLockWaitsForAHungNode(t *testing.T) {
 			strict.clients = append(strict.clients, p.strict(t, i))
 		}
 		m := strict.newRedsync().NewMutex("strict", redsync.WithExpiry(2*time.Second), redsync.WithTries(1))
-		live.Wait(t, "a grant", func() bool { return m.Lock() == nil }) // a busy machine may need more than the 0.1 s that a node is given
+		// a busy machine may need more than the 0.1 s that a node is given
+		live.Wait(t, "a grant", func() bool { return m.Lock() == nil })
 	})
 }
 
@@ -152,7 +153,9 @@ func TestFindingRedsyncCanceledContextLeavesKeys(t *testing.T) {
 			call := time.Now()
 			go func() { told <- m.LockContext(ctx) }()
 			if canceled == 1 {
-				live.Wait(t, "keys on a minority", func() bool { return p.leftOnMinority(t, key) == 2 || home.late(call.Add(late)) })
+				live.Wait(t, "keys on a minority", func() bool {
+					return p.leftOnMinority(t, key) == 2 || home.late(call.Add(late))
+				})
 				cancel()
 				home.late(call.Add(late))
 			}
@@ -166,7 +169,9 @@ func TestFindingRedsyncCanceledContextLeavesKeys(t *testing.T) {
 			if canceled == 1 {
 				outlive(2 * late) // the library has all the time to give them back
 			}
-			live.Wait(t, fmt.Sprint(2*canceled, " keys left after ", err), func() bool { return p.leftOnMinority(t, key) == 2*canceled })
+			live.Wait(t, fmt.Sprint(2*canceled, " keys left after ", err), func() bool {
+				return p.leftOnMinority(t, key) == 2*canceled
+			})
 		}
 	})
 }

@@ -50,7 +50,8 @@ func take(t *testing.T, l rueidislock.Locker, key string) (context.Context, cont
 }
 
 // takeAsking asks again each time that a while has gone by.
-func takeAsking(t *testing.T, l rueidislock.Locker, key string, again time.Duration) (context.Context, context.CancelFunc) {
+func takeAsking(t *testing.T, l rueidislock.Locker, key string, again time.Duration) (context.Context,
+	context.CancelFunc) {
 	t.Helper()
 	for range 30 {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -71,7 +72,8 @@ func takeAsking(t *testing.T, l rueidislock.Locker, key string, again time.Durat
 
 // untilAnswered tries a lock that nobody is to refuse. On a busy machine an answer comes later than the library waits
 // for it.
-func untilAnswered(t *testing.T, try func(context.Context, string) (context.Context, context.CancelFunc, error), key string) (held context.Context, release context.CancelFunc) {
+func untilAnswered(t *testing.T, try func(context.Context, string) (context.Context, context.CancelFunc, error),
+	key string) (held context.Context, release context.CancelFunc) {
 	t.Helper()
 	var err error
 	late := false
@@ -179,7 +181,8 @@ func TestFindingRueidislockRoundTripsOver20ms(t *testing.T) {
 			if err == nil {
 				release()
 			}
-			t.Logf("%d of 8 free locks granted; WithContext: %v after %d SETs", granted, err, p.calls(t)["set"]-before["set"])
+			t.Logf("%d of 8 free locks granted; WithContext: %v after %d SETs", granted, err,
+				p.calls(t)["set"]-before["set"])
 			heal()
 		})
 	}
@@ -194,7 +197,9 @@ func TestFindingRueidislockSleepsForEver(t *testing.T) {
 			t.Parallel()
 			p := newPeople(t, "single", topologies.Options{})
 			l := p.locker(t, 1, o)
-			p.played(t, func(home *stage, key string) { sleeps(t, p, home, l, key, o.NoLoopTracking && o.TryNextAfter == 0) })
+			p.played(t, func(home *stage, key string) {
+				sleeps(t, p, home, l, key, o.NoLoopTracking && o.TryNextAfter == 0)
+			})
 		})
 	}
 }
@@ -318,7 +323,8 @@ func TestFindingRueidislockCloseLeavesItsKeys(t *testing.T) {
 	b := p.locker(t, 0, rueidislock.LockerOption{NoLoopTracking: true})
 	refused := 0
 	for i := range 10 {
-		l, err := rueidislock.NewLocker(rueidislock.LockerOption{ClientOption: rueidisOptions(p.top.Sites[0], 0), NoLoopTracking: true})
+		l, err := rueidislock.NewLocker(rueidislock.LockerOption{ClientOption: rueidisOptions(p.top.Sites[0], 0),
+			NoLoopTracking: true})
 		must(t, err)
 		key := fmt.Sprint(i)
 		held, release := take(t, l, key)

@@ -16,9 +16,11 @@ import (
 
 var handoff = locks.Spec{
 	Name: "handoff",
-	Doc: "lease with a queue and fencing tokens; the release itself grants the lock to the first in line, and a message tells it so: " +
+	Doc: "lease with a queue and fencing tokens; the release itself grants the lock to the first in line, " +
+		"and a message tells it so: " +
 		"one round trip from hold to hold",
-	Source: "Mellor-Crummey and Scott, Algorithms for Scalable Synchronization: queue locks, here with the queue in the server; " +
+	Source: "Mellor-Crummey and Scott, Algorithms for Scalable Synchronization: queue locks, " +
+		"here with the queue in the server; " +
 		"redis.io, PUBSUB NUMSUB: the number of clients that listen",
 	Sites:   locks.OneSite,
 	Assumes: handoffAssumes,
@@ -31,15 +33,15 @@ var handoff = locks.Spec{
 const handoffAssumes = keepsKeys + doneInTime +
 	"; a server that takes over has a clock that is not ahead of the old one's, nor behind the last fencing token"
 
-// The keys are the lock, the queue and the fence. A place in the queue is a line "id|lease in ms|channel": the id is
-// used for one wait and never again, and the channel leads to the process that waits. While a line has the lock, it is
-// the lock's value.
+// The keys are the lock, the queue and the fence. A place in the queue is a line "id|lease in ms|channel". The id is
+// used for one wait only, and the channel leads to the waiting process. While a line has the lock, it is the lock's
+// value.
 
 // handOn defines serve(n, own, last), which grants the lock to the first in line whose process listens; last is the
-// last fencing token, if that is known. It answers true if somebody got it, own if that is the first, which takes the
-// lock by itself, and false if no worker waits. A process that has ended does not listen: its places cost no lease.
-// Whether it listens is asked before the message is sent: messages go to replicas, too, and one that was the primary
-// before still has listeners, who would hear of a grant that was not made. ("PUBLISH" is "SPUBLISH" where a cluster has
+// last fencing token, if known. It answers true if it granted the lock, own if the caller is first (then the caller
+// takes the lock itself), and false if no worker waits. A process that has ended does not listen, so its places cost no
+// lease. The script asks for listeners before it sends the message: messages go to replicas, too, and a former primary
+// still has listeners, which would hear of a grant that was not made. ("PUBLISH" is "SPUBLISH" if the cluster has
 // sharded channels, "NUMSUB" is "SHARDNUMSUB".)
 const handOn = drawByClock + `
 local function serve(n, own, last)
@@ -62,15 +64,16 @@ end
 
 // The answers of askInLine.
 const (
-	inLine  int64 = iota // it waits now: {0, lease that is left in ms, clock}
-	first                // it was granted the lock: {1, fence}
-	before               // it had been granted the lock before, and the message is late or lost: {2, fence, lease that is left in ms}
-	dropped              // it had a place, and has none any more: {3}
+	inLine int64 = iota // the caller waits now: {0, rest of the holder's lease in ms, clock}
+	first               // the caller was granted the lock: {1, fence}
+	// the caller was granted the lock before, and the message is late or lost: {2, fence, rest of the lease in ms}
+	before
+	dropped // the caller had a place, which is gone: {3}
 )
 
-// askInLine: lock, queue, fence; line, lease, fences of a grant, "try" without a place in the queue, "new", or "again".
-// A lock that is free although somebody waits was not given back: its lease has ended. A queue that is never empty is
-// kept for another hour now and then, by luck.
+// askInLine takes the keys lock, queue, fence and the arguments line, lease, number of fences of a grant, and one of
+// "try" (without a place in the queue), "new" and "again". If the lock is free although workers wait, its lease has
+// ended without a release. A queue that is never empty is kept for another hour at random times.
 const askInLine = handOn + `
 local left = redis.call("PTTL", KEYS[1])
 if ARGV[4] == "again" then
@@ -88,11 +91,13 @@ if left == -2 then
 	left = redis.call("PTTL", KEYS[1])
 end
 local now = clock()
-if ARGV[4] ~= "new" or redis.call("RPUSH", KEYS[2], ARGV[1]) == 1 or now % 64 == 0 then redis.call("PEXPIRE", KEYS[2], 3600000) end
+if ARGV[4] ~= "new" or redis.call("RPUSH", KEYS[2], ARGV[1]) == 1 or now % 64 == 0 then
+	redis.call("PEXPIRE", KEYS[2], 3600000)
+end
 return {0, left, now}`
 
-// leaveLine: lock, queue, fence; line, fences of a grant. Gives the lock back, or the place in the queue. Answers 1 if
-// the lock was ours.
+// leaveLine takes the keys lock, queue, fence and the arguments line, number of fences of a grant. It releases the
+// lock, or the place in the queue. It answers 1 if the lock was the caller's.
 const leaveLine = handOn + `
 local holder, fence = unpack(redis.call("MGET", KEYS[1], KEYS[3]))
 if holder ~= ARGV[1] then
@@ -103,7 +108,7 @@ end
 if not serve(ARGV[2], nil, fence) then redis.call("DEL", KEYS[1]) end
 return 1`
 
-// handoffScripts are the scripts for one way to publish.
+// handoffScripts are the scripts for one kind of channel.
 type handoffScripts struct{ ask, leave *redis.Script }
 
 func handoffBy(publish, listeners string) handoffScripts {
@@ -116,21 +121,21 @@ func handoffBy(publish, listeners string) handoffScripts {
 
 var published, sharded = handoffBy("PUBLISH", "NUMSUB"), handoffBy("SPUBLISH", "SHARDNUMSUB")
 
-// queueLasts is how long the server keeps a queue that nobody joins or looks at. Waiters look more often.
+// queueLasts is how long the server keeps a queue without any request. Waiters send requests more often.
 const queueLasts = time.Hour
 
 func handoffKeys(key string) []string {
 	return []string{key, sibling("handoff_queue", key), fenceKey(key)}
 }
 
-// handoffLock is also what handoff-cohort asks the server with.
+// handoffLock is also the server side of handoff-cohort.
 type handoffLock struct {
 	leaseLock
 	env    locks.Env
 	hub    *handoffHub
-	fences int64                    // that a grant draws
-	places map[string]*handoffPlace // where it waits, by key
-	held   map[string]*handoffPlace // what it has and a message may still come for, by token
+	fences int64                    // number of fencing tokens that a grant draws
+	places map[string]*handoffPlace // its places in queues, by key
+	held   map[string]*handoffPlace // its holds for which a message may still come, by token
 }
 
 func newHandoff(e locks.Env, fences int64) *handoffLock {
@@ -138,7 +143,7 @@ func newHandoff(e locks.Env, fences int64) *handoffLock {
 		places: map[string]*handoffPlace{}, held: map[string]*handoffPlace{}}
 }
 
-// handoffPlace is a place in a queue. Only its worker uses it, but for the channel.
+// handoffPlace is a place in a queue. Only its worker uses it, apart from the channel.
 type handoffPlace struct {
 	line, key string
 	ttl       time.Duration
@@ -146,25 +151,25 @@ type handoffPlace struct {
 	cut       <-chan struct{} // closed when messages may have been lost since the last answer
 	call      time.Time       // of the last request that was answered "in line"
 	answered  time.Time
-	clock     time.Duration // the server's, when it carried that out
-	left      time.Duration // of the holder's lease then
+	clock     time.Duration // the server's clock at that answer
+	left      time.Duration // the rest of the holder's lease at that answer
 	granted   chan handoffGrant
-	heard     int // how much had come over the wire when it was taken
+	heard     int // how much had arrived on the connection when the place was taken
 }
 
-// handoffGrant is what a message says: the last of the fences, and the server's clock.
+// handoffGrant is the content of a message: the last of the fencing tokens, and the server's clock.
 type handoffGrant struct {
 	fence int64
 	clock time.Duration
 }
 
-// errNoPlace says that there is nothing to wait for, since the last try failed: the worker tries again later.
+// errNoPlace means that the last try failed, so there is no place to wait in: the worker tries again later.
 var errNoPlace = errors.New("no place in the queue")
 
-// Acquire makes a try, which takes a place in the queue if another worker has the lock. Who has one looks how things
-// are.
+// Acquire makes a try, which takes a place in the queue if another worker has the lock. A worker with a place asks for
+// its state.
 func (l *handoffLock) Acquire(ctx context.Context, key string, ttl time.Duration) (locks.Lease, error) {
-	called, again := time.Now(), time.Duration(0) // when the try began that counts, after others that were refused
+	called, again := time.Now(), time.Duration(0) // begin of the try that counts, and how long after the call it came
 	if err := l.open(); err != nil {
 		return locks.Lease{Key: key}, err
 	}
@@ -179,7 +184,7 @@ func (l *handoffLock) Acquire(ctx context.Context, key string, ttl time.Duration
 		again = time.Since(called)
 	}
 	wire := l.hub.wire(key)
-	if wire == nil { // as long as no worker waits, no client has to listen
+	if wire == nil { // without a wait no subscription is needed
 		lease, err := l.ask(ctx, &handoffPlace{line: rand.Text(), key: key, ttl: ttl}, "try")
 		if !errors.Is(err, locks.ErrBusy) {
 			lease.Tried = again
@@ -210,25 +215,25 @@ func (l *handoffLock) open() (err error) {
 
 func (l *handoffLock) shared() handoffHubKey { return handoffHubKey{l.client, l.fences} }
 
-// again looks how things are. After errNoPlace the wait begins anew.
+// again asks for the state of a place. After errNoPlace the wait starts anew.
 func (l *handoffLock) again(ctx context.Context, p *handoffPlace) (locks.Lease, error) {
 	if p.wire.isClosed() {
 		l.forget(p)
-		_ = l.hub.leave(ctx, p.key, p.line) // if that fails: nobody listens to the channel, and the line is dropped
+		_ = l.hub.leave(ctx, p.key, p.line) // if that fails, no process listens to the channel, and the line is dropped
 		return locks.Lease{}, errNoPlace
 	}
 	lease, err := l.ask(ctx, p, "again")
 	if errors.Is(err, errNoPlace) {
 		l.forget(p)
 		if p.wire.heard() == p.heard {
-			l.hub.drop(p.wire) // the server may know of no subscription, though it was not noticed
+			l.hub.drop(p.wire) // the server may have lost the subscription without notice
 		}
 	}
 	return lease, err
 }
 
-// ask sends a request for a place. After an error whose outcome is not known the line may stand in the queue, or have
-// the lock. It is given back and never used again: a late release of one use would end the next.
+// ask sends a request for a place. After an error with an unknown outcome the line may stand in the queue, or have the
+// lock. It is released and never used again: a late release would otherwise end the next hold.
 func (l *handoffLock) ask(ctx context.Context, p *handoffPlace, how string) (locks.Lease, error) {
 	if p.wire != nil {
 		p.cut = p.wire.now()
@@ -261,9 +266,9 @@ func (l *handoffLock) ask(ctx context.Context, p *handoffPlace, how string) (loc
 	return lease, locks.ErrBusy
 }
 
-// Handed returns what a message has granted. The server's clock says, to the microsecond, how long after the last
-// answer the lease began, if that answer was quick. If it was slow, so that little of the lease may be left or the
-// grant seems to be older than the answer, the next Acquire asks.
+// Handed returns a grant that came by message. If the last answer was quick, the server's clock says to the microsecond
+// how long after it the lease began. If it was slow, little of the lease may be left, so the next Acquire asks the
+// server.
 func (l *handoffLock) Handed(key string) (lease locks.Lease, since time.Time, ok bool) {
 	p, ok := l.places[key]
 	if !ok {
@@ -281,21 +286,21 @@ func (l *handoffLock) Handed(key string) (lease locks.Lease, since time.Time, ok
 	}
 }
 
-// hold is a lease that began at the earliest then.
+// hold is a lease that began at the given time or later.
 func (l *handoffLock) hold(p *handoffPlace, fence int64, began time.Time) locks.Lease {
 	delete(l.places, p.key)
 	return locks.Lease{Key: p.key, Token: p.line, Fence: fence - l.fences + 1, Until: locks.Until(began, p.ttl)}
 }
 
-// forget ends a wait. If the line is granted the lock after all, the hub gives it back.
+// forget ends a wait. If the line is granted the lock later, the hub releases it.
 func (l *handoffLock) forget(p *handoffPlace) {
 	delete(l.places, p.key)
 	l.hub.forget(p)
 }
 
-// Release hands the lock to the first in line.
+// Release passes the lock to the first in line.
 func (l *handoffLock) Release(ctx context.Context, lease locks.Lease) error {
-	if err := l.open(); err != nil { // a worker of a cohort may never have asked
+	if err := l.open(); err != nil { // a worker of a cohort may never have asked before
 		return err
 	}
 	if p, ok := l.held[lease.Token]; ok {
@@ -312,7 +317,7 @@ func (l *handoffLock) Wait(ctx context.Context, key string) (history.Wake, error
 		return history.Poll, errors.Join(errNoPlace, context.Cause(ctx))
 	}
 	if ctx.Err() == nil {
-		// A bit later, as the server rounds its times, and not all at once: each look goes through the queue.
+		// A little later, since the server rounds its times, and spread out: each look goes through the queue.
 		late := 2*time.Millisecond + time.Duration(l.env.Rand.Int64N(int64(10*time.Millisecond)))
 		timer := time.NewTimer(max(time.Until(p.call.Add(min(p.left, queueLasts/2))), 0) + late)
 		defer timer.Stop()
@@ -337,7 +342,7 @@ func (l *handoffLock) Wait(ctx context.Context, key string) (history.Wake, error
 	return history.Poll, errors.Join(context.Cause(ctx), err)
 }
 
-// Close forgets where it stands and what it has.
+// Close forgets its places and holds.
 func (l *handoffLock) Close() error {
 	if l.hub == nil {
 		return nil

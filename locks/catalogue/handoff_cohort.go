@@ -17,7 +17,8 @@ import (
 
 var handoffCohort = locks.Spec{
 	Name: "handoff-cohort",
-	Doc: "handoff that a process asks for once: it hands the lock to its own waiters, without a round trip, at most 32 times in a row and " +
+	Doc: "handoff that a process asks for once: it hands the lock to its own waiters, without a round trip, " +
+		"at most 32 times in a row and " +
 		"not in the second half of the lease",
 	Source:  "Dice, Marathe and Shavit, Lock Cohorting: a global lock, local locks and a bound on passing inside",
 	Sites:   locks.OneSite,
@@ -30,14 +31,14 @@ var handoffCohort = locks.Spec{
 	},
 }
 
-// cohortHolds is how many holds in a row a process may have of one grant of the server. Each has a fencing token.
+// cohortHolds is the most consecutive holds of a process in one grant of the server. Each has its own fencing token.
 const cohortHolds = 32
 
-// cohortLock is a worker's access. The workers of a process share a cohort for each lock.
+// cohortLock is one worker's lock. The workers of a process share a cohort for each key.
 type cohortLock struct {
 	*handoffLock
 	all    *cohorts
-	places map[string]*cohortPlace // where it waits, by key
+	places map[string]*cohortPlace // its places in the process, by key
 }
 
 type cohorts struct {
@@ -45,19 +46,19 @@ type cohorts struct {
 	byKey map[string]*cohort
 }
 
-// Close has nothing to end: the timers of leases that are over find nothing to do.
+// Close has nothing to end: timers of leases that are over do nothing.
 func (*cohorts) Close() error { return nil }
 
 type cohortsKey struct{ client redis.UniversalClient }
 
-// cohort is the workers of a process at one lock. One of them leads: it asks the server, or has the lock. The others
+// cohort has the workers of a process that want one key. Their leader asks the server, or has the lock. The others
 // stand in line.
 type cohort struct {
 	mu     sync.Mutex
 	leader *cohortPlace
-	held   locks.Lease   // what the leader has; its token is empty while it asks
-	spare  time.Duration // by how much the lease in the server is longer than what is believed
-	passed int           // how often the grant was handed on
+	held   locks.Lease   // the server's grant to the leader; its token is empty while the leader asks
+	spare  time.Duration // by how much the server's lease is longer than the holder believes
+	passed int           // how often the grant was passed on
 	line   []*cohortPlace
 	expiry *time.Timer // of the lease
 }
@@ -67,10 +68,11 @@ type cohortPlace struct {
 	cohort *cohort
 	ttl    time.Duration
 	turn   chan handedOn
-	leads  bool // its worker knows that
+	leads  bool // its worker knows that it leads
 }
 
-// handedOn is what the next in line gets: a lease, or one without a token, and then it leads and asks the server.
+// handedOn is passed to the next in line: a lease, or a lease without a token. In the second case it leads and asks the
+// server.
 type handedOn struct {
 	lease locks.Lease
 	since time.Time
@@ -96,7 +98,8 @@ func (l *cohortLock) cohort(key string) (*cohort, error) {
 	return c, nil
 }
 
-// Acquire asks the server if nobody of the process has the lock or asks for it. Else it takes a place in the process.
+// Acquire asks the server if no worker of the process has the lock or asks for it. Otherwise it takes a place in the
+// process.
 func (l *cohortLock) Acquire(ctx context.Context, key string, ttl time.Duration) (locks.Lease, error) {
 	if lease, since, ok := l.Handed(key); ok {
 		lease.Spent += time.Since(since)
@@ -122,7 +125,7 @@ func (l *cohortLock) Acquire(ctx context.Context, key string, ttl time.Duration)
 	return lease, err
 }
 
-// enter makes a place the leader's if there is none, and reports whether it is.
+// enter makes a place the leader's if there is no leader, and returns whether it is.
 func (c *cohort) enter(p *cohortPlace) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -134,7 +137,7 @@ func (c *cohort) enter(p *cohortPlace) bool {
 	return false
 }
 
-// begin notes what the server has granted to the leader.
+// begin records the server's grant to the leader.
 func (l *cohortLock) begin(p *cohortPlace, lease locks.Lease) {
 	delete(l.places, lease.Key)
 	c := p.cohort
@@ -144,7 +147,7 @@ func (l *cohortLock) begin(p *cohortPlace, lease locks.Lease) {
 	c.expire()
 }
 
-// expire lets the next lead when the lease is over, however late its holder is.
+// expire makes the next in line the leader when the lease is over, even if its holder is late.
 func (c *cohort) expire() {
 	if c.expiry != nil {
 		c.expiry.Stop()
@@ -168,13 +171,14 @@ func (c *cohort) next() {
 	}
 }
 
-// grantOf is the token in the server of a hold: one that was handed on in the process has a number besides.
+// grantOf returns the server's token of a hold. A hold that was passed on in the process has the same token with a
+// number added.
 func grantOf(token string) string {
 	of, _, _ := strings.Cut(token, "#")
 	return of
 }
 
-// Handed returns what the holder before has handed on, or what the server has granted.
+// Handed returns the lease that the previous holder has passed on, or the server's grant.
 func (l *cohortLock) Handed(key string) (lease locks.Lease, since time.Time, ok bool) {
 	p, ok := l.places[key]
 	if !ok {
@@ -197,7 +201,7 @@ func (l *cohortLock) Handed(key string) (lease locks.Lease, since time.Time, ok 
 	}
 }
 
-// Extend lengthens the lease of the grant.
+// Extend extends the lease of the grant.
 func (l *cohortLock) Extend(ctx context.Context, lease locks.Lease, ttl time.Duration) (locks.Lease, error) {
 	c, err := l.cohort(lease.Key)
 	if err != nil {
@@ -222,12 +226,12 @@ func (l *cohortLock) Extend(ctx context.Context, lease locks.Lease, ttl time.Dur
 	return lease, err
 }
 
-// another tells whether another hold of the process has the grant of this one by now.
+// another tells whether another hold of the process has this hold's grant by now.
 func (c *cohort) another(token string) bool {
 	return c.held.Token != token && grantOf(c.held.Token) == grantOf(token)
 }
 
-// Release hands the lock on: to the next of the process, or to the first in line at the server.
+// Release passes the lock on: to the next of the process, or to the first in line at the server.
 func (l *cohortLock) Release(ctx context.Context, lease locks.Lease) error {
 	c, err := l.cohort(lease.Key)
 	if err != nil {
@@ -241,7 +245,7 @@ func (l *cohortLock) Release(ctx context.Context, lease locks.Lease) error {
 	}
 	over := c.another(lease.Token)
 	if mine {
-		c.held.Token = "" // it is not handed on any more
+		c.held.Token = "" // it is not passed on any more
 		c.expiry.Stop()
 	}
 	c.mu.Unlock()
@@ -258,7 +262,7 @@ func (l *cohortLock) Release(ctx context.Context, lease locks.Lease) error {
 	return err
 }
 
-// pass hands the grant to the next in the process, if what is left of the lease is enough for its visit and no more
+// pass hands the grant to the next in the process, if the rest of the lease is long enough for its visit and no longer
 // than it asked for.
 func (c *cohort) pass() bool {
 	if len(c.line) == 0 || c.passed+1 == cohortHolds {
@@ -279,7 +283,7 @@ func (c *cohort) pass() bool {
 	return true
 }
 
-// Wait waits in the process, and at the server once it leads.
+// Wait waits in the process or, for the leader, at the server.
 func (l *cohortLock) Wait(ctx context.Context, key string) (history.Wake, error) {
 	p, ok := l.places[key]
 	switch {
@@ -301,7 +305,7 @@ func (l *cohortLock) Wait(ctx context.Context, key string) (history.Wake, error)
 		return wake, err
 	}
 	err := context.Cause(ctx)
-	if lease := l.leave(key, p); lease.Token != "" { // it was handed on at this moment
+	if lease := l.leave(key, p); lease.Token != "" { // it was passed on at this moment
 		left, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.ttl)
 		defer cancel()
 		err = errors.Join(err, l.Release(left, lease))
@@ -309,7 +313,7 @@ func (l *cohortLock) Wait(ctx context.Context, key string) (history.Wake, error)
 	return history.Poll, err
 }
 
-// leave gives up a place. Another one leads if it was the leader's. It returns what was handed on to it meanwhile.
+// leave gives up a place. If it was the leader's, another leads. It returns a lease that was passed to it meanwhile.
 func (l *cohortLock) leave(key string, p *cohortPlace) (lease locks.Lease) {
 	delete(l.places, key)
 	c := p.cohort
@@ -330,7 +334,7 @@ func (l *cohortLock) leave(key string, p *cohortPlace) (lease locks.Lease) {
 	return lease
 }
 
-// Close gives up the places of a worker. What it has is handed on when the lease is over.
+// Close gives up the places of a worker. Its hold is passed on when the lease is over.
 func (l *cohortLock) Close() error {
 	for key, p := range l.places {
 		l.leave(key, p)

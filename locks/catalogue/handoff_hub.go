@@ -18,23 +18,23 @@ import (
 	"hammerlock/topologies"
 )
 
-// handoffHub is where the grants for the waiters of a process come in. It has one subscribed connection; in a cluster
-// one for each lock, since a script can publish only to the node that it runs on.
+// handoffHub receives the grants for the waiters of a process. It has one subscribed connection, in a cluster one for
+// each lock, since a script can publish only on its own node.
 type handoffHub struct {
 	client    redis.UniversalClient
 	scripts   handoffScripts
 	subscribe func(p *redis.PubSub, ctx context.Context, channels ...string) error
 	fences    int64
-	name      string // of the process, in its channels
+	name      string // the process's name, in the names of its channels
 	clustered bool
 	running   sync.WaitGroup
 
 	mu      sync.Mutex
-	wires   map[string]*handoffWire  // by lock in a cluster
+	wires   map[string]*handoffWire  // by lock in a cluster, otherwise one
 	waiting map[string]*handoffPlace // by line
 }
 
-// handoffHubKey is what a hub is shared by.
+// handoffHubKey identifies the hub that waiters share.
 type handoffHubKey struct {
 	client redis.UniversalClient
 	fences int64
@@ -58,12 +58,12 @@ type handoffWire struct {
 	ready         chan struct{} // closed when the server knows of it
 
 	mu     sync.Mutex
-	cut    chan struct{} // closed when messages may have been lost; then there is another one
+	cut    chan struct{} // closed when messages may have been lost, and replaced
 	closed bool
 	came   int // messages and confirmations
 }
 
-// wire returns the subscription for a lock if there is one that the server knows of.
+// wire returns a lock's subscription if the server has confirmed one.
 func (h *handoffHub) wire(key string) *handoffWire {
 	h.mu.Lock()
 	w := h.wires[h.home(key)]
@@ -85,17 +85,17 @@ func (h *handoffHub) home(key string) string {
 	return ""
 }
 
-// How long a server may take to confirm a subscription, or to take back what no worker waits for.
+// handoffTimeout limits the confirmation of a subscription, and the release of a grant without a waiter.
 const handoffTimeout = time.Second
 
-// listen subscribes and waits until the server knows of it: before, it would take the process for dead.
+// listen subscribes and waits for the confirmation: without it, the server would take the process for dead.
 func (h *handoffHub) listen(ctx context.Context, key string) (*handoffWire, error) {
 	h.mu.Lock()
 	w, ok := h.wires[h.home(key)]
 	if !ok {
 		w = &handoffWire{home: h.home(key), channel: h.name, ready: make(chan struct{}), cut: make(chan struct{})}
 		if h.clustered {
-			w.channel = sibling(h.name, key) // in the slot of the lock
+			w.channel = sibling(h.name, key) // a name in the slot of the lock
 		}
 		h.wires[w.home] = w
 		life := context.WithoutCancel(ctx)
@@ -115,7 +115,7 @@ func (h *handoffHub) listen(ctx context.Context, key string) (*handoffWire, erro
 	}
 }
 
-// hear takes what comes until the subscription is closed.
+// hear receives messages until the subscription is closed.
 func (h *handoffHub) hear(ctx context.Context, w *handoffWire) {
 	_ = h.subscribe(w.pubsub, ctx, w.channel) // if it fails, the library tries again
 	for m := range w.pubsub.ChannelWithSubscriptions() {
@@ -135,8 +135,8 @@ func (h *handoffHub) hear(ctx context.Context, w *handoffWire) {
 	}
 }
 
-// confirm says that the server knows of the subscription. A second time it was made anew, and messages in between were
-// lost.
+// confirm records that the server has confirmed the subscription. A second confirmation means that the library has
+// subscribed again, so messages in between were lost.
 func (w *handoffWire) confirm() {
 	select {
 	case <-w.ready:
@@ -151,14 +151,14 @@ func (w *handoffWire) confirm() {
 	}
 }
 
-// now returns what is closed when messages may be lost from now on.
+// now returns a channel that is closed if messages may be lost from now on.
 func (w *handoffWire) now() <-chan struct{} {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.cut
 }
 
-// heard is how much has come so far.
+// heard is the number of messages so far.
 func (w *handoffWire) heard() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -171,7 +171,7 @@ func (w *handoffWire) isClosed() bool {
 	return w.closed
 }
 
-// drop ends a subscription that the server does not know of any more. The next waiter makes another one.
+// drop ends a subscription that the server has lost. The next waiter makes another one.
 func (h *handoffHub) drop(w *handoffWire) {
 	h.mu.Lock()
 	if h.wires[w.home] == w {
@@ -187,7 +187,7 @@ func (h *handoffHub) drop(w *handoffWire) {
 	}
 }
 
-// expect makes a place known before the message for it can come.
+// expect registers a place before its message can come.
 func (h *handoffHub) expect(p *handoffPlace) {
 	h.mu.Lock()
 	h.waiting[p.line] = p
@@ -200,8 +200,8 @@ func (h *handoffHub) forget(p *handoffPlace) {
 	h.mu.Unlock()
 }
 
-// deliver hands a grant to the place that it is for. One that no worker waits for is given back at once: its visit was
-// called off, its worker died, or nobody knew that it stood in the queue.
+// deliver passes a grant to its place. A grant for which no worker waits is released at once: its visit was cancelled,
+// its worker died, or the place was unknown.
 func (h *handoffHub) deliver(ctx context.Context, message string) {
 	key, line, g, ok := readGrant(message)
 	if !ok {
@@ -218,11 +218,11 @@ func (h *handoffHub) deliver(ctx context.Context, message string) {
 	h.running.Go(func() {
 		ctx, cancel := context.WithTimeout(ctx, handoffTimeout)
 		defer cancel()
-		_ = h.leave(ctx, key, line) // if that fails, the lease ends it
+		_ = h.leave(ctx, key, line) // if that fails, the end of the lease ends it
 	})
 }
 
-// readGrant reads a message: fence|clock|length of the key|key and line.
+// readGrant parses a message: fence|clock|length of the key|key and line.
 func readGrant(message string) (key, line string, g handoffGrant, ok bool) {
 	f := strings.SplitN(message, "|", 4)
 	if len(f) < 4 {
@@ -237,12 +237,12 @@ func readGrant(message string) (key, line string, g handoffGrant, ok bool) {
 	return f[3][:n], f[3][n:], handoffGrant{fence, time.Duration(clock) * time.Microsecond}, true
 }
 
-// leave gives back a lock, or a place in its queue. ErrLost says that the lock was not the line's.
+// leave releases a lock, or a place in its queue. ErrLost means that the lock was not the line's.
 func (h *handoffHub) leave(ctx context.Context, key, line string) error {
 	return owned(h.scripts.leave.Run(ctx, h.client, handoffKeys(key), line, h.fences).Int64())
 }
 
-// Close ends the subscriptions. The servers find out that no client listens.
+// Close ends the subscriptions. The servers notice that no client listens.
 func (h *handoffHub) Close() error {
 	h.mu.Lock()
 	wires := slices.Collect(maps.Values(h.wires))

@@ -22,7 +22,8 @@ func queueUpFor(t *testing.T, l locks.Lock, ttl time.Duration) {
 	t.Helper()
 	live.Wait(t, "a place in the queue", func() bool {
 		_, err := l.Acquire(t.Context(), "k", ttl)
-		if !errors.Is(err, locks.ErrBusy) && !errors.Is(err, topologies.ErrUnreachable) { // no subscription within a second
+		// no subscription within a second
+		if !errors.Is(err, locks.ErrBusy) && !errors.Is(err, topologies.ErrUnreachable) {
 			t.Fatalf("a place in the queue: %v", err)
 		}
 		return errors.Is(err, locks.ErrBusy)
@@ -114,7 +115,7 @@ func leasesToEnd(t *testing.T, held locks.Lease, released error) int {
 // subscription costs the others a lease at most.
 func TestAHandoffOutlivesWhoDies(t *testing.T) {
 	t.Parallel()
-	cases := map[string]func(t *testing.T, home *stage, holder locks.Lock, held locks.Lease, first func() error) (released error){
+	cases := map[string]func(t *testing.T, home *stage, holder locks.Lock, held locks.Lease, first func() error) error{
 		"holder": func(t *testing.T, _ *stage, holder locks.Lock, _ locks.Lease, first func() error) error {
 			must(t, errors.Join(first(), holder.Close()))
 			return nil
@@ -144,8 +145,8 @@ func TestAHandoffOutlivesWhoDies(t *testing.T) {
 						first, err := s.Open(e)
 						must(t, err)
 						if company == "in a process that lives" {
-							other := open(t, s, e)
-							must(t, other.Release(t.Context(), grant(t, other, "other", long))) // it shares what the process shares
+							other := open(t, s, e) // it shares what the process shares
+							must(t, other.Release(t.Context(), grant(t, other, "other", long)))
 						}
 						next := open(t, s, home.env())
 						held, call := grantCalled(t, holder, "k", home.renewed)
@@ -160,7 +161,7 @@ func TestAHandoffOutlivesWhoDies(t *testing.T) {
 						}
 						want := leasesToEnd(t, held, dies(t, home, holder, held, first.Close))
 						if name == "first in line" {
-							want++ // it wakes for the holder's lease, too, a moment before: it does not hear to whom the lock was handed
+							want++ // it wakes at the end of the holder's lease, too: it does not hear who got the lock
 						}
 						if _, ends := handedAfter(t, next, long); ends > want && !home.slow(home.renewed/4) {
 							t.Errorf("the next one waited for the end of %d leases", ends)
@@ -222,11 +223,13 @@ func TestAGrantAfterASlowAnswerIsAskedFor(t *testing.T) {
 		for took, want := range map[time.Duration]bool{2 * time.Millisecond: true, 20 * time.Millisecond: false} {
 			l := newHandoff(locks.Env{Sites: []redis.UniversalClient{nil}}, 1)
 			now := time.Now()
-			p := &handoffPlace{key: "k", ttl: time.Second, call: now.Add(-took), answered: now, clock: time.Hour, granted: make(chan handoffGrant, 1)}
+			p := &handoffPlace{key: "k", ttl: time.Second, call: now.Add(-took), answered: now, clock: time.Hour,
+				granted: make(chan handoffGrant, 1)}
 			p.granted <- handoffGrant{7, time.Hour + time.Millisecond}
 			l.places["k"] = p
 			if _, since, ok := l.Handed("k"); ok != want {
-				t.Errorf("after an answer that took %v: got %v, granted %v before it, want %v", took, ok, now.Sub(since), want)
+				t.Errorf("after an answer that took %v: got %v, granted %v before it, want %v", took, ok,
+					now.Sub(since), want)
 			}
 		}
 	})
@@ -272,7 +275,8 @@ func TestACohortHandsOverInsideTheProcess(t *testing.T) {
 		queueUpFor(t, b, long)
 		must(t, a.Release(t.Context(), held))
 		next, since, ok := b.(locks.Queue).Handed("k")
-		if !ok || next.Fence != first.Fence+int64(n) || grantOf(next.Token) != first.Token || next.Token == held.Token || next.Until != first.Until {
+		if !ok || next.Fence != first.Fence+int64(n) || grantOf(next.Token) != first.Token ||
+			next.Token == held.Token || next.Until != first.Until {
 			t.Fatalf("hand-off %d inside the process: %v, %+v, %v ago", n, ok, next, -time.Until(since))
 		}
 		if most := locks.Until(since, long-next.Spent); next.Until.After(most) {

@@ -11,8 +11,8 @@ import (
 	"hammerlock/locks"
 )
 
-// hub is a process's one connection for messages. A message wakes one of the waiters of its channel, as in Redisson:
-// others of the same process would only compete with it.
+// hub is a process's connection for messages. A message wakes one of the waiters of its channel, as in Redisson:
+// further waiters of the process would only compete with it.
 type hub struct {
 	pubsub *redis.PubSub
 	done   chan struct{}
@@ -23,8 +23,8 @@ type hub struct {
 
 type channel struct {
 	waiters   int
-	confirmed chan struct{} // closed when the server knows of the subscription
-	permit    chan struct{} // a wake-up that nobody has used yet
+	confirmed chan struct{} // closed when the server has confirmed the subscription
+	permit    chan struct{} // a wake-up that no waiter has used yet
 }
 
 func openHub(ctx context.Context, c redis.UniversalClient) *hub {
@@ -50,7 +50,7 @@ func (h *hub) handle(message any) {
 		}
 		select {
 		case <-c.confirmed:
-			c.wake() // after a reconnection: messages in between were lost
+			c.wake() // after a reconnection, because messages in between were lost
 		default:
 			close(c.confirmed)
 		}
@@ -89,7 +89,7 @@ func (h *hub) part(ctx context.Context, name string, c *channel) {
 	defer h.mu.Unlock()
 	if c.waiters--; c.waiters == 0 && h.channels[name] == c {
 		delete(h.channels, name)
-		_ = h.pubsub.Unsubscribe(ctx, name) // if it fails, further messages are ignored
+		_ = h.pubsub.Unsubscribe(ctx, name) // if it fails, later messages are ignored
 	}
 }
 
@@ -100,10 +100,10 @@ func (h *hub) Close() error {
 	return err
 }
 
-// hubKey is what a hub is shared by: the client that it listens with.
+// hubKey identifies the hub that waiters share, by its client.
 type hubKey struct{ client redis.UniversalClient }
 
-// waiting is what locks have whose waiters are woken by messages.
+// waiting is embedded in locks whose waiters are woken by messages.
 type waiting struct {
 	client  redis.UniversalClient
 	process *locks.Process
@@ -136,8 +136,8 @@ func (w *waiting) wait(ctx context.Context, name string,
 	return w.sleep(ctx, c, look)
 }
 
-// sleep waits for a permit, but no longer than look says. Look returns a time below zero if there is nothing to wait
-// for: -2 if the lock is free by now, as PTTL does, and -1 if it never ends by itself.
+// sleep waits for a wake-up, but no longer than look says. A negative result of look means that there is nothing to
+// wait for: -2 if the lock is free by now (as PTTL says), -1 if it never expires.
 func (w *waiting) sleep(ctx context.Context, c *channel,
 	look func(context.Context) (time.Duration, history.Wake, error)) (history.Wake, error) {
 	left, wake, err := look(ctx)
@@ -149,7 +149,8 @@ func (w *waiting) sleep(ctx context.Context, c *channel,
 	}
 	var over <-chan time.Time
 	if left >= 0 {
-		// A server keeps a key to the end of its last millisecond: who asked then would ask on and on.
+		// A server keeps a key until the end of its last millisecond: without this minimum a waiter would ask again and
+		// again.
 		timer := time.NewTimer(max(left, time.Millisecond))
 		defer timer.Stop()
 		over = timer.C
@@ -164,7 +165,7 @@ func (w *waiting) sleep(ctx context.Context, c *channel,
 	}
 }
 
-// gone is what PTTL says of a key that is not there.
+// gone is PTTL's answer for a missing key.
 const gone = time.Duration(-2)
 
 func (w *waiting) close() error {

@@ -11,8 +11,9 @@ import (
 )
 
 var ifeq = locks.Spec{
-	Name:    "ifeq",
-	Doc:     "SET NX PX; extended by SET IFEQ PX and released by DELEX IFEQ (Redis) or DELIFEQ (Valkey), without scripts",
+	Name: "ifeq",
+	Doc: "SET NX PX; extended by SET IFEQ PX and released by DELEX IFEQ (Redis) or DELIFEQ " +
+		"(Valkey), without scripts",
 	Source:  "redis.io, SET and DELEX (8.4); valkey.io, SET (8.1) and DELIFEQ (9.0)",
 	Sites:   locks.OneSite,
 	Assumes: keepsKeys + doneInTime,
@@ -56,6 +57,6 @@ func delex(ctx context.Context, c redis.UniversalClient, key, token string) *red
 
 func delifeq(ctx context.Context, c redis.UniversalClient, key, token string) *redis.IntCmd {
 	cmd := redis.NewIntCmd(ctx, "DELIFEQ", key, token)
-	_ = c.Process(ctx, cmd) // the command has it
+	_ = c.Process(ctx, cmd) // the command keeps the error
 	return cmd
 }

@@ -10,8 +10,9 @@ import (
 )
 
 var leader = locks.Spec{
-	Name:    "leader",
-	Doc:     "lease as a leader election: a candidate hears by callbacks that it is elected, and that it is deposed; a leader renews",
+	Name: "leader",
+	Doc: "lease as a leader election: a candidate hears by callbacks that it is elected, " +
+		"and that it is deposed; a leader renews",
 	Source:  "k8s.io/client-go/tools/leaderelection, its callbacks; the lease is redis.io's",
 	Sites:   locks.OneSite,
 	Assumes: keepsKeys + heedsLost,
@@ -31,7 +32,7 @@ type election struct {
 	deposed func()
 }
 
-// campaign asks for the lease once. The winner leads until it resigns, or is deposed.
+// campaign asks for the lease once. The winner leads until it resigns or is deposed.
 func (e *election) campaign(ctx context.Context, key string, ttl time.Duration) (locks.Lease, error) {
 	lease, err := e.lease.Acquire(ctx, key, ttl)
 	if err != nil {
@@ -50,7 +51,7 @@ func (e *election) campaign(ctx context.Context, key string, ttl time.Duration) 
 	return lease, nil
 }
 
-// leaderLock makes a lock of an election: to be elected is a grant, to be deposed is a loss, to resign is a release.
+// leaderLock makes a lock of an election: winning is a grant, being deposed is a loss, resigning is a release.
 type leaderLock struct{ *renewing }
 
 func (l *leaderLock) Acquire(ctx context.Context, key string, ttl time.Duration) (locks.Lease, error) {
@@ -97,7 +98,7 @@ var leaderForGood = locks.Spec{
 	},
 }
 
-// endlessLock has leases whose holder knows no end.
+// endlessLock tells its holder of no end of the lease.
 type endlessLock struct{ leaseLock }
 
 func (l *endlessLock) Acquire(ctx context.Context, key string, ttl time.Duration) (locks.Lease, error) {

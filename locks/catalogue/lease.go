@@ -52,7 +52,7 @@ func (l *leaseLock) Release(ctx context.Context, lease locks.Lease) error {
 
 func (l *leaseLock) Close() error { return nil }
 
-// setNX sets the key to the token if no worker has it; without a ttl, for good.
+// setNX sets the key to the token if the key is missing; with ttl 0 the key never expires.
 func setNX(ctx context.Context, c sender, key, token string, ttl time.Duration) error {
 	args := []any{"set", key, token, "nx", "px", max(ttl.Milliseconds(), 1)}
 	if ttl == 0 {
@@ -65,15 +65,14 @@ func setNX(ctx context.Context, c sender, key, token string, ttl time.Duration) 
 	return err
 }
 
-// sender sends commands: a client, or one connection. Every visit sends the commands of this file, so they are made
-// here with few allocations: the library's own functions for them cost half as much again, or twice as much
-// (BenchmarkCommand).
+// sender sends commands: a client, or one connection. Every visit sends the commands in this file, so they are built
+// here with few allocations: the library's own functions take half as long again, or twice as long (BenchmarkCommand).
 type sender interface {
 	redis.Scripter
 	Process(ctx context.Context, cmd redis.Cmder) error
 }
 
-// ownedScript does something with one key if it holds the token, its first argument, and answers 0 if not.
+// ownedScript does something with one key if the key holds the token, its first argument, and answers 0 if it does not.
 type ownedScript struct {
 	*redis.Script
 	digest any
@@ -91,7 +90,7 @@ var (
 		`if redis.call("GET", KEYS[1]) == ARGV[1] then return redis.call("PEXPIRE", KEYS[1], ARGV[2]) end return 0`)
 )
 
-// run sends the script's digest, or its text to a server that does not know it: EVALSHA digest 1 key token ...
+// run sends the script's digest, or its text if the server does not know the digest: EVALSHA digest 1 key token ...
 func (s ownedScript) run(ctx context.Context, c sender, evalsha []any) error {
 	cmd := redis.NewCmd(ctx, evalsha...)
 	if err := c.Process(ctx, cmd); redis.HasErrorPrefix(err, "NOSCRIPT") {
@@ -112,7 +111,7 @@ func extendOwned(ctx context.Context, c sender, key, token string, ttl time.Dura
 	return s.run(ctx, c, []any{"evalsha", s.digest, 1, key, token, ttl.Milliseconds()})
 }
 
-// owned reads the reply of a command that answers 0 if the key was not ours.
+// owned reads the answer of a command that is 0 if the key was not the caller's.
 func owned(n int64, err error) error {
 	if err == nil && n == 0 {
 		return locks.ErrLost
@@ -120,7 +119,7 @@ func owned(n int64, err error) error {
 	return err
 }
 
-// granted reads the reply of a script that answers 0 if another worker has the lock.
+// granted reads the answer of a script that is 0 if another worker has the lock.
 func granted(n int64, err error) error {
 	if err == nil && n == 0 {
 		return locks.ErrBusy

@@ -50,7 +50,8 @@ func TestSetNXRoundsNoLifetimeToNothing(t *testing.T) {
 	var args []any
 	c.AddHook(heard{args: &args})
 	for ttl, want := range map[time.Duration]string{
-		0: "[set page token nx]", time.Microsecond: "[set page token nx px 1]", 5 * time.Second: "[set page token nx px 5000]",
+		0: "[set page token nx]", time.Microsecond: "[set page token nx px 1]",
+		5 * time.Second: "[set page token nx px 5000]",
 	} {
 		if err := setNX(t.Context(), c, "page", "token", ttl); err != nil || fmt.Sprint(args) != want {
 			t.Errorf("%v: sent %v, %v, want %s", ttl, args, err, want)

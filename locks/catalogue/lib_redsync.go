@@ -16,8 +16,9 @@ import (
 )
 
 var libRedsync = locks.Spec{
-	Name:    "redsync",
-	Doc:     "go-redsync/redsync with its defaults, believed in until its Until(); waits as long between two tries as the library",
+	Name: "redsync",
+	Doc: "go-redsync/redsync with its defaults, believed in until its Until(); " +
+		"waits as long between two tries as the library",
 	Source:  "github.com/go-redsync/redsync/v4 v4.18.1",
 	Library: true,
 	Sites:   locks.ManySites,
@@ -55,7 +56,7 @@ func (l *redsyncLock) Acquire(ctx context.Context, key string, ttl time.Duration
 	return lease, nil
 }
 
-// Extend keeps the expiry that the mutex was made with: the library knows no other.
+// Extend keeps the expiry with which the mutex was made: the library supports no other.
 func (l *redsyncLock) Extend(ctx context.Context, lease locks.Lease, ttl time.Duration) (locks.Lease, error) {
 	m, ok := l.held[lease.Token]
 	if !ok {
@@ -91,9 +92,9 @@ func (l *redsyncLock) Wait(ctx context.Context, _ string) (history.Wake, error) 
 
 func (l *redsyncLock) Close() error { return nil }
 
-// classify reads the library's errors. No means that a majority of sites said no. A try has certainly failed, too, if a
-// majority of the sites did not grant it, or was not reached; but such a site has not said that another has the lock,
-// and may still keep one for its holder.
+// classify reads the library's errors. The error no means that a majority of sites refused. A try has also certainly
+// failed if a majority of the sites did not grant it or could not be reached. Such a site has not said that another has
+// the lock, and may still hold one.
 func (l *redsyncLock) classify(err, no error) error {
 	if _, ok := errors.AsType[*redsync.ErrTaken](err); ok {
 		return fmt.Errorf("%w: %w", no, err)
@@ -113,7 +114,7 @@ func (l *redsyncLock) classify(err, no error) error {
 	switch {
 	case said >= majority:
 		return fmt.Errorf("%d of %d sites: %w", said, l.sites, no)
-	case failed >= majority: // no site needs to have said no
+	case failed >= majority: // it need not be refusals
 		return err
 	case said+failed >= majority:
 		return fmt.Errorf("%d of %d sites did not grant: %w", said+failed, l.sites, locks.ErrQuorum)

@@ -53,23 +53,31 @@ func TestRedsyncErrors(t *testing.T) {
 		outcome history.Outcome // of a try for the lock
 		reason  history.Reason
 	}{
-		"a majority has it":              {&redsync.ErrTaken{Nodes: []int{0, 1, 2}}, 5, history.Failed, history.Busy},
-		"two taken, one down":            {errors.Join(errors.Join(taken, unreachable), taken), 5, history.Failed, history.Quorum},
-		"three down":                     {errors.Join(unreachable, unreachable, unreachable, silent), 5, history.Failed, history.Unreachable},
-		"two taken":                      {errors.Join(taken, taken), 5, history.Unknown, history.Other},
-		"two taken, one silent":          {errors.Join(taken, taken, silent), 5, history.Unknown, history.Dropped},
-		"all silent":                     {errors.Join(silent, silent, silent, silent, silent), 5, history.Unknown, history.Dropped},
-		"all expired":                    {errors.Join(redsync.ErrLockAlreadyExpired, redsync.ErrLockAlreadyExpired, redsync.ErrLockAlreadyExpired), 5, history.Failed, history.Busy},
-		"granted, but too late":          {redsync.ErrFailed, 5, history.Unknown, history.Other},
-		"extended, but too late":         {redsync.ErrExtendFailed, 5, history.Unknown, history.Other},
-		"one expired, the others silent": {errors.Join(redsync.ErrLockAlreadyExpired, silent, silent), 5, history.Unknown, history.Dropped},
-		"the only one is down":           {errors.Join(unreachable), 1, history.Failed, history.Unreachable},
-		"the only one has it":            {&redsync.ErrTaken{Nodes: []int{0}}, 1, history.Failed, history.Busy},
+		"a majority has it": {&redsync.ErrTaken{Nodes: []int{0, 1, 2}}, 5, history.Failed, history.Busy},
+		"two taken, one down": {errors.Join(errors.Join(taken, unreachable), taken), 5, history.Failed,
+			history.Quorum},
+		"three down": {errors.Join(unreachable, unreachable, unreachable, silent), 5,
+			history.Failed, history.Unreachable},
+		"two taken":             {errors.Join(taken, taken), 5, history.Unknown, history.Other},
+		"two taken, one silent": {errors.Join(taken, taken, silent), 5, history.Unknown, history.Dropped},
+		"all silent": {errors.Join(silent, silent, silent, silent, silent), 5, history.Unknown,
+			history.Dropped},
+		"all expired": {
+			errors.Join(redsync.ErrLockAlreadyExpired, redsync.ErrLockAlreadyExpired, redsync.ErrLockAlreadyExpired), 5,
+			history.Failed, history.Busy,
+		},
+		"granted, but too late":  {redsync.ErrFailed, 5, history.Unknown, history.Other},
+		"extended, but too late": {redsync.ErrExtendFailed, 5, history.Unknown, history.Other},
+		"one expired, the others silent": {errors.Join(redsync.ErrLockAlreadyExpired, silent, silent), 5,
+			history.Unknown, history.Dropped},
+		"the only one is down": {errors.Join(unreachable), 1, history.Failed, history.Unreachable},
+		"the only one has it":  {&redsync.ErrTaken{Nodes: []int{0}}, 1, history.Failed, history.Busy},
 	}
 	for name, c := range cases {
 		l := &redsyncLock{sites: c.sites}
 		t.Run(name, func(t *testing.T) {
-			if outcome, reason := locks.Classify(l.classify(c.err, locks.ErrBusy)); outcome != c.outcome || reason != c.reason {
+			if outcome, reason := locks.Classify(l.classify(c.err, locks.ErrBusy)); outcome != c.outcome ||
+				reason != c.reason {
 				t.Errorf("got %s %s, want %s %s", outcome, reason, c.outcome, c.reason)
 			}
 			want := c.outcome

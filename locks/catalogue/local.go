@@ -37,7 +37,7 @@ func (l localLock) Release(_ context.Context, lease locks.Lease) error {
 	return nil
 }
 
-// localKey is where a process keeps the mutex of a key.
+// localKey identifies a key's mutex in a process.
 type localKey string
 
 func (l localLock) mutex(key string) *sync.Mutex {

@@ -19,7 +19,8 @@ import (
 	"hammerlock/topologies"
 )
 
-// every is what the tests of all locks take. The catalogue of the commands has more than this package: known_test.go gives it.
+// every is what the tests of all locks take. The catalogue of the commands has more than this package: known_test.go
+// gives it.
 var every = All
 
 // Take makes the tests take a catalogue.
@@ -35,7 +36,8 @@ func TestMain(m *testing.M) {
 	if n, err := strconv.Atoi(parallel.String()); err != nil || parallel.Set(strconv.Itoa(2*n)) != nil {
 		panic("no -test.parallel")
 	}
-	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*clusterClient)._refresh.func2")) // sleeps for 5 s, also after Close
+	// sleeps for 5 s, also after Close
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*clusterClient)._refresh.func2"))
 }
 
 // deployment brings a topology up for a test, with a client for each site.
@@ -327,7 +329,8 @@ func TestRedlockNeedsAMajority(t *testing.T) {
 				return
 			}
 			if err == nil || errors.Is(err, locks.ErrLost) != (down < 3) {
-				t.Errorf("%d of 5 sites down: extend of what is not held: %v", down, err) // those that are down have not said so
+				// those that are down have not said so
+				t.Errorf("%d of 5 sites down: extend of what is not held: %v", down, err)
 			}
 			must(t, home.top.Nodes[down].Kill())
 		}

@@ -15,8 +15,9 @@ import (
 )
 
 var multi = locks.Spec{
-	Name:    "multi",
-	Doc:     "several keys at once, all or nothing, by one script; in a cluster by a script for each slot, in one order, given back on a refusal",
+	Name: "multi",
+	Doc: "several keys at once, all or nothing, by one script; in a cluster by a script for each slot, " +
+		"in one order, given back on a refusal",
 	Source:  "Redisson, getMultiLock, in one slot and so in one step",
 	Sites:   locks.OneSite,
 	Assumes: keepsKeys + doneInTime,
@@ -57,7 +58,7 @@ return 1`)
 for _, key in ipairs(KEYS) do if redis.call("GET", key) ~= ARGV[1] then return 0 end end
 for _, key in ipairs(KEYS) do redis.call("PEXPIRE", key, ARGV[2]) end
 return 1`)
-	// What is left of a hold that has lost a key is given back all the same.
+	// If a hold has lost one of its keys, the others are still released.
 	deleteAll = redis.NewScript(`
 local all = 1
 for _, key in ipairs(KEYS) do
@@ -66,10 +67,11 @@ end
 return all`)
 )
 
-// allKeys is how a site is asked for all keys of a lease.
+// allKeys asks a site for all keys of a lease.
 var allKeys = siteLock{take: takeKeys, keep: keepKeys, give: giveKeys}
 
-// slots are the keys that one script may have, in an order that all callers have: in a cluster those with one hash tag.
+// slots groups the keys by script, in an order that is the same for all callers: in a cluster, one group has one hash
+// tag.
 func slots(c redis.UniversalClient, lease locks.Lease) (all [][]string) {
 	keys := slices.Clone(lease.Keys)
 	if len(keys) == 0 {
@@ -111,7 +113,7 @@ func takeKeys(ctx context.Context, c redis.UniversalClient, lease locks.Lease, t
 	return nil
 }
 
-// undone is what a try came to that failed, when what it had was given back: it may have that still if this went wrong.
+// undone is the result of a failed try after its keys were released: if the release failed, it may still hold some.
 func undone(err, back error) error {
 	if back == nil || errors.Is(back, locks.ErrLost) {
 		return err
@@ -139,8 +141,8 @@ func giveSlots(ctx context.Context, c redis.UniversalClient, all [][]string, tok
 	return together(errs)
 }
 
-// together is what became of a call for all keys of a hold that went to each of them, whatever became of another. The
-// hold is lost if a key is; another error leaves open what the call did.
+// together joins the results of a call that went to all keys of a hold. The hold is lost if one key is lost; another
+// error leaves the effect unknown.
 func together(errs []error) (err error) {
 	for _, e := range errs {
 		switch {

@@ -18,7 +18,7 @@ var none = locks.Spec{
 	Open:   func(locks.Env) (locks.Lock, error) { return noLock{}, nil },
 }
 
-// Outside is what stands for the lock of a service that does its own locking, which cannot be seen.
+// Outside stands for the lock of a service that does its own locking, which is invisible.
 var Outside = locks.Spec{Name: "outside", Sites: locks.OneSite, Counting: locks.Elsewhere, Open: none.Open}
 
 type noLock struct{ unending }
@@ -28,7 +28,7 @@ func (noLock) Acquire(_ context.Context, key string, _ time.Duration) (locks.Lea
 }
 func (noLock) Release(context.Context, locks.Lease) error { return nil }
 
-// unending is what locks without expiry have in common.
+// unending is embedded in locks without expiry.
 type unending struct{}
 
 func (unending) Extend(_ context.Context, l locks.Lease, _ time.Duration) (locks.Lease, error) {

@@ -7,7 +7,7 @@ import (
 	"hammerlock/locks"
 )
 
-// onceClaims are those of a lock that runs a job once a tick.
+// onceClaims are the claims of a lock that runs a job once a tick.
 var onceClaims = history.Claims{Excludes: true, Expires: true, Once: true}
 
 var once = locks.Spec{
@@ -25,7 +25,7 @@ var once = locks.Spec{
 
 type onceLock struct{ leaseLock }
 
-// Release leaves the key: the job may be done before the last clock comes to its tick.
+// Release leaves the key: the job may end before the last clock reaches its tick.
 func (l *onceLock) Release(context.Context, locks.Lease) error { return nil }
 
 var onceReleased = locks.Spec{

@@ -13,9 +13,11 @@ import (
 )
 
 var readWrite = locks.Spec{
-	Name:    "read-write",
-	Doc:     "a key for the writer, a set of readers with the ends of their leases, and one of waiting writers, who go first; a reader can become the writer",
-	Source:  "Courtois, Heymans, Parnas, Concurrent control with readers and writers (1971): the second problem; with leases by the server's clock",
+	Name: "read-write",
+	Doc: "a key for the writer, a set of readers with the ends of their leases, and one of waiting writers, " +
+		"who go first; a reader can become the writer",
+	Source: "Courtois, Heymans, Parnas, Concurrent control with readers and writers (1971): the second problem; " +
+		"with leases by the server's clock",
 	Sites:   locks.OneSite,
 	Assumes: keepsKeys + doneInTime,
 	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true, Readers: true, Upgrades: true,
@@ -30,11 +32,11 @@ func newReadWrite(e locks.Env, enter *redis.Script) *readWriteLock {
 type readWriteLock struct {
 	leaseLock
 	rand    *rand.Rand
-	waiting map[string]string // by key: the token under which a writer waits
+	waiting map[string]string // by key: the token of a waiting writer
 	enter   *redis.Script     // of readers
 }
 
-// polls is how long a visit waits on average before it tries again.
+// polls is the mean wait between two tries.
 const polls = 5 * time.Millisecond
 
 // serverTime is the server's clock in milliseconds.
@@ -43,14 +45,16 @@ local t = redis.call("TIME")
 local now = t[1] * 1000 + math.floor(t[2] / 1000)
 `
 
-// serverNow also drops the readers whose lease is over.
+// serverNow also removes the readers whose lease is over.
 const serverNow = serverTime + `redis.call("ZREMRANGEBYSCORE", KEYS[2], "-inf", now)
 `
 
-// The scripts have the keys lock, readers, writers and the arguments token, lease.
+// The scripts take the keys lock, readers, writers and the arguments token, lease.
 var (
 	readEnter = redis.NewScript(serverNow + `
-if redis.call("EXISTS", KEYS[1]) == 1 or redis.call("ZCOUNT", KEYS[3], "(" .. now, "+inf") > 0 then return 0 end` + addReader)
+if redis.call("EXISTS", KEYS[1]) == 1 or redis.call("ZCOUNT", KEYS[3], "(" .. now, "+inf") > 0 then
+	return 0
+end` + addReader)
 	writeEnter = redis.NewScript(serverNow + `
 if redis.call("EXISTS", KEYS[1]) == 1 or redis.call("ZCARD", KEYS[2]) > 0 then
 	redis.call("ZADD", KEYS[3], now + ARGV[2], ARGV[1])
@@ -66,7 +70,7 @@ if not redis.call("ZSCORE", KEYS[2], ARGV[1]) then return 0 end` + addReader)
 	// readLeave answers 0 if the reader is gone.
 	readLeave = redis.NewScript(serverNow + `
 return redis.call("ZREM", KEYS[2], ARGV[1])`)
-	// becomeWriter answers -1 if the reader is gone, and 0 if there are others.
+	// becomeWriter answers -1 if the reader is gone, and 0 if there are other readers.
 	becomeWriter = redis.NewScript(serverNow + `
 if not redis.call("ZSCORE", KEYS[2], ARGV[1]) then return -1 end
 if redis.call("ZCARD", KEYS[2]) > 1 then return 0 end
@@ -88,7 +92,7 @@ func (l *readWriteLock) run(ctx context.Context, s *redis.Script, lease locks.Le
 	return s.Run(ctx, l.client, readWriteKeys(lease.Key), lease.Token, max(ttl.Milliseconds(), 1)).Int64()
 }
 
-// Acquire makes the caller the writer. One that is refused has a place, which it keeps while it tries again within a
+// Acquire makes the caller the writer. A refused caller has a place, which it keeps as long as it tries again within a
 // lease.
 func (l *readWriteLock) Acquire(ctx context.Context, key string, ttl time.Duration) (locks.Lease, error) {
 	lease := locks.Lease{Key: key, Token: l.waiting[key]}

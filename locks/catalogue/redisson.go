@@ -10,8 +10,9 @@ import (
 )
 
 var redisson = locks.Spec{
-	Name:    "redisson",
-	Doc:     "reentrant with a watchdog (30 s, renewed every 10 s, unless a lease is given) and waiters woken by pub/sub",
+	Name: "redisson",
+	Doc: "reentrant with a watchdog (30 s, renewed every 10 s, unless a lease is given) and " +
+		"waiters woken by pub/sub",
 	Source:  "Redisson, RLock.lock: it excludes a Redisson client on the same key",
 	Sites:   locks.OneSite,
 	Assumes: keepsKeys + heedsLost,
@@ -24,7 +25,7 @@ var redisson = locks.Spec{
 	},
 }
 
-// redissonLease is what Redisson's watchdog keeps alive if its user names no lease.
+// redissonLease is the lease that Redisson's watchdog renews if its user names no lease.
 const redissonLease = 30 * time.Second
 
 type redissonLock struct {
@@ -40,7 +41,7 @@ func (l *redissonLock) Acquire(ctx context.Context, key string, ttl time.Duratio
 	return l.renewing.Acquire(ctx, key, ttl)
 }
 
-// Wait subscribes, looks whether the lock has become free meanwhile, and waits for the message of a release, but no
+// Wait subscribes, checks whether the lock was released meanwhile, and waits for the message of a release, but no
 // longer than the holder's lease.
 func (l *redissonLock) Wait(ctx context.Context, key string) (history.Wake, error) {
 	return l.wait(ctx, redissonSibling(l.within, redissonChannel, key),

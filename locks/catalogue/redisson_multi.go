@@ -12,9 +12,11 @@ import (
 )
 
 var redissonMulti = locks.Spec{
-	Name:    "redisson-multi",
-	Doc:     "reentrant's keys, one after another in the order in which they are named; what a try has is given back when a key is refused",
-	Source:  "Redisson, RedissonMultiLock.tryLock with a lease and without waiting; its last step does not look whose a key is",
+	Name: "redisson-multi",
+	Doc: "reentrant's keys, one after another in the order in which they are named; what a try has is given back " +
+		"when a key is refused",
+	Source: "Redisson, RedissonMultiLock.tryLock with a lease and without waiting; " +
+		"its last step does not look whose a key is",
 	Sites:   locks.OneSite,
 	Assumes: keepsKeys + doneInTime,
 	Claims:  multiClaims,
@@ -32,7 +34,7 @@ func newRedissonMulti(e locks.Env) *redissonMultiLock {
 	return &redissonMultiLock{client: e.Sites[0], within: e.Within, id: uuid()}
 }
 
-// unlock: lock, channel; owner.
+// unlock takes the keys lock, channel and the argument owner.
 var unlock = redis.NewScript(`
 if redis.call("HEXISTS", KEYS[1], ARGV[1]) == 0 then return 0 end
 redis.call("DEL", KEYS[1])
@@ -43,7 +45,7 @@ func (l *redissonMultiLock) Acquire(ctx context.Context, key string, ttl time.Du
 	return l.AcquireAll(ctx, []string{key}, ttl, 0)
 }
 
-// AcquireAll gives each key its lease anew when it has all of them, so that they end together.
+// AcquireAll renews each key's lease once it has all of them, so that they end together.
 func (l *redissonMultiLock) AcquireAll(ctx context.Context, keys []string, ttl, _ time.Duration) (locks.Lease, error) {
 	lease := l.lease(keys)
 	call := time.Now()

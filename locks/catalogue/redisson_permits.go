@@ -12,8 +12,9 @@ import (
 )
 
 var redissonPermits = locks.Spec{
-	Name:    "redisson-permits",
-	Doc:     "a semaphore of 4: a number of free permits, and a set of those that are out with the ends of their leases, by the server's clock",
+	Name: "redisson-permits",
+	Doc: "a semaphore of 4: a number of free permits, and a set of those that are out with the ends of their " +
+		"leases, by the server's clock",
 	Source:  "Redisson, RPermitExpirableSemaphore: its keys and channel",
 	Sites:   locks.OneSite,
 	Assumes: keepsKeys + doneInTime,
@@ -21,7 +22,7 @@ var redissonPermits = locks.Spec{
 	Open:    func(e locks.Env) (locks.Lock, error) { return newPermits(e, permitTake, permitReturn), nil },
 }
 
-// semaphorePermits is how many permits the semaphores have.
+// semaphorePermits is the number of permits of a semaphore.
 const semaphorePermits = 4
 
 func newPermits(e locks.Env, enter, leave *redis.Script) *permitsLock {
@@ -34,17 +35,18 @@ type permitsLock struct {
 	enter, leave *redis.Script
 }
 
-// The scripts have the keys permits, leases, channel and the arguments token, how many, lease, of how many there are.
+// The scripts take the keys permits, leases, channel and the arguments token, number of permits, lease, total number of
+// permits.
 const permitNow = serverTime + `local asked = tonumber(ARGV[2])
 `
 
-// reclaim gives back the permits whose lease is over.
+// reclaim returns the permits whose lease is over.
 const reclaim = `
 local over = redis.call("ZREMRANGEBYSCORE", KEYS[2], "-inf", now)
 if over > 0 then redis.call("INCRBY", KEYS[1], over) end
 `
 
-// taking takes permits if there are enough, and answers 1 then.
+// taking takes permits and answers 1 if there are enough.
 const taking = `
 if redis.call("EXISTS", KEYS[1]) == 0 then redis.call("SET", KEYS[1], ARGV[4] - redis.call("ZCARD", KEYS[2])) end
 if tonumber(redis.call("GET", KEYS[1])) < asked then return 0 end
@@ -52,7 +54,7 @@ redis.call("DECRBY", KEYS[1], asked)
 for i = 1, asked do redis.call("ZADD", KEYS[2], now + ARGV[3], ARGV[1] .. ":" .. i) end
 return 1`
 
-// giveBack returns those permits that are still out, and answers 0 if none is.
+// giveBack returns the caller's permits, and answers 0 if it has none.
 const giveBack = `
 local back = 0
 for i = 1, asked do back = back + redis.call("ZREM", KEYS[2], ARGV[1] .. ":" .. i) end

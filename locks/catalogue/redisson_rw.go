@@ -13,7 +13,8 @@ import (
 
 var redissonRW = locks.Spec{
 	Name: "redisson-rw",
-	Doc: "a hash with the mode, and a field for each reader or for the writer; each reader has a key with its lease, the hash lives as long as " +
+	Doc: "a hash with the mode, and a field for each reader or for the writer; each reader has a key with its lease, " +
+		"the hash lives as long as " +
 		"the longest; readers go first",
 	Source:  "Redisson, RReadWriteLock: its keys and channel, with a lease given; not reentrant here",
 	Sites:   locks.OneSite,
@@ -26,7 +27,7 @@ func newRedissonRW(e locks.Env, enter, leave *redis.Script) *redissonRWLock {
 	return &redissonRWLock{client: e.Sites[0], within: e.Within, id: uuid(), enter: enter, leave: leave}
 }
 
-// redissonRWLock names owners as Redisson names its threads, with one number for each hold.
+// redissonRWLock names owners as Redisson names its threads, with a number for each hold.
 type redissonRWLock struct {
 	client redis.UniversalClient
 	within string // see Env
@@ -36,8 +37,8 @@ type redissonRWLock struct {
 	leave  *redis.Script // of readers
 }
 
-// The scripts have the keys lock, lease of the reader, channel and the arguments owner, lease, and what a reader's key
-// begins and ends with. They answer 1, or 0 if the lock is another's.
+// The scripts take the keys lock, lease of the reader, channel and the arguments owner, lease, and the first and last
+// part of a reader's key. They answer 1, or 0 if another has the lock.
 var (
 	rwRead = redis.NewScript(`
 local mode = redis.call("HGET", KEYS[1], "mode")
@@ -51,7 +52,7 @@ return 1`)
 if redis.call("HEXISTS", KEYS[1], ARGV[1]) == 0 or redis.call("PEXPIRE", KEYS[2], ARGV[2]) == 0 then return 0 end
 if redis.call("PTTL", KEYS[1]) < tonumber(ARGV[2]) then redis.call("PEXPIRE", KEYS[1], ARGV[2]) end
 return 1`)
-	// rwReadLeave lets the hash live as long as the leases of the readers that are left.
+	// rwReadLeave keeps the hash as long as the leases of the remaining readers.
 	rwReadLeave = redis.NewScript(`
 local ours = redis.call("DEL", KEYS[2])
 if redis.call("HDEL", KEYS[1], ARGV[1]) == 0 then return 0 end
@@ -98,7 +99,7 @@ func (l *redissonRWLock) run(ctx context.Context, s *redis.Script, lease locks.L
 		rwTimeout).Int64()
 }
 
-// take makes a try as an owner of its own.
+// take makes a try under a new owner's name.
 func (l *redissonRWLock) take(ctx context.Context, s *redis.Script, lease locks.Lease, suffix string,
 	ttl time.Duration) (locks.Lease, error) {
 	l.holds++

@@ -29,7 +29,7 @@ var redlock = locks.Spec{
 	Open:   func(e locks.Env) (locks.Lock, error) { return newRedlock(e), nil },
 }
 
-// A site that does not answer costs a try this part of the lease, within bounds.
+// The time that a try gives to a site: a part of the lease, within bounds.
 const (
 	siteTimeoutShare = 20
 	minSiteTimeout   = 50 * time.Millisecond
@@ -39,18 +39,18 @@ const (
 type redlockLock struct {
 	sites   []redis.UniversalClient
 	quorum  int
-	patient bool           // waits for a site as long as its client does
+	patient bool           // waits for a site as long as the client's timeout
 	each    func([]func()) // asks the sites
 	site    siteLock
 }
 
-// siteLock is how one site is asked for what a lease names, to prolong that, and to take it back.
+// siteLock has the requests to one site for a lease: take it, extend it, release it.
 type siteLock struct {
 	take, keep func(ctx context.Context, c redis.UniversalClient, lease locks.Lease, ttl time.Duration) error
 	give       func(ctx context.Context, c redis.UniversalClient, lease locks.Lease) error
 }
 
-// oneKey is how a site is asked for the key of a lease.
+// oneKey asks a site for the key of a lease.
 var oneKey = siteLock{
 	take: func(ctx context.Context, c redis.UniversalClient, lease locks.Lease, ttl time.Duration) error {
 		return setNX(ctx, c, lease.Key, lease.Token, ttl)
@@ -82,7 +82,7 @@ func (l *redlockLock) acquire(ctx context.Context, lease locks.Lease, ttl time.D
 	return lease, l.giveUp(ctx, lease, ttl, v)
 }
 
-// giveUp undoes a try that found no quorum: what a minority granted would stand in everybody's way until it expires.
+// giveUp undoes a try without a quorum: the grants of a minority would block others until they expire.
 func (l *redlockLock) giveUp(ctx context.Context, lease locks.Lease, ttl time.Duration, v votes) error {
 	undone := l.release(ctx, lease, ttl)
 	if v.ok+v.unknown < l.quorum || v.unknown+undone.unknown < l.quorum {
@@ -91,7 +91,7 @@ func (l *redlockLock) giveUp(ctx context.Context, lease locks.Lease, ttl time.Du
 	return fmt.Errorf("acquire: %w", errors.Join(append(v.errs, undone.errs...)...))
 }
 
-// noQuorum is the error of a try that certainly failed. Grants that came too late are no answers.
+// noQuorum is the error of a try that certainly failed. Grants that came too late do not count as answers.
 func (l *redlockLock) noQuorum(v votes) error {
 	e := locks.NoQuorum{Granted: v.ok, Sites: len(l.sites), Silent: len(l.sites) - v.ok - v.busy}
 	if v.ok >= l.quorum {
@@ -124,7 +124,7 @@ func (l *redlockLock) grant(ctx context.Context, lease locks.Lease, ttl time.Dur
 	})
 }
 
-// release asks every site, in a context of its own: a lock must be given back also when its user was called off.
+// release asks every site, with its own context: a lock must be released even if its user was cancelled.
 func (l *redlockLock) release(ctx context.Context, lease locks.Lease, ttl time.Duration) votes {
 	return l.poll(context.WithoutCancel(ctx), ttl, func(ctx context.Context, c redis.UniversalClient) error {
 		return l.site.give(ctx, c, lease)
@@ -133,17 +133,17 @@ func (l *redlockLock) release(ctx context.Context, lease locks.Lease, ttl time.D
 
 func (l *redlockLock) Close() error { return nil }
 
-// votes are the outcomes of one question to all sites.
+// votes counts the answers of all sites to one question.
 type votes struct {
 	ok, unknown int
-	lost        int // of those that failed: the site has the key no more
-	busy        int // of those that failed: the site has the key of another
+	lost        int // failures that say: the site no longer has the key
+	busy        int // failures that say: another has the key on this site
 	errs        []error
 	refusals    []error
 }
 
-// decide says what the majority makes of a call on a held lock. It is lost when too few sites can still have it: one
-// that was not reached has said nothing.
+// decide gives the majority's answer to a call on a held lock. The hold is lost if too few sites can still have it; a
+// site that was not reached may have it.
 func (l *redlockLock) decide(v votes, what string) error {
 	switch {
 	case v.ok >= l.quorum:
@@ -153,13 +153,14 @@ func (l *redlockLock) decide(v votes, what string) error {
 	case v.unknown > 0:
 		return fmt.Errorf("%s: %w", what, errors.Join(v.errs...))
 	case v.ok+v.lost > 0:
-		return fmt.Errorf("%s: %d of %d sites did it: %v", what, v.ok, len(l.sites), errors.Join(v.refusals...)) // not harmless
+		// not harmless
+		return fmt.Errorf("%s: %d of %d sites did it: %v", what, v.ok, len(l.sites), errors.Join(v.refusals...))
 	default:
 		return fmt.Errorf("%s: %w", what, errors.Join(v.refusals...))
 	}
 }
 
-// poll asks all sites and waits for all answers, for each no longer than its share of the lease.
+// poll asks all sites in parallel and waits for all answers, for each no longer than its share of the lease.
 func (l *redlockLock) poll(ctx context.Context, ttl time.Duration,
 	ask func(context.Context, redis.UniversalClient) error) votes {
 	errs := make([]error, len(l.sites))
@@ -175,7 +176,7 @@ func (l *redlockLock) poll(ctx context.Context, ttl time.Duration,
 	return count(errs)
 }
 
-// share is the time that a site has for its answer.
+// share limits the time for a site's answer.
 func (l *redlockLock) share(ctx context.Context, ttl time.Duration) (context.Context, context.CancelFunc) {
 	if l.patient {
 		return context.WithCancel(ctx)
@@ -183,7 +184,7 @@ func (l *redlockLock) share(ctx context.Context, ttl time.Duration) (context.Con
 	return context.WithTimeout(ctx, siteTimeout(ttl))
 }
 
-// siteTimeout is the part of a lease that a site has for its answer.
+// siteTimeout is the time for a site's answer, as a part of the lease.
 func siteTimeout(ttl time.Duration) time.Duration {
 	return min(max(ttl/siteTimeoutShare, minSiteTimeout), maxSiteTimeout)
 }

@@ -157,7 +157,8 @@ func TestRedissonKeepsRedissonsKeys(t *testing.T) {
 		t.Errorf("the message of a release is %q, want 0", m.Payload)
 	}
 	keys := c.Keys(t.Context(), "*").Val()
-	if len(keys) != 1 || !strings.HasPrefix(keys[0], "redisson_unlock_latch:{k}:") || c.PTTL(t.Context(), keys[0]).Val() > latchLife {
+	if len(keys) != 1 || !strings.HasPrefix(keys[0], "redisson_unlock_latch:{k}:") ||
+		c.PTTL(t.Context(), keys[0]).Val() > latchLife {
 		t.Errorf("after the release there is %v, want the latch", keys)
 	}
 

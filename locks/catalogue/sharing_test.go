@@ -124,7 +124,8 @@ func TestClaimsAreOffered(t *testing.T) {
 		l, err := readWrite.Open(locks.Env{Sites: make([]redis.UniversalClient, 1)})
 		must(t, err)
 		must(t, s.Offers(l))
-		if l, err = lease.Open(locks.Env{Sites: make([]redis.UniversalClient, 1)}); err != nil || s.Claims.Excludes && s.Offers(l) == nil {
+		if l, err = lease.Open(locks.Env{Sites: make([]redis.UniversalClient, 1)}); err != nil || s.Claims.Excludes &&
+			s.Offers(l) == nil {
 			t.Errorf("%s: lease offers what it claims, %v", s.Name, err)
 		}
 	}

@@ -143,10 +143,12 @@ func TestNeeds(t *testing.T) {
 			if err == nil {
 				return
 			}
-			if !errors.Is(err, locks.ErrServer) || !strings.Contains(err.Error(), c.server.String()) || !strings.Contains(err.Error(), "Redis 8.4") {
+			if !errors.Is(err, locks.ErrServer) || !strings.Contains(err.Error(), c.server.String()) ||
+				!strings.Contains(err.Error(), "Redis 8.4") {
 				t.Errorf("the error names not what is there and what is needed: %v", err)
 			}
-			if _, opened := ifeq.Open(locks.Env{Sites: make([]redis.UniversalClient, 1), Server: c.server}); !errors.Is(opened, locks.ErrServer) {
+			if _, opened := ifeq.Open(locks.Env{Sites: make([]redis.UniversalClient, 1), Server: c.server}); !errors.Is(
+				opened, locks.ErrServer) {
 				t.Errorf("opened: %v", opened)
 			}
 			if err := lease.Runs(c.server); err != nil {
@@ -166,7 +168,8 @@ func (n newer) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 		args := cmd.Args()
 		switch {
 		case len(args) == 7 && args[5] == "ifeq": // set key value px|ex n ifeq match
-			script := `if redis.call("GET", KEYS[1]) == ARGV[1] then return redis.call("SET", KEYS[1], ARGV[2], ARGV[3], ARGV[4]) end return false`
+			script := `if redis.call("GET", KEYS[1]) ~= ARGV[1] then return false end
+return redis.call("SET", KEYS[1], ARGV[2], ARGV[3], ARGV[4])`
 			cmd.SetErr(n.client.Eval(ctx, script, []string{args[1].(string)}, args[6], args[2], args[3], args[4]).Err())
 			return cmd.Err()
 		case cmd.Name() == "delex" && len(args) == 4 && args[2] == "IFEQ":

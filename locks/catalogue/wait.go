@@ -22,7 +22,7 @@ var (
 		func(copies int) int { return min(copies, 1) })
 )
 
-// replicated is the lock that waits for some of the replicas that each primary has.
+// replicated is a lock that waits for some of each primary's replicas.
 func replicated(name, until, assumes string, of func(copies int) int) locks.Spec {
 	return locks.Spec{
 		Name: name,
@@ -44,10 +44,10 @@ func replicated(name, until, assumes string, of func(copies int) int) locks.Spec
 
 type waitLock struct {
 	leaseLock
-	replicas int // that must have a grant
+	replicas int // number of replicas that must have a grant
 }
 
-// errReplicas says that too few replicas have the grant; it has been undone.
+// errReplicas means that too few replicas have the grant, which was undone.
 var errReplicas = errors.New("too few replicas have it")
 
 func (l *waitLock) Acquire(ctx context.Context, key string, ttl time.Duration) (locks.Lease, error) {
@@ -71,7 +71,7 @@ func (l *waitLock) Acquire(ctx context.Context, key string, ttl time.Duration) (
 	return lease, nil
 }
 
-// copied waits until the replicas have what this connection wrote, for a part of the lease.
+// copied waits, for a part of the lease, until the replicas have what this connection wrote.
 func (l *waitLock) copied(ctx context.Context, conn *redis.Conn, ttl time.Duration) error {
 	if l.replicas == 0 {
 		return nil
@@ -83,7 +83,7 @@ func (l *waitLock) copied(ctx context.Context, conn *redis.Conn, ttl time.Durati
 	return locks.AfterGrant(err)
 }
 
-// undo gives the grant back on the connection that it came by. The result tells what is certain then.
+// undo releases the grant on the same connection. Its result says what is certain then.
 func (l *waitLock) undo(ctx context.Context, conn *redis.Conn, lease locks.Lease, why error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), maxSiteTimeout)
 	defer cancel()
@@ -96,7 +96,7 @@ func (l *waitLock) undo(ctx context.Context, conn *redis.Conn, lease locks.Lease
 	return why
 }
 
-// Extend counts when the replicas have it as well; if not, the lease is what it was.
+// Extend succeeds only if the replicas have it as well; otherwise the lease is unchanged.
 func (l *waitLock) Extend(ctx context.Context, lease locks.Lease, ttl time.Duration) (locks.Lease, error) {
 	conn, err := l.conn(ctx, lease.Key)
 	if err != nil {
@@ -110,7 +110,7 @@ func (l *waitLock) Extend(ctx context.Context, lease locks.Lease, ttl time.Durat
 	return from(lease, call, ttl, l.copied(ctx, conn, ttl))
 }
 
-// conn is a connection to the primary of the key: WAIT asks for what its own connection wrote.
+// conn is a connection to the primary of the key: WAIT covers the writes of its own connection only.
 func (l *waitLock) conn(ctx context.Context, key string) (*redis.Conn, error) {
 	switch c := l.client.(type) {
 	case *redis.Client:

@@ -265,7 +265,8 @@ func TestRueidislockWaitsByItself(t *testing.T) {
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 			defer cancel()
-			if _, err := a.(locks.Waiter).Wait(ctx, "k"); !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled) {
+			if _, err := a.(locks.Waiter).Wait(ctx, "k"); !errors.Is(err, context.DeadlineExceeded) &&
+				!errors.Is(err, context.Canceled) {
 				t.Errorf("a visit that gives up is told %v", err)
 			}
 			must(t, b.Release(t.Context(), held))

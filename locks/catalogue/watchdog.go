@@ -12,8 +12,9 @@ import (
 )
 
 var watchdog = locks.Spec{
-	Name:    "watchdog",
-	Doc:     "lease, renewed in the background at a third of it; its holder gets a signal when the last acknowledged renewal runs out",
+	Name: "watchdog",
+	Doc: "lease, renewed in the background at a third of it; its holder gets a signal when the last " +
+		"acknowledged renewal runs out",
 	Source:  "Redisson, lock watchdog; redis.io, Distributed Locks with Redis: extending the lock",
 	Sites:   locks.OneSite,
 	Assumes: keepsKeys + heedsLost,
@@ -25,28 +26,28 @@ var watchdog = locks.Spec{
 	Open:   func(e locks.Env) (locks.Lock, error) { return renew(&leaseLock{e.Sites[0]}, e), nil },
 }
 
-// A lease is renewed after this part of it; one that could not be renewed is tried again sooner.
+// A lease is renewed after this part of it; after a failed renewal it is tried again sooner.
 const (
 	renewShare = 3
 	againShare = 10
 )
 
-// renewing keeps the leases of a lock alive while they are held.
+// renewing renews the leases of a lock while they are held.
 type renewing struct {
 	locks.Lock
 	lane     *history.Lane // may be nil
-	trusting bool          // a lease is lost only when the server says so, however late it is: for wrong ones
+	trusting bool          // only a server's answer ends a hold, however late it is: for wrong locks
 
 	mu    sync.Mutex // guards the map
 	tasks map[string]*renewal
-	turn  sync.Mutex // a lane takes one operation at a time
+	turn  sync.Mutex // guards the lane, which takes one operation at a time
 }
 
-// renewal is the task that keeps one hold alive.
+// renewal is the task that renews one hold.
 type renewal struct {
-	lease locks.Lease // of the goroutine alone
+	lease locks.Lease // used by the goroutine alone
 	ttl   time.Duration
-	again atomic.Pointer[time.Time] // when the lease ends by the last re-entry; nil = there was none
+	again atomic.Pointer[time.Time] // the lease's end after the last re-entry; nil = no re-entry
 	lost  chan struct{}
 	stop  context.CancelFunc
 	done  chan struct{}
@@ -64,7 +65,7 @@ func (r *renewing) Acquire(ctx context.Context, key string, ttl time.Duration) (
 	}
 	r.mu.Lock()
 	t, ok := r.tasks[lease.Token]
-	if ok { // a re-entry finds the task of the outermost hold, and prolongs that
+	if ok { // a re-entry finds the task of the outermost hold, and extends its lease
 		until := lease.Until
 		t.again.Store(&until)
 	} else {
@@ -74,21 +75,21 @@ func (r *renewing) Acquire(ctx context.Context, key string, ttl time.Duration) (
 	r.mu.Unlock()
 	lease.Lost = t.lost
 	select {
-	case <-t.lost: // nothing renews the hold any more, and its owner has been told so
+	case <-t.lost: // the hold is no longer renewed, and its owner knows it
 		return lease, errors.Join(locks.ErrLost, r.Lock.Release(ctx, lease))
 	default:
 		return lease, nil
 	}
 }
 
-// task is what renews a hold.
+// task finds the task that renews a hold.
 func (r *renewing) task(lease locks.Lease) *renewal {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.tasks[lease.Token]
 }
 
-// start begins to renew a lease that was asked for at the time of the call.
+// start begins to renew a lease; call is when it was asked for.
 func (r *renewing) start(ctx context.Context, lease locks.Lease, call time.Time, ttl time.Duration) *renewal {
 	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	t := &renewal{lease: lease, ttl: ttl, lost: make(chan struct{}), stop: stop, done: make(chan struct{})}
@@ -99,7 +100,7 @@ func (r *renewing) start(ctx context.Context, lease locks.Lease, call time.Time,
 	return t
 }
 
-// run renews until it is stopped or the hold can be relied on no more.
+// run renews until it is stopped or the hold is no longer reliable.
 func (r *renewing) run(ctx context.Context, t *renewal, call time.Time) {
 	timer := time.NewTimer(time.Until(call.Add(t.ttl / renewShare)))
 	defer timer.Stop()
@@ -128,7 +129,7 @@ func (r *renewing) run(ctx context.Context, t *renewal, call time.Time) {
 	}
 }
 
-// end is when a hold that could not be renewed is given up.
+// end is when an unrenewed hold is given up.
 func (r *renewing) end(t *renewal) time.Time {
 	if r.trusting {
 		return time.Now().Add(t.ttl)
@@ -139,7 +140,7 @@ func (r *renewing) end(t *renewal) time.Time {
 	return t.lease.Until
 }
 
-// once makes one try to renew and records it. An answer that comes after the lease is over is of no use.
+// once makes one try to renew and records it. An answer after the end of the lease is useless.
 func (r *renewing) once(ctx context.Context, t *renewal) (history.Outcome, history.Reason) {
 	ctx, cancel := context.WithDeadline(ctx, earlier(time.Now().Add(t.ttl/renewShare), r.end(t)))
 	defer cancel()
@@ -173,7 +174,7 @@ func earlier(a, b time.Time) time.Time {
 	return b
 }
 
-// Release ends the renewals before the hold: none may come after it.
+// Release stops the renewals first, so that none comes after it.
 func (r *renewing) Release(ctx context.Context, lease locks.Lease) error {
 	if lease.Count <= 1 {
 		r.mu.Lock()

@@ -117,7 +117,8 @@ func isTold(t *testing.T, home *stage, s locks.Spec, key string) {
 		if !isRueidislock(s) { // it is told by an invalidation
 			t.Error("no renewal is recorded")
 		}
-	} else if last := ops[len(ops)-1]; last.Outcome == history.OK || last.Outcome == history.Failed && last.Reason != history.Lost {
+	} else if last := ops[len(ops)-1]; last.Outcome == history.OK || last.Outcome == history.Failed &&
+		last.Reason != history.Lost {
 		t.Errorf("the last renewal is recorded as %s %s", last.Outcome, last.Reason)
 	}
 }

@@ -23,8 +23,9 @@ var libRueidislock = locks.Spec{
 	Source:  "github.com/redis/rueidis/rueidislock v1.0.79",
 	Library: true,
 	Sites:   locks.OneSite,
-	Assumes: "the server keeps its keys for the lease and its clock agrees with the client's; the holder heeds its context",
-	Needs:   rueidisNeeds,
+	Assumes: "the server keeps its keys for the lease and its clock agrees with the client's; " +
+		"the holder heeds its context",
+	Needs: rueidisNeeds,
 	Expect: []locks.Expectation{ // docs/FINDINGS.md
 		{Cause: history.RenewalFailure, Scenario: "renewal-cut"},
 		// Each extension makes it extend again, but few holds are long enough for the first one.
@@ -36,15 +37,17 @@ var libRueidislock = locks.Spec{
 
 // libRueidislockNoLoop is what the library's README recommends, but for one key instead of three.
 var libRueidislockNoLoop = locks.Spec{
-	Name:    "rueidislock-noloop",
-	Doc:     "rueidislock with NoLoopTracking: it is not told of its own changes, each of which it would answer with an extension",
+	Name: "rueidislock-noloop",
+	Doc: "rueidislock with NoLoopTracking: it is not told of its own changes, " +
+		"each of which it would answer with an extension",
 	Source:  "github.com/redis/rueidis/rueidislock v1.0.79, README",
 	Library: true,
 	Sites:   locks.OneSite,
 	Assumes: libRueidislock.Assumes,
 	Needs:   rueidisNeeds,
 	Expect: []locks.Expectation{
-		libRueidislock.Expect[0], {Cause: history.RenewalFailure, Scenario: "leader"}, // the same, of a leader that is cut off
+		// the same, of a leader that is cut off
+		libRueidislock.Expect[0], {Cause: history.RenewalFailure, Scenario: "leader"},
 	},
 	Claims: libRueidislock.Claims, Outlives: true,
 	Open: func(e locks.Env) (locks.Lock, error) {

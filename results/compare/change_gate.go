@@ -9,10 +9,10 @@ import (
 	"hammerlock/results"
 )
 
-// RegressionGate is the gate that nothing may have become worse.
+// RegressionGate is the gate that fails if any metric became worse.
 const RegressionGate = "regression"
 
-// ChangeGate is a gate on a comparison: a change of one metric, or, without a metric, nothing may become worse.
+// ChangeGate is a gate on a comparison: a change of one metric or, without a metric, no metric may become worse.
 type ChangeGate struct{ Gate }
 
 // ParseChangeGate reads "response.p99<+10%" or "regression".
@@ -28,25 +28,25 @@ func ParseChangeGate(text string) (ChangeGate, error) {
 	return ChangeGate{g}, errors.Join(err, g.Whole())
 }
 
-// difference is what a comparison says of a metric between two sides.
+// difference is the difference of a metric between two sides.
 type difference struct {
 	metric    results.Metric
 	about     string
 	runs      int
 	effect    effect
 	change    float64
-	low, high float64 // infinite if the runs are too few
+	low, high float64 // infinite if there are too few runs
 	floor     float64 // infinite as well
 	saturated bool
-	least     int           // so many runs, or pairs of them, can tell a change from noise at all
-	unit      string        // what these are, and what asks for more of them
+	least     int           // the number of runs, or pairs, from which on a change can be told from noise
+	unit      string        // "runs" or "pairs", and the flag for more of them
 	each      time.Duration // what one takes
 }
 
-// maxRuns is how many are worth a try.
+// maxRuns is the most runs that a message suggests.
 const maxRuns = 1000
 
-// enough says how many runs the gate needs in place of those that there were.
+// enough says how many runs the gate needs.
 func (d *difference) enough(n float64) string {
 	if n > maxRuns {
 		return "more runs do not help against so much noise: a calmer machine does, or a rate that it serves with " +
@@ -60,7 +60,7 @@ func (d *difference) enough(n float64) string {
 // spoiled tells whether a generator that was too slow makes the difference worthless.
 func (d *difference) spoiled() bool { return d.saturated && d.metric.Timed() }
 
-// checkAll tells which of the gates the differences meet.
+// checkAll checks gates against the differences.
 func checkAll(gates []ChangeGate, all []difference) (checked []GateResult) {
 	for i := range gates {
 		checked = append(checked, gates[i].check(all)...)
@@ -68,8 +68,8 @@ func checkAll(gates []ChangeGate, all []difference) (checked []GateResult) {
 	return checked
 }
 
-// check tells whether the differences meet the gate. A change within the noise passes, unless so much noise would hide
-// a change that the gate forbids.
+// check checks the gate against the differences. A change within the noise passes, unless the noise could hide a change
+// that the gate forbids.
 func (g *ChangeGate) check(all []difference) (checked []GateResult) {
 	if g.Metric.Name == "" {
 		return []GateResult{regressions(all)}
@@ -100,7 +100,8 @@ func (g *ChangeGate) judge(d *difference) GateResult {
 		r.Status, r.Summary = GateUnderpowered, "too few runs to tell a change from noise: "+d.enough(0)
 	case d.effect == noise && d.floor > math.Abs(g.limit) && !(g.holds(d.low) && g.holds(d.high)):
 		r.Status = GateUnderpowered
-		hidden := d.floor / max(math.Abs(g.limit), 0.001) // the noise shrinks with the root of the runs
+		// the noise shrinks with the square root of the number of runs
+		hidden := d.floor / max(math.Abs(g.limit), 0.001)
 		r.Summary += fmt.Sprintf(", noise; changes up to %s could not be seen: %s", signed(d.floor),
 			d.enough(float64(d.runs)*hidden*hidden))
 	case d.effect == noise:

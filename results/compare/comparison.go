@@ -14,8 +14,8 @@ import (
 	"hammerlock/results"
 )
 
-// Comparison is a table: for each group of runs and each metric, what every side says and whether it differs from
-// the first.
+// Comparison is a table: for each group of runs and each metric it has every side's value, and whether that differs
+// from the first side's.
 type Comparison struct {
 	Sides  []string     `json:"sides"`
 	By     []string     `json:"by"`
@@ -23,10 +23,10 @@ type Comparison struct {
 	Notes  []string     `json:"notes"`
 	Gates  []GateResult `json:"gates,omitempty"`
 
-	labels []string // of the sides, with what they differ in
+	labels []string // names of the sides, with what they differ in
 }
 
-// group is what is compared with each other, as the runs of one topology.
+// group has the runs that are compared with each other, such as those of one topology.
 type group struct {
 	Name string `json:"name"`
 	Rows []row  `json:"rows"`
@@ -39,23 +39,23 @@ type row struct {
 	metric results.Metric
 }
 
-// figure is what one side says of a metric.
+// figure is one side's value of a metric.
 type figure struct {
-	Runs   int      `json:"runs"` // that have data for it
+	Runs   int      `json:"runs"` // number of runs with data
 	Median float64  `json:"median"`
-	Low    *float64 `json:"low"` // of the median's 95 % confidence interval; null if the runs are too few for one
+	Low    *float64 `json:"low"` // lower end of the median's 95 % confidence interval; null with too few runs
 	High   *float64 `json:"high"`
-	P      float64  `json:"p"`      // Mann-Whitney U test against the first side
-	Change float64  `json:"change"` // share of the first side
+	P      float64  `json:"p"`      // p-value of the Mann-Whitney U test against the first side
+	Change float64  `json:"change"` // as a share of the first side's value
 	Effect effect   `json:"effect"`
 
 	sample    *benchmath.Sample
-	saturated bool          // the generator of one of the runs
-	took      time.Duration // one of them, on average
+	saturated bool          // the generator of one of the runs was saturated
+	took      time.Duration // mean time of a run
 }
 
-// New compares every side with the first. Runs are grouped by the named keys; without any, by topology and lock as
-// far as the sides agree in them.
+// New compares every side with the first. Runs are grouped by the named keys; by default by topology and lock, as far
+// as the sides agree in them.
 func New(sides []Side, by []string, metrics []results.Metric) *Comparison {
 	if len(by) == 0 {
 		by = agreement(sides)
@@ -80,7 +80,7 @@ func New(sides []Side, by []string, metrics []results.Metric) *Comparison {
 	return c
 }
 
-// newFigure summarizes what runs say of a metric.
+// newFigure summarizes the values of a metric over runs.
 func newFigure(m results.Metric, runs []*results.Run) figure {
 	var values []float64
 	c := figure{P: 1}
@@ -117,7 +117,7 @@ func (r *row) compare() {
 	}
 }
 
-// each calls f for every cell but those of the first side.
+// each calls f for every cell except those of the first side.
 func (c *Comparison) each(f func(g *group, r *row, k int)) {
 	for i := range c.Groups {
 		for j := range c.Groups[i].Rows {
@@ -129,8 +129,9 @@ func (c *Comparison) each(f func(g *group, r *row, k int)) {
 	}
 }
 
-// decide tells differences from noise, with the procedure of Holm (1979) over all tests of the table: the p-values
-// ascending, each against alpha by the number of those that are left, until one is not small enough.
+// decide tells differences from noise with the procedure of Holm (1979) over all tests of the table. It takes the
+// p-values in ascending order and compares each with alpha divided by the number of tests that are left, until one is
+// not small enough.
 func (c *Comparison) decide() {
 	type test struct {
 		*figure
@@ -157,7 +158,7 @@ func (c *Comparison) decide() {
 	}
 }
 
-// enough says how many runs a side would need so that a difference can be seen at all.
+// enough says how many runs a side needs before any difference can be seen.
 func (c *Comparison) enough() {
 	tests, fewest := 0, math.MaxInt
 	c.each(func(_ *group, r *row, k int) {
@@ -181,7 +182,7 @@ func (c *Comparison) enough() {
 	}
 }
 
-// Undecided says why nothing can be said of any difference; empty if something can.
+// Undecided says why no difference can be judged; empty if some can.
 func (c *Comparison) Undecided() string {
 	undecided := tooFew
 	c.each(func(_ *group, r *row, k int) {
@@ -192,8 +193,8 @@ func (c *Comparison) Undecided() string {
 	return undecided
 }
 
-// runsNeeded is how many runs a side the U test needs to find the clearest of differences in one of n tests: of
-// all ways to divide 2k runs in two, two are as clear as that.
+// runsNeeded is the number of runs a side with which the U test finds the clearest difference, as one of n tests. Two
+// of all ways to divide 2k runs into two halves are that clear.
 func runsNeeded(tests int) int {
 	ways := 1.0
 	for k := 1; ; k++ {
@@ -204,7 +205,7 @@ func runsNeeded(tests int) int {
 	}
 }
 
-// notes says what else differs between the sides, and when the order of the runs could be taken for a difference.
+// notes says in what else the sides differ, and whether the order of the runs could explain a difference.
 func notes(sides []Side, by []string) (all []string) {
 	for _, p := range properties {
 		if texts, same := p.ofAll(sides); !same && p.use&note != 0 && !slices.Contains(by, p.name) {
@@ -239,7 +240,7 @@ func sideNames(sides []Side) []string {
 	return human.Names(sides, func(s Side) string { return s.Name })
 }
 
-// labels are the names of the sides, with what they differ in that runs can be grouped by.
+// labels returns the names of the sides, with the properties in which they differ.
 func labels(sides []Side, by []string) []string {
 	all := sideNames(sides)
 	for _, p := range properties {
@@ -263,8 +264,8 @@ func apart(a, b []results.Run) bool {
 		slices.MaxFunc(b, order).Started.Before(slices.MinFunc(a, order).Started)
 }
 
-// CheckGates checks gates on the change of every side against the first. There is no arm against itself here: what
-// the intervals of both sides leave open is taken for the noise.
+// CheckGates checks gates on the change of every side against the first. A comparison has no A/A arm: the uncertainty
+// of both intervals is taken as the noise.
 func (c *Comparison) CheckGates(gates []ChangeGate) {
 	var all []difference
 	tests := 0

@@ -1,5 +1,5 @@
-// Package compare tells what differs between runs from what is noise: saved runs side by side, trials in turns, and
-// searches for the highest value that holds an objective. It checks gates on runs and on changes. It starts no run.
+// Package compare tells differences between runs from noise: saved runs side by side, trials in turns, and searches for
+// the highest value at which an objective holds. It checks gates on runs and on changes. It starts no run.
 package compare
 
 import (
@@ -12,26 +12,26 @@ import (
 	"hammerlock/internal/human"
 )
 
-// The significance that comparisons ask for. It is that of a whole table: five tables in a hundred that compare a
-// thing with itself show a difference, not five numbers in a hundred.
+// The significance level of a comparison. It holds for a whole table: of a hundred tables that compare a thing with
+// itself, five show a difference.
 const (
 	familyAlpha = 0.05
 	confidence  = 0.95
 )
 
-// effect is what a difference comes to.
+// effect is the result of comparing two values.
 type effect string
 
 // The effects.
 const (
 	none   effect = ""  // the first side, or nothing to compare
-	few    effect = "?" // so few runs that no difference could be told from noise
+	few    effect = "?" // too few runs to tell any difference from noise
 	noise  effect = "~"
 	Better effect = "better"
 	Worse  effect = "worse"
 )
 
-// Class names the effect where signs cannot: better, worse, or plain.
+// Class names the effect for style sheets: better, worse, or plain.
 func (e effect) Class() string {
 	if e == Better || e == Worse {
 		return string(e)
@@ -39,15 +39,15 @@ func (e effect) Class() string {
 	return "plain"
 }
 
-// words are those of the effect, of which each table has its own for what was found.
+// words describes the effect; each table brings its own words for a found difference.
 func (e effect) words(nothing, within, found string) string {
 	return cmp.Or(map[effect]string{none: nothing, few: tooFew, noise: within}[e], found)
 }
 
-// tooFew is the answer of a comparison in which nothing can be told.
+// tooFew is the result of a comparison with too few runs.
 const tooFew = "not enough runs to say"
 
-// gated is the effect as gates take it: their intervals tell them that runs are too few.
+// gated converts the effect for gates, which judge by intervals whether there are too few runs.
 func (e effect) gated() effect {
 	if e == few {
 		return noise
@@ -55,7 +55,7 @@ func (e effect) gated() effect {
 	return e
 }
 
-// median is a sample's with the interval of order statistics that holds it at the given level.
+// median is a sample's median with its interval of order statistics at the given level.
 func median(values []float64, level float64) benchmath.Summary {
 	return benchmath.AssumeNothing.Summary(benchmath.NewSample(values, &benchmath.DefaultThresholds), level)
 }
@@ -67,7 +67,7 @@ func finite(x float64) *float64 {
 	return &x
 }
 
-// change is by what share of the first value the second is greater.
+// change is the difference of the second value, as a share of the first.
 func change(from, to float64) float64 {
 	switch {
 	case from == to:
@@ -79,7 +79,7 @@ func change(from, to float64) float64 {
 	}
 }
 
-// whole writes a change in whole per cents, as a table has it.
+// whole writes a change in whole per cents, for a table.
 func whole(x float64) string {
 	if x = math.Round(100 * x); x == 0 || math.Abs(x) >= math.MaxFloat64 {
 		return signed(x)

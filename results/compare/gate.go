@@ -13,28 +13,28 @@ import (
 	"hammerlock/results"
 )
 
-// Gate is a condition that a run must meet, as in "response.p99<50ms", or one of its phases, as in
-// "steady:response.p99<50ms", or a change that a comparison must not show, as in "response.p99<+10%".
+// Gate is a condition on a run ("response.p99<50ms"), on one of its phases ("steady:response.p99<50ms"), or on the
+// change in a comparison ("response.p99<+10%").
 type Gate struct {
 	Text     string
 	Phase    string // empty: the whole run
 	Abort    bool   // a run that does not meet it ends early
 	Metric   results.Metric
-	Relative bool // the limit is a share of the first side: 0.1 = ten percent more
+	Relative bool // the limit is relative to the first side: 0.1 = 10 % more
 	op       string
 	limit    float64
 }
 
-// operators are those of a gate.
+// operators lists the operators of a gate.
 var operators = []string{"<=", ">=", "<", ">", "=="}
 
 const gateForm = "METRIC OPERATOR VALUE, as in response.p99<50ms, throughput>1000/s, fairness.jain>0.8 or " +
 	"cost.round_trips<=2.1"
 
-// abort is what ends the text of a gate that ends runs early.
+// abort is the suffix of a gate that ends runs early.
 const abort = " abort"
 
-// ParseGate reads a gate: [PHASE:]METRIC OPERATOR VALUE[ abort]. The error says what is good in place of what is wrong.
+// ParseGate parses a gate: [PHASE:]METRIC OPERATOR VALUE[ abort]. The error names the valid choices.
 func ParseGate(text string) (g Gate, err error) {
 	text = strings.TrimSpace(text)
 	if strings.ContainsAny(text, "&|,;") {
@@ -62,14 +62,14 @@ func ParseGate(text string) (g Gate, err error) {
 	return g, errors.Join(err, g.inTime(), g.parseLimit(strings.TrimSpace(rest[len(g.op):])))
 }
 
-// late are the metrics that are known when a run is over, ofRuns those of whole runs only.
+// late lists the metrics that are known only after a run; ofRuns lists those that only whole runs have.
 var (
 	late   = []string{"counter.lost", "cost.round_trips", "cost.commands", "cost.server_cpu"}
 	ofRuns = []string{"counter.lost", "cost.round_trips", "unavailable.total", "unavailable.longest",
 		"recovery.longest"}
 )
 
-// inTime is an error if the gate asks for what is not known then.
+// inTime is an error if the gate needs a metric before it is known.
 func (g *Gate) inTime() error {
 	switch name := g.Metric.Name; {
 	case g.Abort && slices.Contains(late, name):
@@ -88,7 +88,7 @@ func (g *Gate) Whole() error {
 	return nil
 }
 
-// parseLimit reads a change, or a value of the metric; without a metric it reads no value.
+// parseLimit parses a change or a value of the metric; without a metric only a change.
 func (g *Gate) parseLimit(text string) (err error) {
 	number, ok := strings.CutSuffix(text, "%")
 	switch {
@@ -112,20 +112,20 @@ func (g *Gate) holds(v float64) bool {
 		strings.HasSuffix(g.op, "=")
 }
 
-// GateStatus is how a gate came out. The zero value is no pass.
+// GateStatus is the result of a gate. The zero value is no pass.
 type GateStatus string
 
 // The outcomes of a gate.
 const (
 	GateNoData       GateStatus = "no data"
 	GateNotReached   GateStatus = "not reached"  // another gate ended the run before
-	GateUnderpowered GateStatus = "underpowered" // too little was measured to tell
-	GateInconclusive GateStatus = "inconclusive" // what was measured cannot be trusted
+	GateUnderpowered GateStatus = "underpowered" // too little was measured
+	GateInconclusive GateStatus = "inconclusive" // the measurements cannot be trusted
 	GateFail         GateStatus = "fail"
 	GatePass         GateStatus = "pass"
 )
 
-// GateResult is a gate that was checked.
+// GateResult is the result of a gate with its value.
 type GateResult struct {
 	Gate     string     `json:"gate"`
 	Topology string     `json:"topology,omitempty"`
@@ -136,7 +136,7 @@ type GateResult struct {
 	Runs     int        `json:"runs"`
 }
 
-// Check tells whether repeated runs of one thing meet the gate: their median speaks for them.
+// Check tells whether repeated runs meet the gate: their median decides.
 func (g *Gate) Check(runs []*results.Run) GateResult {
 	r := GateResult{Gate: g.Text, Status: GateNoData, Runs: len(runs), Summary: "no run has data for it"}
 	if len(runs) == 0 {
@@ -193,8 +193,8 @@ func (g *Gate) Check(runs []*results.Run) GateResult {
 	return r
 }
 
-// outcome is that of a value. A number that is only known to be this or more can break an upper bound and meet a lower
-// one, and says nothing otherwise.
+// outcome is the status for a value. If only a lower bound of the value is known, it can show that an upper limit is
+// broken or that a lower limit is met, and nothing else.
 func (g *Gate) outcome(v float64, support results.Support) GateStatus {
 	holds, fromAbove := g.holds(v), !strings.HasPrefix(g.op, ">")
 	switch {
@@ -207,7 +207,7 @@ func (g *Gate) outcome(v float64, support results.Support) GateStatus {
 	}
 }
 
-// WriteGates writes how gates came out, for people.
+// WriteGates writes the results of gates as text.
 func WriteGates(w io.Writer, all []GateResult) error {
 	if len(all) == 0 {
 		return nil

@@ -8,7 +8,7 @@ import (
 	"hammerlock/internal/human"
 )
 
-// probe is one look of a search: whether the objective held there.
+// probe is one measurement of a search: a value, and whether the objective held at it.
 type probe struct {
 	At     float64    `json:"at"`
 	Result GateResult `json:"result"`
@@ -16,40 +16,40 @@ type probe struct {
 
 // Search looks for the highest value of a setting at which an objective holds.
 type Search struct {
-	From, Most float64 // where it begins, and beyond what it does not look
-	Step       float64 // how close to the edge it goes, as a share
+	From, Most float64 // the first value, and the greatest one
+	Step       float64 // how closely the edge is located, as a share
 	Whole      bool    // the setting is a whole number
-	// Try looks at one value.
+	// Try measures at one value.
 	Try func(at float64) (GateResult, error)
 }
 
-// Found is the end of a search: the highest value at which the objective held, and the one above at which it did not.
+// Found is the result of a search: the highest value at which the objective held, and the next one at which it did not.
 type Found struct {
 	Objective string     `json:"objective"`
 	Over      string     `json:"over"`
 	Holds     *float64   `json:"holds"` // null if it held nowhere
 	Breaks    *float64   `json:"breaks"`
-	Status    GateStatus `json:"status"` // pass: both sides were confirmed
+	Status    GateStatus `json:"status"` // pass: both values were confirmed
 	Reason    string     `json:"reason"`
 	Probes    []probe    `json:"probes"`
 }
 
-// A side is confirmed if the objective holds, or breaks, in most of so many looks.
+// A value is confirmed if the objective holds, or breaks, in most of so many measurements.
 const (
 	looks    = 3
 	majority = looks/2 + 1
 	attempts = 4 // to find an edge that can be confirmed
 )
 
-// search is one in progress.
+// search is a search in progress.
 type search struct {
 	Search
 	found Found
 	err   error
 }
 
-// Run searches: exponentially until the objective breaks, then by bisection, then with more looks at both sides of
-// the edge. If a side is not confirmed, the search goes on there.
+// Run searches: in growing steps until the objective breaks, then by bisection, then with more measurements on both
+// sides of the edge. If a side is not confirmed, the search continues there.
 func (s Search) Run() (Found, error) {
 	w := &search{Search: s}
 	low, high := w.bracket()
@@ -81,10 +81,10 @@ func (s Search) Run() (Found, error) {
 	}
 }
 
-// over tells whether a look had no answer: then the search cannot go on.
+// over tells whether a measurement was undecided: then the search ends.
 func (w *search) over() bool { return w.found.Status != "" }
 
-// least is under what it makes no sense to look.
+// least is the smallest sensible value.
 func (s *Search) least() float64 {
 	if s.Whole {
 		return 1
@@ -92,7 +92,7 @@ func (s *Search) least() float64 {
 	return s.From / 1024
 }
 
-// look tells whether the objective holds; what says nothing ends the search.
+// look tells whether the objective holds at a value; an undecided measurement ends the search.
 func (w *search) look(at float64) bool {
 	if w.over() {
 		return false
@@ -109,7 +109,8 @@ func (w *search) look(at float64) bool {
 	return r.Status == GatePass
 }
 
-// bracket finds a value that holds, zero if none does, and one that breaks, infinite if none does.
+// bracket finds a value at which the objective holds (0 if there is none) and one at which it breaks (infinite if there
+// is none).
 func (w *search) bracket() (low, high float64) {
 	switch {
 	case w.look(w.From):
@@ -121,7 +122,7 @@ func (w *search) bracket() (low, high float64) {
 	}
 }
 
-// upper doubles from a value that holds until one breaks.
+// upper doubles a value until the objective breaks.
 func (w *search) upper(low float64) float64 {
 	for at := low; at < w.Most && !w.over(); {
 		if at = min(2*at, w.Most); !w.look(at) && !w.over() {
@@ -131,7 +132,7 @@ func (w *search) upper(low float64) float64 {
 	return math.Inf(1)
 }
 
-// lower halves from a value that breaks until one holds.
+// lower halves a value until the objective holds.
 func (w *search) lower(high float64) float64 {
 	for at := high; at > w.least() && !w.over(); {
 		if at = w.round(max(at/2, w.least())); w.look(at) {
@@ -148,7 +149,7 @@ func (w *search) round(x float64) float64 {
 	return x
 }
 
-// bisect narrows the edge, in the middle of the logarithms, until it is as close as was asked for.
+// bisect narrows the bracket at its geometric mean, until it is narrow enough.
 func (w *search) bisect(low, high float64) (float64, float64) {
 	for high/low > 1+w.Step && !(w.Whole && high-low <= 1) {
 		at := w.round(math.Sqrt(low * high))
@@ -167,7 +168,7 @@ func (w *search) bisect(low, high float64) (float64, float64) {
 	return low, high
 }
 
-// confirm looks again until most of the looks agree, the one that led here included.
+// confirm measures again until most of the measurements agree, including the one that led here.
 func (w *search) confirm(at float64, want GateStatus) bool {
 	agree, differ := 1, 0
 	for agree < majority && differ < majority && !w.over() {
@@ -189,7 +190,7 @@ func (w *search) end(low, high float64, status GateStatus, reason string) (Found
 	return f, w.err
 }
 
-// WriteText writes what a search found, for people.
+// WriteText writes the result of a search as text.
 func (f *Found) WriteText(w io.Writer) error {
 	p := &human.Printer{W: w}
 	p.Line("%s over %s", f.Objective, f.Over)

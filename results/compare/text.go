@@ -10,7 +10,7 @@ import (
 	"hammerlock/results"
 )
 
-// WriteText writes the comparison for people. A difference within the noise is "~".
+// WriteText writes the comparison as text. "~" marks a difference within the noise.
 func (c *Comparison) WriteText(w io.Writer) error {
 	p := &human.Printer{W: w}
 	for _, g := range c.Groups {
@@ -35,7 +35,7 @@ func (c *Comparison) WriteText(w io.Writer) error {
 	return p.Err
 }
 
-// writeRow writes a row of columns, the change against the first after each of the others.
+// writeRow writes a row of columns, with the change against the first side after each of the others.
 func writeRow(p *human.Printer, label string, cells []string, change func(int) string) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%-26s", label)
@@ -68,7 +68,7 @@ func (c *figure) verdict() string {
 	return c.Effect.words("-", "~ "+p, fmt.Sprintf("%s %s %s", whole(c.Change), c.Effect, p))
 }
 
-// WriteText writes the trial for people.
+// WriteText writes the trial as text.
 func (t *Trial) WriteText(w io.Writer) error {
 	p := &human.Printer{W: w}
 	sides := []string{t.A, t.B}
@@ -95,7 +95,7 @@ func (t *Trial) WriteText(w io.Writer) error {
 	return p.Err
 }
 
-// WriteSpread writes what repeated runs of each topology and lock say together: medians with their intervals.
+// WriteSpread writes the medians of repeated runs of each topology and lock, with their intervals.
 func WriteSpread(w io.Writer, runs []results.Run) error {
 	metrics, err := results.FindMetrics(results.Headline)
 	if err != nil {

@@ -12,7 +12,8 @@ import (
 	"hammerlock/results"
 )
 
-// Arm is one of the three of a trial. The twin has the first arm's settings: what differs between these two is noise.
+// Arm is one of the three arms of a trial. The twin has the settings of the first arm: a difference between these two
+// is noise.
 type Arm int
 
 // The arms.
@@ -23,8 +24,8 @@ const (
 	arms
 )
 
-// Schedule is the order of a trial's runs, three for each pair. Every other pair runs backwards what the one before
-// it ran forwards (ABBA), so that a machine that gets steadily slower or faster favours nobody.
+// Schedule is the order of a trial's runs, three for each pair. Every second pair runs in the reverse order of the one
+// before (ABBA), so that a machine that becomes steadily slower or faster favours no arm.
 func Schedule(pairs int, seed uint64) (order []Arm) {
 	random := rand.New(rand.NewPCG(seed, uint64(pairs)))
 	var block []Arm
@@ -40,7 +41,7 @@ func Schedule(pairs int, seed uint64) (order []Arm) {
 	return order
 }
 
-// Pair is what ran side by side.
+// Pair has the runs of one turn.
 type Pair [arms]results.Run
 
 // Trial is the outcome of a paired comparison of two settings.
@@ -53,29 +54,29 @@ type Trial struct {
 	Notes   []string     `json:"notes"`
 	Gates   []GateResult `json:"gates,omitempty"`
 
-	backoffs [2]string     // of the sides, in words
-	each     time.Duration // what a pair took
+	backoffs [2]string     // settings of the sides, in words
+	each     time.Duration // time of a pair
 }
 
-// contrast is what a trial says of one metric.
+// contrast is a trial's result for one metric.
 type contrast struct {
 	Metric string   `json:"metric"`
-	Pairs  int      `json:"pairs"` // that have data for it
+	Pairs  int      `json:"pairs"` // number of pairs with data
 	A      float64  `json:"a"`     // median
 	B      float64  `json:"b"`
 	Change *float64 `json:"change"` // median of B/A - 1 over the pairs
-	Low    *float64 `json:"low"`    // of its confidence interval; null if the pairs are too few for one
+	Low    *float64 `json:"low"`    // lower end of its confidence interval; null with too few pairs
 	High   *float64 `json:"high"`
-	Floor  *float64 `json:"noise_floor"` // how far the interval of twin/A reaches from no change
+	Floor  *float64 `json:"noise_floor"` // the largest deviation from no change in the interval of twin/A
 	Effect effect   `json:"effect"`
 
 	metric    results.Metric
-	values    [2][]float64 // of the runs of A and B
-	saturated bool         // the generator, in most runs of an arm
+	values    [2][]float64 // values of the runs of A and B
+	saturated bool         // the generator was saturated in most runs of an arm
 }
 
-// NewTrial compares the two settings. The intervals hold for all metrics at once (Bonferroni); a change counts if
-// its interval leaves out no change and it is greater than the noise floor.
+// NewTrial compares the two settings. The intervals hold for all metrics at once (Bonferroni). A change counts if its
+// interval excludes no change and it exceeds the noise floor.
 func NewTrial(a, b string, pairs []Pair, metrics []results.Metric) *Trial {
 	t := &Trial{A: a, B: b, Pairs: len(pairs)}
 	for i := range pairs {
@@ -116,8 +117,8 @@ func saturatedRuns(pairs []Pair, arm Arm) (n int) {
 	return n
 }
 
-// PairsNeeded is how many pairs are needed so that the widest interval, from the least difference to the greatest, has
-// the confidence that n metrics together ask for.
+// PairsNeeded is the number of pairs with which the widest interval, from the least to the greatest difference, has the
+// confidence that n metrics together need.
 func PairsNeeded(metrics int) int {
 	n := 1
 	for 2*math.Pow(0.5, float64(n)) > familyAlpha/float64(metrics) {
@@ -164,10 +165,10 @@ func newContrast(m results.Metric, pairs []Pair, level float64) contrast {
 }
 
 // contradicted tells whether the medians of the sides differ in the other direction than the median of the pairs: then
-// the change has no sign that can be believed.
+// the sign of the change is unreliable.
 func (c *contrast) contradicted() bool { return c.Change != nil && *c.Change*(c.B-c.A) < 0 }
 
-// ratio is the logarithm of to/from; what is not positive counts as the least value.
+// ratio is the logarithm of to/from; a value that is not positive counts as the least value.
 func ratio(from, to, least float64) float64 {
 	if to == from {
 		return 0
@@ -181,7 +182,7 @@ func ratio(from, to, least float64) float64 {
 	return math.Log(positive(to) / positive(from))
 }
 
-// conclude says which side is better in what, and whether one of them dominates.
+// conclude says which side is better at what, and whether one side dominates.
 func (t *Trial) conclude() {
 	b, a := t.facets(Better), t.facets(Worse)
 	if b != "" {
@@ -205,7 +206,7 @@ func (t *Trial) conclude() {
 	}
 }
 
-// Undecided says why nothing can be said of any difference; empty if something can.
+// Undecided says why no difference can be judged; empty if some can.
 func (t *Trial) Undecided() string {
 	for _, c := range t.Effects {
 		if c.Effect != none && c.Effect != few {
@@ -215,7 +216,7 @@ func (t *Trial) Undecided() string {
 	return tooFew
 }
 
-// facets says in what the side is better that an effect is good for.
+// facets lists the facets in which one side is better.
 func (t *Trial) facets(e effect) string {
 	var all []string
 	for _, facet := range results.Facets {

@@ -9,20 +9,20 @@ import (
 	"hammerlock/results"
 )
 
-// View is a comparison as a page and a comment show it.
+// View is a comparison in the form that a page and a comment show.
 type View struct {
 	Title   string
-	Failed  string // why a safety property failed in one of the runs; empty if none did
+	Failed  string // why a safety property failed in one of the runs; empty otherwise
 	Sides   []string
 	Tables  []Table
 	Summary []string
 	Notes   []string
 	Gates   []GateResult
-	Method  string // how a difference is told from noise
-	Command string // makes the comparison again
+	Method  string // how differences are told from noise
+	Command string // repeats the comparison
 }
 
-// Table is what is compared with each other, as the runs of one topology.
+// Table has the values that are compared with each other, such as those of one topology.
 type Table struct {
 	Name string
 	Rows []Row
@@ -34,21 +34,21 @@ type Row struct {
 	Cells        []Cell // one a side
 }
 
-// Cell is what a side says of a metric, and, but for the first, how that differs from the first. Changes are shares.
+// Cell is a side's value of a metric and, except for the first side, its change against the first. Changes are shares.
 type Cell struct {
-	Side, Value, Verdict, Sign    string // a sign is never a colour alone
+	Side, Value, Verdict, Sign    string // besides the sign there is always a word
 	Values                        []float64
 	Median                        float64
-	Low, High                     *float64 // of the median's confidence interval
-	Change, From, To, Noise       *float64 // nil if it is unknown
+	Low, High                     *float64 // ends of the median's confidence interval
+	Change, From, To, Noise       *float64 // nil if unknown
 	ChangeText, Interval, Floored string
 	Effect                        effect
 }
 
-// signs are what a reader sees of an effect before a word.
+// signs are shown before the words of an effect.
 var signs = map[effect]string{few: "?", noise: "~", Better: "✓", Worse: "✕"}
 
-// explain fills in the words of a change; cells of the first side have none.
+// explain fills in the words for a change; cells of the first side have none.
 func (c *Cell) explain() {
 	c.Sign, c.ChangeText, c.Interval, c.Floored = signs[c.Effect], "-", "-", "-"
 	if c.Change != nil {
@@ -104,7 +104,7 @@ func (r *row) cell(k int, side string) Cell {
 	return x
 }
 
-// count says in a sentence in what a side differs from the first.
+// count says in one sentence in how many metrics a side differs from the first.
 func (c *Comparison) count(k int, side string) string {
 	found := map[effect][]string{}
 	c.each(func(g *group, r *row, at int) {

@@ -91,7 +91,8 @@ const drawnScript = `[...document.querySelectorAll("[data-chart]")].map(box => {
 		const p = copy.getImageData(0, 0, canvas.width, canvas.height).data;
 		for (let i = 3; i < p.length; i += 4) if (p[i] > 0) ink++;
 	}
-	return {name: (box.closest("[data-run]") || {id: "all"}).id + " " + box.dataset.chart, state: box.dataset.drawn || "", ink};
+	const name = (box.closest("[data-run]") || {id: "all"}).id + " " + box.dataset.chart;
+	return {name, state: box.dataset.drawn || "", ink};
 })`
 
 type panel struct {
@@ -127,7 +128,10 @@ func (b tab) inkIn(t *testing.T, canvas, name string) int {
 		x.drawImage(c, 0, 0);
 		const p = x.getImageData(0, 0, c.width, c.height).data;
 		let n = 0;
-		for (let i = 0; i < p.length; i += 4) if (Math.abs(p[i] - want[0]) + Math.abs(p[i+1] - want[1]) + Math.abs(p[i+2] - want[2]) < 12 && p[i+3] > 250) n++;
+		for (let i = 0; i < p.length; i += 4) {
+			const off = Math.abs(p[i] - want[0]) + Math.abs(p[i+1] - want[1]) + Math.abs(p[i+2] - want[2]);
+			if (off < 12 && p[i+3] > 250) n++;
+		}
 		return n;
 	})()`, canvas, name))
 }
@@ -177,8 +181,9 @@ func oneRun(t *testing.T, chromium context.Context) {
 	}
 	b.strip(t)
 	b.shaded(t)
-	if dashes := b.text(t,
-		`[...document.querySelectorAll("[data-chart=latency] .u-marker")].map(m => m.style.background.includes("transparent")).join()`); dashes != "false,false,false,false,true,true,true" {
+	dashes := b.text(t, `[...document.querySelectorAll("[data-chart=latency] .u-marker")].map(
+		m => m.style.background.includes("transparent")).join()`)
+	if dashes != "false,false,false,false,true,true,true" {
 		t.Errorf("swatches of the lines of latency have dashes: %s, want those of the last three", dashes)
 	}
 	b.Scheme(t, "dark")
@@ -233,7 +238,8 @@ func (b tab) strip(t *testing.T) {
 	browser.Do(t, b.Tab, chromedp.KeyEvent("0"))
 	browser.Do(t, b.Tab, chromedp.KeyEvent("+"))
 	if whole := b.text(t,
-		`String(Math.round(page.strips.run0.s.end / (page.strips.run0.view[1] - page.strips.run0.view[0])))`); whole != "2" {
+		`String(Math.round(page.strips.run0.s.end / (page.strips.run0.view[1] - page.strips.run0.view[0])))`); whole !=
+		"2" {
 		t.Errorf("after the keys 0 and + the strip shows 1/%s of the run, want 1/2", whole)
 	}
 }
@@ -257,7 +263,8 @@ func severalRuns(t *testing.T, chromium context.Context) {
 	b.Show(t, address(t, path))
 	// what is in sight is drawn unasked
 	browser.Do(t, b.Tab, chromedp.WaitVisible(chromedp.CSS("[data-chart=pareto][data-drawn=yes]")))
-	if late := b.text(t, `document.querySelector("#run2 [data-chart=lorenz]").dataset.drawn || "not yet"`); late != "not yet" {
+	if late := b.text(t, `document.querySelector("#run2 [data-chart=lorenz]").dataset.drawn || "not yet"`); late !=
+		"not yet" {
 		t.Errorf("what is far out of sight is drawn at once: %s", late)
 	}
 	b.Draw(t, address(t, path))

@@ -14,7 +14,7 @@ import (
 	"hammerlock/results/compare"
 )
 
-// WriteComparison writes a comparison as a page, which has no script and asks for nothing.
+// WriteComparison writes a comparison as a page without scripts and network requests.
 func WriteComparison(v *compare.View, w io.Writer) error {
 	style, s := joined("assets/report.css", "assets/compare.css"), stateOfComparison(v)
 	policy := "default-src 'none'; style-src '" + digest(style) +
@@ -33,7 +33,7 @@ func WriteComparison(v *compare.View, w io.Writer) error {
 	).Render(w)
 }
 
-// sides is a table of numbers, each with a row a side.
+// sides is a table of numbers, one row a side.
 func sides(t *compare.Table) g.Node {
 	heads := []string{"Number", "Side", "Median", "Runs", "Change", "Verdict",
 		"Change, its interval and the noise floor"}
@@ -65,7 +65,7 @@ func sides(t *compare.Table) g.Node {
 		h.TFoot(h.Tr(h.Td(h.ColSpan("6")), h.Td(axis(t)))))
 }
 
-// gates says how the gates of a comparison came out.
+// gates lists the results of a comparison's gates.
 func gates(v *compare.View) g.Node {
 	if len(v.Gates) == 0 {
 		return nil
@@ -78,13 +78,13 @@ func gates(v *compare.View) g.Node {
 	return part("Gates", h.Div(h.Class("scroll"), h.Table(h.Class("words"), h.TBody(rows))))
 }
 
-// gateState shows how a gate came out.
+// gateState returns the style of a gate's result.
 func gateState(s compare.GateStatus) state {
 	shown := map[compare.GateStatus]checker.Status{compare.GatePass: checker.Pass, compare.GateFail: checker.Fail}[s]
 	return state{stateOf(shown).Class, stateOf(shown).Sign, strings.ToUpper(string(s))}
 }
 
-// stateOfComparison is the worst that is to be said of a comparison: a safety property that failed, a gate, or nothing.
+// stateOfComparison is the worst result of a comparison: a failed safety property, a failed gate, or none.
 func stateOfComparison(v *compare.View) state {
 	s := state{"plain", "≷", "Comparison"}
 	if len(v.Gates) > 0 {
@@ -106,17 +106,16 @@ func stateOfComparison(v *compare.View) state {
 	return s
 }
 
-// The width and the height of the pictures in a row, and the middle of the height.
+// The width and height of the pictures in a row, and half of the height.
 const (
 	forestWide = 320.0
-	forestEdge = 7.0 // is left free on both sides, for a mark that lies there
+	forestEdge = 7.0 // margin on both sides, for a mark at the edge
 	dotsWide   = 220.0
 	rowHigh    = 22.0
 	rowMiddle  = rowHigh / 2
 )
 
-// reach is how far the changes of a table go, as the logarithm of a ratio: 10 % at least, and no more than a factor of
-// eight.
+// reach is the largest change in a table as the logarithm of a ratio: at least 10 %, at most a factor of eight.
 func reach(t *compare.Table) float64 {
 	most := math.Log(1.1)
 	for i := range t.Rows {
@@ -132,7 +131,7 @@ func reach(t *compare.Table) float64 {
 	return min(most*1.08, math.Log(8))
 }
 
-// place is where a change lies in a picture: no change in the middle, equal ratios equally far from it.
+// place is the position of a change in a picture: no change in the middle, equal ratios at equal distances.
 func place(share, reach float64) float64 {
 	at := math.Copysign(reach, share)
 	if share > -1 {
@@ -166,7 +165,7 @@ func forest(c *compare.Cell, t *compare.Table) g.Node {
 	return g.Raw(b.String())
 }
 
-// markOf is a diamond, or an arrow if a change lies farther out than the picture reaches.
+// markOf is a diamond, or an arrow if a change lies outside the picture.
 func markOf(share, reach float64) string {
 	switch {
 	case share <= -1 || math.Log1p(share) < -reach:
@@ -202,7 +201,7 @@ func axisText(percent float64) string {
 	return fmt.Sprintf("%+.0f %%", percent)
 }
 
-// dots draws each run of a side, its median and the median's interval, on a scale that all sides of the row share.
+// dots draws each run of a side, its median and the median's interval, on a scale shared by all sides of the row.
 func dots(c *compare.Cell, row *compare.Row) g.Node {
 	least, most := math.Inf(1), math.Inf(-1)
 	for _, cell := range row.Cells {

@@ -118,12 +118,16 @@ func comparisonDrawn(t *testing.T, b tab) {
 			t.Errorf("the %s page has %d colours", theme, n)
 		}
 	}
-	cut := b.text(t, `String([...document.querySelectorAll(".scroll")].filter(e => e.scrollWidth > e.clientWidth).length)`)
+	cut := b.text(t,
+		`String([...document.querySelectorAll(".scroll")].filter(e => e.scrollWidth > e.clientWidth).length)`)
 	if cut != "0" {
 		t.Errorf("%s tables are wider than the page", cut)
 	}
-	center := b.text(t, `(e => String(Math.round(e.left + e.width / 2)))(document.querySelector(".worse .center").getBoundingClientRect())`)
-	middle := b.text(t, `(e => String(Math.round(e.left + e.width / 2)))(document.querySelector(".forest.worse").getBoundingClientRect())`)
+	centerOf := func(selector string) string {
+		return b.text(t, `(e => String(Math.round(e.left + e.width / 2)))(document.querySelector("`+selector+
+			`").getBoundingClientRect())`)
+	}
+	center, middle := centerOf(".worse .center"), centerOf(".forest.worse")
 	if fmt.Sprintf("%5s", center) <= fmt.Sprintf("%5s", middle) {
 		t.Errorf("what takes longer lies at %s, the middle is %s", center, middle)
 	}

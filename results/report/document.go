@@ -10,12 +10,12 @@ import (
 	"hammerlock/results"
 )
 
-// runDocument is what the page's script reads of one run.
+// runDocument is the part of the page's data about one run, for its script.
 type runDocument struct {
 	ID      string           `json:"id"`
 	Name    string           `json:"name"`
 	Status  string           `json:"status"`
-	Load    int              `json:"load"` // of those that are compared; -1 = its latencies are compared with none
+	Load    int              `json:"load"` // group of compared runs; -1 = its latencies are compared with none
 	Trips   *float64         `json:"trips"`
 	P99     *int64           `json:"p99"`
 	Warmup  int64            `json:"warmup"`
@@ -23,7 +23,7 @@ type runDocument struct {
 	Strip   *packedStrip     `json:"strip"`
 	Faults  []faultDocument  `json:"faults"`
 	Phases  []faultDocument  `json:"phases"`
-	Roles   []faultDocument  `json:"roles"` // what became primary, and what a replica
+	Roles   []faultDocument  `json:"roles"` // the servers' changes of roles
 	Outages []faultDocument  `json:"outages"`
 	Workers []results.Worker `json:"workers"`
 }
@@ -32,7 +32,7 @@ type runDocument struct {
 type faultDocument struct {
 	From int64 `json:"from"`
 	To   int64 `json:"to"` // -1: never healed
-	// For a fault: since when and until when it was in force. Before that it was being injected, then healed.
+	// In and Out: when a fault was in force. Before In it was being injected, after Out it was being healed.
 	In   int64  `json:"in,omitempty"`
 	Out  int64  `json:"out,omitempty"`
 	Name string `json:"name"`
@@ -79,7 +79,7 @@ func document(runs []saved, names []string, b *pack) []runDocument {
 
 func runID(i int) string { return "run" + strconv.Itoa(i) }
 
-// outages are when no worker was served.
+// outages lists the times in which no worker was served.
 func outages(r *results.Run) []faultDocument {
 	all := []faultDocument{}
 	if r.Availability == nil {
@@ -93,7 +93,7 @@ func outages(r *results.Run) []faultDocument {
 	return all
 }
 
-// endless writes a time that never comes as -1.
+// endless converts a time that never comes to -1.
 func endless(t time.Duration) int64 {
 	if t == history.Forever {
 		return -1

@@ -8,14 +8,14 @@ import (
 
 // loadView compares the runs of one load.
 type loadView struct {
-	Title, Load    string // what the load is, and its settings; empty if all runs have the same
+	Title, Load    string // title and settings of the load; empty if all runs have the same
 	Number         int
 	Table          tableView
-	Cost, Response bool // the charts that have points
+	Cost, Response bool // whether these charts have points
 }
 
-// loads sets runs side by side, those of one load together, if there are several that can be compared. Beside an open
-// loop a closed one has no latencies: they would be those of the machine.
+// loads groups the runs by load, if several can be compared. Beside an open loop, a closed loop shows no latencies:
+// they would be those of the machine.
 func loads(runs []saved, names []string) (all []loadView) {
 	open := slices.ContainsFunc(runs, func(r saved) bool { return alike(r.Run) && r.Rate > 0 })
 	for number, load := range loadsOf(runs) {
@@ -59,7 +59,7 @@ func loadsOf(runs []saved) (all []string) {
 	return all
 }
 
-// comparisonTable has a row a run. At says where the runs stand on the page.
+// comparisonTable has one row a run; at has the runs' positions on the page.
 func comparisonTable(runs []saved, names []string, at []int, latencies bool) tableView {
 	t, columns := tableView{Class: "runs", Head: []string{"Run", "Safety"}}, results.PageColumns(latencies)
 	for _, c := range columns {

@@ -8,13 +8,13 @@ import (
 	"hammerlock/results"
 )
 
-// Beside is what a command found beside the runs that it saved.
+// Beside has a command's findings besides its saved runs.
 type Beside struct {
 	Explored []results.Judgement
 	NotRun   []results.NotRun
 }
 
-// runs are those of the explorations, which keep none if they found nothing.
+// runs lists the explorations without findings, which are not saved.
 func (b *Beside) runs() (all []saved) {
 	for i := range b.Explored {
 		j := &b.Explored[i]
@@ -25,15 +25,14 @@ func (b *Beside) runs() (all []saved) {
 	return all
 }
 
-// matrixView is several runs by the properties that were judged of them, and what is to be said of those that did not
-// pass.
+// matrixView is a table of runs by judged properties, with remarks on those that did not pass.
 type matrixView struct {
 	Table, NotRun tableView
 	Failures      []storyView
-	Open          []string // what is undecided, and why
+	Open          []string // undecided scenarios, with reasons
 }
 
-// matrix has no table if the runs were judged by one property only, as those of bench are.
+// matrix has no table if only one property of the runs was judged, as with bench.
 func matrix(runs []saved, names []string, not []results.NotRun) (m matrixView) {
 	judged, head := make([]results.Judgement, len(runs)), []string{"Scenario", "Verdict"}
 	var locks []string
@@ -77,7 +76,7 @@ func matrix(runs []saved, names []string, not []results.NotRun) (m matrixView) {
 	return m
 }
 
-// group adds the rows of a lock, below what they have in common.
+// group adds the rows of a lock under a common heading.
 func (m *matrixView) group(lock string, runs []saved, judged []results.Judgement) {
 	var of []saved
 	var at []int

@@ -7,12 +7,12 @@ import (
 	"hammerlock/history"
 )
 
-// overlap is two workers that held one page at the same time.
+// overlap is a time in which two workers held one page.
 type overlap struct {
 	from, to time.Duration
 	a, b     int32
 	key      int32
-	late     bool // only because one went on after its lease
+	late     bool // only because a worker went on after its lease
 }
 
 // overlapFinder finds all overlaps of holds.
@@ -22,8 +22,8 @@ type overlapFinder struct {
 }
 
 type keyHolds struct {
-	active []pageHold // of visits that go on
-	closed []pageHold // may still overlap an active one
+	active []pageHold // holds of visits that go on
+	closed []pageHold // ended holds that may still overlap an active one
 }
 
 type pageHold struct {
@@ -40,8 +40,8 @@ func (f *overlapFinder) granted(v *stripVisit) {
 	k.active = append(k.active, pageHold{worker: v.worker, from: v.grant})
 }
 
-// done compares a hold with all that ended before it and may overlap it. Grants come in the order of their returns,
-// so what ended before the oldest active grant overlaps nothing that is still to come.
+// done compares a hold with earlier holds that it may overlap. Grants come in the order of their returns, so a hold
+// that ended before the oldest active grant overlaps no later hold.
 func (f *overlapFinder) done(v *stripVisit) {
 	k := f.keys[v.key]
 	if k == nil || v.grant == history.Forever {
@@ -73,17 +73,17 @@ func (f *overlapFinder) done(v *stripVisit) {
 	}
 }
 
-// operations hands on those of a run; it can be asked twice.
+// operations passes on the operations of a run; it can be called twice.
 type operations func(each func(*history.Op)) error
 
-// readVisits hands on the visits and the overlaps of a run.
+// readVisits passes on the visits and the overlaps of a run.
 func readVisits(source operations, found func(overlap), done func(*stripVisit)) (*visitReader, error) {
 	finder := &overlapFinder{keys: map[int32]*keyHolds{}, found: found}
 	r := &visitReader{granted: finder.granted, done: func(v *stripVisit) { finder.done(v); done(v) }}
 	if err := source(r.observe); err != nil {
 		return nil, err
 	}
-	for i := range r.workers { // their visits go on when the history ends
+	for i := range r.workers { // visits that go on when the history ends
 		r.close(&r.workers[i], r.last)
 	}
 	return r, nil

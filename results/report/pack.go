@@ -11,10 +11,10 @@ import (
 	"hammerlock/history"
 )
 
-// pack collects what the page's script reads: one document, and bytes that it points into.
+// pack collects the data for the page's script: one document, and bytes that it refers to.
 type pack struct{ bytes []byte }
 
-// packed is where bytes lie.
+// packed is a range of the bytes.
 type packed struct {
 	At   int `json:"at"`
 	Size int `json:"size"`
@@ -26,8 +26,8 @@ func (p *pack) add(b []byte) packed {
 	return at
 }
 
-// text is the length of the document, the document and the bytes, compressed, as base64url: HTML needs no escapes for
-// it.
+// text is the length of the document, the document and the bytes, compressed and in base64url, which needs no escapes
+// in HTML.
 func (p *pack) text(document any) (string, error) {
 	doc, err := json.Marshal(document)
 	if err != nil {
@@ -47,7 +47,7 @@ func (p *pack) text(document any) (string, error) {
 	return base64.RawURLEncoding.EncodeToString(b.Bytes()), nil
 }
 
-// packedStrip is the strip with the places of its bytes, and the names of the numbers in them.
+// packedStrip is the strip with the ranges of its bytes, and the names of the numbers in them.
 type packedStrip struct {
 	*ownership
 	Planes   [][planes]packed `json:"planes"` // a tier
@@ -57,7 +57,7 @@ type packedStrip struct {
 	Reasons  []string         `json:"reasons"`
 }
 
-// names are those of all values up to the last.
+// names lists the names of all values up to the last.
 func names[T interface {
 	~uint8
 	String() string
@@ -81,7 +81,7 @@ func (p *pack) strip(s *ownership) *packedStrip {
 	return k
 }
 
-// packer writes integers with as few bytes as they need.
+// packer writes integers in as few bytes as possible.
 type packer struct{ b []byte }
 
 func (w *packer) numbers(all ...int64) {
@@ -90,7 +90,8 @@ func (w *packer) numbers(all ...int64) {
 	}
 }
 
-// after writes times by what they come after; one that never comes is 0, a time is one more than twice itself.
+// after writes times as differences to the time before; 0 means a time that never comes, and other values are one more
+// than twice the difference.
 func (w *packer) after(base time.Duration, all ...time.Duration) {
 	for _, at := range all {
 		if at == history.Forever {
@@ -101,7 +102,7 @@ func (w *packer) after(base time.Duration, all ...time.Duration) {
 	}
 }
 
-// packVisits writes visits, each by its difference to the one before. The page's script reads them in the same order.
+// packVisits writes visits as differences to the visit before. The page's script reads them in the same order.
 func packVisits(visits []stripVisit) []byte {
 	w := &packer{}
 	var before stripVisit
@@ -111,7 +112,8 @@ func packVisits(visits []stripVisit) []byte {
 		if v.worker != before.worker {
 			before.from, before.id = 0, 0
 		}
-		// Bits 0, 2 and 4: outcomes; from 6 on: it crashed, a try had no answer, it was told that the hold was lost.
+		// Bits 0, 2 and 4: outcomes; from bit 6 on: the worker crashed, a try had no answer, the holder learned of the
+		// loss.
 		flags := int64(v.store) | int64(v.release)<<2 | int64(v.outcome)<<4 |
 			bit(v.crashed)<<6 | bit(v.unknown)<<7 | bit(v.lost != history.Forever)<<8
 		w.numbers(int64(v.worker), int64(v.key), int64(v.from-before.from), flags, int64(v.reason), int64(v.tries))

@@ -8,8 +8,8 @@ import (
 	h "maragu.dev/gomponents/html"
 )
 
-// webpage is a whole page. Style and what scripts it has stand in it as they are, for its policy names them by their
-// digests.
+// webpage is a whole page. Style and scripts are inlined unchanged, because the page's security policy names them by
+// digest.
 func webpage(policy, title, style string, body ...g.Node) g.Node {
 	meta := func(name, content string) g.Node { return h.Meta(h.Name(name), h.Content(content)) }
 	return h.Doctype(h.HTML(h.Lang("en"),
@@ -22,16 +22,16 @@ func webpage(policy, title, style string, body ...g.Node) g.Node {
 const logo = `<svg viewBox="0 0 24 24" aria-hidden="true">` +
 	`<path d="M6 11V8a6 6 0 0 1 12 0v3h1v11H5V11zm2.5 0h7V8a3.5 3.5 0 0 0-7 0zM12 14.5v4"/></svg>`
 
-// unread marks signs that repeat a word beside them, unseen elements that a script shows.
+// unread hides signs from screen readers if a word follows; unseen hides elements until a script shows them.
 var unread, unseen = g.Attr("aria-hidden", "true"), g.Attr("hidden")
 
-// top is the head of a page of a kind.
+// top is the head of a page.
 func top(kind string, more ...g.Node) g.Node {
 	return h.Header(h.Class("top"), h.Div(h.Class("name"), g.Raw(logo), g.Text("Hammerlock"), h.Span(g.Text(kind))),
 		g.Group(more))
 }
 
-// theme is the button that changes between light and dark.
+// theme is the button that switches between light and dark.
 func theme() g.Node { return h.Button(h.Type("button"), h.ID("theme"), unseen, g.Text("Dark")) }
 
 // seal is the verdict at the top of a page.
@@ -40,7 +40,7 @@ func seal(s state, more ...g.Node) g.Node {
 		h.Div(h.H1(g.Text(s.Word)), g.Group(more)))
 }
 
-// text is an element of one text; without words there is no element.
+// text is an element with one text, or no element if the text is empty.
 func text(element func(...g.Node) g.Node, class, words string) g.Node {
 	switch {
 	case words == "":
@@ -51,7 +51,7 @@ func text(element func(...g.Node) g.Node, class, words string) g.Node {
 	return element(h.Class(class), g.Text(words))
 }
 
-// texts are elements, one for each text.
+// texts returns an element for each text.
 func texts(element func(...g.Node) g.Node, class string, all []string) g.Node {
 	return g.Map(all, func(words string) g.Node { return text(element, class, words) })
 }
@@ -78,7 +78,8 @@ func (c cellView) node() g.Node {
 	words, all := g.Text(c.Text), g.Group{}
 	if c.Bar > 0 {
 		all = append(all,
-			g.Rawf(`<svg class="bar" viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true"><rect width="%d" height="8"/></svg>`, c.Bar))
+			g.Rawf(`<svg class="bar" viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">`+
+				`<rect width="%d" height="8"/></svg>`, c.Bar))
 	}
 	if c.Link != "" {
 		words = h.A(h.Href("#"+c.Link), words)
@@ -89,7 +90,7 @@ func (c cellView) node() g.Node {
 	return h.Td(all)
 }
 
-// repeat is the command that repeats a run.
+// repeat shows the command that repeats a run.
 func repeat(command string, more ...g.Node) g.Node {
 	if command == "" {
 		return nil
@@ -97,12 +98,12 @@ func repeat(command string, more ...g.Node) g.Node {
 	return h.Div(h.Class("command"), text(h.Span, "label", "Repeat"), h.Code(g.Text(command)), g.Group(more))
 }
 
-// copied is the same with a button that copies it.
+// copied shows a command with a button that copies it.
 func copied(command string) g.Node {
 	return repeat(command, h.Button(h.Type("button"), h.Data("copy", command), unseen, g.Text("Copy")))
 }
 
-// heading is that of a story.
+// heading is the heading of a story.
 func heading(class, sign, words string) g.Node {
 	return h.H4(h.Span(h.Class("sign "+class), unread, g.Text(sign)), g.Text(words))
 }
@@ -153,7 +154,7 @@ func (m *matrixView) node() g.Node {
 	return append(all, h.Section(h.ID("failures"), failures))
 }
 
-// folded is a table that is opened by its summary, if it has rows.
+// folded is a table that opens with a click on its summary; nothing without rows.
 func (t *tableView) folded(summary string) g.Node {
 	if len(t.Rows) == 0 {
 		return nil
@@ -161,7 +162,7 @@ func (t *tableView) folded(summary string) g.Node {
 	return h.Details(text(h.Summary, "", summary), t.node())
 }
 
-// chart is a picture that a script draws; key is what explains its shades.
+// chart is a place for a picture that a script draws; key explains its shades.
 func chart(kind, title, more string, key bool, of ...g.Node) g.Node {
 	caption := g.Group{h.B(g.Text(title)), g.Text(" ")}
 	if key {
@@ -190,7 +191,7 @@ func (p *page) node() g.Node {
 		h.Script(h.Type("text/plain"), h.ID("data"), g.Text(p.Data)), h.Script(g.Raw(p.Script)))
 }
 
-// compared is what several runs have in common, and how they differ: a section a load.
+// compared has what several runs share, and their differences: one section a load.
 func (p *page) compared() g.Node {
 	common := p.Common
 	if common != "" {

@@ -5,7 +5,7 @@ import (
 	h "maragu.dev/gomponents/html"
 )
 
-// alone is what stands at the top of a page of one run.
+// alone is the top of a page with one run.
 func (r *runView) alone() g.Node {
 	all := g.Group{texts(h.P, "minor", r.Banner.Notes)}
 	if r.Explored {
@@ -15,7 +15,7 @@ func (r *runView) alone() g.Node {
 		h.P(h.Class("minor"), g.Text("Generator "), r.Generator.node(), g.Text(" "+r.Health.Note)), copied(r.Command))
 }
 
-// head is the verdict on one run of several.
+// head is the verdict on one of several runs.
 func (r *runView) head() g.Node {
 	all := g.Group{h.H2(g.Text(r.Title+" "), r.Banner.State.node()), h.P(g.Text(r.Banner.Text)),
 		texts(h.P, "minor", r.Banner.Notes)}
@@ -25,7 +25,7 @@ func (r *runView) head() g.Node {
 	return h.Div(h.Class("runhead "+r.Banner.State.Class), all, copied(r.Command))
 }
 
-// part is a section under a title.
+// part is a section with a title.
 func part(title string, body ...g.Node) g.Node {
 	return h.Section(text(h.H3, "", title), g.Group(body))
 }
@@ -59,7 +59,7 @@ func (r *runView) node() g.Node {
 		part("Environment", r.Env.node(), text(h.P, "note", "Started "+r.Started))))
 }
 
-// measured is what a load has shown.
+// measured shows the measurements of a load.
 func (r *runView) measured() g.Node {
 	var all g.Group
 	if len(r.Phases.Rows) > 0 {
@@ -95,7 +95,7 @@ func (r *runView) measured() g.Node {
 	return append(all, part("Fault plan", faults, r.Outages.node(), r.Others.node()))
 }
 
-// shares is what each worker got.
+// shares shows the results of each worker.
 func (r *runView) shares() g.Node {
 	if len(r.Fairness.Rows) == 0 {
 		return nil

@@ -1,6 +1,6 @@
-// Package report makes one page of saved runs: tables, charts and who held the lock when. The page is made of the
-// runs' files alone, in two passes over a history, and needs nothing but itself: no network, and no script for its
-// tables. It judges nothing and measures nothing.
+// Package report makes one page of saved runs: tables, charts, and who held the lock when. It reads the runs' files, a
+// history in two passes. The page is one file: it needs no network, and its tables need no script. The package judges
+// and measures nothing.
 package report
 
 import (
@@ -22,14 +22,14 @@ import (
 // File is the name of the report in the directory of a saved run.
 const File = "report.html"
 
-// unfinished ends the name of a page that is not yet whole.
+// unfinished is the suffix of a page that is still being written.
 const unfinished = ".partial"
 
 //go:embed assets
 var assets embed.FS
 
-// Write writes a report of saved runs, by their directories, to a file: aside at first, so that there is a whole one
-// or none.
+// Write writes a report of the saved runs in some directories. It writes to another name first, so that the file is
+// complete or missing.
 func Write(path string, dirs []string, beside Beside) (err error) {
 	aside := path + unfinished
 	defer func() {
@@ -52,7 +52,7 @@ func Write(path string, dirs []string, beside Beside) (err error) {
 	return os.Rename(aside, path)
 }
 
-// writeRuns leaves out attempts in whose place another run stands.
+// writeRuns leaves out attempts that another run replaces.
 func writeRuns(w io.Writer, dirs []string, beside Beside) error {
 	runs := beside.runs()
 	for _, dir := range dirs {
@@ -69,7 +69,7 @@ func writeRuns(w io.Writer, dirs []string, beside Beside) error {
 	return writePage(w, runs, beside.NotRun)
 }
 
-// page is what is shown.
+// page has everything that the page shows.
 type page struct {
 	Policy string
 	Style  string
@@ -78,13 +78,13 @@ type page struct {
 	Runs   []runView
 	Banner bannerView
 	Matrix matrixView // of several runs
-	Loads  []loadView // of those whose latencies can be compared
-	Common string     // what all runs are: topology, lock and scenario, as far as they are the same
-	Fold   bool       // the runs are too many to be read one after the other
+	Loads  []loadView // for loads whose latencies can be compared
+	Common string     // what all runs share of topology, lock and scenario
+	Fold   bool       // there are too many runs to show them one below the other
 }
 
-// unfolded is how many runs a page shows one below the other. With more runs a table comes first, and each is opened by
-// a click.
+// unfolded is the most runs that a page shows one below the other. With more runs a table comes first, and a click
+// opens each run.
 const unfolded = 3
 
 func writePage(w io.Writer, runs []saved, not []results.NotRun) error {
@@ -105,7 +105,7 @@ func writePage(w io.Writer, runs []saved, not []results.NotRun) error {
 	return p.node().Render(w)
 }
 
-// newPage makes a page with its style and scripts. It may ask for nothing but what allowed says.
+// newPage makes a page with its style and scripts. Its security policy allows only the given requests.
 func newPage(allowed string, scripts ...string) *page {
 	style := joined("assets/uplot.min.css", "assets/report.css")
 	script := joined(append([]string{"assets/uplot.LICENSE", "assets/uplot.min.js", "assets/report.js",
@@ -115,7 +115,7 @@ func newPage(allowed string, scripts ...string) *page {
 		digest(script), digest(style), allowed)}
 }
 
-// joined puts assets together; a licence becomes a comment.
+// joined joins assets; a licence becomes a comment.
 func joined(names ...string) string {
 	var b strings.Builder
 	b.WriteString("\n")
@@ -132,7 +132,7 @@ func joined(names ...string) string {
 func read(asset string) string {
 	text, err := assets.ReadFile(asset)
 	if err != nil {
-		panic("report: " + err.Error()) // it is part of the program
+		panic("report: " + err.Error()) // the asset is part of the program
 	}
 	return string(text)
 }

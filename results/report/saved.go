@@ -11,22 +11,22 @@ import (
 	"hammerlock/results"
 )
 
-// saved is a saved run with everything that its report shows.
+// saved is a saved run with everything for its report.
 type saved struct {
 	*results.Run
 	series  *series
 	strip   *ownership
-	faults  []string         // names, by number: those of the plan, and then those by hand
+	faults  []string         // names of faults by number: the planned ones, then those by hand
 	notes   map[int64]string // what the faults did, by number
-	others  []event          // what servers and processes did by themselves
+	others  []event          // unplanned events of servers and processes
 	picture []byte           // of a sweep, as SVG
 }
 
-// event is something that happened without a planned fault.
+// event is an unplanned event.
 type event struct {
 	from, to time.Duration
 	what     string
-	role     bool // a node became primary, or a replica
+	role     bool // a node changed its role
 }
 
 func readSaved(dir string) (*saved, error) {
@@ -63,7 +63,7 @@ func (r *saved) readHistory(path string) (err error) {
 			return err
 		}
 		defer file.Close()
-		others = others[:0] // there is more than one pass
+		others = others[:0] // this is called once for each pass
 		h, err = history.Scan(file, func(op *history.Op) {
 			switch op.Kind {
 			case history.Fault:
@@ -79,7 +79,7 @@ func (r *saved) readHistory(path string) (err error) {
 		return err
 	}
 	if r.strip.Excludes = h.Claims.Excludes; h.Service {
-		r.strip = nil // its holders cannot be seen
+		r.strip = nil // a service's holders are invisible
 	}
 	for id, text := range h.Notes {
 		if fault, ok := faults[id]; ok {

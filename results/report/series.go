@@ -17,14 +17,14 @@ import (
 	"hammerlock/results"
 )
 
-// seriesMost bounds the points of a time series; a longer run has several seconds a point.
+// seriesMost is the most points of a time series; in a longer run, a point covers several seconds.
 const seriesMost = 600
 
-// heatRows is how many rows of the heat map span a factor of ten.
+// heatRows is the number of rows of the heat map for a factor of ten.
 const heatRows = 8
 
-// series is the latency log of a run, ready to be drawn. Times are in seconds since the start of the run, latencies
-// in nanoseconds; null is a second without any.
+// series is the latency log of a run in the form of the charts. Times are in seconds since the start of the run,
+// latencies in nanoseconds; null is a second without values.
 type series struct {
 	Step  float64             `json:"step"`
 	At    []float64           `json:"at"`
@@ -42,15 +42,15 @@ type line struct {
 	Spectrum [][2]float64 `json:"spectrum"` // 1/(1-q), latency
 }
 
-// heatMap counts latencies by second and by size: row r holds those from 10^((first+r)/heatRows) ns.
+// heatMap counts latencies by second and size: row r has those from 10^((first+r)/heatRows) ns on.
 type heatMap struct {
 	First int          `json:"first"`
 	Rows  int          `json:"rows"`
-	Per   int          `json:"per"` // rows to a factor of ten
+	Per   int          `json:"per"` // rows for a factor of ten
 	Cells [][3]float64 `json:"cells"`
 }
 
-// second is the histogram of one interval, which began at a time of the run.
+// second is the histogram of one interval of the log.
 type second struct {
 	*hdrhistogram.Histogram
 	from time.Duration
@@ -76,13 +76,13 @@ func readSeries(dir string, run *results.Run) (*series, error) {
 		if h == nil {
 			return newSeries(tags, time.Duration(run.Warmup+run.Measured)), nil
 		}
-		// a log counts from whole seconds
+		// the log has whole seconds
 		from := time.Duration(h.StartTimeMs())*time.Millisecond - time.Duration(run.Started.Unix())*time.Second
 		tags[h.Tag()] = append(tags[h.Tag()], second{h, from.Round(100 * time.Millisecond)})
 	}
 }
 
-// newSeries leaves out the last piece of a run that ended within it: its numbers would look like a fall.
+// newSeries drops the last, incomplete interval of a run, because its numbers would look like a fall.
 func newSeries(tags map[string][]second, end time.Duration) *series {
 	if len(tags) == 0 {
 		return nil
@@ -126,7 +126,7 @@ func newSeries(tags map[string][]second, end time.Duration) *series {
 	return s
 }
 
-// empty makes an empty histogram of the same geometry.
+// empty makes an empty histogram of the same resolution.
 func empty(h second) *hdrhistogram.Histogram {
 	return hdrhistogram.New(h.LowestTrackableValue(), h.HighestTrackableValue(), int(h.SignificantFigures()))
 }
@@ -150,11 +150,11 @@ func newLine(seconds []*hdrhistogram.Histogram, all *hdrhistogram.Histogram) *li
 	return l
 }
 
-// spectrum is a distribution by percentile, as far as the tables show percentiles: there are observations beyond it.
+// spectrum is a distribution by percentile, up to the last percentile that the count supports.
 func spectrum(h *hdrhistogram.Histogram) [][2]float64 {
 	points := [][2]float64{}
 	n := float64(h.TotalCount())
-	const steps = 12 // to a factor of ten
+	const steps = 12 // points for a factor of ten
 	for i := 0; n > 0; i++ {
 		x := math.Pow(10, float64(i)/steps)
 		if i > 0 && !results.Supports(1-1/x, h.TotalCount()) {

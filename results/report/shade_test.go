@@ -63,7 +63,8 @@ func (b tab) shaded(t *testing.T) {
 	t.Helper()
 	all, text := readShades(t)
 	got := browser.JS[[][][]int](t, b.Tab, `(`+text+`).map(c => {
-		const strip = Object.assign(Object.create(Strip.prototype), {view: [c.from || 0, c.to], width: c.cells, s: {workers: c.held.length, tiers: [{}]},
+		const strip = Object.assign(Object.create(Strip.prototype), {view: [c.from || 0, c.to], width: c.cells,
+			s: {workers: c.held.length, tiers: [{}]},
 			rows: c.held.map(row => row.map(([from, to]) => ({from, grant: from, believed: to, held: to, end: to})))});
 		const {held} = strip.shares([{from: c.from || 0, to: c.to, exact: true}]);
 		return c.held.map((_, w) => Array.from(held.subarray(w * c.cells, (w + 1) * c.cells), shade));

@@ -38,7 +38,8 @@ func (c crowd) play(each func(*history.Op)) error {
 		op := history.Op{Worker: int32(w), Outcome: history.OK, Due: idle[w]}
 		acquire := op
 		acquire.ID, acquire.Kind, acquire.Call, acquire.Return = id(), history.Acquire, idle[w]+1, grant
-		acquire.Hold, acquire.Token, acquire.TTL, acquire.Until = acquire.ID, uint64(acquire.ID), time.Second, grant+time.Second
+		acquire.Hold, acquire.Token, acquire.TTL, acquire.Until = acquire.ID, uint64(acquire.ID), time.Second,
+			grant+time.Second
 		batch = append(batch, acquire)
 		end := grant + hold
 		add := func(kind history.Kind, call, back time.Duration) {
@@ -88,20 +89,29 @@ func (c crowd) verdicts(evidence []history.Op) []checker.Verdict {
 		return []checker.Verdict{{Checker: "exclusion", Status: checker.Pass, Summary: "0 violations", Exposed: 1000}}
 	}
 	return []checker.Verdict{
-		{Checker: "exclusion", Status: checker.Fail, Cause: "service-loss", Summary: "exclusion was violated", Story: []string{"w00 was granted the page", "and so was w01"}, Evidence: evidence, Exposed: 1000, Violations: 3},
+		{Checker: "exclusion", Status: checker.Fail, Cause: "service-loss", Summary: "exclusion was violated",
+			Story: []string{"w00 was granted the page", "and so was w01"}, Evidence: evidence,
+			Exposed: 1000, Violations: 3},
 		{Checker: "liveness", Status: checker.Pass, Summary: "no dead time"},
+	}
+}
+
+// record is that of the run, before it is measured.
+func (c crowd) record() *results.Run {
+	return &results.Run{
+		Name: "sim", Started: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
+		Command:  "verify --topology sentinel --lock lease --seed 7",
+		Topology: "sentinel", Lock: "lease", Counter: "redis", Faults: []string{"kill-primary@300ms,heal@600ms"},
+		Config: results.Config{Workers: c.workers, Processes: 1, Keys: 1, Seed: 7, TTL: int64(time.Second),
+			Hold: int64(time.Millisecond)},
+		Settings: map[string]string{"server": "Redis 7.0.15"}, Client: map[string]string{"MaxRetries": "-1"},
 	}
 }
 
 // save writes the run that the crowd makes into a directory, with everything that a report shows.
 func (c crowd) save(t *testing.T, out string, change func(*results.Run)) string {
 	t.Helper()
-	run := &results.Run{
-		Name: "sim", Started: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Command: "verify --topology sentinel --lock lease --seed 7",
-		Topology: "sentinel", Lock: "lease", Counter: "redis", Faults: []string{"kill-primary@300ms,heal@600ms"},
-		Config:   results.Config{Workers: c.workers, Processes: 1, Keys: 1, Seed: 7, TTL: int64(time.Second), Hold: int64(time.Millisecond)},
-		Settings: map[string]string{"server": "Redis 7.0.15"}, Client: map[string]string{"MaxRetries": "-1"},
-	}
+	run := c.record()
 	change(run)
 	f, err := results.OpenFolder(out, run.Name)
 	if err != nil {
@@ -111,11 +121,14 @@ func (c crowd) save(t *testing.T, out string, change func(*results.Run)) string 
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := history.Create(file, history.Header{Name: run.Name, Workers: c.workers, Keys: 1, Claims: history.Claims{Excludes: true, Expires: true}})
+	w, err := history.Create(file, history.Header{
+		Name: run.Name, Workers: c.workers, Keys: 1, Claims: history.Claims{Excludes: true, Expires: true},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := measure.NewMeter(measure.Options{Workers: c.workers, Keys: 1, To: time.Hour, Excludes: true, Log: f.Log(), Started: run.Started})
+	m := measure.NewMeter(measure.Options{Workers: c.workers, Keys: 1, To: time.Hour, Excludes: true, Log: f.Log(),
+		Started: run.Started})
 	suite := uint64(c.workers+1) << 40
 	var evidence []history.Op
 	last := time.Duration(0)
@@ -131,8 +144,10 @@ func (c crowd) save(t *testing.T, out string, change func(*results.Run)) string 
 	err = errors.Join(c.play(func(op *history.Op) {
 		if !broken && op.Return > 300*time.Millisecond {
 			broken = true
-			fault := history.Op{ID: history.ID(suite | 1), Kind: history.Fault, Worker: -1, Key: -1, Outcome: history.OK, Call: last, Return: last}
-			heal := history.Op{ID: history.ID(suite | 2), Kind: history.Heal, Worker: -1, Key: -1, Outcome: history.OK, Call: last + 200*time.Millisecond, Return: last + 300*time.Millisecond}
+			fault := history.Op{ID: history.ID(suite | 1), Kind: history.Fault, Worker: -1, Key: -1,
+				Outcome: history.OK, Call: last, Return: last}
+			heal := history.Op{ID: history.ID(suite | 2), Kind: history.Heal, Worker: -1, Key: -1, Outcome: history.OK,
+				Call: last + 200*time.Millisecond, Return: last + 300*time.Millisecond}
 			m.Observe(&fault)
 			m.Observe(&heal)
 			err = errors.Join(err, w.Add(&fault), w.Note(fault.ID, "n1 was killed <b>and</b> replaced"))

@@ -12,26 +12,26 @@ import (
 	"hammerlock/results"
 )
 
-// Limits of the ownership strip. A run of any length gives two pictures of itself, a coarse and a finer one, in which
-// everything has left its trace, and whole visits in windows around what matters.
+// Limits of the ownership strip. A run of any length has a coarse and a fine picture, in which every event leaves its
+// trace, and whole visits in windows around evidence, overlaps and faults.
 const (
 	stripCoarse   = 240_000 // worker times bucket
 	stripFine     = 1_200_000
-	stripVisits   = 60_000 // up to so many, all visits are kept
-	stripOverlaps = 20_000 // up to so many, all overlaps are kept; of more, evenly chosen ones and the traces of all
-	windowVisits  = 500    // about so many in each window
-	windowsMost   = 60     // around overlaps, as many around evidence, faults and at random
+	stripVisits   = 60_000 // up to this number all visits are kept
+	stripOverlaps = 20_000 // up to this number all overlaps are kept; of more, evenly chosen ones and the traces of all
+	windowVisits  = 500    // typical number of visits in a window
+	windowsMost   = 60     // around overlaps, and as many around evidence, around faults and at random
 )
 
-// ownership is who held the lock when, ready to be drawn.
+// ownership shows who held the lock when.
 type ownership struct {
 	Workers  int          `json:"workers"`
 	End      int64        `json:"end"`
 	Visits   int          `json:"visits"` // of the run
 	Kept     int          `json:"kept"`
 	Overlaps int          `json:"overlaps"`
-	Late     int          `json:"late"`  // overlaps only because one went on after its lease
-	Every    int          `json:"every"` // one of so many overlaps is listed
+	Late     int          `json:"late"`  // overlaps only because a worker went on after its lease
+	Every    int          `json:"every"` // one in so many overlaps is listed
 	Excludes bool         `json:"excludes"`
 	Keys     int          `json:"keys"`
 	Windows  []stripRange `json:"windows"`
@@ -42,14 +42,14 @@ type ownership struct {
 	overlaps []overlap
 }
 
-// stripRange is a part of the run of which all visits are kept.
+// stripRange is a part of the run with all its visits.
 type stripRange struct {
 	From int64  `json:"from"`
 	To   int64  `json:"to"`
 	Why  string `json:"why"`
 }
 
-// stripMark is an operation that a verdict points to.
+// stripMark is an operation to which a verdict refers.
 type stripMark struct {
 	From    int64  `json:"from"`
 	To      int64  `json:"to"`
@@ -59,13 +59,13 @@ type stripMark struct {
 	Checker string `json:"checker"`
 }
 
-// stripTier is the run in buckets of equal length, on each plane a row of shares a worker.
+// stripTier is the run in buckets of equal length: on each plane, one row of shares a worker.
 type stripTier struct {
 	Buckets int `json:"buckets"`
 	planes  [planes][]float32
 }
 
-// The planes of a tier, in the order in which the page reads them.
+// The planes of a tier, in the order of the page's format.
 const (
 	holding = iota
 	waiting
@@ -73,7 +73,7 @@ const (
 	planes
 )
 
-// buildStrip reads the operations twice: first what there was, then what of it to keep.
+// buildStrip reads the operations twice: first to find out what there is, then to collect what is kept.
 func buildStrip(source operations, run *results.Run) (*ownership, error) {
 	s := &ownership{Keys: run.Keys, Every: 1, Marks: marks(run), Windows: []stripRange{}}
 	survey, err := readVisits(source, s.found, func(*stripVisit) { s.Visits++ })
@@ -101,8 +101,8 @@ func buildStrip(source operations, run *results.Run) (*ownership, error) {
 	return s, nil
 }
 
-// found lists an overlap. When the list is full every second one is dropped, and from then on so many are passed
-// over.
+// found lists an overlap. When the list is full, every second entry is dropped, and from then on overlaps are listed at
+// half the density.
 func (s *ownership) found(o overlap) {
 	if o.late {
 		s.Late++
@@ -135,7 +135,7 @@ func marks(run *results.Run) []stripMark {
 	return all
 }
 
-// choose finds the windows: all of it, or parts that hold about as many visits each.
+// choose finds the windows: the whole run, or parts with about equally many visits.
 func (s *ownership) choose(run *results.Run) {
 	if s.Visits <= stripVisits {
 		s.Windows = append(s.Windows, stripRange{0, s.End, "the whole run"})
@@ -144,7 +144,7 @@ func (s *ownership) choose(run *results.Run) {
 	half := max(s.End/int64(s.Visits)*windowVisits/2, 1000)
 	covered := int64(-1)
 	around := func(from, to int64, why string) {
-		to = min(to, from+4*half) // of a long one the beginning
+		to = min(to, from+4*half) // of a long one only the beginning
 		s.Windows = append(s.Windows, stripRange{max(from-half, 0), min(to+half, s.End), why})
 	}
 	for _, m := range s.Marks[:min(len(s.Marks), windowsMost)] {
@@ -176,7 +176,7 @@ func (s *ownership) choose(run *results.Run) {
 	s.merge()
 }
 
-// merge puts the windows in order and joins those that meet.
+// merge sorts the windows and joins those that meet.
 func (s *ownership) merge() {
 	slices.SortFunc(s.Windows, func(a, b stripRange) int { return cmp.Compare(a.From, b.From) })
 	merged := s.Windows[:1]
@@ -202,7 +202,7 @@ func (s *ownership) addTier(cells, least, most int) {
 	s.Tiers = append(s.Tiers, t)
 }
 
-// take paints a visit and keeps it if it lies in a window.
+// take paints a visit, and keeps it if it lies in a window.
 func (s *ownership) take(v *stripVisit) {
 	waited := v.end
 	if v.grant != history.Forever {
@@ -254,9 +254,8 @@ func shares(plane []float32) []byte {
 	return b
 }
 
-// Share is the share of a cell that is taken as the page's script reads it, never 0 if there was anything at all. It
-// has few values, so that planes are small when compressed, and its scale is that of a square root, for most shares are
-// small.
+// Share encodes a share in the format of the page's script, never as 0 if it is greater than 0. It has few values, so
+// that planes compress well, and a square-root scale, since most shares are small.
 func Share(x float64) byte {
 	if x <= 0 {
 		return 0

@@ -34,7 +34,7 @@ func verdictTable(r *results.Run) tableView {
 	return t
 }
 
-// evidenceTable lists operations, and says from when to when they went.
+// evidenceTable lists operations, and returns the time that they cover.
 func evidenceTable(ops []history.Op) (t tableView, from, to time.Duration) {
 	t = tableView{Head: []string{"Call", "Return", "Worker", "Operation", "Page", "Outcome", "Value", "Took"},
 		Class: "ops"}
@@ -119,7 +119,7 @@ func (r *saved) faultTable() tableView {
 	return t
 }
 
-// outageTable lists when no worker was served.
+// outageTable lists the times in which no worker was served.
 func outageTable(r *results.Run) (t tableView) {
 	if r.Availability == nil {
 		return t
@@ -146,7 +146,7 @@ func phaseTable(r *results.Run) (t tableView) {
 	return t
 }
 
-// othersMost is how many rows there are of unplanned events: the longest.
+// othersMost is the most rows of unplanned events: the longest events.
 const othersMost = 20
 
 func (r *saved) otherTable() tableView {
@@ -241,6 +241,6 @@ func environmentTable(r *results.Run) tableView {
 	return t
 }
 
-// alike tells whether a run's latencies can be compared with those of others: scenarios have loads and faults of their
-// own.
+// alike tells whether a run's latencies can be compared with those of others: scenarios have their own loads and
+// faults.
 func alike(r *results.Run) bool { return r.Scenario == "" && !r.Explored }

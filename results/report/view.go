@@ -19,10 +19,10 @@ type bannerView struct {
 	Notes []string
 }
 
-// tileView is one number that stands for a run.
+// tileView is a prominent number of a run.
 type tileView struct{ Name, Value, More string }
 
-// storyView is the evidence of a failed property, or that of a cause, told once for all runs that it was found in.
+// storyView is the evidence of a failed property, or of a cause, shown once for all its runs.
 type storyView struct {
 	Title    string
 	Means    string
@@ -31,7 +31,7 @@ type storyView struct {
 	In       []cellView
 	Command  string
 	Ops      tableView
-	From, To string // what the strip is to show, in nanoseconds; empty if nothing
+	From, To string // the part of the strip to show, in nanoseconds; empty = none
 }
 
 // runView is the part of the page about one run.
@@ -51,8 +51,8 @@ type runView struct {
 	FairnessText, Certified       string
 	Series, Strip                 bool
 	StripText                     string
-	Explored                      bool   // it was no load: there is nothing to measure
-	Envelope                      string // the picture of a sweep; empty if the run was none
+	Explored                      bool   // without a load, so nothing was measured
+	Envelope                      string // the picture of a sweep; empty without one
 }
 
 func banner(runs []saved) bannerView {
@@ -167,7 +167,7 @@ func tiles(r *results.Run) []tileView {
 		{"Cost a visit", trips + " trips", commands + " commands"},
 		{"Views lost", human.Count(r.Views.Lost), "of " + human.Count(r.Views.Acknowledged)},
 	}
-	if r.Scenario != "" { // its load is there to break things, not to be served fast
+	if r.Scenario != "" { // a scenario's load is there to break things, not to be fast
 		all = slices.DeleteFunc(all, func(t tileView) bool { return t.Name == "Throughput" })
 	}
 	return all

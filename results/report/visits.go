@@ -6,47 +6,47 @@ import (
 	"hammerlock/history"
 )
 
-// stripVisit is one visit as the ownership strip shows it. Times that never came are history.Forever.
+// stripVisit is a visit in the ownership strip. Times that never came are history.Forever.
 type stripVisit struct {
 	worker, key int32
-	id          history.ID // of the acquire that was granted
+	id          history.ID // ID of the granted acquire
 	tries       int32
 	from        time.Duration // call of the first try
-	call, grant time.Duration // of the try that was granted; Forever if none was
+	call, grant time.Duration // call and return of the granted try; Forever if none was
 	load        time.Duration // the load's return
 	storeCall   time.Duration
 	storeReturn time.Duration
 	value       int64 // stored
 	relCall     time.Duration
 	relReturn   time.Duration
-	until       time.Duration // the lease ends, as far as its holder was told
-	lost        time.Duration // its holder was told that the lease is lost, or crashed
+	until       time.Duration // end of the lease, as its holder knows it
+	lost        time.Duration // when its holder learned of the loss, or crashed
 	end         time.Duration
 	store       history.Outcome
 	release     history.Outcome
 	outcome     history.Outcome // of the visit
 	reason      history.Reason
 	crashed     bool
-	unknown     bool // an acquire without an answer was among the tries
+	unknown     bool // one of the tries had no answer
 	live        bool // the visit goes on
 }
 
 // held is when its worker stopped acting as the holder.
 func (v *stripVisit) held() time.Duration { return min(v.relCall, v.end) }
 
-// believed is when its worker had to stop acting as the holder.
+// believed is when its worker should have stopped acting as the holder, at the latest when it did.
 func (v *stripVisit) believed() time.Duration { return min(v.held(), v.until, v.lost) }
 
 // visitReader makes visits of operations in the order of their returns.
 type visitReader struct {
 	workers []stripVisit
 	holds   []history.Holding
-	granted func(*stripVisit) // a lock was granted; the visit goes on
+	granted func(*stripVisit) // called when a lock was granted; the visit goes on
 	done    func(*stripVisit)
-	last    time.Duration // the latest time that was seen
+	last    time.Duration // the latest time so far
 }
 
-// maxRows bounds the workers that the strip shows.
+// maxRows is the most workers in the strip.
 const maxRows = 1 << 12
 
 func (r *visitReader) observe(op *history.Op) {
@@ -90,7 +90,7 @@ func (r *visitReader) observe(op *history.Op) {
 
 func (r *visitReader) acquire(v *stripVisit, op *history.Op) {
 	if v.live && v.grant != history.Forever {
-		r.close(v, min(op.Call, v.relReturn)) // a history without ends of visits
+		r.close(v, min(op.Call, v.relReturn)) // the history has no ends of visits
 	}
 	if !v.live {
 		*v = stripVisit{

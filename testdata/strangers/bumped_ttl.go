@@ -11,10 +11,11 @@ import (
 	"hammerlock/locks"
 )
 
-// rogermadjos/node-mutex issue 2 and pull request 3: 0 is true in Lua, so that a try that was refused gives the key a new time to
-// live as well.
+// rogermadjos/node-mutex issue 2 and pull request 3: 0 is true in Lua, so that a try that was refused gives the key a
+// new time to live as well.
 var bumpedTTL = locks.Spec{
-	Name: "bumped-ttl", Doc: "SETNX and, if it was set, PEXPIRE, in one script", Source: "node-mutex issue 2 and pull request 3", Sites: locks.OneSite,
+	Name: "bumped-ttl", Doc: "SETNX and, if it was set, PEXPIRE, in one script",
+	Source: "node-mutex issue 2 and pull request 3", Sites: locks.OneSite,
 	Broken: "every refused try prolongs the lease: while somebody asks, the lock of a holder that died never ends",
 	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true}, Shared: true,
 	Open: func(e locks.Env) (locks.Lock, error) { return &bumpedLock{leaseLock{e.Sites[0]}}, nil },

@@ -11,11 +11,13 @@ import (
 	"hammerlock/locks"
 )
 
-// ionelmc/python-redis-lock issue 71: a release pushes to a list on which waiters block, and then deletes the list so that nothing
-// of it stays. Who was refused before the release and blocks after it finds nothing, and sleeps for as long as a lease.
+// ionelmc/python-redis-lock issue 71: a release pushes to a list on which waiters block, and then deletes the list so
+// that nothing of it stays. Who was refused before the release and blocks after it finds nothing, and sleeps for as
+// long as a lease.
 var deletedSignal = locks.Spec{
-	Name: "deleted-signal", Doc: "lease; a release pushes to a list from which waiters pop, and deletes the list", Source: "python-redis-lock issue 71",
-	Sites: locks.OneSite, Broken: "who blocks after the list was deleted sleeps for a lease beside a free lock",
+	Name: "deleted-signal", Doc: "lease; a release pushes to a list from which waiters pop, and deletes the list",
+	Source: "python-redis-lock issue 71",
+	Sites:  locks.OneSite, Broken: "who blocks after the list was deleted sleeps for a lease beside a free lock",
 	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true, Wakes: true},
 	Open: func(e locks.Env) (locks.Lock, error) {
 		return &signalLock{leaseLock: leaseLock{e.Sites[0]}, leases: map[string]time.Duration{}}, nil

@@ -7,11 +7,13 @@ import (
 	"hammerlock/locks"
 )
 
-// Redisson issues 1104 and 2099, getFairLock: each waiter's time is counted from that of the head of the queue, at every try. The
-// times drift into the future, and a head that dies there blocks all others until its time is over.
+// Redisson issues 1104 and 2099, getFairLock: each waiter's time is counted from that of the head of the queue, at
+// every try. The times drift into the future, and a head that dies there blocks all others until its time is over.
 var driftingPlaces = locks.Spec{
-	Name: "drifting-places", Doc: "fair; the time at which a waiter is taken for dead is counted from that of the head of the queue",
-	Source: "Redisson issues 1104 and 2099", Sites: locks.OneSite, Broken: "the times drift: a waiter that dies at the head stands in the way for many leases",
+	Name: "drifting-places", Doc: "fair; the time at which a waiter is taken for dead is counted from that of " +
+		"the head of the queue",
+	Source: "Redisson issues 1104 and 2099", Sites: locks.OneSite, Broken: "the times drift: " +
+		"a waiter that dies at the head stands in the way for many leases",
 	Claims:  history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true, Ordered: true, Wakes: true},
 	Listens: true,
 	Open: func(e locks.Env) (locks.Lock, error) {

@@ -10,11 +10,12 @@ import (
 	"hammerlock/locks"
 )
 
-// sewenew/redis-plus-plus issue 24 and pull request 39: an extension answers the time that is left, also when too few servers
-// extended the lock.
+// sewenew/redis-plus-plus issue 24 and pull request 39: an extension answers the time that is left, also when too few
+// servers extended the lock.
 var failedExtension = locks.Spec{
 	Name: "failed-extension", Doc: "redlock whose extension answers the time that is left, without a look at the votes",
-	Source: "redis-plus-plus issue 24 and pull request 39", Sites: locks.ManySites, Broken: "an extension that found no quorum counts all the same",
+	Source: "redis-plus-plus issue 24 and pull request 39", Sites: locks.ManySites, Broken: "an extension that found " +
+		"no quorum counts all the same",
 	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true}, Shared: true,
 	Open: func(e locks.Env) (locks.Lock, error) { return &failedExtensionLock{newRedlock(e)}, nil },
 }

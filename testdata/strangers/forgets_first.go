@@ -9,11 +9,13 @@ import (
 	"hammerlock/locks"
 )
 
-// redis/redis-py issue 3847, redis.asyncio.Lock: a release forgets the token before it sends it. If it is cancelled, or fails, a
-// second release finds no token and says that the lock is not owned.
+// redis/redis-py issue 3847, redis.asyncio.Lock: a release forgets the token before it sends it. If it is cancelled, or
+// fails, a second release finds no token and says that the lock is not owned.
 var forgetsFirst = locks.Spec{
-	Name: "forgets-first", Doc: "lease whose object keeps the token, and forgets it before the release is sent", Source: "redis-py issue 3847",
-	Sites: locks.OneSite, Broken: "after a release that was cancelled the holder can give nothing back and is told that the lock is not its own",
+	Name: "forgets-first", Doc: "lease whose object keeps the token, and forgets it before the release is sent",
+	Source: "redis-py issue 3847",
+	Sites:  locks.OneSite, Broken: "after a release that was cancelled the holder can give nothing back and is told " +
+		"that the lock is not its own",
 	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true},
 	Open: func(e locks.Env) (locks.Lock, error) {
 		return &forgetsLock{leaseLock{e.Sites[0]}, map[string]string{}}, nil

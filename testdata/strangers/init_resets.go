@@ -12,7 +12,8 @@ import (
 
 // bluele/redis-semaphore issue 2: whoever opens the semaphore makes its list anew, with all tokens in it.
 var initResets = locks.Spec{
-	Name: "init-resets", Doc: "a list with one token that a holder pops; the first use of an object fills it", Source: "bluele/redis-semaphore issue 2", Sites: locks.OneSite,
+	Name: "init-resets", Doc: "a list with one token that a holder pops; the first use of an object fills it",
+	Source: "bluele/redis-semaphore issue 2", Sites: locks.OneSite,
 	Broken: "who comes later puts the token back that somebody holds",
 	Claims: history.Claims{Excludes: true},
 	Open: func(e locks.Env) (locks.Lock, error) {

@@ -11,9 +11,11 @@ import (
 	"hammerlock/locks"
 )
 
-// dv/redis-semaphore issue 13 and bbangert/retools issue 18: whether a hold is stale is decided by the clock of whoever asks.
+// dv/redis-semaphore issue 13 and bbangert/retools issue 18: whether a hold is stale is decided by the clock of whoever
+// asks.
 var localTime = locks.Spec{
-	Name: "local-time", Doc: "a sorted set of holders by the end of their leases; those that are over are dropped by who comes next",
+	Name: "local-time", Doc: "a sorted set of holders by the end of their leases; " +
+		"those that are over are dropped by who comes next",
 	Source: "dv/redis-semaphore issue 13; bbangert/retools issue 18", Sites: locks.OneSite,
 	Broken: "the times are the clients': a client whose clock is ahead drops a hold that is not over",
 	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true}, Shared: true,
@@ -37,13 +39,15 @@ return 1`)
 func (l *localTimeLock) Acquire(ctx context.Context, key string, ttl time.Duration) (locks.Lease, error) {
 	lease := locks.Lease{Key: key, Token: rand.Text()}
 	call := time.Now()
-	err := granted(dropAndTake.Run(ctx, l.client, []string{key}, lease.Token, call.UnixMilli(), ttl.Milliseconds()).Int64())
+	err := granted(dropAndTake.Run(ctx, l.client, []string{key}, lease.Token, call.UnixMilli(),
+		ttl.Milliseconds()).Int64())
 	return from(lease, call, ttl, err)
 }
 
 func (l *localTimeLock) Extend(ctx context.Context, lease locks.Lease, ttl time.Duration) (locks.Lease, error) {
 	call := time.Now()
-	err := owned(moveEnd.Run(ctx, l.client, []string{lease.Key}, lease.Token, call.UnixMilli(), ttl.Milliseconds()).Int64())
+	err := owned(moveEnd.Run(ctx, l.client, []string{lease.Key}, lease.Token, call.UnixMilli(),
+		ttl.Milliseconds()).Int64())
 	return from(lease, call, ttl, err)
 }
 

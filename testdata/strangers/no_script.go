@@ -11,11 +11,12 @@ import (
 	"hammerlock/locks"
 )
 
-// resque/resque-scheduler issue 298, its resilient lock; leandromoreira/redlock-rb issues 27 and 148: scripts are loaded once, and
-// only their digests are sent from then on. A server that was restarted does not know them.
+// resque/resque-scheduler issue 298, its resilient lock; leandromoreira/redlock-rb issues 27 and 148: scripts are
+// loaded once, and only their digests are sent from then on. A server that was restarted does not know them.
 var noScript = locks.Spec{
-	Name: "no-script", Doc: "lease by scripts that are loaded once and called by their digests", Source: "resque-scheduler issue 298; redlock-rb issue 27",
-	Sites: locks.OneSite, Broken: "after a restart of the server every call fails for good",
+	Name: "no-script", Doc: "lease by scripts that are loaded once and called by their digests",
+	Source: "resque-scheduler issue 298; redlock-rb issue 27",
+	Sites:  locks.OneSite, Broken: "after a restart of the server every call fails for good",
 	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true},
 	Open: func(e locks.Env) (locks.Lock, error) {
 		return &noScriptLock{client: e.Sites[0], loaded: map[*redis.Script]bool{}}, nil
@@ -27,7 +28,8 @@ type noScriptLock struct {
 	loaded map[*redis.Script]bool
 }
 
-var setIfFree = redis.NewScript(`if redis.call("SET", KEYS[1], ARGV[1], "NX", "PX", ARGV[2]) then return 1 end return 0`)
+var setIfFree = redis.NewScript(
+	`if redis.call("SET", KEYS[1], ARGV[1], "NX", "PX", ARGV[2]) then return 1 end return 0`)
 
 func (l *noScriptLock) run(ctx context.Context, s *redis.Script, key string, args ...any) (int64, error) {
 	if !l.loaded[s] {

@@ -9,9 +9,11 @@ import (
 	"hammerlock/locks"
 )
 
-// leandromoreira/redlock-rb issue 129 and pull request 134: an error of one server fails the whole try, though a majority granted.
+// leandromoreira/redlock-rb issue 129 and pull request 134: an error of one server fails the whole try, though a
+// majority granted.
 var oneError = locks.Spec{
-	Name: "one-error", Doc: "redlock that gives up when any of its servers cannot be reached", Source: "redlock-rb issue 129 and pull request 134", Sites: locks.ManySites,
+	Name: "one-error", Doc: "redlock that gives up when any of its servers cannot be reached",
+	Source: "redlock-rb issue 129 and pull request 134", Sites: locks.ManySites,
 	Broken: "with one server of five down nobody gets the lock",
 	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true}, Shared: true,
 	Open: func(e locks.Env) (locks.Lock, error) { return &oneErrorLock{newRedlock(e)}, nil },

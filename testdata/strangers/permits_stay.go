@@ -11,11 +11,13 @@ import (
 	"hammerlock/locks"
 )
 
-// comet-ml/opik pull request 730; Redisson issues 6302 and 4100: a lock made of a semaphore with one permit. The number of
-// permits is kept for each name that was ever locked.
+// comet-ml/opik pull request 730; Redisson issues 6302 and 4100: a lock made of a semaphore with one permit. The number
+// of permits is kept for each name that was ever locked.
 var permitsStay = locks.Spec{
-	Name: "permits-stay", Doc: "a semaphore with one permit: a counter of free ones, and a sorted set of those that are out by their end",
-	Source: "opik pull request 730; Redisson issue 6302", Sites: locks.OneSite, Broken: "the counter of every name stays in the server for good",
+	Name: "permits-stay", Doc: "a semaphore with one permit: a counter of free ones, and a sorted set of those " +
+		"that are out by their end",
+	Source: "opik pull request 730; Redisson issue 6302", Sites: locks.OneSite, Broken: "the counter of every name " +
+		"stays in the server for good",
 	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true}, Shared: true,
 	Open: func(e locks.Env) (locks.Lock, error) { return &permitLock{e.Sites[0]}, nil },
 }

@@ -12,9 +12,11 @@ import (
 	"hammerlock/locks"
 )
 
-// BerriAI/litellm, PodLockManager (issue 21225): the token is that of the process, and a lock that holds it counts as acquired.
+// BerriAI/litellm, PodLockManager (issue 21225): the token is that of the process, and a lock that holds it counts as
+// acquired.
 var podID = locks.Spec{
-	Name: "pod-id", Doc: "SET NX PX with an id of the process; who finds its own id has the lock", Source: "litellm issue 21225, PodLockManager", Sites: locks.OneSite,
+	Name: "pod-id", Doc: "SET NX PX with an id of the process; who finds its own id has the lock",
+	Source: "litellm issue 21225, PodLockManager", Sites: locks.OneSite,
 	Broken: "all workers of a process hold the lock at once",
 	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true},
 	Open:   func(e locks.Env) (locks.Lock, error) { return &podLock{leaseLock{e.Sites[0]}, podOf(e.Process)}, nil },

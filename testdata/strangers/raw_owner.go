@@ -10,11 +10,12 @@ import (
 	"hammerlock/locks"
 )
 
-// laravel/framework issue 36337: the client serializes values, but not the arguments of scripts. What the release compares is not
-// what was stored.
+// laravel/framework issue 36337: the client serializes values, but not the arguments of scripts. What the release
+// compares is not what was stored.
 var rawOwner = locks.Spec{
-	Name: "raw-owner", Doc: "lease whose owner is stored in serialized form and compared in plain", Source: "laravel/framework issue 36337",
-	Sites: locks.OneSite, Broken: "no release takes effect: every lock stays until its lease is over",
+	Name: "raw-owner", Doc: "lease whose owner is stored in serialized form and compared in plain",
+	Source: "laravel/framework issue 36337",
+	Sites:  locks.OneSite, Broken: "no release takes effect: every lock stays until its lease is over",
 	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true}, Shared: true,
 	Open: func(e locks.Env) (locks.Lock, error) { return &rawOwnerLock{leaseLock{e.Sites[0]}}, nil },
 }

@@ -11,11 +11,13 @@ import (
 	"hammerlock/locks"
 )
 
-// bungle/lua-resty-session issue 185: who waits for the lock keeps a connection of the pool for as long as it waits. When waiters
-// have them all, the holder gets none to release with.
+// bungle/lua-resty-session issue 185: who waits for the lock keeps a connection of the pool for as long as it waits.
+// When waiters have them all, the holder gets none to release with.
 var smallPool = locks.Spec{
-	Name: "small-pool", Doc: "lease, waited for by polling on a connection that is taken from a pool of two and kept while waiting",
-	Source: "lua-resty-session issue 185", Sites: locks.OneSite, Broken: "two waiters keep the holder of their process from its release",
+	Name: "small-pool", Doc: "lease, waited for by polling on a connection that is taken from a pool of two " +
+		"and kept while waiting",
+	Source: "lua-resty-session issue 185", Sites: locks.OneSite, Broken: "two waiters keep the holder of their " +
+		"process from its release",
 	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true},
 	Waits:  true,
 	Open: func(e locks.Env) (locks.Lock, error) {

@@ -9,10 +9,11 @@ import (
 	"hammerlock/locks"
 )
 
-// Redisson issue 3714: a renewal that finds the hold lost ends, but stays in the map by name. The next hold of the same name
-// finds it there, and is not renewed.
+// Redisson issue 3714: a renewal that finds the hold lost ends, but stays in the map by name. The next hold of the same
+// name finds it there, and is not renewed.
 var staleEntry = locks.Spec{
-	Name: "stale-entry", Doc: "watchdog whose renewals are kept by the lock's name", Source: "Redisson issue 3714", Sites: locks.OneSite,
+	Name: "stale-entry", Doc: "watchdog whose renewals are kept by the lock's name", Source: "Redisson issue 3714",
+	Sites:  locks.OneSite,
 	Broken: "after a loss the next hold finds the old renewal, and none is begun",
 	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true, Renews: true},
 	Open: func(e locks.Env) (locks.Lock, error) {

@@ -12,10 +12,11 @@ import (
 	"hammerlock/locks"
 )
 
-// ThoughtWire/hazelcast-locks issue 5; Redisson issue 2869 asks about the same: the owner is the number of the thread, which other
-// processes have as well.
+// ThoughtWire/hazelcast-locks issue 5; Redisson issue 2869 asks about the same: the owner is the number of the thread,
+// which other processes have as well.
 var threadID = locks.Spec{
-	Name: "thread-id", Doc: "reentrant hash whose field is the number of the thread", Source: "hazelcast-locks issue 5; Redisson issue 2869", Sites: locks.OneSite,
+	Name: "thread-id", Doc: "reentrant hash whose field is the number of the thread", Source: "hazelcast-locks issue " +
+		"5; Redisson issue 2869", Sites: locks.OneSite,
 	Broken: "threads with the same number in two processes are one owner",
 	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true, Reentrant: true},
 	Open: func(e locks.Env) (locks.Lock, error) {

@@ -8,10 +8,12 @@ import (
 	"hammerlock/locks"
 )
 
-// linagora/cozy-stack pull request 4911 and Redisson issue 2037: the renewal compares the owner, but nobody looks at its answer.
+// linagora/cozy-stack pull request 4911 and Redisson issue 2037: the renewal compares the owner, but nobody looks at
+// its answer.
 var unheardRenewal = locks.Spec{
-	Name: "unheard-renewal", Doc: "watchdog that renews by a script and does not read the answer", Source: "cozy-stack pull request 4911; Redisson issue 2037",
-	Sites: locks.OneSite, Broken: "a holder that has lost the lock is never told",
+	Name: "unheard-renewal", Doc: "watchdog that renews by a script and does not read the answer",
+	Source: "cozy-stack pull request 4911; Redisson issue 2037",
+	Sites:  locks.OneSite, Broken: "a holder that has lost the lock is never told",
 	Claims: history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true, Renews: true},
 	Open: func(e locks.Env) (locks.Lock, error) {
 		return &unheardLock{leaseLock: leaseLock{e.Sites[0]}, stops: map[string]context.CancelFunc{}}, nil

@@ -23,7 +23,8 @@ func TestAloneBaselines(t *testing.T) {
 	}
 	for _, lock := range slices.Sorted(maps.Keys(got)) {
 		if got[lock] != want[lock] { // what is near is what is known
-			t.Errorf("%s: a visit costs %+v, known is %+v; if that is meant: make baselines", lock, got[lock], want[lock])
+			t.Errorf("%s: a visit costs %+v, known is %+v; if that is meant: make baselines", lock,
+				got[lock], want[lock])
 		}
 	}
 }

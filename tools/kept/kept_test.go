@@ -27,10 +27,14 @@ func TestWhatIsKeptAgrees(t *testing.T) {
 func TestALineSaysWhenAndOfWhat(t *testing.T) {
 	for want, all := range map[string][]Made{
 		"Not measured yet.\n": nil,
-		"Measured on 2026-11-24, of commit 0123abc, on 2 cores.\n":                     {{"2026-11-24", "0123abc", 2}, {"2026-11-24", "0123abc", 2}},
-		"Measured from 2026-11-22 to 2026-11-24, of commits a, b+, on 2 or 8 cores.\n": {{"2026-11-24", "b+", 8}, {"2026-11-22", "a", 2}},
-		"Measured on 2026-11-24, of a commit that was not noted.\n":                    {{Day: "2026-11-24"}},
-		"Measured from 2026-11-19 to 2026-11-24, of 7 commits, the last a.\n":          {{"2026-11-24", "a", 0}, {"2026-11-23", "b", 0}, {"2026-11-22", "c", 0}, {"2026-11-21", "d", 0}, {"2026-11-20", "e", 0}, {"2026-11-19", "f", 0}, {"2026-11-19", "g", 0}},
+		"Measured on 2026-11-24, of commit 0123abc, on 2 cores.\n": {{"2026-11-24", "0123abc", 2},
+			{"2026-11-24", "0123abc", 2}},
+		"Measured from 2026-11-22 to 2026-11-24, of commits a, b+, on 2 or 8 cores.\n": {{"2026-11-24", "b+", 8},
+			{"2026-11-22", "a", 2}},
+		"Measured on 2026-11-24, of a commit that was not noted.\n": {{Day: "2026-11-24"}},
+		"Measured from 2026-11-19 to 2026-11-24, of 7 commits, the last a.\n": {{"2026-11-24", "a", 0},
+			{"2026-11-23", "b", 0}, {"2026-11-22", "c", 0}, {"2026-11-21", "d", 0}, {"2026-11-20", "e", 0},
+			{"2026-11-19", "f", 0}, {"2026-11-19", "g", 0}},
 	} {
 		if got := Line(all...); got != want {
 			t.Errorf("got %q, want %q", got, want)

@@ -117,7 +117,8 @@ func (s *score) row(name string) string {
 func Score(results []*Mutant) string {
 	var b strings.Builder
 	b.WriteString(Line(answered(results)...))
-	fmt.Fprint(&b, "\n| lock | mutants | equivalent | explore notices | scenarios notice | together | by design | of the others | not asked yet |\n|---|---|---|---|---|---|---|---|---|---|\n")
+	fmt.Fprint(&b, "\n| lock | mutants | equivalent | explore notices | scenarios notice | together | by design | of "+
+		"the others | not asked yet |\n|---|---|---|---|---|---|---|---|---|---|\n")
 	var whole score
 	for _, l := range known.Locks {
 		var s score

@@ -112,7 +112,8 @@ func (w *Waiting) Keep() error {
 
 // table shows what make waiting has measured.
 func (w *Waiting) table() string {
-	rows := "| workers | lock | a waiter | visits/s | random waiter p99 | Jain | starving | commands a visit | grants after |\n" +
+	rows := "| workers | lock | a waiter | visits/s | random waiter p99 | Jain | starving | commands a " +
+		"visit | grants after |\n" +
 		"|---|---|---|---|---|---|---|---|---|\n"
 	apart, errors := 0.0, ""
 	for _, s := range Strategies {

@@ -67,7 +67,8 @@ func (m *asking) ask(ctx context.Context, all []mutant) error {
 		return err
 	}
 	strain := func(x mutant, r *kept.Mutant) { r.Scenarios = m.scenarios(ctx, x) }
-	for _, class := range []string{"", kept.Hole, kept.ByDesign} { // what nobody can tell from the lock is not asked about
+	// what nobody can tell from the lock is not asked about
+	for _, class := range []string{"", kept.Hole, kept.ByDesign} {
 		err = errors.Join(err, m.each(all, func(r *kept.Mutant) bool {
 			is, _ := r.Class()
 			return is == class && !r.Explore.Noticed() && r.Scenarios == nil

@@ -210,7 +210,8 @@ func writeOverlay(all []mutant, dir string) (file string, err error) {
 		fmt.Fprintf(&list, "\tadd(%s, %q)\n", m.variable, m.name)
 	}
 	put("zz_mutants.go",
-		[]byte("package catalogue\n\nimport \"hammerlock/locks\"\n\nfunc init() {\n\tadd := func(s locks.Spec, name string) { s.Name = name; All = append(All, s) }\n"+list.String()+"}\n"))
+		[]byte("package catalogue\n\nimport \"hammerlock/locks\"\n\nfunc init() {\n\tadd := func(s locks.Spec, "+
+			"name string) { s.Name = name; All = append(All, s) }\n"+list.String()+"}\n"))
 	text, errText := json.Marshal(map[string]map[string]string{"Replace": replace})
 	file = filepath.Join(dir, "overlay.json")
 	return file, errors.Join(err, errText, os.WriteFile(file, text, 0o600))

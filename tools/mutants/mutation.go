@@ -169,6 +169,8 @@ var scriptPieces = []struct {
 	{regexp.MustCompile(`"PEXPIRE"`), `"EXPIRE"`},
 	{regexp.MustCompile(`"DEL"`), `"EXISTS"`},
 	{regexp.MustCompile(`"(GET|HGET|HEXISTS|LINDEX|ZSCORE|EXISTS)", KEYS\[1\]`), `"$1", KEYS[1] .. "x"`},
-	{regexp.MustCompile(`redis\.call\("(PUBLISH|LPOP|RPUSH|LREM|ZREM|ZADD|HINCRBY|HSET|HDEL|INCR|SET|DEL|PEXPIRE)"[^()]*\)`), `tonumber(0)`},
+	{regexp.MustCompile(
+		`redis\.call\("(PUBLISH|LPOP|RPUSH|LREM|ZREM|ZADD|HINCRBY|HSET|HDEL|INCR|SET|DEL|PEXPIRE)"[^()]*\)`),
+		`tonumber(0)`},
 	{regexp.MustCompile(`ARGV\[1\]`), `ARGV[2]`},
 }

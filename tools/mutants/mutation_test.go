@@ -10,7 +10,8 @@ import (
 // TestMutationsOfASource are all there are, and each is a text of its own that is still Go.
 func TestMutationsOfASource(t *testing.T) {
 	text := []byte("package p\n\nvar s = script(`if redis.call(\"GET\", KEYS[1]) == ARGV[1] then return 0 end`)\n\n" +
-		"func f(n int) error {\n\tdefer g()\n\tif n > 2 && !h() {\n\t\tg()\n\t\treturn ErrBusy\n\t}\n\terr := send(\"nx\", n+7)\n\treturn err\n}\n")
+		"func f(n int) error {\n\tdefer g()\n\tif n > 2 && !h() {\n\t\tg()\n\t\treturn ErrBusy\n\t}\n" +
+		"\terr := send(\"nx\", n+7)\n\treturn err\n}\n")
 	all, err := mutations("p.go", text)
 	if err != nil {
 		t.Fatal(err)
@@ -22,8 +23,10 @@ func TestMutationsOfASource(t *testing.T) {
 			t.Errorf("%v: %v", m, err)
 		}
 	}
-	want := []string{`3 == -> ~=`, `3 return 0 -> return 1`, `3 "GET", KEYS[1] -> "GET", KEYS[1] .. "x"`, `3 ARGV[1] -> ARGV[2]`,
-		`6 defer g() -> _ = func() { g() }`, `7 && -> ||`, `7 > -> <=`, `7 2 -> 3`, `7 ! -> `, `8 g() -> _ = func() { g() }`, `9 ErrBusy -> ErrLost`,
+	want := []string{`3 == -> ~=`, `3 return 0 -> return 1`, `3 "GET", KEYS[1] -> "GET", KEYS[1] .. "x"`,
+		`3 ARGV[1] -> ARGV[2]`,
+		`6 defer g() -> _ = func() { g() }`, `7 && -> ||`, `7 > -> <=`, `7 2 -> 3`, `7 ! -> `,
+		`8 g() -> _ = func() { g() }`, `9 ErrBusy -> ErrLost`,
 		`11 "nx" -> `, `11 + -> -`, `11 7 -> 8`, `12 err -> nil`}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q\nwant %q", got, want)

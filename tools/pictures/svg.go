@@ -68,7 +68,8 @@ func (l *look) set(code string) {
 }
 
 // blocks are letters that fill their cell from below, in eighths; a shade fills all of it.
-var blocks = map[rune]float64{'▁': 1, '▂': 2, '▃': 3, '▄': 4, '▅': 5, '▆': 6, '▇': 7, '█': 8, '░': 8, '▒': 8, '▓': 8}
+var blocks = map[rune]float64{'▁': 1, '▂': 2, '▃': 3, '▄': 4, '▅': 5, '▆': 6, '▇': 7,
+	'█': 8, '░': 8, '▒': 8, '▓': 8}
 
 // terminalSVG draws a terminal. Its colours follow what the reader prefers, light or dark.
 func terminalSVG(title, screen string) string {
@@ -85,15 +86,18 @@ func terminalSVG(title, screen string) string {
 		wide = max(wide, x)
 	}
 	w, h := wide*cellWide+24, len(rows)*cellHigh+24
-	fmt.Fprintf(&out,
-		`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%d" height="%d" role="img"><title>%s</title>`+"\n",
-		w, h, w, h, html.EscapeString(title))
+	fmt.Fprintf(&out, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%d" height="%d" role="img">`+
+		"<title>%s</title>\n", w, h, w, h, html.EscapeString(title))
 	out.WriteString(`<style>
-svg{--back:#fff;--fore:#1f2328;--red:#b3261e;--green:#1a7f37;--yellow:#8a5a00;--blue:#0550ae;--magenta:#8250df;--cyan:#1b7c83}
-@media(prefers-color-scheme:dark){svg{--back:#0e1319;--fore:#d7dde4;--red:#ff6b60;--green:#4fc163;--yellow:#e0b03c;--blue:#79b8ff;--magenta:#c297ff;--cyan:#56d4dd}}
+svg{--back:#fff;--fore:#1f2328;--red:#b3261e;--green:#1a7f37;
+--yellow:#8a5a00;--blue:#0550ae;--magenta:#8250df;--cyan:#1b7c83}
+@media(prefers-color-scheme:dark){svg{--back:#0e1319;--fore:#d7dde4;--red:#ff6b60;--green:#4fc163;
+--yellow:#e0b03c;--blue:#79b8ff;--magenta:#c297ff;--cyan:#56d4dd}}
 text{font:13.3px "DejaVu Sans Mono","Menlo","Consolas",monospace;white-space:pre;fill:var(--fore)}
-.red{fill:var(--red)}.green{fill:var(--green)}.yellow{fill:var(--yellow)}.blue{fill:var(--blue)}.magenta{fill:var(--magenta)}.cyan{fill:var(--cyan)}
-.fore{fill:var(--fore)}.back{fill:var(--back)}.bold{font-weight:bold}.faint{opacity:.62}.shade{opacity:.35}.u{text-decoration:underline}
+.red{fill:var(--red)}.green{fill:var(--green)}.yellow{fill:var(--yellow)}
+.blue{fill:var(--blue)}.magenta{fill:var(--magenta)}.cyan{fill:var(--cyan)}
+.fore{fill:var(--fore)}.back{fill:var(--back)}.bold{font-weight:bold}.faint{opacity:.62}
+.shade{opacity:.35}.u{text-decoration:underline}
 </style>
 `)
 	fmt.Fprintf(&out, `<rect class="back" width="%d" height="%d" rx="8"/><g transform="translate(12 12)">`+"\n", w, h)

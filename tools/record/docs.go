@@ -91,7 +91,8 @@ func writeDocs(all []library) error {
 // asked.
 func columns() (names []string) {
 	for _, c := range history.AllClaims {
-		few := slices.Contains([]string{"fences", "ordered", "reentrant", "sets", "crosses", "once"}, c.Name) // claim it
+		// claim it
+		few := slices.Contains([]string{"fences", "ordered", "reentrant", "sets", "crosses", "once"}, c.Name)
 		if len(c.Judges) > 0 && (c.Driver != "" || c.Name == "serves") && !few {
 			names = append(names, c.Name)
 		}
@@ -174,7 +175,8 @@ func readings(pages []page) string {
 	var b strings.Builder
 	b.WriteString("\n## Each failure of a newest release, read in its code\n\n" +
 		fold("*Confirmed*: the code does so. *Known*: reported before, by its users or here. "+
-			"*Ours*: the driver or the judge was wrong, and is mended. Scenarios are those of the run that is kept, and of others on the same day.") +
+			"*Ours*: the driver or the judge was wrong, and is mended. Scenarios are those of the run that is kept, "+
+			"and of others on the same day.") +
 		"\n\n" + tableHead("release", "scenario", "verdict", "what happens", "code"))
 	for i := range pages {
 		for _, j := range pages[i].releases {

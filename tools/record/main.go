@@ -64,9 +64,10 @@ type release struct {
 // reading is what was found when a failure was looked up in the code of the library, and of the driver.
 type reading struct {
 	Scenarios []string `json:"scenarios"`
-	Verdict   string   `json:"verdict"` // confirmed; known, where others had reported it; documented; or ours, which is mended
-	What      string   `json:"what"`
-	Code      string   `json:"code"`
+	// confirmed; known, where others had reported it; documented; or ours, which is mended
+	Verdict string `json:"verdict"`
+	What    string `json:"what"`
+	Code    string `json:"code"`
 }
 
 func main() {

@@ -15,7 +15,8 @@ import (
 // text is the page of a library. Notes are its part that is written by hand.
 func (p *page) text(notes string, reports []report) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# %s\n\n`%s`, %s.\n\nWritten by `make record` from [record/runs](../../record/runs) and [record/notes](../../record/notes).\n",
+	fmt.Fprintf(&b, "# %s\n\n`%s`, %s.\n\nWritten by `make record` from [record/runs](../../record/runs) and "+
+		"[record/notes](../../record/notes).\n",
 		p.Name, p.Package, p.Language)
 	b.WriteString("\n## What it promises\n\n" + tableHead("claim", "the library says", "where"))
 	for _, o := range p.Promises {
@@ -33,7 +34,8 @@ func (p *page) text(notes string, reports []report) string {
 			b.WriteString(row(j.cells(&j.said.On[i])...))
 		}
 	}
-	b.WriteString("\nA dash: the driver does not claim it. Scenarios are those that passed, failed, and were undecided.\n")
+	b.WriteString("\nA dash: the driver does not claim it. Scenarios are those that passed, failed, " +
+		"and were undecided.\n")
 	b.WriteString(p.failures())
 	if notes != "" {
 		b.WriteString("\n" + strings.TrimSpace(notes) + "\n")

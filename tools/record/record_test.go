@@ -30,7 +30,8 @@ func TestTheDocumentsAreThoseOfTheRuns(t *testing.T) {
 		}
 	}
 	if strings.Contains(files["docs/record/README.md"], notRead) {
-		t.Error("docs/record/README.md: a failure of a newest release was not read in its code: say in libraries.json what is behind it")
+		t.Error("docs/record/README.md: a failure of a newest release was not read in its code: " +
+			"say in libraries.json what is behind it")
 	}
 	listed := map[string]bool{}
 	for i := range all {
@@ -56,14 +57,20 @@ func TestTheDocumentsAreThoseOfTheRuns(t *testing.T) {
 func TestATrackRecordNamesOnlyWhatWasCaught(t *testing.T) {
 	l := &library{Name: "l", Releases: []release{{Version: "1"}}}
 	said := &results.Released{On: []results.ReleasedOn{{Topology: "single", Scenarios: []results.Tried{
-		{Scenario: "crash", Status: checker.Pass}, {Scenario: "late-release", Status: checker.Fail, Checker: "exclusion", Cause: "foreign-release", After: 2e9},
+		{Scenario: "crash", Status: checker.Pass},
+		{Scenario: "late-release", Status: checker.Fail, Checker: "exclusion", Cause: "foreign-release", After: 2e9},
 	}}}}
 	pages := []page{{l, []judged{{job{l, &l.Releases[0]}, said}}}}
-	text, err := trackRecord(pages, []report{{Library: "l", Version: "1", Topology: "single", Scenario: "late-release"}, {Library: "l", Version: "1", Why: "two processes"}})
-	if err != nil || !strings.Contains(text, "`late-release`: exclusion foreign-release | 2.00 s") || !strings.Contains(text, "1 of 2 were caught") {
+	text, err := trackRecord(pages, []report{{Library: "l", Version: "1", Topology: "single", Scenario: "late-release"},
+		{Library: "l", Version: "1", Why: "two processes"}})
+	if err != nil || !strings.Contains(text, "`late-release`: exclusion foreign-release | 2.00 s") ||
+		!strings.Contains(text, "1 of 2 were caught") {
 		t.Errorf("got %v: %s", err, text)
 	}
-	for _, r := range []report{{Library: "l", Version: "1", Topology: "single", Scenario: "crash"}, {Library: "l", Version: "2", Topology: "single", Scenario: "late-release"}} {
+	for _, r := range []report{
+		{Library: "l", Version: "1", Topology: "single", Scenario: "crash"},
+		{Library: "l", Version: "2", Topology: "single", Scenario: "late-release"},
+	} {
 		if _, err := trackRecord(pages, []report{r}); err == nil {
 			t.Errorf("%+v counts as caught", r)
 		}
@@ -83,9 +90,11 @@ func TestAFailureThatWasNotReadIsNamed(t *testing.T) {
 	l := &library{Name: "l", Releases: []release{{Version: "1"}, {Version: "2", Read: []reading{
 		{Scenarios: []string{"crash"}, Verdict: "confirmed"}, {Scenarios: []string{"cancelled"}, Verdict: ours},
 	}}, {Version: "3"}}}
-	text := readings([]page{{l, []judged{{job{l, &l.Releases[2]}, nil}, {job{l, &l.Releases[1]}, failed("crash", "cancelled", "comeback")},
-		{job{l, &l.Releases[0]}, failed("sleepers")}}}})
-	for scenario, want := range map[string]bool{"crash": false, "cancelled": true, "comeback": true, "wear": false, "sleepers": false} {
+	text := readings([]page{{l,
+		[]judged{{job{l, &l.Releases[2]}, nil}, {job{l, &l.Releases[1]}, failed("crash", "cancelled", "comeback")},
+			{job{l, &l.Releases[0]}, failed("sleepers")}}}})
+	for scenario, want := range map[string]bool{"crash": false, "cancelled": true, "comeback": true, "wear": false,
+		"sleepers": false} {
 		if got := strings.Contains(text, "`"+scenario+"` | "+notRead); got != want {
 			t.Errorf("%s is not read: got %t, want %t\n%s", scenario, got, want, text)
 		}
@@ -101,7 +110,8 @@ func TestACellSaysTheWorst(t *testing.T) {
 		return all
 	}
 	for want, all := range map[string][]results.ReleasedOn{
-		"holds": on(checker.Pass, checker.Pass), "**no**": on(checker.Pass, checker.Fail), "holds, undecided": on(checker.Pass, checker.Inconclusive), "not asked": nil,
+		"holds": on(checker.Pass, checker.Pass), "**no**": on(checker.Pass, checker.Fail),
+		"holds, undecided": on(checker.Pass, checker.Inconclusive), "not asked": nil,
 	} {
 		if got := cell(all, "excludes"); got != want {
 			t.Errorf("got %q, want %q", got, want)

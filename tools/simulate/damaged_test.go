@@ -22,7 +22,8 @@ const mostMemory = 256 << 20
 
 var (
 	numbers  = regexp.MustCompile(`-?[0-9]+`)
-	extremes = []string{"-1", "0", "1", "2", "32767", "65535", "16777215", "16777216", "2147483647", "3600000000000", "4611686018427387904",
+	extremes = []string{"-1", "0", "1", "2", "32767", "65535", "16777215", "16777216", "2147483647", "3600000000000",
+		"4611686018427387904",
 		"9223372036854775806", "9223372036854775807", "9223372036854775808", "-9223372036854775808", "1e30"}
 )
 
@@ -93,7 +94,8 @@ func judgeFile(t *testing.T, name string) bool {
 	if strings.HasPrefix(wrong, "panic") || after.TotalAlloc-before.TotalAlloc > mostMemory {
 		file, _ := os.ReadFile(name)
 		kept := filepath.Join(t.ArtifactDir(), filepath.Base(name))
-		t.Errorf("%s: %d MB, %s (%v)", kept, (after.TotalAlloc-before.TotalAlloc)>>20, wrong, os.WriteFile(kept, file, 0o644))
+		t.Errorf("%s: %d MB, %s (%v)", kept, (after.TotalAlloc-before.TotalAlloc)>>20, wrong,
+			os.WriteFile(kept, file, 0o644))
 	}
 	return err == nil && wrong == ""
 }
@@ -136,14 +138,20 @@ func TestDamagedFilesAreJudgedOrRefused(t *testing.T) {
 // TestSmallFilesTakeLittleMemory: how many keys or workers there are said to be costs nothing.
 func TestSmallFilesTakeLittleMemory(t *testing.T) {
 	for name, text := range map[string]string{
-		"keys":        `"workers":1,"keys":16777216}` + "\n" + `{"op":"acquire","id":"1.1","worker":0,"key":16777215,"call_ns":1}`,
-		"workers":     `"workers":16777216,"keys":1}` + "\n" + `{"op":"acquire","id":"1.1","worker":16777215,"key":0,"call_ns":1}`,
-		"most keys":   `"workers":1,"keys":2147483647}` + "\n" + `{"op":"acquire","id":"1.1","worker":0,"key":1048639,"call_ns":1}`,
-		"last worker": `"workers":16777216,"keys":1}` + "\n" + `{"op":"acquire","id":"1.1","worker":65599,"key":0,"call_ns":1}`,
-		"lane":        `"workers":1,"keys":1}` + "\n" + `{"op":"acquire","id":"16777214.1","worker":0,"key":0,"call_ns":1}`,
+		"keys": `"workers":1,"keys":16777216}` + "\n" +
+			`{"op":"acquire","id":"1.1","worker":0,"key":16777215,"call_ns":1}`,
+		"workers": `"workers":16777216,"keys":1}` + "\n" +
+			`{"op":"acquire","id":"1.1","worker":16777215,"key":0,"call_ns":1}`,
+		"most keys": `"workers":1,"keys":2147483647}` + "\n" +
+			`{"op":"acquire","id":"1.1","worker":0,"key":1048639,"call_ns":1}`,
+		"last worker": `"workers":16777216,"keys":1}` + "\n" +
+			`{"op":"acquire","id":"1.1","worker":65599,"key":0,"call_ns":1}`,
+		"lane": `"workers":1,"keys":1}` + "\n" + `{"op":"acquire","id":"16777214.1","worker":0,"key":0,"call_ns":1}`,
 	} {
 		file := filepath.Join(t.TempDir(), strings.ReplaceAll(name, " ", "-")+".jsonl")
-		if err := os.WriteFile(file, []byte(`{"format":"hammerlock-history","version":1,`+text+"\n"+`{"end":"complete"}`+"\n"), 0o644); err != nil {
+		if err := os.WriteFile(file,
+			[]byte(`{"format":"hammerlock-history","version":1,`+text+"\n"+`{"end":"complete"}`+"\n"),
+			0o644); err != nil {
 			t.Fatal(err)
 		}
 		t.Log(name, judgeFile(t, file))

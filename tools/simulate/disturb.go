@@ -14,7 +14,8 @@ type period struct{ from, to time.Duration }
 // lock survives all of them, unless a server forgets what it had granted, or runs ahead of it.
 func (w *world) disturb(workers []*thread) {
 	if w.one(3) {
-		for t := w.between(0, w.length/8); t < w.length; t += w.between(time.Millisecond, w.length/4) { // shorter than what is recorded
+		// shorter than what is recorded
+		for t := w.between(0, w.length/8); t < w.length; t += w.between(time.Millisecond, w.length/4) {
 			p := w.processes[w.r.IntN(len(w.processes))]
 			stopped := w.between(100*time.Microsecond, w.h.Bounds.Gap)
 			w.at(t, func() { p.stopped = max(p.stopped, w.now+stopped) })

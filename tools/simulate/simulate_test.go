@@ -17,7 +17,8 @@ var known = []struct {
 	what string
 	is   func(*result) bool
 }{
-	{"02, 03: a fault that was healed before the grant, or that forgets nothing, hides what was answered", func(r *result) bool {
+	{"02, 03: a fault that was healed before the grant, or that forgets nothing, " +
+		"hides what was answered", func(r *result) bool {
 		return r.missed() && len(r.h.Faults) > 0 && only(words(r.proofs), "is told")
 	}},
 	{"05: an inner release without an answer hides that a hold was lost", func(r *result) bool {
@@ -33,7 +34,9 @@ var known = []struct {
 		return r.accused() && r.has(history.Role) && slices.Contains(r.fails, "lease-validity:premature-loss")
 	}},
 	{"11: what an owner is told after the jump of a clock is blamed on the lock", func(r *result) bool {
-		return r.accused() && r.broken && slices.ContainsFunc(r.fails, func(f string) bool { return strings.HasPrefix(f, "reentrancy:") })
+		return r.accused() && r.broken && slices.ContainsFunc(r.fails, func(f string) bool {
+			return strings.HasPrefix(f, "reentrancy:")
+		})
 	}},
 	{"12: a clock's fault is blamed on a release", func(r *result) bool {
 		return r.accused() && r.broken && slices.Contains(r.fails, "exclusion:foreign-release")
@@ -41,7 +44,9 @@ var known = []struct {
 	{"13: a load that was refused counts as one that read", func(r *result) bool {
 		return r.accused() && r.h.Fenced && only(r.fails, "exclusion:overrun", "linearizable:", "fencing:")
 	}},
-	{"14: a try of an earlier visit stood in the queue", func(r *result) bool { return r.accused() && only(r.fails, "fairness:order") }},
+	{"14: a try of an earlier visit stood in the queue", func(r *result) bool {
+		return r.accused() && only(r.fails, "fairness:order")
+	}},
 	{"15: the holder of a lock that does not expire crashed", func(r *result) bool {
 		return r.accused() && !r.h.Claims.Expires && r.has(history.Crash) && only(r.fails, "liveness:deadlock")
 	}},
@@ -54,8 +59,10 @@ var known = []struct {
 	{"18: a late answer makes a role change, or an incident without an end, reach again", func(r *result) bool {
 		return r.missed() && r.has(history.Role, history.Incident)
 	}},
-	{"19: what was granted before an incident or a jump, and answered after it, is a double grant", func(r *result) bool {
-		return r.accused() && (r.broken || r.has(history.Role, history.Incident)) && only(r.fails, "exclusion:double-grant", "linearizable:", "lost-updates:")
+	{"19: what was granted before an incident or a jump, and answered after " +
+		"it, is a double grant", func(r *result) bool {
+		return r.accused() && (r.broken || r.has(history.Role, history.Incident)) &&
+			only(r.fails, "exclusion:double-grant", "linearizable:", "lost-updates:")
 	}},
 }
 
@@ -72,7 +79,9 @@ func TestJudge(t *testing.T) {
 	if testing.Short() {
 		right, wrong = 600, 200
 	}
-	for _, j := range []job{{n: right, seed: 1, wrong: none.String(), ask: judge}, {n: wrong, seed: 1, wrong: "any", ask: judge}} {
+	for _, j := range []job{
+		{n: right, seed: 1, wrong: none.String(), ask: judge}, {n: wrong, seed: 1, wrong: "any", ask: judge},
+	} {
 		provable, missed := 0, 0
 		j.all(func(r *result) {
 			if r.pair.wrong != none && len(r.proofs) > 0 {
@@ -114,9 +123,12 @@ func TestWhatWasJudgedWronglyOnce(t *testing.T) {
 		kind, wrong string
 		seed        uint64
 	}{
-		{"reentrant", none.String(), 7104543}, {"reentrant", none.String(), 7306949}, {"reentrant", none.String(), 1202685},
-		{"reentrant", none.String(), 4500514}, {"semaphore", none.String(), 1104597}, {"semaphore", none.String(), 3300947},
-		{"watchdog", none.String(), 3300639}, {"watchdog", none.String(), 9903841}, {"watchdog", "extend re-creates", 4500664},
+		{"reentrant", none.String(), 7104543}, {"reentrant", none.String(), 7306949},
+		{"reentrant", none.String(), 1202685},
+		{"reentrant", none.String(), 4500514}, {"semaphore", none.String(), 1104597},
+		{"semaphore", none.String(), 3300947},
+		{"watchdog", none.String(), 3300639}, {"watchdog", none.String(), 9903841},
+		{"watchdog", "extend re-creates", 4500664},
 		{"fair", none.String(), 1200018}, {"reentrant", none.String(), 2402102},
 		{"reentrant", none.String(), 3604971},
 	} {
@@ -183,7 +195,8 @@ func TestTheCauseIsTheMistake(t *testing.T) {
 		seeds = 120
 	}
 	for wrong, want := range map[mistake][]string{
-		plainDelete:  {history.ForeignRelease, history.FalseRelease}, // where nothing shows that it took the lock from another
+		// where nothing shows that it took the lock from another
+		plainDelete:  {history.ForeignRelease, history.FalseRelease},
 		checkThenSet: {history.DoubleGrant}, overwrites: {history.DoubleGrant}, shortLease: {history.DoubleGrant},
 	} {
 		told := map[string]int{}
@@ -228,7 +241,8 @@ func TestFactsHideNothing(t *testing.T) {
 			tried++
 		}
 		for fact := range r.hidden {
-			known := strings.Contains(fact, "before") && only(r.fails, "fairness:order") || // 16: nobody stood in a queue then
+			// 16: nobody stood in a queue then
+			known := strings.Contains(fact, "before") && only(r.fails, "fairness:order") ||
 				fact == "node 0 took another role before the first call" || // 16: nothing was granted then
 				fact == "a wrong clock before the first call" && only(r.fails, "lease-validity:", "release:") // 02
 			if !known {

@@ -40,7 +40,8 @@ type blpopLock struct {
 	made   map[string]bool
 }
 
-var makeElement = redis.NewScript(`if redis.call("SETNX", KEYS[2], 1) == 1 then redis.call("LPUSH", KEYS[1], "x") end return 1`)
+var makeElement = redis.NewScript(
+	`if redis.call("SETNX", KEYS[2], 1) == 1 then redis.call("LPUSH", KEYS[1], "x") end return 1`)
 
 func (l *blpopLock) Acquire(ctx context.Context, key string, _ time.Duration) (locks.Lease, error) {
 	lease := locks.Lease{Key: key, Token: rand.Text()}

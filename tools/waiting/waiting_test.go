@@ -21,16 +21,20 @@ func TestEveryWaiterIsCompared(t *testing.T) {
 	waiters := 0
 	for _, spec := range known.Locks {
 		lock, err := spec.Open(locks.Env{
-			Sites: []redis.UniversalClient{client}, Places: []*topologies.Site{new(topologies.Site)}, Process: &locks.Process{},
-			Rand: rand.New(rand.NewPCG(1, 1)),
+			Sites: []redis.UniversalClient{client}, Places: []*topologies.Site{new(topologies.Site)},
+			Process: &locks.Process{},
+			Rand:    rand.New(rand.NewPCG(1, 1)),
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, waits := lock.(locks.Waiter); waits && spec.Broken == "" && !spec.Claims.Readers { // with readers it is another race
+		// with readers it is another race
+		if _, waits := lock.(locks.Waiter); waits && spec.Broken == "" && !spec.Claims.Readers {
 			waiters++
 			library, _, _ := strings.Cut(spec.Name, "-") // with another option it waits in the same way
-			if !slices.ContainsFunc(kept.Strategies, func(s kept.Strategy) bool { return s.Lock == library && s.Backoff == 0 }) {
+			if !slices.ContainsFunc(kept.Strategies, func(s kept.Strategy) bool {
+				return s.Lock == library && s.Backoff == 0
+			}) {
 				t.Errorf("%s waits by itself and is not compared", spec.Name)
 			}
 		}

@@ -36,16 +36,18 @@ on loopback, %s a load. Read it for orders of size and for what is different in 
 * **The lock must not pass on while its holder lives.** A lock of a connection (pg-advisory, GET_LOCK) has no lease. A
   holder that hangs blocks all others, and a connection that breaks gives the lock away at once.
 * **Many want one key at once.** Let the server keep the queue, as GET_LOCK and pg-advisory do. Where waiters poll, as
-  for a lease, 256 of them take most of what the server can do; [LOCKS.md](LOCKS.md#waiting) has locks on Redis that queue.
+  for a lease, 256 of them take most of what the server can do. [LOCKS.md](LOCKS.md#waiting) has locks on Redis that
+  queue.
 * **Redlock** survives servers that forget, as long as a majority remembers; it draws no fence.
 
 `
 
 // The tables are marked as generated, so that the text around them can be told from them.
 const (
-	loadTable = "<!-- generated: load -->\n| lock | on | 1 worker | 16, own keys | 64, own keys | 32, one key | p99 | Jain | " +
-		"256, one key | p99 | Jain |\n|---|---|---|---|---|---|---|---|---|---|---|\n"
-	killTable     = "<!-- generated: kills -->\n| lock | on | granted again | healthy | fence | assumes |\n|---|---|---|---|---|---|\n"
+	loadTable = "<!-- generated: load -->\n| lock | on | 1 worker | 16, own keys | 64, own keys | 32, " +
+		"one key | p99 | Jain | 256, one key | p99 | Jain |\n|---|---|---|---|---|---|---|---|---|---|---|\n"
+	killTable = "<!-- generated: kills -->\n| lock | on | granted again | healthy | fence | assumes |\n" +
+		"|---|---|---|---|---|---|\n"
 	scenarioTable = "<!-- generated: scenarios -->\n| lock | on | scenarios |\n|---|---|---|\n"
 	end           = "<!-- end -->\n"
 )
@@ -54,9 +56,10 @@ const (
 func document(rows []row, each time.Duration, kills int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, head, human.Duration(each))
-	b.WriteString("## Load\n\nVisits a second (acquire, load and store a counter, release). p99 is the wait of a worker " +
-		"picked at a random moment; a dash:\ntoo few visits to say. Jain is 1 if all workers get as much. " +
-		"Without a queue in the server workers ask again after about a\nmillisecond (--backoff).\n\n" + loadTable)
+	b.WriteString("## Load\n\nVisits a second (acquire, load and store a counter, release). " +
+		"p99 is the wait of a worker picked at a random moment; a dash:\ntoo few visits to say. " +
+		"Jain is 1 if all workers get as much. Without a queue in the server workers ask again after about a\n" +
+		"millisecond (--backoff).\n\n" + loadTable)
 	for _, r := range rows {
 		if r.missing != "" {
 			continue
@@ -67,9 +70,10 @@ func document(rows []row, each time.Duration, kills int) string {
 		}
 		b.WriteString("\n")
 	}
-	fmt.Fprintf(&b, end+"\n## When the server that serves the lock is killed\n\nMedians of %d kills: until a free lock is "+
-		"granted again, and until all servers are healthy with the killed one back.\nOne server alone is started again at "+
-		"once. A lock whose holder died waits for its lease besides.\n\n"+killTable, kills)
+	fmt.Fprintf(&b, end+"\n## When the server that serves the lock is killed\n\nMedians of %d kills: "+
+		"until a free lock is granted again, and until all servers are healthy with the killed one back.\n"+
+		"One server alone is started again at once. A lock whose holder died waits for its lease besides.\n\n"+
+		killTable, kills)
 	for _, r := range rows {
 		if r.missing != "" {
 			fmt.Fprintf(&b, "| `%s` | `%s` | not measured: %s | | | |\n", r.lock, r.topology, r.missing)

@@ -16,7 +16,8 @@ func TestItSaysThatMainIsMissing(t *testing.T) {
 	cmd := exec.Command(os.Args[0], "-test.run=^TestPlayed$")
 	cmd.Env = append(os.Environ(), "OWN_LOCK_PLAYED=yes")
 	out, err := cmd.CombinedOutput()
-	if want := "func TestMain(m *testing.M) { hammertest.Main(m) }"; err == nil || !strings.Contains(string(out), want) {
+	if want := "func TestMain(m *testing.M) { hammertest.Main(m) }"; err == nil ||
+		!strings.Contains(string(out), want) {
 		t.Errorf("%v, want a failure that says %q:\n%s", err, want, out)
 	}
 }

@@ -3,7 +3,8 @@
 //	w05 was granted hold 5.81 of page 0 at 0.261213 s for 400 ms counted from 0.260387 s
 //	so no other worker may hold it before 0.658387 s, and it was released at 0.784151 s
 //	w06 was granted hold 6.331 of page 0 at 0.662083 s for 400 ms counted from 0.659841 s
-//	w05 was told that its release at 0.784151 s had succeeded, but it had not the lock then, and no other lost it: nothing was released
+//	w05 was told that its release at 0.784151 s had succeeded, but it had not the lock then, and no other lost it:
+//	nothing was released
 //	the fault stall-worker from 0.261272 s to 0.782527 s: held w05 when it had just been granted the lock for 520ms
 //	the fault stall-worker from 0.600165 s to 1.185161 s: held w06 between load and store for 520ms
 //

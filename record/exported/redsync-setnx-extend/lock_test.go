@@ -18,7 +18,8 @@
 //
 // Written by Hammerlock (verify export --test) of redsync-setnx-extend:
 //
-//	verify explore --lock redsync-setnx-extend --clients 2 --together=false --visits 2 --sites 1 --deviations 2 --lease 300ms --hold 120ms --pause 411ms --seed 2711596045
+//	verify explore --lock redsync-setnx-extend --clients 2 --together=false --visits 2 --sites 1 --deviations 2
+//	--lease 300ms --hold 120ms --pause 411ms --seed 2711596045
 //
 // The test tells the story more slowly. It needs a redis-server on the PATH, and nothing of Hammerlock. Each client
 // speaks to the server through a proxy of its own, which holds, cuts or refuses the messages that the story names. The

@@ -46,7 +46,8 @@ func (l *lock) token() string { return "" }
 
 func (l *lock) extend(ctx context.Context, ttl time.Duration) error { return l.take(ctx, ttl, errLost) }
 
-var errRepeated = errors.New("refused, but the client may have repeated the release: the first one may have had its effect")
+var errRepeated = errors.New("refused, but the client may have repeated the release: " +
+	"the first one may have had its effect")
 
 // release: the library's client repeats a command whose answer was lost up to three times, no option forbids it, and a
 // release that is repeated is refused. Before it repeats one it waits for 8 ms at least: a quicker refusal is certain.

@@ -53,7 +53,8 @@ type record struct {
 	won           time.Time // when the first write began that says so
 }
 
-var replace = redis.NewScript(`if redis.call("GET", KEYS[1]) ~= ARGV[1] then return 0 end redis.call("SET", KEYS[1], ARGV[2]) return 1`)
+var replace = redis.NewScript(
+	`if redis.call("GET", KEYS[1]) ~= ARGV[1] then return 0 end redis.call("SET", KEYS[1], ARGV[2]) return 1`)
 
 func (r *record) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	text, err := client.Get(ctx, r.key).Result()

@@ -185,7 +185,8 @@ var locks = map[string]lock{
 
 	// 10. Right: a record with the end of the lease by the server's clock, which stays for ever.
 	"row": {[]string{"excludes", "expires", "owned"}, "", func(m *message, token string) (string, error) {
-		got, err := is(call("EVAL", row+`if stop > now then return 0 end redis.call("SET", KEYS[1], ARGV[1] .. "|" .. now + ARGV[2]) return 1`,
+		got, err := is(call("EVAL",
+			row+`if stop > now then return 0 end redis.call("SET", KEYS[1], ARGV[1] .. "|" .. now + ARGV[2]) return 1`,
 			1, m.Key, token, m.TTL))
 		if !got {
 			token = ""
@@ -195,7 +196,9 @@ var locks = map[string]lock{
 		return is(call("EVAL", row+`if owner ~= ARGV[1] or stop <= now then return 0 end
 			redis.call("SET", KEYS[1], ARGV[1] .. "|" .. now + ARGV[2]) return 1`, 1, key, token, m.TTL))
 	}, func(key, token string) (bool, error) {
-		return is(call("EVAL", row+`if owner ~= ARGV[1] or stop <= now then return 0 end redis.call("SET", KEYS[1], "|0") return 1`, 1, key, token))
+		return is(call("EVAL",
+			row+`if owner ~= ARGV[1] or stop <= now then return 0 end redis.call("SET", KEYS[1], "|0") return 1`, 1,
+			key, token))
 	}},
 	// 10. Wrong: who is refused three times is banned for ten seconds, and all others with him.
 	"bans": {trust, "", func(m *message, token string) (string, error) {
@@ -219,9 +222,15 @@ var locks = map[string]lock{
 	}, prolong, func(string, string) (bool, error) { return true, nil }},
 
 	// 11. Right: flock on a file, which ends with the process.
-	"flock": {[]string{"excludes", "owned", "session"}, "", flock(false), func(*message, string, string) (bool, error) { return true, nil }, unflock(false)},
+	"flock": {[]string{"excludes", "owned", "session"}, "", flock(false), func(*message, string, string) (bool, error) {
+		return true, nil
+	}, unflock(false)},
 	// 11. Wrong: the file is removed on release, so that two may lock two files of one name.
-	"flock-unlink": {[]string{"excludes", "owned", "session"}, "", flock(true), func(*message, string, string) (bool, error) { return true, nil }, unflock(true)},
+	"flock-unlink": {
+		[]string{"excludes", "owned", "session"}, "", flock(true), func(*message, string, string) (bool, error) {
+			return true, nil
+		}, unflock(true),
+	},
 
 	// 11. Right: a semaphore as a sorted set. Wrong: it is counted first and taken then.
 	"zset-two-steps": {[]string{"excludes", "expires"}, `,"permits":3`, func(m *message, token string) (string, error) {
@@ -235,7 +244,9 @@ var locks = map[string]lock{
 		func(key, token string) (bool, error) { return is(call("ZREM", key, token)) }},
 
 	// 16. Wrong: tokens are numbers below a million.
-	"short-token": {trust, "", func(m *message, _ string) (string, error) { return set(m, strconv.Itoa(rand.IntN(1000))) }, prolong, del},
+	"short-token": {trust, "", func(m *message, _ string) (string, error) {
+		return set(m, strconv.Itoa(rand.IntN(1000)))
+	}, prolong, del},
 
 	// 1. Wrong: a SET without an answer is tried again with a new token, and may land after its holder is gone.
 	"new-token": {trust, "", func(m *message, token string) (string, error) {
@@ -261,52 +272,61 @@ var locks = map[string]lock{
 	}, del},
 
 	// 2. Wrong: a release needs one of four connections, which waiters hold for a second each.
-	"pool-of-four": {[]string{"excludes", "expires", "owned", "waits"}, "", func(m *message, token string) (string, error) {
-		if most == nil {
-			mu.Lock()
+	"pool-of-four": {[]string{"excludes", "expires", "owned", "waits"}, "",
+		func(m *message, token string) (string, error) {
 			if most == nil {
-				most = make(chan struct{}, 4)
+				mu.Lock()
+				if most == nil {
+					most = make(chan struct{}, 4)
+				}
+				mu.Unlock()
 			}
-			mu.Unlock()
-		}
-		most <- struct{}{}
-		c, err := dial(addrs[0])
-		defer func() { <-most }()
-		if err != nil {
-			return "", err
-		}
-		defer c.Close()
-		for end := time.Now().Add(time.Duration(m.Wait) * time.Millisecond); ; {
-			if reply, err := c.do("SET", m.Key, token, "NX", "PX", fmt.Sprint(m.TTL)); reply == "OK" || err != nil {
-				return token, err
+			most <- struct{}{}
+			c, err := dial(addrs[0])
+			defer func() { <-most }()
+			if err != nil {
+				return "", err
 			}
-			if !time.Now().Before(end) {
-				return "", nil
+			defer c.Close()
+			for end := time.Now().Add(time.Duration(m.Wait) * time.Millisecond); ; {
+				if reply, err := c.do("SET", m.Key, token, "NX", "PX", fmt.Sprint(m.TTL)); reply == "OK" || err != nil {
+					return token, err
+				}
+				if !time.Now().Before(end) {
+					return "", nil
+				}
+				time.Sleep(5 * time.Millisecond)
 			}
-			time.Sleep(5 * time.Millisecond)
-		}
-	}, prolong, del},
+		}, prolong, del},
 
 	// 5. Wrong: the companion key has another hash slot.
 	"companion": {trust, "", func(m *message, token string) (string, error) {
-		got, err := is(call("EVAL", `if redis.call("EXISTS", KEYS[1]) == 1 then return 0 end redis.call("SET", KEYS[1], ARGV[1], "PX", ARGV[2])
+		got, err := is(call("EVAL",
+			`if redis.call("EXISTS", KEYS[1]) == 1 then return 0 end redis.call("SET", KEYS[1], ARGV[1], "PX", ARGV[2])
 			redis.call("SET", KEYS[2], 1, "PX", ARGV[2]) return 1`, 2, m.Key, "companion:"+m.Key, token, m.TTL))
 		if !got {
 			token = ""
 		}
 		return token, err
 	}, prolong, func(key, token string) (bool, error) {
-		return is(call("EVAL", `if redis.call("GET", KEYS[1]) == ARGV[1] then redis.call("DEL", KEYS[2]) return redis.call("DEL", KEYS[1]) end return 0`,
+		return is(call("EVAL",
+			`if redis.call("GET", KEYS[1]) ~= ARGV[1] then return 0 end
+redis.call("DEL", KEYS[2])
+return redis.call("DEL", KEYS[1])`,
 			2, key, "companion:"+key, token))
 	}},
 
 	// 6. Wrong: an extension adds to what is left of the lease.
 	"adds-up": {trust, "", set, func(m *message, key, token string) (bool, error) {
-		return is(call("EVAL", fmt.Sprintf(ifOurs, `"PEXPIRE", KEYS[1], ARGV[2] + redis.call("PTTL", KEYS[1])`), 1, key, token, m.TTL))
+		return is(call("EVAL", fmt.Sprintf(ifOurs, `"PEXPIRE", KEYS[1], ARGV[2] + redis.call("PTTL", KEYS[1])`), 1,
+			key, token, m.TTL))
 	}, del},
 	// 6. Wrong: an extension to a shorter lease is not sent.
 	"never-shorter": {trust, "", set, func(m *message, key, token string) (bool, error) {
-		return is(call("EVAL", `if redis.call("GET", KEYS[1]) ~= ARGV[1] then return 0 end redis.call("PEXPIRE", KEYS[1], ARGV[2], "GT") return 1`,
+		return is(call("EVAL",
+			`if redis.call("GET", KEYS[1]) ~= ARGV[1] then return 0 end
+redis.call("PEXPIRE", KEYS[1], ARGV[2], "GT")
+return 1`,
 			1, key, token, m.TTL))
 	}, del},
 
@@ -645,7 +665,8 @@ func main() {
 	}
 	l := locks[os.Args[1]]
 	claims, _ := json.Marshal(l.claims)
-	fmt.Printf(`{"hello":"hammerlock-driver","protocol":1,"name":%q,"version":"1","claims":%s%s}`+"\n", os.Args[1], claims, l.hello)
+	fmt.Printf(`{"hello":"hammerlock-driver","protocol":1,"name":%q,"version":"1","claims":%s%s}`+"\n", os.Args[1],
+		claims, l.hello)
 	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
 		m := new(message)
 		if json.Unmarshal(in.Bytes(), m) == nil {
