@@ -48,8 +48,9 @@ func (c *Case) tell(holds []int32) *account {
 	return t
 }
 
-// account tells it. Holds that exclude all others have one story. Each that shares the lock has its own, with those that
-// exclude it: what it was answered is a matter of its own lease, and that all who share fit together is one of sums.
+// account tells it. Holds that exclude all others have one story. Each that shares the lock has its own, with those
+// that exclude it: what it was answered is a matter of its own lease, and that all who share fit together is one of
+// sums.
 func (c *Case) account(holds []int32) *account {
 	t := newAccount()
 	alone, shared := c.split(holds)
@@ -88,8 +89,8 @@ func (c *Case) split(holds []int32) (alone, shared []int32) {
 	return alone, shared
 }
 
-// excluders are a hold that shares the lock, and those holds of others that were asked for until it had its last answer,
-// which exclude it. An upgrade takes its own place.
+// excluders are a hold that shares the lock, and those holds of others that were asked for until it had its last
+// answer, which exclude it. An upgrade takes its own place.
 func (c *Case) excluders(n int32, alone []int32) []int32 {
 	h, list := &c.holds[n], []int32{n}
 	if h.upgraded {
@@ -190,7 +191,9 @@ type freeing struct {
 // one.
 func (t *account) freed(c *Case, since, by time.Duration) int32 {
 	f := &t.loose
-	at, _ := slices.BinarySearchFunc(f.ops, by, func(n int32, t time.Duration) int { return cmp.Compare(c.Ops[n].Call, t) })
+	at, _ := slices.BinarySearchFunc(f.ops, by, func(n int32, t time.Duration) int {
+		return cmp.Compare(c.Ops[n].Call, t)
+	})
 	for at--; at >= 0 && f.until[at] > since; at-- {
 		if c.Ops[f.ops[at]].Return > since {
 			return f.ops[at]

@@ -18,12 +18,12 @@ type Case struct {
 	byCall    []int32           // into holds: all of them, by call
 	links     []int32           // into Ops: extensions and re-entries, those of a hold together
 	index     history.Index     // from 1 on into Ops; from -1 down into holds, which know their operations
-	byKey     [][]int32         // into holds: those of a key, by call; the keys in the order in which they were granted first
+	byKey     [][]int32         // into holds: those of a key, by call; the first key granted is the first
 	place     []int32           // by key, from -1 on: its place in byKey, plus one; 0 without holds
 	repeats   []int32           // into Ops: second releases of a hold
 	sentAgain map[int32][]int32 // the same, by hold
 	upgrades  []int32           // into Ops: acquires that took the place of a shared hold
-	events    []int32           // into Ops: faults, heals, keys that were found, and releases and extensions without a hold
+	events    []int32           // into Ops: faults, heals, found keys; releases and extensions without a hold
 
 	windows   []window            // what was at work that no lock answers for
 	servers   []*window           // those of them that are no pauses
@@ -36,14 +36,14 @@ type Case struct {
 	counter   reaching            // when the counter's server may have forgotten something unasked
 	sights    map[int32][]*history.Op
 	sightsBy  map[int32]map[uint64][]*history.Op // by key and token, of tokens that one hold has
-	refusals  [][]int32                          // into Ops, by key, from -1 on: tries that were refused because another had the lock; nil = not looked for yet
+	refusals  [][]int32                          // by key, from -1 on: see refusalsOf; nil = not looked for yet
 	unheardOf []period                           // calls that did not reach a server, or had no answer; nil = not looked for yet
 	pauses    []pauses                           // by process
 	unasked   []pauses                           // those that no fault asked for
 	disturbed spans                              // when the lock cannot be expected to be granted at once
 	displaced spans                              // when a waiter's place may have been lost
 	hitches   spans                              // when a process was paused for a moment
-	lingers   bool                               // what is granted to no worker may delay others: the lock has several sites, a queue, or messages
+	lingers   bool                               // it has sites, a queue or messages: what is granted to nobody may delay others
 
 	ttl    time.Duration // the longest lease that was asked for, or that a lock with a lease of its own named
 	lease  time.Duration // the longest life that a server may give to it
