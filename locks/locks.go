@@ -89,6 +89,11 @@ func (s Spec) Expected(fault string) (causes []string) {
 	return causes
 }
 
+// Shows tells whether the entry of a lock says that it fails in a scenario.
+func (s Spec) Shows(scenario string) bool {
+	return slices.ContainsFunc(s.Expect, func(e Expectation) bool { return e.Scenario == scenario })
+}
+
 // Release is a server that has what a lock needs, from a version on.
 type Release struct {
 	Name  string // as the server calls itself

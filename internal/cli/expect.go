@@ -289,7 +289,7 @@ func (x *expecting) add(stop context.Context, round int, l locks.Spec, t topolog
 func (x *expecting) parts(l locks.Spec, p harness.Plan) (all []expectedPart) {
 	var named, others []scenarios.Scenario
 	for _, s := range p.Scenarios {
-		if !slices.ContainsFunc(l.Expect, func(e locks.Expectation) bool { return e.Scenario == s.Name }) {
+		if !l.Shows(s.Name) {
 			others = append(others, s)
 		} else if l.Broken != "" {
 			named = append(named, s)
