@@ -100,6 +100,9 @@ func (h *History) taken(a *op) ns {
 // when it was told of the loss.
 func (h *History) believed(a *op) (from, to ns) {
 	from, to = forever, h.taken(a)
+	if u := h.takes[a.ID]; u != nil && u.Outcome == "ok" { // its holder hears of it then
+		to = min(u.Return, h.death(a))
+	}
 	if a.Outcome == "ok" {
 		from = a.Return
 	}

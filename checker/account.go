@@ -145,11 +145,14 @@ func (c *Case) inParts(t *account, holds []int32, many, beside int) bool {
 	return true
 }
 
-// between tells the story of two holds that cannot have had the lock at once; nil without one.
-func (c *Case) between(p pair) *account {
+// among tells the story of holds of which each excludes the one before it, as if all excluded each other; nil without
+// one.
+func (c *Case) among(holds []int32) *account {
 	t := newAccount()
 	t.shared = true
-	if c.beyondModel() != "" || !c.inParts(t, []int32{min(p.first, p.second), max(p.first, p.second)}, 2, 0) {
+	holds = slices.Clone(holds)
+	slices.Sort(holds)
+	if holds = slices.Compact(holds); c.beyondModel() != "" || !c.inParts(t, holds, len(holds), 0) {
 		return nil
 	}
 	return t

@@ -69,8 +69,8 @@ func (c *Case) follow() {
 }
 
 // upgrade ends the shared hold that an exclusive one has taken the place of: the servers kept it until they were asked,
-// and its holder believed in it until it was answered. Of one without an answer it is not known what was released after
-// it, and it is not known what a release of the shared hold did later.
+// and its holder believed in it until it was answered. Of one without an answer it is not known whether a release of
+// the shared hold found it later.
 func (c *Case) upgrade() {
 	for _, i := range c.upgrades {
 		op := &c.Ops[i]
@@ -78,12 +78,14 @@ func (c *Case) upgrade() {
 		if h == nil {
 			continue
 		}
-		h.releaseCall, h.releaseReturn, h.Release = op.Call, op.Return, -1
 		if h.ending = maybe; op.Outcome == history.OK {
 			h.ending, h.upgraded = returned, true
+		} else if h.Release >= 0 {
+			c.repeats = append(c.repeats, h.Release)
 		}
+		h.releaseCall, h.releaseReturn, h.Release = op.Call, op.Return, -1
 	}
-	c.repeats = slices.DeleteFunc(c.repeats, func(i int32) bool { return c.hold(c.Ops[i].Hold).Release < 0 })
+	c.repeats = slices.DeleteFunc(c.repeats, func(i int32) bool { return c.hold(c.Ops[i].Hold).upgraded })
 }
 
 // uncounted finds the outermost releases of holds that were re-entered under a lock that tells no counts: there are as

@@ -220,26 +220,72 @@ func (x *examiner) loss(p pair) {
 	}
 	if !x.blamed[p.second] {
 		x.blamed[p.second] = true
-		x.add(x.broken(p))
+		x.add(x.worst(p))
+	}
+}
+
+// worst names the cause of a broken guarantee. What explains that servers forgot one reader need not explain that a
+// writer was granted the lock beside another.
+func (x *examiner) worst(p pair) finding {
+	f := x.broken(p)
+	for q := range x.besides(p) {
+		if f.why == nil {
+			break
+		}
+		if g := x.broken(q); g.why == nil || unplanned(f.why) != nil && g.why.fault {
+			f = g
+		}
+	}
+	return f
+}
+
+// besides yields the other readers that a writer collides with.
+func (x *examiner) besides(p pair) func(yield func(pair) bool) {
+	return func(yield func(pair) bool) {
+		c, s, w := x.c, x.sweeper, &x.c.holds[p.second]
+		list, coupled := c.holdsOf(w.Key), c.Sites < 2
+		at, _ := slices.BinarySearch(list, p.second)
+		if x.told == nil || !x.told.shared || w.Permits > 0 {
+			return
+		}
+		hi := s.slot(w, coupled).hi
+		for at--; at >= 0 && plus(c.holds[list[at]].Call, c.lease) > w.Call; at-- {
+			h := &c.holds[list[at]]
+			t := s.slot(h, coupled)
+			collides := h.Permits > 0 && h.Outcome == history.OK && list[at] != p.first && t.hi <= w.Call && t.end(t.lo) > hi
+			if collides && !yield(pair{list[at], p.second}) {
+				return
+			}
+		}
 	}
 }
 
 // broken names the cause of a broken guarantee: where holds share the lock, a release of what was over; else the slip of
-// the page's story that explains it, or of the story of the two alone. What else remains is that servers forgot the
-// first hold, or that two were granted the lock.
+// the page's story that explains it. Where holds share the lock that is the story of the two, and of those because of
+// which the first one was late. What else remains is that servers forgot the first hold, or that two were granted the
+// lock.
 func (x *examiner) broken(p pair) finding {
 	i, j := &x.c.holds[p.first], &x.c.holds[p.second]
-	if x.told != nil {
-		if op := x.told.freed(x.c, i.Call, j.Return); op >= 0 {
+	t, chain := x.told, []pair{p}
+	for q := range x.sweeper.before(p) {
+		chain = append(chain, q)
+	}
+	if t != nil && t.shared {
+		if op := t.freed(x.c, i.Call, j.Return); op >= 0 {
 			return finding{cause: history.ForeignRelease, pair: p, op: op}
 		}
-		if f, ok := x.named(p); ok {
-			return f
+		var holds []int32
+		for _, q := range chain {
+			holds = append(holds, q.first, q.second)
 		}
-		for q := range x.sweeper.before(p) {
-			if f, ok := x.named(q); ok {
-				return f
-			}
+		t = x.c.among(holds)
+	}
+	for _, q := range chain {
+		if t == nil {
+			break
+		}
+		if f, ok := x.c.names(t, q); ok {
+			return f
 		}
 	}
 	by := j.Return
@@ -252,17 +298,6 @@ func (x *examiner) broken(p pair) finding {
 	return finding{cause: history.DoubleGrant, pair: p, op: -1}
 }
 
-// named is a finding about two holds by the story of their page; where holds share the lock, by that of the two alone.
-func (x *examiner) named(p pair) (f finding, ok bool) {
-	t := x.told
-	if t.shared {
-		if t = x.c.between(p); t == nil {
-			return f, false
-		}
-	}
-	return x.c.names(t, p)
-}
-
 // collision names the cause of two beliefs that overlap.
 func (x *examiner) collision(p pair) {
 	i, j := &x.c.holds[p.first], &x.c.holds[p.second]
@@ -270,12 +305,12 @@ func (x *examiner) collision(p pair) {
 	over := s.assured(i)
 	if x.told != nil {
 		if n := x.told.of(p); n >= 0 && x.told.slips[n].deviates(history.SilentReacquire) {
-			x.add(x.broken(p))
+			x.add(x.worst(p))
 			return
 		}
 	}
 	if plus(j.Return, x.c.slack(i.Process, j.Process)) < over {
-		x.add(x.broken(p))
+		x.add(x.worst(p))
 		return
 	}
 	// The first lease was over: its holder should not have believed in it any more.
@@ -295,7 +330,7 @@ func (x *examiner) collision(p pair) {
 			why: x.c.late(i.Process, i.proof(x.c).Call, i.proof(x.c).Return, i.proof(x.c).Return, i.Until-over)})
 		return
 	}
-	x.add(x.broken(p))
+	x.add(x.worst(p))
 }
 
 // proof is the call that the lease of a hold counts from: its acquire, or the last extension that succeeded.
