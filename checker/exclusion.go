@@ -239,27 +239,6 @@ func (x *examiner) worst(p pair) finding {
 	return f
 }
 
-// besides yields the other readers that a writer collides with.
-func (x *examiner) besides(p pair) func(yield func(pair) bool) {
-	return func(yield func(pair) bool) {
-		c, s, w := x.c, x.sweeper, &x.c.holds[p.second]
-		list, coupled := c.holdsOf(w.Key), c.Sites < 2
-		at, _ := slices.BinarySearch(list, p.second)
-		if x.told == nil || !x.told.shared || w.Permits > 0 {
-			return
-		}
-		hi := s.slot(w, coupled).hi
-		for at--; at >= 0 && plus(c.holds[list[at]].Call, c.lease) > w.Call; at-- {
-			h := &c.holds[list[at]]
-			t := s.slot(h, coupled)
-			collides := h.Permits > 0 && h.Outcome == history.OK && list[at] != p.first && t.hi <= w.Call && t.end(t.lo) > hi
-			if collides && !yield(pair{list[at], p.second}) {
-				return
-			}
-		}
-	}
-}
-
 // broken names the cause of a broken guarantee: where holds share the lock, a release of what was over; else the slip of
 // the page's story that explains it. Where holds share the lock that is the story of the two, and of those because of
 // which the first one was late. What else remains is that servers forgot the first hold, or that two were granted the

@@ -153,3 +153,24 @@ func (x *examiner) overbelieved(n int32, others []timed) {
 	})
 	x.collision(pair{first.hold, n})
 }
+
+// besides yields the other readers that a writer collides with.
+func (x *examiner) besides(p pair) func(yield func(pair) bool) {
+	return func(yield func(pair) bool) {
+		c, s, w := x.c, x.sweeper, &x.c.holds[p.second]
+		list, coupled := c.holdsOf(w.Key), c.Sites < 2
+		at, _ := slices.BinarySearch(list, p.second)
+		if x.told == nil || !x.told.shared || w.Permits > 0 {
+			return
+		}
+		hi := s.slot(w, coupled).hi
+		for at--; at >= 0 && plus(c.holds[list[at]].Call, c.lease) > w.Call; at-- {
+			h := &c.holds[list[at]]
+			t := s.slot(h, coupled)
+			collides := h.Permits > 0 && h.Outcome == history.OK && list[at] != p.first && t.hi <= w.Call && t.end(t.lo) > hi
+			if collides && !yield(pair{list[at], p.second}) {
+				return
+			}
+		}
+	}
+}
