@@ -59,11 +59,11 @@ func (c *Case) account(holds []int32) *account {
 		return nil
 	}
 	r := ruler{c: c}
-	for _, n := range shared {
-		if len(c.sentAgain[n]) == 0 && r.plain(&c.holds[n]) {
+	for _, n := range holds {
+		if !t.shared || len(c.sentAgain[n]) == 0 && r.plain(&c.holds[n]) {
 			continue
 		}
-		p, story := c.story(c.excluders(n, alone))
+		p, story := c.story(c.excluders(n, alone, shared))
 		if story.Status != model.Explained {
 			return nil
 		}
@@ -89,9 +89,10 @@ func (c *Case) split(holds []int32) (alone, shared []int32) {
 	return alone, shared
 }
 
-// excluders are a hold that shares the lock, and those holds of others that were asked for until it had its last
-// answer, which exclude it. An upgrade takes its own place.
-func (c *Case) excluders(n int32, alone []int32) []int32 {
+// excluders are a hold, and those of others that were asked for until it had its last answer, which exclude it: of one
+// that shares the lock all that do not, of another the first one that does and was granted. An upgrade takes its own
+// place.
+func (c *Case) excluders(n int32, alone, shared []int32) []int32 {
 	h, list := &c.holds[n], []int32{n}
 	if h.upgraded {
 		return list
@@ -102,14 +103,21 @@ func (c *Case) excluders(n int32, alone []int32) []int32 {
 			last = max(last, c.Ops[i].Return)
 		}
 	}
-	at, _ := slices.BinarySearchFunc(alone, h.Call, func(k int32, t time.Duration) int {
+	others := alone
+	if h.Permits == 0 {
+		others = shared
+	}
+	at, _ := slices.BinarySearchFunc(others, h.Call, func(k int32, t time.Duration) int {
 		return cmp.Compare(c.holds[k].Call, t)
 	})
-	for ; at < len(alone) && c.holds[alone[at]].Call <= last; at++ {
-		if c.acquire(&c.holds[alone[at]]).Seen != c.acquire(h).ID {
-			list = append(list, alone[at])
+	for ; at < len(others) && c.holds[others[at]].Call <= last && (h.Permits > 0 || len(list) < 2); at++ {
+		o := &c.holds[others[at]]
+		upgrade := c.acquire(o).Seen == c.acquire(h).ID || c.acquire(h).Seen == c.acquire(o).ID
+		if !upgrade && (h.Permits > 0 || o.Outcome == history.OK) {
+			list = append(list, others[at])
 		}
 	}
+	slices.Sort(list)
 	return list
 }
 
@@ -225,7 +233,7 @@ func (c *Case) slips(t *account, p *pages, s *model.Story, first, last int32) {
 		}
 		n := len(t.slips)
 		h, against := p.hold(x.Hold), p.hold(x.Against)
-		if own := first == last && against == first; !own && (h < first || h > last) {
+		if own := first == last && against == first; !own && (h < first || h > last) || t.knows(h, x) {
 			continue
 		}
 		k := slip{Step: *x, hold: h, against: against, op: -1, first: n}
@@ -253,6 +261,14 @@ func (c *Case) slips(t *account, p *pages, s *model.Story, first, last int32) {
 		}
 		t.slips = append(t.slips, k)
 	}
+}
+
+// knows tells whether a mistake of a hold was told already, in another story.
+func (t *account) knows(h int32, x *model.Step) bool {
+	return x.Deviation != nil && slices.ContainsFunc(t.ofHold[h], func(n int) bool {
+		k := &t.slips[n]
+		return k.hold == h && k.Deviation == x.Deviation && k.Call == x.Call
+	})
 }
 
 // hold is the case's number of a hold of the page.

@@ -129,8 +129,8 @@ func (x *examiner) key(holds []int32) {
 		x.semaphore(holds)
 	} else {
 		x.pairs(holds)
-		x.doubles()
 	}
+	x.doubles()
 	s.overruns(holds, func(p pair) {
 		if p.second < 0 {
 			x.misses["overrun"]++

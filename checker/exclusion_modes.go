@@ -89,24 +89,37 @@ func (s *sweeper) crowds(holds []int32, span func(*hold) (from, to time.Duration
 	})
 }
 
-// overdrawn blames a hold that the servers granted although too many permits were out.
+// overdrawn blames a hold that the servers granted although too many permits were out. What they forgot explains that
+// only if the others' permits leave enough.
 func (x *examiner) overdrawn(n int32, others []timed) {
 	if x.blamed[n] {
 		return
 	}
 	x.blamed[n] = true
-	far := slices.MaxFunc(others, func(a, b timed) int { return cmp.Compare(a.at, b.at) })
-	forgotten, w := x.forgotten(others, x.c.holds[n].Return)
-	f := finding{cause: history.ForeignRelease, pair: pair{far.hold, n}, op: -1}
+	kept, out := []timed(nil), x.c.weight(&x.c.holds[n])
+	f := finding{cause: history.ForeignRelease, pair: pair{-1, n}, op: -1}
+	for _, o := range others {
+		if w := x.c.forgot(&x.c.holds[o.hold], x.c.holds[n].Return); w == nil {
+			kept, out = append(kept, o), out+x.c.weight(&x.c.holds[o.hold])
+		} else if f.why == nil {
+			f.pair.first, f.why = o.hold, w
+		}
+	}
+	fits := out <= x.c.Claims.Permits
+	if fits {
+		kept = others
+	}
+	far := slices.MaxFunc(kept, func(a, b timed) int { return cmp.Compare(a.at, b.at) })
 	if x.told != nil { // a permit that had come back before: there has been one too many since
 		f.op = x.told.freed(x.c, -history.Forever, x.c.holds[n].Return)
 	}
 	switch {
 	case f.op >= 0:
-	case w != nil:
-		f = finding{cause: history.ServiceLoss, pair: pair{forgotten, n}, op: w.op, why: w}
+		f.pair.first, f.why = far.hold, nil
+	case fits:
+		f.cause, f.op = history.ServiceLoss, f.why.op
 	default:
-		f = x.broken(f.pair)
+		f = x.broken(pair{far.hold, n})
 	}
 	x.add(f)
 }
@@ -129,16 +142,6 @@ func (c *Case) others(p pair) (list []int32) {
 		}
 	}
 	return list
-}
-
-// forgotten finds a hold that servers may have forgotten by a time, and why.
-func (x *examiner) forgotten(list []timed, by time.Duration) (hold int32, w *window) {
-	for _, o := range list {
-		if w := x.c.forgot(&x.c.holds[o.hold], by); w != nil {
-			return o.hold, w
-		}
-	}
-	return -1, nil
 }
 
 // overbelieved blames, of the holders of too many permits that the servers may have granted, the one whose lease was

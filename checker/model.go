@@ -28,7 +28,7 @@ func Stories(h *history.History) ([]PageStory, error) {
 		alone, shared := c.split(holds)
 		parts := [][]int32{alone}
 		for _, n := range shared {
-			parts = append(parts, c.excluders(n, alone))
+			parts = append(parts, c.excluders(n, alone, shared))
 		}
 		for _, part := range parts {
 			if len(part) > 0 {
