@@ -102,7 +102,8 @@ type Rule struct {
 	OneIn    int    // Delay delays one of this many messages that it could delay, drawn by Seed; 0 = each
 	Count    int    // replies that LoseReply loses
 	// Abandoned, of Delay, delays commands of clients until the client has closed the connection, which gives the call
-	// up, and by Latency more: one of each kind of command every Pace. What is held back arrives when the rule ends.
+	// up, and by Latency more: one of each kind of command every Pace. Messages that are held back arrive when the rule
+	// ends.
 	Abandoned bool
 	Pace      time.Duration
 	Spent     func() // called when LoseReply has lost the last of them, if it is not nil
