@@ -150,13 +150,20 @@ var expectedHead = []string{"lock", "topology", "under", "expected", "found", "s
 // WriteExpected writes a row for each expectation, then each one that was not met, with the command that repeats it.
 func WriteExpected(w io.Writer, all []Expected) error {
 	p := &human.Printer{W: w}
-	rows := [][]string{strings.Split(strings.ToUpper(strings.Join(expectedHead, "\t")+"\tresult"), "\t")}
+	row := func(c []string, result string) []string { // a narrow terminal has no room for the last
+		return []string{c[0], c[1], c[2], result, c[4], c[5], c[6], c[3]}
+	}
+	rows := [][]string{row(expectedHead, "result")}
+	for i, head := range rows[0] {
+		rows[0][i] = strings.ToUpper(head)
+	}
 	var count [3]int
 	var took time.Duration
 	for i := range all {
 		x := &all[i]
-		rows = append(rows, append(strings.Split(strings.ReplaceAll(strings.Join(x.cells(), "\t"), "`", ""), "\t"),
-			metWords[x.Met]))
+		cells := x.cells()
+		cells[0] = x.Lock
+		rows = append(rows, row(cells, metWords[x.Met]))
 		count[slices.Index(metOrder, x.Met)]++
 		took += x.Took
 	}
