@@ -220,6 +220,30 @@ func TestLinks(t *testing.T) {
 	}
 }
 
+// maxDoorRows is what somebody reads who wants one thing.
+const maxDoorRows = 120
+
+// door is the beginning of a page: a command, perhaps a sentence, and its output.
+var door = regexp.MustCompile("^# .*\\n\\n    bin/.*\\n\\n(.*\\n\\n)?```\\n")
+
+// TestDoors: docs/README.md has a page for each reader, which is short and begins with a command and its output.
+func TestDoors(t *testing.T) {
+	first, _, _ := strings.Cut(read(t, "docs/README.md"), "Behind them")
+	doors := regexp.MustCompile(`\]\(([A-Za-z]+\.md)\) \|\n`).FindAllStringSubmatch(first, -1)
+	if len(doors) != 5 {
+		t.Errorf("docs/README.md has %d doors: %q", len(doors), doors)
+	}
+	for _, d := range doors {
+		text := read(t, "docs/"+d[1])
+		if rows := strings.Count(text, "\n"); rows > maxDoorRows {
+			t.Errorf("%s has %d lines, at most %d", d[1], rows, maxDoorRows)
+		}
+		if !door.MatchString(text) {
+			t.Errorf("%s does not begin with a command and its output", d[1])
+		}
+	}
+}
+
 // documents lists the Markdown files that git knows of.
 func documents(t *testing.T) []string {
 	t.Helper()

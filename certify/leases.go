@@ -89,7 +89,7 @@ func (h *History) paused(process int32, from, to ns) bool {
 	})
 }
 
-// excused proves that an unplanned event reaches the calls of an undecided verdict. Of a role the end is not known.
+// excused proves that an unplanned event reaches the calls of an undecided verdict. The end of a role is unknown.
 func excused(h *History, o []*op) bool {
 	from, to := forever, -forever
 	for _, x := range o[min(1, len(o)):] {

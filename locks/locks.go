@@ -33,7 +33,7 @@ type Spec struct {
 	Expect  []Expectation
 	Needs   []Release // the servers that have its commands, any of them; empty for a lock that runs on all
 	Claims  history.Claims
-	// Counting is how visits count under it. What is not TwoSteps is no lock but a baseline: it does without one.
+	// Counting is how visits count under it. Other values are baselines, which use no lock.
 	Counting Counting
 	Listens  bool // its waiters subscribe to channels
 	// Outlives says that what a worker holds lives on when the worker has died: a library renews it as long as the
@@ -261,7 +261,7 @@ type Queue interface {
 }
 
 // Patient is a lock that waits by itself: AcquireWithin makes tries for so long, and ErrBusy says that none was
-// granted. Where Lease.Tried is not known, the lease counts from the call.
+// granted. If Lease.Tried is unknown, the lease counts from the call.
 type Patient interface {
 	AcquireWithin(ctx context.Context, key string, ttl, wait time.Duration) (Lease, error)
 }
@@ -279,13 +279,13 @@ type PatientSharer interface {
 }
 
 // Several is a lock that takes several keys in one call, all of them or none: ErrBusy says that it has none of them.
-// One that waits by itself (Spec.Waits) may wait for so long; another makes one try. Extend and Release are of all of
+// A lock that waits itself (Spec.Waits) may wait for so long; another makes one try. Extend and Release are of all of
 // them.
 type Several interface {
 	AcquireAll(ctx context.Context, keys []string, ttl, wait time.Duration) (Lease, error)
 }
 
-// Upgrader is a lock whose reader can become the writer. What the reader has seen stays as it is until then: ErrBusy
+// Upgrader is a lock whose reader can become the writer. The page stays as the reader has seen it until then: ErrBusy
 // says that it is a reader still, because there are others, ErrLost that it is not.
 type Upgrader interface {
 	Upgrade(ctx context.Context, l Lease, ttl time.Duration) (Lease, error)
@@ -307,7 +307,7 @@ var (
 	ErrRefused  = errors.New("the store refused")
 )
 
-// ErrCrashed says that the worker was killed in the middle of the call. What was done stays done.
+// ErrCrashed says that the worker was killed in the middle of the call. Completed steps stay done.
 var ErrCrashed = errors.New("the worker was killed")
 
 // ErrServer says that the servers lack what a lock needs.

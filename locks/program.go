@@ -13,7 +13,7 @@ import (
 type Program struct {
 	Args []string // the command, which no shell reads
 	Env  []string // its whole environment
-	// What the program said of itself when it was asked.
+	// The program's hello.
 	Version string
 	Certain bool   // who is told that the lock is busy has certainly left nothing in the servers
 	Keys    string // the key that the library writes, where {key} stands for the lock's

@@ -61,7 +61,7 @@ func holds(c *history.Claim, scenario string, verdicts []checker.Verdict) (prove
 }
 
 // Conformance sums up what the runs of one lock say about its claims. A claim holds if some run has judged all of it
-// and no run has failed it. Of several failures it keeps the shortest story of an exact checker.
+// and no run has failed it. Among several failures it keeps the shortest story of an exact checker.
 func Conformance(made history.Claims, runs []Run) (all []Claim) {
 	for i := range history.AllClaims {
 		c := &history.AllClaims[i]

@@ -6,7 +6,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"hammerlock/checker"
@@ -150,21 +149,25 @@ var expectedHead = []string{"lock", "topology", "under", "expected", "found", "s
 
 // WriteExpected writes a row for each expectation, then each one that was not met, with the command that repeats it.
 func WriteExpected(w io.Writer, all []Expected) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	p := &human.Printer{W: t}
-	p.Line("%s\tRESULT", strings.ToUpper(strings.Join(expectedHead, "\t")))
+	p := &human.Printer{W: w}
+	row := func(c []string, result string) []string { // a narrow terminal has no room for the last
+		return []string{c[0], c[1], c[2], result, c[4], c[5], c[6], c[3]}
+	}
+	rows := [][]string{row(expectedHead, "result")}
+	for i, head := range rows[0] {
+		rows[0][i] = strings.ToUpper(head)
+	}
 	var count [3]int
 	var took time.Duration
 	for i := range all {
 		x := &all[i]
-		p.Line("%s\t%s", strings.ReplaceAll(strings.Join(x.cells(), "\t"), "`", ""), metWords[x.Met])
+		cells := x.cells()
+		cells[0] = x.Lock
+		rows = append(rows, row(cells, metWords[x.Met]))
 		count[slices.Index(metOrder, x.Met)]++
 		took += x.Took
 	}
-	if err := t.Flush(); err != nil || p.Err != nil {
-		return p.Err
-	}
-	p = &human.Printer{W: w}
+	p.Table(rows, 3)
 	for i := range all {
 		if x := &all[i]; x.Met != checker.Pass {
 			p.Line("")

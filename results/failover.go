@@ -1,13 +1,11 @@
 package results
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"math"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"hammerlock/checker"
 	"hammerlock/internal/human"
@@ -199,7 +197,7 @@ type failoverTable struct {
 	row   func(*Failover) []string // returns nil for a row without an answer
 }
 
-// failoverTables are narrow tables, so that each fits a terminal.
+// failoverTables are what readers ask, a table a question.
 var failoverTables = []failoverTable{
 	{"How long the lock was gone", []string{"n", "servers back p50", "recovery p50", "p90", "max", "a page p50",
 		"generator"}, (*Failover).gone},
@@ -293,14 +291,7 @@ func WriteFailovers(w io.Writer, all []Failover) error {
 			continue
 		}
 		p.Wrapped("", 0, failoverTables[i].title+":")
-		t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-		cells := &human.Printer{W: t}
-		for _, row := range rows {
-			cells.Line("%s", strings.Join(row, "\t"))
-		}
-		if err := errors.Join(p.Err, cells.Err, t.Flush()); err != nil {
-			return err
-		}
+		p.Table(rows, len(rows[0])-len(failoverTables[i].head))
 		p.Line("")
 	}
 	for i := range all {

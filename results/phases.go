@@ -1,7 +1,6 @@
 package results
 
 import (
-	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -110,25 +109,16 @@ func writePhases(p *human.Printer, runs []Run) {
 		if len(runs) > 1 {
 			p.Line("%s", r.Combination())
 		}
-		width := len(PhaseHead[0])
-		for k := range r.Phases {
-			width = max(width, len(r.Phases[k].Name))
-		}
-		row := func(cells []string, load string) {
-			line := fmt.Sprintf("%-*s", width, cells[0])
-			for n, cell := range cells[1:] {
-				line += fmt.Sprintf(" %*s", []int{7, 7, 7, 7, 9, 12, 7, 7, 8, 10}[n], cell)
-			}
-			p.Line("%s  %s", line, load)
-		}
-		row(PhaseHead, "load")
+		rows := [][]string{append(slices.Clone(PhaseHead), "load")}
 		for k := range r.Phases {
 			x := &r.Phases[k]
 			load := x.Load
 			if len(x.Faults) > 0 {
 				load += " · " + strings.Join(x.Faults, ", ")
 			}
-			row(x.Row(), load)
+			rows = append(rows, append(x.Row(), load))
 		}
+		human.FlushRight(rows, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10)
+		p.Table(rows, 1)
 	}
 }

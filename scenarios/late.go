@@ -43,9 +43,9 @@ var lateExtension = Scenario{
 	},
 }
 
-// Of locks that take one command for a visit's grant and one for its release, the release is late that was called in
-// time. Of others a lease ends between two commands, whatever the client is written in. Threads that share what marks a
-// hold meet each other.
+// For locks that take one command for a visit's grant and one for its release, the release is late that was called in
+// time. For other locks a lease ends between two commands, whatever the client is written in. Threads that share what
+// marks a hold meet each other.
 var lateCommands = Scenario{
 	Name: "late-commands",
 	Doc: "one in twelve commands takes longer than a lease to arrive, as of a client that is stopped before it, also " +

@@ -31,8 +31,8 @@ func OpenSpawner() *Spawner {
 	return s
 }
 
-// Start starts a process in its own group, which an interrupt at the terminal does not reach. Of its attributes only
-// the credential is used.
+// Start starts a process in its own group, which an interrupt at the terminal does not reach. Only the credential among
+// its attributes is used.
 func (s *Spawner) Start(cmd *exec.Cmd) error {
 	attr := childAttr()
 	if cmd.SysProcAttr != nil {

@@ -59,7 +59,7 @@ func (s *Stretch) after(at time.Duration, n float64) time.Duration {
 	return high
 }
 
-// pace draws when visits are due: from a constant rate, from stretches, or from a list. One goroutine uses it.
+// pace draws when visits are due: from a constant rate, from stretches, or from a list. A single goroutine uses it.
 type pace struct {
 	shape *Shape
 	step  func() float64 // draws the number of visits to the next one, 1 on average

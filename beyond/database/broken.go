@@ -67,7 +67,7 @@ func (s *Server) SelectInsert() locks.Spec {
 	})
 }
 
-// ByRow completes the spec of a lock that is a row without expiry. What takes it says locks.ErrLost if there was none.
+// ByRow completes the spec of a lock that is a row without expiry. Its taker returns locks.ErrLost if there was none.
 func (s *Server) ByRow(l locks.Spec, free string,
 	taker func(locks.Env, *Session) func(context.Context, locks.Lease) error) locks.Spec {
 	l.Name, l.Sites, l.Engine = s.Prefix+l.Name, locks.OneSite, s.Engine

@@ -1,5 +1,5 @@
-// Package database is what locks, counters and servers of SQL databases have in common. What a kind of database does in
-// its own way is in a Server, which its package fills in. It gets a topology, counters and the locks that are alike
+// Package database is what locks, counters and servers of SQL databases have in common. The differences between kinds
+// of databases are in a Server, which its package fills in. It gets a topology, counters and the locks that are alike
 // everywhere, and sessions to write the others on.
 package database
 

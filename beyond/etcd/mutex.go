@@ -115,7 +115,7 @@ func mutexOf(s *session, key string) *concurrency.Mutex {
 	return concurrency.NewMutex(s.Session, strings.TrimSuffix(directory(key), "/"))
 }
 
-// Wait is Lock: the library's own queue, in the order of the create revisions. What it is granted waits for the next
+// Wait is Lock: the library's own queue, in the order of the create revisions. A grant to it waits for the next
 // try.
 func (l *mutexLock) Wait(ctx context.Context, key string) (history.Wake, error) {
 	if ctx.Err() != nil {
@@ -203,8 +203,8 @@ func (l *mutexLock) Extend(_ context.Context, lease locks.Lease, _ time.Duration
 	return lease, fmt.Errorf("etcd mutex: %w", errors.ErrUnsupported)
 }
 
-// Release asks whether the lock is still the owner's: Unlock of the library says yes in any case. What may have been
-// granted ends with its session.
+// Release asks whether the lock is still the owner's: Unlock of the library says yes in any case. A grant that is
+// not known ends with its session.
 func (l *mutexLock) Release(ctx context.Context, lease locks.Lease) error {
 	g, ok := l.held[lease.Token]
 	if !ok {

@@ -40,7 +40,7 @@ func (c *client) open(ctx context.Context, ttl time.Duration, strict bool, lane 
 	s.lease = &proof.Lease{Lane: lane}
 	renewed(s.lease, call, lasts)
 	c.watch(int64(granted.ID), s.lease)
-	// What the library undoes it undoes in the context of its client: this one ends with the session.
+	// The library undoes things in the context of its client: this one ends with the session.
 	own := clientv3.NewCtxClient(life)
 	own.KV, own.Lease, own.Watcher = c.KV, c.Lease, c.Watcher
 	if strict {

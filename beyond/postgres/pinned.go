@@ -135,7 +135,7 @@ func (t take) within(ctx context.Context, on database.Conn, key string, wait tim
 }
 
 // undo makes sure that nothing is left of a try that failed: a transaction is rolled back, a connection whose state is
-// not known is given up. What a session has taken survives an error: a wait that times out just when the lock is
+// not known is given up. A lock that a session has taken survives an error: a wait that times out just when the lock is
 // granted leaves it there.
 func (t take) undo(ctx context.Context, on database.Conn, key string, why error) error {
 	if errors.Is(why, sql.ErrNoRows) {

@@ -26,7 +26,7 @@ func NewHold(token string) *Hold { return &Hold{Token: token, Lost: make(chan st
 // Lose tells the holder that the hold is lost.
 func (h *Hold) Lose() { h.once.Do(func() { close(h.Lost) }) }
 
-// Lease is a lease that the servers have promised. What they keep for longer than they promised is not recorded.
+// Lease is a lease that the servers have promised. Keeping more than they promised is not recorded.
 type Lease struct {
 	Lane *history.Lane // for renewals; may be nil
 

@@ -38,7 +38,8 @@ func expire(ctx context.Context, n *topologies.Node, lock string) error {
 	return ask(ctx, n, func(c net.Conn) error { return greet(c, owner, password(owner), 4*time.Second) })
 }
 
-// What makes the password of a session of its number: a secret, which is the same in all servers, and java.util.Random.
+// The key that makes a session's password of its number: a secret, which is the same in all servers, and
+// java.util.Random.
 const (
 	secret     = 0xB3415C00
 	multiplier = 0x5DEECE66D

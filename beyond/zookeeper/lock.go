@@ -183,7 +183,7 @@ func (l *queueLock) Extend(_ context.Context, lease locks.Lease, _ time.Duration
 	return lease, fmt.Errorf("zookeeper: %w", errors.ErrUnsupported)
 }
 
-// Release removes the node. Where it is not known whether it is there, or whether it is gone, the session ends.
+// Release removes the node. If it is unknown whether the node exists, the session ends.
 func (l *queueLock) Release(ctx context.Context, lease locks.Lease) error {
 	p, ok := l.held[lease.Token]
 	if !ok {

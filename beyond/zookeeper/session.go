@@ -176,7 +176,7 @@ func (s *session) end(polite bool) {
 	})
 }
 
-// called runs a call of the library, which knows no contexts. What is called off ends with its session.
+// called runs a call of the library, which knows no contexts. A cancelled call ends with its session.
 func called[T any](ctx context.Context, do func() (T, error)) (T, error) {
 	type answer struct {
 		value T

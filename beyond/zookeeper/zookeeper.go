@@ -1,5 +1,5 @@
 // Package zookeeper has what the suite needs to try locks on ZooKeeper: its topologies, its faults and its locks, right
-// and wrong ones. What a session proves is what went through the leader.
+// and wrong ones. A session is proved by what went through the leader.
 package zookeeper
 
 import (
@@ -125,7 +125,7 @@ func ask(ctx context.Context, n *topologies.Node, talk func(net.Conn) error) err
 
 var said = regexp.MustCompile(`(?m)^(Mode|Connections): (\S+)$`)
 
-// info asks a node what it is. One that belongs to no majority is nobody's leader.
+// info asks a node what it is. A server without a majority is no leader.
 func info(ctx context.Context, n *topologies.Node) (map[string]string, error) {
 	var text []byte
 	err := ask(ctx, n, func(c net.Conn) error {
@@ -150,7 +150,7 @@ func info(ctx context.Context, n *topologies.Node) (map[string]string, error) {
 	return fields, nil
 }
 
-// What is sent to a server begins with its length; a request goes on with a number and what is asked for.
+// A message to a server begins with its length; a request goes on with a number and what is asked for.
 const (
 	header    = 12
 	opCreate  = 1

@@ -1,6 +1,6 @@
 // Command driver runs a lock of a Go library behind Hammerlock's protocol (docs/DRIVERS.md). It is a module of its own,
-// so that any release of a library can be tried: go get github.com/bsm/redislock@v0.9.0, then go build. What is about
-// the library stands in lock.go.
+// so that any release of a library can be tried: go get github.com/bsm/redislock@v0.9.0, then go build. The library's
+// part stands in lock.go.
 package main
 
 import (
@@ -54,7 +54,7 @@ type (
 	hearing interface{ lost() <-chan struct{} }
 )
 
-// answer is what the suite gets. One of OK, Busy, Lost and Error is set.
+// answer is what the suite gets. Exactly one of OK, Busy, Lost and Error is set.
 type answer struct {
 	ID    uint64  `json:"id"`
 	OK    bool    `json:"ok,omitempty"`
@@ -141,8 +141,8 @@ func (i input) Read(b []byte) (int, error) {
 	return i.File.Read(b)
 }
 
-// say leaves a line to be written. One write takes all that there are until then: a write for each costs more than a
-// lock.
+// say leaves a line to be written. A single write takes all that there are until then: a write for each costs more than
+// a lock.
 func (s *server) say(message any) {
 	text, err := json.Marshal(message)
 	if err != nil {

@@ -112,7 +112,7 @@ const (
 	defaultPort  = "6379"
 )
 
-// endpoint reads an address. Of one that is wrong only the scheme is shown: the rest may hold a password.
+// endpoint reads an address. A wrong one is shown by its scheme only: the rest may hold a password.
 func (r *resolving) endpoint(text string) (e topologies.Endpoint, u *url.URL) {
 	bare := !strings.Contains(text, "://")
 	if bare {

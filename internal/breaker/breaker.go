@@ -1,6 +1,6 @@
 // Package breaker carries out the faults of a run: those of its plan, and those that somebody injects meanwhile. It
-// records each fault and each heal as operations, and waits until the deployment is healthy again. What a fault does is
-// the fault's own affair.
+// records each fault and each heal as operations, and waits until the deployment is healthy again. The fault itself
+// knows what it does.
 package breaker
 
 import (

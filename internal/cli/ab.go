@@ -159,7 +159,7 @@ func newSide(common *options, text string, more ...func(*options) string) *side 
 	return s
 }
 
-// ofSide are the parts of "lock=redsync,backoff=1ms". What follows a comma without a name belongs to the value before
+// ofSide are the parts of "lock=redsync,backoff=1ms". Text after a comma without a name belongs to the value before
 // it.
 func ofSide(text string) (parts []string) {
 	for part := range strings.SplitSeq(text, ",") {

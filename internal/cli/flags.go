@@ -63,7 +63,7 @@ func usage(format string, args ...any) error {
 	return &harness.UsageError{Mistakes: human.Mistakes{human.Wrong("", format, args...)}}
 }
 
-// What flags belong to: the first keeps them out of the command that repeats a run.
+// The groups of flags: the first keeps them out of the command that repeats a run.
 const (
 	session settings.Part = iota // this command, or the output of its runs
 	axis                         // the plan, which runs all that is named: of each run it is one

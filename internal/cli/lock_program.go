@@ -25,7 +25,7 @@ func lockName(s locks.Spec) string {
 	}
 }
 
-// program is the lock of a program. What the program says of itself is asked for when the plan is checked.
+// program is the lock of a program. The program's hello is read when the plan is checked.
 func program(text string) (s locks.Spec, is bool, err error) {
 	command, is := strings.CutPrefix(text, execPrefix)
 	if !is && strings.ContainsAny(text, " /") {

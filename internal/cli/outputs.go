@@ -16,7 +16,7 @@ import (
 	"hammerlock/results"
 )
 
-// output is what a command writes of its runs. A command names those that it has: its flags come of the list. One of
+// output is what a command writes of its runs. A command names those that it has: its flags come of the list. Each of
 // these says when it is written.
 type output struct {
 	name, what string // its flag, and the help of that

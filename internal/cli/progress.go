@@ -23,7 +23,7 @@ const (
 	firstProgress = 500 * time.Millisecond
 )
 
-// progress writes in lines what a job does. Of runs that go on side by side each has one line, when it is over.
+// progress writes in lines what a job does. Runs side by side have one line each, at their end.
 type progress struct {
 	w      io.Writer
 	beside bool

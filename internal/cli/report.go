@@ -88,7 +88,7 @@ type toReport struct {
 	dead []results.Judgement
 }
 
-// reported reads what the arguments name. What is there and no run is passed over, if there is something else.
+// reported reads what the arguments name. Existing files that are no runs are passed over, if there is something else.
 func (e Env) reported(o *options, args []string, page bool) (r toReport, err error) {
 	var strange []string
 	dirs, err := runDirs(args, o.plan.Out)

@@ -18,8 +18,8 @@ import (
 	"hammerlock/results/compare"
 )
 
-// series is runs that belong together. One loop carries all series out: it has the forecast, the rest of the time, the
-// interrupt, what ends a series early, and the outputs that show the runs while they go on.
+// series is runs that belong together. The same loop carries all series out: it has the forecast, the rest of the time,
+// the interrupt, what ends a series early, and the outputs that show the runs while they go on.
 type series struct {
 	e    Env
 	o    *options

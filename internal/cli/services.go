@@ -24,7 +24,7 @@ func serviceSettings(flags *pflag.FlagSet) []string {
 	})
 }
 
-// settleServices reads the services that a plan's file lists. Where it names no topology, no lock and no deployment,
+// settleServices reads the services that a plan's file lists. If it names no topology, no lock and no deployment,
 // they are all that is run.
 func (o *options) settleServices() {
 	if o.Lists[servicesKey] == nil {
@@ -55,7 +55,7 @@ func (o *options) settleServices() {
 	}
 }
 
-// readService reads a service of a plan's file; nil if it is none. What is wrong with it is a mistake with its place.
+// readService reads a service of a plan's file; nil if it is none. Each mistake in it is reported with its place.
 func (o *options) readService(n *yaml.Node) *options {
 	if n.Kind == yaml.AliasNode {
 		n = n.Alias

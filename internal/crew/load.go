@@ -215,7 +215,7 @@ func upper(after, before *metrics.Float64Histogram, q float64) time.Duration {
 	return 0
 }
 
-// Probe measures the usage of this process and its machine between two looks. One goroutine uses it.
+// Probe measures the usage of this process and its machine between two looks. A single goroutine uses it.
 type Probe struct{ last loadSample }
 
 // Look returns the usage since the last look; false at the first one.

@@ -28,8 +28,8 @@ func (c Cost) Since(before Cost) Cost {
 // others count, but for those that the suite and sentinels have sent. A server tells how often it has executed a
 // command, and not for whom: CLIENT LIST of Redis 7 counts no commands. So the suite counts what it sends itself, and
 // sentinels' messages as they come. Measured over 2.5 s on each topology without visits: nothing is left of hundreds of
-// commands, where sentinels alone had sent 72 messages to a replica. Of the commands below, the clients of locks sent
-// none in 3 s of visits on single and redlock; on cluster, they asked for its map about five times a second. SUBSCRIBE
+// commands, where sentinels alone had sent 72 messages to a replica. The clients of locks sent none of the commands
+// below in 3 s of visits on single and redlock; on cluster, they asked for its map about five times a second. SUBSCRIBE
 // is a lock's: where two workers contend, Redisson's sends one for each visit.
 var managing = map[string]bool{
 	"auth": true, "client": true, "cluster": true, "command": true, "config": true, "hello": true, "info": true,
@@ -41,8 +41,8 @@ var managing = map[string]bool{
 // costTimeout bounds how long the servers may take to say what they did.
 const costTimeout = time.Second
 
-// Cost asks every data node what it has executed. Commands in scripts count, and on replicas too. Of servers that
-// others run it is unknown: they serve others as well; and of those that are not Redis.
+// Cost asks every data node what it has executed. Commands in scripts count, and on replicas too. It is unknown
+// for servers that others run, since they serve others as well, and for those that are not Redis.
 func (d *Deployment) Cost(ctx context.Context) Cost {
 	if !d.Topology.Spec.Can().Count {
 		return Cost{}

@@ -100,8 +100,8 @@ func (d *Deployment) Unseen() int64 {
 	return d.looks.made
 }
 
-// Leftovers records what is left when all workers have gone: the page views, and keys of locks on every primary. What
-// cannot be read is an error, and left out.
+// Leftovers records what is left when all workers have gone: the page views, and keys of locks on every primary. A
+// key that cannot be read is an error, and left out.
 func (d *Deployment) Leftovers(ctx context.Context, lane *history.Lane) error {
 	counts, err := d.Views(ctx)
 	if err != nil {
@@ -179,7 +179,7 @@ func elsewhere(err error) bool {
 }
 
 // holding reads a lock's key: the hash of its token, 0 if there is none, and when the server removes it by itself. A
-// key that expires meanwhile is gone. One of a kind that has no token to read is there for ever, without a token.
+// key that expires meanwhile is gone. A key of a kind without a readable token is there for ever, without a token.
 func holding(name string, clock *history.Clock, do func(args ...any) *redis.Cmd) (uint64, time.Duration, error) {
 	text, err := do("TYPE", name).Text()
 	if elsewhere(err) {

@@ -38,7 +38,7 @@ type reply struct {
 	primary string
 }
 
-// Look asks every node, all at once. One that does not answer once is said to be as it was.
+// Look asks every node, all at once. A node that fails to answer once keeps its last state.
 func (s *Survey) Look(ctx context.Context) []measure.NodeState {
 	all := s.topology.Nodes
 	replies := make([]reply, len(all))

@@ -57,8 +57,8 @@ const settleTimeout = 5 * time.Second
 // emptyTimeout bounds how long it may take to empty the servers for the next run.
 const emptyTimeout = 10 * time.Second
 
-// Keep takes a deployment down but for its servers, which it empties for the next run. What cannot be emptied is not
-// kept.
+// Keep takes a deployment down but for its servers, which it empties for the next run. A deployment that cannot be
+// emptied is not kept.
 func (w *Warm) Keep(ctx context.Context, d *Deployment) error {
 	if w == nil {
 		return d.Close()

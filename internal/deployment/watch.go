@@ -47,7 +47,7 @@ func Patience(lease time.Duration) time.Duration {
 	return min(max(lease/4, 250*time.Millisecond), time.Second)
 }
 
-// watched is a server under watch. One goroutine uses it.
+// watched is a server under watch. A single goroutine uses it.
 type watched struct {
 	watch    *Watch
 	d        *Deployment
@@ -127,7 +127,7 @@ func (n *watched) displacedBy() *watched {
 // primaryRole and replicaRole are roles as servers call them.
 const primaryRole, replicaRole = "master", "slave"
 
-// What servers do without a planned fault.
+// The unplanned events of servers.
 const (
 	ended    = "ended unexpectedly "
 	silent   = "did not answer"
@@ -260,7 +260,7 @@ func (w *Watch) Roles() []results.RoleChange {
 	})
 }
 
-// ails begins an incident. That the server has ended is more than that it does not answer.
+// ails begins an incident. The end of a server says more than a missing answer.
 func (n *watched) ails(what string) {
 	if n.trouble == "" || strings.HasPrefix(what, ended) {
 		n.trouble = what

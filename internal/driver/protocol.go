@@ -22,7 +22,7 @@ import (
 	"hammerlock/topologies"
 )
 
-// What a program says first: its greeting, and the version of the protocol.
+// The first line of a program: its greeting, and the version of the protocol.
 const (
 	greeting = "hammerlock-driver"
 	Protocol = 1

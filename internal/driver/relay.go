@@ -81,8 +81,8 @@ func (r *relay) serve(ctx context.Context) {
 	}
 }
 
-// carry carries one connection. One that cannot be made is reset: the program sees an error, as it would without a
-// relay.
+// carry carries one connection. A connection that cannot be made is reset: the program sees an error, as it would
+// without a relay.
 func (r *relay) carry(ctx context.Context, near *net.TCPConn) {
 	defer r.forget(near)
 	far, err := r.dial(ctx, "tcp4", r.to)

@@ -70,8 +70,8 @@ type Options struct {
 	Env      []string      // variables besides those that its spec names
 }
 
-// start starts a program and reads its greeting, once more if there was none in time. What it gets besides its
-// environment is no part of its spec.
+// start starts a program and reads its greeting, once more if there was none in time. Variables beside its environment
+// are no part of its spec.
 func start(ctx context.Context, args, env, besides []string) (s locks.Spec, p *Process, err error) {
 	for _, within := range helloTimeouts {
 		if s, p, err = try(ctx, args, env, besides, within); !errors.Is(err, errMute) {

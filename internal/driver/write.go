@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// send leaves a request to be written. One write takes what all workers have left until then: a write for each of them,
-// and the program waking up for each, costs more than the library's own messages.
+// send leaves a request to be written. A single write takes what all workers have left until then: a write for each of
+// them, and the program waking up for each, costs more than the library's own messages.
 func (p *Process) send(m request, c *call) error {
 	p.mu.Lock()
 	if p.err != nil {

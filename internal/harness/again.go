@@ -10,7 +10,7 @@ import (
 // than the try before.
 type Again []int
 
-// The policies, beside that of the runs of a job.
+// The policies of asking again, other than Plan.again for a job's runs.
 var (
 	NextSeed = Again{1, 1, 1, 1} // a scenario that has to show a failure
 	Doubling = Again{1, 2, 2, 2} // a fault or a chapter of the tour that has to show an effect

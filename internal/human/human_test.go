@@ -70,3 +70,26 @@ func TestPrinterStopsAtTheFirstError(t *testing.T) {
 		t.Errorf("%d writes, error %v", b.writes, p.Err)
 	}
 }
+
+// TestTableStaysWithinItsWidth: columns without room follow behind the names, and every cell is there once.
+func TestTableStaysWithinItsWidth(t *testing.T) {
+	long := strings.Repeat("µ", 40)
+	rows := [][]string{{"lock", "a", "b", "c"}, {"lease", long, "2", long}, {"fair", "1", long, "3"}}
+	var out strings.Builder
+	p := Printer{W: &out}
+	p.Table(rows, 1)
+	for line := range strings.Lines(out.String()) {
+		if n := len([]rune(strings.TrimSuffix(line, "\n"))); n > Width || strings.HasSuffix(line, " \n") {
+			t.Errorf("%d columns: %q", n, line)
+		}
+	}
+	want := "lock" + strings.Repeat(" ", 3) + "a"
+	if text := out.String(); p.Err != nil || !strings.HasPrefix(text, want) || strings.Count(text, "lease  ") != 2 ||
+		strings.Count(text, long) != 3 || strings.Count(text, "\n\n") != 1 {
+		t.Errorf("%v:\n%s", p.Err, text)
+	}
+	FlushRight(rows, 2)
+	if rows[1][2] != strings.Repeat(" ", 39)+"2" || rows[2][2] != long {
+		t.Errorf("flushed right: %q", rows)
+	}
+}

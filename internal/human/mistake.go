@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Mistake is something wrong with what a user has set. Where it was set is the command line's to say: in a plan's file,
+// Mistake is something wrong with what a user has set. The command line says where it was set: in a plan's file,
 // or a variable.
 type Mistake struct {
 	Setting string // the name of a flag, or of a list in a plan's file; empty: no setting alone is wrong

@@ -9,7 +9,7 @@ import (
 // fewNames are few enough for a reader to find the right one among them.
 const fewNames = 20
 
-// Instead answers a name that does not exist with the one that was probably meant, and with those that do exist. Of a
+// Instead answers a name that does not exist with the one that was probably meant, and with those that do exist. From a
 // long list it names the first ones: --list has all of those.
 func Instead(name string, good []string) string {
 	meant := Meant(name, good)

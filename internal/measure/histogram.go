@@ -20,7 +20,7 @@ const (
 )
 
 // histogram is a distribution of durations with its exact extremes and sum: an HdrHistogram knows these only to within
-// a bucket. One goroutine uses it.
+// a bucket. A single goroutine uses it.
 type histogram struct {
 	hist  *hdrhistogram.Histogram // without the buffered durations; buckets adds them
 	buf   []repeated

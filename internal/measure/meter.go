@@ -11,7 +11,7 @@ import (
 	"hammerlock/results"
 )
 
-// Meter measures a run while it goes on. One goroutine shows it every operation, in the order of returns.
+// Meter measures a run while it goes on. A single goroutine shows it every operation, in the order of returns.
 type Meter struct {
 	from, to time.Duration // visits that are due between these times are measured
 	excludes bool          // the lock claims to exclude

@@ -11,7 +11,7 @@ import (
 
 // waits is the distribution of waits within a window of time, including those without a grant. A wait that was given
 // up, or that was still going on when the window closed, is censored: only a lower bound of its length is known. A wait
-// that began before the window opened is truncated: a shorter one would not have been seen. One goroutine uses it.
+// that began before the window opened is truncated: a shorter one would not have been seen. A single goroutine uses it.
 type waits struct {
 	from, to time.Duration
 

@@ -31,7 +31,7 @@ type entry struct {
 	at    string // file:line:column
 }
 
-// Item is one value, and where it is in the plan's file. Of a list with commas in between it has the parts.
+// Item is one value, and where it is in the plan's file. A list with commas in between is split into its parts.
 type Item struct {
 	Text, At string
 	Parts    []Item
@@ -96,7 +96,7 @@ func Settable(f *pflag.Flag) bool {
 	return v != nil && !v.CommandLineOnly && !f.Hidden
 }
 
-// read reads the plan's file, if there is one. What is wrong in it is a mistake with its place.
+// read reads the plan's file, if there is one. Each mistake in it is reported with its place.
 func (s *Set) read() map[string]entry {
 	if s.File == "" {
 		return nil

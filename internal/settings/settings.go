@@ -1,6 +1,6 @@
 // Package settings is the table of a command's settings. A setting is declared once: a flag of the command line, a
 // variable of the environment, a key of a plan's file, a property of that file's schema, what completion offers and a
-// row of help come of it. What is wrong with a value is a mistake, with the place where it was found, and all of them
+// row of help come of it. A wrong value is a mistake, with the place where it was found, and all of them
 // are collected.
 package settings
 

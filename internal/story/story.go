@@ -49,12 +49,13 @@ const slow = 10 * time.Millisecond
 
 var dos = map[history.Kind]string{history.Acquire: "acquire", history.Extend: "extend", history.Release: "release"}
 
-// Of tells the story of a verdict. What an exploration found says which message was late or lost. Without it, as of a
+// Of tells the story of a verdict. A finding of an exploration says which message was late or lost. Without it, as of a
 // run under load, a call during which another client called was late with its first request, and one without an answer
 // lost its first reply.
 func Of(h *history.History, v *checker.Verdict, found *explore.Found) (*Story, error) {
 	if h.Sites > 1 {
-		return nil, fmt.Errorf("the story happens on %d servers; a test has one: run it on topology single, or explore it with --sites 1", h.Sites)
+		return nil, fmt.Errorf("the story happens on %d servers; a test has one: run it on topology single, "+
+			"or explore it with --sites 1", h.Sites)
 	}
 	ops := calls(h, v, found != nil)
 	if len(ops) == 0 {
@@ -156,7 +157,7 @@ func stepsOf(op *history.Op, ops []history.Op, messages []explore.Message) ([]St
 	return steps, nil
 }
 
-// fates are what a test does to messages. One that is lost breaks its connection, so that its client need not run out
+// fates are what a test does to messages. A lost message breaks its connection, so that its client need not run out
 // of patience.
 var fates = map[string]string{explore.Lost: "cut", explore.Cut: "cut", explore.Refused: "error"}
 

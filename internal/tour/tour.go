@@ -213,7 +213,7 @@ func (t *Tour) chapter(carryOut func(harness.Plan) (*results.Run, error), number
 	return shows, p.Err
 }
 
-// met compares a run with what is expected of it, and says what is wrong. Of a counter with a fence it expects that a
+// met compares a run with what is expected of it, and says what is wrong. With a fenced counter it expects that a
 // late holder is refused, and nothing lost.
 func met(causes []string, run *results.Run, fenced bool) (met checker.Status, why string) {
 	status, summary := run.Safety()

@@ -14,7 +14,7 @@ import (
 	"hammerlock/results/report"
 )
 
-// What a page is sent at most.
+// The most that is sent to a page.
 const (
 	keptSeconds = 900 // of the series: older ones are in the report
 	shownEvents = 40
@@ -224,7 +224,7 @@ func tiles(m *measure.Snapshot) [][3]string {
 	return all
 }
 
-// encode writes JSON on one line. What a frame has can always be written.
+// encode writes JSON on one line. The content of a frame can always be written.
 func encode(v any) []byte {
 	text, err := json.Marshal(v)
 	if err != nil {

@@ -1,6 +1,6 @@
 // Package web shows a job that goes on as a page: the report's charts and strip, fed by server-sent events. It is
-// read-only, and the job never waits for it: it draws the latest snapshot, and who reads too slowly misses some. What
-// it keeps has an upper bound.
+// read-only, and the job never waits for it: it draws the latest snapshot, and who reads too slowly misses some. Its
+// memory has an upper bound.
 package web
 
 import (

@@ -195,7 +195,7 @@ func (l *rueidisLock) Release(_ context.Context, lease locks.Lease) error {
 	return nil
 }
 
-// Wait is the library's own blocking call. What it is granted waits for the next try.
+// Wait is the library's own blocking call. A grant to it waits for the next try.
 func (l *rueidisLock) Wait(ctx context.Context, key string) (history.Wake, error) {
 	if l.locker == nil {
 		return history.Poll, nil

@@ -30,8 +30,8 @@ type cost struct {
 	Commands   float64 `json:"commands"`
 }
 
-// Counts of a short run are off by what is under way when it begins and ends, and by late timers. What has changed
-// is still changed in a run that is twice as long.
+// Counts of a short run are off by what is under way when it begins and ends, and by late timers. A change is
+// still there in a run that is twice as long.
 const (
 	tolerance = 0.04
 	looks     = 5

@@ -20,7 +20,7 @@ import (
 	"time"
 )
 
-// Made says when something was measured, of which commit, and on how many cores. What is empty was not noted.
+// Made says when something was measured, of which commit, and on how many cores. An empty field was not noted.
 type Made struct {
 	Day    string `json:"day,omitempty"`
 	Commit string `json:"commit,omitempty"`

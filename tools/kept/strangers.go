@@ -46,10 +46,10 @@ func causeOf(said string) string {
 // StrangersFile keeps what the first run of each said.
 const StrangersFile = "testdata/strangers.jsonl"
 
-// StrangerTable says of each what the first run of explore and of the scenarios came to.
+// StrangerTable sums up the first runs, with a row for each stranger that explore or the scenarios missed.
 func StrangerTable(results []*Mutant) string {
 	var b strings.Builder
-	var explored, strained, together, done int
+	var explored, strained, together, done, both int
 	b.WriteString(Line(answered(results)...) + "\n")
 	fmt.Fprintln(&b, "| lock | report | explore | scenarios |\n|---|---|---|---|")
 	for _, r := range results {
@@ -65,7 +65,11 @@ func StrangerTable(results []*Mutant) string {
 			}
 			return strings.TrimSuffix(a.Outcome+", "+cmp.Or(causeOf(a.How), "-"), ", -")
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", r.Lock, report, said(r.Explore), said(r.Scenarios))
+		if r.Explore.Noticed() && r.Scenarios.Noticed() {
+			both++
+		} else {
+			fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", r.Lock, report, said(r.Explore), said(r.Scenarios))
+		}
 		if r.Explore.Noticed() {
 			explored++
 		}
@@ -79,7 +83,7 @@ func StrangerTable(results []*Mutant) string {
 			together++
 		}
 	}
-	fmt.Fprintf(&b, "\nNoticed in the first run: %d of %d by explore, %d of %d by the scenarios, %d of %d together.\n",
-		explored, len(Strangers), strained, done, together, len(Strangers))
+	fmt.Fprintf(&b, "\nNoticed in the first run: %d of %d by explore, %d of %d by the scenarios, %d of %d together, "+
+		"%d by both.\n", explored, len(Strangers), strained, done, together, len(Strangers), both)
 	return b.String()
 }

@@ -118,7 +118,7 @@ func renamed(files []string) (map[string][]byte, error) {
 		parsed = append(parsed, file)
 	}
 	info := types.Info{Defs: map[*ast.Ident]types.Object{}, Uses: map[*ast.Ident]types.Object{}}
-	// What other packages declare is not known, and not needed: errors of that are no errors here.
+	// Declarations of other packages are unknown, and not needed: errors of that are no errors here.
 	config := types.Config{Importer: noImports{}, Error: func(error) {}}
 	pkg, _ := config.Check("catalogue", fset, parsed, &info)
 	mine := func(o types.Object) bool {

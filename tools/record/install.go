@@ -16,7 +16,7 @@ func nodeFolder(name, version string) string {
 	return "record/node/node_modules/" + name + "-" + version
 }
 
-// build makes the driver ready. What npm and the system install, make record-deps does first.
+// build makes the driver ready. make record-deps installs what comes from npm and the system.
 func (j job) build(ctx context.Context) error {
 	if j.Language != "Go" {
 		return nil

@@ -1,5 +1,5 @@
 // Command record judges released lock libraries, release by release, and writes docs/record. record/libraries.json
-// lists them. What was found is kept in record/runs, a file a release: a release that has one is judged again only if
+// lists them. The findings are kept in record/runs, a file a release: a release that has one is judged again only if
 // it is named.
 package main
 

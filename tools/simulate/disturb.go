@@ -98,8 +98,8 @@ func (w *world) restart(p period, _ []*thread) {
 	w.unplanned(history.Incident, p, s.number, 0)
 }
 
-// forget is a restart without the keys. One of several sites may stay away for a lease, as Redlock demands. A right
-// lock loses what stood on a bare majority if it does not, and on one site all, whether that was planned or not.
+// forget is a restart without the keys. A single one of several sites may stay away for a lease, as Redlock demands. A
+// right lock loses what stood on a bare majority if it does not, and on one site all, whether that was planned or not.
 func (w *world) forget(p period, _ []*thread) {
 	s, away := w.victim(), len(w.sites) > 1 && w.one(2)
 	if away {

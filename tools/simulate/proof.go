@@ -105,8 +105,8 @@ func (r *record) most(ttl time.Duration) time.Duration {
 	return ttl + time.Duration(float64(ttl)*r.h.Bounds.Rate) + r.h.Bounds.Round
 }
 
-// sure is up to when the lease lasts by what was granted before one of its calls: the last proof and T1. One without an
-// answer may come about after it, and shorten it.
+// sure is up to when the lease lasts by what was granted before one of its calls: the last proof and T1. An extension
+// without an answer may come about after it, and shorten it.
 func (r *record) sure(x *held, before *history.Op) time.Duration {
 	end := x.acquire.Call + r.least(x.acquire.TTL)
 	for _, list := range [][]*history.Op{x.extends, x.again} {

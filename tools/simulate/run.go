@@ -127,8 +127,8 @@ type result struct {
 	h      *history.History
 }
 
-// accused tells whether a right lock is judged to be wrong. That a server lost what it had granted, or the fences it
-// had given, is the service's failure.
+// accused tells whether a right lock is judged to be wrong. A server that loses grants or fences is the service's
+// failure.
 func (r *result) accused() bool {
 	return r.pair.wrong == none && slices.ContainsFunc(r.fails, func(f string) bool {
 		return !r.broken || f != "exclusion:service-loss" && !strings.HasPrefix(f, "linearizable:") &&

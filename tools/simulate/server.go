@@ -153,7 +153,7 @@ func (s *site) try(q request, forced bool) reply {
 	return reply{said: yes, count: 1 + s.miscounts(), fence: p.fence}
 }
 
-// reenter grants a lock to its holder once more. Of one that is gone, a lock that tells counts can make a new one.
+// reenter grants a lock to its holder once more. A lock that tells counts can replace a hold that is gone.
 func (s *site) reenter(q request) reply {
 	p := s.open(q.page)
 	i := p.find(q.token)

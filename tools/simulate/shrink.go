@@ -9,8 +9,8 @@ import (
 	"hammerlock/history"
 )
 
-// shrink leaves out operations as long as the judge is wrong in the same way. What the record proves is proved with
-// less, too, so each may go. A right lock's history stays one if whole visits go, tries that were refused, or all page
+// shrink leaves out operations as long as the judge is wrong in the same way. The record's proofs hold with less,
+// too, so each may go. A right lock's history stays one if whole visits go, tries that were refused, or all page
 // views.
 func shrink(r *result) *history.History {
 	wrong := func(h *history.History) bool {

@@ -11,8 +11,8 @@ import (
 	"hammerlock/history"
 )
 
-// world is one run of a lock on one true clock: servers, links, processes, workers, and what disturbs them. One seed is
-// one run.
+// world is one run of a lock on one true clock: servers, links, processes, workers, and what disturbs them. Each seed
+// is a run.
 type world struct {
 	r      *rand.Rand
 	kind   *kind
@@ -249,7 +249,7 @@ type reply struct {
 	seen         history.ID
 }
 
-// ask sends a command to servers and waits for all answers, for so long at most. What is late comes about all the same.
+// ask sends a command to servers and waits for all answers, for so long at most. A late message arrives all the same.
 func (t *thread) ask(sites []*site, timeout time.Duration, do func(*site) reply) []reply {
 	w, replies, left, over := t.w, make([]reply, len(sites)), len(sites), false
 	finish := func() {

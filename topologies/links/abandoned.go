@@ -5,17 +5,17 @@ import (
 	"time"
 )
 
-// holds is what a rule holds back of calls that clients give up.
+// holds has the commands that a rule holds back until their clients have abandoned the calls.
 type holds struct {
 	rule *Rule
 	over chan struct{} // closed when the rule ends
 
 	mu    sync.Mutex
 	ended bool
-	next  map[string]time.Time // by kind: when another command of it may be held back
+	next  map[string]time.Time // by kind: when the next command of it may be held back
 }
 
-// end lets go of all that is held back, once.
+// end releases all commands that are held back, once.
 func (h *holds) end() {
 	if h == nil {
 		return
@@ -28,7 +28,7 @@ func (h *holds) end() {
 	}
 }
 
-// takes tells whether a command is held back: no other one of its kind has been for the rule's pace.
+// takes tells whether a command is held back: no other one of its kind was, within the rule's pace.
 func (h *holds) takes(kind string, now time.Time) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -39,7 +39,7 @@ func (h *holds) takes(kind string, now time.Time) bool {
 	return true
 }
 
-// held chooses what holds a command back; nil if it goes on at once.
+// held returns what holds a command back; nil if the command is forwarded at once.
 func (s *stream) held(v *verdict, b []byte) *holds {
 	if !s.commands || len(v.holds) == 0 {
 		return nil
@@ -53,7 +53,7 @@ func (s *stream) held(v *verdict, b []byte) *holds {
 	return nil
 }
 
-// wait waits until the client has given the call up, and for the latency more.
+// wait waits until the client has abandoned the call, and then for the latency.
 func (h *holds) wait(c *connection, timer *time.Timer) {
 	select {
 	case <-c.left:

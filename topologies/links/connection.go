@@ -7,13 +7,13 @@ import (
 	"sync/atomic"
 )
 
-// Conn is a connection, secured or not, of which one direction can be ended.
+// Conn is a connection, with or without TLS, of which one direction can be closed.
 type Conn interface {
 	net.Conn
 	CloseWrite() error
 }
 
-// Abort closes with a reset: what is held is discarded and the other side sees an error, not an end.
+// Abort closes a connection with a reset: unsent data is discarded and the other side sees an error.
 func Abort(c Conn) {
 	var below net.Conn = c
 	if secured, ok := c.(*tls.Conn); ok {
@@ -28,9 +28,9 @@ func Abort(c Conn) {
 // Link leads to a node.
 type Link struct {
 	From, To Party
-	// Asks tells whether bytes to the node are a command whose answer LoseReply may lose.
+	// Asks tells whether bytes to the node are a command whose answer LoseReply may drop.
 	Asks func(b []byte) bool
-	// Kind names the kind of command that bytes to the node begin with; empty if they are none to hold back.
+	// Kind names the kind of command at the beginning of bytes to the node; empty if it is not held back.
 	Kind func(b []byte) string
 	Dial func(from *net.TCPAddr) (Conn, error)
 }
@@ -76,9 +76,9 @@ func (n *Network) forget(c *connection) {
 
 // connection is one proxied connection: from its source to the link, and from there to the node.
 type connection struct {
-	asks        func(b []byte) bool // tells whether bytes to the node are a command whose answer may get lost
+	asks        func(b []byte) bool // tells whether bytes to the node are a command whose answer may be dropped
 	kind        func(b []byte) string
-	left        chan struct{} // closed when the source has closed it: what it waited for is given up
+	left        chan struct{} // closed when the source has closed the connection, and so abandoned its calls
 	there, back *path
 	muted       atomic.Bool // the answer under way must not arrive
 
@@ -108,7 +108,7 @@ func (c *connection) end() {
 	}
 }
 
-// passable waits while bytes are held back on a path; it is false when the connection has ended.
+// passable waits while bytes are held back on a path; it returns false when the connection has ended.
 func (c *connection) passable(p *path) bool {
 	for {
 		v := p.verdict.Load()

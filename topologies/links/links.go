@@ -1,6 +1,6 @@
-// Package links is what stands between the nodes of a deployment and those that connect to them: TCP proxies, which
-// identify both ends, and apply rules to the bytes. It knows neither Redis nor servers: others listen, and say where a
-// connection leads to.
+// Package links stands between the nodes of a deployment and those that connect to them: TCP proxies, which identify
+// both ends and apply rules to the bytes. It knows neither Redis nor servers: its callers listen, and say where a
+// connection leads.
 package links
 
 import (
@@ -16,34 +16,34 @@ import (
 	"time"
 )
 
-// Network is every link of a topology: a TCP proxy in front of each node, which identifies clients and peers by their
-// source addresses and applies rules to what they send and receive. The suite's own connections bypass it. Its methods
-// may be called from several goroutines; a nil Network, of a topology without links, refuses.
+// Network has all links of a topology: a TCP proxy in front of each node, which identifies clients and peers by their
+// source addresses and applies rules to their traffic. The suite's own connections bypass it. Several goroutines may
+// call its methods. A nil Network, of a topology without links, refuses.
 type Network struct {
-	sources string           // how the addresses of clients begin
+	sources string           // the common beginning of the clients' addresses
 	nodes   map[string]Party // by address
 
 	mu    sync.Mutex
-	rules []*rule // those in force, the oldest first
+	rules []*rule // active rules, the oldest first
 	paths map[[2]Party]*path
 	conns map[*connection]struct{}
 
 	wg sync.WaitGroup
 }
 
-// New makes a network of clients whose addresses begin with a prefix.
+// New makes a network for clients whose addresses begin with a prefix.
 func New(sources string) *Network {
 	return &Network{sources: sources, nodes: map[string]Party{}, paths: map[[2]Party]*path{},
 		conns: map[*connection]struct{}{}}
 }
 
-// Add says which node has an address, before the first connection.
+// Add registers the address of a node, before the first connection.
 func (n *Network) Add(ip string, node Party) { n.nodes[ip] = node }
 
-// Party is one end of a connection: a node by its name, a client by ClientParty, or all of a kind.
+// Party is one end of a connection: a node's name, a client from ClientParty, or a whole kind.
 type Party string
 
-// Unidentified is a party of which nothing was found. Such a connection is broken off, to be made again.
+// Unidentified is an unknown party. Its connection is broken, so that it connects again.
 const Unidentified Party = ""
 
 // The groups.
@@ -52,7 +52,7 @@ const (
 	AllClients Party = "clients"
 )
 
-// clientSources is how many clients have an address of their own. Later ones share the addresses of earlier ones.
+// clientSources is the number of clients with their own address. Later clients share these addresses.
 const clientSources = 200
 
 // The addresses of clients follow those of nodes.
@@ -63,27 +63,28 @@ const (
 
 const clientPrefix = "client "
 
-// ClientParty is the client whose ClientOptions have that Source, which is 1 or more.
+// ClientParty is the client whose ClientOptions have that Source (1 or more).
 func ClientParty(source int) Party {
 	return Party(clientPrefix + strconv.Itoa((source-1)%clientSources+1))
 }
 
-// SourceIP is the address of a client's source, with the prefix of the addresses of a network.
+// SourceIP is the address of a client's source in a network with that prefix.
 func SourceIP(prefix string, source int) string {
 	return prefix + strconv.Itoa(firstSource+(source-1)%clientSources)
 }
 
-// Effect is what a rule does to traffic. If several rules apply, the greatest effect counts.
+// Effect is the effect of a rule on traffic. If several rules apply, the greatest effect counts.
 type Effect uint8
 
 // The effects. Messages that a dropped link holds back arrive when it heals, as with TCP's retransmissions. A reset
 // link loses them with its connections.
 const (
-	Pass      Effect = iota
-	Delay            // bytes arrive later by Latency and up to Jitter more, in order; delays add up
-	Drop             // bytes and new connections are held back, without an error
-	Reset            // connections are broken, new ones as soon as they are made; it needs no direction
-	LoseReply        // a command of a client is executed, its answer is lost and the connection broken, Count times
+	Pass  Effect = iota
+	Delay        // bytes arrive later, by Latency plus up to Jitter, in order; delays add up
+	Drop         // bytes and new connections are held back, without an error
+	Reset        // connections are broken, new ones as soon as they are made; it needs no direction
+	// a client's command is executed, but its answer is dropped and the connection breaks; this happens Count times
+	LoseReply
 )
 
 // String is the effect's name.
@@ -91,34 +92,35 @@ func (e Effect) String() string {
 	return [...]string{"pass", "delay", "drop", "reset", "lose-reply"}[e]
 }
 
-// Rule says what happens to bytes between two sets of parties.
+// Rule applies an effect to the bytes between two sets of parties.
 type Rule struct {
 	From, To []Party
-	OneWay   bool // only the bytes that From sends to To; of LoseReply always the commands
+	OneWay   bool // only the bytes from From to To; LoseReply always means the commands
 	Effect   Effect
 	Latency  time.Duration
 	Jitter   time.Duration
 	Seed     uint64 // draws the jitter
-	OneIn    int    // Delay delays one of this many messages that it could delay, drawn by Seed; 0 = each
-	Count    int    // replies that LoseReply loses
-	// Abandoned, of Delay, delays commands of clients until the client has closed the connection, which gives the call
-	// up, and by Latency more: one of each kind of command every Pace. What is held back arrives when the rule ends.
+	OneIn    int    // Delay delays one in so many messages, drawn by Seed; 0 = each
+	Count    int    // number of replies that LoseReply drops
+	// Abandoned changes Delay: a client's command is delayed until the client has closed the connection, and so
+	// abandoned the call, and by Latency more. It delays one command of each kind every Pace. When the rule ends,
+	// delayed messages arrive.
 	Abandoned bool
 	Pace      time.Duration
-	Spent     func() // called when LoseReply has lost the last of them, if it is not nil
+	Spent     func() // called when LoseReply has dropped its last reply, if it is not nil
 }
 
-// rule is a Rule in force.
+// rule is an active Rule.
 type rule struct {
 	Rule
-	replies atomic.Int64 // that are still to be lost
+	replies atomic.Int64 // number of replies still to be dropped
 	holds   *holds       // nil = none
 }
 
 var errNoLinks = errors.New("the topology was brought up without links")
 
-// Apply puts a rule in force, for open connections too, and returns what removes it. It refuses a rule without parties,
-// or with one that does not exist.
+// Apply activates a rule, also for open connections, and returns the function that removes it. It refuses a rule
+// without parties, or with a party that does not exist.
 func (n *Network) Apply(r Rule) (heal func(), err error) {
 	if n == nil {
 		return nil, errNoLinks
@@ -144,7 +146,7 @@ func (n *Network) Apply(r Rule) (heal func(), err error) {
 	}, nil
 }
 
-// Rules are those in force, the oldest first.
+// Rules lists the active rules, the oldest first.
 func (n *Network) Rules() (list []Rule) {
 	if n == nil {
 		return nil
@@ -189,13 +191,13 @@ func (n *Network) check(r Rule) error {
 	return nil
 }
 
-// IsClient tells whether a party is one client, all of them, or one without a source address of its own.
+// IsClient tells whether a party is one client, all clients, or a client without its own source address.
 func IsClient(p Party) bool {
 	source, err := strconv.Atoi(strings.TrimPrefix(string(p), clientPrefix))
 	return p == AllClients || err == nil && p == ClientParty(max(source, 1))
 }
 
-// Party identifies who made a connection, by the address. A client without a source address of its own belongs to
+// Party identifies the party that made a connection, by its address. A client without its own source address belongs to
 // AllClients only.
 func (n *Network) Party(conn *net.TCPConn) Party {
 	ip := conn.RemoteAddr().(*net.TCPAddr).IP.String()
@@ -230,10 +232,10 @@ type verdict struct {
 	delays  []*jitter
 	loses   []*rule
 	holds   []*holds
-	changed chan struct{} // closed when another verdict takes its place
+	changed chan struct{} // closed when another verdict replaces it
 }
 
-// path finds or makes a path; the caller holds the lock.
+// path finds or makes a path; the caller holds the mutex.
 func (n *Network) path(from, to Party) *path {
 	key := [2]Party{from, to}
 	p := n.paths[key]
@@ -245,7 +247,7 @@ func (n *Network) path(from, to Party) *path {
 	return p
 }
 
-// enforce computes all verdicts again and breaks the connections that a rule resets; the caller holds the lock.
+// enforce computes all verdicts anew and breaks the connections that a rule resets; the caller holds the mutex.
 func (n *Network) enforce() {
 	for _, p := range n.paths {
 		old := p.verdict.Swap(n.verdict(p.from, p.to))
@@ -282,10 +284,10 @@ func (n *Network) verdict(from, to Party) *verdict {
 	return v
 }
 
-// Go begins a goroutine that serves a connection, which Close waits for.
+// Go starts a goroutine that serves a connection; Close waits for it.
 func (n *Network) Go(serve func()) { n.wg.Go(serve) }
 
-// Close breaks every connection and waits for the goroutines that serve them. No connection may come any more.
+// Close breaks every connection and waits for the goroutines that serve them. Afterwards no connection may come.
 func (n *Network) Close() {
 	n.mu.Lock()
 	for c := range n.conns {

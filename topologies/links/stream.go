@@ -17,13 +17,13 @@ const (
 	queueDepth = 1024 // chunks under way on a slow path before TCP pushes back
 )
 
-// stream carries the bytes of one direction of a connection. It copies straight through until a delay comes
-// into force; from then on chunks go through a queue whose writer waits until each is due.
+// stream carries the bytes of one direction of a connection. It copies them at once until a delay becomes active. From
+// then on chunks go through a queue, whose writer waits until each is due.
 type stream struct {
 	c        *connection
 	path     *path
 	from, to Conn
-	commands bool // from a source to a node, and not the answers
+	commands bool // the direction from a source to a node
 
 	queue   chan chunk
 	pending atomic.Int64 // chunks queued and not yet written
@@ -34,7 +34,7 @@ type stream struct {
 type chunk struct {
 	bytes []byte
 	due   time.Time
-	held  *holds // nil = it is not held back
+	held  *holds // nil = nothing is held back
 }
 
 func (s *stream) run() {
@@ -46,7 +46,7 @@ func (s *stream) run() {
 		close(s.queue)
 		s.writer.Wait()
 	}
-	// Like bytes, the end of the stream does not pass a link that holds back.
+	// A link that holds bytes back holds back the end of the stream, too.
 	if !s.c.passable(s.path) {
 		return
 	}
@@ -89,7 +89,7 @@ func (s *stream) pass(b []byte) error {
 	return s.enqueue(b, v, held)
 }
 
-// write waits while the link holds back, and writes.
+// write waits while the link holds bytes back, then writes.
 func (s *stream) write(b []byte) error {
 	if !s.c.passable(s.path) {
 		return net.ErrClosed
@@ -141,7 +141,7 @@ func (s *stream) drain() {
 	}
 }
 
-// jitter draws the delays of one rule on one path, the same ones for the same seed.
+// jitter draws the delays of one rule on one path. The same seed gives the same delays.
 type jitter struct {
 	latency, most time.Duration
 	oneIn         int
@@ -168,7 +168,7 @@ func (j *jitter) draw() time.Duration {
 	return j.latency + time.Duration(j.rand.Int64N(int64(j.most)+1))
 }
 
-// mute decides whether the answer to a command that is about to be forwarded gets lost.
+// mute decides whether the answer to a command that is about to be forwarded is dropped.
 func (c *connection) mute(loses []*rule, b []byte) {
 	if !c.asks(b) {
 		return

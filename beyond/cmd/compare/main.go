@@ -80,7 +80,7 @@ func compare(ctx context.Context, out string, each time.Duration, kills int) err
 	return os.WriteFile(out, []byte(document(rows, each, kills)), 0o644)
 }
 
-// command runs one of the suite's and returns the runs that it made. What it says of them is in them.
+// command runs one of the suite's and returns the runs that it made. They have what it says of them.
 func command(ctx context.Context, run func(context.Context, cli.Env) int, args ...string) []results.Run {
 	var stdout, stderr bytes.Buffer
 	_ = run(ctx, environment(append(args, "--json", "--quiet"), &stdout, &stderr))
