@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -43,7 +44,8 @@ type options struct {
 
 	fleet fleetFlags
 
-	overheard bool // a stream alone has shown a violation
+	overheard bool          // a stream alone has shown a violation
+	linger    time.Duration // how long metrics stay up at the end until they were read
 }
 
 // newOptions are the options of a command, which shows its flags in the order of their declaration.

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"net"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	dto "github.com/prometheus/client_model/go"
 
 	"hammerlock/internal/harness"
 	"hammerlock/internal/measure"
@@ -23,9 +25,16 @@ import (
 // metricsServer serves the last event of a job as metrics.
 type metricsServer struct {
 	last    atomic.Pointer[harness.Event]
+	saved   endedRuns
 	listen  net.Listener
+	// registry has what is served.
+	registry *prometheus.Registry
 	server  *http.Server
 	serving sync.WaitGroup
+	linger  time.Duration
+	over    atomic.Bool   // the runs are
+	read    chan struct{} // closed when their end was read
+	once    sync.Once
 }
 
 // Prometheus expects an answer within its scrape interval.
@@ -38,6 +47,7 @@ const (
 func openMetrics(e Env, o *options, address string) (show, error) {
 	m, err := serveMetrics(address)
 	if err == nil {
+		m.linger = o.linger
 		e.say(o, "metrics at http://%s/metrics", m.address())
 	}
 	return m, err
@@ -48,13 +58,18 @@ func serveMetrics(address string) (*metricsServer, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &metricsServer{listen: listen}
-	registry := prometheus.NewRegistry()
-	if err := registry.Register(m); err != nil {
+	m := &metricsServer{listen: listen, read: make(chan struct{}), registry: prometheus.NewRegistry()}
+	if err := m.registry.Register(m); err != nil {
 		return nil, err
 	}
 	mux := http.NewServeMux()
-	mux.Handle("/metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{Timeout: scrapeTimeout}))
+	answer := promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{Timeout: scrapeTimeout})
+	mux.HandleFunc("/metrics", func(w http.ResponseWriter, r *http.Request) {
+		over := m.over.Load()
+		if answer.ServeHTTP(w, r); over {
+			m.once.Do(func() { close(m.read) })
+		}
+	})
 	m.server = &http.Server{Handler: web.OwnHost(address, mux), ReadHeaderTimeout: scrapeTimeout}
 	m.serving.Go(func() { _ = m.server.Serve(listen) }) // it ends when the server is closed
 	return m, nil
@@ -64,7 +79,13 @@ func (m *metricsServer) address() string { return m.listen.Addr().String() }
 
 // tell shows an event.
 func (m *metricsServer) tell(event harness.Event) {
+	if event.Run != nil {
+		m.saved.add(event.Run)
+	}
 	if last := m.last.Load(); last != nil && last.Number == event.Number {
+		if event.Said != "" {
+			return // a line says nothing of the visits
+		}
 		if event.Live.At == 0 {
 			event.Live, event.Snapshot = last.Live, last.Snapshot // a change of phase says nothing of the visits
 		}
@@ -75,8 +96,15 @@ func (m *metricsServer) tell(event harness.Event) {
 	m.last.Store(&event)
 }
 
-// close ends the serving; a scrape in progress is waited for a moment.
+// close ends the serving, after the end was read if that is wanted; a scrape in progress is waited for a moment.
 func (m *metricsServer) close(ctx context.Context, _ string) error {
+	if m.over.Store(true); m.linger > 0 {
+		select {
+		case <-m.read:
+		case <-time.After(m.linger):
+		case <-ctx.Done():
+		}
+	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
 	defer cancel()
 	if m.server.Shutdown(ctx) != nil {
@@ -110,8 +138,6 @@ func (m *metricsServer) Collect(to chan<- prometheus.Metric) {
 		{"run", "number of the run that goes on, and of how many", gauge, float64(e.Number), "of", strconv.Itoa(e.Of)},
 		{"phase", "1 for what the suite is doing", gauge, 1, "phase", string(e.Stage)},
 		{"elapsed_seconds", "since the workers of the run were let loose", gauge, e.Live.At.Seconds(), "", ""},
-		{"visits_total", "counted visits of the run within its measurement", counter, float64(e.Live.Done), "", ""},
-		{"errors_total", "operations of the run that did not go well", counter, float64(e.Live.Errors), "", ""},
 		{"waiting_workers", "workers that wait for a lock", gauge, float64(e.Live.Waiting), "", ""},
 		{"unserved_seconds", "for how long a page has been unavailable that still is, the longest", gauge,
 			e.Live.Unserved.Seconds(), "", ""},
@@ -135,6 +161,7 @@ func (m *metricsServer) Collect(to chan<- prometheus.Metric) {
 			"Jain's index of the workers' visits: 1 if all have as many", nil, labels),
 			gauge, picture.Fairness.Jain)
 	}
+	m.saved.collect(to, e)
 	if e.Locks != nil {
 		collectLocks(to, e.Locks)
 	}
@@ -147,7 +174,25 @@ func (m *metricsServer) Collect(to chan<- prometheus.Metric) {
 		"from when a visit was due to its end, of those that went well", nil, labels), &picture.Answered)
 }
 
-// histogram is a distribution in buckets that are cumulative, as Prometheus has them.
+// distribution is a histogram in the buckets that Prometheus always had and, for those who ask for it, a native one.
+type distribution struct {
+	prometheus.Metric
+	native prometheus.Metric
+}
+
+// Write implements prometheus.Metric.
+func (d distribution) Write(to *dto.Metric) error {
+	var native dto.Metric
+	if err := errors.Join(d.Metric.Write(to), d.native.Write(&native)); err != nil {
+		return err
+	}
+	h, n := to.Histogram, native.Histogram
+	h.Schema, h.ZeroThreshold, h.ZeroCount = n.Schema, n.ZeroThreshold, n.ZeroCount
+	h.PositiveSpan, h.PositiveDelta = n.PositiveSpan, n.PositiveDelta
+	return nil
+}
+
+// histogram is a distribution in buckets: cumulative ones, as Prometheus has them, and native ones.
 func histogram(d *prometheus.Desc, b *measure.Buckets) prometheus.Metric {
 	count, below := uint64(0), map[float64]uint64{}
 	for i, n := range b.In {
@@ -155,5 +200,13 @@ func histogram(d *prometheus.Desc, b *measure.Buckets) prometheus.Metric {
 			below[measure.Bounds[i].Seconds()] = count
 		}
 	}
-	return prometheus.MustNewConstHistogram(d, count, b.Sum.Seconds(), below)
+	native := map[int]int64{}
+	for i, n := range b.Native {
+		if n > 0 {
+			native[i+measure.NativeFirst] = int64(n)
+		}
+	}
+	return distribution{prometheus.MustNewConstHistogram(d, count, b.Sum.Seconds(), below),
+		prometheus.MustNewConstNativeHistogram(d, count, b.Sum.Seconds(), native, nil, 0, measure.NativeSchema, 0,
+			time.Time{})}
 }

@@ -46,6 +46,9 @@ var (
 	metricsOutput = output{name: "metrics", open: openMetrics,
 		what: "serve live metrics for Prometheus during the runs, at http://ADDR/metrics;\n" +
 			"without a host: on loopback only, as in :9464"}
+	lingerOutput = output{name: "metrics-linger",
+		what: "at the end --metrics stays up until it was read once more, for so long at most",
+		set:  func(o *options, f settings.Flag) { o.Duration(f, &o.linger) }}
 	webOutput = output{name: "web", open: openPage,
 		what: "show the runs live on a page that is the report at the end; " +
 			"its address has a secret, and is printed;\n" +
@@ -85,7 +88,7 @@ var planOutputs = []output{
 	webOutput,
 	{name: "benchfmt", what: "write the runs in the format of Go benchmarks, for benchstat",
 		write: func(w io.Writer, d *Document) error { return results.WriteBenchmarks(w, d.Runs) }},
-	metricsOutput, jsonOutput, quietOutput, dashboardOutput,
+	metricsOutput, lingerOutput, jsonOutput, quietOutput, dashboardOutput,
 }
 
 // has declares the flags of outputs.

@@ -37,6 +37,7 @@ type Spec struct {
 	Service         bool          // its programs are those of a service, which others start and visit
 	Scenario        bool          // a fault whose moment never comes is left out: the program does no such thing
 	Duration        time.Duration // how long to watch; 0 = until the program ends, or the watching is ended
+	Keep            time.Duration // how much a watch without a command keeps on disk; 0 = its latest operations alone
 	// Endpoints are servers of others.
 	Endpoints []topologies.Access `json:"-"`
 	// Untapped says that no replication stream is read.
@@ -77,7 +78,10 @@ type Source struct {
 	granted chan string            // locks, for faults that wait for a grant
 	lock    atomic.Pointer[string] // the one that was granted last
 
-	mu       sync.Mutex // guards what follows
+	recorder *recorder // nil = there is none
+
+	mu       sync.Mutex      // guards what follows
+	own      history.History // what the suite has recorded so far
 	program  *topologies.Program
 	proxies  map[*topologies.Node]*wire.Proxy
 	notes    []string
@@ -111,6 +115,15 @@ func (s *Source) Open(ctx context.Context, t *topologies.Topology) (err error) {
 	}
 	s.meter = measure.NewLocks(o.Pattern, o.Alone)
 	o.Notice = s.meter.Notice
+	if o.Rolling && s.spec.Keep > 0 {
+		s.recorder = newRecorder(s.spec.Keep)
+		o.Dropped = s.recorder.take
+		o.Notice = func(n witness.Notice) {
+			if s.meter.Notice(n); n.Kind == witness.Violation {
+				s.recorder.violated(&n)
+			}
+		}
+	}
 	s.reader = witness.NewReader(o)
 	s.run = &wire.Run{Clock: s.clock, Sink: s.reader}
 	if err := s.listen(ctx); err != nil {
@@ -286,6 +299,9 @@ func (s *Source) Note(text string) {
 func (s *Source) Close() (err error) {
 	s.end()
 	s.ticking.Wait()
+	if s.recorder != nil {
+		s.recorder.stop()
+	}
 	for _, t := range s.taps {
 		err = errors.Join(err, t.Close())
 	}
