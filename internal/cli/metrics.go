@@ -24,17 +24,17 @@ import (
 
 // metricsServer serves the last event of a job as metrics.
 type metricsServer struct {
-	last    atomic.Pointer[harness.Event]
-	saved   endedRuns
-	listen  net.Listener
+	last   atomic.Pointer[harness.Event]
+	saved  endedRuns
+	listen net.Listener
 	// registry has what is served.
 	registry *prometheus.Registry
-	server  *http.Server
-	serving sync.WaitGroup
-	linger  time.Duration
-	over    atomic.Bool   // the runs are
-	read    chan struct{} // closed when their end was read
-	once    sync.Once
+	server   *http.Server
+	serving  sync.WaitGroup
+	linger   time.Duration
+	over     atomic.Bool   // the runs are
+	read     chan struct{} // closed when their end was read
+	once     sync.Once
 }
 
 // Prometheus expects an answer within its scrape interval.

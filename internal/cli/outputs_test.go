@@ -137,12 +137,23 @@ func TestLiveMetricsShowTheLastEvent(t *testing.T) {
 			t.Errorf("no word of %s in:\n%s", want, text)
 		}
 	}
+	lingers(t, m, combo, scrape)
+	if again, err := serveMetrics(address); err != nil {
+		t.Errorf("the port was not given back: %v", err)
+	} else {
+		_ = again.close(t.Context(), "")
+	}
+}
+
+// lingers ends a run and begins another, and lets metrics be read until their end was.
+func lingers(t *testing.T, m *metricsServer, combo harness.Combination, scrape func() string) {
+	t.Helper()
 	native(t, m)
 	over := &results.Run{Name: "one", Topology: "single", Lock: "lease", Visits: results.Visits{Done: 1300}, Verdicts: []checker.Verdict{{Checker: "exclusion", Status: checker.Fail}}}
 	m.tell(harness.Event{Combination: combo, Name: "one", Number: 1, Of: 2, Stage: harness.Saved, Run: over})
 	m.tell(harness.Event{Combination: combo, Name: "two", Number: 2, Of: 2, Stage: harness.Starting})
 	m.tell(harness.Event{Combination: combo, Name: "two", Number: 2, Of: 2, Stage: harness.Running, Said: "a line"})
-	text = scrape()
+	text := scrape()
 	for _, want := range []string{
 		`hammerlock_visits_total{lock="lease",outcome="done",run="one",topology="single"} 1300`, `hammerlock_visits_total{lock="lease",outcome="done",run="two",topology="single"} 0`,
 		`hammerlock_verdict{check="exclusion",lock="lease",run="one",scenario="",topology="single",verdict="FAIL"} 1`, `phase="starting"`,
@@ -169,11 +180,6 @@ func TestLiveMetricsShowTheLastEvent(t *testing.T) {
 		t.Errorf("the end has no verdict:\n%s", text)
 	}
 	<-closed
-	if again, err := serveMetrics(address); err != nil {
-		t.Errorf("the port was not given back: %v", err)
-	} else {
-		_ = again.close(t.Context(), "")
-	}
 }
 
 // native compares the native buckets of the waits with what was counted.
