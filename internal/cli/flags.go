@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -33,8 +34,8 @@ type options struct {
 
 	count int
 	gates []compare.Gate
-	live  []func(Env) shows       // each opens an output that has an address
-	files []func(*Document) error // each writes a file that was asked for
+	live  []func(context.Context, Env) shows // each opens an output that has an address
+	files []func(*Document) error            // each writes a file that was asked for
 
 	explores bool                // explore is one of the scenarios
 	explored []results.Judgement // ... and this came of it

@@ -22,19 +22,28 @@ import (
 	"hammerlock/results"
 )
 
-// metricsServer serves the last event of a job as metrics.
+// numbers are the last event of a job, and the runs that are over, as metrics.
+type numbers struct {
+	last     atomic.Pointer[harness.Event]
+	ended    endedRuns
+	registry *prometheus.Registry // has them
+}
+
+func newNumbers() (*numbers, error) {
+	n := &numbers{registry: prometheus.NewRegistry()}
+	return n, n.registry.Register(n)
+}
+
+// metricsServer serves numbers.
 type metricsServer struct {
-	last   atomic.Pointer[harness.Event]
-	saved  endedRuns
-	listen net.Listener
-	// registry has what is served.
-	registry *prometheus.Registry
-	server   *http.Server
-	serving  sync.WaitGroup
-	linger   time.Duration
-	over     atomic.Bool   // the runs are
-	read     chan struct{} // closed when their end was read
-	once     sync.Once
+	*numbers
+	listen  net.Listener
+	server  *http.Server
+	serving sync.WaitGroup
+	linger  time.Duration
+	over    atomic.Bool   // the runs are
+	read    chan struct{} // closed when their end was read
+	once    sync.Once
 }
 
 // Prometheus expects an answer within its scrape interval.
@@ -44,7 +53,7 @@ const (
 )
 
 // openMetrics begins to serve metrics.
-func openMetrics(e Env, o *options, address string) (show, error) {
+func openMetrics(_ context.Context, e Env, o *options, address string) (show, error) {
 	m, err := serveMetrics(address)
 	if err == nil {
 		m.linger = o.linger
@@ -58,8 +67,8 @@ func serveMetrics(address string) (*metricsServer, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &metricsServer{listen: listen, read: make(chan struct{}), registry: prometheus.NewRegistry()}
-	if err := m.registry.Register(m); err != nil {
+	m := &metricsServer{listen: listen, read: make(chan struct{})}
+	if m.numbers, err = newNumbers(); err != nil {
 		return nil, err
 	}
 	mux := http.NewServeMux()
@@ -78,9 +87,9 @@ func serveMetrics(address string) (*metricsServer, error) {
 func (m *metricsServer) address() string { return m.listen.Addr().String() }
 
 // tell shows an event.
-func (m *metricsServer) tell(event harness.Event) {
+func (m *numbers) tell(event harness.Event) {
 	if event.Run != nil {
-		m.saved.add(event.Run)
+		m.ended.add(event.Run)
 	}
 	if last := m.last.Load(); last != nil && last.Number == event.Number {
 		if event.Said != "" {
@@ -114,11 +123,11 @@ func (m *metricsServer) close(ctx context.Context, _ string) error {
 	return nil
 }
 
-// Describe and Collect make the server a collector of its own last event.
-func (m *metricsServer) Describe(to chan<- *prometheus.Desc) { prometheus.DescribeByCollect(m, to) }
+// Describe and Collect make it a collector.
+func (m *numbers) Describe(to chan<- *prometheus.Desc) { prometheus.DescribeByCollect(m, to) }
 
 // Collect sends what the last event reported.
-func (m *metricsServer) Collect(to chan<- prometheus.Metric) {
+func (m *numbers) Collect(to chan<- prometheus.Metric) {
 	e := m.last.Load()
 	if e == nil {
 		return
@@ -161,7 +170,7 @@ func (m *metricsServer) Collect(to chan<- prometheus.Metric) {
 			"Jain's index of the workers' visits: 1 if all have as many", nil, labels),
 			gauge, picture.Fairness.Jain)
 	}
-	m.saved.collect(to, e)
+	m.ended.collect(to, e)
 	if e.Locks != nil {
 		collectLocks(to, e.Locks)
 	}
