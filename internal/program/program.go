@@ -79,6 +79,7 @@ type Source struct {
 	lock    atomic.Pointer[string] // the one that was granted last
 
 	recorder *recorder // nil = there is none
+	lines    lines     // to be told
 
 	mu       sync.Mutex      // guards what follows
 	own      history.History // what the suite has recorded so far
@@ -125,7 +126,7 @@ func (s *Source) Open(ctx context.Context, t *topologies.Topology) (err error) {
 		}
 	}
 	s.reader = witness.NewReader(o)
-	s.run = &wire.Run{Clock: s.clock, Sink: s.reader}
+	s.run = &wire.Run{Clock: s.clock, Sink: hearing{s.reader, s}}
 	if err := s.listen(ctx); err != nil {
 		return err
 	}
@@ -137,7 +138,7 @@ func (s *Source) Open(ctx context.Context, t *topologies.Topology) (err error) {
 
 // violation tells of what a stream alone has shown. The reader calls it.
 func (s *Source) violation(f witness.Finding) {
-	s.spec.Tell(fmt.Sprintf("%s %s: %s", s.started.Add(f.At).UTC().Format(time.RFC3339Nano), f.Key, f.What), true)
+	s.lines.add(fmt.Sprintf("%s %s: %s", s.started.Add(f.At).UTC().Format(time.RFC3339Nano), f.Key, f.What), true)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.found++
@@ -156,6 +157,7 @@ func (s *Source) tick(ctx context.Context) {
 		}
 		now := s.clock.Now()
 		s.reader.Tick(now)
+		s.tell()
 		if now-last >= summaryTime {
 			last = now
 			s.summary()
@@ -212,6 +214,7 @@ func (s *Source) Run(_, stop context.Context) (crew.Report, error) {
 		<-time.After(tickEvery)
 		s.reader.Tick(s.clock.Now())
 	}
+	s.tell()
 	if s.spec.TapOnly {
 		s.summary() // of others, the run has it
 	}
