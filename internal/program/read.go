@@ -132,7 +132,7 @@ func (s *Source) seen(t *witness.Tallies) (all []results.Fact) {
 			"they are judged as unknown: --holder connection says that each serves one")
 	if !s.spec.TapOnly {
 		count(t.Outsiders,
-			"changes of locks by an unseen client: something else writes these keys, past the proxy")
+			"changes of locks that no seen command names: by scripts that make the names of keys, or past the proxy")
 	}
 	count(t.Unreleased, "grants that were never given back")
 	count(t.Strange, "keys or scripts with commands that are not understood")

@@ -164,8 +164,15 @@ func (r *Reader) apply(l *ledger, c *change) {
 		r.watch(l, c, &d)
 		r.overheard(l, c, &d)
 		return
-	case !l.asked || r.server(l.server).replica: // a replica's stream, or a key that only others use
+	case r.server(l.server).replica:
 		r.watch(l, c, &d)
+		return
+	case !l.asked: // scripts that make the key's name themselves, or others, use it
+		r.watch(l, c, &d)
+		if r.o.Sites == 1 {
+			r.Outsiders++
+			r.overheard(l, c, &d)
+		}
 		return
 	}
 	e := l.first(&d, func(e *entry) bool { return r.may(l, c, &d, e) }) // effects come as they were executed
