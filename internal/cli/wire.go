@@ -120,8 +120,8 @@ func (o *options) wireFlags() {
 		string(witness.Auto), func(text string) error { return holder(&w.Holder, text) })
 	o.Duration(flag(setting, "duration", "how long to watch; 0s = until the command ends, or an interrupt"),
 		&p.Duration)
-	o.Duration(flag(setting, "keep", "without a command: how much of the history is on disk, of which violations are cut out"),
-		&w.Keep)
+	o.Duration(flag(setting, "keep",
+		"without a command: how much of the history is on disk, of which violations are cut out"), &w.Keep)
 	settings.One(&o.Set, flag(setting, "tap",
 		"whether to read the server's replication stream: auto = if it lets us; off = answers alone tell"), &p.Tap, taps)
 	o.Toggle(flag(setting, "tap-only",

@@ -31,9 +31,8 @@ func (s *Source) Written(own history.History, over bool) *history.History {
 	case s.recorder != nil && over:
 		h = witness.Join(&own, s.recorder.latest(s.reader.End(), latestKept), anyLock)
 	case s.recorder != nil: // its pieces have the operations
-		rest := s.reader.Rest()
-		s.recorder.rest(rest)
-		h = witness.Join(&own, []*witness.Piece{{Workers: rest.Workers, Sums: rest.Sums}}, anyLock)
+		s.recorder.rest(s.clock.Now(), s.reader.Rest)
+		h = witness.Join(&own, nil, anyLock)
 	case over:
 		h = s.reader.History(&own, gone && (s.spec.Command != "" || s.spec.Service))
 	default:

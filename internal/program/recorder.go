@@ -140,10 +140,10 @@ func (c *recorder) shelve(p *witness.Piece) {
 }
 
 // rest writes the piece that goes on, now and then. Without room for it what was written before stays.
-func (c *recorder) rest(p *witness.Piece) {
-	if c.written == 0 || p.To-c.written >= restEvery {
-		c.written = p.To
-		_, _ = write(filepath.Join(c.dir, restFile), p)
+func (c *recorder) rest(now time.Duration, piece func() *witness.Piece) {
+	if c.written == 0 || now-c.written >= restEvery {
+		c.written = now
+		_, _ = write(filepath.Join(c.dir, restFile), piece())
 	}
 }
 

@@ -66,7 +66,8 @@ func TestLiveRecorder(t *testing.T) {
 	if got := recorded(); got != 70 {
 		t.Errorf("%d operations without the rest", got)
 	}
-	c.rest(rest)
+	c.rest(time.Second, func() *witness.Piece { return rest })
+	c.rest(2*time.Second, func() *witness.Piece { t.Error("the rest is written too often"); return rest })
 	if got := recorded(); got != 74 {
 		t.Errorf("%d operations with the rest", got)
 	}

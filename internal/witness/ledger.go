@@ -141,6 +141,8 @@ func (l *ledger) execute(c *change) (d diff) {
 
 // apply explains a change by the request that caused it, if one did, and tells the book.
 func (r *Reader) apply(l *ledger, c *change) {
+	// No request names the key: none is read, or a script makes its name.
+	alone := r.o.Alone || !l.asked && r.o.Sites == 1 && !r.server(l.server).replica
 	if len(c.commands) > 1 && understand(c.commands[0]).intent == frees && r.mayLapse(l, c) { // a command found that the lease was over
 		first := change{at: c.at, commands: c.commands[:1]}
 		c.commands = c.commands[1:]
@@ -148,7 +150,7 @@ func (r *Reader) apply(l *ledger, c *change) {
 		r.watch(l, &first, &d)
 		if l.asked {
 			r.tell(l, &first, &d, nil)
-		} else if r.o.Alone {
+		} else if alone {
 			r.overheard(l, &first, &d)
 		}
 	}
@@ -160,19 +162,13 @@ func (r *Reader) apply(l *ledger, c *change) {
 	known := l.known
 	l.known = true
 	switch {
-	case r.o.Alone:
+	case alone:
 		r.watch(l, c, &d)
+		r.Outsiders++
 		r.overheard(l, c, &d)
 		return
-	case r.server(l.server).replica:
+	case !l.asked || r.server(l.server).replica: // a replica's stream, or a key that only others use
 		r.watch(l, c, &d)
-		return
-	case !l.asked: // scripts that make the key's name themselves, or others, use it
-		r.watch(l, c, &d)
-		if r.o.Sites == 1 {
-			r.Outsiders++
-			r.overheard(l, c, &d)
-		}
 		return
 	}
 	e := l.first(&d, func(e *entry) bool { return r.may(l, c, &d, e) }) // effects come as they were executed
