@@ -19,7 +19,7 @@ import (
 	"hammerlock/topologies"
 )
 
-// visits takes and gives back locks of many names, rightly, until it is told to end.
+// visits takes and gives back locks of many names, rightly, until the test ends.
 func visits(t *testing.T, c redis.UniversalClient) {
 	done, over := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -50,7 +50,8 @@ func TestRecorderOfAKilledWatch(t *testing.T) {
 	a, c, out := s.Access(), s.Client(topologies.ClientOptions{}), t.TempDir()
 	defer func() { _ = c.Close() }()
 	var said, errs bytes.Buffer
-	watch := exec.Command("verify", "wire", "--addr", "redis://:"+a.Password+"@"+a.Addrs[0], "--locks", "lock:*", "--tap-only", "--out", out)
+	watch := exec.Command("verify", "wire", "--addr", "redis://:"+a.Password+"@"+a.Addrs[0], "--locks", "lock:*",
+		"--tap-only", "--out", out)
 	watch.Stdout, watch.Stderr = &said, &errs
 	if err := watch.Start(); err != nil {
 		t.Fatal(err)
@@ -84,7 +85,8 @@ func TestRecorderOfAKilledWatch(t *testing.T) {
 	_ = watch.Process.Kill()
 	_ = watch.Wait()
 	left := check(partial[0])
-	if want := cause.FindString(judged); want == "" || cause.FindString(left) != want || !strings.Contains(left, "killed") {
+	if want := cause.FindString(judged); want == "" || cause.FindString(left) != want ||
+		!strings.Contains(left, "killed") {
 		t.Errorf("the cut:\n%s\nwhat is left:\n%s", judged, left)
 	}
 	if !strings.Contains(errs.String(), "cut out: lock:stolen: overwritten at ") || strings.Contains(judged, "lock:0") {

@@ -45,7 +45,8 @@ func (s *endedRuns) collect(to chan<- prometheus.Metric, e *harness.Event) {
 		}
 	}
 	if e.Name != "" {
-		labels := prometheus.Labels{"topology": e.Combination.Topology.Name, "lock": e.Combination.Lock.Name, "run": e.Name}
+		labels := prometheus.Labels{"topology": e.Combination.Topology.Name, "lock": e.Combination.Lock.Name,
+			"run": e.Name}
 		c.run(labels, e.Live.Visits, e.Live.Kinds, e.Combination.Plan.Program != nil)
 	}
 }

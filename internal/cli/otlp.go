@@ -14,7 +14,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/resource"
 )
 
-// sender sends numbers to an OpenTelemetry collector. What it cannot send is told, and disturbs no run.
+// sender sends numbers to an OpenTelemetry collector. An error of the collector is printed, and disturbs no run.
 type sender struct {
 	*numbers
 	e        Env

@@ -35,7 +35,8 @@ func TestLiveOTLP(t *testing.T) {
 	defer collect.Close()
 	run := func() (int, string) {
 		var stdout, stderr lockedBuffer
-		code := Verify(t.Context(), Env{Args: []string{"--topology", "single", "--lock", "lease", "--fault", "none", "--duration", "500ms", "--out", t.TempDir(), "--tui", "off",
+		code := Verify(t.Context(), Env{Args: []string{"--topology", "single", "--lock", "lease", "--fault", "none",
+			"--duration", "500ms", "--out", t.TempDir(), "--tui", "off",
 			"--otlp", collect.URL}, Stdout: &stdout, Stderr: &stderr})
 		return code, stdout.String() + stderr.String()
 	}
@@ -52,7 +53,8 @@ func TestLiveOTLP(t *testing.T) {
 			}
 		}
 	}
-	for name, part := range map[string]string{"service": `"hammerlock"`, "hammerlock_visits_total": "Metric_Sum", "hammerlock_verdict": "exclusion",
+	for name, part := range map[string]string{"service": `"hammerlock"`, "hammerlock_visits_total": "Metric_Sum",
+		"hammerlock_verdict":         "exclusion",
 		"hammerlock_acquire_seconds": "ExponentialHistogram"} {
 		if !strings.Contains(names[name], part) {
 			t.Errorf("%s is %q, without %s", name, names[name], part)
@@ -66,8 +68,9 @@ func TestLiveOTLP(t *testing.T) {
 
 // TestCollectorAddress: an address without a path is that of the metrics of a collector.
 func TestCollectorAddress(t *testing.T) {
-	for text, want := range map[string]string{"http://h:4318": "http://h:4318/v1/metrics", "https://h/": "https://h/v1/metrics", "http://h/otlp/m": "http://h/otlp/m",
-		":4318": "", "h:4318": "", "ftp://h": ""} {
+	for text, want := range map[string]string{"http://h:4318": "http://h:4318/v1/metrics", "https://h/": "https://h/v1/metrics",
+		"http://h/otlp/m": "http://h/otlp/m",
+		":4318":           "", "h:4318": "", "ftp://h": ""} {
 		if got, err := collectorAddress(text); got != want || (err != nil) != (want == "") {
 			t.Errorf("%q: %q, %v", text, got, err)
 		}

@@ -21,7 +21,8 @@ func tapped(t *testing.T, a topologies.Access) (said *lockedBuffer, end func() i
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan int, 1)
 	go func() {
-		ended <- Verify(ctx, Env{Args: []string{"wire", "--addr", "redis://:" + a.Password + "@" + a.Addrs[0], "--locks", "lock:*", "--tap-only",
+		ended <- Verify(ctx, Env{Args: []string{"wire", "--addr", "redis://:" + a.Password + "@" + a.Addrs[0],
+			"--locks", "lock:*", "--tap-only",
 			"--out", t.TempDir(), "--tui", "off"}, Stdout: said, Stderr: said, Getenv: os.Getenv})
 	}()
 	c := topologies.Access{Addrs: a.Addrs, Password: a.Password}.Site().Client(topologies.ClientOptions{})
@@ -105,7 +106,8 @@ func TestLiveWatchOfAFailover(t *testing.T) {
 	}
 	live.Wait(t, "the stream of a replica", func() bool { return strings.Contains(said.String(), "read again after") })
 	overwritten(t, c, said, "lock:after")
-	if code := end(); code != Violation || strings.Contains(said.String(), `lock:kept: "`) || !strings.Contains(said.String(), "was not seen") {
+	if code := end(); code != Violation || strings.Contains(said.String(), `lock:kept: "`) ||
+		!strings.Contains(said.String(), "was not seen") {
 		t.Errorf("exit %d:\n%s", code, said.String())
 	}
 }

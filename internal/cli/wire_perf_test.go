@@ -42,7 +42,8 @@ func BenchmarkWatchAlone(b *testing.B) {
 	ctx, cancel := context.WithCancel(b.Context())
 	ended := make(chan int)
 	go func() {
-		ended <- Verify(ctx, Env{Args: []string{"wire", "--addr", "redis://:" + a.Password + "@" + a.Addrs[0], "--locks", "lock:*", "--tap-only", "--metrics", ":0",
+		ended <- Verify(ctx, Env{Args: []string{"wire", "--addr", "redis://:" + a.Password + "@" + a.Addrs[0],
+			"--locks", "lock:*", "--tap-only", "--metrics", ":0",
 			"--out", b.TempDir(), "--tui", "off"}, Stdout: io.Discard, Stderr: io.Discard})
 	}()
 	live.Wait(b, "the tap", func() bool {

@@ -30,7 +30,8 @@ func (x *Run) cutting(done <-chan struct{}) *sync.WaitGroup {
 				continue
 			}
 			if err := x.cut(all); err != nil {
-				x.tell(Event{Stage: Running, Said: fmt.Sprintf("%s: not cut out: %v", x.deployment.Program.Told(&all[0]), err)})
+				said := fmt.Sprintf("%s: not cut out: %v", x.deployment.Program.Told(&all[0]), err)
+				x.tell(Event{Stage: Running, Said: said})
 			}
 		}
 	})

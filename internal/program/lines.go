@@ -1,7 +1,6 @@
 package program
 
 import (
-	"fmt"
 	"sync"
 	"time"
 
@@ -10,7 +9,7 @@ import (
 	"hammerlock/internal/witness"
 )
 
-// mostLines wait to be told. Whoever reads them slowly gets fewer of them, and slows nothing down.
+// mostLines wait to be told. A slow reader gets fewer of them, and slows nothing down.
 const mostLines = 1000
 
 // lines are what a watch has to tell. They wait until the ticking tells them: what is read on the wire must not wait.
@@ -80,7 +79,7 @@ func (h hearing) Event(e wire.Event) {
 		case e.Missing:
 			what = "what was done meanwhile was not seen"
 		}
-		s.lines.add(fmt.Sprintf("%sits stream is read again after %s: %s", at, human.Duration(e.At-x.lost), what), false)
+		s.lines.add(at+"its stream is read again after "+human.Duration(e.At-x.lost)+": "+what, false)
 		x.lost = 0
 	}
 }

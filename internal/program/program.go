@@ -78,7 +78,7 @@ type Source struct {
 	granted chan string            // locks, for faults that wait for a grant
 	lock    atomic.Pointer[string] // the one that was granted last
 
-	recorder *recorder // nil = there is none
+	recorder *recorder // nil = nothing is kept
 	lines    lines     // to be told
 
 	mu       sync.Mutex      // guards what follows

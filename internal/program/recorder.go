@@ -42,7 +42,7 @@ type Violated struct {
 }
 
 // recorder is the flight recorder of a watch that goes on for weeks: it has the operations of the last minutes, in
-// pieces on disk, and says which locks are to be cut out. Whoever hands it a piece does not wait for the disk. A nil
+// pieces on disk, and says which locks are to be cut out. Handing it a piece does not wait for the disk. A nil
 // recorder keeps nothing.
 type recorder struct {
 	keep    time.Duration
@@ -164,7 +164,7 @@ func (c *recorder) shelved(before *witness.Piece) []shelved {
 	}
 }
 
-// latest are the pieces of so many operations at most that another one follows, with that.
+// latest are the pieces before another one, and that one: of at most as many operations.
 func (c *recorder) latest(before *witness.Piece, most int) (all []*witness.Piece) {
 	pieces := c.shelved(before)
 	most -= len(before.Ops)

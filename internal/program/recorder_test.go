@@ -15,11 +15,15 @@ import (
 
 // piece is one of a lock that was granted and released so many times.
 func piece(number, visits int, at time.Duration) *witness.Piece {
-	p := &witness.Piece{Number: number, To: at, Workers: 1, Locks: []witness.Lock{{Key: "lock:" + strconv.Itoa(number)}}, Notes: map[history.ID]string{}}
+	p := &witness.Piece{Number: number, To: at, Workers: 1,
+		Locks: []witness.Lock{{Key: "lock:" + strconv.Itoa(number)}}, Notes: map[history.ID]string{}}
 	for i := range visits {
 		id := history.ID(1)<<40 | history.ID(1000*number+2*i+1)
-		grant := history.Op{ID: id, Hold: id, Kind: history.Acquire, Outcome: history.OK, Call: at + time.Duration(2*i), Return: at + time.Duration(2*i), TTL: time.Second, Until: at + time.Second}
-		release := history.Op{ID: id + 1, Hold: id, Kind: history.Release, Outcome: history.OK, Call: at + time.Duration(2*i+1), Return: at + time.Duration(2*i+1)}
+		granted := at + time.Duration(2*i)
+		grant := history.Op{ID: id, Hold: id, Kind: history.Acquire, Outcome: history.OK, Call: granted, Return: granted,
+			TTL: time.Second, Until: at + time.Second}
+		release := history.Op{ID: id + 1, Hold: id, Kind: history.Release, Outcome: history.OK, Call: granted + 1,
+			Return: granted + 1}
 		p.Ops = append(p.Ops, grant, release)
 	}
 	return p

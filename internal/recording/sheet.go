@@ -128,7 +128,7 @@ type follow struct {
 	shown  time.Duration
 }
 
-// look shows what is old enough, as often as somebody is told, and returns up to when that is.
+// look shows what is old enough, every tellEvery, and returns up to when that is.
 func (f *follow) look(now time.Duration, observe func(*history.Op)) time.Duration {
 	until := max(now-readAfter, 0)
 	if until-f.until < tellEvery {

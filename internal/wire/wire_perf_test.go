@@ -73,7 +73,8 @@ var perSecond = regexp.MustCompile(`"SET","([0-9.]+)"`)
 
 func pipelined(b *testing.B, addr, password string, more ...string) float64 {
 	host, port, _ := net.SplitHostPort(addr)
-	out, err := exec.CommandContext(b.Context(), "redis-benchmark", append([]string{"-h", host, "-p", port, "-a", password, "-t", "set", "--csv"}, more...)...).Output()
+	args := append([]string{"-h", host, "-p", port, "-a", password, "-t", "set", "--csv"}, more...)
+	out, err := exec.CommandContext(b.Context(), "redis-benchmark", args...).Output()
 	if err != nil {
 		b.Fatal(err)
 	}

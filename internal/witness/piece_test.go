@@ -23,7 +23,8 @@ func TestPieces(t *testing.T) {
 		w := world()
 		_, h := w.read(Options{Holder: Holder{By: Auto}})
 		var all []*Piece
-		r, _ := world().read(Options{Holder: Holder{By: Auto}, Rolling: true, Most: 100 + int(seed), Dropped: func(p *Piece) { all = append(all, p) }})
+		r, _ := world().read(Options{Holder: Holder{By: Auto}, Rolling: true, Most: 100 + int(seed),
+			Dropped: func(p *Piece) { all = append(all, p) }})
 		all = append(all, r.Rest())
 		head, want := &history.History{Header: h.Header}, failed(t, h)
 		for n := range all {

@@ -85,7 +85,8 @@ func TestKeysThatScriptsMake(t *testing.T) {
 	if causes := failed(t, h); r.Grants != 1 || r.Releases != 1 || len(causes) > 0 {
 		t.Errorf("%d grants, %d releases, %q", r.Grants, r.Releases, causes)
 	}
-	if _, h = told(t, Options{}, append(take, "! 50 SET lock:1 b PXAT +150")...); !slices.Contains(failed(t, h), "exclusion: double-grant") {
+	_, h = told(t, Options{}, append(take, "! 50 SET lock:1 b PXAT +150")...)
+	if !slices.Contains(failed(t, h), "exclusion: double-grant") {
 		t.Error("a lock that a script overwrites is not accused")
 	}
 }

@@ -43,7 +43,7 @@ type Options struct {
 	Violation   func(Finding) // is called at once for a violation that a server's stream shows; nil = it is not
 	Notice      func(Notice)  // is called at once for each step of a lock, with the reader locked; nil = it is not
 	Alone       bool          // nothing but streams is read, each for itself
-	// Dropped takes the operations that are kept no longer, of a Rolling reader, with the reader locked; nil = none does.
+	// Dropped takes the operations that a Rolling reader keeps no longer, with the reader locked; nil = none does.
 	Dropped func(*Piece)
 }
 
