@@ -69,6 +69,7 @@ func (r *Reader) piece(upto int, stays map[int]bool) *Piece {
 		op.Key = n
 		return op
 	}
+	p.Ops = s.ops[:0] // it is a copy, and is read before it is written
 	for n, op := range s.ops {
 		if stays[n] {
 			continue

@@ -11,6 +11,9 @@ import (
 // pieceTime is how long operations stay in memory where a recorder takes them: they change no more, as a rule.
 const pieceTime = 10 * time.Second
 
+// pieceRoom is how many operations have room in any case.
+const pieceRoom = 1 << 12
+
 // pass lets the operations go that are too many or, where a recorder takes them, old enough: a piece at a time.
 func (r *Reader) pass() {
 	n := 0
@@ -38,8 +41,7 @@ func (r *Reader) trim(from int) {
 	}
 	to := map[int]int{} // by old place: the new one
 	ids, used, marks := map[history.ID]bool{}, map[int32]bool{}, map[uint64]bool{}
-	var ops []history.Op
-	notes := map[history.ID]string{}
+	ops, notes := r.ops[:0], map[history.ID]string{} // in place: what is read was copied
 	for i, op := range r.ops {
 		if i < from && !stays[i] {
 			continue
@@ -54,7 +56,9 @@ func (r *Reader) trim(from int) {
 		ops = append(ops, op)
 	}
 	r.dropped += len(r.ops) - len(ops)
-	r.ops, r.notes = ops, notes
+	if r.ops, r.notes = ops, notes; cap(ops) > 4*len(ops)+pieceRoom {
+		r.ops = slices.Clone(ops) // there were many once
+	}
 	holds := map[*hold]bool{}
 	for _, h := range r.victims {
 		holds[h] = true
