@@ -60,10 +60,13 @@ func BenchmarkWatchAlone(b *testing.B) {
 	<-ended
 }
 
-// alone is which part of a core this process takes for a while, with writes or without.
+// alone is which part of a core this process takes for a while, with writes or with such that no server gets.
 func alone(b *testing.B, a topologies.Access, loaded bool) float64 {
 	host, port, _ := strings.Cut(a.Addrs[0], ":")
 	pipe := exec.CommandContext(b.Context(), "redis-cli", "-h", host, "-p", port, "-a", a.Password, "--pipe")
+	if !loaded { // what it costs to send them
+		pipe = exec.CommandContext(b.Context(), "cat")
+	}
 	in, err := pipe.StdinPipe()
 	if err == nil {
 		err = pipe.Start()
@@ -83,9 +86,6 @@ func alone(b *testing.B, a topologies.Access, loaded bool) float64 {
 	for time.Since(begun) < writesTime {
 		<-time.After(writesEvery)
 		upto := min(int(time.Since(begun).Seconds()*writesRate/2), len(ends)-1)
-		if !loaded {
-			continue
-		}
 		if _, err := in.Write(text.Bytes()[ends[n]:ends[upto]]); err != nil {
 			b.Fatal(err)
 		}
