@@ -8,8 +8,8 @@ import (
 	"hammerlock/history"
 )
 
-// pieceTime is how long operations stay in memory where a recorder takes them: they change no more, as a rule.
-const pieceTime = 10 * time.Second
+// pieceTime is how long operations stay in memory where a recorder takes them: all that belongs to them is known then.
+const pieceTime = roundBound
 
 // pieceRoom is how many operations have room in any case.
 const pieceRoom = 1 << 12
