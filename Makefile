@@ -145,14 +145,15 @@ lint:
 perf:
 	@sh .ci/setup redis
 	@mkdir -p bin
-	@$(GO) test -run '^$$' ./history ./internal/measure ./results/report ./explore ./topologies ./internal/harness ./internal/wire ./internal/witness >/dev/null
+	@$(GO) test -run '^$$' ./history ./internal/measure ./results/report ./explore ./topologies ./internal/harness ./internal/wire ./internal/witness ./internal/cli >/dev/null
 	@short=-short times=1x turns=16x; [ $(PERF) != full ] || { short= times=3x turns=40x; }; \
 	 { $(GO) test -p 1 -run '^$$' -bench 'Record|Observe' -benchmem ./history ./internal/measure && \
 	   $(GO) test -p 1 -run '^$$' -bench 'Report' -benchtime 1x ./results/report && \
 	   $(GO) test -p 1 -run '^$$' -bench 'Explore' -benchtime 1x ./explore && \
 	   $(GO) run ./tools/waiting $$short && \
-	   $(GO) test -p 1 -run '^$$' -bench 'Wire(Command|Pipelined)' -benchtime 5x ./internal/wire && \
+	   $(GO) test -p 1 -run '^$$' -bench 'Wire(Command|Pipelined|Steady)' -benchtime 5x ./internal/wire && \
 	   $(GO) test -p 1 -run '^$$' -bench 'Witness' -benchtime 1x ./internal/witness && \
+	   $(GO) test -p 1 -run '^$$' -bench 'WatchAlone' -benchtime 3x ./internal/cli && \
 	   $(GO) test -p 1 -run '^$$' -bench 'Up' -benchtime $$times ./topologies && \
 	   $(GO) test -p 1 -run '^$$' -bench 'Overhead' -benchtime $$turns -timeout 20m ./internal/harness && \
 	   $(GO) test -p 1 -run '^$$' -bench 'Visit|Verify|Dashboard' -benchtime $$times -timeout 20m ./internal/harness && \

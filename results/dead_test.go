@@ -47,7 +47,9 @@ func TestHistoriesOfKilledRunsAreKept(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		err = os.WriteFile(f.Path(HistoryFile), []byte("0123456789"), 0o644)
+		recorded := f.Path("recorder") // of a watch
+		err = errors.Join(os.WriteFile(f.Path(HistoryFile), []byte("01234"), 0o644), os.Mkdir(recorded, 0o755),
+			os.WriteFile(filepath.Join(recorded, "0"), []byte("56789"), 0o644))
 		if err = errors.Join(err, f.lock.Close(), f.file.Close()); err != nil {
 			t.Fatal(err)
 		}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -96,9 +97,9 @@ func (f *Folder) removeDead(out string, most int64) error {
 			continue // it was left on purpose, or was finished just now
 		}
 		if syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil {
-			history, missing := os.Stat(filepath.Join(dir, HistoryFile))
+			_, missing := os.Stat(filepath.Join(dir, HistoryFile))
 			if missing == nil {
-				most -= history.Size()
+				most -= size(dir)
 			}
 			switch {
 			case missing != nil || most < 0:
@@ -111,6 +112,19 @@ func (f *Folder) removeDead(out string, most int64) error {
 		err = errors.Join(err, lock.Close())
 	}
 	return err
+}
+
+// size is how many bytes the files below a directory have.
+func size(dir string) (all int64) {
+	_ = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
+		if err == nil && d.Type().IsRegular() {
+			if info, gone := d.Info(); gone == nil {
+				all += info.Size()
+			}
+		}
+		return nil
+	})
+	return all
 }
 
 // close ends the writing and unlocks the directory.

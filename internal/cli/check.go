@@ -12,6 +12,7 @@ import (
 	"hammerlock/checker"
 	"hammerlock/history"
 	"hammerlock/internal/harness"
+	source "hammerlock/internal/program"
 	"hammerlock/results"
 )
 
@@ -93,14 +94,19 @@ func openHistory(path string) (*history.History, string, error) {
 	if err != nil {
 		return nil, path, usage("%v", err)
 	}
-	if info.IsDir() {
-		dir := path
-		path = filepath.Join(dir, results.HistoryFile)
-		if _, err := os.Stat(path); os.IsNotExist(err) {
-			return nil, path, usage("%s: no history: runs of verify keep one (%s), those of bench do not", dir,
-				results.HistoryFile)
-		}
+	if !info.IsDir() {
+		h, err := history.Open(path)
+		return h, path, err
+	}
+	dir := path
+	path = filepath.Join(dir, results.HistoryFile)
+	if _, err := os.Stat(path); os.IsNotExist(err) {
+		return nil, path, usage("%s: no history: runs of verify keep one (%s), those of bench do not", dir,
+			results.HistoryFile)
 	}
 	h, err := history.Open(path)
+	if err == nil {
+		h, err = source.Recorded(dir, h)
+	}
 	return h, path, err
 }

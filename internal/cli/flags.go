@@ -1,9 +1,11 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -32,8 +34,8 @@ type options struct {
 
 	count int
 	gates []compare.Gate
-	live  []func(Env) shows       // each opens an output that has an address
-	files []func(*Document) error // each writes a file that was asked for
+	live  []func(context.Context, Env) shows // each opens an output that has an address
+	files []func(*Document) error            // each writes a file that was asked for
 
 	explores bool                // explore is one of the scenarios
 	explored []results.Judgement // ... and this came of it
@@ -43,7 +45,8 @@ type options struct {
 
 	fleet fleetFlags
 
-	overheard bool // a stream alone has shown a violation
+	overheard bool          // a stream alone has shown a violation
+	linger    time.Duration // how long metrics stay up at the end until they were read
 }
 
 // newOptions are the options of a command, which shows its flags in the order of their declaration.

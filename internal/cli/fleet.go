@@ -107,7 +107,7 @@ func (e Env) coordinate(o *options) (end func()) {
 	if o.plan.Fleet.Agents == "" {
 		for _, name := range []string{"listen", "token-file", "nats", "creds", "nats-ca", "join-timeout",
 			"agent-timeout", "allow-lost", "max-slack"} {
-			if o.Differs(name) {
+			if o.Value("agents") != nil && o.Differs(name) {
 				o.Mistake(name, ": it is about agents: add --agents")
 			}
 		}

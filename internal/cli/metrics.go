@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"net"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	dto "github.com/prometheus/client_model/go"
 
 	"hammerlock/internal/harness"
 	"hammerlock/internal/measure"
@@ -20,12 +22,28 @@ import (
 	"hammerlock/results"
 )
 
-// metricsServer serves the last event of a job as metrics.
+// numbers are the last event of a job, and the runs that are over, as metrics.
+type numbers struct {
+	last     atomic.Pointer[harness.Event]
+	ended    endedRuns
+	registry *prometheus.Registry // has them
+}
+
+func newNumbers() (*numbers, error) {
+	n := &numbers{registry: prometheus.NewRegistry()}
+	return n, n.registry.Register(n)
+}
+
+// metricsServer serves numbers.
 type metricsServer struct {
-	last    atomic.Pointer[harness.Event]
+	*numbers
 	listen  net.Listener
 	server  *http.Server
 	serving sync.WaitGroup
+	linger  time.Duration
+	over    atomic.Bool   // the runs are
+	read    chan struct{} // closed when their end was read
+	once    sync.Once
 }
 
 // Prometheus expects an answer within its scrape interval.
@@ -35,9 +53,10 @@ const (
 )
 
 // openMetrics begins to serve metrics.
-func openMetrics(e Env, o *options, address string) (show, error) {
+func openMetrics(_ context.Context, e Env, o *options, address string) (show, error) {
 	m, err := serveMetrics(address)
 	if err == nil {
+		m.linger = o.linger
 		e.say(o, "metrics at http://%s/metrics", m.address())
 	}
 	return m, err
@@ -48,13 +67,18 @@ func serveMetrics(address string) (*metricsServer, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &metricsServer{listen: listen}
-	registry := prometheus.NewRegistry()
-	if err := registry.Register(m); err != nil {
+	m := &metricsServer{listen: listen, read: make(chan struct{})}
+	if m.numbers, err = newNumbers(); err != nil {
 		return nil, err
 	}
 	mux := http.NewServeMux()
-	mux.Handle("/metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{Timeout: scrapeTimeout}))
+	answer := promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{Timeout: scrapeTimeout})
+	mux.HandleFunc("/metrics", func(w http.ResponseWriter, r *http.Request) {
+		over := m.over.Load()
+		if answer.ServeHTTP(w, r); over {
+			m.once.Do(func() { close(m.read) })
+		}
+	})
 	m.server = &http.Server{Handler: web.OwnHost(address, mux), ReadHeaderTimeout: scrapeTimeout}
 	m.serving.Go(func() { _ = m.server.Serve(listen) }) // it ends when the server is closed
 	return m, nil
@@ -63,8 +87,14 @@ func serveMetrics(address string) (*metricsServer, error) {
 func (m *metricsServer) address() string { return m.listen.Addr().String() }
 
 // tell shows an event.
-func (m *metricsServer) tell(event harness.Event) {
+func (m *numbers) tell(event harness.Event) {
+	if event.Run != nil {
+		m.ended.add(event.Run)
+	}
 	if last := m.last.Load(); last != nil && last.Number == event.Number {
+		if event.Said != "" {
+			return // a line says nothing of the visits
+		}
 		if event.Live.At == 0 {
 			event.Live, event.Snapshot = last.Live, last.Snapshot // a change of phase says nothing of the visits
 		}
@@ -75,8 +105,15 @@ func (m *metricsServer) tell(event harness.Event) {
 	m.last.Store(&event)
 }
 
-// close ends the serving; a scrape in progress is waited for a moment.
+// close ends the serving, after the end was read if that is wanted; a scrape in progress is waited for a moment.
 func (m *metricsServer) close(ctx context.Context, _ string) error {
+	if m.over.Store(true); m.linger > 0 {
+		select {
+		case <-m.read:
+		case <-time.After(m.linger):
+		case <-ctx.Done():
+		}
+	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
 	defer cancel()
 	if m.server.Shutdown(ctx) != nil {
@@ -86,11 +123,11 @@ func (m *metricsServer) close(ctx context.Context, _ string) error {
 	return nil
 }
 
-// Describe and Collect make the server a collector of its own last event.
-func (m *metricsServer) Describe(to chan<- *prometheus.Desc) { prometheus.DescribeByCollect(m, to) }
+// Describe and Collect make it a collector.
+func (m *numbers) Describe(to chan<- *prometheus.Desc) { prometheus.DescribeByCollect(m, to) }
 
 // Collect sends what the last event reported.
-func (m *metricsServer) Collect(to chan<- prometheus.Metric) {
+func (m *numbers) Collect(to chan<- prometheus.Metric) {
 	e := m.last.Load()
 	if e == nil {
 		return
@@ -110,8 +147,6 @@ func (m *metricsServer) Collect(to chan<- prometheus.Metric) {
 		{"run", "number of the run that goes on, and of how many", gauge, float64(e.Number), "of", strconv.Itoa(e.Of)},
 		{"phase", "1 for what the suite is doing", gauge, 1, "phase", string(e.Stage)},
 		{"elapsed_seconds", "since the workers of the run were let loose", gauge, e.Live.At.Seconds(), "", ""},
-		{"visits_total", "counted visits of the run within its measurement", counter, float64(e.Live.Done), "", ""},
-		{"errors_total", "operations of the run that did not go well", counter, float64(e.Live.Errors), "", ""},
 		{"waiting_workers", "workers that wait for a lock", gauge, float64(e.Live.Waiting), "", ""},
 		{"unserved_seconds", "for how long a page has been unavailable that still is, the longest", gauge,
 			e.Live.Unserved.Seconds(), "", ""},
@@ -135,6 +170,7 @@ func (m *metricsServer) Collect(to chan<- prometheus.Metric) {
 			"Jain's index of the workers' visits: 1 if all have as many", nil, labels),
 			gauge, picture.Fairness.Jain)
 	}
+	m.ended.collect(to, e)
 	if e.Locks != nil {
 		collectLocks(to, e.Locks)
 	}
@@ -147,7 +183,25 @@ func (m *metricsServer) Collect(to chan<- prometheus.Metric) {
 		"from when a visit was due to its end, of those that went well", nil, labels), &picture.Answered)
 }
 
-// histogram is a distribution in buckets that are cumulative, as Prometheus has them.
+// distribution is a histogram in the buckets that Prometheus always had and, for those who ask for it, a native one.
+type distribution struct {
+	prometheus.Metric
+	native prometheus.Metric
+}
+
+// Write implements prometheus.Metric.
+func (d distribution) Write(to *dto.Metric) error {
+	var native dto.Metric
+	if err := errors.Join(d.Metric.Write(to), d.native.Write(&native)); err != nil {
+		return err
+	}
+	h, n := to.Histogram, native.Histogram
+	h.Schema, h.ZeroThreshold, h.ZeroCount = n.Schema, n.ZeroThreshold, n.ZeroCount
+	h.PositiveSpan, h.PositiveDelta = n.PositiveSpan, n.PositiveDelta
+	return nil
+}
+
+// histogram is a distribution in buckets: cumulative ones, as Prometheus has them, and native ones.
 func histogram(d *prometheus.Desc, b *measure.Buckets) prometheus.Metric {
 	count, below := uint64(0), map[float64]uint64{}
 	for i, n := range b.In {
@@ -155,5 +209,13 @@ func histogram(d *prometheus.Desc, b *measure.Buckets) prometheus.Metric {
 			below[measure.Bounds[i].Seconds()] = count
 		}
 	}
-	return prometheus.MustNewConstHistogram(d, count, b.Sum.Seconds(), below)
+	native := map[int]int64{}
+	for i, n := range b.Native {
+		if n > 0 {
+			native[i+measure.NativeFirst] = int64(n)
+		}
+	}
+	return distribution{prometheus.MustNewConstHistogram(d, count, b.Sum.Seconds(), below),
+		prometheus.MustNewConstNativeHistogram(d, count, b.Sum.Seconds(), native, nil, 0, measure.NativeSchema, 0,
+			time.Time{})}
 }

@@ -24,7 +24,7 @@ type output struct {
 	// set is for what changes how the runs are shown: text, JSON, no lines, a dashboard.
 	set func(*options, settings.Flag)
 	// open begins to show the runs at an address, while they go on.
-	open func(e Env, o *options, address string) (show, error)
+	open func(ctx context.Context, e Env, o *options, address string) (show, error)
 	// write makes a file at the end.
 	write func(io.Writer, *Document) error
 	// end is for what is written at the end without being asked for.
@@ -46,6 +46,13 @@ var (
 	metricsOutput = output{name: "metrics", open: openMetrics,
 		what: "serve live metrics for Prometheus during the runs, at http://ADDR/metrics;\n" +
 			"without a host: on loopback only, as in :9464"}
+	lingerOutput = output{name: "metrics-linger",
+		what: "at the end --metrics stays up until it was read once more, for so long at most",
+		set:  func(o *options, f settings.Flag) { o.Duration(f, &o.linger) }}
+	otlpOutput = output{name: "otlp",
+		what: "send the numbers of --metrics to an OpenTelemetry collector, as http://127.0.0.1:4318,\n" +
+			"now and then and at the end; OTEL_* variables say more",
+		set: func(o *options, f settings.Flag) { o.hasPlace(f, "url", collectorAddress, openOTLP) }}
 	webOutput = output{name: "web", open: openPage,
 		what: "show the runs live on a page that is the report at the end; " +
 			"its address has a secret, and is printed;\n" +
@@ -85,7 +92,7 @@ var planOutputs = []output{
 	webOutput,
 	{name: "benchfmt", what: "write the runs in the format of Go benchmarks, for benchstat",
 		write: func(w io.Writer, d *Document) error { return results.WriteBenchmarks(w, d.Runs) }},
-	metricsOutput, jsonOutput, quietOutput, dashboardOutput,
+	metricsOutput, lingerOutput, otlpOutput, jsonOutput, quietOutput, dashboardOutput,
 }
 
 // has declares the flags of outputs.
@@ -96,25 +103,26 @@ func (o *options) has(all ...output) {
 		case x.set != nil:
 			x.set(o, f)
 		case x.open != nil:
-			o.hasAddress(f, x.open)
+			o.hasPlace(f, "addr", listenAddress, x.open)
 		default:
 			o.hasFile(f, x.write)
 		}
 	}
 }
 
-// hasAddress declares an output with an address.
-func (o *options) hasAddress(f settings.Flag, open func(Env, *options, string) (show, error)) {
+// hasPlace declares an output at an address, or for one. Parse reads it.
+func (o *options) hasPlace(f settings.Flag, kind string, parse func(string) (string, error),
+	open func(context.Context, Env, *options, string) (show, error)) {
 	at := ""
-	o.Add(f, "addr", "", func(text string) (err error) {
-		at, err = listenAddress(text)
+	o.Add(f, kind, "", func(text string) (err error) {
+		at, err = parse(text)
 		return err
 	})
-	o.live = append(o.live, func(e Env) shows {
+	o.live = append(o.live, func(ctx context.Context, e Env) shows {
 		if at == "" || len(o.Mistakes) > 0 {
 			return nil
 		}
-		x, err := open(e, o, at)
+		x, err := open(ctx, e, o, at)
 		if err != nil {
 			o.Mistake(f.Name, "%s: %v", at, err)
 			return nil
@@ -176,9 +184,9 @@ func (all shows) close(ctx context.Context, page string) (err error) {
 }
 
 // openShows opens what has an address. An address that is not available is a mistake.
-func (e Env) openShows(o *options) (all shows) {
+func (e Env) openShows(ctx context.Context, o *options) (all shows) {
 	for _, open := range o.live {
-		all = append(all, open(e)...)
+		all = append(all, open(ctx, e)...)
 	}
 	return all
 }

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -68,8 +70,10 @@ func TestTheWorstCodeWins(t *testing.T) {
 
 // lastEvent is what the metrics show of the event in TestLiveMetricsShowTheLastEvent.
 var lastEvent = []string{
-	`hammerlock_visits_total{lock="lease",topology="single"} 1234`,
-	`hammerlock_errors_total{lock="lease",topology="single"} 5`,
+	`hammerlock_visits_total{lock="lease",outcome="done",run="one",topology="single"} 1234`,
+	`hammerlock_visits_total{lock="lease",outcome="timeout",run="one",topology="single"} 6`,
+	`hammerlock_errors_total{kind="acquire",lock="lease",outcome="unknown",reason="timeout",run="one",` +
+		`topology="single"} 5`,
 	`hammerlock_waiting_workers{lock="lease",topology="single"} 3`,
 	`hammerlock_elapsed_seconds{lock="lease",topology="single"} 2`,
 	`hammerlock_acquire_seconds_bucket{lock="lease",topology="single",le="0.0005"} 0`,
@@ -115,31 +119,94 @@ func TestLiveMetricsShowTheLastEvent(t *testing.T) {
 		t.Errorf("there are visits before the first run:\n%s", text)
 	}
 	combo := harness.Combination{Topology: topologies.Spec{Name: "single"}, Lock: locks.Spec{Name: "lease"}}
-	live := measure.Live{At: 2 * time.Second, Done: 1234, Errors: 5, Waiting: 3, Unserved: 1500 * time.Millisecond,
-		Acquire: measure.Quantiles{Count: 5000, P50: time.Millisecond, P99: 20 * time.Millisecond}}
+	live := measure.Live{At: 2 * time.Second, Waiting: 3,
+		Visits: results.Visits{Done: 1234, Timeout: 6}, Kinds: map[string]int64{"acquire unknown timeout": 5},
+		Unserved: 1500 * time.Millisecond,
+		Acquire:  measure.Quantiles{Count: 5000, P50: time.Millisecond, P99: 20 * time.Millisecond}}
 	seen := &measure.Snapshot{
 		Live: live, Fairness: results.Fairness{Jain: 0.9, Starving: 2}, Safety: measure.Safety{Violations: 7},
 		Active: []string{"n1 was killed"}, Injected: 4,
 	}
 	seen.Acquired.In[3], seen.Acquired.In[len(measure.Bounds)], seen.Acquired.Sum = 5, 1, 20*time.Second
-	m.tell(harness.Event{Combination: combo, Number: 1, Of: 2, Stage: harness.Running, Live: live, Snapshot: seen})
-	m.tell(harness.Event{Combination: combo, Number: 1, Of: 2, Stage: harness.Judging})
+	seen.Acquired.Native[80], seen.Acquired.Native[195] = 5, 1 // 2^-10 s and 2^(35/8) s
+	m.tell(harness.Event{Combination: combo, Name: "one", Number: 1, Of: 2, Stage: harness.Running, Live: live,
+		Snapshot: seen})
+	m.tell(harness.Event{Combination: combo, Name: "one", Number: 1, Of: 2, Stage: harness.Judging})
 	text := scrape()
 	for _, want := range lastEvent {
 		if !strings.Contains(text, want) {
 			t.Errorf("no word of %s in:\n%s", want, text)
 		}
 	}
-	m.tell(harness.Event{Combination: combo, Number: 2, Of: 2, Stage: harness.Starting})
-	if text := scrape(); !strings.Contains(text, `hammerlock_visits_total{lock="lease",topology="single"} 0`) {
-		t.Errorf("the next run shows the visits of the last one:\n%s", text)
-	}
-	_ = m.close(t.Context(), "")
+	lingers(t, m, combo, scrape)
 	if again, err := serveMetrics(address); err != nil {
 		t.Errorf("the port was not given back: %v", err)
 	} else {
 		_ = again.close(t.Context(), "")
 	}
+}
+
+// lingers ends a run and begins another, and lets metrics be read until their end was.
+func lingers(t *testing.T, m *metricsServer, combo harness.Combination, scrape func() string) {
+	t.Helper()
+	native(t, m)
+	over := &results.Run{Name: "one", Topology: "single", Lock: "lease", Visits: results.Visits{Done: 1300},
+		Verdicts: []checker.Verdict{{Checker: "exclusion", Status: checker.Fail}}}
+	m.tell(harness.Event{Combination: combo, Name: "one", Number: 1, Of: 2, Stage: harness.Saved, Run: over})
+	m.tell(harness.Event{Combination: combo, Name: "two", Number: 2, Of: 2, Stage: harness.Starting})
+	m.tell(harness.Event{Combination: combo, Name: "two", Number: 2, Of: 2, Stage: harness.Running, Said: "a line"})
+	text := scrape()
+	for _, want := range []string{
+		`hammerlock_visits_total{lock="lease",outcome="done",run="one",topology="single"} 1300`,
+		`hammerlock_visits_total{lock="lease",outcome="done",run="two",topology="single"} 0`,
+		`hammerlock_verdict{check="exclusion",lock="lease",run="one",scenario="",topology="single",verdict="FAIL"} 1`,
+		`phase="starting"`,
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no word of %s of the next run in:\n%s", want, text)
+		}
+	}
+	closed := make(chan struct{})
+	m.linger = time.Hour
+	go func() {
+		defer close(closed)
+		_ = m.close(t.Context(), "")
+	}()
+	for !m.over.Load() {
+		runtime.Gosched()
+	}
+	select {
+	case <-closed:
+		t.Error("it did not stay up until it was read")
+	default:
+	}
+	if text := scrape(); !strings.Contains(text, "hammerlock_verdict{") {
+		t.Errorf("the end has no verdict:\n%s", text)
+	}
+	<-closed
+}
+
+// native compares the native buckets of the waits with what was counted.
+func native(t *testing.T, m *metricsServer) {
+	t.Helper()
+	families, err := m.registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		if f.GetName() == "hammerlock_acquire_seconds" {
+			h := f.Metric[0].Histogram
+			got := fmt.Sprint(h.GetSchema(), h.PositiveDelta, h.GetSampleCount(), len(h.Bucket))
+			for _, s := range h.PositiveSpan {
+				got += fmt.Sprint(" ", s.GetOffset(), "+", s.GetLength())
+			}
+			if want := "3 [5 -4] 6 16 -80+1 114+1"; got != want {
+				t.Errorf("native buckets %s, want %s", got, want)
+			}
+			return
+		}
+	}
+	t.Error("no waits")
 }
 
 func TestMetricsAreOnLoopbackUnlessAskedFor(t *testing.T) {

@@ -65,7 +65,7 @@ func newSeries(e Env, c *cobra.Command, o *options) *series {
 // carryOut runs all steps, and closes what showed them. Check, which has found every mistake of the command line, is
 // asked before anything starts.
 func (s *series) carryOut(ctx context.Context, sig signals, check func(context.Context) error, all steps) (err error) {
-	if s.views = s.e.openShows(s.o); len(s.views) > 0 {
+	if s.views = s.e.openShows(ctx, s.o); len(s.views) > 0 {
 		s.o.inTurn()
 	}
 	defer func() {

@@ -11,7 +11,7 @@ import (
 )
 
 // openPage begins to serve the live page.
-func openPage(e Env, _ *options, address string) (show, error) {
+func openPage(_ context.Context, e Env, _ *options, address string) (show, error) {
 	s, err := web.Start(address)
 	if err == nil {
 		_, _ = fmt.Fprintln(e.Stderr, "live at", s.URL())

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -22,11 +23,14 @@ import (
 	"hammerlock/topologies"
 )
 
+// keptTime is how much of a watch is on disk for the cuts around violations.
+const keptTime = 10 * time.Minute
+
 // wirePlan is the plan of wire without flags. The program of a user is not started again unasked.
 func (e Env) wirePlan() harness.Plan {
 	p := e.verifyPlan()
 	p.Topologies, p.Scenarios, p.Faults, p.Duration, p.Attempts = nil, nil, []string{faults.None}, 0, 1
-	p.Program = &source.Spec{}
+	p.Program = &source.Spec{Keep: keptTime}
 	p.Program.Holder.By = witness.Auto
 	return p
 }
@@ -116,6 +120,8 @@ func (o *options) wireFlags() {
 		string(witness.Auto), func(text string) error { return holder(&w.Holder, text) })
 	o.Duration(flag(setting, "duration", "how long to watch; 0s = until the command ends, or an interrupt"),
 		&p.Duration)
+	o.Duration(flag(setting, "keep",
+		"without a command: how much of the history is on disk, of which violations are cut out"), &w.Keep)
 	settings.One(&o.Set, flag(setting, "tap",
 		"whether to read the server's replication stream: auto = if it lets us; off = answers alone tell"), &p.Tap, taps)
 	o.Toggle(flag(setting, "tap-only",
@@ -146,7 +152,7 @@ func (o *options) wireFlags() {
 	o.Text(flag(setting, "redis-server", "the server to start (default: looked for)"), "path", &p.RedisServer)
 	o.Begin(outputSection)
 	o.out("where runs are saved")
-	o.has(webOutput, metricsOutput, jsonOutput, quietOutput, dashboardOutput)
+	o.has(webOutput, metricsOutput, lingerOutput, otlpOutput, jsonOutput, quietOutput, dashboardOutput)
 }
 
 // wirePatterns declares which keys are watched, and the variables of commands.

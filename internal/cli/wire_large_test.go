@@ -37,7 +37,8 @@ func TestLiveWireOfLargeAnswers(t *testing.T) {
 		c set lock:a 1 nx px 60000; c get large | wc -c; c smembers many | wc -l; c del lock:a`
 	var stdout, stderr lockedBuffer
 	out := t.TempDir()
-	code := Verify(t.Context(), Env{Args: []string{"wire", "--to", "redis://:" + a.Password + "@" + a.Addrs[0], "--locks", "lock:*",
+	code := Verify(t.Context(), Env{Args: []string{"wire", "--to", "redis://:" + a.Password + "@" + a.Addrs[0],
+		"--locks", "lock:*", "--listen", "127.0.0.1:0",
 		"--out", out, "--tui", "off", "--", "sh", "-c", "(" + program + ") > " + out + "/said 2>&1"},
 		Stdout: &stdout, Stderr: &stderr, Getenv: os.Getenv})
 	said, _ := os.ReadFile(out + "/said")

@@ -46,8 +46,8 @@ type Job struct {
 	// Warm keeps deployments running for the next job that has it; nil = every run has its own deployment.
 	Warm *Warm
 
-	telling sync.Mutex          // guards Progress, Kept and Killed
-	watched map[int]results.Run // what was watched beside a combination, by its number
+	telling sync.Mutex            // guards Progress, Kept and Killed
+	watched map[int][]results.Run // runs that were saved beside a combination, by its number
 	begun   time.Time
 	ended   int
 	counted time.Duration // the expected time of the runs that have ended
@@ -63,6 +63,7 @@ type Event struct {
 	Ended       int           // how many combinations have ended
 	Left        time.Duration // expected time of the others
 	Stage       Stage
+	Name        string       // of the run; empty until it begins
 	Live        measure.Live // while the workload runs
 	// In a watched job: the steps of the start so far, the latest last.
 	Steps []measure.Step
@@ -75,8 +76,8 @@ type Event struct {
 	Locks    func() ([]measure.LockRow, []results.HotLock)
 	Controls *measure.Controls
 	Took     time.Duration
-	Folder   string // of a saved run
-	Run      *results.Run
+	Folder   string       // of a saved run
+	Run      *results.Run // of a saved run
 }
 
 // Stage is the current step of a job.
@@ -113,13 +114,21 @@ func (j *Job) Run(ctx, stop context.Context) (runs []results.Run, err error) {
 			}
 		}
 		for n := from; n < to; n++ {
-			if run, known := j.watched[n]; known {
-				runs = append(runs, run)
-			}
+			runs = append(runs, j.watched[n]...)
 		}
 		ended, err = b.ended, b.err
 	}
 	return runs, err
+}
+
+// beside keeps runs that were saved beside a combination.
+func (j *Job) beside(number int, all ...results.Run) {
+	j.telling.Lock()
+	defer j.telling.Unlock()
+	if j.watched == nil {
+		j.watched = map[int][]results.Run{}
+	}
+	j.watched[number] = append(j.watched[number], all...)
 }
 
 // Only returns the job for one of its combinations.
@@ -179,6 +188,7 @@ func (j *Job) named(ctx, stop context.Context, number int, started chan<- struct
 	}
 	if err == nil {
 		run, err = x.Do(ctx, stop)
+		j.beside(number, x.cuts...)
 		longer, err = x.longer, errors.Join(err, x.release(ctx, j.Warm, err == nil && len(x.incidents) == 0))
 	}
 	err = errors.Join(err, finish())
@@ -206,7 +216,9 @@ func (j *Job) Prepare(ctx context.Context) (*Run, error) { return j.prepare(ctx,
 func (j *Job) prepare(ctx context.Context, number int, warm *Warm) (_ *Run, err error) {
 	x := &Run{job: j, combo: j.Combinations[number], since: time.Now()}
 	x.tell = func(e Event) {
-		e.Combination, e.Number, e.Of = x.combo, number+1, len(j.Combinations)
+		if e.Combination, e.Number, e.Of = x.combo, number+1, len(j.Combinations); x.run != nil {
+			e.Name = x.run.Name
+		}
 		j.telling.Lock()
 		defer j.telling.Unlock()
 		if j.count(&e); j.Progress != nil {

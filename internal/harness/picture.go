@@ -72,6 +72,7 @@ func (p *picture) publish(now, final time.Duration) {
 	snapshot := p.viewer.Snapshot(now, string(Running), around)
 	if source := p.x.deployment.Program; source != nil {
 		snapshot.Live.Done = source.Grants()
+		snapshot.Visits.Done = snapshot.Live.Done
 		snapshot.Safety.Violations += int64(source.Found())
 	}
 	p.x.tell(Event{Stage: Running, Live: snapshot.Live, Snapshot: snapshot})

@@ -192,6 +192,7 @@ func (x *Run) beginProgram() (err error) {
 		Header: x.programHeader(), Observe: x.meter.Observe, Tell: func(now, _ time.Duration) {
 			live := x.meter.Live(now)
 			live.Done = source.Grants()
+			live.Visits.Done = live.Done
 			x.tell(Event{Stage: Running, Live: live})
 		}}
 	b := breaker.Options{Steps: x.combo.Steps, Scene: x.combo.scene(), Shape: &x.combo.Plan.Workload}
@@ -200,6 +201,9 @@ func (x *Run) beginProgram() (err error) {
 		h.Workers, h.Keys = recording.ReadWorkers, recording.ReadKeys
 		x.picture = newPicture(x, h)
 		o.Observe, o.Tell, b.Extra = x.picture.observe, x.picture.publish, keyPlaces
+	}
+	if err = source.Record(x.folder.Path("")); err != nil {
+		return err
 	}
 	if x.record, err = recording.New(o); err != nil {
 		return err
@@ -226,6 +230,7 @@ func (x *Run) workProgram(ctx, stop context.Context) (report crew.Report, err er
 	done := make(chan struct{})
 	var surveyed chan struct{}
 	x.record.Start()
+	cut := x.cutting(done)
 	ending, over := context.WithCancel(stop)
 	defer over()
 	if x.picture != nil {
@@ -244,6 +249,7 @@ func (x *Run) workProgram(ctx, stop context.Context) (report crew.Report, err er
 	if surveyed != nil {
 		<-surveyed
 	}
+	cut.Wait()
 	x.record.Stop()
 	x.record.Flush()
 	return report, err
@@ -286,12 +292,7 @@ func (j *Job) besides(ctx, stop context.Context, number int) (finish func() erro
 		y.deployment.Program.Finish()
 		<-done
 		if run != nil {
-			j.telling.Lock()
-			defer j.telling.Unlock()
-			if j.watched == nil {
-				j.watched = map[int]results.Run{}
-			}
-			j.watched[number] = *run
+			j.beside(number, *run)
 		}
 		return errors.Join(failed, y.Close())
 	}, nil

@@ -47,6 +47,7 @@ type Run struct {
 	longer     int      // the factor by which a repetition must be longer; 0 = no repetition is needed
 
 	run     *results.Run
+	cuts    []results.Run // that the flight recorder has saved
 	folder  *results.Folder
 	meter   *measure.Meter
 	session *crew.Session

@@ -17,7 +17,7 @@ const (
 	// differ with each connection.
 	mostRows = 100
 	others   = "others"
-	// unseen is the program's name for commands that bypassed the proxy.
+	// unseen is the program's name for effects that no seen command names.
 	unseen = "past the proxy"
 )
 
@@ -197,7 +197,7 @@ func (r *lockRow) numbers(now time.Duration, open []witness.Notice, alone bool) 
 		tries := float64(n.Grants+c.Refused) / float64(n.Grants)
 		c.Tries = &tries
 	}
-	if !alone {
+	if !alone && (r.program != unseen || c.Refused+c.Late+c.Foreign > 0) { // of effects alone nothing is known of them
 		n.Clients = &c
 	}
 	return LockRow{n, r.LockTimes}

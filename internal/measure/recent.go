@@ -1,6 +1,7 @@
 package measure
 
 import (
+	"math"
 	"slices"
 	"time"
 )
@@ -17,13 +18,34 @@ var Bounds = [...]time.Duration{
 // Buckets count the durations of a whole run, its warm-up included, in a few fixed buckets, so that runs and machines
 // can be added up.
 type Buckets struct {
-	In  [len(Bounds) + 1]uint64 // not cumulative
-	Sum time.Duration
+	In     [len(Bounds) + 1]uint64 // not cumulative
+	Native [natives]uint64         // those of native histograms: see NativeSchema
+	Sum    time.Duration
 }
+
+// The buckets of native histograms, as Prometheus has them: bucket i ends at 2^(i/2^NativeSchema) seconds, which makes
+// each 9 % wider than the one before. The first has what is shorter than a microsecond, the last what is longer than an
+// hour.
+const (
+	NativeSchema = 3
+	NativeFirst  = -160
+	natives      = 256
+)
+
+// fractions are the ends of the native buckets between half a second and a second.
+var fractions = func() (ends [1 << NativeSchema]float64) {
+	for i := range ends {
+		ends[i] = math.Exp2(float64(i)/(1<<NativeSchema) - 1)
+	}
+	return ends
+}()
 
 func (b *Buckets) record(d time.Duration) {
 	at, _ := slices.BinarySearch(Bounds[:], d)
 	b.In[at]++
+	fraction, exponent := math.Frexp(max(d, 1).Seconds())
+	at, _ = slices.BinarySearch(fractions[:], fraction)
+	b.Native[min(max((exponent-1)<<NativeSchema+at-NativeFirst, 0), natives-1)]++
 	b.Sum += d
 }
 

@@ -1,6 +1,7 @@
 package measure
 
 import (
+	"maps"
 	"time"
 
 	"hammerlock/results"
@@ -12,15 +13,18 @@ type Live struct {
 	Warm    int64 // successful visits in the warm-up so far
 	Done    int64 // counted visits within the measurement so far
 	Errors  int64
-	Waiting int       // workers that wait for a lock
-	Acquire Quantiles // of the current second
+	Visits  results.Visits   // those of the measurement, by their outcomes
+	Kinds   map[string]int64 // the errors, as results.Run has them
+	Waiting int              // workers that wait for a lock
+	Acquire Quantiles        // of the current second
 	// Unserved is the longest time for which a page has been unavailable until now.
 	Unserved time.Duration
 }
 
 // Live describes the run at the given time.
 func (m *Meter) Live(at time.Duration) Live {
-	l := Live{At: at, Warm: m.warm, Done: m.visits.Done, Waiting: m.waiting()}
+	l := Live{At: at, Warm: m.warm, Done: m.visits.Done, Waiting: m.waiting(), Visits: m.visits,
+		Kinds: maps.Clone(m.errors)}
 	if at < m.interval.from+2*intervalWidth { // otherwise no worker has got the lock for a while
 		l.Acquire = m.interval.acquire.quantiles()
 	}

@@ -37,6 +37,7 @@ type Spec struct {
 	Service         bool          // its programs are those of a service, which others start and visit
 	Scenario        bool          // a fault whose moment never comes is left out: the program does no such thing
 	Duration        time.Duration // how long to watch; 0 = until the program ends, or the watching is ended
+	Keep            time.Duration // how much a watch without a command keeps on disk; 0 = its latest operations alone
 	// Endpoints are servers of others.
 	Endpoints []topologies.Access `json:"-"`
 	// Untapped says that no replication stream is read.
@@ -77,7 +78,11 @@ type Source struct {
 	granted chan string            // locks, for faults that wait for a grant
 	lock    atomic.Pointer[string] // the one that was granted last
 
-	mu       sync.Mutex // guards what follows
+	recorder *recorder // nil = nothing is kept
+	lines    lines     // to be told
+
+	mu       sync.Mutex      // guards what follows
+	own      history.History // what the suite has recorded so far
 	program  *topologies.Program
 	proxies  map[*topologies.Node]*wire.Proxy
 	notes    []string
@@ -111,8 +116,17 @@ func (s *Source) Open(ctx context.Context, t *topologies.Topology) (err error) {
 	}
 	s.meter = measure.NewLocks(o.Pattern, o.Alone)
 	o.Notice = s.meter.Notice
+	if o.Rolling && s.spec.Keep > 0 {
+		s.recorder = newRecorder(s.spec.Keep)
+		o.Dropped = s.recorder.take
+		o.Notice = func(n witness.Notice) {
+			if s.meter.Notice(n); n.Kind == witness.Violation {
+				s.recorder.violated(&n)
+			}
+		}
+	}
 	s.reader = witness.NewReader(o)
-	s.run = &wire.Run{Clock: s.clock, Sink: s.reader}
+	s.run = &wire.Run{Clock: s.clock, Sink: hearing{s.reader, s}}
 	if err := s.listen(ctx); err != nil {
 		return err
 	}
@@ -124,7 +138,7 @@ func (s *Source) Open(ctx context.Context, t *topologies.Topology) (err error) {
 
 // violation tells of what a stream alone has shown. The reader calls it.
 func (s *Source) violation(f witness.Finding) {
-	s.spec.Tell(fmt.Sprintf("%s %s: %s", s.started.Add(f.At).UTC().Format(time.RFC3339Nano), f.Key, f.What), true)
+	s.lines.add(fmt.Sprintf("%s %s: %s", s.started.Add(f.At).UTC().Format(time.RFC3339Nano), f.Key, f.What), true)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.found++
@@ -143,6 +157,7 @@ func (s *Source) tick(ctx context.Context) {
 		}
 		now := s.clock.Now()
 		s.reader.Tick(now)
+		s.tell()
 		if now-last >= summaryTime {
 			last = now
 			s.summary()
@@ -199,6 +214,7 @@ func (s *Source) Run(_, stop context.Context) (crew.Report, error) {
 		<-time.After(tickEvery)
 		s.reader.Tick(s.clock.Now())
 	}
+	s.tell()
 	if s.spec.TapOnly {
 		s.summary() // of others, the run has it
 	}
@@ -286,6 +302,9 @@ func (s *Source) Note(text string) {
 func (s *Source) Close() (err error) {
 	s.end()
 	s.ticking.Wait()
+	if s.recorder != nil {
+		s.recorder.stop()
+	}
 	for _, t := range s.taps {
 		err = errors.Join(err, t.Close())
 	}

@@ -2,6 +2,7 @@ package program
 
 import (
 	"cmp"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -26,16 +27,22 @@ func (s *Source) Written(own history.History, over bool) *history.History {
 		happened(&own)
 	}
 	h := &history.History{}
-	if over {
+	switch {
+	case s.recorder != nil && over:
+		h = witness.Join(&own, s.recorder.latest(s.reader.End(), latestKept), anyLock)
+	case s.recorder != nil: // its pieces have the operations
+		s.recorder.rest(s.clock.Now(), s.reader.Rest)
+		h = witness.Join(&own, nil, anyLock)
+	case over:
 		h = s.reader.History(&own, gone && (s.spec.Command != "" || s.spec.Service))
-	} else {
+	default:
 		h = s.reader.SoFar(&own)
 	}
 	sums, _ := s.reader.Sums()
 	h.Wire = s.limits(&sums)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.workers, s.keys = h.Workers, h.Keys
+	s.own, s.workers, s.keys = own, h.Workers, h.Keys
 	return h
 }
 
@@ -79,6 +86,10 @@ func (s *Source) Fill(r *results.Run) {
 	r.Visits = results.Visits{Begun: sums.Grants, Done: sums.Grants}
 	r.Measured = int64(time.Since(s.started))
 	r.Duration = r.Measured
+	if s.recorder != nil { // the history has it
+		s.recorder.stop()
+		_ = os.RemoveAll(s.recorder.dir)
+	}
 }
 
 // limits names the limits of the watching.
@@ -120,11 +131,17 @@ func (s *Source) seen(t *witness.Tallies) (all []results.Fact) {
 			"they are judged as unknown: --holder connection says that each serves one")
 	if !s.spec.TapOnly {
 		count(t.Outsiders,
-			"changes of locks by an unseen client: something else writes these keys, past the proxy")
+			"changes of locks that no seen command names: by scripts that make the names of keys, or past the proxy")
 	}
 	count(t.Unreleased, "grants that were never given back")
 	count(t.Strange, "keys or scripts with commands that are not understood")
 	count(t.Passed, "connections that were passed on unseen")
+	if c := s.recorder; c != nil {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		count(c.lost, "pieces of the flight recorder that the disk had no time or no room for: cuts begin behind them")
+		count(c.left, "violations that were not cut out: there were too many")
+	}
 	loose := "commands on data that belong to no visit, or cannot be attributed: lost updates are not judged there"
 	if t.Improper > 0 {
 		loose += "; --holder connection says that each connection serves one holder at a time"

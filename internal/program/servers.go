@@ -23,6 +23,7 @@ type server struct {
 	topologies.Access
 	node  *topologies.Node // of ours
 	proxy *wire.Proxy
+	lost  time.Duration // its stream is not read since then; 0 = it is
 }
 
 // dial connects to a server without a proxy.

@@ -124,20 +124,30 @@ type follow struct {
 	reader Reader
 	read   int          // operations of the reader
 	next   []history.Op // not shown yet
+	until  time.Duration
 	shown  time.Duration
 }
 
-// look shows what is old enough, and returns up to when that is.
+// look shows what is old enough, every tellEvery, and returns up to when that is.
 func (f *follow) look(now time.Duration, observe func(*history.Op)) time.Duration {
 	until := max(now-readAfter, 0)
+	if until-f.until < tellEvery {
+		return f.until
+	}
+	f.until = until
 	more := f.reader.Since(f.read)
 	f.read += len(more)
-	f.next = append(f.next, more...)
+	f.next = slices.Grow(f.next, len(more))
+	for _, op := range more {
+		if op.Worker < ReadWorkers && op.Key < ReadKeys {
+			f.next = append(f.next, op)
+		}
+	}
 	slices.SortStableFunc(f.next, func(a, b history.Op) int { return cmp.Compare(a.Return, b.Return) })
 	n := 0
 	for ; n < len(f.next) && f.next[n].Return <= until; n++ {
 		op := &f.next[n]
-		if op.Worker < ReadWorkers && op.Key < ReadKeys && op.Return >= f.shown {
+		if op.Return >= f.shown {
 			f.shown = op.Return
 			observe(op)
 		}

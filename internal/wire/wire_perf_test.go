@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"syscall"
 	"testing"
 	"time"
 
@@ -35,22 +36,45 @@ func beside(b *testing.B) (direct, proxied, password string) {
 // BenchmarkWirePipelined: commands a second in pipelines of 16, in turns with the server alone.
 func BenchmarkWirePipelined(b *testing.B) {
 	direct, proxied, password := beside(b)
-	var rates [2][]float64
+	var rates, used [2][]float64
 	for b.Loop() {
 		for i, addr := range []string{direct, proxied} {
-			rates[i] = append(rates[i], pipelined(b, addr, password))
+			before := processor()
+			rates[i] = append(rates[i], pipelined(b, addr, password, "-P", "16", "-c", "16", "-n", "400000"))
+			used[i] = append(used[i], float64(processor()-before)/400_000)
 		}
 	}
 	b.ReportMetric(median(rates[0]), "direct/s")
 	b.ReportMetric(median(rates[1]), "proxied/s")
+	b.ReportMetric(median(used[1])-median(used[0]), "cpu-ns/command")
+}
+
+// BenchmarkWireSteady: the processor time that a proxy takes for a command, where each of a few clients waits for the
+// answer to the one before.
+func BenchmarkWireSteady(b *testing.B) {
+	_, proxied, password := beside(b)
+	var used []float64
+	for b.Loop() {
+		before := processor()
+		pipelined(b, proxied, password, "-P", "1", "-c", "4", "-n", "40000")
+		used = append(used, float64(processor()-before)/40_000/1e3)
+	}
+	b.ReportMetric(median(used), "cpu-us/command")
+}
+
+// processor is the processor time of this process, which has the proxy and not the load.
+func processor() time.Duration {
+	var u syscall.Rusage
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 var perSecond = regexp.MustCompile(`"SET","([0-9.]+)"`)
 
-func pipelined(b *testing.B, addr, password string) float64 {
+func pipelined(b *testing.B, addr, password string, more ...string) float64 {
 	host, port, _ := net.SplitHostPort(addr)
-	out, err := exec.CommandContext(b.Context(), "redis-benchmark", "-h", host, "-p", port, "-a", password, "-P", "16", "-c", "16",
-		"-n", "400000", "-t", "set", "--csv").Output()
+	args := append([]string{"-h", host, "-p", port, "-a", password, "-t", "set", "--csv"}, more...)
+	out, err := exec.CommandContext(b.Context(), "redis-benchmark", args...).Output()
 	if err != nil {
 		b.Fatal(err)
 	}

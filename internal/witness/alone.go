@@ -58,20 +58,3 @@ func (r *Reader) overheard(l *ledger, c *change, d *diff) {
 		}
 	}
 }
-
-// rebase numbers the operations of each lane from 1, as those of a whole history are.
-func (s *scribe) rebase() {
-	last, to, notes := map[history.ID]history.ID{}, map[history.ID]history.ID{}, map[history.ID]string{}
-	for i := range s.ops {
-		op := &s.ops[i]
-		lane := op.ID >> 40
-		last[lane]++
-		to[op.ID] = lane<<40 | last[lane]
-		if note := s.notes[op.ID]; note != "" {
-			notes[to[op.ID]] = note
-		}
-		op.ID = to[op.ID]
-		op.Hold = to[op.Hold] // of what is kept, the grant is kept, too
-	}
-	s.notes = notes
-}

@@ -30,7 +30,8 @@ type hold struct {
 	key    int32
 	worker int32
 
-	call   time.Duration // of the acquire, or the last extension
+	from   time.Duration // the call of the acquire
+	call   time.Duration // ... or of the last extension
 	end    time.Duration // of its lease, counted from there; Forever without
 	ended  bool          // the servers have it no longer
 	over   time.Duration // ... which was seen then
@@ -165,7 +166,7 @@ func (r *Reader) grant(b *book, a act) {
 	b.seen = true
 	r.grants[token]++
 	r.Grants++
-	h := &hold{token: token, mark: history.Hash(token), key: op.Key, call: op.Call, end: history.Forever,
+	h := &hold{token: token, mark: history.Hash(token), key: op.Key, from: op.Call, call: op.Call, end: history.Forever,
 		others: q == nil}
 	if n := r.grants[token]; n > 1 {
 		h.mark = history.Hash(token + "#" + strconv.Itoa(n))
@@ -280,7 +281,7 @@ func (r *Reader) free(b *book, q *sighting, h *hold, op history.Op, guess bool) 
 // told keeps an operation of a hold.
 func (r *Reader) told(q *sighting, h *hold, op history.Op, guess bool) int {
 	op.Key = h.key
-	if h.id == 0 || op.Call < r.ops[h.op].Call {
+	if h.id == 0 || op.Call < h.from {
 		return -1
 	}
 	if h.lost {

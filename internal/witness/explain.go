@@ -156,9 +156,9 @@ func (r *Reader) tellEnd(l *ledger, c *change, d *diff, q *sighting, op history.
 	if h != owner {
 		a.victim = owner
 	}
-	before := r.dropped + len(r.ops)
+	before := len(r.ops)
 	r.do(b, a)
-	if n := len(r.ops) - 1; guess && a.victim != nil && r.dropped+n >= before {
+	if n := len(r.ops) - 1; guess && a.victim != nil && n >= before {
 		r.victims[n] = owner
 		r.doubted[owner] = append(r.doubted[owner], n)
 	}

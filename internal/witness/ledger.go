@@ -23,6 +23,7 @@ type ledger struct {
 	marks   map[string]bool // tokens that stand for a mode, and for no owner
 	least   time.Duration   // the last explained effect was not before then
 	changes []*change       // effects that are not explained yet, in the server's order
+	room    [1]*change      // for most of them
 	requests
 }
 
@@ -35,8 +36,13 @@ type change struct {
 }
 
 func (r *Reader) ledger(at place) *ledger {
-	return made(r.ledgers, at, ledger{place: at, book: r.book(at.subject),
-		requests: requests{causes: map[clue]*queue{}}})
+	b := r.book(at.subject)
+	if l := r.ledgers[at]; l != nil {
+		return l
+	}
+	l := &ledger{place: at, book: b, requests: requests{causes: map[clue]*queue{}}}
+	r.ledgers[at] = l
+	return l
 }
 
 // answer takes in the answer to a request. Without effects it is all that will ever be known of it.
@@ -63,7 +69,9 @@ func (r *Reader) settle(l *ledger, now time.Duration) {
 			return
 		}
 		r.retire(l, c.at-effectBound)
-		l.changes = l.changes[1:]
+		if l.changes = l.changes[1:]; len(l.changes) == 0 {
+			l.changes = l.room[:0]
+		}
 		r.apply(l, c)
 	}
 	r.retire(l, now-effectBound)
@@ -111,13 +119,16 @@ func (d *diff) names() []string {
 
 // execute applies a change, and returns the difference.
 func (l *ledger) execute(c *change) (d diff) {
-	d.before = l.state.clone()
+	d.before = l.state
+	if slices.ContainsFunc(c.commands, func(args []string) bool { return partial[args[0]] }) {
+		d.before = l.state.clone()
+	}
 	l.state.wrote = nil
 	for _, args := range c.commands {
 		l.state.execute(args)
 	}
 	d.after, d.written = l.state, l.state.wrote
-	for _, token := range slices.Sorted(maps.Keys(d.after.owners)) {
+	for _, token := range d.after.tokens() {
 		n := d.after.owners[token]
 		switch before, had := d.before.owners[token]; {
 		case !had:
@@ -129,7 +140,7 @@ func (l *ledger) execute(c *change) (d diff) {
 			d.shallower = append(d.shallower, token)
 		}
 	}
-	for _, token := range slices.Sorted(maps.Keys(d.before.owners)) {
+	for _, token := range d.before.tokens() {
 		if _, has := d.after.owners[token]; !has {
 			d.ended = append(d.ended, token)
 		}
@@ -141,6 +152,8 @@ func (l *ledger) execute(c *change) (d diff) {
 
 // apply explains a change by the request that caused it, if one did, and tells the book.
 func (r *Reader) apply(l *ledger, c *change) {
+	// No request names the key: none is read, or a script makes its name.
+	alone := r.o.Alone || !l.asked && r.o.Sites == 1 && !r.server(l.server).replica
 	if len(c.commands) > 1 && understand(c.commands[0]).intent == frees && r.mayLapse(l, c) { // a command found that the lease was over
 		first := change{at: c.at, commands: c.commands[:1]}
 		c.commands = c.commands[1:]
@@ -148,7 +161,7 @@ func (r *Reader) apply(l *ledger, c *change) {
 		r.watch(l, &first, &d)
 		if l.asked {
 			r.tell(l, &first, &d, nil)
-		} else if r.o.Alone {
+		} else if alone {
 			r.overheard(l, &first, &d)
 		}
 	}
@@ -160,8 +173,9 @@ func (r *Reader) apply(l *ledger, c *change) {
 	known := l.known
 	l.known = true
 	switch {
-	case r.o.Alone:
+	case alone:
 		r.watch(l, c, &d)
+		r.Outsiders++
 		r.overheard(l, c, &d)
 		return
 	case !l.asked || r.server(l.server).replica: // a replica's stream, or a key that only others use

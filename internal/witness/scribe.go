@@ -43,6 +43,8 @@ type scribe struct {
 	known   map[history.ID]bool // acquires without an answer whose holders did something with them later
 	phantom []int               // acquires that were refused because they had been granted: see hidden
 	dropped int                 // operations that are kept no longer
+	pieces  int                 // ... in so many pieces
+	passed  time.Duration       // the last of them was cut off then
 	blind   []history.Op        // since when a connection that is passed on unseen may have had a lock, or all
 }
 
@@ -78,10 +80,7 @@ func (s *scribe) leave(w int32) {
 
 // add keeps an operation and returns its place; -1 if it is not kept.
 func (s *scribe) add(r *Reader, op history.Op) int {
-	if len(s.ops) >= r.o.Most && r.o.Rolling {
-		r.trim()
-	}
-	if len(s.ops) >= r.o.Most {
+	if len(s.ops) >= r.o.Most && !r.o.Rolling {
 		r.Full = r.Full || r.o.Most > 0
 		return -1
 	}
@@ -140,6 +139,12 @@ func incidentOf(server int, key int32, from, to time.Duration) history.Op {
 func (r *Reader) History(with *history.History, over bool) *history.History {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.end(over)
+	return r.written(r, with)
+}
+
+// end waits for nothing any more.
+func (r *Reader) end(over bool) {
 	r.now += effectBound + answerBound + groupBound
 	for _, l := range r.ledgers {
 		r.settle(l, history.Forever-1)
@@ -147,8 +152,8 @@ func (r *Reader) History(with *history.History, over bool) *history.History {
 	for _, b := range r.books {
 		b.end(r)
 	}
+	r.pass()
 	r.finish(over)
-	return r.written(r, with)
 }
 
 // SoFar is what is known of all that was read so far: nothing is waited for, and what later commands may tell is
@@ -173,22 +178,38 @@ func (s *scribe) written(r *Reader, with *history.History) *history.History {
 			s.notes[s.ops[n].ID] = with.Notes[op.ID]
 		}
 	}
+	ops, notes := s.ops, s.notes
 	if s.dropped > 0 {
-		s.rebase()
+		var all []noted
+		for _, op := range ops {
+			all = append(all, noted{op, notes[op.ID]})
+		}
+		ops, notes = relaid(all, len(s.workers), false)
 	}
-	permits := r.Permits
+	return finished(&with.Header, ops, notes, counts{len(s.workers), len(r.pages), &r.Tallies})
+}
+
+// counts are the numbers of a history.
+type counts struct {
+	workers, keys int
+	*Tallies
+}
+
+// finished is a history of operations.
+func finished(header *history.Header, ops []history.Op, notes map[history.ID]string, c counts) *history.History {
+	permits := c.Permits
 	if permits <= 1 {
 		permits = 0
-		for i := range s.ops {
-			s.ops[i].Permits = 0
+		for i := range ops {
+			ops[i].Permits = 0
 		}
 	}
-	h := with.Header
-	h.Workers, h.Keys, h.Processes = max(len(s.workers), 1), max(len(r.pages), 1), 1
-	h.Claims = history.Claims{Excludes: true, Expires: true, Owned: true, Reentrant: r.Reentrant, Permits: permits}
-	out := &history.History{Header: h, Ops: s.ops, Notes: s.notes}
+	h := *header
+	h.Workers, h.Keys, h.Processes = max(c.workers, 1), max(c.keys, 1), 1
+	h.Claims = history.Claims{Excludes: true, Expires: true, Owned: true, Reentrant: c.Reentrant, Permits: permits}
+	out := &history.History{Header: h, Ops: ops, Notes: notes}
 	slices.SortStableFunc(out.Ops, func(a, b history.Op) int { return cmp.Compare(a.Return, b.Return) })
-	if r.Full {
+	if c.Full {
 		out.Partial = "more operations came than are kept"
 	}
 	return out
@@ -209,15 +230,19 @@ func (s *scribe) undecide(shared, promised bool) int64 {
 			unsure[n] = !promised
 		}
 	}
-	maps.DeleteFunc(unsure, func(_ int, is bool) bool { return !is })
+	maps.DeleteFunc(unsure, func(n int, is bool) bool { return !is || n >= len(s.ops) })
 	for n := range unsure {
-		op := &s.ops[n]
-		op.Outcome, op.Reason = history.Unknown, history.None
-		if v := s.victims[n]; v != nil && v.id != 0 && op.Call >= s.ops[v.op].Call { // that hold may have ended
-			op.Hold, op.Worker, op.Token = v.id, v.worker, v.mark
-		}
+		unknown(&s.ops[n], s.victims[n])
 	}
 	return int64(len(unsure))
+}
+
+// unknown makes an answer unknown, which may have ended the hold of a victim.
+func unknown(op *history.Op, v *hold) {
+	op.Outcome, op.Reason = history.Unknown, history.None
+	if v != nil && v.id != 0 && op.Call >= v.from {
+		op.Hold, op.Worker, op.Token = v.id, v.worker, v.mark
+	}
 }
 
 // finish corrects operations by the knowledge of the end.

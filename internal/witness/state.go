@@ -2,6 +2,7 @@ package witness
 
 import (
 	"maps"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -14,6 +15,22 @@ type state struct {
 	scored  bool             // the counts are scores of a sorted set
 	counts  bool             // they count how often an owner is in it
 	strange bool             // a command was not understood
+}
+
+// partial are the commands that change some of a key's owners. The others leave them, or make them anew.
+var partial = map[string]bool{"HSET": true, "HMSET": true, "HSETNX": true, "HINCRBY": true, "HDEL": true, "SADD": true,
+	"SREM": true, "SPOP": true, "ZADD": true, "ZREM": true, "ZREMRANGEBYSCORE": true, "LREM": true}
+
+// tokens are the owners in order. Most locks have one.
+func (s *state) tokens() []string {
+	all := make([]string, 0, len(s.owners))
+	for token := range s.owners {
+		all = append(all, token)
+	}
+	if len(all) > 1 {
+		slices.Sort(all)
+	}
+	return all
 }
 
 func (s *state) held() bool { return len(s.owners) > 0 }

@@ -8,58 +8,96 @@ import (
 	"hammerlock/history"
 )
 
-// trim forgets the older half of the operations, and what belongs to grants in it, as if the reading had begun behind
-// them: who has a lock is not known until it is granted again.
-func (r *Reader) trim() {
-	from := len(r.ops) / 2
-	kept, to := map[history.ID]int{}, map[int]int{} // by acquire and by old place: the new place
-	used, granted, marks := map[int32]bool{}, map[int32]bool{}, map[uint64]bool{}
-	var ops []history.Op
-	notes := map[history.ID]string{}
-	for i, op := range r.ops[from:] {
-		switch _, known := kept[op.Hold]; {
-		case op.Kind == history.Acquire && op.Hold == op.ID:
-			if op.Outcome == history.Failed && !granted[op.Key] {
-				continue
-			}
-			kept[op.ID], granted[op.Key], marks[op.Token] = len(ops), true, true
-		case op.Hold != 0 && !known:
+// pieceTime is how long operations stay in memory where a recorder takes them: all that belongs to them is known then.
+const pieceTime = roundBound
+
+// pieceRoom is how many operations have room in any case.
+const pieceRoom = 1 << 12
+
+// pass lets the operations go that are too many or, where a recorder takes them, old enough: a piece at a time.
+func (r *Reader) pass() {
+	n := 0
+	if r.o.Dropped != nil && r.now-r.passed >= pieceTime {
+		r.passed = r.now
+		for n < len(r.ops) && r.ops[n].Latest() <= r.now-pieceTime {
+			n++
+		}
+	}
+	if len(r.ops) > r.o.Most {
+		n = max(n, len(r.ops)-r.o.Most/2)
+	}
+	if n > 0 && r.o.Rolling {
+		r.trim(n)
+	}
+}
+
+// trim lets the operations before a place go. Grants of holds that go on stay: what happens to their locks later is
+// judged by them. Operations of other holds that come later still name their grants; see relaid.
+func (r *Reader) trim(from int) {
+	stays := r.staying(from)
+	if r.o.Dropped != nil {
+		r.o.Dropped(r.piece(from, stays))
+		r.pieces++
+	}
+	to := map[int]int{} // by old place: the new one
+	ids, used, marks := map[history.ID]bool{}, map[int32]bool{}, map[uint64]bool{}
+	ops, notes := r.ops[:0], map[history.ID]string{} // in place: what is read was copied
+	for i, op := range r.ops {
+		if i < from && !stays[i] {
 			continue
+		}
+		if op.Kind == history.Acquire && op.Hold == op.ID {
+			ids[op.ID], marks[op.Token] = true, true
 		}
 		if text := r.notes[op.ID]; text != "" {
 			notes[op.ID] = text
 		}
-		to[from+i], used[op.Key] = len(ops), true
+		to[i], used[op.Key] = len(ops), true
 		ops = append(ops, op)
 	}
 	r.dropped += len(r.ops) - len(ops)
-	r.ops, r.notes = slices.Clip(ops), notes
+	if r.ops, r.notes = ops, notes; cap(ops) > 4*len(ops)+pieceRoom {
+		r.ops = slices.Clone(ops) // there were many once
+	}
 	holds := map[*hold]bool{}
 	for _, h := range r.victims {
 		holds[h] = true
 	}
 	for _, b := range r.books {
 		for _, h := range b.holds {
-			holds[h] = true
-			if _, known := kept[h.id]; !known {
-				b.seen = false
-			}
-			marks[history.Hash(h.token)], used[h.key] = true, true
+			holds[h], marks[history.Hash(h.token)], used[h.key] = true, true, true
 		}
 		for _, a := range b.acts {
 			used[a.op.Key] = true
 		}
 	}
 	for h := range holds {
-		n, known := kept[h.id]
+		n, known := to[h.op]
 		if h.op = n; !known {
-			h.op, h.id = -1, 0
+			h.op = -1
 		}
 	}
 	maps.DeleteFunc(r.grants, func(token string, n int) bool { return n == 1 && !marks[history.Hash(token)] })
-	maps.DeleteFunc(r.known, func(id history.ID, _ bool) bool { _, is := kept[id]; return !is })
+	maps.DeleteFunc(r.known, func(id history.ID, _ bool) bool { return !ids[id] })
 	r.moved(to)
 	r.renumber(used)
+}
+
+// staying are the places before another one of the grants that stay: those of holds that go on, and were not extended,
+// which tells all of their lease. There may be too many.
+func (r *Reader) staying(from int) map[int]bool {
+	stays := map[int]bool{}
+	for _, b := range r.books {
+		for _, h := range b.holds {
+			if h.op >= 0 && h.op < from && !h.closed && !h.ended && h.call == h.from && !r.Reentrant {
+				stays[h.op] = true
+			}
+		}
+	}
+	if len(stays) > r.o.Most/4 {
+		clear(stays)
+	}
+	return stays
 }
 
 // moved corrects the places of operations after some were forgotten.

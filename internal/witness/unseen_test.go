@@ -76,3 +76,17 @@ func TestLeases(t *testing.T) {
 		}
 	}
 }
+
+// TestKeysThatScriptsMake: the effects on a lock that no command names, because a script makes the key's name, are
+// grants and releases all the same.
+func TestKeysThatScriptsMake(t *testing.T) {
+	take := []string{"A 1 2 EVALSHA s 0 a = 1", "! 2 SET lock:1 a PXAT +100"}
+	r, h := told(t, Options{}, append(take, "A 48 51 EVALSHA s 0 a = 1", "! 50 DEL lock:1")...)
+	if causes := failed(t, h); r.Grants != 1 || r.Releases != 1 || len(causes) > 0 {
+		t.Errorf("%d grants, %d releases, %q", r.Grants, r.Releases, causes)
+	}
+	_, h = told(t, Options{}, append(take, "! 50 SET lock:1 b PXAT +150")...)
+	if !slices.Contains(failed(t, h), "exclusion: double-grant") {
+		t.Error("a lock that a script overwrites is not accused")
+	}
+}

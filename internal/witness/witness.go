@@ -43,6 +43,8 @@ type Options struct {
 	Violation   func(Finding) // is called at once for a violation that a server's stream shows; nil = it is not
 	Notice      func(Notice)  // is called at once for each step of a lock, with the reader locked; nil = it is not
 	Alone       bool          // nothing but streams is read, each for itself
+	// Dropped takes the operations that a Rolling reader keeps no longer, with the reader locked; nil = none does.
+	Dropped func(*Piece)
 }
 
 // Times that bound waiting.
@@ -353,6 +355,7 @@ func (r *Reader) Tick(now time.Duration) {
 		b.tick(r, r.now)
 	}
 	r.tellEndless()
+	r.pass()
 	if r.now-r.swept >= sweepEvery {
 		r.swept = r.now
 		r.sweep()

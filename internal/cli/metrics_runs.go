@@ -1,0 +1,78 @@
+package cli
+
+import (
+	"strings"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"hammerlock/internal/harness"
+	"hammerlock/results"
+)
+
+// mostSaved is how many runs are served that are over: the latest.
+const mostSaved = 100
+
+// endedRuns are the runs that are over, as metrics.
+type endedRuns struct {
+	mu  sync.Mutex
+	all []*results.Run
+}
+
+func (s *endedRuns) add(r *results.Run) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.all = append(s.all[max(len(s.all)+1-mostSaved, 0):], r)
+}
+
+// collect sends the visits of the runs by their outcomes, and the errors by their kinds: of those that are over, with
+// their verdicts, and of the one that goes on.
+func (s *endedRuns) collect(to chan<- prometheus.Metric, e *harness.Event) {
+	s.mu.Lock()
+	all := s.all
+	s.mu.Unlock()
+	c := runCollector{to: to}
+	for _, r := range all {
+		labels := prometheus.Labels{"topology": r.Topology, "lock": r.Lock, "run": r.Name}
+		c.run(labels, r.Visits, r.Errors, r.Wire != "")
+		for _, v := range r.Verdicts {
+			c.send("verdict", "1 for each verdict on a run that is over", prometheus.GaugeValue, 1,
+				with(with(with(labels, "scenario", r.Scenario), "check", v.Checker), "verdict",
+					strings.ToUpper(v.Status.String())))
+		}
+		if e.Name == r.Name {
+			e = &harness.Event{} // it is over
+		}
+	}
+	if e.Name != "" {
+		labels := prometheus.Labels{"topology": e.Combination.Topology.Name, "lock": e.Combination.Lock.Name,
+			"run": e.Name}
+		c.run(labels, e.Live.Visits, e.Live.Kinds, e.Combination.Plan.Program != nil)
+	}
+}
+
+// runCollector sends metrics of runs.
+type runCollector struct{ to chan<- prometheus.Metric }
+
+func (c runCollector) send(name, help string, kind prometheus.ValueType, value float64, labels prometheus.Labels) {
+	c.to <- prometheus.MustNewConstMetric(prometheus.NewDesc("hammerlock_"+name, help, nil, labels), kind, value)
+}
+
+// run sends the counts of a run. Of a program that is watched only grants are known.
+func (c runCollector) run(labels prometheus.Labels, v results.Visits, errs map[string]int64, watched bool) {
+	for _, x := range []struct {
+		outcome string
+		n       int64
+	}{{"done", v.Done}, {"timeout", v.Timeout}, {"failed", v.Failed}, {"unknown", v.Unknown}, {"skipped", v.Skipped}} {
+		if x.outcome == "done" || !watched {
+			c.send("visits_total", "visits of the run within its measurement, by outcome: done ones are counted",
+				prometheus.CounterValue, float64(x.n), with(labels, "outcome", x.outcome))
+		}
+	}
+	for name, n := range errs { // kind outcome reason
+		kind, rest, _ := strings.Cut(name, " ")
+		outcome, reason, _ := strings.Cut(rest, " ")
+		c.send("errors_total", "operations of the run that did not go well, by kind", prometheus.CounterValue,
+			float64(n), with(with(with(labels, "kind", kind), "outcome", outcome), "reason", reason))
+	}
+}

@@ -1,0 +1,105 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os/exec"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"hammerlock/internal/live"
+	"hammerlock/internal/testbed"
+	"hammerlock/topologies"
+)
+
+// The load of BenchmarkWatchAlone: SET and DEL of locks in turn, steadily.
+const (
+	writesRate  = 20_000
+	writesKeys  = 2000
+	writesEvery = 10 * time.Millisecond
+	writesTime  = 5 * time.Second
+)
+
+// used is the processor time of this process.
+func used() time.Duration {
+	var u syscall.Rusage
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// BenchmarkWatchAlone: which part of a core the watch of a stream alone takes, with its recorder and its metrics, at
+// 20 000 writes of locks a second. The writes come from another process.
+func BenchmarkWatchAlone(b *testing.B) {
+	s := testbed.Up(b, "single", topologies.Options{}).Sites[0]
+	a, c := s.Access(), s.Client(topologies.ClientOptions{})
+	defer func() { _ = c.Close() }()
+	ctx, cancel := context.WithCancel(b.Context())
+	ended := make(chan int)
+	go func() {
+		ended <- Verify(ctx, Env{Args: []string{"wire", "--addr", "redis://:" + a.Password + "@" + a.Addrs[0],
+			"--locks", "lock:*", "--tap-only", "--metrics", ":0",
+			"--out", b.TempDir(), "--tui", "off"}, Stdout: io.Discard, Stderr: io.Discard})
+	}()
+	live.Wait(b, "the tap", func() bool {
+		return strings.Contains(c.Info(b.Context(), "replication").Val(), "port=65536,state=online")
+	})
+	parts := map[bool][]float64{}
+	for b.Loop() {
+		for _, loaded := range []bool{false, true} {
+			parts[loaded] = append(parts[loaded], alone(b, a, loaded))
+		}
+	}
+	b.ReportMetric(100*(median(parts[true])-median(parts[false])), "core-%")
+	cancel()
+	<-ended
+}
+
+// alone is which part of a core this process takes for a while, with writes or with such that no server gets.
+func alone(b *testing.B, a topologies.Access, loaded bool) float64 {
+	host, port, _ := strings.Cut(a.Addrs[0], ":")
+	pipe := exec.CommandContext(b.Context(), "redis-cli", "-h", host, "-p", port, "-a", a.Password, "--pipe")
+	if !loaded { // what it costs to send them
+		pipe = exec.CommandContext(b.Context(), "cat")
+	}
+	in, err := pipe.StdinPipe()
+	if err == nil {
+		err = pipe.Start()
+	}
+	if err != nil {
+		b.Fatal(err)
+	}
+	var text bytes.Buffer
+	ends := []int{0} // of each two writes
+	for n := range writesRate * int(writesTime/time.Second) / 2 {
+		key := fmt.Sprint("lock:", n%writesKeys)
+		fmt.Fprintf(&text, "SET %s %d PX 10000\r\nDEL %s\r\n", key, n, key)
+		ends = append(ends, text.Len())
+	}
+	runtime.GC()
+	n, begun, before := 0, time.Now(), used()
+	for time.Since(begun) < writesTime {
+		<-time.After(writesEvery)
+		upto := min(int(time.Since(begun).Seconds()*writesRate/2), len(ends)-1)
+		if _, err := in.Write(text.Bytes()[ends[n]:ends[upto]]); err != nil {
+			b.Fatal(err)
+		}
+		n = upto
+	}
+	part := float64(used()-before) / float64(time.Since(begun))
+	_ = in.Close()
+	if err := pipe.Wait(); err != nil {
+		b.Fatal(err)
+	}
+	return part
+}
+
+func median(list []float64) float64 {
+	slices.Sort(list)
+	return list[len(list)/2]
+}

@@ -1,0 +1,85 @@
+package program
+
+import (
+	"sync"
+	"time"
+
+	"hammerlock/internal/human"
+	"hammerlock/internal/wire"
+	"hammerlock/internal/witness"
+)
+
+// mostLines wait to be told. A slow reader gets fewer of them, and slows nothing down.
+const mostLines = 1000
+
+// lines are what a watch has to tell. They wait until the ticking tells them: what is read on the wire must not wait.
+type lines struct {
+	mu     sync.Mutex
+	all    []line
+	missed int
+}
+
+type line struct {
+	text      string
+	violation bool
+}
+
+func (l *lines) add(text string, violation bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.all) == mostLines {
+		l.missed++
+		return
+	}
+	l.all = append(l.all, line{text, violation})
+}
+
+// tell tells those that wait.
+func (s *Source) tell() {
+	s.lines.mu.Lock()
+	all, missed := s.lines.all, s.lines.missed
+	s.lines.all, s.lines.missed = nil, 0
+	s.lines.mu.Unlock()
+	if missed > 0 {
+		all = append(all, line{human.Quantity(missed, "line") + " more came too fast to be told", false})
+	}
+	for _, l := range all {
+		if s.spec.TapOnly {
+			s.spec.Tell(l.text, l.violation)
+		} else {
+			s.spec.Say(l.text)
+		}
+	}
+}
+
+// hearing is the sink of a watch: its reader, and a line about each time in which a stream was not read.
+type hearing struct {
+	*witness.Reader
+	source *Source
+}
+
+// Event implements wire.Sink.
+func (h hearing) Event(e wire.Event) {
+	h.Reader.Event(e)
+	s := h.source
+	if s.spec.Command != "" || s.spec.Service || s.until.Load() > 0 {
+		return // the program's faults explain it, or its end
+	}
+	x := s.servers[e.Server]
+	at := s.started.Add(e.At).UTC().Format(time.RFC3339Nano) + " " + x.Addrs[0] + ": "
+	switch {
+	case e.Kind == wire.TapLost:
+		x.lost = e.At
+		s.lines.add(at+"its stream is not read any more: "+e.Text, false)
+	case e.Kind == wire.TapBegan && x.lost > 0:
+		what := "nothing is missing"
+		switch {
+		case e.Another:
+			what = "it has another history, and what was done meanwhile was not seen"
+		case e.Missing:
+			what = "what was done meanwhile was not seen"
+		}
+		s.lines.add(at+"its stream is read again after "+human.Duration(e.At-x.lost)+": "+what, false)
+		x.lost = 0
+	}
+}

@@ -1,0 +1,343 @@
+package program
+
+import (
+	"cmp"
+	"encoding/gob"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"hammerlock/history"
+	"hammerlock/internal/witness"
+)
+
+// RecorderDir is the directory, beside the history of a watch, of its flight recorder: a file a piece.
+const RecorderDir = "recorder"
+
+// restFile is the piece that goes on.
+const restFile = "rest"
+
+const (
+	cutAfter    = 10 * time.Second // a violation is cut out so long after it: by then its operations are known
+	restEvery   = 5 * time.Second  // at most so much is lost by kill -9
+	mostPieces  = 2 << 30          // bytes of pieces; the oldest go first
+	mostWaiting = 8                // pieces on their way to the disk
+	mostLocks   = 1000             // that wait to be cut out
+	mostCuts    = 100              // of a watch
+)
+
+// Violated is a lock with violations that are not cut out yet.
+type Violated struct {
+	Key, Cause string // of the first one
+	At         time.Duration
+	Count      int
+}
+
+// recorder is the flight recorder of a watch that goes on for weeks: it has the operations of the last minutes, in
+// pieces on disk, and says which locks are to be cut out. Handing it a piece does not wait for the disk. A nil
+// recorder keeps nothing.
+type recorder struct {
+	keep    time.Duration
+	queue   chan *witness.Piece
+	done    chan struct{} // closed when nothing more is to be written
+	stopped sync.Once
+	writing sync.WaitGroup
+	dir     string
+	written time.Duration // the rest
+
+	mu      sync.Mutex
+	pieces  []shelved
+	handled int   // pieces that are on disk, or lost
+	lost    int64 // pieces that the disk had no time or no room for
+	due     map[string]*Violated
+	cut     map[string]time.Duration // when locks were cut out last
+	cuts    int
+	left    int64 // violations that were not cut out
+}
+
+// shelved is a piece on disk.
+type shelved struct {
+	number int
+	to     time.Duration
+	ops    int
+	size   int64
+}
+
+// packed is a piece as its file has it.
+type packed struct {
+	witness.Piece
+	Packed, Guessed []byte // the operations
+}
+
+func newRecorder(keep time.Duration) *recorder {
+	return &recorder{keep: keep, queue: make(chan *witness.Piece, mostWaiting), done: make(chan struct{}),
+		due: map[string]*Violated{}, cut: map[string]time.Duration{}}
+}
+
+// open begins to write into a directory.
+func (c *recorder) open(dir string) error {
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		return fmt.Errorf("keep what is seen: %w", err)
+	}
+	c.dir = dir
+	c.writing.Go(func() {
+		for {
+			select {
+			case p := <-c.queue:
+				c.shelve(p)
+			case <-c.done:
+				return
+			}
+		}
+	})
+	return nil
+}
+
+// take takes a piece in, and does not wait.
+func (c *recorder) take(p *witness.Piece) {
+	select {
+	case c.queue <- p:
+	default:
+		c.lose()
+	}
+}
+
+func (c *recorder) lose() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.lost++
+	c.handled++
+}
+
+// shelve writes a piece, and removes those that are too old.
+func (c *recorder) shelve(p *witness.Piece) {
+	size, err := write(filepath.Join(c.dir, strconv.Itoa(p.Number)), p)
+	if err != nil {
+		c.lose()
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.handled++
+	c.pieces = append(c.pieces, shelved{p.Number, p.To, len(p.Ops), size})
+	all := int64(0)
+	for _, s := range c.pieces {
+		all += s.size
+	}
+	for len(c.pieces) > 1 && (c.pieces[0].to < p.To-c.keep || all > mostPieces) {
+		all -= c.pieces[0].size
+		_ = os.Remove(filepath.Join(c.dir, strconv.Itoa(c.pieces[0].number)))
+		c.pieces = c.pieces[1:]
+	}
+}
+
+// rest writes the piece that goes on, now and then. Without room for it what was written before stays.
+func (c *recorder) rest(now time.Duration, piece func() *witness.Piece) {
+	if c.written == 0 || now-c.written >= restEvery {
+		c.written = now
+		_, _ = write(filepath.Join(c.dir, restFile), piece())
+	}
+}
+
+// shelved are the pieces on disk, when those before another one are there.
+func (c *recorder) shelved(before *witness.Piece) []shelved {
+	for {
+		c.mu.Lock()
+		pieces, all := slices.Clone(c.pieces), c.handled >= before.Number
+		c.mu.Unlock()
+		if all {
+			return pieces
+		}
+		select {
+		case <-c.done:
+			return pieces
+		case <-time.After(tickEvery):
+		}
+	}
+}
+
+// latest are the pieces before another one, and that one: of at most as many operations.
+func (c *recorder) latest(before *witness.Piece, most int) (all []*witness.Piece) {
+	pieces := c.shelved(before)
+	most -= len(before.Ops)
+	next := before.Number
+	for _, s := range slices.Backward(pieces) {
+		if most -= s.ops; s.number >= before.Number {
+			continue
+		}
+		p, err := read(filepath.Join(c.dir, strconv.Itoa(s.number)))
+		if err != nil || s.number != next-1 || most < 0 {
+			break // what is missing between two pieces may have been a release
+		}
+		all, next = append(all, p), s.number
+	}
+	slices.Reverse(all)
+	return append(all, before)
+}
+
+// violated takes a violation in.
+func (c *recorder) violated(n *witness.Notice) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	v := c.due[n.Key]
+	switch {
+	case v != nil:
+		v.Count++
+	case len(c.due) < mostLocks && c.cuts < mostCuts:
+		c.due[n.Key] = &Violated{Key: n.Key, Cause: n.Cause, At: n.At, Count: 1}
+	default:
+		c.left++
+	}
+}
+
+// ripe are the locks that are to be cut out now. A lock that was cut out has to wait until that is older than what is
+// kept, or the watch is over: the next cut has all that came since. The history of the watch has what came last.
+func (c *recorder) ripe(now time.Duration, over bool) (all []Violated) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for key, at := range c.cut {
+		if at < now-c.keep {
+			delete(c.cut, key)
+		}
+	}
+	for key, v := range c.due {
+		if _, early := c.cut[key]; v.At <= now-cutAfter && (over || !early) {
+			all = append(all, *v)
+			delete(c.due, key)
+			c.cut[key] = now
+		}
+	}
+	if len(all) > 0 {
+		c.cuts++
+	}
+	slices.SortFunc(all, func(a, b Violated) int { return cmp.Compare(a.At, b.At) })
+	return all
+}
+
+// stop ends the writing.
+func (c *recorder) stop() {
+	c.stopped.Do(func() { close(c.done) })
+	c.writing.Wait()
+}
+
+// write writes a piece to a file, which is whole or as it was.
+func write(path string, p *witness.Piece) (size int64, err error) {
+	const opSize = 64 // about
+	f := packed{Piece: *p, Packed: history.AppendOps(make([]byte, 0, opSize*len(p.Ops)), p.Ops), Guessed: history.AppendOps(nil, p.Guesses)}
+	f.Ops, f.Guesses = nil, nil
+	begun := path + ".new"
+	to, err := os.Create(begun)
+	if err != nil {
+		return 0, err
+	}
+	err = gob.NewEncoder(to).Encode(&f)
+	size, _ = to.Seek(0, 1)
+	if err = errors.Join(err, to.Close()); err != nil {
+		_ = os.Remove(begun) // there is no room for it
+		return 0, err
+	}
+	return size, os.Rename(begun, path)
+}
+
+// read reads a piece.
+func read(path string) (*witness.Piece, error) {
+	from, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = from.Close() }()
+	var f packed
+	if err := gob.NewDecoder(from).Decode(&f); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	var failed error
+	f.Ops, err = history.ParseOps(f.Packed)
+	f.Guesses, failed = history.ParseOps(f.Guessed)
+	return &f.Piece, errors.Join(err, failed)
+}
+
+// Recorded completes the history in the directory of a watch whose writer was killed by what its recorder has left. It
+// is the same one if there is no recorder.
+func Recorded(dir string, h *history.History) (*history.History, error) {
+	dir = filepath.Join(dir, RecorderDir)
+	found, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return h, nil
+	}
+	c := recorder{dir: dir, handled: math.MaxInt}
+	for _, f := range found {
+		if n, failed := strconv.Atoi(f.Name()); failed == nil {
+			c.pieces = append(c.pieces, shelved{number: n})
+		}
+	}
+	slices.SortFunc(c.pieces, func(a, b shelved) int { return a.number - b.number })
+	rest, missing := read(filepath.Join(dir, restFile))
+	if missing != nil {
+		rest = &witness.Piece{}
+	}
+	next := rest.Number
+	if n := len(c.pieces); n > 0 {
+		next = max(next, c.pieces[n-1].number+1)
+	}
+	all := c.latest(&witness.Piece{Number: next}, math.MaxInt)
+	all = all[:len(all)-1]
+	known := map[history.ID]bool{} // pieces that were let go since have some of the rest
+	for _, p := range all {
+		for i := 0; i < len(p.Ops) && p.Number >= rest.Number; i++ {
+			known[p.Ops[i].ID] = true
+		}
+	}
+	rest.Ops = slices.DeleteFunc(rest.Ops, func(op history.Op) bool { return known[op.ID] })
+	return witness.Join(h, append(all, rest), anyLock), err
+}
+
+func anyLock(witness.Lock) bool { return true }
+
+// Record begins to keep the operations of the last minutes beside the history of a watch, if that is wanted.
+func (s *Source) Record(dir string) error {
+	if s.recorder == nil {
+		return nil
+	}
+	return s.recorder.open(filepath.Join(dir, RecorderDir))
+}
+
+// Violated are the locks whose violations are to be cut out now; over says that the watch has ended.
+func (s *Source) Violated(over bool) []Violated {
+	if s.recorder == nil {
+		return nil
+	}
+	return s.recorder.ripe(s.clock.Now(), over)
+}
+
+// Cut is what there is of some locks.
+func (s *Source) Cut(all []Violated) *history.History {
+	keys := map[string]bool{}
+	for _, v := range all {
+		keys[v.Key] = true
+	}
+	s.mu.Lock()
+	own := s.own
+	s.mu.Unlock()
+	h := witness.Join(&own, s.recorder.latest(s.reader.Rest(), math.MaxInt),
+		func(l witness.Lock) bool { return keys[l.Key] })
+	sums, _ := s.reader.Sums()
+	h.Wire = s.limits(&sums)
+	return h
+}
+
+// Told names a lock's violations.
+func (s *Source) Told(v *Violated) string {
+	text := fmt.Sprintf("%s: %s at %s", v.Key, v.Cause, s.started.Add(v.At).UTC().Format(time.RFC3339Nano))
+	if v.Count > 1 {
+		text += fmt.Sprintf(", and %d more", v.Count-1)
+	}
+	return strings.ToValidUTF8(text, "\uFFFD")
+}

@@ -1,0 +1,53 @@
+package witness
+
+import (
+	"slices"
+	"testing"
+
+	"hammerlock/history"
+)
+
+// TestPieces: the pieces that a reader lets go, with what it has left, are the history that a reader with room for all
+// of it makes: as many operations, and the same causes of what is wrong. No right lock is accused, also where the
+// first pieces are gone.
+func TestPieces(t *testing.T) {
+	whole, same := 0, 0
+	every := func(Lock) bool { return true }
+	for seed := range uint64(60) {
+		world := func() *world {
+			w := newWorld(seed)
+			w.plain, w.late = seed%2 == 1, []float64{0, 0.05, 0.2}[seed%3]
+			w.run(2+int(seed%5), 60)
+			return w
+		}
+		w := world()
+		_, h := w.read(Options{Holder: Holder{By: Auto}})
+		var all []*Piece
+		r, _ := world().read(Options{Holder: Holder{By: Auto}, Rolling: true, Most: 100 + int(seed),
+			Dropped: func(p *Piece) { all = append(all, p) }})
+		all = append(all, r.Rest())
+		head, want := &history.History{Header: h.Header}, failed(t, h)
+		for n := range all {
+			out := Join(head, all[n:], every)
+			got := failed(t, out)
+			if w.foreign == 0 && len(got) > 0 {
+				t.Errorf("seed %d: behind piece %d a right run is accused: %v", seed, n, got)
+			}
+			if n > 0 {
+				continue
+			}
+			if whole += len(want); slices.Equal(got, want) {
+				same += len(want)
+			}
+			if len(out.Ops) != len(h.Ops) || all[len(all)-1].Number != len(all)-1 || len(all) < 2 {
+				t.Errorf("seed %d: %d operations of %d, in %d pieces", seed, len(out.Ops), len(h.Ops), len(all))
+			}
+		}
+		if none := Join(head, all, func(Lock) bool { return false }); len(none.Ops) > 0 {
+			t.Errorf("seed %d: %d operations of no lock", seed, len(none.Ops))
+		}
+	}
+	if same*10 < whole*9 || whole < 20 {
+		t.Errorf("%d of %d causes are found in pieces", same, whole)
+	}
+}
