@@ -224,8 +224,7 @@ func (x *examiner) loss(p pair) {
 	}
 }
 
-// worst names the cause of a broken guarantee. What explains that servers forgot one reader need not explain that a
-// writer was granted the lock beside another.
+// worst names the cause of a broken guarantee: an excuse for one reader does not excuse a writer beside another.
 func (x *examiner) worst(p pair) finding {
 	f := x.broken(p)
 	for q := range x.besides(p) {

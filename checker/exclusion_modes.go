@@ -89,8 +89,8 @@ func (s *sweeper) crowds(holds []int32, span func(*hold) (from, to time.Duration
 	})
 }
 
-// overdrawn blames a hold that the servers granted although too many permits were out. What they forgot explains that
-// only if the others' permits leave enough.
+// overdrawn blames a hold that the servers granted although too many permits were out. A hold that they forgot explains
+// that only if the others leave enough.
 func (x *examiner) overdrawn(n int32, others []timed) {
 	if x.blamed[n] {
 		return
