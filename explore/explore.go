@@ -148,8 +148,11 @@ type Found struct {
 	After    time.Duration     `json:"after_ns"`
 	Trace    []string          `json:"trace"`
 	Messages []Message         `json:"messages,omitempty"`
+	Picture  string            `json:"picture,omitempty"` // the same, as SVG
 	Verdicts []checker.Verdict `json:"verdicts"`
 	History  *history.History  `json:"-"`
+
+	steps int // lines of the whole trace
 }
 
 // Text is the trace, line by line, with what its columns are.

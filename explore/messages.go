@@ -16,7 +16,11 @@ func (t *trace) step(e *event, a act) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.steps = append(t.steps, step{e, a, t.clock.Stamp()})
+	mark := t.clock.Stamp()
+	if e.kind == reply && a == letGo && e.x.line != nil {
+		e.x.line.heard = mark
+	}
+	t.steps = append(t.steps, step{e, a, mark})
 }
 
 // Message is a request or reply of a counterexample, and what became of it.

@@ -43,12 +43,12 @@ func (w *world) panics(client int, last bool, what string) {
 }
 
 // hangs takes the first call down that does not return although its context has ended and all connections are broken.
-func (w *world) hangs(client int, all []history.Hung) {
+func (w *world) hangs(all []history.Hung) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, h := range all {
-		if h.GivenUp > 0 && w.hung == "" {
-			w.hung = fmt.Sprintf("a call of the lock by w%02d does not return, although its context has ended and all connections are broken\n%s", client, h.Text)
+		if h.GivenUp > 0 && w.hung == nil {
+			w.hung = &h
 		}
 	}
 }
@@ -199,9 +199,8 @@ func (t *tail) died(how error) *Found {
 		return nil
 	}
 	f := &Found{
-		Checker: history.Panicked, Cause: history.Panicked, Number: t.schedules,
-		Summary: fmt.Sprintf("the lock ends its process: %v", how),
-		Trace:   []string{"  the trace ended with the process; the deviations were:"},
+		Number: t.schedules, Summary: fmt.Sprintf("the lock ends its process: %v", how),
+		Trace: []string{"  the trace ended with the process; the deviations were:"},
 	}
 	for line := range strings.Lines(said) {
 		var c Choice
@@ -221,8 +220,7 @@ func (t *tail) died(how error) *Found {
 		f.Summary = strings.Replace(lines[0], "panic: ", "a goroutine of the lock panics: ", 1)
 		f.Trace = append(f.Trace, lines[:min(len(lines), mostOfDump)]...)
 	}
-	v := checker.Ended(history.Panicked, history.Panicked, slices.Clone(f.Trace), nil)
-	v.Summary = f.Summary
-	f.Verdicts = []checker.Verdict{v}
+	v := checker.BrokeDown(&history.Breakdown{Text: f.Summary, Said: slices.Clone(f.Trace)}, nil)
+	f.Checker, f.Cause, f.Verdicts = v.Checker, v.Cause, []checker.Verdict{v}
 	return f
 }

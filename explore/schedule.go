@@ -93,7 +93,7 @@ func play(t *testing.T, spec locks.Spec, o *Options, known *kit, given []Choice,
 		s.close()
 		<-time.After(afterlife) // a library may sleep before it sees that it was closed
 	})
-	if s != nil && s.w.hung != "" && left != nil { // it has never returned: its goroutine is left
+	if s != nil && s.w.hung != nil && left != nil { // it has never returned: its goroutine is left
 		s.wrong, left = nil, nil
 	}
 	return s, errors.Join(err, left)
@@ -167,7 +167,7 @@ func (s *schedule) run(ctx context.Context) {
 			if s.w.step(c.number, start, nil) {
 				due := c.workers.Run(ctx, ctx)
 				s.w.finish(c.number)
-				s.w.hangs(c.number, due.Hung)
+				s.w.hangs(due.Hung)
 			}
 		})
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -26,7 +25,7 @@ type search struct {
 	widest int // how many options a decision has at most
 	single int // how many schedules there are with one deviation
 	told   time.Time
-	first  *done // a counterexample that does not show its cause, while one that does is looked for
+	last   int // the schedule that a level ends with in which a counterexample was found; 0 = none was yet
 	states states
 
 	key    func(*schedule) uint64                 // names a state; nil = nothing is left out
@@ -118,22 +117,21 @@ type done struct {
 	n     int // its number, counted from 1
 }
 
-// length is about that of the trace, in which refused tries take no room.
-func (d *done) length() (n int) {
-	for i := range d.run.history.Ops {
-		if d.run.history.Ops[i].Reason != history.Busy {
-			n++
-		}
-	}
-	return n
-}
+// further is how many schedules are run after the first counterexample, to find a shorter one with as many deviations:
+// at least 100, or a tenth of those before.
+func further(before int) int { return max(100, before/10) }
 
-// unexplained is the cause of two grants at once that nothing in the history explains, plainer how many schedules are
-// run on to find, with as many deviations, a violation that is explained in a trace that is no longer.
-const (
-	unexplained = history.DoubleGrant
-	plainer     = 100
-)
+// shorter tells whether a counterexample has fewer steps than another one. Of equal ones it is the one with a cause:
+// two grants at once that nothing in the history explains have none.
+func (f *Found) shorter(than *Found) bool {
+	unexplained := func(f *Found) int {
+		if f.Cause == history.DoubleGrant {
+			return 1
+		}
+		return 0
+	}
+	return cmp.Or(cmp.Compare(f.steps, than.steps), cmp.Compare(unexplained(f), unexplained(than))) < 0
+}
 
 // level runs the schedules of a level and returns those of the next one.
 func (s *search) level(l *Level, nodes []*node) (next []*node, err error) {
@@ -175,15 +173,11 @@ func (s *search) level(l *Level, nodes []*node) (next []*node, err error) {
 		if !s.count(l, &d, &err) {
 			return false
 		}
-		if d.run.wrong == nil && l.Deviations < s.o.Deviations && s.o.Schedules == 0 {
+		if d.run.wrong == nil && s.report.Found == nil && l.Deviations < s.o.Deviations && s.o.Schedules == 0 {
 			next = append(next, s.branch(n, d.run)...)
 		}
 		return true
 	})
-	if err == nil && s.first != nil && s.report.Found == nil {
-		s.show(l, s.first, &err)
-	}
-	s.first = nil
 	if err == nil && s.report.Found == nil {
 		l.Left = len(nodes) - l.Schedules - l.Spared
 		l.Complete = l.Left == 0 && l.Diverged == 0 && l.Cut == 0
@@ -202,28 +196,12 @@ func (s *search) count(l *Level, d *done, err *error) bool {
 		l.Merged++
 	case s.judged(d.run, d.v):
 		d.n = s.report.Schedules()
-		explained := d.v.Cause != unexplained
-		if explained && (s.first == nil || d.length() <= s.first.length()) {
-			return s.show(l, d, err)
+		if *err = s.found(d); errors.Is(*err, errDiverged) { // it depends on chance, as on the order of random tokens
+			l.Diverged++
+			*err = nil
 		}
-		s.first = cmp.Or(s.first, d)
 	}
-	if s.first == nil || s.report.Schedules() < s.first.n+plainer {
-		return true
-	}
-	d, s.first = s.first, nil
-	return s.show(l, d, err)
-}
-
-// show puts a counterexample into the report. It reports whether the search goes on, because the counterexample was not
-// there again: it depends on chance, as on the order of random tokens.
-func (s *search) show(l *Level, d *done, err *error) bool {
-	if *err = s.found(d); !errors.Is(*err, errDiverged) {
-		return false
-	}
-	*err = nil
-	l.Diverged++
-	return true
+	return *err == nil && (s.report.Found == nil || s.report.Schedules() < s.last)
 }
 
 // mostTries is how often a schedule is run that is not the one that was meant. A lock can choose at random, as select
@@ -300,12 +278,12 @@ func judge(run *schedule) (all []checker.Verdict, failed *checker.Verdict, err e
 	if err = run.w.lacking(false); err != nil {
 		return nil, nil, err
 	}
-	name, cause, what := history.Panicked, history.Panicked, run.panicked()
-	if what == "" {
-		name, cause, what = history.Calls, history.HungCall, run.w.hung
+	if what := run.panicked(); what != "" {
+		all = append(all, checker.BrokeDown(&history.Breakdown{Text: what}, run.history.Ops))
+	} else if run.w.hung != nil {
+		all = append(all, checker.NeverReturned(run.w.hung, run.history.Ops))
 	}
-	if what != "" {
-		all = []checker.Verdict{checker.Ended(name, cause, strings.Split(what, "\n"), run.history.Ops)}
+	if len(all) > 0 {
 		return all, &all[0], nil
 	}
 	if err := run.history.Validate(); err != nil {
@@ -316,15 +294,15 @@ func judge(run *schedule) (all []checker.Verdict, failed *checker.Verdict, err e
 		return nil, nil, err
 	}
 	all, err = checker.Judge(c)
-	for i := range all {
-		if all[i].Status == checker.Fail && !run.excuses(&all[i]) {
+	for i := range all { // of a history with a call that is too late none counts
+		if all[i].Status == checker.Fail && !run.w.early && all[i].Holds(run.history) {
 			return all, &all[i], cmp.Or(err, run.w.lacking(all[i].Cause == history.Unanswered))
 		}
 	}
 	return all, nil, err
 }
 
-// found runs a counterexample again, with its trace.
+// found runs a counterexample again, with its trace, and puts it into the report unless a shorter one is there.
 func (s *search) found(d *done) error {
 	after := time.Since(s.begun)
 	var f *Found
@@ -339,6 +317,11 @@ func (s *search) found(d *done) error {
 		return err
 	}
 	f.Number, f.After = d.n, after
+	if s.report.Found == nil {
+		s.last = d.n + further(d.n)
+	} else if !f.shorter(s.report.Found) {
+		return nil
+	}
 	s.report.Found, s.report.Status = f, checker.Fail
 	return nil
 }
@@ -372,9 +355,14 @@ func replay(t *testing.T, spec locks.Spec, o *Options, known *kit, given []Choic
 	if err != nil || v == nil {
 		return nil, err
 	}
-	return &Found{Verdicts: verdicts, Checker: v.Checker, Cause: v.Cause, Summary: v.Summary, Schedule: run.taken,
-		Trace:    run.w.trace.tell(run.history, v),
-		Messages: run.w.trace.messages(), History: run.history}, nil
+	told := run.w.trace
+	f := &Found{Verdicts: verdicts, Checker: v.Checker, Cause: v.Cause, Summary: v.Summary, Schedule: run.taken,
+		steps: told.tell(run.history, v), Messages: told.messages(), Picture: told.picture(o.Clients),
+		History: run.history}
+	for _, l := range told.lines {
+		f.Trace = append(f.Trace, l.String())
+	}
+	return f, nil
 }
 
 // replayed says what the replay of a schedule showed.

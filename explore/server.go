@@ -2,11 +2,9 @@ package explore
 
 import (
 	"cmp"
-	"slices"
 	"strings"
 	"time"
 
-	"hammerlock/checker"
 	"hammerlock/history"
 )
 
@@ -86,34 +84,6 @@ func (s *schedule) loseDead() (some bool) {
 		some = true
 	}
 	return some
-}
-
-// excuses tells whether a violation is what any lock comes to when servers give up what they had granted, as they did
-// in this schedule: then nothing is held against the lock but what the judge blames on something else. A history with a
-// call that is too late proves nothing.
-func (s *schedule) excuses(v *checker.Verdict) bool {
-	if s.w.early {
-		return true
-	}
-	forgot := s.broke(func(e *history.Effect) bool { return e.Loses == history.LosesKeys })
-	switch v.Checker {
-	case "exclusion", "once":
-		return v.Causes[history.ServiceLoss] == v.Violations && v.Violations > 0
-	case "linearizable":
-		return s.broke((*history.Effect).BreaksPromises)
-	case "lost-updates": // fences need no clock
-		return forgot || !s.views.fenced && s.broke((*history.Effect).BreaksPromises)
-	case "fencing", "reentrancy":
-		return forgot
-	case "release": // many draws fall into one instant of virtual time, so that tokens made of a clock are equal
-		return v.Causes[history.EqualTokens] == v.Violations && v.Violations > 0
-	}
-	return false
-}
-
-// broke tells whether a deviation of this schedule had such an effect.
-func (s *schedule) broke(such func(*history.Effect) bool) bool {
-	return slices.ContainsFunc(s.history.Faults, func(f history.Injection) bool { return such(&f.Effect) })
 }
 
 // firstExpiry is when the next key of a server expires, from now; 0 if none does.

@@ -32,17 +32,25 @@ type trace struct {
 type line struct {
 	at     time.Duration // a stamp
 	now    time.Duration // the time, which stops while messages move
-	client int
-	star   bool // a deviation
-	text   string
+	client int           // -1 = none
+	text   string        // a command, or what happened
 	reply  string
-	told   bool // what the client made of an answer: it follows the command in the same line
-	refuse int  // how many refused tries
+	says   []string // what the client made of the answer
+	refuse int      // how many refused tries
+
+	star    bool          // a deviation ...
+	act     act           // ... of this kind ...
+	lasts   time.Duration // ... for so long
+	site    int           // where the message goes to or comes from; -1 = it is none
+	of      *line         // the command whose reply it is about; itself = a message that answers none
+	heard   time.Duration // when the reply reached the client, a stamp; 0 = never
+	until   time.Duration // the end of the lease that the client has got; 0 = it has got none
+	entered int           // how much deeper the client is in the lock: 1 by a grant, -1 by a release
 }
 
 // add takes a line down.
 func (t *trace) add(client int, star bool, text string) *line {
-	l := &line{at: t.clock.Stamp(), now: t.clock.Now(), client: client, star: star, text: text}
+	l := &line{at: t.clock.Stamp(), now: t.clock.Now(), client: client, star: star, text: text, site: -1}
 	t.lines = append(t.lines, l)
 	return l
 }
@@ -54,54 +62,66 @@ func (t *trace) deviation(s *schedule, o option) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	what := "its " + kinds[o.e.kind]
-	if x := o.e.x; x != nil {
-		what = t.sent(o.e.site, o.e.words)
-		if o.e.kind == reply && !x.pushed {
+	e, what, text, lasts := o.e, "its "+kinds[o.e.kind], "", time.Duration(0)
+	if x := e.x; x != nil {
+		what = t.sent(e.site, e.words)
+		if e.kind == reply && !x.pushed {
 			what = "the reply to " + what
 		}
 	}
 	switch o.act {
 	case pauses:
-		t.add(o.e.client, true, fmt.Sprintf("is paused for %v, before %s", s.o.Pause, what))
+		text, lasts = fmt.Sprintf("is paused for %v, before %s", s.o.Pause, what), s.o.Pause
 	case expires:
-		t.add(o.e.client, true, fmt.Sprintf("messages are slow, until the next key expires: before %s", what))
+		text, lasts = "messages are slow, until the next key expires: before "+what, s.slowness()
 	case loses:
-		t.add(o.e.client, true, what+" is lost")
+		text = what + " is lost"
 	case breaks:
-		t.add(o.e.client, true, "connection breaks: no "+what)
+		text = "connection breaks: no " + what
 	case crashes:
-		t.add(o.e.client, true, "crashes, before "+what)
+		text = "crashes, before " + what
 	case cancelsCall:
-		t.add(o.e.client, true, "has its call called off, before "+what)
+		text = "has its call called off, before " + what
 	case refuses:
-		t.add(o.e.client, true, what+" is answered an error: "+refusal)
+		text = what + " is answered an error: " + refusal
 	case hangs:
-		t.server(o, fmt.Sprintf("hangs for %v, before %s", s.hangsFor(), what))
+		text, lasts = fmt.Sprintf("hangs for %v, before %s", s.hangsFor(), what), s.hangsFor()
 	case forgets:
-		t.server(o, "forgets all keys, before "+what)
+		text = "forgets all keys, before " + what
 	case leaps:
-		t.server(o, fmt.Sprintf("has its clock jump %v ahead, before %s",
-			cmp.Or(s.o.Leap, firstExpiry(s.servers[o.e.site])), what))
+		text = fmt.Sprintf("has its clock jump %v ahead, before %s",
+			cmp.Or(s.o.Leap, firstExpiry(s.servers[e.site])), what)
 	case dies:
-		t.server(o, "never answers again, before "+what)
+		text = "never answers again, before " + what
 	case letGo:
-		if o.e.x != nil && o.e.x.pushed {
-			t.add(o.e.client, false, "hears "+what)
+		if e.x != nil && e.x.pushed {
+			l := t.add(e.client, false, "hears "+what)
+			l.site, l.of = e.site, l
 		}
-		if len(s.taken) > 0 && s.taken[len(s.taken)-1].At == len(s.options)-1 {
-			t.add(o.e.client, true, "comes first, with "+what)
+		if n := len(s.taken); n == 0 || s.taken[n-1].At != len(s.options)-1 {
+			return
+		}
+		text = "comes first, with " + what
+	}
+	client := e.client
+	if o.act >= hangs {
+		text, client = fmt.Sprintf("%s %s of w%02d", t.server(e.site), text, client), -1
+	}
+	l := t.add(client, true, text)
+	if l.act, l.lasts = o.act, lasts; e.x != nil {
+		l.site = e.site
+		if e.kind == reply {
+			l.of = e.x.line
 		}
 	}
 }
 
-// server takes down what happens to a server before it gets a request.
-func (t *trace) server(o option, text string) {
-	name := "the server"
+// server names a server.
+func (t *trace) server(site int) string {
 	if t.sites > 1 {
-		name = fmt.Sprintf("s%d", o.e.site)
+		return fmt.Sprintf("s%d", site)
 	}
-	t.add(-1, true, fmt.Sprintf("%s %s of w%02d", name, text, o.e.client))
+	return "the server"
 }
 
 // executed takes a request down that reaches its server. It returns the line, whose reply is not known yet.
@@ -111,7 +131,9 @@ func (w *world) executed(client, site int, words []string) *line {
 	}
 	w.trace.mu.Lock()
 	defer w.trace.mu.Unlock()
-	return w.trace.add(client, false, w.trace.sent(site, words))
+	l := w.trace.add(client, false, w.trace.sent(site, words))
+	l.site = site
+	return l
 }
 
 // answered takes the reply to a request down.
@@ -177,8 +199,9 @@ func (t *trace) token(word string) string {
 	return fmt.Sprintf("t%d", i+1)
 }
 
-// tell merges what the clients recorded into what was sent, up to the violation.
-func (t *trace) tell(h *history.History, v *checker.Verdict) []string {
+// tell merges what the clients recorded into what was sent, up to the violation. It returns how many lines there are,
+// with those that are left out of a long trace.
+func (t *trace) tell(h *history.History, v *checker.Verdict) int {
 	for i := range h.Ops {
 		op := h.Ops[i]
 		of := h.Caller(op.Worker)
@@ -197,22 +220,33 @@ func (t *trace) tell(h *history.History, v *checker.Verdict) []string {
 		end = t.lines[n-1].at
 	}
 	t.fold()
-	var out []string
-	names := map[string]string{}
-	for _, l := range t.lines {
-		out = append(out, numbered.ReplaceAllStringFunc(l.String(), func(old string) string {
-			if names[old] == "" {
-				names[old] = fmt.Sprintf("t%d", len(names)+1)
-			}
-			return names[old]
-		}))
-	}
-	if extra := len(out) - mostLines; extra > 0 {
+	t.rename()
+	whole := len(t.lines)
+	if extra := whole - mostLines; extra > 0 {
 		const tail = 24
 		at := mostLines - tail - 1
-		out = slices.Replace(out, at, len(out)-tail, fmt.Sprintf("%10s  (%d lines are left out)", "", extra+1))
+		gap := &line{at: t.lines[at].at, now: t.lines[at].now, client: -1, site: -1,
+			text: fmt.Sprintf("(%d lines are left out)", extra+1)}
+		t.lines = slices.Replace(t.lines, at, whole-tail, gap)
 	}
-	return append(out, fmt.Sprintf("%10s   VIOLATION of %s, %s: %s", stamp(end), v.Checker, v.Cause, v.Summary))
+	t.lines = append(t.lines, &line{at: end, now: end, client: -1, site: -1,
+		text: fmt.Sprintf("VIOLATION of %s, %s: %s", v.Checker, v.Cause, v.Summary)})
+	return whole
+}
+
+// rename numbers the tokens anew, in the order of the lines.
+func (t *trace) rename() {
+	names := map[string]string{}
+	name := func(old string) string {
+		if names[old] == "" {
+			names[old] = fmt.Sprintf("t%d", len(names)+1)
+		}
+		return names[old]
+	}
+	for _, l := range t.lines {
+		l.text = numbered.ReplaceAllStringFunc(l.text, name)
+		l.reply = numbered.ReplaceAllStringFunc(l.reply, name)
+	}
 }
 
 // ending is when everything has happened that the verdict speaks of: the evidence, and what else the holds in it did.
@@ -240,25 +274,26 @@ func ending(h *history.History, v *checker.Verdict) (end time.Duration) {
 
 // believe says what a client was told, or did. The commands of a refusal that is evidence stay.
 func (t *trace) believe(op *history.Op, evidence bool) {
-	say := func(format string, args ...any) {
-		t.lines = append(t.lines, &line{at: op.Return, now: op.Return, client: int(op.Worker), told: true,
-			text: fmt.Sprintf(format, args...)})
+	say := func(format string, args ...any) *line {
+		return t.said(op, fmt.Sprintf(format, args...))
 	}
 	switch {
 	case op.Kind == history.Acquire && op.Outcome == history.OK && op.Hold != op.ID:
-		say("has entered again%s", until(op))
+		l := say("has entered again%s", until(op))
+		l.until, l.entered = cmp.Or(op.Until, history.Forever), 1
 	case op.Kind == history.Acquire && op.Outcome == history.OK:
-		say("holds the lock%s", until(op))
+		l := say("holds the lock%s", until(op))
+		l.until, l.entered = cmp.Or(op.Until, history.Forever), 1
 	case op.Kind == history.Acquire && op.Outcome == history.Failed:
 		t.refused(op, evidence)
 	case op.Kind == history.Acquire && op.Return != history.Forever:
 		say("does not know whether it was granted: %v", op.Reason)
 	case op.Kind == history.Extend && op.Outcome == history.OK:
-		say("holds it on%s", until(op))
+		say("holds it on%s", until(op)).until = cmp.Or(op.Until, history.Forever)
 	case op.Kind == history.Extend && op.Return != history.Forever:
 		say("its extension: %v, %v", op.Outcome, op.Reason)
 	case op.Kind == history.Lose:
-		say("knows that it has lost the lock")
+		say("knows that it has lost the lock").entered = -mostEntered
 	case op.Kind == history.Store && op.Outcome == history.OK:
 		say("stores %d", op.Value)
 	case op.Kind == history.Store && op.Outcome == history.Failed:
@@ -266,8 +301,17 @@ func (t *trace) believe(op *history.Op, evidence bool) {
 	case op.Kind == history.Release && op.Outcome != history.OK && op.Return != history.Forever:
 		say("its release: %v, %v", op.Outcome, op.Reason)
 	case op.Kind == history.Release && op.Outcome == history.OK:
-		say("has released")
+		say("has released").entered = -1
 	}
+}
+
+// mostEntered is more often than any client enters.
+const mostEntered = 100
+
+func (t *trace) said(op *history.Op, text string) *line {
+	l := &line{at: op.Return, now: op.Return, client: int(op.Worker), site: -1, says: []string{text}}
+	t.lines = append(t.lines, l)
+	return l
 }
 
 func until(op *history.Op) string {
@@ -281,12 +325,11 @@ func until(op *history.Op) string {
 func (t *trace) refused(op *history.Op, evidence bool) {
 	try := func(l *line) bool { return l.client == int(op.Worker) && l.at > op.Call && l.at < op.Return }
 	if evidence || slices.ContainsFunc(t.lines, func(l *line) bool { return try(l) && l.star }) {
-		t.lines = append(t.lines, &line{at: op.Return, now: op.Return, client: int(op.Worker), told: true,
-			text: fmt.Sprintf("is refused: %v", op.Reason)})
+		t.said(op, fmt.Sprintf("is refused: %v", op.Reason))
 		return
 	}
 	t.lines = slices.DeleteFunc(t.lines, try)
-	t.lines = append(t.lines, &line{at: op.Return, now: op.Return, client: int(op.Worker), refuse: 1,
+	t.lines = append(t.lines, &line{at: op.Return, now: op.Return, client: int(op.Worker), site: -1, refuse: 1,
 		text: op.Reason.String()})
 }
 
@@ -302,11 +345,9 @@ func (t *trace) fold() {
 			p.refuse++
 			p.reply = stamp(l.now)
 			continue
-		case p != nil && l.told && !p.star && p.refuse == 0 && l.now/1000 == p.now/1000 && p == list[len(list)-1]:
-			if p.reply != "" {
-				p.text, p.reply = p.text+" -> "+p.reply, ""
-			}
-			p.text += ", " + l.text
+		case p != nil && l.says != nil && !p.star && p.refuse == 0 && l.now/1000 == p.now/1000 && p == list[len(list)-1]:
+			p.says = append(p.says, l.says...)
+			p.until, p.entered = cmp.Or(l.until, p.until), p.entered+l.entered
 			continue
 		}
 		list = append(list, l)
@@ -318,19 +359,27 @@ func (t *trace) fold() {
 // stamp writes a time in milliseconds.
 func stamp(d time.Duration) string { return fmt.Sprintf("%.3f", float64(d.Microseconds())/1000) }
 
-// String is the line as it is printed: time in milliseconds, a star for a deviation, client, what happened.
-func (l *line) String() string {
-	star, text := " ", l.text
-	if l.star {
-		star = "*"
-	}
+// what says what happened.
+func (l *line) what() string {
+	all := l.says
 	switch {
 	case l.refuse > 1:
-		text = fmt.Sprintf("is refused %d times, until %s (%s)", l.refuse, l.reply, l.text)
+		return fmt.Sprintf("is refused %d times, until %s (%s)", l.refuse, l.reply, l.text)
 	case l.refuse == 1:
-		text = fmt.Sprintf("is refused (%s)", l.text)
+		return fmt.Sprintf("is refused (%s)", l.text)
 	case l.reply != "":
-		text += " -> " + l.reply
+		all = append([]string{l.text + " -> " + l.reply}, all...)
+	case l.text != "":
+		all = append([]string{l.text}, all...)
+	}
+	return strings.Join(all, ", ")
+}
+
+// String is the line as it is printed: time in milliseconds, a star for a deviation, client, what happened.
+func (l *line) String() string {
+	star, text := " ", l.what()
+	if l.star {
+		star = "*"
 	}
 	if l.client >= 0 {
 		text = fmt.Sprintf("w%02d %s", l.client, text)

@@ -69,7 +69,7 @@ type world struct {
 
 	mu       sync.Mutex
 	ended    bool
-	hung     string // a call that does not return, and where it waits
+	hung     *history.Hung // a call that does not return, and where it waits
 	joined   []*link
 	pending  []*event
 	dialled  [][]int // by client and site

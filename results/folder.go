@@ -20,6 +20,7 @@ const (
 	LatencyFile  = "latency.hlog"
 	HistoryFile  = "history.bin"
 	EnvelopeFile = "envelope.svg" // of a sweep
+	SequenceFile = "sequence.svg" // of a counterexample
 	latestLink   = "latest"
 	unfinished   = ".partial"
 	writerFile   = ".writer" // locked while a process writes the run

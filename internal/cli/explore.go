@@ -31,11 +31,11 @@ const exploreFile = "explore.json"
 // exploreOptions are the flags of "verify explore".
 type exploreOptions struct {
 	*options
-	locks  []locks.Spec
-	o      explore.Options
-	replay string
-	sweep  string
-	svg    string
+	locks   []locks.Spec
+	o       explore.Options
+	replay  string
+	sweep   string
+	picture string // of the first counterexample, or of a sweep
 }
 
 func (e Env) exploreCommand() *cobra.Command {
@@ -46,8 +46,8 @@ func (e Env) exploreCommand() *cobra.Command {
 			"client comes first; a client is paused for longer than its lease; messages wait until a key expires;\n" +
 			"a message is lost; a connection breaks; a client crashes; a call is called off; a server refuses a\n" +
 			"command, hangs, forgets its keys, has its clock jump or, one of several, never answers again. Fewer\n" +
-			"deviations come first, so the first counterexample is a smallest one; random schedules with more\n" +
-			"deviations follow until the budget ends. Schedules run on all cores, and what is found is the same on\n" +
+			"deviations come first, then fewer steps; random schedules with more deviations follow until the budget\n" +
+			"ends. Schedules run on all cores, and what is found is the same on\n" +
 			"one. The checkers of verify judge, and hold nothing against a lock that it relies on. A violation is\n" +
 			"printed step by step (* marks a deviation) and saved; --replay shows it again. Exploring needs no\n" +
 			"Redis, and proves something about the client's algorithm only.",
@@ -83,10 +83,14 @@ func (e Env) exploreCommand() *cobra.Command {
 	x.Text(flag(session, "sweep",
 		"in place of one exploration: where one deviation breaks a lock while a number of it grows, as in\n"+
 			"pause=0..2ttl, delay=0..2ttl (messages), hang=0..5ttl or clock=0..2ttl (servers)"), "range", &x.sweep)
-	x.Written(flag(session, "svg", "with --sweep: draw it, too"), &x.svg)
 	x.Text(flag(session, "replay", "show a saved counterexample again: its explore.json"), "file", &x.replay)
 	x.out("where a counterexample is saved")
-	x.has(jsonOutput, quietOutput)
+	x.has(jsonOutput, quietOutput, output{name: "svg",
+		what: "draw the first counterexample as a sequence diagram, or the sweep; without one nothing is written",
+		write: func(w io.Writer, _ *Document) error {
+			_, err := io.WriteString(w, x.picture)
+			return err
+		}})
 	return e.command(c, x.options, interruptible(func(ctx context.Context, s signals, _ []string) int {
 		return e.explore(ctx, s, x)
 	}))
@@ -156,8 +160,6 @@ func (x *exploreOptions) orders() (list []explore.Orders, err error) {
 		if sweep, err = explore.ParseSweep(x.sweep, x.o.TTL); err != nil {
 			x.Mistake("sweep", "%s: %v", x.sweep, err)
 		}
-	} else if x.svg != "" {
-		x.Mistake("svg", "draws a sweep: it needs --sweep")
 	}
 	x.o.Seed = x.plan.Workload.Seed
 	if x.o.Schedules > 0 && !x.Flags.Changed("budget") {
@@ -220,7 +222,9 @@ func (x *exploreOptions) ofRight() (list []explore.Orders) {
 // one explores a lock and saves its counterexample as a run.
 func (x *exploreOptions) one(stop context.Context, o explore.Orders) (r explore.Report, dir string, err error) {
 	if o.Replay || o.Sweep != nil {
-		r, err = explore.InProcess(stop, o)
+		if r, err = explore.InProcess(stop, o); r.Found != nil {
+			x.picture, r.Found.Picture = r.Found.Picture, ""
+		}
 		return r, "", err
 	}
 	name := filepath.Base(folder(x.plan, "explore-"+o.Lock))
@@ -234,8 +238,12 @@ func (x *exploreOptions) one(stop context.Context, o explore.Orders) (r explore.
 		return r, "", errors.Join(err, folder.Discard())
 	}
 	checker.Advise(r.Found.Verdicts)
-	text, err := json.MarshalIndent(r, "", "  ")
-	if err == nil {
+	if r.Found.Picture != "" { // a process that died leaves none
+		err = os.WriteFile(folder.Path(results.SequenceFile), []byte(r.Found.Picture), 0o644)
+	}
+	x.picture, r.Found.Picture = cmp.Or(x.picture, r.Found.Picture), ""
+	text, wrong := json.MarshalIndent(r, "", "  ")
+	if err = errors.Join(err, wrong); err == nil {
 		err = os.WriteFile(folder.Path(exploreFile), append(text, '\n'), 0o644)
 	}
 	if err != nil {

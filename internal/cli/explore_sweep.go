@@ -20,11 +20,7 @@ func (x *exploreOptions) saveSweep(all []explore.Report, started time.Time) (str
 	if err := explore.WriteEnvelopesSVG(&b, all); err != nil {
 		return "", err
 	}
-	if x.svg != "" {
-		if err := os.WriteFile(x.svg, b.Bytes(), 0o644); err != nil {
-			return "", err
-		}
-	}
+	x.picture = b.String()
 	var names []string
 	var verdicts []checker.Verdict
 	for _, r := range all {

@@ -25,7 +25,7 @@ type output struct {
 	set func(*options, settings.Flag)
 	// open begins to show the runs at an address, while they go on.
 	open func(ctx context.Context, e Env, o *options, address string) (show, error)
-	// write makes a file at the end.
+	// write makes a file at the end. If it writes nothing, there is no file.
 	write func(io.Writer, *Document) error
 	// end is for what is written at the end without being asked for.
 	end func(Env, *result) error
@@ -140,7 +140,7 @@ func (o *options) hasFile(f settings.Flag, write func(io.Writer, *Document) erro
 			return nil
 		}
 		var text bytes.Buffer // a file is whole, or stays as it was
-		if err := write(&text, d); err != nil {
+		if err := write(&text, d); err != nil || text.Len() == 0 {
 			return err
 		}
 		if err := os.WriteFile(path, text.Bytes(), 0o644); err != nil {
@@ -152,10 +152,9 @@ func (o *options) hasFile(f settings.Flag, write func(io.Writer, *Document) erro
 
 // writeFiles writes the files that were asked for.
 func (o *options) writeFiles(document any) (err error) {
-	if d, ok := document.(Document); ok {
-		for _, write := range o.files {
-			err = errors.Join(err, write(&d))
-		}
+	d, _ := document.(Document) // an exploration has another one
+	for _, write := range o.files {
+		err = errors.Join(err, write(&d))
 	}
 	return err
 }

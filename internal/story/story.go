@@ -67,26 +67,22 @@ func Of(h *history.History, v *checker.Verdict, found *explore.Found) (*Story, e
 	if found != nil {
 		s.Told, messages = found.Trace, found.Messages
 	}
-	names := map[int32]string{}
 	var end time.Duration // of all leases
 	for i := range ops {
 		op := &ops[i]
-		if names[op.Worker] == "" {
-			names[op.Worker] = string(rune('a' + len(names)))
-		}
 		steps, err := stepsOf(op, ops, messages)
 		if err != nil {
 			return nil, err
 		}
 		for _, step := range steps {
-			step.Who = names[op.Worker]
+			step.Who = client(op.Worker)
 			s.Steps = append(s.Steps, step)
 		}
 		s.Lease = max(s.Lease, op.TTL)
 		end = max(end, op.Latest()+op.TTL)
 	}
 	slices.SortStableFunc(s.Steps, func(a, b Step) int { return cmp.Compare(a.At, b.At) })
-	last := Step{At: s.Steps[len(s.Steps)-1].At, Who: string(rune('a' + len(names))), Do: dos[history.Acquire]}
+	last := Step{At: s.Steps[len(s.Steps)-1].At, Who: client(int32(h.Workers)), Do: dos[history.Acquire]}
 	if v.Checker == history.Liveness {
 		last.At, last.Fault = end+s.Lease/2, must
 	}
@@ -94,6 +90,9 @@ func Of(h *history.History, v *checker.Verdict, found *explore.Found) (*Story, e
 	s.stretch()
 	return s, nil
 }
+
+// client is what a worker is called in traces, too.
+func client(worker int32) string { return fmt.Sprintf("w%02d", worker) }
 
 // calls are those of the story, in their order: of an exploration all but refused tries, else those of the holds in the
 // evidence.

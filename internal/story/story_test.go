@@ -18,18 +18,25 @@ import (
 	"hammerlock/locks/known"
 )
 
-// explored is the story of a lock's first counterexample.
-func explored(t *testing.T, lock string) *Story {
+// lateReply is a schedule in which plain-del deletes the key of another client: its grant is late.
+var lateReply = explore.Choice{At: 2, Option: 1, What: "w00 reply set: is paused"}
+
+// explored is the story of a lock's shortest counterexample, or of a given one.
+func explored(t *testing.T, lock string, given ...explore.Choice) *Story {
 	t.Helper()
 	i := slices.IndexFunc(known.Locks, func(s locks.Spec) bool { return s.Name == lock })
 	o := explore.Defaults
 	o.Deviations = 1
 	r, err := explore.Run(t, known.Locks[i], o)
-	if err != nil || r.Found == nil {
+	f := r.Found
+	if len(given) > 0 {
+		f, err = explore.Replay(t, known.Locks[i], o, given)
+	}
+	if err != nil || f == nil {
 		t.Fatalf("%v: %s", err, r.Verdict())
 	}
-	at := slices.IndexFunc(r.Found.Verdicts, func(v checker.Verdict) bool { return v.Checker == r.Found.Checker })
-	s, err := Of(r.Found.History, &r.Found.Verdicts[at], r.Found)
+	at := slices.IndexFunc(f.Verdicts, func(v checker.Verdict) bool { return v.Checker == f.Checker })
+	s, err := Of(f.History, &f.Verdicts[at], f)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,10 +60,11 @@ func compare(t *testing.T, s *Story, want ...string) {
 // TestOfACounterexample: what was late in the exploration is late in the story, message by message, and a third client
 // asks at the end.
 func TestOfACounterexample(t *testing.T) {
-	compare(t, explored(t, "plain-del"), "0 a acquire late reply 1", "2241 b acquire", "2877 a go on", "3081 b extend", "3081 b release",
-		"3081 b acquire", "3716 a extend", "3717 a release", "3717 c acquire")
+	compare(t, explored(t, "plain-del", lateReply), "0 w00 acquire late reply 1", "2241 w01 acquire", "2877 w00 go on", "3081 w01 extend", "3081 w01 release",
+		"3081 w01 acquire", "3716 w00 extend", "3717 w00 release", "3717 w02 acquire")
+	compare(t, explored(t, "plain-del"), "0 w00 acquire", "0 w01 acquire cut request 1", "0 w01 release", "0 w02 acquire")
 	get := strings.Join(steps(explored(t, "get-del")), "; ")
-	if !strings.Contains(get, "a release late reply 1") {
+	if !strings.Contains(get, "w00 release late reply 1") {
 		t.Errorf("get-del is not held between its two commands: %s", get)
 	}
 	broken := strings.Join(steps(explored(t, "setnx-expire")), "; ")
@@ -65,14 +73,14 @@ func TestOfACounterexample(t *testing.T) {
 	}
 }
 
-// ran is a history of a run under load: a's extension has no answer, and b is granted the lock while the lease of a
-// runs.
+// ran is a history of a run under load: the extension of w05 has no answer, and w06 is granted the lock while the lease
+// of w05 runs.
 func ran(sites int) (*history.History, *checker.Verdict) {
 	const ms = time.Millisecond
 	op := func(id, hold history.ID, worker int32, kind history.Kind, call, ret time.Duration, outcome history.Outcome) history.Op {
 		return history.Op{ID: id, Hold: hold, Worker: worker, Kind: kind, Call: call * ms, Return: ret * ms, Outcome: outcome, TTL: 400 * ms}
 	}
-	h := &history.History{Header: history.Header{Lock: "exec:x@1", Sites: sites}, Ops: []history.Op{
+	h := &history.History{Header: history.Header{Lock: "exec:x@1", Workers: 8, Sites: sites}, Ops: []history.Op{
 		op(9, 9, 7, history.Acquire, 1, 2, history.OK), op(1, 1, 5, history.Acquire, 100, 101, history.OK), op(8, 9, 7, history.Release, 30, 102, history.OK),
 		op(2, 1, 5, history.Extend, 150, 160, history.Unknown), op(3, 0, 6, history.Acquire, 170, 171, history.Failed),
 		op(4, 4, 6, history.Acquire, 200, 201, history.OK), op(5, 4, 6, history.Release, 210, 250, history.OK), op(6, 1, 5, history.Extend, 220, 221, history.OK),
@@ -87,7 +95,7 @@ func TestOfARun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	compare(t, s, "0 a acquire", "250 a extend cut reply 1", "500 b acquire", "550 b release late request 1", "600 a extend", "750 b go on", "750 c acquire")
+	compare(t, s, "0 w05 acquire", "250 w05 extend cut reply 1", "500 w06 acquire", "550 w06 release late request 1", "600 w05 extend", "750 w06 go on", "750 w08 acquire")
 	if s.Lease != leastLease {
 		t.Errorf("the lease is %v", s.Lease)
 	}
@@ -118,7 +126,7 @@ func wants(t *testing.T, err error, text string) {
 
 // TestWrite: a test is a program of its language, with the story in words at its head.
 func TestWrite(t *testing.T) {
-	s := explored(t, "plain-del")
+	s := explored(t, "plain-del", lateReply)
 	for _, file := range []string{"plain.go", "plain.js", "plain.py"} {
 		text := written(t, s, file)
 		for _, want := range []string{"VIOLATION of exclusion", "late reply 1", "verify export --test"} {
@@ -155,7 +163,7 @@ func TestLiveExported(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it builds programs, and takes 20 s")
 	}
-	s := explored(t, "plain-del")
+	s := explored(t, "plain-del", lateReply)
 	for _, c := range []struct {
 		calls, file string
 		command     []string
@@ -175,7 +183,7 @@ func TestLiveExported(t *testing.T) {
 				cmd := exec.Command(c.command[0], append(c.command[1:], file)...)
 				cmd.Env = append(os.Environ(), "RIGHT="+right)
 				out, err := cmd.CombinedOutput()
-				if told := strings.Contains(string(out), "must be refused: b holds the lock"); (err == nil) != (right != "") || told != (right == "") {
+				if told := strings.Contains(string(out), "must be refused: w01 holds the lock"); (err == nil) != (right != "") || told != (right == "") {
 					t.Errorf("RIGHT=%q: %v\n%s", right, err, out)
 				}
 			}

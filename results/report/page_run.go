@@ -40,9 +40,8 @@ func (r *runView) node() g.Node {
 	}
 	all = append(all, part("Verdicts", r.Verdicts.node(), text(h.P, "note", r.Certified),
 		g.Map(r.Stories, storyView.node)))
-	if r.Envelope != "" {
-		all = append(all, part("Where one deviation breaks a lock",
-			h.Img(h.Src(r.Envelope), h.Alt("a row a lock; the verdicts above say the same in words"))))
+	if r.Picture != "" {
+		all = append(all, part(r.Shows, h.Img(h.Src(r.Picture), h.Alt("the verdicts above say the same in words"))))
 	}
 	if r.Strip {
 		all = append(all, part("Who held the lock", text(h.P, "note", r.StripText),

@@ -19,8 +19,13 @@ type saved struct {
 	faults  []string         // names of faults by number: the planned ones, then those by hand
 	notes   map[int64]string // what the faults did, by number
 	others  []event          // unplanned events of servers and processes
-	picture []byte           // of a sweep, as SVG
+	picture []byte           // as SVG
+	shows   string           // the title of the picture
 }
+
+// pictures are the files with the picture of a run, with their titles.
+var pictures = map[string]string{results.EnvelopeFile: "Where one deviation breaks a lock",
+	results.SequenceFile: "Message by message"}
 
 // event is an unplanned event.
 type event struct {
@@ -38,8 +43,10 @@ func readSaved(dir string) (*saved, error) {
 	if r.series, err = readSeries(dir, run); err != nil {
 		return nil, err
 	}
-	if r.picture, err = os.ReadFile(filepath.Join(dir, results.EnvelopeFile)); err == nil {
-		return r, nil
+	for file, shows := range pictures {
+		if text, err := os.ReadFile(filepath.Join(dir, file)); err == nil {
+			r.picture, r.shows = text, shows
+		}
 	}
 	path := filepath.Join(dir, results.HistoryFile)
 	if _, err := os.Stat(path); err != nil {

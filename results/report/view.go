@@ -52,7 +52,7 @@ type runView struct {
 	Series, Strip                 bool
 	StripText                     string
 	Explored                      bool   // without a load, so nothing was measured
-	Envelope                      string // the picture of a sweep; empty without one
+	Picture, Shows                string // a picture and its title; empty without one
 }
 
 func banner(runs []saved) bannerView {
@@ -112,7 +112,7 @@ func view(r *saved, number int, name string) runView {
 		v.Started = r.Started.Format("2006-01-02 15:04:05 MST")
 	}
 	if r.picture != nil {
-		v.Envelope = "data:image/svg+xml;base64," + base64.StdEncoding.EncodeToString(r.picture)
+		v.Shows, v.Picture = r.shows, "data:image/svg+xml;base64,"+base64.StdEncoding.EncodeToString(r.picture)
 	}
 	note := func(label, text string) {
 		if text != "" {
