@@ -273,6 +273,11 @@ func (x *examiner) broken(p pair) finding {
 	if w := x.c.forgot(i, by); w != nil {
 		return finding{cause: history.ServiceLoss, pair: p, op: w.op, why: w}
 	}
+	for q := range x.sweeper.before(p) { // the first hold of p began later if servers kept the one before
+		if w := x.c.forgot(&x.c.holds[q.first], x.c.holds[q.second].Return); w != nil {
+			return finding{cause: history.ServiceLoss, pair: p, op: w.op, why: w}
+		}
+	}
 	return finding{cause: history.DoubleGrant, pair: p, op: -1}
 }
 

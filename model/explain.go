@@ -119,7 +119,12 @@ func (e *explainer) know() {
 			}
 		case c.Kind == Grant:
 			h.grant = v.call
-		case !c.Unanswered && c.Kind != Lost:
+		case c.Unanswered || c.Kind == Lost:
+		case c.Kind == Release && !e.p.Owned: // its success shows nothing
+			if h.grant >= 0 && e.p.lasts(&e.p.Calls[h.grant]) {
+				h.kept = int32(i)
+			}
+		default:
 			if h.proof = int32(i); !c.Anew {
 				h.kept = int32(i)
 			}
@@ -141,6 +146,9 @@ func (e *explainer) know() {
 		}
 	}
 }
+
+// lasts tells whether a lease that was granted by a call cannot be over when that is answered.
+func (r *Rules) lasts(c *Call) bool { return plus(c.From, r.Least(c.TTL)) > c.To }
 
 // knows takes in an answer.
 func (h *facts) knows(c *Call, p *Page) {
