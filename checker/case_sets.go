@@ -2,6 +2,8 @@ package checker
 
 import (
 	"fmt"
+	"regexp"
+	"strconv"
 
 	"hammerlock/history"
 )
@@ -81,4 +83,21 @@ func (l *livenessCheck) tangled(p period) (list []history.Op) {
 		}
 	}
 	return list
+}
+
+var workerName = regexp.MustCompile(`\bw\d+\b`)
+
+// nameCallers calls the workers of a visit to several pages in a verdict by one name: that of the worker who visits.
+func (c *Case) nameCallers(v *Verdict) {
+	if c.Callers == 0 {
+		return
+	}
+	caller := func(name string) string {
+		n, _ := strconv.Atoi(name[1:])
+		return who(c.Caller(int32(n)))
+	}
+	v.Summary = workerName.ReplaceAllStringFunc(v.Summary, caller)
+	for i, line := range v.Story {
+		v.Story[i] = workerName.ReplaceAllStringFunc(line, caller)
+	}
 }

@@ -52,6 +52,7 @@ func Judge(c *Case) ([]Verdict, error) {
 		v := k.Check(c)
 		c.scratch.Free()
 		v.Checker = k.Name
+		c.nameCallers(&v)
 		if c.Wire != "" && k.Name == Activity.Name {
 			v.Summary += "; as seen on the wire: " + c.Wire
 		}

@@ -2,6 +2,9 @@ package explore
 
 import (
 	"maps"
+	"regexp"
+	"slices"
+	"strings"
 	"testing"
 
 	"hammerlock/checker"
@@ -113,5 +116,21 @@ func TestLateAnswersAccuseNoRightLock(t *testing.T) {
 		if f, err := Replay(t, find(t, test.lock), Defaults, test.given); err != nil || f != nil {
 			t.Errorf("%s: got %v, %+v, want no violation", name, err, f)
 		}
+	}
+}
+
+// TestAClientHasOneName: a visit to two pages is that of one client in the trace, in the picture and in all verdicts.
+func TestAClientHasOneName(t *testing.T) {
+	f := run(t, find(t, "multi-del"), suited(find(t, "multi-del"), 1)).Found
+	text := f.Text() + f.Picture + f.Summary
+	for _, v := range f.Verdicts {
+		text += v.Summary + strings.Join(v.Story, "\n")
+	}
+	names := map[string]bool{}
+	for _, name := range regexp.MustCompile(`\bw\d\d\b`).FindAllString(text, -1) {
+		names[name] = true
+	}
+	if !maps.Equal(names, map[string]bool{"w00": true, "w01": true}) {
+		t.Errorf("two clients are called %v", slices.Sorted(maps.Keys(names)))
 	}
 }
