@@ -55,6 +55,23 @@ func TestTheDocumentSaysWhatIsFound(t *testing.T) {
 	}
 }
 
+// TestTheDocumentShowsACounterexample: its trace and its picture are those of today.
+func TestTheDocumentShowsACounterexample(t *testing.T) {
+	const picture = "../docs/pictures/plain-del.svg"
+	f := run(t, find(t, "plain-del"), bounded(1)).Found
+	if *update {
+		if err := os.WriteFile(picture, []byte(f.Picture), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if text, err := os.ReadFile(picture); err != nil || string(text) != f.Picture {
+		t.Errorf("%s is another one: %v; to write it again: go test ./explore -run Document -update", picture, err)
+	}
+	if text := strings.Join(f.Trace[:len(f.Trace)-1], "\n"); !strings.Contains(read(t), text) {
+		t.Errorf("docs/EXPLORE.md does not say\n%s", text)
+	}
+}
+
 // read is the document as it is now.
 func read(t *testing.T) string {
 	t.Helper()

@@ -479,3 +479,37 @@ func difference(a, b map[string]bool) string {
 	}
 	return strings.Join(list, "\n")
 }
+
+// TestTheShortestCounterexampleIsShown: of those with as few deviations that come soon after the first one.
+func TestTheShortestCounterexampleIsShown(t *testing.T) {
+	for _, name := range []string{"plain-del", "reply-validity", "blind-watchdog", "extend-adds"} {
+		spec, o := find(t, name), bounded(1)
+		all := newSearch(t, spec, o)
+		var want *Found
+		last := 0
+		all.judged = func(run *schedule, v *checker.Verdict) bool {
+			n := all.report.Schedules()
+			if v == nil || last > 0 && n > last {
+				return false
+			}
+			f, err := Replay(t, spec, o, run.taken)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if f.Number = n; want == nil {
+				last = n + 100
+			}
+			if want == nil || f.steps < want.steps ||
+				f.steps == want.steps && want.Cause == history.DoubleGrant && f.Cause != want.Cause {
+				want = f
+			}
+			return false
+		}
+		if err := all.levels(); err != nil {
+			t.Fatal(err)
+		}
+		if got := run(t, spec, o).Found; got.Number != want.Number || got.steps != want.steps {
+			t.Errorf("%s: got schedule %d with %d steps, want %d with %d", name, got.Number, got.steps, want.Number, want.steps)
+		}
+	}
+}
