@@ -73,7 +73,7 @@ func TestLivePanicOfALockIsFound(t *testing.T) {
 		deviations     int
 		summary, trace string
 	}{
-		"Release":     {1, "Release by w00 panics: runtime error: invalid memory address or nil pointer dereference, in hammerlock/explore.fragile.Release (panic_test.go:", "* w00 SET p t1 NX PX 300 is lost"},
+		"Release":     {1, "Release by w00 panics: runtime error: invalid memory address or nil pointer dereference, in hammerlock/explore.fragile.Release (panic_test.go:", "* w00 connection breaks: no SET p t1 NX PX 300"},
 		"Close":       {0, "Close by w00 panics: already closed, in hammerlock/explore.fragile.Close (panic_test.go:", "has released"},
 		"an exit":     {1, "the lock ends its process: exit status 7", "  it writes: cannot go on"},
 		"a goroutine": {1, "a goroutine of the lock panics: runtime error: invalid memory address or nil pointer dereference", "* all connections break: the schedule has ended"},
