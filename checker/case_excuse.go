@@ -109,12 +109,13 @@ func (c *Case) first(since, by time.Duration, lists ...*reaching) *window {
 }
 
 // unfenced finds why a fence need not have kept the holder of an earlier grant out while a later one used the page: the
-// servers have begun the fences anew. No clock does that.
+// servers have begun the fences anew, so the later grant has no greater fence. No clock does that.
 func (c *Case) unfenced(earlier, later *hold) *window {
-	if earlier.Call > later.Call {
+	fences := cmp.Compare(c.acquire(earlier).Fence, c.acquire(later).Fence)
+	if cmp.Or(fences, cmp.Compare(later.Return, earlier.Return)) < 0 {
 		earlier, later = later, earlier
 	}
-	if !c.Fenced || c.acquire(later).Fence > c.acquire(earlier).Fence {
+	if !c.Fenced || later.Return < earlier.Call {
 		return nil
 	}
 	return c.first(earlier.Call, later.Return, &c.emptied, c.losses(later.Key))

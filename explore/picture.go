@@ -302,7 +302,7 @@ func (p *picture) text(x, y int, class, anchor string, lines ...string) {
 // anchors say where a text stands: left of its place, on it, right of it.
 var anchors = [...]string{"end", "middle", "start"}
 
-// wrapped cuts a text into lines of so many characters.
+// wrapped cuts a text into lines of at most that many characters.
 func wrapped(text string, most int) (lines []string) {
 	for _, word := range strings.Fields(text) {
 		for len(word) > most {

@@ -41,7 +41,7 @@ type line struct {
 	star    bool          // a deviation ...
 	act     act           // ... of this kind ...
 	lasts   time.Duration // ... for so long
-	site    int           // where the message goes to or comes from; -1 = it is none
+	site    int           // where the message goes to or comes from; -1 = no message
 	of      *line         // the command whose reply it is about; itself = a message that answers none
 	heard   time.Duration // when the reply reached the client, a stamp; 0 = never
 	until   time.Duration // the end of the lease that the client has got; 0 = it has got none
