@@ -67,7 +67,8 @@ func (t *trace) picture(clients int) string {
 		}
 	}
 	p.wide = x
-	fmt.Fprintf(p, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%[1]d" height="%[2]d">`, p.wide, p.bottom()+70)
+	fmt.Fprintf(p, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%[1]d" height="%[2]d">`,
+		p.wide, p.bottom()+70)
 	verdict := p.lines[len(p.lines)-1].text
 	fmt.Fprintf(p, "<title>%s</title>\n%s", html.EscapeString(verdict), pictureStyle)
 	fmt.Fprintf(p, `<rect class="ground" width="%d" height="%d"/>`+"\n", p.wide, p.bottom()+70)
@@ -279,7 +280,8 @@ func (p *picture) arrow(class string, x1, y1, x2, y2 int) {
 		back = -7
 	}
 	fmt.Fprintf(p, `<path class="%s" d="M%d %dL%d %d"/>`+
-		`<path class="%[1]s tip" d="M%[6]d %[7]dL%[4]d %[5]dL%[6]d %[8]d"/>`+"\n", class, x1, y1, x2, y2, x2+back, y2-4, y2+4)
+		`<path class="%[1]s tip" d="M%[6]d %[7]dL%[4]d %[5]dL%[6]d %[8]d"/>`+"\n",
+		class, x1, y1, x2, y2, x2+back, y2-4, y2+4)
 }
 
 // cross marks a deviation: where something ends by a cross, else by a ring.

@@ -121,8 +121,8 @@ type done struct {
 // at least 100, or a tenth of those before.
 func further(before int) int { return max(100, before/10) }
 
-// shorter tells whether a counterexample has fewer steps than another one. Of equal ones it is the one with a cause:
-// two grants at once that nothing in the history explains have none.
+// shorter tells whether a counterexample has fewer steps than another one. A cause decides between equal ones: two
+// grants at once that nothing in the history explains have none.
 func (f *Found) shorter(than *Found) bool {
 	unexplained := func(f *Found) int {
 		if f.Cause == history.DoubleGrant {

@@ -345,7 +345,8 @@ func (t *trace) fold() {
 			p.refuse++
 			p.reply = stamp(l.now)
 			continue
-		case p != nil && l.says != nil && !p.star && p.refuse == 0 && l.now/1000 == p.now/1000 && p == list[len(list)-1]:
+		case p != nil && l.says != nil && !p.star && p.refuse == 0 && l.now/1000 == p.now/1000 &&
+			p == list[len(list)-1]:
 			p.says = append(p.says, l.says...)
 			p.until, p.entered = cmp.Or(l.until, p.until), p.entered+l.entered
 			continue
