@@ -72,7 +72,7 @@ func TestAPictureSaysWhatTheTraceSays(t *testing.T) {
 				}
 			}
 		}
-		held := strings.Contains(strings.Join(f.Trace, "\n"), "the lock until ")
+		held := strings.Contains(strings.Join(f.Trace, "\n"), "holds the lock")
 		if (d.bars > 0) != held || len(d.wild) > 0 || (d.odd > 0) != (len(f.Schedule) > 0) {
 			t.Errorf("%s: got %d bars, %d marks, outside: %v of\n%s", name, d.bars, d.odd, d.wild, strings.Join(f.Trace, "\n"))
 		}

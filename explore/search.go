@@ -121,16 +121,24 @@ type done struct {
 // at least 100, or a tenth of those before.
 func further(before int) int { return max(100, before/10) }
 
-// shorter tells whether a counterexample has fewer steps than another one. A cause decides between equal ones: two
-// grants at once that nothing in the history explains have none.
+// shorter tells whether a counterexample shows more than another one, or has fewer steps: two holders at once say more
+// than a wrong answer. A cause decides between equal ones: two grants at once that nothing in the history explains have
+// none.
 func (f *Found) shorter(than *Found) bool {
+	shown := func(f *Found) int {
+		if f.Checker == checker.Exclusion.Name {
+			return 0
+		}
+		return 1
+	}
 	unexplained := func(f *Found) int {
 		if f.Cause == history.DoubleGrant {
 			return 1
 		}
 		return 0
 	}
-	return cmp.Or(cmp.Compare(f.steps, than.steps), cmp.Compare(unexplained(f), unexplained(than))) < 0
+	return cmp.Or(cmp.Compare(shown(f), shown(than)), cmp.Compare(f.steps, than.steps),
+		cmp.Compare(unexplained(f), unexplained(than))) < 0
 }
 
 // level runs the schedules of a level and returns those of the next one.

@@ -75,7 +75,7 @@ var reachedQuorum = locks.Spec{
 	Sites:  locks.ManySites,
 	Broken: "a majority of those that one client reaches need not meet that of another: " +
 		"one site is enough when it is alone",
-	Expect: []locks.Expectation{{Cause: history.DoubleGrant}, {Cause: history.SilentReacquire}},
+	Expect: []locks.Expectation{{Cause: history.DoubleGrant}},
 	Claims: redlock.Claims,
 	Open:   func(e locks.Env) (locks.Lock, error) { return &reachedLock{newRedlock(e)}, nil },
 }

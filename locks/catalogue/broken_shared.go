@@ -49,8 +49,7 @@ var permitTwice = locks.Spec{
 	Sites:  locks.OneSite,
 	Broken: "a permit whose lease was over comes back twice, by its expiry and from its late holder: " +
 		"there is one too many from then on",
-	Expect: []locks.Expectation{{Cause: history.ForeignRelease}, {Cause: history.DoubleGrant},
-		{Cause: history.FalseRefusal}},
+	Expect: []locks.Expectation{{Cause: history.ForeignRelease}, {Cause: history.DoubleGrant}},
 	Claims: redissonPermits.Claims,
 	Open:   func(e locks.Env) (locks.Lock, error) { return newPermits(e, permitTake, returnAnyway), nil },
 }
