@@ -126,10 +126,10 @@ func further(before int) int { return max(100, before/10) }
 // none.
 func (f *Found) shorter(than *Found) bool {
 	shown := func(f *Found) int {
-		if f.Checker == checker.Exclusion.Name {
-			return 0
+		if f.Checker != checker.Exclusion.Name || f.Cause == history.Phantom || f.Cause == history.PartKept {
+			return 1
 		}
-		return 1
+		return 0
 	}
 	unexplained := func(f *Found) int {
 		if f.Cause == history.DoubleGrant {

@@ -174,7 +174,7 @@ var clearedTTL = locks.Spec{
 	Sites:  locks.OneSite,
 	Broken: "GETSET clears the expiry, also if the caller is refused: a holder that dies after that is never replaced",
 	Expect: []locks.Expectation{{Cause: history.Phantom}, {Cause: history.Leak}, {Cause: history.Deadlock},
-		{Cause: history.TTLTooLong}},
+		{Cause: history.TTLTooLong}, {Cause: history.SilentReacquire}},
 	Claims: history.Claims{Excludes: true, Expires: true, Cleans: true},
 	Open:   func(e locks.Env) (locks.Lock, error) { return &clearedTTLLock{blindLock{leaseLock{e.Sites[0]}}}, nil },
 }
