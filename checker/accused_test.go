@@ -31,6 +31,15 @@ var onceAccused = map[string]func(s *script){
 		x.Outcome, x.Reason = history.Unknown, history.Timeout
 		s.release(a, 40, 41)
 	},
+	"a reader who extended, became the writer and gave the lock back before another writer, who lost it, had it": func(s *script) {
+		s.Claims.Readers, s.Claims.Upgrades = true, true
+		a := s.share(1, 1, 1, 2, 300)
+		s.extend(a, 120, 121, 300)
+		s.release(s.upgrade(a, 122, 123, 300), 124, 125)
+		b := s.acquire(2, 0, 400, 300)
+		s.fault(serverDies, 520, 521)
+		s.denied(b, 530, 531)
+	},
 	"a re-entry without an answer, one release and another's grant, without counts": func(s *script) {
 		s.Claims.Reentrant = true
 		a := s.acquire(1, 0, 1, 300)

@@ -98,7 +98,7 @@ func (c *Case) page(holds []int32, s scope) *pages {
 		}
 		if h.Release >= 0 {
 			p.add(h, int32(i), h.Release)
-		} else if h.ending == maybe { // its worker died, or the record of it ends
+		} else if h.ending == maybe || h.upgraded { // its worker died, the record of it ends, or the upgrade freed it
 			p.Calls = append(p.Calls, model.Call{Hold: int32(i), Kind: model.Release, Unanswered: true,
 				From: h.releaseCall - p.half(h), To: history.Forever})
 		}
