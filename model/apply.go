@@ -151,7 +151,7 @@ func (s *searcher) again(c state, n int32, by time.Duration) {
 		if l := &c.held[i]; l.hold != o.Hold && c.cur <= s.p.over(l) {
 			x := s.wrong(c.without(i), n, foreignRelease, l.hold)
 			x.last.step.Again = true
-			x.cost++
+			x.cost += onePrior
 			s.yield(x)
 		}
 	}

@@ -61,8 +61,9 @@ var Deviations = [...]Deviation{
 }
 
 // unproven is the prior of what nothing but a deviation shows: that an acquire without an answer was granted, or was
-// not; and unheard that of a release without an answer that is foreign.
-const unproven, unheard Cost = 12, 3
+// not; unheard that of a release without an answer that is foreign; and planned that of a loss by a fault of the plan,
+// which explains more than an unusual deviation, and less than a usual one.
+const unproven, unheard, planned = 12 * onePrior, 3 * onePrior, 8 * onePrior
 
 type deviation uint8
 
@@ -81,4 +82,4 @@ const (
 )
 
 // cost is that of a story which contains the deviation.
-func (d deviation) cost() Cost { return oneDeviation + Deviations[d].prior }
+func (d deviation) cost() Cost { return oneDeviation + Deviations[d].prior*onePrior }

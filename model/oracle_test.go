@@ -332,7 +332,7 @@ func (o *oracle) again(s exact, n int, try func(exact, Cost)) {
 	}
 	for i, l := range s.held {
 		if l.hold != c.Hold && (l.late || s.at <= plus(l.at, o.p.Most(l.ttl))) {
-			try(s.without(i), foreignRelease.cost()+1)
+			try(s.without(i), foreignRelease.cost()+onePrior)
 		}
 	}
 }
@@ -456,7 +456,7 @@ func differs(p *Page) string {
 		return fmt.Sprintf("status %d, the oracle says %v", got.Status, want)
 	case want.Deviations() > 3 && got.Cost.Deviations() >= want.Deviations(): // the search looks at what is close
 	case want.Faults()+want.Accidents() > 2 && got.Cost.Deviations() == want.Deviations():
-	case got.Cost>>priors != want>>priors || got.Cost < want && (p.Single || len(p.Windows) == 0):
+	case got.Cost.counted() != want.counted() || got.Cost < want && (p.Single || len(p.Windows) == 0):
 		return fmt.Sprintf("the model says %v, the oracle %v", got.Cost, want)
 	}
 	return replay(p, got)
@@ -569,7 +569,7 @@ func replay(p *Page, s Story) string {
 		}
 		legal := false
 		o.effect(state, c, func(next exact, cost Cost) {
-			if cost < oneFault {
+			if cost == 0 {
 				state, legal = next, true
 			}
 		})

@@ -112,7 +112,7 @@ func (s *searcher) best(list []state, owner int32, from int32, last bool) (best 
 		by = s.events[s.now+1].at
 	}
 	for _, c := range list {
-		if c.cost>>priors > least.cost>>priors {
+		if c.cost.counted() > least.cost.counted() {
 			continue
 		}
 		if owner >= 0 && c.find(owner) < 0 {
@@ -132,7 +132,7 @@ func (s *searcher) best(list []state, owner int32, from int32, last bool) (best 
 		}
 	}
 	for _, c := range list {
-		if i := c.find(owner); ok && i >= 0 && c.cost>>priors == least.cost>>priors && s.now-from < longest &&
+		if i := c.find(owner); ok && i >= 0 && c.cost.counted() == least.cost.counted() && s.now-from < longest &&
 			(c.held[i].lo < best.held[0].lo || c.held[i].hi > best.held[0].hi) {
 			return least, false
 		}

@@ -8,38 +8,42 @@ import (
 	"hammerlock/history"
 )
 
-// Cost orders stories: first the number of deviations of the lock counts, then accidents without a plan, then losses by
-// planned faults, which are known to have happened, then how usual the deviations are.
+// Cost orders stories: first the number of deviations of the lock counts, then accidents without a plan, then how usual
+// the deviations and the losses by planned faults are, then how many of these there are.
 type Cost uint64
 
 const (
-	priors       = 28
-	oneFault     = Cost(1) << priors
-	oneAccident  = oneFault << 12
+	oneFault     = Cost(1)
+	onePrior     = oneFault << 12
+	oneAccident  = onePrior << 28
 	oneDeviation = oneAccident << 12
 )
 
 // and is the cost of two parts of a page. Each of its numbers stays at its greatest value.
 func (c Cost) and(d Cost) Cost {
-	add := func(a, b int) Cost { return Cost(min(a+b, 1<<12-1)) }
-	sum := min(c%oneFault+d%oneFault, oneFault-1)
-	return sum + add(c.Deviations(), d.Deviations())*oneDeviation + add(c.Faults(), d.Faults())*oneFault +
-		add(c.Accidents(), d.Accidents())*oneAccident
+	add := func(unit, next Cost) Cost {
+		return min(c%next/unit+d%next/unit, next/unit-1) * unit
+	}
+	return min(c/oneDeviation+d/oneDeviation, 1<<12-1)*oneDeviation + add(oneAccident, oneDeviation) +
+		add(onePrior, oneAccident) + add(oneFault, onePrior)
 }
 
 // Deviations is how many deviations of the lock a story of this cost contains.
 func (c Cost) Deviations() int { return int(c / oneDeviation) }
 
-// Faults is how many losses by planned faults it contains.
-func (c Cost) Faults() int { return int(c % oneAccident / oneFault) }
-
 // Accidents is how many losses by accidents it contains.
 func (c Cost) Accidents() int { return int(c % oneDeviation / oneAccident) }
 
+// Faults is how many losses by planned faults it contains.
+func (c Cost) Faults() int { return int(c % onePrior) }
+
+// counted is the cost without how usual the deviations are.
+func (c Cost) counted() Cost { return c - c%oneAccident + c%onePrior }
+
 // String lists the parts.
 func (c Cost) String() string {
-	return fmt.Sprintf("%d deviations, %d faults, %d accidents, priors %d", c.Deviations(), c.Faults(), c.Accidents(),
-		uint64(c%oneFault))
+	return fmt.Sprintf("%d deviations, %d accidents, priors %d, %d faults", c.Deviations(), c.Accidents(),
+		uint64(c%oneAccident/onePrior), c.Faults())
 }
 
 // Event says what a step is.

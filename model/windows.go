@@ -67,7 +67,7 @@ func (w *Window) brings() bool { return w.Restores || w.Revives }
 // cost is that of a loss in a window.
 func (w *Window) cost() Cost {
 	if w.Planned {
-		return oneFault
+		return oneFault + planned
 	}
 	return oneAccident
 }
