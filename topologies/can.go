@@ -11,7 +11,7 @@ type Can struct {
 	Keep    bool     // a server that is killed keeps all acknowledged writes
 	Expire  bool     // the session of a lock client can be expired
 	Find    bool     // servers or sentinels tell every client the address of the new primary after a failover
-	// Lock is false if a service under test does its own locking, so that waiters and holders are invisible.
+	// Lock means that the service under test does its own locking, so that its waiters and holders are invisible.
 	Lock bool
 }
 

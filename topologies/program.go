@@ -78,7 +78,7 @@ func (p *Program) Start() error {
 	cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = cmp.Or(p.Output, file), cmp.Or(p.Output, file),
 		&syscall.SysProcAttr{Setpgid: true}
 	if err := errors.Join(cmd.Start(), file.Close()); err != nil {
-		p.killed = false // in case of an error here, the program has not been killed
+		p.killed = false // it is down because it cannot start
 		return fmt.Errorf("start %q: %w", p.Command, err)
 	}
 	p.reaper.Watch(cmd.Process.Pid)

@@ -101,7 +101,7 @@ func (n *Node) shimEnv() []string {
 	if len(n.topology.shims) == 0 {
 		return nil
 	}
-	// paths as the node sees them; they must not contain a space, which separates names in LD_PRELOAD
+	// relative to the node's directory, because LD_PRELOAD separates names by spaces and a full path may have one
 	var libraries []string
 	for _, path := range n.topology.shims {
 		libraries = append(libraries, "../"+filepath.Base(path))
