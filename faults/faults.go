@@ -15,8 +15,7 @@ import (
 	"hammerlock/topologies/links"
 )
 
-// All lists the faults: first those of nodes, then of links and messages, clocks and data, clients, agents, and
-// programs.
+// All lists the faults: of nodes, links, messages, clocks and data, clients, agents, and programs.
 var All = []Fault{
 	killPrimary, killNode, restartEmpty, restartLate, pausePrimary, pauseMinority, failover, failoverLate, lostGrant,
 	partition, partitionPrimary, cutHolder, reset, dropReply, delay, lateCommand, abandonCommand,
@@ -33,33 +32,28 @@ type Fault struct {
 	Name  string
 	Doc   string
 	Needs Needs
-	// Sources lists the kinds of load that the fault can disturb; nil = the suite's workers, and programs whose servers
-	// it breaks.
+	// Sources lists the loads that the fault can disturb; nil = workers, and programs whose servers it breaks.
 	Sources []Source
 	Redis   bool     // the fault sends Redis commands, so it needs Redis servers
 	Brief   bool     // the fault is over at once, so there is nothing to heal
 	Arg     argument // check of the argument, the text after the fault's name and a colon; nil = there is none
 	// Passes means: if the fault begins at a program's command and no duration is given, it is healed at once.
 	Passes bool
-	// Message says what happens to the command of a program at which the fault begins; nil = the fault does not disturb
-	// a single message.
+	// Message says what happens to the program's command at which the fault begins; nil = nothing.
 	Message func(arg string) Message
 	// Names returns the names in an argument, and the names that exist in the scene; nil = the argument has no names.
 	Names func(arg string, s Scene) (named, known []string)
 	// Unavailable says why the fault cannot be injected in a scene; empty or nil = it can.
 	Unavailable func(Scene) string
-	// UnavailableAttached says why a fault with that argument cannot be injected into servers that the suite did not
-	// start; empty or nil = it can.
+	// UnavailableAttached says the same for servers that the suite did not start, with the fault's argument.
 	UnavailableAttached func(arg string) string
 	// Sends lists the names of the commands that disturb other users of attached servers, see topologies.Destructive.
 	Sends []string
-	// Effect says which parties the fault affects and what it can do to them. It is all that the checkers know about a
-	// fault.
+	// Effect says whom the fault affects and how. Checkers know nothing else about a fault.
 	Effect func(Scene) history.Effect
 	// lasts is the length of the fault, in leases and additional time, if the plan does not say when to heal it.
 	lasts length
-	// breaks says which assumption the fault violates, so that even a correct lock may fail; nil = as follows from
-	// Effect.
+	// breaks says which assumption the fault violates, so that a correct lock may fail; nil = see Effect.
 	breaks func(Scene) string
 	// targets lists the arguments that name a target, for a menu; nil = the fault chooses its target itself.
 	targets func(*topologies.Topology) []string
@@ -140,7 +134,7 @@ type Target struct {
 type Workers interface {
 	// Catch stops the next worker that reaches a point of its visit with the given key, or any key if it is negative.
 	Catch(ctx context.Context, point string, key int32) (*Caught, error)
-	// Process returns the process that a worker runs in; an error if that is the suite's own.
+	// Process returns a worker's process; an error if that is the suite's own.
 	Process(worker int32) (Process, error)
 	// Agent returns the agent that a worker runs on; an error if it runs on the suite's machine.
 	Agent(worker int32) (Agent, error)
@@ -184,8 +178,7 @@ const catchTimeout = 10 * time.Second
 // ErrNobody means that no worker reached the point in time.
 var ErrNobody = errors.New("no worker came by")
 
-// injection injects a fault. It returns a description and the function that heals it, which is nil if there is nothing
-// to heal.
+// injection injects a fault. It returns a description and the Heal, which is nil if there is nothing to heal.
 type injection = func(context.Context, *Target) (what string, heal Heal, err error)
 
 // holder returns a worker that holds a lock: the one at which the fault was triggered, or the next one that reaches the

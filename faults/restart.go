@@ -126,7 +126,7 @@ var restartLate = Fault{
 	Effect: func(s Scene) history.Effect {
 		e := outage(s)
 		if s.Claims.Fences && !s.redundant() && !s.Keeps {
-			// keys are lost, but their leases are over; fencing tokens in memory start again
+			// the leases are over by then, but the counter of fencing tokens, which has no lease, is lost as well
 			e.Loses, e.Spares = history.LosesKeys, false
 		}
 		return e

@@ -18,9 +18,9 @@ import (
 	"time"
 )
 
-// The shims are small C libraries that are preloaded into a server. One changes the time that the server reads, the
-// other records which parts of files were synced. They are compiled when needed, unless a prebuilt file with the same
-// name lies beside the suite's program.
+// The shims are small C libraries that are preloaded into a server. The first changes the time that the server reads,
+// the second records which parts of files were synced. They are compiled when needed, unless a prebuilt file with the
+// same name lies beside the suite's program.
 const (
 	clockShim = "clock"
 	fsyncShim = "fsync"

@@ -375,7 +375,7 @@ func each(nodes []*Node, f func(*Node) error) error {
 }
 
 // poll calls f until it returns nil or ctx ends. If f takes long, it is called less often, because the servers need the
-// processor to become ready. That delays the result by a twentieth at most.
+// processor to become ready. This delays the result by a twentieth at most.
 func poll(ctx context.Context, every time.Duration, f func() error) error {
 	start := time.Now()
 	timer := time.NewTimer(0)

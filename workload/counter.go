@@ -47,7 +47,7 @@ type Adder interface {
 type Atomic interface {
 	Counter
 	Adder
-	// Transact passes a page's count to visit, which may store once. That store returns locks.ErrConflict if another
+	// Transact passes a page's count to visit, which may store once. The store returns locks.ErrConflict if another
 	// worker has stored in between. Transact returns the error of visit, or of the load.
 	Transact(ctx context.Context, page string, visit func(seen Count, store func(Count) error) error) error
 }

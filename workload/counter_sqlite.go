@@ -31,7 +31,8 @@ const sqliteDriver = "sqlite"
 // sqliteBusy is how many milliseconds a statement waits for other processes.
 const sqliteBusy = "5000"
 
-// sqliteConnections is the number of connections of a process. One can write at a time, and readers do not wait for it.
+// sqliteConnections is the number of connections of a process. Only one can write at a time; readers do not wait for
+// it.
 const sqliteConnections = 4
 
 const (
