@@ -120,7 +120,8 @@ var onceAccused = map[string]func(s *script){
 		s.op(history.Incident, -1, 40, 41)
 		forgottenBefore(s)
 	},
-	"a watchdog that was told of its grant when little was left of the lease, and whose process was stopped then": func(s *script) {
+	"a watchdog that was told of its grant when little was left of the lease, and whose process was stopped " +
+		"then": func(s *script) {
 		s.gap(0, 230, 270)
 		s.fault(processStops, 230, 270)
 		toldLate(s)
@@ -239,10 +240,11 @@ var stillFailing = map[string]struct {
 		s.fault(messagesLate, 0, 900)
 		s.denied(renewedUnseen(s, 820), 581, 820)
 	}},
-	"a driver's holder that was told of no loss, though it was stopped for a moment only": {"renewal-failure", func(s *script) {
-		renewedUnseen(s, 400)
-		stoppedUnder(s, s.Ops[0].ID, 400)
-	}},
+	"a driver's holder that was told of no loss, though it was stopped for a moment only": {"renewal-failure",
+		func(s *script) {
+			renewedUnseen(s, 400)
+			stoppedUnder(s, s.Ops[0].ID, 400)
+		}},
 	"a watchdog that had time enough, though it was told late": {"renewal-failure", func(s *script) { toldLate(s) }},
 	"the same, while messages were late": {"renewal-failure", func(s *script) {
 		s.fault(messagesLate, 0, 400)
@@ -255,13 +257,14 @@ var stillFailing = map[string]struct {
 		s.fault(processStops, 230, 270)
 		toldLate(s)
 	}},
-	"a watchdog that did not renew, and a server that had failed before it served": {"renewal-failure", func(s *script) {
-		s.op(history.Incident, -1, 1, 2)
-		s.Bounds.Recovery = 500 * ms
-		s.Claims.Renews = true
-		a := s.acquire(1, 10, 11, 300)
-		s.denied(a, 400, 401)
-	}},
+	"a watchdog that did not renew, and a server that had failed before it served": {"renewal-failure",
+		func(s *script) {
+			s.op(history.Incident, -1, 1, 2)
+			s.Bounds.Recovery = 500 * ms
+			s.Claims.Renews = true
+			a := s.acquire(1, 10, 11, 300)
+			s.denied(a, 400, 401)
+		}},
 	"a reader who becomes the writer although its lease was over and another's": {"double-grant", func(s *script) {
 		s.Claims.Readers, s.Claims.Upgrades = true, true
 		a := s.acquire(1, 0, 1, 100)

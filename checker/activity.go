@@ -13,8 +13,9 @@ import (
 
 // Activity says whether enough was tried.
 var Activity = Checker{
-	Name:  "activity",
-	Doc:   "enough was tried: hand-offs under contention, faults that coincided with holders or waiters, few unknown outcomes",
+	Name: "activity",
+	Doc: "enough was tried: hand-offs under contention, faults that coincided with holders or " +
+		"waiters, few unknown outcomes",
 	Check: judgeActivity,
 }
 
@@ -85,11 +86,14 @@ func (c *Case) effort() (e effort) {
 	for i := range c.Ops {
 		op := &c.Ops[i]
 		switch op.Kind {
-		case history.Release, history.Store: // unknown acquires and extensions are not judged, and hide nothing; nor do releases of what may never have been granted
+		// unknown acquires and extensions are not judged, and hide nothing; nor do releases of what may never have been
+		// granted
+		case history.Release, history.Store:
 			if op.Kind == history.Release && !c.had(op) {
 				break
 			}
-			if op.Outcome == history.Unknown && op.Reason != history.Lost { // lost: of several pages it is not known which
+			// lost: of several pages it is not known which
+			if op.Outcome == history.Unknown && op.Reason != history.Lost {
 				e.unknown++
 			} else if op.Outcome == history.OK {
 				e.known++
@@ -191,7 +195,8 @@ func (c *Case) idleFaults(met []bool) (doubts []string) {
 		n := c.Ops[w.op].Value
 		injected[n] = true
 		if f := &c.Faults[n]; w.heal >= 0 && f.Timed {
-			if lasted := c.Ops[w.heal].Call - c.Ops[w.op].Return; float64(lasted) < enoughOfAFault*float64(f.To-f.From) {
+			if lasted := c.Ops[w.heal].Call - c.Ops[w.op].Return; float64(
+				lasted) < enoughOfAFault*float64(f.To-f.From) {
 				short[n] = lasted
 			}
 		}

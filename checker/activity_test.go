@@ -19,57 +19,70 @@ func (s *builder) passOn(times int) {
 	}
 }
 
+// killPrimary is the plan of one fault.
+var killPrimary = []history.Injection{{Name: "kill-primary"}}
+
+// activities are histories, and what judgeActivity says about each.
+var activities = map[string]struct {
+	write  func(*builder)
+	status Status
+	word   string
+}{
+	"enough":  {func(s *builder) { s.passOn(30) }, Pass, "at most 1 in 10, with 95 % confidence"},
+	"nothing": {func(*builder) {}, Inconclusive, "0 contended hand-offs"},
+	"too few": {func(s *builder) {
+		s.passOn(10)
+	}, Inconclusive, "9 contended hand-offs between workers, at least 20"},
+	"one worker alone": {func(s *builder) {
+		for i := range 50 {
+			h := s.grant(1, dur(10*i), dur(10*i+1), 100)
+			s.release(1, h, dur(10*i+2), dur(10*i+3), history.OK)
+		}
+	}, Inconclusive, "0 contended hand-offs"},
+	"partial": {func(s *builder) {
+		s.passOn(30)
+		s.h.Partial = "cut at byte 7"
+	}, Inconclusive, "partial: cut at byte 7"},
+	"partial, as was allowed": {func(s *builder) {
+		s.passOn(30)
+		s.h.Partial, s.h.Allowed = "agent b was lost", true
+	}, Pass, "as was allowed: agent b was lost"},
+	"many unknown": {func(s *builder) {
+		s.passOn(30)
+		for i := range 20 {
+			s.release(3, 0, dur(i), dur(i+1), history.Unknown)
+		}
+	}, Inconclusive, "20 of 50 outcomes are unknown"},
+	"many unknown, of what may never have been granted": {func(s *builder) {
+		s.passOn(30)
+		for i := range 20 {
+			h := s.grant(3, dur(400+10*i), dur(401+10*i), 100)
+			s.h.Ops[len(s.h.Ops)-1].Outcome, s.h.Ops[len(s.h.Ops)-1].Reason = history.Unknown, history.Dropped
+			s.release(3, h, dur(402+10*i), dur(403+10*i), history.Unknown)
+		}
+	}, Pass, "30 holds"},
+	"a fault that was never injected": {func(s *builder) { s.passOn(30); s.h.Faults = killPrimary }, Inconclusive,
+		"fault 0, kill-primary, was planned and not injected"},
+	"a fault that met nobody": {func(s *builder) {
+		s.passOn(30)
+		s.h.Faults = killPrimary
+		s.add(history.Op{Kind: history.Fault, Outcome: history.OK, Worker: -1, Key: -1, Call: 900, Return: 901})
+	}, Inconclusive, "fault 0, kill-primary, coincided with neither"},
+	"a fault that was not injected, for the machine paused": {func(s *builder) {
+		s.passOn(30)
+		s.h.Faults = []history.Injection{{Name: "delay"}}
+		s.add(history.Op{Kind: history.Gap, Outcome: history.OK, Worker: -1, Key: -1, Call: dur(1),
+			Return: dur(90)})
+	}, Inconclusive, "was planned and not injected; the machine paused for"},
+	"a fault that met somebody": {func(s *builder) {
+		s.passOn(30)
+		s.h.Faults = killPrimary
+		s.add(history.Op{Kind: history.Fault, Outcome: history.OK, Worker: -1, Key: -1, Call: 55, Return: 56})
+	}, Pass, "1 fault that coincided with a holder or waiter"},
+}
+
 func TestActivity(t *testing.T) {
-	plan := []history.Injection{{Name: "kill-primary"}}
-	tests := map[string]struct {
-		write  func(*builder)
-		status Status
-		word   string
-	}{
-		"enough":  {func(s *builder) { s.passOn(30) }, Pass, "at most 1 in 10, with 95 % confidence"},
-		"nothing": {func(*builder) {}, Inconclusive, "0 contended hand-offs"},
-		"too few": {func(s *builder) { s.passOn(10) }, Inconclusive, "9 contended hand-offs between workers, at least 20"},
-		"one worker alone": {func(s *builder) {
-			for i := range 50 {
-				h := s.grant(1, dur(10*i), dur(10*i+1), 100)
-				s.release(1, h, dur(10*i+2), dur(10*i+3), history.OK)
-			}
-		}, Inconclusive, "0 contended hand-offs"},
-		"partial":                 {func(s *builder) { s.passOn(30); s.h.Partial = "cut at byte 7" }, Inconclusive, "partial: cut at byte 7"},
-		"partial, as was allowed": {func(s *builder) { s.passOn(30); s.h.Partial, s.h.Allowed = "agent b was lost", true }, Pass, "as was allowed: agent b was lost"},
-		"many unknown": {func(s *builder) {
-			s.passOn(30)
-			for i := range 20 {
-				s.release(3, 0, dur(i), dur(i+1), history.Unknown)
-			}
-		}, Inconclusive, "20 of 50 outcomes are unknown"},
-		"many unknown, of what may never have been granted": {func(s *builder) {
-			s.passOn(30)
-			for i := range 20 {
-				h := s.grant(3, dur(400+10*i), dur(401+10*i), 100)
-				s.h.Ops[len(s.h.Ops)-1].Outcome, s.h.Ops[len(s.h.Ops)-1].Reason = history.Unknown, history.Dropped
-				s.release(3, h, dur(402+10*i), dur(403+10*i), history.Unknown)
-			}
-		}, Pass, "30 holds"},
-		"a fault that was never injected": {func(s *builder) { s.passOn(30); s.h.Faults = plan }, Inconclusive,
-			"fault 0, kill-primary, was planned and not injected"},
-		"a fault that met nobody": {func(s *builder) {
-			s.passOn(30)
-			s.h.Faults = plan
-			s.add(history.Op{Kind: history.Fault, Outcome: history.OK, Worker: -1, Key: -1, Call: 900, Return: 901})
-		}, Inconclusive, "fault 0, kill-primary, coincided with neither"},
-		"a fault that was not injected, for the machine paused": {func(s *builder) {
-			s.passOn(30)
-			s.h.Faults = []history.Injection{{Name: "delay"}}
-			s.add(history.Op{Kind: history.Gap, Outcome: history.OK, Worker: -1, Key: -1, Call: dur(1), Return: dur(90)})
-		}, Inconclusive, "was planned and not injected; the machine paused for"},
-		"a fault that met somebody": {func(s *builder) {
-			s.passOn(30)
-			s.h.Faults = plan
-			s.add(history.Op{Kind: history.Fault, Outcome: history.OK, Worker: -1, Key: -1, Call: 55, Return: 56})
-		}, Pass, "1 fault that coincided with a holder or waiter"},
-	}
-	for name, tt := range tests {
+	for name, tt := range activities {
 		t.Run(name, func(t *testing.T) {
 			s := newBuilder()
 			tt.write(s)
@@ -86,16 +99,20 @@ func TestAFaultIsInForceAsLongAsItWasPlanned(t *testing.T) {
 		status        Status
 		word          string
 	}{
-		"healed as soon as it began": {true, 70, 71, Inconclusive, "fault 0, cut-holder, was planned for 60.0 ms and in force for 1.00 ms only"},
-		"healed early":               {true, 20, 51, Pass, "1 fault that coincided"},
+		"healed as soon as it began": {true, 70, 71, Inconclusive, "fault 0, cut-holder, was planned for 60.0 ms and " +
+			"in force for 1.00 ms only"},
+		"healed early": {true, 20, 51, Pass, "1 fault that coincided"},
 		"healed as soon as it began, when the seed drew it": {false, 70, 71, Pass, "1 fault that coincided"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newBuilder()
 			s.passOn(30)
-			s.h.Faults = []history.Injection{{Name: "cut-holder", From: 10 * time.Millisecond, To: 70 * time.Millisecond, Timed: tt.timed}}
+			s.h.Faults = []history.Injection{
+				{Name: "cut-holder", From: 10 * time.Millisecond, To: 70 * time.Millisecond, Timed: tt.timed},
+			}
 			s.add(history.Op{Kind: history.Fault, Outcome: history.OK, Worker: -1, Key: -1, Call: 10, Return: tt.began})
-			s.add(history.Op{Kind: history.Heal, Outcome: history.OK, Worker: -1, Key: -1, Call: tt.healed, Return: tt.healed + 1})
+			s.add(history.Op{Kind: history.Heal, Outcome: history.OK, Worker: -1, Key: -1, Call: tt.healed,
+				Return: tt.healed + 1})
 			expect(t, judgeActivity(s.prepared()), tt.status, "", tt.word)
 		})
 	}
@@ -115,11 +132,13 @@ func drawBusy(r *rand.Rand) *builder {
 				now += 3 + r.IntN(5)
 			}
 			if r.IntN(4) > 0 {
-				hold := s.add(history.Op{Kind: history.Acquire, Worker: w, Key: key, Call: dur(now), Return: dur(now + 2),
-					Until: dur(now + 12), TTL: 12, Outcome: history.OK})
+				hold := s.add(history.Op{Kind: history.Acquire, Worker: w, Key: key, Call: dur(now),
+					Return: dur(now + 2),
+					Until:  dur(now + 12), TTL: 12, Outcome: history.OK})
 				now += 3 + r.IntN(15)
 				if r.IntN(4) > 0 {
-					s.add(history.Op{Kind: history.Release, Worker: w, Key: key, Hold: hold, Call: dur(now), Return: dur(now + 2),
+					s.add(history.Op{Kind: history.Release, Worker: w, Key: key, Hold: hold, Call: dur(now),
+						Return:  dur(now + 2),
 						Outcome: history.Outcome(r.IntN(3))})
 					now += 3
 				}
@@ -133,9 +152,11 @@ func drawBusy(r *rand.Rand) *builder {
 	for n := range r.IntN(3) {
 		s.h.Faults = append(s.h.Faults, history.Injection{Name: "f"})
 		if at := r.IntN(100); r.IntN(5) > 0 {
-			s.add(history.Op{Kind: history.Fault, Worker: -1, Key: -1, Call: dur(at), Return: dur(at + 1), Value: int64(n), Outcome: history.OK})
+			s.add(history.Op{Kind: history.Fault, Worker: -1, Key: -1, Call: dur(at), Return: dur(at + 1),
+				Value: int64(n), Outcome: history.OK})
 			if r.IntN(2) == 0 {
-				s.add(history.Op{Kind: history.Heal, Worker: -1, Key: -1, Call: dur(at + 3), Return: dur(at + 4), Value: int64(n)})
+				s.add(history.Op{Kind: history.Heal, Worker: -1, Key: -1, Call: dur(at + 3), Return: dur(at + 4),
+					Value: int64(n)})
 			}
 		}
 	}
@@ -226,7 +247,8 @@ func TestActivityAgainstEveryMoment(t *testing.T) {
 		histories: 100_000, draw: drawBusy, oracle: everyMoment,
 		check: func(c *Case) string {
 			v := judgeActivity(c)
-			idle := strings.Count(v.Summary, "was planned and not injected") + strings.Count(v.Summary, "coincided with neither")
+			idle := strings.Count(v.Summary, "was planned and not injected") + strings.Count(v.Summary,
+				"coincided with neither")
 			return fmt.Sprintf("%v %d %d", idle > 0, c.effort().handOffs, idle)
 		},
 	}

@@ -338,7 +338,8 @@ func loses(c *Case) (found bool) {
 // tryBefore is the refused try that was one call with the grant that came of it; nil if it was none.
 func tryBefore(c *Case, k int) *history.Op {
 	for i := k - 1; i >= 0; i-- {
-		if op := &c.Ops[i]; op.Kind == history.Acquire && op.Worker == c.Ops[k].Worker && (op.Hold == op.ID || op.Hold == 0) {
+		if op := &c.Ops[i]; op.Kind == history.Acquire && op.Worker == c.Ops[k].Worker &&
+			(op.Hold == op.ID || op.Hold == 0) {
 			if op.Key == c.Ops[k].Key && op.Outcome == history.Failed && c.Ops[k].Call <= op.Return+1 {
 				return op
 			}
@@ -395,7 +396,11 @@ func TestHarnessError(t *testing.T) {
 	c := s.prepare(t)
 	saved := All
 	defer func() { All = saved }()
-	All = []Checker{{Name: "wrong", Check: func(*Case) Verdict { return Verdict{Status: Fail, Cause: harnessError, Summary: "we disagree"} }}}
+	All = []Checker{
+		{Name: "wrong", Check: func(*Case) Verdict {
+			return Verdict{Status: Fail, Cause: harnessError, Summary: "we disagree"}
+		}},
+	}
 	if _, err := Judge(c); err == nil {
 		t.Error("got no error, want one")
 	}

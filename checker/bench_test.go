@@ -40,8 +40,9 @@ func synthesize(n int, each func(*history.Op)) (h history.Header) {
 	visit := make([]history.Op, 0, 8)
 	add := func(kind history.Kind, worker, key int, call, ret time.Duration) *history.Op {
 		numbers[worker]++
-		visit = append(visit, history.Op{ID: history.ID(uint64(worker+1)<<40 | numbers[worker]), Kind: kind, Outcome: history.OK,
-			Worker: int32(worker), Key: int32(key), Call: call, Return: ret, Due: call})
+		visit = append(visit, history.Op{ID: history.ID(uint64(worker+1)<<40 | numbers[worker]), Kind: kind,
+			Outcome: history.OK,
+			Worker:  int32(worker), Key: int32(key), Call: call, Return: ret, Due: call})
 		return &visit[len(visit)-1]
 	}
 	done, last := 0, time.Duration(0)
@@ -55,7 +56,8 @@ func synthesize(n int, each func(*history.Op)) (h history.Header) {
 		key, worker := v%keys, (v*13+v/32)%workers
 		t := time.Duration(v) * 100 * time.Microsecond
 		a := add(history.Acquire, worker, key, t+1000, t+3000)
-		a.Hold, a.Token, a.Fence, a.TTL, a.Until = a.ID, uint64(a.ID)*0x9e3779b97f4a7c15, int64(v/keys)+1, ttl, t+ttl-ttl/100
+		a.Hold, a.Token, a.Fence, a.TTL, a.Until = a.ID, uint64(a.ID)*0x9e3779b97f4a7c15, int64(v/keys)+1,
+			ttl, t+ttl-ttl/100
 		id, fence := a.ID, a.Fence
 		refused := add(history.Acquire, (worker+1)%workers, key, t+4000, t+5000)
 		refused.Hold, refused.Outcome, refused.Reason = refused.ID, history.Failed, history.Busy
@@ -164,7 +166,8 @@ func inProcesses(n int) *history.History {
 	return h
 }
 
-// crowded is a legal history of a lock that many have at once: of its permits forty are taken all the time; or ten readers have it, and then a writer.
+// crowded is a legal history of a lock that many have at once: of its permits forty are taken all the time; or ten
+// readers have it, and then a writer.
 func crowded(n int, claims history.Claims) *history.History {
 	const workers, ttl = 64, time.Second
 	h := &history.History{Ops: make([]history.Op, 0, n)}
@@ -172,8 +175,9 @@ func crowded(n int, claims history.Claims) *history.History {
 	numbers := [workers]uint64{}
 	add := func(kind history.Kind, worker int, at time.Duration) *history.Op {
 		numbers[worker]++
-		h.Ops = append(h.Ops, history.Op{ID: history.ID(uint64(worker+1)<<40 | numbers[worker]), Kind: kind, Outcome: history.OK,
-			Worker: int32(worker), Call: at, Return: at + 10, Due: at})
+		h.Ops = append(h.Ops, history.Op{ID: history.ID(uint64(worker+1)<<40 | numbers[worker]), Kind: kind,
+			Outcome: history.OK,
+			Worker:  int32(worker), Call: at, Return: at + 10, Due: at})
 		return &h.Ops[len(h.Ops)-1]
 	}
 	for v := range n / 2 {
@@ -201,8 +205,9 @@ func violated(n, keys, violations int) *history.History {
 	numbers := [workers]uint64{}
 	add := func(kind history.Kind, worker, key int, call, ret time.Duration) *history.Op {
 		numbers[worker]++
-		h.Ops = append(h.Ops, history.Op{ID: history.ID(uint64(worker+1)<<40 | numbers[worker]), Kind: kind, Outcome: history.OK,
-			Worker: int32(worker), Key: int32(key), Call: call, Return: ret, Due: call})
+		h.Ops = append(h.Ops, history.Op{ID: history.ID(uint64(worker+1)<<40 | numbers[worker]), Kind: kind,
+			Outcome: history.OK,
+			Worker:  int32(worker), Key: int32(key), Call: call, Return: ret, Due: call})
 		return &h.Ops[len(h.Ops)-1]
 	}
 	pairs := n / 4
@@ -227,14 +232,15 @@ func hitches(h *history.History, times int) {
 	every := h.Ops[len(h.Ops)-1].Return / time.Duration(times)
 	for n := range times {
 		at := time.Duration(n) * every
-		h.Ops = append(h.Ops, history.Op{ID: history.ID(1<<50 | uint64(n+1)), Kind: history.Gap, Outcome: history.OK, Worker: -1, Key: -1,
+		h.Ops = append(h.Ops, history.Op{ID: history.ID(1<<50 | uint64(n+1)), Kind: history.Gap, Outcome: history.OK,
+			Worker: -1, Key: -1,
 			Call: at, Return: at + time.Microsecond})
 	}
 	slices.SortStableFunc(h.Ops, func(a, b history.Op) int { return cmp.Compare(a.Return, b.Return) })
 }
 
-// BenchmarkViolations shows that violations cost little beside the operations, however many pages there are, and however
-// often the process was paused.
+// BenchmarkViolations shows that violations cost little beside the operations, however many pages there are, and
+// however often the process was paused.
 func BenchmarkViolations(b *testing.B) {
 	for _, n := range []int{0, 1000, 17_000, -1000} {
 		name := strconv.Itoa(n)
@@ -256,7 +262,8 @@ func BenchmarkViolations(b *testing.B) {
 				if err != nil {
 					b.Fatal(err)
 				}
-				if got := verdicts[1].Violations; verdicts[1].Checker != Exclusion.Name || got < int64(n) || n == 0 && got > 0 {
+				if got := verdicts[1].Violations; verdicts[1].Checker != Exclusion.Name || got < int64(n) ||
+					n == 0 && got > 0 {
 					b.Fatalf("%d violations of %d: %s", got, n, verdicts[1].Summary)
 				}
 			}
@@ -277,8 +284,9 @@ func lateHolders(n int, late time.Duration) *history.History {
 		t := time.Duration(v) * every
 		op := func(kind history.Kind, call time.Duration) *history.Op {
 			numbers[v%workers]++
-			h.Ops = append(h.Ops, history.Op{ID: history.ID(uint64(v%workers+1)<<40 | numbers[v%workers]), Kind: kind, Outcome: history.OK,
-				Worker: int32(v % workers), Call: call, Return: call + time.Microsecond})
+			h.Ops = append(h.Ops, history.Op{ID: history.ID(uint64(v%workers+1)<<40 | numbers[v%workers]), Kind: kind,
+				Outcome: history.OK,
+				Worker:  int32(v % workers), Call: call, Return: call + time.Microsecond})
 			return &h.Ops[len(h.Ops)-1]
 		}
 		a := op(history.Acquire, t)
@@ -301,8 +309,9 @@ func refusedWriters(n int) *history.History {
 	numbers := make([]uint64, h.Workers)
 	op := func(worker int, kind history.Kind, call time.Duration) *history.Op {
 		numbers[worker]++
-		h.Ops = append(h.Ops, history.Op{ID: history.ID(uint64(worker+1)<<40 | numbers[worker]), Kind: kind, Outcome: history.OK,
-			Worker: int32(worker), Call: call, Return: call + time.Microsecond})
+		h.Ops = append(h.Ops, history.Op{ID: history.ID(uint64(worker+1)<<40 | numbers[worker]), Kind: kind,
+			Outcome: history.OK,
+			Worker:  int32(worker), Call: call, Return: call + time.Microsecond})
 		return &h.Ops[len(h.Ops)-1]
 	}
 	for v := range n / 3 {
@@ -321,13 +330,17 @@ func refusedWriters(n int) *history.History {
 // faulty gives a history so many faults that were healed before anybody asked.
 func faulty(h *history.History, faults int) {
 	for n := range faults {
-		h.Faults = append(h.Faults, history.Injection{Name: "mine", Effect: history.Effect{Hits: []history.Party{history.Servers}, Loses: history.LosesKeys}})
-		h.Ops = append(h.Ops, history.Op{ID: history.ID(1<<51 | uint64(n+1)), Kind: history.Fault, Outcome: history.OK, Worker: -1, Key: -1, Value: int64(n)})
+		h.Faults = append(h.Faults, history.Injection{
+			Name: "mine", Effect: history.Effect{Hits: []history.Party{history.Servers}, Loses: history.LosesKeys},
+		})
+		h.Ops = append(h.Ops, history.Op{ID: history.ID(1<<51 | uint64(n+1)), Kind: history.Fault, Outcome: history.OK,
+			Worker: -1, Key: -1, Value: int64(n)})
 	}
 	slices.SortStableFunc(h.Ops, func(a, b history.Op) int { return cmp.Compare(a.Return, b.Return) })
 }
 
-// heldForEver is a page whose lock one worker has to the end, and that others are granted one after the other all the same.
+// heldForEver is a page whose lock one worker has to the end, and that others are granted one after the other all the
+// same.
 func heldForEver(n int) *history.History {
 	s := newScript()
 	s.Sites = 1
@@ -379,7 +392,8 @@ func BenchmarkDeadPages(b *testing.B) {
 	end := h.Ops[len(h.Ops)-1].Return
 	const asleep = 10_000
 	for n := range asleep {
-		op := history.Op{Kind: history.Acquire, Outcome: history.Failed, Reason: history.Busy, Worker: int32(40 + n), Key: int32(10_000 + n), Call: 1, Return: 2}
+		op := history.Op{Kind: history.Acquire, Outcome: history.Failed, Reason: history.Busy, Worker: int32(40 + n),
+			Key: int32(10_000 + n), Call: 1, Return: 2}
 		op.ID = history.ID(uint64(op.Worker+1)<<40 | 1)
 		op.Hold = op.ID
 		h.Ops = append(h.Ops, op)
@@ -416,11 +430,13 @@ func contended(n int) *history.History {
 		call := max(t-60*workers/10, 0)
 		numbers[worker]++
 		id := history.ID(uint64(worker+1)<<40 | numbers[worker])
-		h.Ops = append(h.Ops, history.Op{ID: id, Hold: id, Worker: int32(worker), Kind: history.Acquire, Outcome: history.OK,
-			Call: call, Return: t + 10, Until: history.Forever})
+		h.Ops = append(h.Ops, history.Op{ID: id, Hold: id, Worker: int32(worker), Kind: history.Acquire,
+			Outcome: history.OK,
+			Call:    call, Return: t + 10, Until: history.Forever})
 		numbers[worker]++
-		h.Ops = append(h.Ops, history.Op{ID: history.ID(uint64(worker+1)<<40 | numbers[worker]), Hold: id, Worker: int32(worker),
-			Kind: history.Release, Outcome: history.OK, Call: t + 50, Return: t + 90})
+		h.Ops = append(h.Ops, history.Op{ID: history.ID(uint64(worker+1)<<40 | numbers[worker]), Hold: id,
+			Worker: int32(worker),
+			Kind:   history.Release, Outcome: history.OK, Call: t + 50, Return: t + 90})
 	}
 	return h
 }
@@ -453,8 +469,8 @@ func BenchmarkAgainstPorcupine(b *testing.B) {
 	}
 }
 
-// BenchmarkLong judges files that are as long as memory, or longer: CHECKER_BENCH=100000000 go test ./checker -run '^$' -bench Long -benchtime 1x.
-// LONG_FILE=file keeps one, to be judged under a limit of memory.
+// BenchmarkLong judges files that are as long as memory, or longer: CHECKER_BENCH=100000000 go test ./checker -run '^$'
+// -bench Long -benchtime 1x. LONG_FILE=file keeps one, to be judged under a limit of memory.
 func BenchmarkLong(b *testing.B) {
 	for _, n := range sizes()[2:] {
 		path := cmp.Or(os.Getenv("LONG_FILE"), filepath.Join(b.TempDir(), "history.bin"))

@@ -27,7 +27,8 @@ func TestALateReleaseIsNotBlamedForWhatAServerForgot(t *testing.T) {
 		s.fault(serverDies, 800, 801)
 		s.release(s.acquire(1, 810, 811, 300), 900, 901)
 		if v := Exclusion.Check(s.prepare(t)); v.Status != Fail || v.Cause != tt.cause {
-			t.Errorf("called at %d, extended %t: got %s %q: %s, want %s", tt.called, tt.extended, v.Status, v.Cause, v.Summary, tt.cause)
+			t.Errorf("called at %d, extended %t: got %s %q: %s, want %s", tt.called, tt.extended, v.Status, v.Cause,
+				v.Summary, tt.cause)
 		}
 	}
 }
@@ -116,7 +117,8 @@ var blamed = map[string]struct {
 	"the same, and nobody is granted the lock meanwhile": {func(s *script) {
 		s.release(lateRelease(s, 40), 30, 31)
 	}, ""},
-	"a release comes while the next one asks, others are refused for long after it, and then one is granted the lock too early": {func(s *script) {
+	"a release comes while the next one asks, others are refused for long after it, and then one is granted the lock " +
+		"too early": {func(s *script) {
 		a := s.acquire(1, 0, 1, 300)
 		s.release(a, 10, 14)
 		s.acquire(2, 11, 13, 300)
@@ -147,7 +149,8 @@ var blamed = map[string]struct {
 		s.release(b, 240, 241)
 		s.acquire(3, 250, 251, 300)
 	}, "double-grant"},
-	"a release that was called in time is answered late, and the hold that it may have ended was extended since": {func(s *script) {
+	"a release that was called in time is answered late, and the hold that it may have ended was extended " +
+		"since": {func(s *script) {
 		s.extend(answeredLate(s), 410, 411, 300)
 	}, "foreign-release"},
 	"the same, and the extension heard that the hold was lost": {func(s *script) {
@@ -164,7 +167,8 @@ func TestAReleaseIsBlamedThatCanHaveFreedTheLock(t *testing.T) {
 		tt.write(s)
 		v := Exclusion.Check(s.prepare(t))
 		if v.Cause != tt.cause || (v.Status == Fail) != (tt.cause != "") {
-			t.Errorf("%s: got %s %q, want %q: %s\n%s", name, v.Status, v.Cause, tt.cause, v.Summary, strings.Join(v.Story, "\n"))
+			t.Errorf("%s: got %s %q, want %q: %s\n%s", name, v.Status, v.Cause, tt.cause, v.Summary,
+				strings.Join(v.Story, "\n"))
 		}
 	}
 }
@@ -219,7 +223,8 @@ func TestAStoryTellsWhoAFenceRefused(t *testing.T) {
 		refused := s.on(first, kind, 200, 201)
 		refused.Outcome, refused.Reason = history.Failed, history.Fenced
 		v := Exclusion.Check(s.prepare(t))
-		if story := strings.Join(v.Story, "\n"); v.Cause != "service-loss" || !strings.Contains(story, "w01 was refused by the counter") {
+		if story := strings.Join(v.Story, "\n"); v.Cause != "service-loss" ||
+			!strings.Contains(story, "w01 was refused by the counter") {
 			t.Errorf("%v: got %q\n%s", kind, v.Cause, story)
 		}
 	}
@@ -272,7 +277,8 @@ func TestAStoryNamesWhatCanHaveDoubledAGrant(t *testing.T) {
 			s.acquire(2, 201, 203, 400)
 			s.last().Token = uint64(again)
 		},
-		"the try by w03 that was called at 0.010000 s had no answer: look whether what the lock sends after that ends what w01 had": func(s *script) {
+		"the try by w03 that was called at 0.010000 s had no answer: look whether what the lock sends after that " +
+			"ends what w01 had": func(s *script) {
 			s.acquire(1, 0, 1, 400)
 			s.Processes, s.Bounds.Slack = 2, 0
 			op := s.busy(3, 10, 60)
@@ -312,7 +318,8 @@ func TestAnExtensionWithoutAnswerMayHaveGivenTheLockBack(t *testing.T) {
 		}
 		s.acquire(2, 470, 471, 400)
 		v := Exclusion.Check(s.prepare(t))
-		told := strings.Contains(strings.Join(v.Story, "\n"), "the extension by w01 that was called at 0.450000 s had no answer, and may have given the lock back")
+		told := strings.Contains(strings.Join(v.Story, "\n"), "the extension by w01 that was called at 0.450000 s "+
+			"had no answer, and may have given the lock back")
 		if v.Status != Fail || v.Cause != want || told != lost {
 			t.Errorf("lost %t: got %s %q: %q, want %s", lost, v.Status, v.Cause, v.Story, want)
 		}

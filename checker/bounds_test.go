@@ -37,40 +37,69 @@ func unheard(write func(s *script)) func(s *script) {
 	}
 }
 
+// withLinger makes a lease last for up to 0.8 s more.
+func withLinger(s *script) { s.Bounds.Linger = 800 * ms }
+
+// withEarlyLeases makes leases begin before they are asked for.
+func withEarlyLeases(s *script) { s.Claims.Begins = true }
+
+// rounded is a lease of 1.2 s whose holder was told that it lasts for told ms. It is extended at extended ms, unless
+// that is 0, and granted to another at granted ms.
+func rounded(told, extended, granted time.Duration) func(s *script) {
+	return func(s *script) {
+		a := s.acquire(1, 0, 1, 1200)
+		s.last().Until = told * ms
+		if extended > 0 {
+			s.extend(a, extended, extended+1, 1200)
+			s.last().Until = (extended + told) * ms
+		}
+		s.acquire(2, granted, granted+1, 1200)
+	}
+}
+
+// boundedLeases are histories in which a lease lasts longer than was asked for, or begins before.
+var boundedLeases = map[string]struct {
+	claim, write   func(s *script)
+	fails, without []string // with the claim, and without it
+}{
+	"rounded up to seconds, told and extended": {
+		withLinger, rounded(1990, 1500, 3600), nil, []string{"silent-reacquire"},
+	},
+	"rounded up, nothing is told of it": {
+		withLinger, rounded(1180, 1500, 2900), nil, []string{"silent-reacquire"},
+	},
+	"extended when even that was over": {
+		withLinger, rounded(1180, 2100, 3600), []string{"silent-reacquire"}, []string{"silent-reacquire"},
+	},
+	"told more than that": {withLinger, rounded(2100, 0, 2200), []string{"over-claim"},
+		[]string{"over-claim"}},
+	"granted to another before what was told": {withLinger, rounded(1990, 0, 1500), []string{"over-claim"},
+		[]string{"over-claim"}},
+	"granted to another in the lease": {withLinger, rounded(1990, 0, 600), []string{"double-grant"},
+		[]string{"double-grant", "over-claim"}},
+	"begun before, and told so": {withEarlyLeases, early(350, 0, 360), nil, []string{"double-grant"}},
+	"begun before, and its holder hears of its end": {
+		withEarlyLeases, early(350, 355, 360), nil, []string{"premature-loss"},
+	},
+	"begun before, another's too early": {withEarlyLeases, early(350, 355, 330), []string{"double-grant"},
+		[]string{"double-grant"}},
+	"begun before, and lost too early": {withEarlyLeases, early(350, 340, 360), []string{"premature-loss"},
+		[]string{"premature-loss"}},
+	"begun before, forgotten before it was told": {
+		withEarlyLeases, forgotten(early(350, 340, 360)), nil, []string{"premature-loss"},
+	},
+	"begun before, and extended without an answer": {
+		withEarlyLeases, unheard(early(350, 0, 240)), []string{"double-grant"}, []string{"double-grant"},
+	},
+	"told more than a lease from the call": {
+		withEarlyLeases, early(450, 460, 470), []string{"over-claim"}, []string{"over-claim"},
+	},
+}
+
 // TestLeasesAreJudgedByTheirBounds: a lease may last longer than was asked for, or begin before, as far as the lock
 // says so. What it says it keeps: what goes beyond fails.
 func TestLeasesAreJudgedByTheirBounds(t *testing.T) {
-	lingers := func(s *script) { s.Bounds.Linger = 800 * ms }
-	begins := func(s *script) { s.Claims.Begins = true }
-	rounded := func(told, extended, granted time.Duration) func(s *script) {
-		return func(s *script) {
-			a := s.acquire(1, 0, 1, 1200)
-			s.last().Until = told * ms
-			if extended > 0 {
-				s.extend(a, extended, extended+1, 1200)
-				s.last().Until = (extended + told) * ms
-			}
-			s.acquire(2, granted, granted+1, 1200)
-		}
-	}
-	for name, tt := range map[string]struct {
-		claim, write   func(s *script)
-		fails, without []string // with the claim, and without it
-	}{
-		"rounded up to seconds, told and extended":      {lingers, rounded(1990, 1500, 3600), nil, []string{"silent-reacquire"}},
-		"rounded up, nothing is told of it":             {lingers, rounded(1180, 1500, 2900), nil, []string{"silent-reacquire"}},
-		"extended when even that was over":              {lingers, rounded(1180, 2100, 3600), []string{"silent-reacquire"}, []string{"silent-reacquire"}},
-		"told more than that":                           {lingers, rounded(2100, 0, 2200), []string{"over-claim"}, []string{"over-claim"}},
-		"granted to another before what was told":       {lingers, rounded(1990, 0, 1500), []string{"over-claim"}, []string{"over-claim"}},
-		"granted to another in the lease":               {lingers, rounded(1990, 0, 600), []string{"double-grant"}, []string{"double-grant", "over-claim"}},
-		"begun before, and told so":                     {begins, early(350, 0, 360), nil, []string{"double-grant"}},
-		"begun before, and its holder hears of its end": {begins, early(350, 355, 360), nil, []string{"premature-loss"}},
-		"begun before, another's too early":             {begins, early(350, 355, 330), []string{"double-grant"}, []string{"double-grant"}},
-		"begun before, and lost too early":              {begins, early(350, 340, 360), []string{"premature-loss"}, []string{"premature-loss"}},
-		"begun before, forgotten before it was told":    {begins, forgotten(early(350, 340, 360)), nil, []string{"premature-loss"}},
-		"begun before, and extended without an answer":  {begins, unheard(early(350, 0, 240)), []string{"double-grant"}, []string{"double-grant"}},
-		"told more than a lease from the call":          {begins, early(450, 460, 470), []string{"over-claim"}, []string{"over-claim"}},
-	} {
+	for name, tt := range boundedLeases {
 		for claimed, want := range map[bool][]string{true: tt.fails, false: tt.without} {
 			s := newScript()
 			if tt.write(s); claimed {

@@ -43,11 +43,13 @@ func (s *builder) grant(w int32, call, ret, ttl time.Duration) history.ID {
 	if ttl > 0 {
 		until = call + ttl
 	}
-	return s.add(history.Op{Kind: history.Acquire, Outcome: history.OK, Worker: w, Call: call, Return: ret, TTL: ttl, Until: until})
+	return s.add(history.Op{Kind: history.Acquire, Outcome: history.OK, Worker: w, Call: call, Return: ret,
+		TTL: ttl, Until: until})
 }
 
 func (s *builder) refuse(w int32, call, ret time.Duration) history.ID {
-	return s.add(history.Op{Kind: history.Acquire, Outcome: history.Failed, Reason: history.Busy, Worker: w, Call: call, Return: ret})
+	return s.add(history.Op{Kind: history.Acquire, Outcome: history.Failed, Reason: history.Busy, Worker: w,
+		Call: call, Return: ret})
 }
 
 func (s *builder) release(w int32, hold history.ID, call, ret time.Duration, out history.Outcome) history.ID {
@@ -55,11 +57,13 @@ func (s *builder) release(w int32, hold history.ID, call, ret time.Duration, out
 }
 
 func (s *builder) load(w int32, hold history.ID, call time.Duration, seen history.ID, value int64) history.ID {
-	return s.add(history.Op{Kind: history.Load, Outcome: history.OK, Hold: hold, Seen: seen, Value: value, Worker: w, Call: call, Return: call + 1})
+	return s.add(history.Op{Kind: history.Load, Outcome: history.OK, Hold: hold, Seen: seen, Value: value, Worker: w,
+		Call: call, Return: call + 1})
 }
 
 func (s *builder) store(w int32, hold history.ID, call time.Duration, seen history.ID, value int64) history.ID {
-	return s.add(history.Op{Kind: history.Store, Outcome: history.OK, Hold: hold, Seen: seen, Value: value, Worker: w, Call: call, Return: call + 1})
+	return s.add(history.Op{Kind: history.Store, Outcome: history.OK, Hold: hold, Seen: seen, Value: value, Worker: w,
+		Call: call, Return: call + 1})
 }
 
 func (s *builder) done(w int32, call, ret time.Duration) history.ID {
@@ -67,7 +71,8 @@ func (s *builder) done(w int32, call, ret time.Duration) history.ID {
 }
 
 func (s *builder) final(at time.Duration, seen history.ID, value int64) history.ID {
-	return s.add(history.Op{Kind: history.Final, Outcome: history.OK, Seen: seen, Value: value, Worker: -1, Call: at, Return: at + 1})
+	return s.add(history.Op{Kind: history.Final, Outcome: history.OK, Seen: seen, Value: value, Worker: -1, Call: at,
+		Return: at + 1})
 }
 
 // prepared is the case of what was written so far.
@@ -84,7 +89,8 @@ func (s *builder) prepared() *Case {
 func expect(t *testing.T, v Verdict, status Status, cause, word string) {
 	t.Helper()
 	if v.Status != status || v.Cause != cause || !strings.Contains(v.Summary, word) {
-		t.Errorf("got %s %q: %s; want %s %q with %q\n%s", v.Status, v.Cause, v.Summary, status, cause, word, strings.Join(v.Story, "\n"))
+		t.Errorf("got %s %q: %s; want %s %q with %q\n%s", v.Status, v.Cause, v.Summary, status, cause, word,
+			strings.Join(v.Story, "\n"))
 	}
 	if status == Fail && (len(v.Evidence) == 0 || len(v.Story) == 0 || v.Violations == 0) {
 		t.Errorf("a failure without evidence, story or number: %+v", v)
@@ -165,8 +171,10 @@ func show(c *Case) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%+v\n", c.Header)
 	for _, op := range c.Ops {
-		fmt.Fprintf(&b, "%s %s key %d w%d %s %s hold %s seen %s value %d fence %d token %d call %s return %s until %s ttl %s\n", op.ID,
-			op.Kind, op.Key, op.Worker, op.Outcome, op.Reason, op.Hold, op.Seen, op.Value, op.Fence, op.Token, op.Call, op.Return, op.Until, op.TTL)
+		fmt.Fprintf(&b, "%s %s key %d w%d %s %s hold %s seen %s value %d fence %d token %d call %s "+
+			"return %s until %s ttl %s\n", op.ID,
+			op.Kind, op.Key, op.Worker, op.Outcome, op.Reason, op.Hold, op.Seen, op.Value, op.Fence, op.Token, op.Call,
+			op.Return, op.Until, op.TTL)
 	}
 	return b.String()
 }

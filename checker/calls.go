@@ -12,8 +12,9 @@ import (
 )
 
 var calls = Checker{
-	Name:   history.Calls,
-	Doc:    "every call of the lock returns within its bound, or soon after its context has ended, and no call or timer of it ends its process",
+	Name: history.Calls,
+	Doc: "every call of the lock returns within its bound, or soon after its context has ended, " +
+		"and no call or timer of it ends its process",
 	Causes: callCauses,
 	Check:  judgeCalls,
 }
@@ -250,7 +251,8 @@ func (k *callsCheck) unanswered() {
 			k.blame(history.HungCall, testimony{}, why)
 		default:
 			k.accuseCall(history.HungCall, op, []string{
-				fmt.Sprintf("%s called %s at %s, and the program had not answered at %s, also when it was asked to call it off: at most %s are explained",
+				fmt.Sprintf("%s called %s at %s, and the program had not answered at %s, also when it was asked to "+
+					"call it off: at most %s are explained",
 					who(op.Worker), callName(op), clock(op.Call), clock(op.Return), human.Duration(bound)),
 				k.meanwhile(op, op.Return),
 			})

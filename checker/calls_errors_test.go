@@ -124,7 +124,8 @@ func TestAnErrorWhileNothingIsBroken(t *testing.T) {
 // TestTheTextOfAnErrorIsShown: what calls were answered is said with how many there were, in any verdict.
 func TestTheTextOfAnErrorIsShown(t *testing.T) {
 	for reason, want := range map[history.Reason]string{
-		history.Other: "unanswered: 8 of 8 acquires ended in an error while nothing was or had been broken: no such argument",
+		history.Other: "unanswered: 8 of 8 acquires ended in an error while nothing was or had been " +
+			"broken: no such argument",
 		history.Timeout: "most calls ended in errors while nothing was or had been broken, 8 of 8: " +
 			"acquire unknown timeout: too late",
 	} {

@@ -41,7 +41,9 @@ func fault(e history.Effect, from, to time.Duration) func(*script) {
 func driven(s *script) { s.Measured.Driver = &history.Driver{} }
 
 var (
-	givenUp       = hangs(history.Hung{CalledOff: 3000 * ms, GivenUp: 8000 * ms, Text: "goroutine 7 [chan send]:\nlock.Unlock"})
+	givenUp = hangs(history.Hung{
+		CalledOff: 3000 * ms, GivenUp: 8000 * ms, Text: "goroutine 7 [chan send]:\nlock.Unlock",
+	})
 	givenUpSoon   = hangs(history.Hung{CalledOff: 3000 * ms, GivenUp: 3500 * ms})
 	cameBack      = hangs(history.Hung{CalledOff: 3000 * ms})
 	calledOffSoon = hangs(history.Hung{CalledOff: 1000 * ms})
@@ -52,9 +54,11 @@ var callCases = map[string]struct {
 	status Status
 	cause  string
 }{
-	"all return":                             {handOffs, Pass, ""},
-	"nothing":                                {func(*script) {}, Inconclusive, ""},
-	"no operation":                           {func(s *script) { s.Measured = &history.Measured{Hung: []history.Hung{{CalledOff: ms}}} }, Inconclusive, ""},
+	"all return": {handOffs, Pass, ""},
+	"nothing":    {func(*script) {}, Inconclusive, ""},
+	"no operation": {func(s *script) {
+		s.Measured = &history.Measured{Hung: []history.Hung{{CalledOff: ms}}}
+	}, Inconclusive, ""},
 	"given up":                               {givenUp, Fail, history.HungCall},
 	"it returned when it was called off":     {cameBack, Fail, history.HungCall},
 	"it was called off soon":                 {calledOffSoon, Inconclusive, ""},
@@ -65,12 +69,14 @@ var callCases = map[string]struct {
 	"a minority hung until the end":          {with(givenUpSoon, fault(minorityHangs, 15, 2500)), Inconclusive, ""},
 	"a holder was late":                      {with(givenUpSoon, fault(workerLate, 15, 2500)), Fail, history.HungCall},
 	"a message is lost, and the context not": {with(givenUpSoon, fault(messagesLate, 15, 100)), Inconclusive, ""},
-	"a message is lost, and the context ended, and it heeds that": {with(cameBack, fault(messagesLate, 15, 100)), Inconclusive, ""},
-	"a message is lost, and it does not heed that":                {with(givenUp, fault(messagesLate, 15, 100)), Fail, history.HungCall},
-	"messages were lost later":                                    {with(cameBack, fault(messagesLate, 3100, 3200)), Fail, history.HungCall},
-	"a driver":                                                    {with(givenUp, driven), Fail, history.HungCall},
-	"a driver has no context":                                     {with(givenUp, driven, fault(messagesLate, 15, 100)), Inconclusive, ""},
-	"its process was paused":                                      {with(givenUpSoon, func(s *script) { s.gap(0, 600, 2800) }), Inconclusive, ""},
+	"a message is lost, and the context ended, and it heeds that": {with(cameBack, fault(messagesLate, 15, 100)),
+		Inconclusive, ""},
+	"a message is lost, and it does not heed that": {with(givenUp, fault(messagesLate, 15, 100)), Fail,
+		history.HungCall},
+	"messages were lost later": {with(cameBack, fault(messagesLate, 3100, 3200)), Fail, history.HungCall},
+	"a driver":                 {with(givenUp, driven), Fail, history.HungCall},
+	"a driver has no context":  {with(givenUp, driven, fault(messagesLate, 15, 100)), Inconclusive, ""},
+	"its process was paused":   {with(givenUpSoon, func(s *script) { s.gap(0, 600, 2800) }), Inconclusive, ""},
 	"another process was paused": {with(givenUpSoon, func(s *script) {
 		s.Processes = 2
 		s.op(history.End, 3, 1, 2).Process = 1
@@ -80,7 +86,8 @@ var callCases = map[string]struct {
 		givenUp(s)
 		op := &s.Ops[1]
 		op.Return, op.Outcome = 30*ms, history.OK
-		s.Ops = append(s.Ops, history.Op{ID: history.ID(uint64(40)<<40 | 1), Worker: 1, Kind: history.Extend, Call: 15 * ms, Return: history.Forever})
+		s.Ops = append(s.Ops, history.Op{ID: history.ID(uint64(40)<<40 | 1), Worker: 1, Kind: history.Extend,
+			Call: 15 * ms, Return: history.Forever})
 		s.op(history.End, 1, 1, 2999)
 		s.Measured.Hung = nil
 	}, Pass, ""},
@@ -106,7 +113,9 @@ var callCases = map[string]struct {
 	"a crash": {func(s *script) {
 		handOffs(s)
 		s.fault(serverDies, 1, 5)
-		s.Measured = &history.Measured{Crashes: []history.Breakdown{{At: 30 * ms, Text: "it ended", Said: []string{"Error: boom"}}}}
+		s.Measured = &history.Measured{
+			Crashes: []history.Breakdown{{At: 30 * ms, Text: "it ended", Said: []string{"Error: boom"}}},
+		}
 	}, Fail, history.Panicked},
 }
 
@@ -130,7 +139,8 @@ func TestTheStoryOfACall(t *testing.T) {
 	hangs(history.Hung{CalledOff: 3000 * ms, GivenUp: 8000 * ms, Text: "goroutine 7 [chan send]:\nlock.Unlock"})(s)
 	v := judgeCalls(s.prepare(t))
 	story := strings.Join(v.Story, "\n")
-	for _, want := range []string{"w01 called release of page 0 at 0.020000 s, and it had not returned at 8.000000 s", "2 calls of other workers had an answer, the last at 0.501000 s", "\nlock.Unlock"} {
+	for _, want := range []string{"w01 called release of page 0 at 0.020000 s, and it had not returned at 8.000000 s",
+		"2 calls of other workers had an answer, the last at 0.501000 s", "\nlock.Unlock"} {
 		if !strings.Contains(story, want) {
 			t.Errorf("no %q in\n%s", want, story)
 		}

@@ -80,7 +80,8 @@ func (k *callsCheck) inVain(process int16, p *vainTries) {
 	}
 	op := &k.Ops[last]
 	k.accuseCall(history.Unanswered, op, []string{
-		fmt.Sprintf("process %d: all its %s from %s to %s ended in errors, although servers answered since %s: at most %s are explained",
+		fmt.Sprintf("process %d: all its %s from %s to %s ended in errors, although servers answered since %s: "+
+			"at most %s are explained",
 			process, human.Quantity(n, "acquire"), clock(k.Ops[begin].Call), clock(to), clock(since),
 			human.Duration(bound)),
 		fmt.Sprintf("the last was %s by %s", callName(op), who(op.Worker)),

@@ -37,13 +37,14 @@ type Case struct {
 	sights    map[int32][]*history.Op
 	sightsBy  map[int32]map[uint64][]*history.Op // by key and token, of tokens that one hold has
 	refusals  [][]int32                          // by key, from -1 on: see refusalsOf; nil = not looked for yet
-	unheardOf []period                           // calls that did not reach a server, or had no answer; nil = not looked for yet
-	pauses    []pauses                           // by process
-	unasked   []pauses                           // those that no fault asked for
-	disturbed spans                              // when the lock cannot be expected to be granted at once
-	displaced spans                              // when a waiter's place may have been lost
-	hitches   spans                              // when a process was paused for a moment
-	lingers   bool                               // it has sites, a queue or messages: what is granted to nobody may delay others
+	// calls that did not reach a server, or had no answer; nil = not looked for yet
+	unheardOf []period
+	pauses    []pauses // by process
+	unasked   []pauses // those that no fault asked for
+	disturbed spans    // when the lock cannot be expected to be granted at once
+	displaced spans    // when a waiter's place may have been lost
+	hitches   spans    // when a process was paused for a moment
+	lingers   bool     // it has sites, a queue or messages: what is granted to nobody may delay others
 
 	ttl    time.Duration // the longest lease that was asked for, or that a lock with a lease of its own named
 	lease  time.Duration // the longest life that a server may give to it
@@ -79,11 +80,12 @@ func (c *Case) Free() {
 // hold is an acquire that was granted or may have been, with all operations that belong to it. There are millions of
 // them: it is two cache lines without a pointer, and has copies only of what is compared again and again.
 type hold struct {
-	acquire  int32    // into Ops
-	Release  int32    // into Ops: its first release, -1 without one
-	Uses     [2]int32 // into Ops: its last store and the load before, or its first and last load if it is not exclusive; -1 without one
-	extends  part     // its extensions, by call
-	reenters part     // inner acquires and releases, by call
+	acquire int32 // into Ops
+	Release int32 // into Ops: its first release, -1 without one
+	// into Ops: its last store and the load before, or its first and last load if it is not exclusive; -1 without one
+	Uses     [2]int32
+	extends  part // its extensions, by call
+	reenters part // inner acquires and releases, by call
 
 	Worker    int32
 	Key       int32
@@ -196,7 +198,8 @@ func (c *Case) number() error {
 	for i := range c.Ops {
 		op := &c.Ops[i]
 		if most := mostWorkers + more; int(op.Worker) >= most {
-			return fmt.Errorf("operation %d has worker %d: number workers from 0, in a history of %d operations below %d", i, op.Worker, len(c.Ops), most)
+			return fmt.Errorf("operation %d has worker %d: number workers from 0, "+
+				"in a history of %d operations below %d", i, op.Worker, len(c.Ops), most)
 		}
 		if most := mostKeys + more; int(op.Key) >= most {
 			return fmt.Errorf("operation %d has key %d: number keys from 0, in a history of %d operations below %d", i,

@@ -138,7 +138,8 @@ func (c *Case) agree() error {
 		back := seen[[2]int{pair[1], pair[0]}]
 		for _, s := range e {
 			if len(back) > 0 && s.most+back.at(s.at, drift) < 0 {
-				return fmt.Errorf("the clocks of two machines contradict what loads have seen, near %s: one was stepped, or drifts more than is assumed", clock(s.at))
+				return fmt.Errorf("the clocks of two machines contradict what loads have seen, near %s: "+
+					"one was stepped, or drifts more than is assumed", clock(s.at))
 			}
 		}
 	}

@@ -44,13 +44,15 @@ func TestSights(t *testing.T) {
 func seeing(late time.Duration) *history.History {
 	h := &history.History{Header: history.Header{Workers: 2, Processes: 3, Keys: 1}}
 	h.Bounds.Rate = 1500e-6
-	h.Bounds.Agreement = history.Agree([]history.Doubt{{Own: 1000}, {Machine: 1, Own: 2000, Offset: 3 * ms}, {Machine: 2, Own: 1000, Offset: 2 * ms}})
+	h.Bounds.Agreement = history.Agree([]history.Doubt{{Own: 1000}, {Machine: 1, Own: 2000, Offset: 3 * ms},
+		{Machine: 2, Own: 1000, Offset: 2 * ms}})
 	stored := history.ID(0)
 	for n := range 400 {
 		w, at := n%2, time.Duration(n+1)*5*ms // the store before is called then
 		record := func(k int, kind history.Kind, ret time.Duration) history.ID {
-			op := history.Op{ID: history.ID(w+1)<<40 | history.ID(2*n+k), Kind: kind, Worker: int32(w), Process: int16(w + 1),
-				Call: ret - 10*time.Microsecond, Return: ret, Outcome: history.OK}
+			op := history.Op{ID: history.ID(w+1)<<40 | history.ID(2*n+k), Kind: kind, Worker: int32(w),
+				Process: int16(w + 1),
+				Call:    ret - 10*time.Microsecond, Return: ret, Outcome: history.OK}
 			if kind == history.Load {
 				op.Seen = stored
 			}
@@ -77,8 +79,10 @@ func TestWhatLoadsSawBoundsClocks(t *testing.T) {
 	if got := c.slack(1, 2); got < 200*time.Microsecond || got > 300*time.Microsecond {
 		t.Errorf("the slack of two machines is %v", got)
 	}
-	if c.slack(0, 1) < before || h.Bounds.Between(1, 2) != 5003*time.Microsecond || c.exchanged != 5003*time.Microsecond || c.slack(1, 1) != 0 {
-		t.Errorf("with the suite %v, %v before; the history says %v, %v", c.slack(0, 1), before, h.Bounds.Between(1, 2), c.exchanged)
+	if c.slack(0, 1) < before || h.Bounds.Between(1, 2) != 5003*time.Microsecond ||
+		c.exchanged != 5003*time.Microsecond || c.slack(1, 1) != 0 {
+		t.Errorf("with the suite %v, %v before; the history says %v, %v", c.slack(0, 1), before,
+			h.Bounds.Between(1, 2), c.exchanged)
 	}
 	if v := Exclusion.Check(c); !strings.Contains(v.Summary, "exchanges 5.00 ms") {
 		t.Error(v.Summary)
@@ -102,7 +106,8 @@ func TestClocksThatContradictLoads(t *testing.T) {
 		t.Fatal(verdicts, err)
 	}
 	for _, v := range verdicts {
-		if v.Status != NotJudged && v.Cause != "exclusion" && (v.Status != Inconclusive || !strings.Contains(v.Summary, "contradict what loads have seen")) {
+		if v.Status != NotJudged && v.Cause != "exclusion" &&
+			(v.Status != Inconclusive || !strings.Contains(v.Summary, "contradict what loads have seen")) {
 			t.Errorf("%s: %s, %s", v.Checker, v.Status, v.Summary)
 		}
 	}

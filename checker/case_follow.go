@@ -47,10 +47,12 @@ func (c *Case) follow() {
 		case op.Kind == history.Extend:
 			extends = history.Append(&c.scratch, extends, link{at, int32(i)})
 		case op.Kind == history.Acquire && int32(i) != h.acquire,
-			op.Kind == history.Release && op.Value > 0 && (op.Outcome == history.OK || op.Reason == history.Refused): // the owner still has it
+			// the owner still has it
+			op.Kind == history.Release && op.Value > 0 && (op.Outcome == history.OK || op.Reason == history.Refused):
 			reenters = history.Append(&c.scratch, reenters, link{at, int32(i)})
 			if op.Kind == history.Acquire && op.Outcome != history.Failed && op.Until != 0 {
-				extends = history.Append(&c.scratch, extends, link{at, int32(i)}) // unless it prolongs nothing: see settle
+				// unless it prolongs nothing: see settle
+				extends = history.Append(&c.scratch, extends, link{at, int32(i)})
 			}
 		default:
 			c.assign(h, int32(i))
@@ -115,7 +117,8 @@ func (c *Case) uncounted() {
 				doubtful++
 			}
 		}
-		list := slices.DeleteFunc(append(again[c.acquire(h).ID], h.Release), func(k int32) bool { // what had no effect counts nothing
+		// what had no effect counts nothing
+		list := slices.DeleteFunc(append(again[c.acquire(h).ID], h.Release), func(k int32) bool {
 			return c.Ops[k].Outcome == history.Failed && c.Ops[k].Reason != history.Lost
 		})
 		slices.SortFunc(list, func(a, b int32) int { return cmp.Compare(c.Ops[a].Call, c.Ops[b].Call) })

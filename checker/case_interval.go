@@ -166,7 +166,8 @@ func (r *ruler) slot(h *hold, coupled bool) slot {
 	if s.kind == returned {
 		need = s.call
 	}
-	refreshed, unknown := false, false // unknown: an extension without an answer may have carried the lease further than is known
+	// unknown: an extension without an answer may have carried the lease further than is known
+	refreshed, unknown := false, false
 	for _, n := range slices.Backward(r.c.extends(h)) {
 		op := &r.c.Ops[n]
 		if op.Outcome == history.Unknown {
@@ -179,7 +180,8 @@ func (r *ruler) slot(h *hold, coupled bool) slot {
 		need = max(op.Call, minus(need, r.most(op.TTL)))
 	}
 	if s.kind == gone && (r.c.Sites > 1 || s.over > h.releaseReturn) {
-		s.kind = maybe // it was answered to be over while it was guaranteed; or a few of its sites had kept it until then
+		// it was answered to be over while it was guaranteed; or a few of its sites had kept it until then
+		s.kind = maybe
 	}
 	if refreshed || r.c.Claims.Begins {
 		s.least = history.Forever // the end does not depend on the start

@@ -107,8 +107,9 @@ func (c *Case) longest(ttl time.Duration) time.Duration {
 
 // wait is one worker's wait for a lock, over all the tries of a visit.
 type wait struct {
-	start  time.Duration // the call of the first try
-	stood  time.Duration // the same, or the call of an earlier visit's try without an answer, which may have stood in the queue since
+	start time.Duration // the call of the first try
+	// the same, or the call of an earlier visit's try without an answer, which may have stood in the queue since
+	stood  time.Duration
 	stop   time.Duration // the return of the grant, or when the visit gave up
 	asked  time.Duration // the call of the last try
 	denied time.Duration // the call of the last try that was refused as busy

@@ -12,14 +12,17 @@ import (
 
 // sets makes the builder's lock one of several keys, with so many callers.
 func (s *builder) sets(callers int) {
-	s.h.Claims, s.h.Callers, s.h.Wait = history.Claims{Excludes: true, Expires: true, Sets: true, Crosses: true}, callers, 5*time.Second
+	s.h.Claims, s.h.Callers, s.h.Wait = history.Claims{Excludes: true, Expires: true, Sets: true, Crosses: true},
+		callers, 5*time.Second
 }
 
 // tries adds a try of a caller for all pages from 0 on, which its other workers make at the same time. It returns the
 // first one's hold.
-func (s *builder) tries(w int32, pages int, call, ret time.Duration, out history.Outcome, token uint64) (first history.ID) {
+func (s *builder) tries(w int32, pages int, call, ret time.Duration, out history.Outcome,
+	token uint64) (first history.ID) {
 	for page := range int32(pages) {
-		op := history.Op{Kind: history.Acquire, Worker: w + page*int32(s.h.Callers), Key: page, Call: call, Return: ret, TTL: 3, Token: token, Outcome: out}
+		op := history.Op{Kind: history.Acquire, Worker: w + page*int32(s.h.Callers), Key: page, Call: call, Return: ret,
+			TTL: 3, Token: token, Outcome: out}
 		if op.Reason = history.Busy; out == history.OK {
 			op.Reason, op.Until = history.None, call+3
 		}
@@ -31,7 +34,8 @@ func (s *builder) tries(w int32, pages int, call, ret time.Duration, out history
 }
 
 func (s *builder) seen(at time.Duration, key int32, token uint64) {
-	s.add(history.Op{Kind: history.Sight, Outcome: history.OK, Worker: -1, Key: key, Call: at, Return: at, Token: token, Until: at + 1})
+	s.add(history.Op{Kind: history.Sight, Outcome: history.OK, Worker: -1, Key: key, Call: at, Return: at,
+		Token: token, Until: at + 1})
 }
 
 // TestPartKept: a try for several pages that was refused must have nothing when it is answered.
@@ -43,16 +47,24 @@ func TestPartKept(t *testing.T) {
 		"gives back before it is refused": {func(s *builder) { s.seen(2, 0, 7) }, ""},
 		"keeps a part":                    {func(s *builder) { s.seen(4, 0, 7) }, history.PartKept},
 		"a fault brings it back": {func(s *builder) {
-			s.h.Faults = []history.Injection{{Name: "failover", Effect: history.Effect{Hits: []history.Party{history.Servers}, Loses: history.LosesWrites}}}
+			s.h.Faults = []history.Injection{
+				{Name: "failover", Effect: history.Effect{
+					Hits: []history.Party{history.Servers}, Loses: history.LosesWrites,
+				}},
+			}
 			s.add(history.Op{Kind: history.Fault, Worker: -1, Key: -1, Call: 3, Return: 4})
 			s.seen(5, 0, 7)
 		}, ""},
 		"of one page": {func(s *builder) {
-			s.add(history.Op{Kind: history.Acquire, Worker: 1, Key: 0, Call: 4, Return: 5, Token: 8, Outcome: history.Failed, Reason: history.Busy})
+			s.add(history.Op{
+				Kind: history.Acquire, Worker: 1, Key: 0, Call: 4, Return: 5, Token: 8, Outcome: history.Failed,
+				Reason: history.Busy,
+			})
 			s.seen(6, 0, 8)
 		}, history.Phantom},
 		"of another page, which was granted": {func(s *builder) {
-			s.add(history.Op{Kind: history.Acquire, Worker: 1, Key: 2, Call: 4, Return: 5, TTL: 3, Until: 7, Token: 7, Outcome: history.OK})
+			s.add(history.Op{Kind: history.Acquire, Worker: 1, Key: 2, Call: 4, Return: 5, TTL: 3, Until: 7, Token: 7,
+				Outcome: history.OK})
 			s.seen(6, 2, 7)
 		}, ""},
 	} {
@@ -102,8 +114,10 @@ func TestCrossing(t *testing.T) {
 			s.tries(0, 2, 2, 9, history.Failed, 1)
 			s.tries(1, 2, 2, 9, history.Failed, 2)
 			for at := time.Duration(2); at < 10; at += 2 {
-				h := s.add(history.Op{Kind: history.Acquire, Worker: 2, Key: 2, Call: at, Return: at, TTL: 3, Until: at + 3, Outcome: history.OK})
-				s.add(history.Op{Kind: history.Release, Worker: 2, Key: 2, Hold: h, Call: at + 1, Return: at + 1, Outcome: history.OK})
+				h := s.add(history.Op{Kind: history.Acquire, Worker: 2, Key: 2, Call: at, Return: at, TTL: 3,
+					Until: at + 3, Outcome: history.OK})
+				s.add(history.Op{Kind: history.Release, Worker: 2, Key: 2, Hold: h, Call: at + 1, Return: at + 1,
+					Outcome: history.OK})
 			}
 		}, Pass, ""},
 	} {
@@ -140,10 +154,13 @@ func drawSets(r *rand.Rand) *builder {
 			for _, page := range r.Perm(3)[:pages] {
 				first, last := call+r.IntN(2), call+2+r.IntN(2) // each has a stamp of its own
 				at := r.IntN(pages)
-				for slices.ContainsFunc(s.h.Ops, func(op history.Op) bool { return op.Worker == w+2*int32(at) && op.Token == token }) {
+				for slices.ContainsFunc(s.h.Ops, func(op history.Op) bool {
+					return op.Worker == w+2*int32(at) && op.Token == token
+				}) {
 					at = (at + 1) % pages
 				}
-				s.add(history.Op{Kind: history.Acquire, Worker: w + 2*int32(at), Key: int32(page), Call: dur(first), Return: dur(last), TTL: 3,
+				s.add(history.Op{Kind: history.Acquire, Worker: w + 2*int32(at), Key: int32(page), Call: dur(first),
+					Return: dur(last), TTL: 3,
 					Token: token, Outcome: out, Reason: history.Busy})
 				now = max(now, last)
 			}
@@ -193,7 +210,8 @@ func TestPartKeptAgainstAllPairs(t *testing.T) {
 func TestSetsAgainstOnePage(t *testing.T) {
 	weigh := func(c *Case) string {
 		v, l := weighLiveness(c)
-		return fmt.Sprintf("%v %d %d %d %v %v", v.Causes[history.Stuck]+v.Causes[history.Deadlock]+v.Causes[history.LostWakeup] > 0,
+		return fmt.Sprintf("%v %d %d %d %v %v",
+			v.Causes[history.Stuck]+v.Causes[history.Deadlock]+v.Causes[history.LostWakeup] > 0,
 			v.Causes[history.Stuck], v.Causes[history.Deadlock], v.Causes[history.LostWakeup], l.dead, l.deadAll)
 	}
 	p := property{

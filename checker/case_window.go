@@ -30,7 +30,8 @@ var (
 	ofASite = &history.Effect{Hits: []history.Party{history.Servers}, Loses: history.LosesKeys, Blocks: true,
 		Spares: true}
 	changing = &history.Effect{Hits: []history.Party{history.Servers}, Loses: history.LosesWrites, Blocks: true}
-	counting = &history.Effect{Hits: []history.Party{history.Nobody}} // the counter's own server, which no lock stands on, or a process without workers
+	// the counter's own server, which no lock stands on, or a process without workers
+	counting = &history.Effect{Hits: []history.Party{history.Nobody}}
 	stoodFor = &history.Effect{Hits: []history.Party{history.Clients, history.Holders}, Blocks: true}
 )
 
@@ -161,7 +162,8 @@ func (c *Case) strangers(all []window) {
 // that is out, which one that only hangs, or has a wrong clock, is not, and a process that a fault stops is paused. It
 // takes out what reaches no worker, too: pauses of a process without workers.
 func (c *Case) dropPlanned(all []window) (list []window) {
-	faults := slices.DeleteFunc(slices.Clone(all), func(w window) bool { return !w.fault }) // few, where gaps may be many
+	// few, where gaps may be many
+	faults := slices.DeleteFunc(slices.Clone(all), func(w window) bool { return !w.fault })
 	for _, w := range all {
 		expected := c.Ops[w.op].Kind == history.Gap && !c.reachesWorkers(&c.Ops[w.op])
 		for _, f := range faults {

@@ -123,8 +123,8 @@ func TestWhatWasForgottenIsNotReleased(t *testing.T) {
 	}
 }
 
-// TestALossOfThePlanStaysThat: a fault ends the only server, which is slow to answer afterwards. That is an incident, too,
-// and the cheaper one.
+// TestALossOfThePlanStaysThat: a fault ends the only server, which is slow to answer afterwards. That is an incident,
+// too, and the cheaper one.
 func TestALossOfThePlanStaysThat(t *testing.T) {
 	t.Parallel()
 	for _, incident := range []bool{false, true} {

@@ -122,7 +122,8 @@ func (x *certificate) passed(v *Verdict) (name string, of []int32, why string) {
 		return "leases", nil, ""
 	case lostUpdates.Name:
 		if v.Misses["unacknowledged page views lost"] > 0 {
-			return "", nil, "a load saw a store without an answer that is not in the chain: there is no proof of that yet"
+			return "", nil, "a load saw a store without an answer that is not in the chain: " +
+				"there is no proof of that yet"
 		}
 		for k := range x.chained {
 			if !x.chained[k] {

@@ -23,11 +23,14 @@ func twoHolders() *history.History {
 	}
 	release := func(worker int32, call time.Duration) history.Op {
 		hold := history.ID(uint64(worker+1)*lane + 1)
-		return history.Op{ID: hold + 1, Hold: hold, Worker: worker, Kind: history.Release, Outcome: history.OK, Call: call, Return: call + ms}
+		return history.Op{ID: hold + 1, Hold: hold, Worker: worker, Kind: history.Release, Outcome: history.OK,
+			Call: call, Return: call + ms}
 	}
 	return &history.History{
-		Header: history.Header{Workers: 2, Processes: 1, Keys: 1, Claims: history.Claims{Excludes: true, Expires: true}},
-		Ops:    []history.Op{acquire(0, 10*ms), acquire(1, 30*ms), release(0, 100*ms), release(1, 120*ms)},
+		Header: history.Header{
+			Workers: 2, Processes: 1, Keys: 1, Claims: history.Claims{Excludes: true, Expires: true},
+		},
+		Ops: []history.Op{acquire(0, 10*ms), acquire(1, 30*ms), release(0, 100*ms), release(1, 120*ms)},
 	}
 }
 

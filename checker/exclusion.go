@@ -12,8 +12,9 @@ import (
 
 // Exclusion judges whether two holders had the lock at a time.
 var Exclusion = Checker{
-	Name:    "exclusion",
-	Doc:     "no two holders at a time, but readers, nor more permits than there are: none believes in the lock, nor uses it, while it is another's",
+	Name: "exclusion",
+	Doc: "no two holders at a time, but readers, nor more permits than there are: none believes in the lock, " +
+		"nor uses it, while it is another's",
 	Causes:  severity,
 	Applies: func(h *history.Header) bool { return h.Claims.Excludes },
 	Check:   checkExclusion,
@@ -90,7 +91,8 @@ func checkExclusion(c *Case) Verdict {
 	case v.Exposed+short == 0:
 		v.Summary = "no hold was contended"
 	case short > 0 && v.Exposed < enoughHandOffs:
-		v.Summary = fmt.Sprintf("%s of %s contended holds were too short to prove anything: the processes' clocks may differ by %s",
+		v.Summary = fmt.Sprintf("%s of %s contended holds were too short to prove anything: "+
+			"the processes' clocks may differ by %s",
 			human.Count(short), human.Count(v.Exposed+short), human.Duration(c.differ()))
 	default:
 		v.Status = Pass
@@ -238,10 +240,10 @@ func (x *examiner) worst(p pair) finding {
 	return f
 }
 
-// broken names the cause of a broken guarantee: where holds share the lock, a release of what was over; else the slip of
-// the page's story that explains it. Where holds share the lock that is the story of the two, and of those because of
-// which the first one was late. What else remains is that servers forgot the first hold, or that two were granted the
-// lock.
+// broken names the cause of a broken guarantee: where holds share the lock, a release of what was over; else the slip
+// of the page's story that explains it. Where holds share the lock that is the story of the two, and of those because
+// of which the first one was late. What else remains is that servers forgot the first hold, or that two were granted
+// the lock.
 func (x *examiner) broken(p pair) finding {
 	i, j := &x.c.holds[p.first], &x.c.holds[p.second]
 	t, chain := x.told, []pair{p}

@@ -170,7 +170,8 @@ func (x *examiner) besides(p pair) func(yield func(pair) bool) {
 		for at--; at >= 0 && plus(c.holds[list[at]].Call, c.lease) > w.Call; at-- {
 			h := &c.holds[list[at]]
 			t := s.slot(h, coupled)
-			collides := h.Permits > 0 && h.Outcome == history.OK && list[at] != p.first && t.hi <= w.Call && t.end(t.lo) > hi
+			collides := h.Permits > 0 && h.Outcome == history.OK && list[at] != p.first && t.hi <= w.Call &&
+				t.end(t.lo) > hi
 			if collides && !yield(pair{list[at], p.second}) {
 				return
 			}

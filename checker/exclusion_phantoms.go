@@ -149,7 +149,8 @@ func (x *examiner) held(sight *history.Op) bool {
 		end := history.Forever
 		switch {
 		case h.Outcome != history.OK:
-			end = h.Return + 2*max(h.TTL+x.c.Bounds.Linger, time.Second) // a late command can have had its effect until then
+			// a late command can have had its effect until then
+			end = h.Return + 2*max(h.TTL+x.c.Bounds.Linger, time.Second)
 		case h.answer != history.Unknown && h.Release >= 0:
 			end = h.releaseReturn
 		case !x.c.Claims.Renews: // what became of it is not known

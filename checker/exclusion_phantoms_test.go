@@ -31,54 +31,81 @@ func (s *script) sees(at time.Duration, token uint64, until time.Duration) {
 	op.Token, op.Until = token, until*ms
 }
 
+// strange is a token of no call.
+const strange = 77
+
+// keysOfNoCall are histories of strayed with a key of a strange token, and the cause that is found.
+var keysOfNoCall = map[string]struct {
+	write func(*script)
+	cause string
+}{
+	"of a refused try": {func(s *script) { s.sees(1050, strange, 1305) }, history.Phantom},
+	"its token is not known": {func(s *script) {
+		s.last().Token = 0
+		s.sees(1050, strange, 1305)
+	}, history.Phantom},
+	"seen again and again": {func(s *script) {
+		s.sees(1050, strange, 1305)
+		s.sees(1150, strange, 1305)
+	}, history.Phantom},
+	"beside others that were late": {func(s *script) {
+		s.sees(1050, strange, 1305)
+		s.busy(3, 1051, 1052)
+		s.busy(3, 1200, 1201)
+	}, history.Phantom},
+	"no try was asking then":      {func(s *script) { s.sees(1050, strange, 1250) }, ""},
+	"the try is not answered yet": {func(s *script) { s.sees(1008, strange, 1305) }, ""},
+	"another is not answered yet": {func(s *script) {
+		s.busy(3, 1004, 1100).TTL = 300 * ms
+		s.sees(1050, strange, 1305)
+	}, ""},
+	"one whose outcome is unknown": {func(s *script) {
+		op := s.busy(3, 900, 950)
+		op.Outcome, op.Reason, op.TTL = history.Unknown, history.Timeout, 300*ms
+		s.sees(1050, strange, 1305)
+	}, ""},
+	"a hold that was not given back": {func(s *script) {
+		s.acquire(3, 800, 801, 900)
+		s.sees(1050, strange, 1305)
+	}, ""},
+	"a hold that was lost": {func(s *script) {
+		a := s.acquire(3, 700, 701, 100)
+		s.denied(a, 900, 901)
+		s.sees(1050, strange, 1305)
+	}, history.Phantom},
+	"a lock that changes its tokens": {func(s *script) {
+		a := s.acquire(3, 700, 701, 300)
+		s.sees(750, 78, 1100)
+		s.release(a, 800, 801)
+		s.sees(1050, strange, 1305)
+	}, ""},
+	"a lock that promises nothing": {func(s *script) { s.Claims.Cleans = false; s.sees(1050, strange, 1305) }, ""},
+	"more servers than one":        {func(s *script) { s.Nodes = 2; s.sees(1050, strange, 1305) }, ""},
+	"what is missing is not known": {func(s *script) { s.Partial = "cut"; s.sees(1050, strange, 1305) }, ""},
+	"it never expires": {func(s *script) {
+		s.sees(1050, strange, 0)
+		s.last().Until = history.Forever
+	}, ""},
+	"the server's clock was set": {func(s *script) {
+		s.fault(clockSet, 1020, 1030)
+		s.sees(1050, strange, 1305)
+	}, ""},
+	"a lock that keeps another call's": {func(s *script) {
+		s.sees(130, uint64(s.Ops[0].ID), 400) // of the hold before
+		s.sees(1050, strange, 1305)
+	}, ""},
+	"made by a lease that lingers": {func(s *script) {
+		s.Bounds.Linger = 800 * ms
+		s.sees(1050, strange, 2105)
+	}, history.Phantom},
+	"one whose outcome is unknown, of a lease that lingers": {lingers, ""},
+	"on another page": {func(s *script) { s.Keys = 2; s.sees(1050, strange, 1305); s.last().Key = 1 }, ""},
+}
+
 // TestAKeyOfNoCall: a try that was refused, and yet has made a key with a token that no call knows, is a phantom. What
 // another call can have made, and a lock that keeps something else than tokens, is no reason to accuse.
 func TestAKeyOfNoCall(t *testing.T) {
-	const unknown = 77
-	for name, tt := range map[string]struct {
-		write func(*script)
-		cause string
-	}{
-		"of a refused try":             {func(s *script) { s.sees(1050, unknown, 1305) }, history.Phantom},
-		"its token is not known":       {func(s *script) { s.last().Token = 0; s.sees(1050, unknown, 1305) }, history.Phantom},
-		"seen again and again":         {func(s *script) { s.sees(1050, unknown, 1305); s.sees(1150, unknown, 1305) }, history.Phantom},
-		"beside others that were late": {func(s *script) { s.sees(1050, unknown, 1305); s.busy(3, 1051, 1052); s.busy(3, 1200, 1201) }, history.Phantom},
-		"no try was asking then":       {func(s *script) { s.sees(1050, unknown, 1250) }, ""},
-		"the try is not answered yet":  {func(s *script) { s.sees(1008, unknown, 1305) }, ""},
-		"another is not answered yet":  {func(s *script) { s.busy(3, 1004, 1100).TTL = 300 * ms; s.sees(1050, unknown, 1305) }, ""},
-		"one whose outcome is unknown": {func(s *script) {
-			op := s.busy(3, 900, 950)
-			op.Outcome, op.Reason, op.TTL = history.Unknown, history.Timeout, 300*ms
-			s.sees(1050, unknown, 1305)
-		}, ""},
-		"a hold that was not given back": {func(s *script) { s.acquire(3, 800, 801, 900); s.sees(1050, unknown, 1305) }, ""},
-		"a hold that was lost": {func(s *script) {
-			a := s.acquire(3, 700, 701, 100)
-			s.denied(a, 900, 901)
-			s.sees(1050, unknown, 1305)
-		}, history.Phantom},
-		"a lock that changes its tokens": {func(s *script) {
-			a := s.acquire(3, 700, 701, 300)
-			s.sees(750, 78, 1100)
-			s.release(a, 800, 801)
-			s.sees(1050, unknown, 1305)
-		}, ""},
-		"a lock that promises nothing": {func(s *script) { s.Claims.Cleans = false; s.sees(1050, unknown, 1305) }, ""},
-		"more servers than one":        {func(s *script) { s.Nodes = 2; s.sees(1050, unknown, 1305) }, ""},
-		"what is missing is not known": {func(s *script) { s.Partial = "cut"; s.sees(1050, unknown, 1305) }, ""},
-		"it never expires":             {func(s *script) { s.sees(1050, unknown, 0); s.last().Until = history.Forever }, ""},
-		"the server's clock was set":   {func(s *script) { s.fault(clockSet, 1020, 1030); s.sees(1050, unknown, 1305) }, ""},
-		"a lock that keeps another call's": {func(s *script) {
-			s.sees(130, uint64(s.Ops[0].ID), 400) // of the hold before
-			s.sees(1050, unknown, 1305)
-		}, ""},
-		"made by a lease that lingers": {func(s *script) {
-			s.Bounds.Linger = 800 * ms
-			s.sees(1050, unknown, 2105)
-		}, history.Phantom},
-		"one whose outcome is unknown, of a lease that lingers": {lingers, ""},
-		"on another page": {func(s *script) { s.Keys = 2; s.sees(1050, unknown, 1305); s.last().Key = 1 }, ""},
-	} {
+	for name, tt := range keysOfNoCall {
 		s := strayed()
 		tt.write(s)
 		c := s.prepare(t)
@@ -86,13 +113,15 @@ func TestAKeyOfNoCall(t *testing.T) {
 		if v.Cause != tt.cause || v.Status == Fail && v.Violations != 1 {
 			t.Errorf("%s: got %s %q, %d times, want %q: %s", name, v.Status, v.Cause, v.Violations, tt.cause, v.Summary)
 		}
-		if story := strings.Join(v.Story, "\n"); tt.cause != "" && !strings.Contains(story, "w02 was told at 1.010000 s that it was refused") {
+		if story := strings.Join(v.Story, "\n"); tt.cause != "" &&
+			!strings.Contains(story, "w02 was told at 1.010000 s that it was refused") {
 			t.Errorf("%s: the story is %s", name, story)
 		}
 	}
 }
 
-// lingers is a try without an answer whose lease, of 1.2 s, may last for 0.8 s more, and a key of nobody within that time.
+// lingers is a try without an answer whose lease, of 1.2 s, may last for 0.8 s more, and a key of nobody within that
+// time.
 func lingers(s *script) {
 	s.Bounds.Linger = 800 * ms
 	op := s.busy(3, 600, 900)
@@ -119,21 +148,27 @@ func TestStraysAgainstAllCalls(t *testing.T) {
 					other = true
 				}
 				if slices.ContainsFunc(c.Ops, func(a history.Op) bool {
-					return a.Kind == history.Acquire && a.Outcome != history.Failed && a.Key == s.Key && a.Token == s.Token && a.Call <= s.Return
+					return a.Kind == history.Acquire && a.Outcome != history.Failed && a.Key == s.Key &&
+						a.Token == s.Token && a.Call <= s.Return
 				}) {
 					known++
 				}
-				if !slices.ContainsFunc(c.Ops, func(a history.Op) bool { return a.Kind == history.Acquire && a.Token == s.Token }) {
+				if !slices.ContainsFunc(c.Ops, func(a history.Op) bool {
+					return a.Kind == history.Acquire && a.Token == s.Token
+				}) {
 					last[s.Token] = s
 				}
 			}
 			for token, s := range last {
 				asking := func(a history.Op) bool {
 					made := s.Until - a.TTL
-					return a.Kind == history.Acquire && a.Key == s.Key && a.TTL > 0 && a.Call-2*ms <= made && made <= a.Return+2*ms
+					return a.Kind == history.Acquire && a.Key == s.Key && a.TTL > 0 && a.Call-2*ms <= made &&
+						made <= a.Return+2*ms
 				}
 				still := slices.ContainsFunc(c.Ops, func(a history.Op) bool { return asking(a) && a.Return > s.Call })
-				refused := slices.ContainsFunc(c.Ops, func(a history.Op) bool { return asking(a) && a.Reason == history.Busy })
+				refused := slices.ContainsFunc(c.Ops, func(a history.Op) bool {
+					return asking(a) && a.Reason == history.Busy
+				})
 				if refused && !still && len(open(c, s, false)) == 0 {
 					phantoms[token] = true
 				}
@@ -184,7 +219,8 @@ func drawStrays(r *rand.Rand) *builder {
 		w := r.IntN(3)
 		from := now[w] + r.IntN(4)
 		to := from + 1 + r.IntN(3)
-		op := history.Op{Kind: history.Acquire, Worker: int32(w), Key: int32(r.IntN(2)), Call: at(from), Return: at(to) - 1, TTL: 100, Token: uint64(1 + len(s.h.Ops))}
+		op := history.Op{Kind: history.Acquire, Worker: int32(w), Key: int32(r.IntN(2)), Call: at(from),
+			Return: at(to) - 1, TTL: 100, Token: uint64(1 + len(s.h.Ops))}
 		switch n := r.IntN(10); {
 		case n < 5:
 			op.Outcome, op.Reason = history.Failed, history.Busy
@@ -199,7 +235,8 @@ func drawStrays(r *rand.Rand) *builder {
 				s.sight(op.Key, at(to)+5, op.Token, op.Until)
 			}
 			if r.IntN(5) > 0 {
-				s.add(history.Op{Kind: history.Release, Worker: op.Worker, Key: op.Key, Hold: hold, Call: at(to + 1), Return: at(to+2) - 1, Outcome: history.OK})
+				s.add(history.Op{Kind: history.Release, Worker: op.Worker, Key: op.Key, Hold: hold, Call: at(to + 1),
+					Return: at(to+2) - 1, Outcome: history.OK})
 				now[w] = to + 2
 			}
 		}
@@ -212,5 +249,6 @@ func drawStrays(r *rand.Rand) *builder {
 }
 
 func (s *builder) sight(key int32, at time.Duration, token uint64, until time.Duration) {
-	s.add(history.Op{Kind: history.Sight, Outcome: history.OK, Worker: -1, Key: key, Call: at, Return: at, Token: token, Until: until})
+	s.add(history.Op{Kind: history.Sight, Outcome: history.OK, Worker: -1, Key: key, Call: at, Return: at,
+		Token: token, Until: until})
 }

@@ -155,7 +155,8 @@ func tellPhantom(c *Case, v *Verdict, f finding) {
 			v.Story[0] = fmt.Sprintf("%s was told at %s that it was refused (%v)", who(a.Worker), clock(a.Return),
 				a.Reason)
 			v.Story = append(v.Story,
-				fmt.Sprintf("at %s token %s of no call was seen on node %d, to expire at %s: so it was set at about %s, when that try was asking",
+				fmt.Sprintf("at %s token %s of no call was seen on node %d, to expire at %s: "+
+					"so it was set at about %s, when that try was asking",
 					clock(b.Call), short(b.Token), b.Value, clock(b.Until), clock(b.Until-a.TTL)))
 			return
 		}
@@ -243,24 +244,28 @@ func whyOf(c *Case, r *ruler, f finding) []string {
 	case history.SilentReacquire:
 		op := &c.Ops[f.op]
 		if op.Outcome == history.Unknown {
-			return []string{fmt.Sprintf("%s released with success what was over when %s was granted it: its extension at %s, which had no answer, had taken it back",
+			return []string{fmt.Sprintf("%s released with success what was over when %s was granted it: "+
+				"its extension at %s, which had no answer, had taken it back",
 				who(i.Worker), who(j.Worker), clock(op.Call))}
 		}
 		return []string{fmt.Sprintf("%s extended its hold at %s, after it was over: that took the lock away from %s",
 			who(i.Worker), clock(op.Return), who(j.Worker))}
 	case history.FalseExtension:
 		op := &c.Ops[f.op]
-		return []string{fmt.Sprintf("%s was told at %s that it had the lock for longer, but %s was granted it when the lease before that may have been over: it was not made longer",
+		return []string{fmt.Sprintf("%s was told at %s that it had the lock for longer, but %s was granted it when "+
+			"the lease before that may have been over: it was not made longer",
 			who(i.Worker), clock(op.Return), who(j.Worker))}
 	case history.FalseRelease:
 		op := &c.Ops[f.op]
 		return []string{fmt.Sprintf("%s was told that its release, %s, had succeeded, but it had not the lock then, "+
 			"and no other lost it: nothing was released", who(op.Worker), spanned(op))}
 	case history.Regressed:
-		return []string{fmt.Sprintf("the lock was granted to %s first, but its fencing token, %d, is greater than that of %s, %d: the counter cannot refuse its late store",
+		return []string{fmt.Sprintf("the lock was granted to %s first, but its fencing token, %d, "+
+			"is greater than that of %s, %d: the counter cannot refuse its late store",
 			who(i.Worker), c.acquire(i).Fence, who(j.Worker), c.acquire(j).Fence)}
 	case history.Overrun:
-		return []string{fmt.Sprintf("the lock was honest: %s was told to believe in it until %s and went on after that; only fencing helps",
+		return []string{fmt.Sprintf("the lock was honest: %s was told to believe in it until %s and went on after "+
+			"that; only fencing helps",
 			who(i.Worker), clock(min(i.Until, i.Lost)))}
 	}
 	return nil
@@ -281,37 +286,43 @@ const (
 // doubled says what is known of two grants at once that nothing explains, and what to do about it.
 func doubled(c *Case, r *ruler, f finding, i, j *hold) (story []string, remedy string) {
 	if n := c.unseenKeys(); n > 0 && i.Process != j.Process {
-		return []string{fmt.Sprintf("%s is in process %d, %s in process %d, and none of %s into the servers found a key "+
-			"of the lock: what a process keeps in its memory excludes no other process",
+		return []string{fmt.Sprintf("%s is in process %d, %s in process %d, "+
+			"and none of %s into the servers found a key of the lock: what a process keeps in its memory "+
+			"excludes no other process",
 			who(i.Worker), i.Process, who(j.Worker), j.Process, human.Quantity(n, "look"))}, shareALock
 	}
 	for _, h := range [2]*hold{j, i} {
 		if k := c.sameToken(h); k != nil {
-			return []string{fmt.Sprintf("%s had been granted to %s before, at %s: the servers may not have been asked again, or did not tell the two apart",
+			return []string{fmt.Sprintf("%s had been granted to %s before, at %s: the servers may not have been "+
+				"asked again, or did not tell the two apart",
 				c.name(h), who(k.Worker), clock(k.Return))}, drawTokens
 		}
 	}
 	if i.Call < j.Return && j.Call < i.Return {
-		return append(c.mistaken(j), "both asked at the same time, no lease was over and no fault of a server explains it: "+
-			"the acquire is not atomic"), ofTheCause
+		return append(c.mistaken(j), "both asked at the same time, no lease was over and no fault of "+
+			"a server explains it: the acquire is not atomic"), ofTheCause
 	}
 	if n := c.unheard(i, i.Return, j.Return); n >= 0 {
-		return []string{fmt.Sprintf("cause not shown: the extension by %s that was called at %s had no answer, and may have given the lock back",
+		return []string{fmt.Sprintf("cause not shown: the extension by %s that was called at %s had no answer, "+
+			"and may have given the lock back",
 			who(i.Worker), clock(c.Ops[n].Call))}, notShown
 	}
 	if n := lastProof(c, i, j.Return); n >= 0 && c.Ops[n].Call > i.Return {
-		return []string{fmt.Sprintf("cause not shown: the extension by %s, which succeeded at %s, may have made the lease shorter, or ended it: look at what it sets",
+		return []string{fmt.Sprintf("cause not shown: the extension by %s, which succeeded at %s, "+
+			"may have made the lease shorter, or ended it: look at what it sets",
 			who(i.Worker), clock(c.Ops[n].Return))}, notShown
 	}
 	kept := r.refusedFor(i, i.Return, j.Call)
 	if op := c.unansweredTry(i, j); op != nil && (kept < 0 || op.Return > c.Ops[kept].Call) {
 		return append(c.mistaken(j),
-			fmt.Sprintf("cause not shown: the try by %s that was called at %s had no answer: look whether what the lock sends after that ends what %s had",
+			fmt.Sprintf("cause not shown: the try by %s that was called at %s had no answer: "+
+				"look whether what the lock sends after that ends what %s had",
 				who(op.Worker), clock(op.Call), who(i.Worker))), notShown
 	}
 	if kept >= 0 {
 		return append(c.mistaken(j),
-			fmt.Sprintf("%s was still refused at %s, so the lock was kept until then: its lease is shorter in the servers than the lock says, or another took it before it was over",
+			fmt.Sprintf("%s was still refused at %s, so the lock was kept until then: its lease is shorter in the "+
+				"servers than the lock says, or another took it before it was over",
 				who(c.Ops[kept].Worker), clock(c.Ops[kept].Return))), keepTheExpiry
 	}
 	return append(c.mistaken(j),
@@ -354,7 +365,8 @@ func (c *Case) mistaken(h *hold) []string {
 	if n == 0 {
 		return nil
 	}
-	return []string{fmt.Sprintf("%s of the process of %s had no answer by then: make sure that none that comes late is taken for the answer to another call",
+	return []string{fmt.Sprintf("%s of the process of %s had no answer by then: make sure that none that comes late "+
+		"is taken for the answer to another call",
 		human.Quantity(n, "call"), who(h.Worker))}
 }
 

@@ -23,7 +23,8 @@ func TestAStoryIsInTheOrderOfEffects(t *testing.T) {
 		return slices.IndexFunc(v.Story, func(line string) bool { return strings.HasPrefix(line, text) })
 	}
 	const release = "the release by w03 was called at 0.140000 s and answered at 0.160000 s: it freed the lock of w01"
-	if v.Cause != history.ForeignRelease || at("w01 was granted") < 0 || at("w01 was granted") > at(release) || at(release) > at("w02 was granted") {
+	if v.Cause != history.ForeignRelease || at("w01 was granted") < 0 || at("w01 was granted") > at(release) ||
+		at(release) > at("w02 was granted") {
 		t.Errorf("got %s %q\n%s", v.Status, v.Cause, strings.Join(v.Story, "\n"))
 	}
 }
@@ -49,18 +50,30 @@ func TestWhatToDoFollowsTheStory(t *testing.T) {
 			s.busy(3, 300, 301)
 			s.acquire(2, 310, 311, 400)
 		}, "its lease is shorter in the servers", keepTheExpiry},
-		"two processes":           {twoProcesses(0), "its lease is shorter in the servers", keepTheExpiry},
-		"two processes, no key":   {twoProcesses(20), "w01 is in process 0, w02 in process 1, and none of 20 looks into the servers found a key", shareALock},
-		"nothing is shown":        {func(s *script) { s.acquire(1, 0, 1, 400); s.acquire(2, 310, 311, 400) }, "cause not shown", ""},
-		"both at the same time":   {func(s *script) { s.acquire(1, 0, 2, 400); s.acquire(2, 1, 3, 400) }, "not atomic", glossary.FindCause(history.DoubleGrant).Remedy},
-		"an extension in between": {func(s *script) { s.extend(s.acquire(1, 0, 1, 400), 300, 301, 400); s.acquire(2, 310, 311, 400) }, "look at what it sets", ""},
+		"two processes": {twoProcesses(0), "its lease is shorter in the servers", keepTheExpiry},
+		"two processes, no key": {twoProcesses(20), "w01 is in process 0, w02 in process 1, " +
+			"and none of 20 looks into the servers found a key", shareALock},
+		"nothing is shown": {func(s *script) {
+			s.acquire(1, 0, 1, 400)
+			s.acquire(2, 310, 311, 400)
+		}, "cause not shown", ""},
+		"both at the same time": {func(s *script) {
+			s.acquire(1, 0, 2, 400)
+			s.acquire(2, 1, 3, 400)
+		}, "not atomic", glossary.FindCause(history.DoubleGrant).Remedy},
+		"an extension in between": {func(s *script) {
+			s.extend(s.acquire(1, 0, 1, 400), 300, 301, 400)
+			s.acquire(2, 310, 311, 400)
+		}, "look at what it sets", ""},
 	} {
 		s := newScript()
 		c.write(s)
 		all := []Verdict{Exclusion.Check(s.prepare(t))}
 		Advise(all)
-		if v := &all[0]; v.Cause != history.DoubleGrant || !strings.Contains(strings.Join(v.Story, "\n"), c.story) || v.Remedy != c.remedy {
-			t.Errorf("%s: got %s %q, what to do %q, want %q\n%s", name, v.Status, v.Cause, v.Remedy, c.remedy, strings.Join(v.Story, "\n"))
+		if v := &all[0]; v.Cause != history.DoubleGrant || !strings.Contains(strings.Join(v.Story, "\n"), c.story) ||
+			v.Remedy != c.remedy {
+			t.Errorf("%s: got %s %q, what to do %q, want %q\n%s", name, v.Status, v.Cause, v.Remedy, c.remedy,
+				strings.Join(v.Story, "\n"))
 		}
 	}
 }
@@ -74,13 +87,16 @@ func TestAWaiterThatAskedInVainIsNotToldToAsk(t *testing.T) {
 		s.release(1, h, 2, 3, history.OK)
 		s.asking(2, 4, 14)
 		if left {
-			s.add(history.Op{Kind: history.Sight, Outcome: history.OK, Worker: -1, Call: 8, Return: 8, Token: 7, Until: history.Forever})
+			s.add(history.Op{Kind: history.Sight, Outcome: history.OK, Worker: -1, Call: 8, Return: 8, Token: 7,
+				Until: history.Forever})
 		}
 		s.grant(3, 14, 15, 3)
 		all := []Verdict{liveness.Check(s.prepared())}
 		Advise(all)
-		if v := &all[0]; v.Cause != history.Stuck || v.Remedy != remedy || strings.Contains(strings.Join(v.Story, "\n"), "was still seen on node 0") != left {
-			t.Errorf("a key is left %v: got %s %q, what to do %q\n%s", left, v.Status, v.Cause, v.Remedy, strings.Join(v.Story, "\n"))
+		if v := &all[0]; v.Cause != history.Stuck || v.Remedy != remedy ||
+			strings.Contains(strings.Join(v.Story, "\n"), "was still seen on node 0") != left {
+			t.Errorf("a key is left %v: got %s %q, what to do %q\n%s", left, v.Status, v.Cause, v.Remedy,
+				strings.Join(v.Story, "\n"))
 		}
 	}
 }

@@ -14,9 +14,10 @@ type pair struct{ first, second int32 }
 // sweeper finds the pairs of holds of one key that collide. Its arrays are used for one key after another.
 type sweeper struct {
 	ruler
-	order []stamp         // the holds by the start of what is compared
-	queue heap            // those that may yet be overtaken by a later call
-	late  map[int32]int32 // of losses: a hold that must have begun late, and so ended late, and the one because of which
+	order []stamp // the holds by the start of what is compared
+	queue heap    // those that may yet be overtaken by a later call
+	// of losses: a hold that must have begun late, and so ended late, and the one because of which
+	late  map[int32]int32
 	until []time.Duration // how far the beliefs reach up to each of the order
 }
 
@@ -287,7 +288,8 @@ func (s *sweeper) proven(holds []int32, coupled bool, found func(p pair)) {
 		}
 	}
 	slices.SortFunc(s.order, stamp.compare)
-	at, best, end := 0, [2]int32{-1, -1}, [2]time.Duration{-history.Forever, -history.Forever} // of exclusive holds, and of shared ones
+	// of exclusive holds, and of shared ones
+	at, best, end := 0, [2]int32{-1, -1}, [2]time.Duration{-history.Forever, -history.Forever}
 	for _, p := range points {
 		for ; at < len(s.order) && s.order[at].at < p.from; at++ {
 			h := &s.c.holds[s.order[at].index]

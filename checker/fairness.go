@@ -227,7 +227,8 @@ func (b *bypasses) verdict() Verdict {
 	}
 	numbers := "no grant"
 	if granted > 0 {
-		numbers = fmt.Sprintf("%s grants passed over at most %s earlier waiters, p99 %s; Jain index %.3f; longest wait %s of %s",
+		numbers = fmt.Sprintf("%s grants passed over at most %s earlier waiters, p99 %s; Jain index %.3f; "+
+			"longest wait %s of %s",
 			human.Count(granted), human.Count(int64(worst)), human.Count(int64(usual)), b.jain(),
 			human.Duration(b.longest.stop-b.longest.start), who(b.longest.worker))
 	}

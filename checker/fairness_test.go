@@ -119,7 +119,8 @@ func comesBack(s *builder, later int) {
 // slow is a waiter that is passed over between two tries, which lie 20 ms apart, with leases of little more.
 func slow(s *builder, later time.Duration) {
 	s.h.Claims.Expires = true
-	first := history.Op{Kind: history.Acquire, Outcome: history.Failed, Reason: history.Busy, Worker: 1, Call: 0, Return: 1, TTL: 22}
+	first := history.Op{Kind: history.Acquire, Outcome: history.Failed, Reason: history.Busy, Worker: 1, Call: 0,
+		Return: 1, TTL: 22}
 	s.add(first)
 	s.grant(2, 3, 4, 22)
 	first.Call, first.Return = 18, later
@@ -140,7 +141,8 @@ func drawWaits(r *rand.Rand) *builder {
 			for end := false; !end; {
 				call := now
 				now += 1 + r.IntN(8)
-				op := history.Op{Kind: history.Acquire, Worker: w, Key: key, Call: dur(call), Return: dur(now), TTL: dur(24),
+				op := history.Op{Kind: history.Acquire, Worker: w, Key: key, Call: dur(call),
+					Return: dur(now), TTL: dur(24),
 					Outcome: history.Failed, Reason: history.Busy}
 				switch r.IntN(8) {
 				case 0, 1, 2:
@@ -224,7 +226,8 @@ func (v *tries) stood(c *Case) time.Duration {
 	first := v.ops[0].Call
 	for i := range c.Ops {
 		op := &c.Ops[i]
-		if op.Kind == history.Acquire && op.Worker == v.ops[0].Worker && op.Key == v.ops[0].Key && op.Return <= v.stop && op.Outcome == history.Unknown {
+		if op.Kind == history.Acquire && op.Worker == v.ops[0].Worker && op.Key == v.ops[0].Key &&
+			op.Return <= v.stop && op.Outcome == history.Unknown {
 			first = min(first, op.Call)
 		}
 	}
@@ -270,7 +273,9 @@ func drawDisturbed(r *rand.Rand) *builder {
 	s := drawWaits(r)
 	for n := range int64(1 + r.IntN(2)) {
 		from := r.IntN(120)
-		s.h.Faults = append(s.h.Faults, history.Injection{Effect: history.Effect{Hits: []history.Party{history.Clients}}, To: dur(from + 1)})
+		s.h.Faults = append(s.h.Faults, history.Injection{
+			Effect: history.Effect{Hits: []history.Party{history.Clients}}, To: dur(from + 1),
+		})
 		s.add(history.Op{Kind: history.Fault, Worker: -1, Key: -1, Call: dur(from), Return: dur(from), Value: n})
 		s.add(history.Op{Kind: history.Heal, Worker: -1, Key: -1, Call: dur(from + 1), Return: dur(from + 1), Value: n})
 	}
@@ -287,7 +292,9 @@ func TestWhoComesBackAgainstEveryPairOfVisits(t *testing.T) {
 		},
 		check: func(c *Case) string {
 			b := c.bypasses()
-			b.inverted(func(w *wait) time.Duration { return w.again }, make([]bool, len(b.waits)), make([]bool, len(b.waits)))
+			b.inverted(func(w *wait) time.Duration {
+				return w.again
+			}, make([]bool, len(b.waits)), make([]bool, len(b.waits)))
 			return fmt.Sprintf("%v %d", b.wrong > 0, b.wrong)
 		},
 	}

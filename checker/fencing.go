@@ -167,7 +167,8 @@ func (g *fences) verdict() Verdict {
 	case g.grants < 2:
 		v.Summary = "fewer than two grants have no order"
 	case g.compared < min(enoughHandOffs, g.grants/2):
-		v.Summary = fmt.Sprintf("only %s of %s grants came after another for certain: the processes' clocks may differ by %s",
+		v.Summary = fmt.Sprintf("only %s of %s grants came after another for certain: "+
+			"the processes' clocks may differ by %s",
 			human.Count(g.compared), human.Count(g.grants), human.Duration(g.differ()))
 	default:
 		v.Status = Pass

@@ -10,11 +10,14 @@ import (
 
 // fenced adds a grant with a fencing token.
 func (s *builder) fenced(w int32, call, ret int, fence int64) history.ID {
-	return s.add(history.Op{Kind: history.Acquire, Outcome: history.OK, Worker: w, Call: dur(call), Return: dur(ret), Fence: fence})
+	return s.add(history.Op{
+		Kind: history.Acquire, Outcome: history.OK, Worker: w, Call: dur(call), Return: dur(ret), Fence: fence,
+	})
 }
 
 func (s *builder) fencedStore(w int32, call int, fence int64, seen history.ID, out history.Outcome) history.ID {
-	op := history.Op{Kind: history.Store, Outcome: out, Worker: w, Call: dur(call), Return: dur(call + 1), Fence: fence, Seen: seen}
+	op := history.Op{Kind: history.Store, Outcome: out, Worker: w, Call: dur(call), Return: dur(call + 1),
+		Fence: fence, Seen: seen}
 	if out == history.Failed {
 		op.Reason = history.Fenced
 	}
@@ -86,7 +89,10 @@ func drawFences(r *rand.Rand) *builder {
 		if wild && r.IntN(3) == 0 {
 			fence = int64(r.IntN(n + 2))
 		}
-		op := history.Op{Worker: int32(r.IntN(3)), Key: int32(r.IntN(2)), Call: dur(call), Return: dur(call + 1 + r.IntN(5)), Fence: fence}
+		op := history.Op{
+			Worker: int32(r.IntN(3)), Key: int32(r.IntN(2)), Call: dur(call),
+			Return: dur(call + 1 + r.IntN(5)), Fence: fence,
+		}
 		op.Process = int16(int(op.Worker) % s.h.Processes)
 		if op.Outcome = history.OK; r.IntN(8) == 0 {
 			op.Outcome = history.Unknown
@@ -135,7 +141,8 @@ func pairs(c *Case) string {
 			}
 		}
 	}
-	return fmt.Sprintf("%v %d %d %d %d", len(regressed)+len(repeated)+none+len(stale) > 0, len(regressed), len(repeated), none, len(stale))
+	return fmt.Sprintf("%v %d %d %d %d", len(regressed)+len(repeated)+none+len(stale) > 0, len(regressed),
+		len(repeated), none, len(stale))
 }
 
 func TestFencingAgainstEveryPair(t *testing.T) {

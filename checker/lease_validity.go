@@ -112,7 +112,8 @@ func (l *leases) claim(n, i int32, h *hold) {
 	case op.Until <= op.Call+sure:
 	case op.Until > op.Return+sure:
 		l.fail(history.OverClaim,
-			fmt.Sprintf("%s was told at %s that %s is its own until %s, but the %s asked for at %s are sure until %s only",
+			fmt.Sprintf("%s was told at %s that %s is its own until %s, but the %s asked for at %s "+
+				"are sure until %s only",
 				who(op.Worker), clock(op.Return), l.c.name(h), clock(op.Until), human.Duration(op.TTL), clock(op.Call),
 				clock(op.Call+life)), *op)
 	case 2*(op.Until-op.Call-sure) < op.Return-op.Call: // it takes its own time before it reads its clock
@@ -141,8 +142,9 @@ func (l *leases) habit() {
 	}
 	h, op := &l.c.holds[l.firstLate[0]], &l.c.Ops[l.firstLate[1]]
 	l.fail(history.OverClaim,
-		fmt.Sprintf("%s of %s slow answers were counted from the reply: %s was told at %s that %s is its own until %s, "+
-			"but the %s asked for at %s are sure until %s only", human.Count(late), human.Count(int64(len(slow))),
+		fmt.Sprintf("%s of %s slow answers were counted from the reply: %s was told at %s that %s "+
+			"is its own until %s, but the %s asked for at %s are sure until %s only", human.Count(late),
+			human.Count(int64(len(slow))),
 			who(op.Worker), clock(op.Return), l.c.name(h),
 			clock(op.Until), human.Duration(op.TTL), clock(op.Call), clock(op.Call+l.least(op.TTL))), *op)
 	l.counts[history.OverClaim] += late - 1
@@ -232,7 +234,8 @@ func (l *leases) unrenewed(h *hold, at time.Duration, evidence []history.Op) {
 			return e.Hit(history.Links) && (e.Blocks || !e.Known())
 		}))
 	}
-	if why != nil && why.effect != stoodFor || over-proof.Return < Margin(h.TTL) { // what is left of it when it is answered may be too short
+	// what is left of it when it is answered may be too short
+	if why != nil && why.effect != stoodFor || over-proof.Return < Margin(h.TTL) {
 		l.misses["renewal-failure"]++
 		return
 	}
@@ -246,7 +249,10 @@ func (l *leases) unrenewed(h *hold, at time.Duration, evidence []history.Op) {
 // and that nothing is known of why not; nil if there were answers, or messages were late, which a lock has to bear: it
 // can ask again.
 func (l *leases) unanswered(h *hold, from, to time.Duration) *window {
-	w := &window{name: "renewals of " + who(h.Worker) + " had no answer, and why is not known", period: period{history.Forever, from}}
+	w := &window{
+		name:   "renewals of " + who(h.Worker) + " had no answer, and why is not known",
+		period: period{history.Forever, from},
+	}
 	silent, asked := time.Duration(0), int64(0)
 	for _, i := range l.c.extends(h) {
 		if op := &l.c.Ops[i]; (op.Outcome == history.Unknown || op.Return > to) && op.Return > w.to && op.Call < to {
@@ -283,8 +289,9 @@ func (l *leases) released(h *hold, by time.Duration) bool {
 	return h.Release >= 0 && l.c.Ops[h.Release].Outcome != history.Failed && l.c.Ops[h.Release].Call < by
 }
 
-// outlived finds what shows, before a moment, that a hold was kept for longer than its lease can have lasted: its key was seen with a longer
-// life, or another was refused and no other hold explains that. It need not have expired then, and its life is to blame. nil without it.
+// outlived finds what shows, before a moment, that a hold was kept for longer than its lease can have lasted: its key
+// was seen with a longer life, or another was refused and no other hold explains that. It need not have expired then,
+// and its life is to blame. nil without it.
 func (l *leases) outlived(h *hold, last, by time.Duration) (shown *history.Op, story string) {
 	token := l.c.acquire(h).Token
 	for _, op := range l.c.sightsOf(h.Key) {
@@ -294,7 +301,8 @@ func (l *leases) outlived(h *hold, last, by time.Duration) (shown *history.Op, s
 	}
 	if n := l.refusedFor(h, last, by); n >= 0 {
 		op := &l.c.Ops[n]
-		return op, fmt.Sprintf("%s was refused at %s, and no other worker had the lock", who(op.Worker), clock(op.Return))
+		return op, fmt.Sprintf("%s was refused at %s, and no other worker had the lock", who(op.Worker),
+			clock(op.Return))
 	}
 	return nil, ""
 }

@@ -12,13 +12,15 @@ func (l *leases) early(h *hold, at, over time.Duration, op int32, evidence []his
 	begin := h.proof(l.c).Call
 	if op >= 0 {
 		l.fail(history.ForeignRelease,
-			fmt.Sprintf("%s was told at %s that %s is not its own, before its lease was over at %s: %s had released it (%s), when its own hold was over",
+			fmt.Sprintf("%s was told at %s that %s is not its own, before its lease was over at %s: "+
+				"%s had released it (%s), when its own hold was over",
 				who(h.Worker), clock(at), l.c.name(h), clock(over), who(l.c.Ops[op].Worker), spanned(&l.c.Ops[op])),
 			append(evidence, l.c.Ops[op])...)
 		return
 	}
 	l.fail(history.PrematureLoss,
-		fmt.Sprintf("%s was told at %s that %s is not its own; the lease counted from %s was sure until %s, and there was no fault",
+		fmt.Sprintf("%s was told at %s that %s is not its own; the lease counted from %s was sure until %s, "+
+			"and there was no fault",
 			who(h.Worker), clock(at), l.c.name(h), clock(begin), clock(over)), evidence...)
 }
 
@@ -29,7 +31,8 @@ func (l *leases) told(k *slip) {
 	text := ""
 	switch h := &c.holds[k.hold]; {
 	case k.deviates(history.PrematureLoss) && c.Sites < 2: // of several sites see loss
-		text = fmt.Sprintf("%s had %s no more at %s; the lease counted from %s was sure until %s, and there was no fault",
+		text = fmt.Sprintf("%s had %s no more at %s; the lease counted from %s was sure until %s, "+
+			"and there was no fault",
 			who(h.Worker), c.name(h), clock(k.At), clock(h.proof(c).Call), clock(l.assured(h)))
 		if heard := l.denied(h); heard != nil {
 			if op := c.tell(c.holdsOf(h.Key)).freed(c, h.Call, heard.Return); op >= 0 {

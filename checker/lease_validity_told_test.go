@@ -12,7 +12,8 @@ import (
 // TestHowLateAHolderWasTold leaves out the time in which its process was stopped. A server counts a lease of 300 ms for
 // 299 ms at least.
 func TestHowLateAHolderWasTold(t *testing.T) {
-	for stop, want := range map[bool]string{false: "1 hold lost under a living holder: told after 152 ms (p50), 152 ms at most (0.507 leases), 0 never",
+	for stop, want := range map[bool]string{false: "1 hold lost under a living holder: told after 152 ms (p50), " +
+		"152 ms at most (0.507 leases), 0 never",
 		true: "told after 52.0 ms (p50), 52.0 ms at most"} {
 		s := newScript()
 		s.Claims.Renews, s.Bounds.Rate = true, 0
@@ -67,8 +68,10 @@ func TestWhoIsToldOfALoss(t *testing.T) {
 		}, ""},
 		"by an extension, after the lease": {func(s *builder) {
 			a := s.grant(0, 1, 2, 300)
-			s.add(history.Op{Kind: history.Extend, Outcome: history.OK, Hold: a, Call: 100, Return: 101, TTL: 300, Until: 400})
-			s.add(history.Op{Kind: history.Extend, Outcome: history.Failed, Reason: history.Lost, Hold: a, Call: 500, Return: 503, TTL: 300})
+			s.add(history.Op{Kind: history.Extend, Outcome: history.OK, Hold: a, Call: 100, Return: 101,
+				TTL: 300, Until: 400})
+			s.add(history.Op{Kind: history.Extend, Outcome: history.Failed, Reason: history.Lost, Hold: a, Call: 500,
+				Return: 503, TTL: 300})
 			s.release(0, a, 510, 511, history.Failed)
 		}, "1 hold lost under a living holder: told after 103 ms (p50), 103 ms at most (0.343 leases), 0 never"},
 	} {
@@ -113,11 +116,13 @@ func TestToldAddsUp(t *testing.T) {
 	if !reflect.DeepEqual(sum, *want) {
 		t.Errorf("got %s, want %s", sum.Text(), want.Text())
 	}
-	if text := sum.Text(); !strings.Contains(text, "(p99)") || *sum.P50 != int64(51*time.Millisecond) || *sum.P99 != int64(2*time.Second) {
+	if text := sum.Text(); !strings.Contains(text, "(p99)") || *sum.P50 != int64(51*time.Millisecond) ||
+		*sum.P99 != int64(2*time.Second) {
 		t.Errorf("got %s", text)
 	}
 	saved := Told{Notice: Notice{Count: 1, P50: want.P50, Max: want.Max}} // its samples are not kept
-	if sum.Add(&saved); sum.P50 != nil || sum.P99 != nil || *sum.Max != int64(3*time.Second) || sum.Count != want.Count+1 {
+	if sum.Add(&saved); sum.P50 != nil || sum.P99 != nil || *sum.Max != int64(3*time.Second) ||
+		sum.Count != want.Count+1 {
 		t.Errorf("with one from a file: %s", sum.Text())
 	}
 }

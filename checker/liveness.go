@@ -11,8 +11,9 @@ import (
 )
 
 var liveness = Checker{
-	Name:   history.Liveness,
-	Doc:    "the lock is not idle for long while a worker waits, no writer starves if the lock claims it, and no key outlives its holder and its lease",
+	Name: history.Liveness,
+	Doc: "the lock is not idle for long while a worker waits, no writer starves if the lock claims it, " +
+		"and no key outlives its holder and its lease",
 	Causes: liveCauses,
 	// A tick that is over is granted to no worker any more, who may ask for as long as it likes.
 	Applies: func(h *history.Header) bool { return !h.Claims.Once },
@@ -80,7 +81,8 @@ func weighLiveness(c *Case) (Verdict, *livenessCheck) {
 		l.deadAll += s.to - s.from
 	})
 	held, blamed := l.kept, l.stuck
-	if l.Claims.Permits > 0 { // permits change hands so often that what is kept for no worker cannot be told from what is being given back
+	// permits change hands so often that what is kept for no worker cannot be told from what is being given back
+	if l.Claims.Permits > 0 {
 		held, blamed = l.believed, l.withheld
 	}
 	var left []stretch
@@ -141,10 +143,7 @@ func (l *livenessCheck) dies(p period) bool {
 }
 
 func byKeyAndTime(a, b stretch) int {
-	if a.key != b.key {
-		return int(a.key) - int(b.key)
-	}
-	return int(a.from - b.from)
+	return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.from, b.from))
 }
 
 // waiting lists, by page, when a worker waited for its lock.
@@ -272,7 +271,8 @@ func (l *livenessCheck) believed(h *hold) period {
 // that was answered, is kept for no worker: the lock is to blame.
 func (l *livenessCheck) kept(h *hold) period {
 	w := period{h.Call, 0}
-	if h.Outcome == history.OK { // it was granted somewhere in the call; but a lock that answers late must not explain itself
+	// it was granted somewhere in the call, but a late answer is no excuse for a long one
+	if h.Outcome == history.OK {
 		w.from = max(h.Call, h.Return-cmp.Or(l.Bounds.Idle, patience))
 	}
 	if h.cut {

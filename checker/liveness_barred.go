@@ -97,7 +97,8 @@ func (l *livenessCheck) writersBarred() {
 		}
 		if all > l.bound {
 			l.accuse(history.Stuck, []history.Op{*first, *last}, fmt.Sprintf(
-				"page %d: %s, a writer, was refused from %s to %s; for %s of that no worker can have had the lock; at most %s are explained",
+				"page %d: %s, a writer, was refused from %s to %s; for %s of that no worker can have had the lock; "+
+					"at most %s are explained",
 				first.Key, who(first.Worker), clock(first.Call), clock(last.Return), human.Duration(all),
 				human.Duration(l.bound)))
 		}

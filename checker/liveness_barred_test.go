@@ -21,14 +21,26 @@ func TestAKeyThatRefusesNoWorkerIsARecord(t *testing.T) {
 		write func(*script, history.ID)
 		want  string
 	}{
-		"a field has its end":               {later * ms, func(*script, history.ID) {}, ""},
-		"it never ends":                     {history.Forever, func(*script, history.ID) {}, ""},
-		"refused by it after the lease":     {later * ms, func(s *script, a history.ID) { refused(s, 320) }, history.TTLTooLong},
-		"the same, for ever":                {history.Forever, func(s *script, a history.ID) { refused(s, 320) }, history.Leak},
-		"refused as long as the lease":      {later * ms, func(s *script, a history.ID) { refused(s, 100) }, ""},
-		"a record that cleans":              {later * ms, func(s *script, a history.ID) { s.Claims.Cleans = true }, history.TTLTooLong},
-		"some met, when the lease was over": {later * ms, func(s *script, a history.ID) { s.busy(2, 320, 321); s.busy(3, 320, 321) }, ""},
-		"refused by the next holder":        {later * ms, func(s *script, a history.ID) { s.acquire(3, 310, 311, 300); refused(s, 320) }, ""},
+		"a field has its end": {later * ms, func(*script, history.ID) {}, ""},
+		"it never ends":       {history.Forever, func(*script, history.ID) {}, ""},
+		"refused by it after the lease": {later * ms, func(s *script, a history.ID) {
+			refused(s, 320)
+		}, history.TTLTooLong},
+		"the same, for ever": {history.Forever, func(s *script, a history.ID) {
+			refused(s, 320)
+		}, history.Leak},
+		"refused as long as the lease": {later * ms, func(s *script, a history.ID) { refused(s, 100) }, ""},
+		"a record that cleans": {later * ms, func(s *script, a history.ID) {
+			s.Claims.Cleans = true
+		}, history.TTLTooLong},
+		"some met, when the lease was over": {later * ms, func(s *script, a history.ID) {
+			s.busy(2, 320, 321)
+			s.busy(3, 320, 321)
+		}, ""},
+		"refused by the next holder": {later * ms, func(s *script, a history.ID) {
+			s.acquire(3, 310, 311, 300)
+			refused(s, 320)
+		}, ""},
 		"released, and refused by it": {later * ms, func(s *script, a history.ID) {
 			s.release(a, 100, 101)
 			refused(s, 150)

@@ -114,7 +114,8 @@ func (l *livenessCheck) found(op *history.Op, o *owner) {
 	cause, quick := "", false
 	var calls []*history.Op // after which nothing should be left
 	if o.hold != nil {
-		late := func(i int32) bool { return l.Ops[i].Outcome == history.Unknown } // it may have had its effect after the release
+		// it may have had its effect after the release
+		late := func(i int32) bool { return l.Ops[i].Outcome == history.Unknown }
 		if r := o.hold.Release; r >= 0 && l.Ops[r].Outcome == history.OK &&
 			!slices.ContainsFunc(l.reenters(o.hold), late) {
 			cause, calls = history.Leak, []*history.Op{l.acquire(o.hold), &l.Ops[r]}

@@ -100,7 +100,8 @@ func (l *livenessCheck) withheld(left []stretch) {
 		a, b := &l.Ops[first[n]-1], &l.Ops[last[n]-1]
 		if p := (period{a.Call, b.Return}); l.dies(p) {
 			l.accuse(history.Stuck, []history.Op{*a, *b},
-				fmt.Sprintf("page %d: from %s to %s %d of %d permits were free again and again, and were refused all the same, as %s did; at most %s are explained",
+				fmt.Sprintf("page %d: from %s to %s %d of %d permits were free again and again, "+
+					"and were refused all the same, as %s did; at most %s are explained",
 					left[n].key, clock(p.from), clock(p.to), l.wanted, l.Claims.Permits, who(b.Worker),
 					human.Duration(l.bound)))
 		}
@@ -129,7 +130,8 @@ func (l *livenessCheck) starved() {
 		}
 	})
 	for _, key := range slices.Sorted(maps.Keys(writers)) {
-		list, come := writers[key], readers[key] // by their first call; of those that came after a moment, the one that was granted first is enough
+		// by their first call; of those that came after a moment, the one that was granted first is enough
+		list, come := writers[key], readers[key]
 		slices.SortFunc(come, func(a, b wait) int { return cmp.Compare(a.start, b.start) })
 		first := make([]int, len(come))
 		for i := len(come) - 1; i >= 0; i-- {
@@ -169,7 +171,8 @@ func (l *livenessCheck) passedOver(w, reader *wait) {
 		}
 	}
 	l.accuse(history.Starved, evidence,
-		fmt.Sprintf("page %d: %s, a writer, was refused at %s and still at %s; %s, a reader, came at %s and was granted the lock at %s",
+		fmt.Sprintf("page %d: %s, a writer, was refused at %s and still at %s; %s, a reader, "+
+			"came at %s and was granted the lock at %s",
 			w.key, who(w.worker), clock(w.queued), clock(w.asked), who(reader.worker), clock(reader.start),
 			clock(reader.stop)))
 }

@@ -39,7 +39,8 @@ func (l *livenessCheck) stuck(left []stretch) {
 			}
 		}
 		story := []string{fmt.Sprintf(
-			"%s: no worker can have held the lock from %s to %s, and %s asked for it in vain at %s; at most %s are explained",
+			"%s: no worker can have held the lock from %s to %s, and %s asked for it in vain at %s; "+
+				"at most %s are explained",
 			l.called(s.key), clock(s.from), clock(s.to), who(l.Ops[refusals[i]].Worker), clock(l.Ops[refusals[i]].Call),
 			human.Duration(l.bound))}
 		if left := l.keyIn(s); cause == history.Stuck && left != nil {
@@ -91,7 +92,8 @@ func (l *livenessCheck) unwoken(s stretch, sleeper int32, last time.Duration) {
 		cause = history.Deadlock
 	}
 	l.accuse(cause, []history.Op{*op}, fmt.Sprintf(
-		"%s: no worker can have held the lock from %s to %s; %s, refused at %s, waited for it all the time and was not woken",
+		"%s: no worker can have held the lock from %s to %s; %s, refused at %s, "+
+			"waited for it all the time and was not woken",
 		l.called(s.key), clock(s.from), clock(s.to), who(op.Worker), clock(op.Return)))
 }
 

@@ -12,7 +12,8 @@ import (
 
 // found adds a key that was found after the run.
 func (s *builder) found(at int, token uint64, until time.Duration) {
-	s.add(history.Op{Kind: history.Found, Outcome: history.OK, Worker: -1, Call: dur(at), Return: dur(at), Token: token, Until: until})
+	s.add(history.Op{Kind: history.Found, Outcome: history.OK, Worker: -1, Call: dur(at), Return: dur(at),
+		Token: token, Until: until})
 }
 
 // marked gives the last operation a token.
@@ -31,7 +32,8 @@ func (s *builder) asksInVain(why history.Reason) {
 	h := s.grant(1, 0, 1, 3)
 	s.release(1, h, 2, 3, history.OK)
 	for at := dur(4); at < 40; at++ {
-		s.add(history.Op{Kind: history.Acquire, Outcome: history.Failed, Reason: why, Worker: 2, Call: at, Return: at + 1})
+		s.add(history.Op{Kind: history.Acquire, Outcome: history.Failed, Reason: why, Worker: 2, Call: at,
+			Return: at + 1})
 	}
 	s.done(2, 4, 40)
 	s.h.Bounds.Idle = 3 * time.Second
@@ -41,27 +43,31 @@ func (s *builder) asksInVain(why history.Reason) {
 func (s *builder) connects(session bool) {
 	h := s.grant(1, 0, 1, 3)
 	s.release(1, h, 2, 3, history.OK)
-	s.add(history.Op{Kind: history.Acquire, Outcome: history.Failed, Reason: history.Unreachable, Worker: 2, Call: 4, Return: 40})
+	s.add(history.Op{Kind: history.Acquire, Outcome: history.Failed, Reason: history.Unreachable, Worker: 2,
+		Call: 4, Return: 40})
 	s.done(2, 4, 40)
 	s.h.Session = session
 }
 
-// sleepsForALease lets a worker that was refused at a moment sleep until the lease would have ended that was given back long before,
-// where others are woken by messages. A release that was answered at 2 came out as it is told.
+// sleepsForALease lets a worker that was refused at a moment sleep until the lease would have ended that was given back
+// long before, where others are woken by messages. A release that was answered at 2 came out as it is told.
 func (s *builder) sleepsForALease(came history.Outcome, at time.Duration) {
-	other := s.add(history.Op{Kind: history.Acquire, Outcome: history.OK, Worker: 3, Key: 1, TTL: 10, Until: 10, Woken: history.Signal, Return: 1})
+	other := s.add(history.Op{Kind: history.Acquire, Outcome: history.OK, Worker: 3, Key: 1, TTL: 10, Until: 10,
+		Woken: history.Signal, Return: 1})
 	s.add(history.Op{Kind: history.Release, Outcome: came, Hold: other, Worker: 3, Key: 1, Call: 1, Return: 2})
 	h := s.grant(1, at-2, at-1, 10)
 	s.refuse(2, at-1, at)
 	s.release(1, h, at, at+1, history.OK)
 	s.done(1, at-2, at+1)
-	h = s.add(history.Op{Kind: history.Acquire, Outcome: history.OK, Worker: 2, Call: at + 10, Return: at + 11, TTL: 10, Until: at + 20, Woken: history.LeaseEnd})
+	h = s.add(history.Op{Kind: history.Acquire, Outcome: history.OK, Worker: 2, Call: at + 10, Return: at + 11, TTL: 10,
+		Until: at + 20, Woken: history.LeaseEnd})
 	s.release(2, h, at+11, at+12, history.OK)
 	s.done(2, at-1, at+13)
 	s.h.Bounds.Gap = time.Millisecond
 }
 
-// sleeper lets a worker that was refused sleep until the lease ends that was given back before. Nobody is woken by messages.
+// sleeper lets a worker that was refused sleep until the lease ends that was given back before. Nobody is woken by
+// messages.
 func (s *builder) sleeper() {
 	h := s.grant(1, 0, 1, 3)
 	s.refuse(2, 1, 2)
@@ -119,7 +125,8 @@ var livenessCases = map[string]struct {
 		s.h.Session = true
 		h := s.grant(1, 0, 1, 3)
 		s.release(1, h, 2, 3, history.OK)
-		s.add(history.Op{Kind: history.Acquire, Outcome: history.Failed, Reason: history.Unreachable, Worker: 2, Call: 3, Return: 6})
+		s.add(history.Op{Kind: history.Acquire, Outcome: history.Failed, Reason: history.Unreachable, Worker: 2,
+			Call: 3, Return: 6})
 		h = s.grant(2, 6, 7, 3)
 		s.release(2, h, 8, 9, history.OK)
 		s.done(2, 3, 9)
@@ -141,7 +148,8 @@ var livenessCases = map[string]struct {
 		s.refuse(2, 1, 2)
 		s.release(1, h, 2, 3, history.OK)
 		s.done(1, 0, 3)
-		h = s.add(history.Op{Kind: history.Acquire, Outcome: history.OK, Worker: 2, Call: 20, Return: 21, TTL: 3, Until: 23})
+		h = s.add(history.Op{Kind: history.Acquire, Outcome: history.OK, Worker: 2, Call: 20, Return: 21,
+			TTL: 3, Until: 23})
 		s.release(2, h, 21, 22, history.OK)
 		s.done(2, 1, 23)
 		s.h.Bounds.Gap = time.Millisecond
@@ -173,14 +181,16 @@ var livenessCases = map[string]struct {
 		h := s.grant(1, 0, 1, 3)
 		s.release(1, h, 2, 3, history.Unknown)
 		for at := dur(4); at < 20; at += 2 {
-			s.add(history.Op{Kind: history.Extend, Outcome: history.OK, Hold: h, Worker: 1, TTL: 3, Call: at, Return: at + 1, Until: at + 3})
+			s.add(history.Op{Kind: history.Extend, Outcome: history.OK, Hold: h, Worker: 1, TTL: 3, Call: at,
+				Return: at + 1, Until: at + 3})
 		}
 		s.asking(2, 4, 20)
 	}, Fail, "deadlock", ""},
 	"a lease that is renewed before it is given back": {func(s *builder) {
 		h := s.grant(1, 0, 1, 3)
 		for at := dur(2); at < 18; at += 2 {
-			s.add(history.Op{Kind: history.Extend, Outcome: history.OK, Hold: h, Worker: 1, TTL: 3, Call: at, Return: at + 1, Until: at + 3})
+			s.add(history.Op{Kind: history.Extend, Outcome: history.OK, Hold: h, Worker: 1, TTL: 3, Call: at,
+				Return: at + 1, Until: at + 3})
 		}
 		s.asking(2, 4, 18)
 		s.release(1, h, 18, 18, history.OK)
@@ -208,7 +218,8 @@ var livenessCases = map[string]struct {
 		for at := dur(4); at < 20; at++ {
 			s.add(history.Op{Kind: history.End, Worker: 3, Key: 1, Call: at, Return: at + 1})
 		}
-		h = s.add(history.Op{Kind: history.Acquire, Outcome: history.OK, Worker: 2, Call: 20, Return: 21, TTL: 3, Until: 23})
+		h = s.add(history.Op{Kind: history.Acquire, Outcome: history.OK, Worker: 2, Call: 20, Return: 21,
+			TTL: 3, Until: 23})
 		s.release(2, h, 21, 22, history.OK)
 		s.done(2, 1, 23)
 	}, Fail, "lost-wakeup", ""},
@@ -218,7 +229,8 @@ var livenessCases = map[string]struct {
 		s.release(1, h, 2, 3, history.OK)
 		s.done(1, 0, 3)
 		s.add(history.Op{Kind: history.Gap, Worker: -1, Key: -1, Call: 3, Return: 19})
-		h = s.add(history.Op{Kind: history.Acquire, Outcome: history.OK, Worker: 2, Call: 20, Return: 21, TTL: 3, Until: 23})
+		h = s.add(history.Op{Kind: history.Acquire, Outcome: history.OK, Worker: 2, Call: 20, Return: 21,
+			TTL: 3, Until: 23})
 		s.release(2, h, 21, 22, history.OK)
 		s.done(2, 1, 23)
 		s.h.Bounds.Gap = time.Millisecond
@@ -266,7 +278,8 @@ var livenessCases = map[string]struct {
 		h := s.grant(1, 0, 1, 3)
 		s.release(1, h, 2, 3, history.OK)
 		for call := time.Duration(4); call < 34; call += 10 {
-			s.add(history.Op{Kind: history.Acquire, Outcome: history.Unknown, Worker: 2, TTL: 3, Call: call, Return: call + 10})
+			s.add(history.Op{Kind: history.Acquire, Outcome: history.Unknown, Worker: 2, TTL: 3, Call: call,
+				Return: call + 10})
 		}
 		s.done(2, 4, 34)
 	}, Fail, "deadlock", "asked for it in vain"},
@@ -275,7 +288,8 @@ var livenessCases = map[string]struct {
 		h := s.grant(1, 0, 1, 3)
 		s.release(1, h, 2, 3, history.OK)
 		for call := time.Duration(4); call < 34; call += 2 {
-			s.add(history.Op{Kind: history.Acquire, Outcome: history.Unknown, Worker: 2, TTL: 3, Call: call, Return: call + 2})
+			s.add(history.Op{Kind: history.Acquire, Outcome: history.Unknown, Worker: 2, TTL: 3, Call: call,
+				Return: call + 2})
 		}
 		s.done(2, 4, 34)
 	}, Pass, "", ""},
@@ -307,7 +321,10 @@ var livenessCases = map[string]struct {
 		s.found(50, 7, 60)
 	}, Fail, "ttl-too-long", ""},
 	"a lease too long after a clock was set": {func(s *builder) {
-		s.h.Faults = []history.Injection{{Name: "f", Effect: history.Effect{Hits: []history.Party{history.Clocks}, Loses: history.LosesTime}, From: 22, To: 30}}
+		s.h.Faults = []history.Injection{
+			{Name: "f", Effect: history.Effect{Hits: []history.Party{history.Clocks}, Loses: history.LosesTime},
+				From: 22, To: 30},
+		}
 		s.add(history.Op{Kind: history.Fault, Worker: -1, Key: -1, Call: 22, Return: 23})
 		s.add(history.Op{Kind: history.Heal, Worker: -1, Key: -1, Call: 29, Return: 30})
 		s.grant(1, 20, 21, 3)
@@ -317,7 +334,10 @@ var livenessCases = map[string]struct {
 	}, Pass, "", ""},
 	"a lease too long long after a clock was set": {func(s *builder) {
 		s.h.Claims.Cleans = true
-		s.h.Faults = []history.Injection{{Name: "f", Effect: history.Effect{Hits: []history.Party{history.Clocks}, Loses: history.LosesTime}, From: 2, To: 10}}
+		s.h.Faults = []history.Injection{
+			{Name: "f", Effect: history.Effect{Hits: []history.Party{history.Clocks}, Loses: history.LosesTime},
+				From: 2, To: 10},
+		}
 		s.add(history.Op{Kind: history.Fault, Worker: -1, Key: -1, Call: 2, Return: 3})
 		s.add(history.Op{Kind: history.Heal, Worker: -1, Key: -1, Call: 9, Return: 10})
 		s.grant(1, 20, 21, 3)
@@ -373,7 +393,8 @@ var livenessCases = map[string]struct {
 	}, Fail, "phantom", "was not granted the lock"},
 }
 
-// TestWhatARunIsNotAbout: too little time to judge leaves a run undecided only if it is about that; a violation counts always.
+// TestWhatARunIsNotAbout: too little time to judge leaves a run undecided only if it is about that; a violation counts
+// always.
 func TestWhatARunIsNotAbout(t *testing.T) {
 	for name, tt := range map[string]struct {
 		write func(*builder)
@@ -402,12 +423,15 @@ func TestWhatARunIsNotAbout(t *testing.T) {
 	}
 }
 
-// TestNobodysAcquire has an acquire without a worker, as a history from elsewhere may have: it is judged like any other history.
+// TestNobodysAcquire has an acquire without a worker, as a history from elsewhere may have: it is judged like any other
+// history.
 func TestNobodysAcquire(t *testing.T) {
 	s := newBuilder()
 	s.h.Workers, s.h.Processes, s.h.Keys = 2, 1, 1
 	s.grant(1, 0, 1, 3)
-	s.add(history.Op{Kind: history.Acquire, Outcome: history.Failed, Reason: history.Busy, Worker: -1, Call: 1, Return: 2})
+	s.add(history.Op{
+		Kind: history.Acquire, Outcome: history.Failed, Reason: history.Busy, Worker: -1, Call: 1, Return: 2,
+	})
 	if _, err := JudgeHistory(&s.h); err != nil {
 		t.Error(err)
 	}
@@ -448,14 +472,16 @@ func drawLives(r *rand.Rand) *builder {
 			key, begin := int32(r.IntN(5)/4), now
 			for range r.IntN(9) {
 				token++
-				s.add(history.Op{Kind: history.Acquire, Worker: w, Key: key, Call: dur(now), Return: dur(now + 1), TTL: 3,
+				s.add(history.Op{Kind: history.Acquire, Worker: w, Key: key, Call: dur(now),
+					Return: dur(now + 1), TTL: 3,
 					Outcome: history.Failed, Reason: history.Busy, Token: token})
 				now += 1 + r.IntN(2)
 			}
 			if r.IntN(5) == 0 {
 				now += r.IntN(12) // asleep, if it has tried
 			}
-			op := history.Op{Kind: history.Acquire, Worker: w, Key: key, Call: dur(now), Return: dur(now + 1), TTL: 3, Token: token + 1,
+			op := history.Op{Kind: history.Acquire, Worker: w, Key: key, Call: dur(now), Return: dur(now + 1), TTL: 3,
+				Token:   token + 1,
 				Outcome: history.OK, Until: dur(now + 3)}
 			token++
 			if r.IntN(6) == 0 {
@@ -464,7 +490,8 @@ func drawLives(r *rand.Rand) *builder {
 			hold := s.add(op)
 			now += 1 + r.IntN(3)
 			if op.Outcome == history.OK && r.IntN(5) == 0 {
-				s.add(history.Op{Kind: history.Extend, Outcome: history.Outcome(r.IntN(2)), Worker: w, Key: key, Hold: hold,
+				s.add(history.Op{Kind: history.Extend, Outcome: history.Outcome(r.IntN(2)), Worker: w,
+					Key: key, Hold: hold,
 					Call: dur(now), Return: dur(now + 1), TTL: 3, Until: dur(now + 3)})
 				now += 1 + r.IntN(2)
 			}
@@ -503,7 +530,10 @@ func (s *builder) happens(r *rand.Rand, tokens int) {
 			until = history.Forever
 		}
 		s.h.Sites = 1 + 2*r.IntN(2)
-		s.add(history.Op{Kind: history.Found, Outcome: history.OK, Worker: -1, Call: 40, Return: 40, Token: 1 + uint64(r.IntN(tokens+1))})
+		s.add(history.Op{
+			Kind: history.Found, Outcome: history.OK, Worker: -1, Call: 40, Return: 40,
+			Token: 1 + uint64(r.IntN(tokens+1)),
+		})
 		s.h.Ops[len(s.h.Ops)-1].Until = until
 	}
 }
@@ -533,9 +563,11 @@ func held(c *Case, key int32) (believed, kept []bool) {
 			continue
 		}
 		until, proof, crash := a.Until, a.Return, history.Forever
-		late := func(op *history.Op) time.Duration { // a command without an answer may take effect when the servers answer again
+		// a command without an answer may take effect when the servers answer again
+		late := func(op *history.Op) time.Duration {
 			for _, f := range c.Ops {
-				if f.Kind == history.Fault && op.Outcome == history.Unknown && f.Call <= op.Return && f.Return >= op.Call &&
+				if f.Kind == history.Fault && op.Outcome == history.Unknown && f.Call <= op.Return &&
+					f.Return >= op.Call &&
 					(c.Faults[0].Effect.Blocks || c.Faults[0].Effect.Hits == nil) {
 					return max(op.Return, f.Return)
 				}
@@ -594,7 +626,8 @@ func explanations(c *Case) (bound, ttl time.Duration, grants map[int32]time.Dura
 	for _, op := range c.Ops {
 		if op.Kind == history.Fault {
 			grace := map[string]time.Duration{ // TTLs and recovery
-				"": ttl + 5*time.Second, "hangs": 5 * time.Second, "fails over": ttl + 5*time.Second, "stops": ttl, "late": ttl,
+				"": ttl + 5*time.Second, "hangs": 5 * time.Second, "fails over": ttl + 5*time.Second,
+				"stops": ttl, "late": ttl,
 			}
 			if c.Sites < 2 && !c.Claims.Ordered {
 				grace["stops"], grace["late"] = 0, 0 // what had no answer is a hold that may be
@@ -624,7 +657,8 @@ func explanations(c *Case) (bound, ttl time.Duration, grants map[int32]time.Dura
 	}
 	explains = func(from, to time.Duration) bool { return fault.to >= 0 && from <= fault.to && to >= fault.from }
 	for _, op := range c.Ops {
-		if (op.Kind == history.Release || op.Kind == history.Extend || c.Session && op.Reason == history.Unreachable) && !explains(op.Call, op.Return) {
+		if (op.Kind == history.Release || op.Kind == history.Extend || c.Session && op.Reason == history.Unreachable) &&
+			!explains(op.Call, op.Return) {
 			slowest = max(slowest, op.Return-op.Call)
 		} else if op.Kind == history.Acquire && op.Reason == history.Quorum && !explains(op.Call, op.Return) {
 			try = max(try, op.Return-op.Call)
@@ -660,7 +694,8 @@ func everySecond(c *Case) string {
 			a, b := time.Duration(from)*time.Second, time.Duration(u)*time.Second
 			proven, asked := false, b
 			for i := range c.Ops {
-				if op := &c.Ops[i]; op.Kind == history.Acquire && op.Outcome == history.OK && op.Key == key && op.Return > a && op.Call < b {
+				if op := &c.Ops[i]; op.Kind == history.Acquire && op.Outcome == history.OK && op.Key == key &&
+					op.Return > a && op.Call < b {
 					asked = min(asked, op.Call)
 				}
 			}
@@ -686,11 +721,12 @@ func everySecond(c *Case) string {
 		}
 	}
 	kind := leaked(c, ttl, explains)
-	return fmt.Sprintf("%v %d %d %d %d %d %s", stuck+deadlock+unwoken > 0 || kind != "", stuck, deadlock, unwoken, longest, all, kind)
+	return fmt.Sprintf("%v %d %d %d %d %d %s", stuck+deadlock+unwoken > 0 || kind != "", stuck, deadlock, unwoken,
+		longest, all, kind)
 }
 
-// sleeps is how long, of the seconds from a to b, somebody waited for a page between two tries; less the longest silence,
-// if nobody recorded when the machine paused.
+// sleeps is how long, of the seconds from a to b, somebody waited for a page between two tries; less the longest
+// silence, if nobody recorded when the machine paused.
 func sleeps(c *Case, visits []tries, key int32, a, b time.Duration) (most time.Duration) {
 	for i := range visits {
 		v := &visits[i]
@@ -736,7 +772,8 @@ func leaked(c *Case, ttl time.Duration, explains func(from, to time.Duration) bo
 			return "ttl-too-long"
 		}
 		for _, a := range c.Ops {
-			if a.Kind != history.Acquire || a.Token != f.Token || f.Until <= f.Call || c.Sites > 1 || explains(a.Call, a.Return) {
+			if a.Kind != history.Acquire || a.Token != f.Token || f.Until <= f.Call || c.Sites > 1 ||
+				explains(a.Call, a.Return) {
 				continue
 			}
 			if a.Outcome == history.Failed && !forgets(c, a.Call, f.Call) {
@@ -748,7 +785,8 @@ func leaked(c *Case, ttl time.Duration, explains func(from, to time.Duration) bo
 				continue
 			}
 			for _, r := range c.Ops {
-				if r.Kind == history.Release && r.Hold == a.ID && r.Outcome == history.OK && !explains(r.Call, r.Return) && !forgets(c, max(r.Call, a.Call), f.Call) {
+				if r.Kind == history.Release && r.Hold == a.ID && r.Outcome == history.OK &&
+					!explains(r.Call, r.Return) && !forgets(c, max(r.Call, a.Call), f.Call) {
 					return "leak"
 				}
 			}
@@ -757,7 +795,8 @@ func leaked(c *Case, ttl time.Duration, explains func(from, to time.Duration) bo
 	return ""
 }
 
-// stretches tells whether the fault can have set a clock between the acquire of what was found and the time when it was.
+// stretches tells whether the fault can have set a clock between the acquire of what was found and the time when it
+// was.
 func stretches(c *Case, found history.Op) bool {
 	from := time.Duration(0)
 	for _, a := range c.Ops {
@@ -775,7 +814,8 @@ func stretches(c *Case, found history.Op) bool {
 			ended = f.Return
 		}
 	}
-	return began <= found.Return && ended >= from && (!c.Faults[0].Effect.Known() || c.Faults[0].Effect.Loses == history.LosesTime)
+	return began <= found.Return && ended >= from &&
+		(!c.Faults[0].Effect.Known() || c.Faults[0].Effect.Loses == history.LosesTime)
 }
 
 // forgets tells whether the fault can have made servers forget something between two moments.
@@ -796,7 +836,8 @@ func TestLivenessAgainstEverySecond(t *testing.T) {
 					kind = cause
 				}
 			}
-			return fmt.Sprintf("%v %d %d %d %d %d %s", v.Status == Fail, v.Causes["stuck"], v.Causes["deadlock"], v.Causes["lost-wakeup"],
+			return fmt.Sprintf("%v %d %d %d %d %d %s", v.Status == Fail, v.Causes["stuck"], v.Causes["deadlock"],
+				v.Causes["lost-wakeup"],
 				l.dead/time.Second, l.deadAll/time.Second, kind)
 		},
 	}

@@ -151,7 +151,8 @@ func (l *livenessCheck) endRun(run *unheardRun, lost []stray) {
 		return
 	}
 	l.accuse(history.LostWakeup, []history.Op{*sleeper, *first, *last}, fmt.Sprintf(
-		"%s: it was given back %s times from %s to %s while others waited for it, %s among them since it was refused at %s, and no message woke any of these",
+		"%s: it was given back %s times from %s to %s while others waited for it, %s among them since it was refused "+
+			"at %s, and no message woke any of these",
 		l.called(first.Key), human.Count(int64(run.count)), clock(first.Call), clock(last.Return), who(sleeper.Worker),
 		clock(sleeper.Return)))
 }

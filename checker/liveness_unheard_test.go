@@ -36,70 +36,77 @@ func (s *builder) wakesItself(visits int, by history.Wake) {
 		s.h.Ops[len(s.h.Ops)-1].Woken = by
 	}
 	s.done(3, 1, dur(4*visits))
-	s.h.Ops = slices.DeleteFunc(s.h.Ops, func(op history.Op) bool { return op.Worker == 2 }) // the other one is not there
+	// the other one is not there
+	s.h.Ops = slices.DeleteFunc(s.h.Ops, func(op history.Op) bool { return op.Worker == 2 })
 }
 
 // givesUp lets a worker be refused a page and go.
 func (s *builder) givesUp(w, page int32) {
-	s.add(history.Op{Kind: history.Acquire, Outcome: history.Failed, Reason: history.Busy, Worker: w, Key: page, Call: 1, Return: 2})
-	s.add(history.Op{Kind: history.End, Outcome: history.Failed, Reason: history.Impatient, Worker: w, Key: page, Call: 1, Return: 3})
+	s.add(history.Op{Kind: history.Acquire, Outcome: history.Failed, Reason: history.Busy, Worker: w, Key: page,
+		Call: 1, Return: 2})
+	s.add(history.Op{Kind: history.End, Outcome: history.Failed, Reason: history.Impatient, Worker: w, Key: page,
+		Call: 1, Return: 3})
+}
+
+// unheardReleases are histories, and whether their lock is accused.
+var unheardReleases = map[string]struct {
+	write  func(*builder)
+	status Status
+}{
+	"nobody who waits is woken":   {func(s *builder) { newcomers(s, 7) }, Fail},
+	"too few to say":              {func(s *builder) { newcomers(s, 3) }, Pass},
+	"who waits asks now and then": {func(s *builder) { newcomers(s, 9, 2, 5) }, Pass},
+	"others gave up, whom the messages may have been for": {func(s *builder) {
+		newcomers(s, 7)
+		s.givesUp(3, 0)
+		s.givesUp(4, 0)
+	}, Pass},
+	"others gave up, of another page": {func(s *builder) {
+		newcomers(s, 7)
+		s.givesUp(3, 1)
+		s.givesUp(4, 1)
+	}, Fail},
+	"more messages than others gave up": {func(s *builder) {
+		newcomers(s, 9)
+		s.givesUp(3, 0)
+	}, Fail},
+	"a lock that does not say that it wakes": {func(s *builder) {
+		newcomers(s, 9)
+		s.h.Claims.Wakes = false
+	}, Pass},
+	"links were cut": {func(s *builder) {
+		newcomers(s, 9)
+		s.h.Faults = []history.Injection{{Effect: history.Effect{Hits: []history.Party{history.Links}}}}
+		s.add(history.Op{Kind: history.Fault, Worker: -1, Key: -1, Call: 0, Return: 1})
+		s.add(history.Op{Kind: history.Heal, Worker: -1, Key: -1, Call: 20, Return: 21})
+	}, Pass},
+	"a listener is dead, and waiters wake by themselves": {func(s *builder) {
+		newcomers(s, 30)
+		s.wakesItself(30, history.LeaseEnd)
+	}, Fail},
+	"waiters are woken by messages, and the machine is slow": {func(s *builder) {
+		newcomers(s, 30)
+		s.wakesItself(30, history.Signal)
+	}, Pass},
+	"each time one of two is woken": {func(s *builder) {
+		newcomers(s, 9)
+		s.refuse(3, 1, 2)
+		for i := range 9 {
+			s.refuse(3, dur(4*i+3), dur(4*i+4))
+		}
+		s.done(3, 1, 36)
+	}, Pass},
 }
 
 func TestUnheardReleases(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]struct {
-		write  func(*builder)
-		status Status
-	}{
-		"nobody who waits is woken":   {func(s *builder) { newcomers(s, 7) }, Fail},
-		"too few to say":              {func(s *builder) { newcomers(s, 3) }, Pass},
-		"who waits asks now and then": {func(s *builder) { newcomers(s, 9, 2, 5) }, Pass},
-		"others gave up, whom the messages may have been for": {func(s *builder) {
-			newcomers(s, 7)
-			s.givesUp(3, 0)
-			s.givesUp(4, 0)
-		}, Pass},
-		"others gave up, of another page": {func(s *builder) {
-			newcomers(s, 7)
-			s.givesUp(3, 1)
-			s.givesUp(4, 1)
-		}, Fail},
-		"more messages than others gave up": {func(s *builder) {
-			newcomers(s, 9)
-			s.givesUp(3, 0)
-		}, Fail},
-		"a lock that does not say that it wakes": {func(s *builder) {
-			newcomers(s, 9)
-			s.h.Claims.Wakes = false
-		}, Pass},
-		"links were cut": {func(s *builder) {
-			newcomers(s, 9)
-			s.h.Faults = []history.Injection{{Effect: history.Effect{Hits: []history.Party{history.Links}}}}
-			s.add(history.Op{Kind: history.Fault, Worker: -1, Key: -1, Call: 0, Return: 1})
-			s.add(history.Op{Kind: history.Heal, Worker: -1, Key: -1, Call: 20, Return: 21})
-		}, Pass},
-		"a listener is dead, and waiters wake by themselves": {func(s *builder) {
-			newcomers(s, 30)
-			s.wakesItself(30, history.LeaseEnd)
-		}, Fail},
-		"waiters are woken by messages, and the machine is slow": {func(s *builder) {
-			newcomers(s, 30)
-			s.wakesItself(30, history.Signal)
-		}, Pass},
-		"each time one of two is woken": {func(s *builder) {
-			newcomers(s, 9)
-			s.refuse(3, 1, 2)
-			for i := range 9 {
-				s.refuse(3, dur(4*i+3), dur(4*i+4))
-			}
-			s.done(3, 1, 36)
-		}, Pass},
-	} {
+	for name, c := range unheardReleases {
 		t.Run(name, func(t *testing.T) {
 			s := &builder{numbers: map[int32]uint64{}, tick: time.Second}
 			c.write(s)
 			v := judgeLiveness(s.prepared())
-			if failed := v.Status == Fail; failed != (c.status == Fail) || failed && (v.Cause != history.LostWakeup || len(v.Evidence) != 3) {
+			if failed := v.Status == Fail; failed != (c.status == Fail) || failed &&
+				(v.Cause != history.LostWakeup || len(v.Evidence) != 3) {
 				t.Errorf("got %s %s: %s", v.Status, v.Cause, v.Summary)
 			}
 		})
@@ -121,8 +128,10 @@ func TestUnheardReleasesAgainstEachOne(t *testing.T) {
 			for w := range int32(r.IntN(3)) {
 				at, often := 1+r.IntN(20), 2+8*r.IntN(2)
 				s.refuse(3+w, dur(at), dur(at+1))
-				end := history.Op{Kind: history.End, Outcome: history.Failed, Reason: history.Impatient, Worker: 3 + w, Call: dur(at)}
-				for end.Return = dur(at + 1 + r.IntN(8)); r.IntN(often) > 0 && end.Return < 99; end.Return += dur(1 + r.IntN(9)) {
+				end := history.Op{Kind: history.End, Outcome: history.Failed, Reason: history.Impatient,
+					Worker: 3 + w, Call: dur(at)}
+				for end.Return = dur(at + 1 + r.IntN(8)); r.IntN(often) > 0 &&
+					end.Return < 99; end.Return += dur(1 + r.IntN(9)) {
 					s.refuse(3+w, end.Return, end.Return+1)
 					s.h.Ops[len(s.h.Ops)-1].Woken = history.Wake(1 + r.IntN(20)/19)
 					end.Return++
@@ -130,7 +139,11 @@ func TestUnheardReleasesAgainstEachOne(t *testing.T) {
 				s.add(end)
 			}
 			if r.IntN(4) == 0 {
-				s.h.Faults = []history.Injection{{Effect: history.Effect{Hits: []history.Party{[]history.Party{history.Links, history.Holders}[r.IntN(2)]}}}}
+				s.h.Faults = []history.Injection{
+					{Effect: history.Effect{
+						Hits: []history.Party{[]history.Party{history.Links, history.Holders}[r.IntN(2)]},
+					}},
+				}
 				at := dur(r.IntN(30))
 				s.add(history.Op{Kind: history.Fault, Worker: -1, Key: -1, Call: at, Return: at + 1})
 				s.add(history.Op{Kind: history.Heal, Worker: -1, Key: -1, Call: at + 2, Return: at + 3})
@@ -158,7 +171,8 @@ func (l *livenessCheck) eachRelease() {
 	end := func() {
 		strays := 0
 		for _, op := range l.Ops {
-			if op.Kind == history.End && op.Reason == history.Impatient && op.Return >= first-l.lease-l.bound && op.Return < last {
+			if op.Kind == history.End && op.Reason == history.Impatient && op.Return >= first-l.lease-l.bound &&
+				op.Return < last {
 				strays++
 			}
 		}

@@ -41,7 +41,8 @@ func TestLongHistories(t *testing.T) {
 		same("lived", seed, lived(t, uint64(seed), nothingWrong))
 		same("wrong", seed, lived(t, uint64(seed), wrong(seed%int(lateHolder)+1)))
 	}
-	for name, h := range map[string]*history.History{"synthetic": synthetic(5000), "processes": inProcesses(5000), "violated": violated(5000, 4, 20), "late": lateHolders(3000, 1e9),
+	for name, h := range map[string]*history.History{"synthetic": synthetic(5000), "processes": inProcesses(5000),
+		"violated": violated(5000, 4, 20), "late": lateHolders(3000, 1e9),
 		"refused writers": refusedWriters(2000), "for ever": heldForEver(2000)} {
 		same(name, 0, h)
 	}

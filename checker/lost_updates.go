@@ -3,8 +3,9 @@ package checker
 import "hammerlock/history"
 
 var lostUpdates = Checker{
-	Name:   history.Updates,
-	Doc:    "every acknowledged page view is in the chain of stores that ends in the final count, and no reader sees the page change",
+	Name: history.Updates,
+	Doc: "every acknowledged page view is in the chain of stores that ends in the final count, " +
+		"and no reader sees the page change",
 	Causes: updateCauses,
 	Check:  judgeLostUpdates,
 }
@@ -197,7 +198,8 @@ func (u *updates) deepest() {
 		return
 	}
 	const acknowledged = 1 << 32
-	depth := history.Make[int64](&u.scratch, len(u.Ops)) // stores up to there, acknowledged ones first; -1 = being counted
+	// stores up to there, acknowledged ones first; -1 = being counted
+	depth := history.Make[int64](&u.scratch, len(u.Ops))
 	best := make([]int64, u.keys)
 	var path []int32
 	for i := range u.Ops {

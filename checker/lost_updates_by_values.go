@@ -154,7 +154,8 @@ func (u *updates) ofValues(unread int, inexact bool, more int64) Verdict {
 	switch {
 	case v.Status == Fail:
 		u.tell(&v, worst)
-		v.Summary = fmt.Sprintf("%s of %s acknowledged page views lost, by their values: nothing says whose stores were seen",
+		v.Summary = fmt.Sprintf("%s of %s acknowledged page views lost, by their values: "+
+			"nothing says whose stores were seen",
 			human.Count(u.lost), human.Count(u.acknowledged))
 	case u.excused > 0:
 		v.Summary = u.excuseText("lost page views")

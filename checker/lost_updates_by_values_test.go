@@ -14,7 +14,8 @@ func nameless(h *history.History, base int64) *history.History {
 	other.Ops = slices.Clone(h.Ops)
 	for i := range other.Ops {
 		op := &other.Ops[i]
-		if op.Seen = 0; op.Kind == history.Final || op.Outcome == history.OK && (op.Kind == history.Load || op.Kind == history.Store) {
+		if op.Seen = 0; op.Kind == history.Final || op.Outcome == history.OK &&
+			(op.Kind == history.Load || op.Kind == history.Store) {
 			op.Value += base
 		}
 	}
@@ -37,7 +38,8 @@ func TestValuesTellWhatNamesTell(t *testing.T) {
 			for _, h := range []*history.History{h, &cut} {
 				named := lostBy(t, h)
 				bare := lostBy(t, nameless(h, 17))
-				if bare.Status == Fail && named.Status != Fail || h.Partial == "" && bare.Violations > named.Violations {
+				if bare.Status == Fail && named.Status != Fail || h.Partial == "" &&
+					bare.Violations > named.Violations {
 					t.Fatalf("seed %d, %v: %s; with the names of stores: %s", seed, flaw, bare.Summary, named.Summary)
 				}
 				exact := h.Partial == "" && !slices.ContainsFunc(h.Ops, func(op history.Op) bool {
@@ -48,7 +50,8 @@ func TestValuesTellWhatNamesTell(t *testing.T) {
 				}
 				compared++
 				if bare.Violations != named.Violations || bare.Status != named.Status {
-					t.Fatalf("seed %d, %v: %s %s; with the names of stores: %s %s", seed, flaw, bare.Status, bare.Summary, named.Status, named.Summary)
+					t.Fatalf("seed %d, %v: %s %s; with the names of stores: %s %s", seed, flaw, bare.Status,
+						bare.Summary, named.Status, named.Summary)
 				}
 				lost += min(int(named.Violations), 1)
 			}

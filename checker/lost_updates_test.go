@@ -31,7 +31,8 @@ func (s *builder) stoppedInStore(call time.Duration) {
 	s.load(1, hold, 2, 0, 0)
 	s.h.Ops[len(s.h.Ops)-1].Process = 1
 	s.visit(2, 12, 0, 0)
-	late := s.add(history.Op{Kind: history.Store, Outcome: history.OK, Hold: hold, Value: 1, Worker: 1, Process: 1, Call: call, Return: 25})
+	late := s.add(history.Op{Kind: history.Store, Outcome: history.OK, Hold: hold, Value: 1, Worker: 1, Process: 1,
+		Call: call, Return: 25})
 	s.final(100, late, 1)
 }
 
@@ -43,7 +44,8 @@ func (s *builder) lateStore(still time.Duration) {
 	hold := s.grant(1, 0, 1, 10)
 	s.load(1, hold, 2, 0, 0)
 	s.visit(2, 12, 0, 0)
-	late := s.add(history.Op{Kind: history.Store, Outcome: history.OK, Hold: hold, Value: 1, Worker: 1, Call: 4, Return: 30})
+	late := s.add(history.Op{Kind: history.Store, Outcome: history.OK, Hold: hold, Value: 1, Worker: 1,
+		Call: 4, Return: 30})
 	s.final(100, late, 1)
 }
 
@@ -153,7 +155,8 @@ var lostUpdateCases = map[string]struct {
 	}, Fail, "duplicate", "0 of 1"},
 	"a store that certainly failed is seen": {func(s *builder) {
 		hold := s.grant(1, 0, 1, 10)
-		f := s.add(history.Op{Kind: history.Store, Hold: hold, Value: 1, Worker: 1, Call: 4, Return: 9, Outcome: history.Failed})
+		f := s.add(history.Op{Kind: history.Store, Hold: hold, Value: 1, Worker: 1, Call: 4, Return: 9,
+			Outcome: history.Failed})
 		b := s.visit(2, 20, f, 1)
 		s.final(100, b, 2)
 	}, Fail, "phantom", "0 of 1"},
@@ -236,7 +239,8 @@ func drawUpdates(r *rand.Rand) *builder {
 		i := r.IntN(len(visits))
 		v := visits[i]
 		visits = slices.Delete(visits, i, i+1)
-		op := history.Op{Kind: history.Store, Worker: v.w, Seen: v.seen.id, Value: v.seen.views + 1, Call: dur(now), Return: dur(now + 1)}
+		op := history.Op{Kind: history.Store, Worker: v.w, Seen: v.seen.id, Value: v.seen.views + 1, Call: dur(now),
+			Return: dur(now + 1)}
 		takes := r.IntN(8)
 		if takes > 1 {
 			op.Outcome = history.OK

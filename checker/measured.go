@@ -72,7 +72,8 @@ func Prompt(lease time.Duration) time.Duration { return lease / 10 }
 func weighDriver(d *history.Driver, lease time.Duration) Verdict {
 	v := Verdict{Checker: "driver", Exposed: d.Pings, Summary: d.Text}
 	if d.Pings > 0 && lease > 0 && d.Median > Prompt(lease) {
-		v.Summary = fmt.Sprintf("the driver, not the lock, was late: the median is above a tenth of the lease (%s); give it more of the machine, or a longer --lease; %s",
+		v.Summary = fmt.Sprintf("the driver, not the lock, was late: the median is above a tenth of the lease (%s); "+
+			"give it more of the machine, or a longer --lease; %s",
 			Prompt(lease), d.Text)
 	} else if d.Pings > 0 && d.Silent == 0 {
 		v.Status = Pass

@@ -60,7 +60,8 @@ func TestKeysInAnotherDatabase(t *testing.T) {
 			{Checker: history.Liveness, Status: Pass}}, &history.Measured{Elsewhere: tt.elsewhere},
 			&history.Header{Claims: history.Claims{Cleans: tt.cleans}}, 0)
 		v := all[0]
-		if told := slices.Contains(v.Story, where); v.Status != Fail || told != tt.told || strings.HasSuffix(v.Remedy, " "+selectAgain) != told {
+		if told := slices.Contains(v.Story, where); v.Status != Fail || told != tt.told ||
+			strings.HasSuffix(v.Remedy, " "+selectAgain) != told {
 			t.Errorf("%s: got %+v", name, v)
 		}
 		if v := all[1]; v.Status != tt.want {
@@ -117,7 +118,8 @@ func TestAServiceThatEndedByItselfNeverPasses(t *testing.T) {
 	s := newScript()
 	s.Service, s.Measured = true, &history.Measured{Ended: []string{"the program ended unexpectedly"}}
 	verdicts, err := Judge(s.prepare(t))
-	if err != nil || verdicts[0].Status != Inconclusive || !strings.Contains(verdicts[0].Summary, "ended unexpectedly") {
+	if err != nil || verdicts[0].Status != Inconclusive ||
+		!strings.Contains(verdicts[0].Summary, "ended unexpectedly") {
 		t.Errorf("got %+v, %v", verdicts[0], err)
 	}
 }

@@ -15,8 +15,8 @@ type PageStory struct {
 	model.Story
 }
 
-// Stories are those of all pages of a history, by the model of its lock: of a page on which holds share the lock that of
-// each of them, and that of all others.
+// Stories are those of all pages of a history, by the model of its lock: of a page on which holds share the lock that
+// of each of them, and that of all others.
 func Stories(h *history.History) ([]PageStory, error) {
 	c, err := Prepare(h)
 	if err != nil {
@@ -219,7 +219,8 @@ func (p *pages) sights(key int32, holds []int32) {
 	for i, n := range holds {
 		h := &p.c.holds[n]
 		for _, op := range p.c.ownSights(h) {
-			if op.Kind != history.Sight || op.Call < h.Return { // an acquire of several commands may begin its lease once more
+			// an acquire of several commands may begin its lease once more
+			if op.Kind != history.Sight || op.Call < h.Return {
 				continue
 			}
 			if !p.c.Claims.Cleans && op.Return >= min(h.releaseCall, p.assured(h)) {

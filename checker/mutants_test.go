@@ -36,7 +36,9 @@ var mutants = map[string]mutant{
 	"exclusion: a lease is counted from the answer": {"case_interval.go", "TestSweepsAgainstOracle",
 		[]string{"plus(call, r.least(op.TTL))", "plus(op.Return, r.least(op.TTL))"}},
 	"exclusion: a release without an answer is none": {"case_follow.go", "TestSweepsAgainstOracle",
-		[]string{"	h.Release, h.releaseCall, h.releaseReturn, h.ending,", "	if h.Release = i; op.Outcome == history.Unknown {\n\t\treturn\n\t}\n	h.Release, h.releaseCall, h.releaseReturn, h.ending,"}},
+		[]string{"	h.Release, h.releaseCall, h.releaseReturn, h.ending,", "	if h.Release = i; " +
+			"op.Outcome == history.Unknown {\n\t\treturn\n\t}\n	h.Release, h.releaseCall, " +
+			"h.releaseReturn, h.ending,"}},
 	"exclusion: beliefs that touch overlap": {"exclusion_sweep.go", "TestSweepsAgainstOracle",
 		[]string{"now.from >= r.to {", "now.from > r.to {"}},
 	"exclusion: leases that touch overlap": {"exclusion_sweep.go", "TestSweepsAgainstOracle",
@@ -49,14 +51,19 @@ var mutants = map[string]mutant{
 	"exclusion: permits come back late": {"exclusion_modes.go", "TestPermitsAgainstOracle",
 		[]string{"held[0].at <= t.at", "held[0].at < t.at"}},
 	"exclusion: an exclusive hold has one permit": {"exclusion_modes.go", "TestPermitsAgainstOracle",
-		[]string{"	if h.Permits == 0 {\n		return c.Claims.Permits\n	}\n	return int(h.Permits)", "	return max(int(h.Permits), 1)"}},
+		[]string{"	if h.Permits == 0 {\n		return c.Claims.Permits\n	}\n" +
+			"	return int(h.Permits)", "	return max(int(h.Permits), 1)"}},
 
 	"lost-updates: a store without an answer took effect": {"lost_updates.go", "TestLostUpdatesAgainstEveryOrder",
 		[]string{"(op.Outcome == history.OK || u.named[i])", "(op.Outcome != history.Failed || u.named[i])"}},
 	"lost-updates: only a fork is a loss": {"lost_updates.go", "TestLostUpdatesAgainstEveryOrder",
-		[]string{"		cause, other := u.cause(left)\n", "		cause, other := u.cause(left)\n		if other < 0 {\n			continue\n		}\n"}},
+		[]string{"		cause, other := u.cause(left)\n", "		cause, other := u.cause(left)\n" +
+			"		if other < 0 {\n			continue\n		}\n"}},
 	"lost-updates: a newer read is stale": {"lost_updates_cause.go", "TestLostUpdatesAgainstEveryOrder",
-		[]string{"if seen >= 0 && u.place[seen] >= u.place[returned] {", "if seen < 0 || u.place[seen] <= u.place[returned] {"}},
+		[]string{
+			"if seen >= 0 && u.place[seen] >= u.place[returned] {",
+			"if seen < 0 || u.place[seen] <= u.place[returned] {",
+		}},
 
 	"fencing: an equal token is a greater one": {"fencing.go", "TestFencingAgainstEveryPair",
 		[]string{"if !doubts {", "if !doubts || true {"}},
@@ -66,16 +73,22 @@ var mutants = map[string]mutant{
 	"liveness: a release without an answer frees the lock": {"liveness.go", "TestLivenessAgainstEverySecond",
 		[]string{"h.Release >= 0 && (h.answer == history.OK ||", "h.Release >= 0 && (h.answer != history.Failed ||"}},
 	"liveness: a crash is ignored": {"liveness.go", "TestLivenessAgainstEverySecond",
-		[]string{"return period{h.Return, h.trusted()}", "return period{h.Return, max(h.trusted(), min(h.Until, h.Lost))}"}},
+		[]string{
+			"return period{h.Return, h.trusted()}", "return period{h.Return, max(h.trusted(), min(h.Until, h.Lost))}",
+		}},
 	"liveness: somebody always waits": {"liveness.go", "TestLivenessAgainstEverySecond",
-		[]string{"pages[k] = joined(page, apart)", "pages[k] = []period{{apart, l.end}}", "for k, page := range pages {", "for k := range pages {"}},
+		[]string{
+			"pages[k] = joined(page, apart)", "pages[k] = []period{{apart, l.end}}", "for k, page := range pages {",
+			"for k := range pages {",
+		}},
 	"liveness: who sleeps does not wait": {"liveness_stuck.go", "TestLivenessAgainstEverySecond",
 		[]string{"if sleeper < 0 {", "if sleeper >= -1 {"}},
 	"liveness: silence is no standstill": {"liveness_stuck.go", "TestLivenessAgainstEverySecond",
 		[]string{"least[i] += longest", "_ = longest"}},
 	"liveness: a spared quorum explains a dead time": {"case_spans.go", "TestLivenessAgainstEverySecond",
 		[]string{"		if e.StopsService() {\n", "		if e.Blocks {\n"}},
-	"liveness: a command without an answer is over when nobody waits for it": {"liveness.go", "TestLivenessAgainstEverySecond",
+	"liveness: a command without an answer is over when nobody waits for it": {"liveness.go",
+		"TestLivenessAgainstEverySecond",
 		[]string{"proof = max(proof, w.to)", "proof = max(proof, op.Return)"}},
 	"liveness: a refused token that is found is nobody's": {"liveness_leaks.go", "TestLivenessAgainstEverySecond",
 		[]string{"} else if o.refused > 0 {\n		try :=", "} else if false {\n		try :="}},
@@ -91,7 +104,10 @@ var mutants = map[string]mutant{
 		[]string{"cmp.Compare(since(&b.waits[i]), since(&b.waits[j]))", "int(b.waits[i].start - b.waits[j].start)",
 			"before(since(&b.waits[byQueue[next]]), w.stood)", "before(b.waits[byQueue[next]].start, w.stood)"}},
 	"fairness: a place outlasts a disturbance": {"case_order.go", "TestWhoComesBackAgainstEveryPairOfVisits",
-		[]string{"case refused && disturbed.meets(w.again, op.Return):", "case refused && disturbed.meets(w.again, op.Call):"}},
+		[]string{
+			"case refused && disturbed.meets(w.again, op.Return):",
+			"case refused && disturbed.meets(w.again, op.Call):",
+		}},
 	"fairness: a refusal is heard of when it returns": {"case_order.go", "TestFairnessAgainstEveryPairOfVisits",
 		[]string{"if op.Return-w.asked > lease {", "if op.Call-w.asked > lease {"}},
 }
@@ -101,7 +117,8 @@ var mutants = map[string]mutant{
 func TestLiveMutantsAreCaught(t *testing.T) {
 	names := slices.Sorted(maps.Keys(mutants))
 	binary := filepath.Join(t.TempDir(), "checker.test")
-	out, err := exec.Command("go", "test", "-c", "-vet=off", "-o", binary, "-overlay", schemata(t, names), ".").CombinedOutput()
+	out, err := exec.Command("go", "test", "-c", "-vet=off", "-o", binary, "-overlay", schemata(t, names),
+		".").CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
@@ -140,7 +157,8 @@ func TestLiveMutantsAreCaught(t *testing.T) {
 func schemata(t *testing.T, names []string) string {
 	t.Helper()
 	dir := t.TempDir()
-	sources, added := map[string]string{}, map[string]map[int]string{} // by file; what is added, by its place in the source
+	// by file; what is added, by its place in the source
+	sources, added := map[string]string{}, map[string]map[int]string{}
 	for i, name := range names {
 		m := mutants[name]
 		if sources[m.file] == "" {
@@ -166,13 +184,15 @@ func schemata(t *testing.T, names []string) string {
 			}
 			changed++
 			added[m.file][f.body] += fmt.Sprintf("\nif activeMutant == %d { %s }\n", i+1, fmt.Sprintf(f.call, i+1))
-			added[m.file][len(source)] += "\n" + strings.Replace(is[k].text, f.name+"(", fmt.Sprintf("%sMutant%d(", f.name, i+1), 1) + "\n"
+			added[m.file][len(source)] += "\n" + strings.Replace(is[k].text, f.name+"(",
+				fmt.Sprintf("%sMutant%d(", f.name, i+1), 1) + "\n"
 		}
 		if changed == 0 {
 			t.Fatalf("%s: no body of a function in %s is another one", name, m.file)
 		}
 	}
-	sources["mutant.go"] = "package checker\n\nimport (\n\"os\"\n\"strconv\"\n)\n\nvar activeMutant, _ = strconv.Atoi(os.Getenv(\"MUTANT\"))\n"
+	sources["mutant.go"] = "package checker\n\nimport (\n\"os\"\n\"strconv\"\n)\n\nvar activeMutant, " +
+		"_ = strconv.Atoi(os.Getenv(\"MUTANT\"))\n"
 	replace := map[string]string{}
 	for file, text := range sources {
 		for _, at := range slices.Backward(slices.Sorted(maps.Keys(added[file]))) {

@@ -35,12 +35,14 @@ func TestOnce(t *testing.T) {
 		again func(*builder) func(history.Op)
 		cause string
 	}{
-		"refused":            {later(10, refused), ""},
-		"granted again":      {later(10, func(*history.Op) {}), history.RunTwice},
-		"after its lease":    {later(1100, func(*history.Op) {}), ""},
-		"heard of late":      {later(-1, func(op *history.Op) { op.Call -= 1100; op.Return += 20 }), ""},
-		"heard of too late":  {later(-1, func(op *history.Op) { op.Call -= 900; op.Return += 20 }), history.RunTwice},
-		"without an answer":  {later(10, func(op *history.Op) { op.Outcome, op.Reason = history.Unknown, history.Timeout }), ""},
+		"refused":           {later(10, refused), ""},
+		"granted again":     {later(10, func(*history.Op) {}), history.RunTwice},
+		"after its lease":   {later(1100, func(*history.Op) {}), ""},
+		"heard of late":     {later(-1, func(op *history.Op) { op.Call -= 1100; op.Return += 20 }), ""},
+		"heard of too late": {later(-1, func(op *history.Op) { op.Call -= 900; op.Return += 20 }), history.RunTwice},
+		"without an answer": {
+			later(10, func(op *history.Op) { op.Outcome, op.Reason = history.Unknown, history.Timeout }), "",
+		},
 		"of the same moment": {later(0, func(*history.Op) {}), history.RunTwice},
 	} {
 		s := newBuilder()
@@ -65,20 +67,23 @@ func TestATickThatWasLeftOut(t *testing.T) {
 		if answered {
 			s.refuse(1, 12, 13)
 		} else {
-			s.add(history.Op{Kind: history.Acquire, Reason: history.Timeout, Worker: 1, Call: 12, Return: 20, TTL: 1000})
+			s.add(history.Op{
+				Kind: history.Acquire, Reason: history.Timeout, Worker: 1, Call: 12, Return: 20, TTL: 1000,
+			})
 		}
 		v := judgeOnce(s.prepared())
 		if (v.Cause == history.LeftOut) != answered || !answered && v.Status != Inconclusive {
 			t.Errorf("answered %v: got %v %q", answered, v.Status, v.Cause)
 		}
-		if answered && !slices.Contains(v.Story, "w00 was told at 0.011000 s that another worker has page 0, which no worker was ever granted, in 2 calls") {
+		if answered && !slices.Contains(v.Story, "w00 was told at 0.011000 s that another worker has page 0, "+
+			"which no worker was ever granted, in 2 calls") {
 			t.Errorf("got %q", v.Story)
 		}
 	}
 }
 
-// TestATickThatServersForgot: a planned fault is to blame for a tick that ran twice after it, and an unplanned one leaves
-// it undecided; not so one that was over before the first grant, and none explains a tick that was left out.
+// TestATickThatServersForgot: a planned fault is to blame for a tick that ran twice after it, and an unplanned one
+// leaves it undecided; not so one that was over before the first grant, and none explains a tick that was left out.
 func TestATickThatServersForgot(t *testing.T) {
 	for name, x := range map[string]struct {
 		from, to time.Duration // of what breaks

@@ -70,7 +70,8 @@ func tiny(draw func(n int) int) *history.History {
 		if outcome := draw(5); outcome < 4 {
 			x := s.release(id, 0, 0)
 			x.Call = at + time.Duration(draw(10))
-			x.Return, x.Outcome = x.Call+1+time.Duration(draw(3)), []history.Outcome{history.OK, history.OK, history.Unknown, history.Failed}[outcome]
+			x.Return, x.Outcome = x.Call+1+time.Duration(draw(3)),
+				[]history.Outcome{history.OK, history.OK, history.Unknown, history.Failed}[outcome]
 			if x.Outcome == history.Failed {
 				x.Reason = history.Lost
 			}
@@ -306,7 +307,8 @@ func interleaved(list []told, fenced bool) bool {
 			until = min(until, t.release.Call)
 		}
 		for _, o := range list {
-			if o.acquire == t.acquire || o.acquire.Return < until || !tooMany(0, []told{o, t}) || fenced && (o.load == nil || o.load.Return >= t.store.Call) {
+			if o.acquire == t.acquire || o.acquire.Return < until || !tooMany(0, []told{o, t}) || fenced &&
+				(o.load == nil || o.load.Return >= t.store.Call) {
 				continue
 			}
 			for at := int(max(until, t.load.Call)); at < int(t.store.Call); at++ {
@@ -322,7 +324,8 @@ func interleaved(list []told, fenced bool) bool {
 func dump(h *history.History) string {
 	s := fmt.Sprintf("expires %v\n", h.Claims.Expires)
 	for _, op := range h.Ops {
-		s += fmt.Sprintf("w%d %v [%d, %d] %v until %d permits %d\n", op.Worker, op.Kind, op.Call, op.Return, op.Outcome, op.Until, op.Permits)
+		s += fmt.Sprintf("w%d %v [%d, %d] %v until %d permits %d\n", op.Worker, op.Kind, op.Call, op.Return, op.Outcome,
+			op.Until, op.Permits)
 	}
 	return s
 }
@@ -378,7 +381,8 @@ func TestClocksOnlyForbid(t *testing.T) {
 		lost := false
 		s.losses(c.byKey[0], true, func(pair) { lost = true })
 		s.proven(c.byKey[0], true, func(pair) { lost = true })
-		if !lost && porcupine.CheckOperationsTimeout(leaseModel, s.encode(s.certain(c.byKey[0])), 0) == porcupine.Illegal {
+		if !lost && porcupine.CheckOperationsTimeout(leaseModel, s.encode(s.certain(c.byKey[0])),
+			0) == porcupine.Illegal {
 			t.Fatalf("porcupine finds more than the sweep\n%s", dump(h))
 		}
 	}

@@ -8,27 +8,38 @@ import (
 	"hammerlock/history"
 )
 
+// longKeys are keys whose lease is 300 ms, as they are seen at 100 ms.
+var longKeys = map[string]struct {
+	until    time.Duration // of the key, as it is seen at 100 ms
+	refused  bool          // another is refused after the lease
+	jump     bool          // the server's clock is set
+	token    bool          // the token is the hold's
+	failures string
+}{
+	"as long as the lease": {300 * ms, false, false, true, "lease-validity: silent-reacquire"},
+	"twice as long": {
+		600 * ms, false, false, true, "lease-validity: ttl-too-long liveness: ttl-too-long",
+	},
+	"twice as long, by a clock": {600 * ms, false, true, true, ""},
+	"twice as long, of an unknown try": {
+		600 * ms, false, false, false, "lease-validity: silent-reacquire liveness: ttl-too-long",
+	},
+	"for ever": {
+		history.Forever, false, false, true, "lease-validity: ttl-too-long liveness: ttl-too-long",
+	},
+	"for ever, of no hold":             {history.Forever, false, false, false, "lease-validity: silent-reacquire"},
+	"as long as its own try asked for": {700 * ms, false, false, false, "lease-validity: silent-reacquire"},
+	"longer than its own lease, as long as another's": {
+		400 * ms, false, false, true, "lease-validity: ttl-too-long",
+	},
+	"another is refused": {300 * ms, true, false, true, "lease-validity: ttl-too-long"},
+}
+
 // TestAKeyThatLivesTooLong: what is seen of a key during the run shows a longer life than any lease, whoever asked for
 // it, and then no extension took an expired lock back. A clock that was set explains it, and a life that ends with its
 // lease shows nothing.
 func TestAKeyThatLivesTooLong(t *testing.T) {
-	for name, tt := range map[string]struct {
-		until    time.Duration // of the key, as it is seen at 100 ms
-		refused  bool          // another is refused after the lease
-		jump     bool          // the server's clock is set
-		token    bool          // the token is the hold's
-		failures string
-	}{
-		"as long as the lease":                            {300 * ms, false, false, true, "lease-validity: silent-reacquire"},
-		"twice as long":                                   {600 * ms, false, false, true, "lease-validity: ttl-too-long liveness: ttl-too-long"},
-		"twice as long, by a clock":                       {600 * ms, false, true, true, ""},
-		"twice as long, of an unknown try":                {600 * ms, false, false, false, "lease-validity: silent-reacquire liveness: ttl-too-long"},
-		"for ever":                                        {history.Forever, false, false, true, "lease-validity: ttl-too-long liveness: ttl-too-long"},
-		"for ever, of no hold":                            {history.Forever, false, false, false, "lease-validity: silent-reacquire"},
-		"as long as its own try asked for":                {700 * ms, false, false, false, "lease-validity: silent-reacquire"},
-		"longer than its own lease, as long as another's": {400 * ms, false, false, true, "lease-validity: ttl-too-long"},
-		"another is refused":                              {300 * ms, true, false, true, "lease-validity: ttl-too-long"},
-	} {
+	for name, tt := range longKeys {
 		s := newScript()
 		s.Claims.Expires, s.Claims.Cleans = true, true
 		a := s.acquire(1, 0, 1, 300)

@@ -196,7 +196,8 @@ func (r *reentries) leave(n *nested, h *hold, i int32) {
 		if op.Reason == history.Lost && n.inner && r.held(n, h, op) {
 			r.wrong(history.SelfRefusal, n, h, i)
 		}
-		if n.over = op.Reason == history.Lost; n.counted { // who says how many are to be left leaves a nested hold with the next one
+		// who says how many are to be left leaves a nested hold with the next one
+		if n.over = op.Reason == history.Lost; n.counted {
 			n.move(func(d depth) (depth, bool) { return depth{max(d.holds-1, 1), d.ins, d.outs}, true })
 		}
 	default:

@@ -10,12 +10,15 @@ import (
 
 // enter adds an acquire of a hold that the worker has, or its first.
 func (s *builder) enter(hold history.ID, at int, out history.Outcome, told, fence int64) history.ID {
-	return s.add(history.Op{Kind: history.Acquire, Outcome: out, Hold: hold, Worker: 1, Call: dur(at), Return: dur(at + 1),
-		Value: told, Fence: fence, TTL: 1000})
+	return s.add(history.Op{Kind: history.Acquire, Outcome: out, Hold: hold, Worker: 1, Call: dur(at),
+		Return: dur(at + 1),
+		Value:  told, Fence: fence, TTL: 1000})
 }
 
 func (s *builder) leave(hold history.ID, at int, out history.Outcome, told int64) {
-	s.add(history.Op{Kind: history.Release, Outcome: out, Hold: hold, Worker: 1, Call: dur(at), Return: dur(at + 1), Value: told})
+	s.add(history.Op{
+		Kind: history.Release, Outcome: out, Hold: hold, Worker: 1, Call: dur(at), Return: dur(at + 1), Value: told,
+	})
 }
 
 const ok, unknown = history.OK, history.Unknown
@@ -34,7 +37,8 @@ var nestings = map[string]struct {
 	"renewed by somebody who knows no hold, and re-entered after the first lease": {func(s *builder) {
 		h := s.enter(0, 0, ok, 1, 5)
 		s.h.Ops[0].Token = 7
-		s.add(history.Op{Kind: history.Extend, Outcome: ok, Worker: 2, Key: -1, Token: 7, Call: 900, Return: 901, TTL: 1000, Until: 1900})
+		s.add(history.Op{Kind: history.Extend, Outcome: ok, Worker: 2, Key: -1, Token: 7, Call: 900, Return: 901,
+			TTL: 1000, Until: 1900})
 		s.enter(h, 1500, ok, 2, 5)
 		s.leave(h, 1510, ok, 1)
 		s.leave(h, 1520, ok, 0)
@@ -76,13 +80,15 @@ var nestings = map[string]struct {
 	"the outer release says how many are left when the inner one was refused": {func(s *builder) {
 		h := s.enter(0, 0, ok, 1, 5)
 		s.enter(h, 2, ok, 2, 5)
-		s.add(history.Op{Kind: history.Release, Outcome: history.Failed, Reason: history.Refused, Hold: h, Worker: 1, Call: 4, Return: 5, Value: 1})
+		s.add(history.Op{Kind: history.Release, Outcome: history.Failed, Reason: history.Refused, Hold: h, Worker: 1,
+			Call: 4, Return: 5, Value: 1})
 		s.leave(h, 6, ok, 0)
 	}, Pass, "", "1 holds re-entered"},
 	"free after the outer release was refused": {func(s *builder) {
 		h := s.enter(0, 0, ok, 1, 5)
 		s.enter(h, 2, ok, 2, 5)
-		s.add(history.Op{Kind: history.Release, Outcome: history.Failed, Reason: history.Refused, Hold: h, Worker: 1, Call: 4, Return: 5})
+		s.add(history.Op{Kind: history.Release, Outcome: history.Failed, Reason: history.Refused, Hold: h, Worker: 1,
+			Call: 4, Return: 5})
 		s.enter(h, 6, ok, 1, 5)
 	}, Fail, "count", ""},
 	"another token inside": {func(s *builder) {
@@ -91,18 +97,23 @@ var nestings = map[string]struct {
 	}, Fail, "token-changed", ""},
 	"the owner is refused": {func(s *builder) {
 		h := s.enter(0, 0, ok, 1, 5)
-		s.add(history.Op{Kind: history.Acquire, Outcome: history.Failed, Reason: history.Busy, Hold: h, Worker: 1, Call: 2, Return: 3})
+		s.add(history.Op{Kind: history.Acquire, Outcome: history.Failed, Reason: history.Busy, Hold: h, Worker: 1,
+			Call: 2, Return: 3})
 	}, Fail, "self-refusal", ""},
 	"the owner is told that it has lost what is its own": {func(s *builder) {
 		h := s.enter(0, 0, ok, 1, 5)
-		s.add(history.Op{Kind: history.Acquire, Outcome: history.Failed, Reason: history.Lost, Hold: h, Worker: 1, Call: 2, Return: 3})
+		s.add(history.Op{Kind: history.Acquire, Outcome: history.Failed, Reason: history.Lost, Hold: h, Worker: 1,
+			Call: 2, Return: 3})
 		s.enter(h, 6, ok, 1, 7) // after that nothing is demanded
 	}, Fail, "self-refusal", "1 wrong answers"},
 	"the owner is told that a server has lost what was its own": {func(s *builder) {
-		s.h.Faults = []history.Injection{{Effect: history.Effect{Hits: []history.Party{history.Servers}, Loses: history.LosesKeys}}}
+		s.h.Faults = []history.Injection{
+			{Effect: history.Effect{Hits: []history.Party{history.Servers}, Loses: history.LosesKeys}},
+		}
 		h := s.enter(0, 0, ok, 1, 5)
 		s.add(history.Op{Kind: history.Fault, Worker: -1, Key: -1, Call: 2, Return: 3})
-		s.add(history.Op{Kind: history.Acquire, Outcome: history.Failed, Reason: history.Lost, Hold: h, Worker: 1, Call: 4, Return: 5})
+		s.add(history.Op{Kind: history.Acquire, Outcome: history.Failed, Reason: history.Lost, Hold: h, Worker: 1,
+			Call: 4, Return: 5})
 	}, Pass, "", ""},
 	"a new hold after the lease": {func(s *builder) {
 		h := s.enter(0, 0, ok, 1, 5)
@@ -183,7 +194,8 @@ func explained(c *Case) string {
 			break
 		}
 	}
-	lands := make([]int, len(ops)) // before which operation each has its effect: its own turn, or later if it had no answer
+	// before which operation each has its effect: its own turn, or later if it had no answer
+	lands := make([]int, len(ops))
 	fits := func() bool {
 		n := int64(1)
 		for at := range len(ops) {

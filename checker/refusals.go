@@ -12,7 +12,8 @@ import (
 // granted it later: called after the one moment, and answered before the other. -1 without one. No other hold can have
 // been there.
 func (r *ruler) refusedFor(i *hold, since, by time.Duration) int32 {
-	if r.c.Sites > 1 || i.Permits > 0 || i.Outcome != history.OK || r.c.Claims.Ordered || r.c.Claims.Writers { // who is not the next one is refused, too
+	// who is not the next one is refused, too
+	if r.c.Sites > 1 || i.Permits > 0 || i.Outcome != history.OK || r.c.Claims.Ordered || r.c.Claims.Writers {
 		return -1
 	}
 	const most = 8 // the latest are looked at: one is enough

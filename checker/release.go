@@ -25,7 +25,8 @@ func checkRelease(c *Case) Verdict {
 	s := &releases{sweeper: newSweeper(c)}
 	for i := range c.holds {
 		h := &c.holds[i]
-		if h.Outcome == history.OK && h.Release >= 0 && (h.answer != history.Unknown || c.succeeds(c.sentAgain[int32(i)])) {
+		if h.Outcome == history.OK && h.Release >= 0 &&
+			(h.answer != history.Unknown || c.succeeds(c.sentAgain[int32(i)])) {
 			v.Exposed++
 		}
 	}

@@ -13,8 +13,8 @@ import (
 	"hammerlock/history"
 )
 
-// The tests of this file judge histories of a lock that is right, on servers, links, clocks and machines that are not: no
-// checker may accuse it. Time is virtual, delays and misfortunes are drawn.
+// The tests of this file judge histories of a lock that is right, on servers, links, clocks and machines that are not:
+// no checker may accuse it. Time is virtual, delays and misfortunes are drawn.
 
 // wrong is what a lock may do wrong.
 type wrong int
@@ -88,8 +88,8 @@ func (w *world) patienceOf(lane int) time.Duration {
 // renewals is the first of the lanes in which leases are renewed in the background.
 const renewals = 20
 
-// send carries an operation out: effect runs in the server somewhere between call and return, or later if the answer does
-// not come in time. It reports whether it came.
+// send carries an operation out: effect runs in the server somewhere between call and return, or later if the answer
+// does not come in time. It reports whether it came.
 func (w *world) send(op *history.Op, lane int, effect func(op *history.Op)) bool {
 	there, back, after := w.delay(3*time.Millisecond), w.delay(3*time.Millisecond), w.delay(time.Millisecond)
 	w.mu.Lock()
@@ -231,7 +231,8 @@ func (w *world) release(op *history.Op) {
 	})
 }
 
-// watch renews a hold until it is stopped, or lost: then it says so. It returns when the lease is over, as far as is known.
+// watch renews a hold until it is stopped, or lost: then it says so. It returns when the lease is over, as far as is
+// known.
 func (w *world) watch(a *history.Op, stop <-chan struct{}) (until func() time.Duration) {
 	end := a.Until
 	until = func() time.Duration { w.mu.Lock(); defer w.mu.Unlock(); return end }
@@ -263,7 +264,8 @@ func (w *world) watch(a *history.Op, stop <-chan struct{}) (until func() time.Du
 				w.mu.Lock()
 				end = 0
 				w.mu.Unlock()
-				w.mark(history.Op{Kind: history.Lose, Worker: a.Worker, Process: a.Process, Hold: a.ID, Call: w.now(), Outcome: history.OK}, lane)
+				w.mark(history.Op{Kind: history.Lose, Worker: a.Worker, Process: a.Process, Hold: a.ID, Call: w.now(),
+					Outcome: history.OK}, lane)
 				return
 			}
 		}
@@ -402,8 +404,10 @@ func (w *world) misfortune(processes int) {
 		n := uint64(len(w.h.Faults))
 		w.h.Faults = append(w.h.Faults, history.Injection{Name: "f", Effect: e, From: p.from, To: p.to})
 		w.h.Ops = append(w.h.Ops,
-			history.Op{ID: history.ID(80+n)<<40 | 1, Kind: history.Fault, Worker: -1, Key: -1, Value: int64(n), Call: p.from, Return: p.from, Outcome: history.OK},
-			history.Op{ID: history.ID(80+n)<<40 | 2, Kind: history.Heal, Worker: -1, Key: -1, Value: int64(n), Call: p.to, Return: p.to, Outcome: history.OK})
+			history.Op{ID: history.ID(80+n)<<40 | 1, Kind: history.Fault, Worker: -1, Key: -1, Value: int64(n),
+				Call: p.from, Return: p.from, Outcome: history.OK},
+			history.Op{ID: history.ID(80+n)<<40 | 2, Kind: history.Heal, Worker: -1, Key: -1, Value: int64(n),
+				Call: p.to, Return: p.to, Outcome: history.OK})
 	}
 	if w.r.IntN(3) == 0 {
 		from := at()
@@ -420,11 +424,13 @@ func (w *world) misfortune(processes int) {
 // lived is what workers of a lock leave behind.
 func lived(t *testing.T, seed uint64, flaw wrong) *history.History {
 	r := rand.New(rand.NewPCG(seed, 77))
-	w := &world{r: r, wrong: flaw, h: &history.History{}, ttl: time.Duration(30+r.IntN(60)) * time.Millisecond, numbers: map[int]uint64{}}
+	w := &world{r: r, wrong: flaw, h: &history.History{}, ttl: time.Duration(30+r.IntN(60)) * time.Millisecond,
+		numbers: map[int]uint64{}}
 	h := w.h
 	h.Workers, h.Keys, h.Processes = 2+r.IntN(4), 1, 1+r.IntN(3)
 	h.Retry, h.Wait = 2*time.Millisecond, time.Second
-	h.Claims = history.Claims{Excludes: true, Expires: r.IntN(4) > 0, Owned: true, Fences: r.IntN(2) == 0, Reentrant: r.IntN(3) == 0}
+	h.Claims = history.Claims{Excludes: true, Expires: r.IntN(4) > 0, Owned: true, Fences: r.IntN(2) == 0,
+		Reentrant: r.IntN(3) == 0}
 	if h.Claims.Renews = h.Claims.Expires && !h.Claims.Reentrant && r.IntN(3) == 0; h.Claims.Renews {
 		w.ttl *= 2
 	}
@@ -447,7 +453,8 @@ func lived(t *testing.T, seed uint64, flaw wrong) *history.History {
 		}
 		w.going.Wait()
 	})
-	w.h.Ops = append(w.h.Ops, history.Op{ID: 99<<40 | 1, Kind: history.Final, Worker: -1, Value: w.server.views, Seen: w.server.writer,
+	w.h.Ops = append(w.h.Ops, history.Op{ID: 99<<40 | 1, Kind: history.Final, Worker: -1, Value: w.server.views,
+		Seen: w.server.writer,
 		Call: time.Second, Return: time.Second, Outcome: history.OK})
 	slices.SortStableFunc(h.Ops, func(a, b history.Op) int { return cmp.Compare(a.Return, b.Return) })
 	return h

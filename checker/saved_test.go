@@ -160,18 +160,20 @@ var saved = map[string]struct {
 		s.on(a, history.Store, 9326, 9327)
 		s.denied(a, 9330, 9331)
 	}, Fail, "overrun"},
-	"exclusion: a watchdog that may have renewed once more, unseen, before its process was stopped": {Exclusion, func(s *script) {
-		s.Claims.Renews = true
-		handOffs(s)
-		s.fault(processStops, 9230, 9620)
-		unseen(s, 9000, 9450)
-	}, Pass, ""},
-	"exclusion: a watchdog that had time for one more, unseen, before its process was stopped": {Exclusion, func(s *script) {
-		s.Claims.Renews = true
-		handOffs(s)
-		s.fault(processStops, 9390, 9620)
-		unseen(s, 9000, 9450)
-	}, Fail, "renewal-failure"},
+	"exclusion: a watchdog that may have renewed once more, unseen, before its process was stopped": {Exclusion,
+		func(s *script) {
+			s.Claims.Renews = true
+			handOffs(s)
+			s.fault(processStops, 9230, 9620)
+			unseen(s, 9000, 9450)
+		}, Pass, ""},
+	"exclusion: a watchdog that had time for one more, unseen, before its process was stopped": {Exclusion,
+		func(s *script) {
+			s.Claims.Renews = true
+			handOffs(s)
+			s.fault(processStops, 9390, 9620)
+			unseen(s, 9000, 9450)
+		}, Fail, "renewal-failure"},
 	"exclusion: a watchdog whose machine stood still": {Exclusion, func(s *script) {
 		s.Claims.Renews = true
 		handOffs(s)
@@ -252,14 +254,15 @@ var saved = map[string]struct {
 		s.denied(a, 50, 51)
 		s.release(b, 60, 61)
 	}, Fail, "service-loss"},
-	"exclusion: granted before and after the server forgot, and heard of when it was back": {Exclusion, func(s *script) {
-		a := s.acquire(1, 8, 30, 300)
-		s.fault(serverDies, 10, 20)
-		b := s.acquire(2, 5, 31, 300)
-		s.extend(a, 40, 41, 300)
-		s.denied(b, 50, 51)
-		s.release(a, 60, 61)
-	}, Fail, "service-loss"},
+	"exclusion: granted before and after the server forgot, and heard of when it was back": {Exclusion,
+		func(s *script) {
+			a := s.acquire(1, 8, 30, 300)
+			s.fault(serverDies, 10, 20)
+			b := s.acquire(2, 5, 31, 300)
+			s.extend(a, 40, 41, 300)
+			s.denied(b, 50, 51)
+			s.release(a, 60, 61)
+		}, Fail, "service-loss"},
 	"exclusion: a watchdog that slept": {Exclusion, func(s *script) {
 		s.Claims.Renews = true
 		a := s.acquire(1, 0, 1, 300)
@@ -275,22 +278,24 @@ var saved = map[string]struct {
 		found := s.op(history.Found, -1, 9900, 9901)
 		found.Token, found.Until = token, 9999*ms
 	}, Fail, "phantom"},
-	"exclusion: no answer, and two releases succeeded, of which one freed what was another's": {Exclusion, func(s *script) {
-		a := s.acquire(1, 0, 1, 300)
-		b := s.acquire(2, 10, 20, 300)
-		s.last().Outcome, s.last().Until = history.Unknown, 0
-		s.release(b, 21, 22)
-		s.release(s.acquire(3, 23, 24, 300), 25, 26)
-		s.release(a, 30, 31)
-	}, Fail, "foreign-release"},
-	"exclusion: no answer, two releases succeeded, and the server may have forgotten the first grant": {Exclusion, func(s *script) {
-		s.fault(serverDies, 5, 6)
-		a := s.acquire(1, 0, 1, 300)
-		b := s.acquire(2, 10, 20, 300)
-		s.last().Outcome, s.last().Until = history.Unknown, 0
-		s.release(b, 21, 22)
-		s.release(a, 30, 31)
-	}, Fail, "service-loss"},
+	"exclusion: no answer, and two releases succeeded, of which one freed what was another's": {Exclusion,
+		func(s *script) {
+			a := s.acquire(1, 0, 1, 300)
+			b := s.acquire(2, 10, 20, 300)
+			s.last().Outcome, s.last().Until = history.Unknown, 0
+			s.release(b, 21, 22)
+			s.release(s.acquire(3, 23, 24, 300), 25, 26)
+			s.release(a, 30, 31)
+		}, Fail, "foreign-release"},
+	"exclusion: no answer, two releases succeeded, and the server may have forgotten the first grant": {Exclusion,
+		func(s *script) {
+			s.fault(serverDies, 5, 6)
+			a := s.acquire(1, 0, 1, 300)
+			b := s.acquire(2, 10, 20, 300)
+			s.last().Outcome, s.last().Until = history.Unknown, 0
+			s.release(b, 21, 22)
+			s.release(a, 30, 31)
+		}, Fail, "service-loss"},
 	"exclusion: no answer, and two releases succeeded, of which one freed nothing": {Exclusion, func(s *script) {
 		a := s.acquire(1, 0, 1, 300)
 		b := s.acquire(2, 10, 20, 300)
@@ -399,7 +404,8 @@ var saved = map[string]struct {
 		s.release(s.acquire(12, 9120, 9121, 300), 9240, 9241)
 		s.denied(late, 9532, 9533)
 	}, Fail, "double-grant"},
-	"exclusion: a release of what was granted late, without an answer, after a server had forgotten the first": {Exclusion, func(s *script) {
+	"exclusion: a release of what was granted late, without an answer, after a server had forgotten the " +
+		"first": {Exclusion, func(s *script) {
 		handOffs(s)
 		late := s.acquire(12, 9000, 10000, 300)
 		s.last().Outcome = history.Unknown
@@ -409,14 +415,15 @@ var saved = map[string]struct {
 		s.release(s.acquire(13, 10348, 10349, 300), 10460, 10461)
 		s.denied(first, 10420, 10421)
 	}, Fail, "service-loss"},
-	"exclusion: a release of what was granted late, after a server had forgotten the first": {Exclusion, func(s *script) {
-		handOffs(s)
-		first := s.acquire(12, 9330, 9331, 300)
-		s.fault(serverDies, 9409, 9410)
-		s.release(s.acquire(11, 9000, 9411, 300), 9412, 9413)
-		s.release(s.acquire(11, 9414, 9415, 300), 9600, 9601)
-		s.denied(first, 9430, 9431)
-	}, Fail, "service-loss"},
+	"exclusion: a release of what was granted late, after a server had forgotten the first": {Exclusion,
+		func(s *script) {
+			handOffs(s)
+			first := s.acquire(12, 9330, 9331, 300)
+			s.fault(serverDies, 9409, 9410)
+			s.release(s.acquire(11, 9000, 9411, 300), 9412, 9413)
+			s.release(s.acquire(11, 9414, 9415, 300), 9600, 9601)
+			s.denied(first, 9430, 9431)
+		}, Fail, "service-loss"},
 	"exclusion: a lease without a TTL that was granted again": {Exclusion, func(s *script) {
 		a := s.acquire(1, 0, 1, 0)
 		s.last().Until = 300 * ms
@@ -439,12 +446,13 @@ var saved = map[string]struct {
 		s.extend(a, 450, 451, 300)
 		s.release(b, 500, 501)
 	}, Fail, "false-extension"},
-	"exclusion: a late release freed the second's, whose lease seems to have begun before": {Exclusion, func(s *script) {
-		a := s.acquire(1, 216, 217, 400)
-		b := s.acquire(2, 300, 902, 400)
-		s.release(a, 901, 903)
-		s.denied(b, 1003, 1004)
-	}, Fail, "foreign-release"},
+	"exclusion: a late release freed the second's, whose lease seems to have begun before": {Exclusion,
+		func(s *script) {
+			a := s.acquire(1, 216, 217, 400)
+			b := s.acquire(2, 300, 902, 400)
+			s.release(a, 901, 903)
+			s.denied(b, 1003, 1004)
+		}, Fail, "foreign-release"},
 	"exclusion: an extension that came late took the lock": {Exclusion, func(s *script) {
 		a := s.acquire(1, 0, 1, 300)
 		s.extend(a, 290, 420, 300)
@@ -705,17 +713,19 @@ var saved = map[string]struct {
 		s.fault(serverHangs, 20, 290)
 		s.denied(s.acquire(1, 0, 1, 300), 310, 311)
 	}, Pass, ""},
-	"lease-validity: not renewed while it paused, first by itself, then because it was asked to": {leaseValidity, func(s *script) {
-		s.Claims.Renews, s.Bounds.Gap = true, 10*ms
-		s.Faults = append(s.Faults, history.Injection{Effect: processStops, From: 150 * ms, To: 400 * ms})
-		s.op(history.Fault, -1, 150, 151)
-		a := s.acquire(1, 0, 100, 300)
-		s.gap(0, 120, 180) // of both, a third of the lease
-		s.gap(0, 180, 220)
-		s.op(history.Heal, -1, 220, 221)
-		s.denied(a, 410, 411)
-	}, Inconclusive, ""},
-	"lease-validity: not renewed while a minority of the sites hung: no more than a majority may have granted it": {leaseValidity, func(s *script) {
+	"lease-validity: not renewed while it paused, first by itself, then because it was asked to": {leaseValidity,
+		func(s *script) {
+			s.Claims.Renews, s.Bounds.Gap = true, 10*ms
+			s.Faults = append(s.Faults, history.Injection{Effect: processStops, From: 150 * ms, To: 400 * ms})
+			s.op(history.Fault, -1, 150, 151)
+			a := s.acquire(1, 0, 100, 300)
+			s.gap(0, 120, 180) // of both, a third of the lease
+			s.gap(0, 180, 220)
+			s.op(history.Heal, -1, 220, 221)
+			s.denied(a, 410, 411)
+		}, Inconclusive, ""},
+	"lease-validity: not renewed while a minority of the sites hung: no more than a majority may have granted " +
+		"it": {leaseValidity, func(s *script) {
 		s.Claims.Renews, s.Sites = true, 3
 		s.fault(minorityHangs, 20, 290)
 		s.denied(s.acquire(1, 0, 1, 300), 310, 311)
@@ -750,7 +760,8 @@ var saved = map[string]struct {
 		s.extend(a, 100, 300, 300).Outcome = history.Unknown
 		s.denied(a, 310, 311)
 	}, Fail, "renewal-failure"},
-	"lease-validity: not renewed while a server was out by itself, and the process was paused for a moment": {leaseValidity, func(s *script) {
+	"lease-validity: not renewed while a server was out by itself, and the process was paused for a " +
+		"moment": {leaseValidity, func(s *script) {
 		s.Claims.Renews = true
 		s.gap(0, 5, 6)
 		s.op(history.Incident, -1, 20, 290)
@@ -1073,9 +1084,11 @@ func TestSaved(t *testing.T) {
 			c := s.prepare(t)
 			v := test.checker.Check(c)
 			if v.Status != test.status || v.Cause != test.cause {
-				t.Fatalf("got %v %q, want %v %q\n%s\n%s", v.Status, v.Cause, test.status, test.cause, v.Summary, strings.Join(v.Story, "\n"))
+				t.Fatalf("got %v %q, want %v %q\n%s\n%s", v.Status, v.Cause, test.status, test.cause, v.Summary,
+					strings.Join(v.Story, "\n"))
 			}
-			if v.Summary == "" || v.Status == Fail && test.cause != "not-linearizable" && (len(v.Story) == 0 || len(v.Evidence) == 0) {
+			if v.Summary == "" || v.Status == Fail && test.cause != "not-linearizable" &&
+				(len(v.Story) == 0 || len(v.Evidence) == 0) {
 				t.Errorf("got no summary, story or evidence: %+v", v)
 			}
 			if v.Status == Fail {
@@ -1085,7 +1098,8 @@ func TestSaved(t *testing.T) {
 	}
 }
 
-// TestTheFencePutsUsesInOrder: a holder that came late, and whose token the counter has seen, can overrun no earlier one.
+// TestTheFencePutsUsesInOrder: a holder that came late, and whose token the counter has seen, can overrun no earlier
+// one.
 func TestTheFencePutsUsesInOrder(t *testing.T) {
 	s := newScript()
 	s.Fenced, s.Claims.Fences = true, true
@@ -1105,15 +1119,18 @@ func TestTheFencePutsUsesInOrder(t *testing.T) {
 }
 
 // longAfter are those in which a lease was over when it was released.
-var longAfter = []string{"release: long after the lease, and another came and went", "release: of what was another's by then",
+var longAfter = []string{"release: long after the lease, and another came and went",
+	"release: of what was another's by then",
 	"release: of what another had, and a re-entry without an answer came later"}
 
-// TestServersThatFailByThemselvesAccuseNobody lets a server fail all the time: what it may have forgotten, or have given
-// twice, is not held against the lock.
+// TestServersThatFailByThemselvesAccuseNobody lets a server fail all the time: what it may have forgotten, or have
+// given twice, is not held against the lock.
 func TestServersThatFailByThemselvesAccuseNobody(t *testing.T) {
 	fails := map[string]int{}
 	for title, tt := range saved {
-		if tt.status != Fail || !slices.Contains([]string{fencing.Name, lostUpdates.Name, release.Name, linearizable.Name}, tt.checker.Name) {
+		if tt.status != Fail ||
+			!slices.Contains([]string{fencing.Name, lostUpdates.Name, release.Name, linearizable.Name},
+				tt.checker.Name) {
 			continue
 		}
 		s := newScript()
@@ -1149,8 +1166,8 @@ func TestServersThatFailByThemselvesAccuseNobody(t *testing.T) {
 	}
 }
 
-// TestMinoritiesAddUp lets a lock be idle while two faults, each of which spares a majority, stop servers: at the same time,
-// within a lease, and one long after the other.
+// TestMinoritiesAddUp lets a lock be idle while two faults, each of which spares a majority, stop servers: at the same
+// time, within a lease, and one long after the other.
 func TestMinoritiesAddUp(t *testing.T) {
 	for to, want := range map[time.Duration]Status{4000: Pass, 1900: Pass, 100: Fail} {
 		s := newScript()
@@ -1184,7 +1201,8 @@ func TestNamesOfFaultsDecideNothing(t *testing.T) {
 		}
 		text := ""
 		for _, v := range verdicts {
-			text += fmt.Sprintln(v.Checker, v.Status, v.Cause, v.Exposed, v.Violations, v.Causes, v.Misses, len(v.Evidence))
+			text += fmt.Sprintln(v.Checker, v.Status, v.Cause, v.Exposed, v.Violations, v.Causes, v.Misses,
+				len(v.Evidence))
 		}
 		return text
 	}

@@ -26,7 +26,8 @@ func newScript() *script {
 
 func (s *script) op(kind history.Kind, worker int32, call, ret time.Duration) *history.Op {
 	s.numbers[worker]++
-	s.Ops = append(s.Ops, history.Op{ID: history.ID(uint64(worker+2)<<40 | s.numbers[worker]), Worker: worker, Kind: kind,
+	s.Ops = append(s.Ops, history.Op{ID: history.ID(uint64(worker+2)<<40 | s.numbers[worker]),
+		Worker: worker, Kind: kind,
 		Call: call * ms, Return: ret * ms, Outcome: history.OK})
 	return &s.Ops[len(s.Ops)-1]
 }

@@ -17,10 +17,14 @@ func TestAReleaseThatIsSentAgain(t *testing.T) {
 		granted  bool          // a third was granted the lock, too
 		failures string
 	}{
-		"a loss":                                 {430, false, false, "lease-validity: foreign-release"},
-		"two grants":                             {430, false, true, "exclusion: foreign-release lease-validity: foreign-release"},
-		"a loss, its own was never granted":      {430, true, false, "lease-validity: foreign-release"},
-		"two grants, its own was never granted":  {430, true, true, "exclusion: foreign-release lease-validity: foreign-release"},
+		"a loss": {430, false, false, "lease-validity: foreign-release"},
+		"two grants": {
+			430, false, true, "exclusion: foreign-release lease-validity: foreign-release",
+		},
+		"a loss, its own was never granted": {430, true, false, "lease-validity: foreign-release"},
+		"two grants, its own was never granted": {
+			430, true, true, "exclusion: foreign-release lease-validity: foreign-release",
+		},
 		"a loss, and it was answered before":     {300, false, false, "lease-validity: premature-loss"},
 		"two grants, and it was answered before": {300, false, true, "exclusion: double-grant"},
 	} {
@@ -43,7 +47,8 @@ func TestAReleaseThatIsSentAgain(t *testing.T) {
 				got = append(got, k.Name+": "+v.Cause)
 				story := strings.Join(v.Story, "\n")
 				told := strings.Contains(story, "under way until 0.430000 s") ||
-					strings.Contains(story, "called at 0.205000 s and answered at 0.430000 s") || strings.Contains(story, "granted it as well")
+					strings.Contains(story, "called at 0.205000 s and answered at 0.430000 s") ||
+					strings.Contains(story, "granted it as well")
 				if v.Cause == history.ForeignRelease && !told {
 					t.Errorf("%s: %s tells %s", name, k.Name, story)
 				}

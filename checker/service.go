@@ -21,7 +21,8 @@ var OfServices = []Checker{
 	{Name: "duplicates", Doc: "no two visits get the same count", Causes: []string{history.Duplicate},
 		Check: judgeDuplicates},
 	{Name: "linearizable",
-		Doc:    "a visit that began after another one had its answer gets a greater count, and every count belongs to a visit",
+		Doc: "a visit that began after another one had its answer gets a greater count, " +
+			"and every count belongs to a visit",
 		Causes: countCauses, Check: judgeCounts},
 	{Name: "programs",
 		Doc: "no program of the service that the suite started ends without a planned fault, and when all are up and " +
@@ -161,13 +162,15 @@ func judgeSums(c *Case) Verdict {
 			human.Count(acknowledged), human.Count(final))
 	case more > 0 && c.Partial == "":
 		v.Status, v.Cause, v.Violations = Fail, history.Duplicate, more
-		v.Summary = fmt.Sprintf("%s page views counted, but at most %s were sent: something on the way repeats visits, a refused visit counted, "+
-			"or another program visits, too", human.Count(final), human.Count(acknowledged+unknown))
+		v.Summary = fmt.Sprintf("%s page views counted, but at most %s were sent: something on the way repeats "+
+			"visits, a refused visit counted, or another program visits, too", human.Count(final),
+			human.Count(acknowledged+unknown))
 	case more > 0:
 		v.Summary = fmt.Sprintf("%s page views counted, %s acknowledged: the history lacks visits", human.Count(final),
 			human.Count(acknowledged))
 	case unknown > 0 && !named:
-		v.Summary = fmt.Sprintf("%s page views acknowledged, %s counted, but %s visits had no answer and may hide as many losses",
+		v.Summary = fmt.Sprintf("%s page views acknowledged, %s counted, but %s visits had no answer and "+
+			"may hide as many losses",
 			human.Count(acknowledged), human.Count(final), human.Count(unknown))
 	default:
 		v.Status = Pass

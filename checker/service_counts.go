@@ -150,7 +150,8 @@ func (s *served) compareWithPorcupine(v *Verdict, r *rand.Rand) {
 			v.Misses["timeout"]++
 		case (result == porcupine.Illegal) != wrong:
 			v.Status, v.Cause = Fail, harnessError
-			v.Summary = fmt.Sprintf("porcupine and the exact checker disagree on counts %d to %d of page %d: porcupine says %s",
+			v.Summary = fmt.Sprintf("porcupine and the exact checker disagree on counts %d to %d of page "+
+				"%d: porcupine says %s",
 				told[0].Value, told[len(told)-1].Value, told[0].Key, result)
 			return
 		}

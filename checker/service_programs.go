@@ -8,9 +8,9 @@ import (
 	"hammerlock/internal/human"
 )
 
-// judgePrograms judges the programs of a service that the suite has started. None ends without a planned fault. When all of them are
-// up and no fault is at work any more, the service answers: one that answers no visit for as long as a visit is waited
-// for, up to the end of the run, is down.
+// judgePrograms judges the programs of a service that the suite has started. None ends without a planned fault. When
+// all of them are up and no fault is at work any more, the service answers: one that answers no visit for as long as a
+// visit is waited for, up to the end of the run, is down.
 func judgePrograms(c *Case) Verdict {
 	if c.Measured == nil || c.Measured.Programs == 0 {
 		return Verdict{Status: NotJudged, Summary: "the suite started no program of the service"}

@@ -22,7 +22,9 @@ type visits []struct {
 func (all visits) history(final int64) *builder {
 	s := newBuilder()
 	for i, v := range all {
-		s.add(history.Op{Kind: history.Store, Outcome: v.outcome, Worker: int32(i), Call: v.call, Return: v.ret, Value: v.told})
+		s.add(history.Op{
+			Kind: history.Store, Outcome: v.outcome, Worker: int32(i), Call: v.call, Return: v.ret, Value: v.told,
+		})
 	}
 	if final >= 0 {
 		s.final(1000, 0, final)
@@ -38,21 +40,35 @@ func TestServices(t *testing.T) {
 		final  int64
 		want   string // of lost-updates, duplicates, linearizable
 	}{
-		"right":                        {visits{{1, 4, 1, ok}, {2, 5, 2, ok}, {6, 7, 3, ok}}, 3, "pass, pass, pass"},
-		"right without counts":         {visits{{1, 4, 0, ok}, {2, 5, 0, ok}}, 2, "pass, not judged, not judged"},
-		"lost":                         {visits{{1, 4, 1, ok}, {2, 5, 1, ok}}, 1, "fail lost-update, fail duplicate, fail duplicate"},
-		"lost, and nothing told":       {visits{{1, 4, 0, ok}, {2, 5, 0, ok}}, 1, "fail lost-update, not judged, not judged"},
-		"told twice, and not lost":     {visits{{1, 4, 2, ok}, {2, 5, 2, ok}}, 2, "pass, fail duplicate, fail duplicate"},
-		"the later one told less":      {visits{{1, 2, 2, ok}, {3, 4, 1, ok}}, 2, "pass, pass, fail order"},
-		"more than were sent":          {visits{{1, 4, 1, ok}, {2, 5, 2, ok}}, 3, "fail duplicate, pass, fail gap"},
-		"a refused one counted":        {visits{{1, 4, 1, ok}, {2, 5, 0, failed}, {6, 7, 3, ok}}, 3, "fail duplicate, pass, fail gap"},
-		"an unknown one fills the gap": {visits{{1, 4, 1, ok}, {2, 5, 0, unknown}, {6, 7, 3, ok}}, 3, "pass, pass, pass"},
-		"it is too late for the gap":   {visits{{1, 4, 2, ok}, {6, 7, 0, unknown}}, 2, "pass, pass, fail gap"},
-		"it may hide a loss":           {visits{{1, 4, 0, ok}, {2, 5, 0, unknown}}, 1, "inconclusive, not judged, not judged"},
-		"the count went back":          {visits{{1, 4, 1, ok}, {2, 5, 2, ok}, {3, 6, 3, ok}}, 2, "fail lost-update, pass, fail backwards"},
-		"behind the beginning":         {visits{{1, 4, -3, ok}}, 1, "pass, pass, fail backwards"},
-		"not read":                     {visits{{1, 4, 1, ok}}, -1, "inconclusive, pass, pass"},
-		"nothing acknowledged":         {visits{{1, 4, 0, unknown}}, 0, "inconclusive, not judged, not judged"},
+		"right":                {visits{{1, 4, 1, ok}, {2, 5, 2, ok}, {6, 7, 3, ok}}, 3, "pass, pass, pass"},
+		"right without counts": {visits{{1, 4, 0, ok}, {2, 5, 0, ok}}, 2, "pass, not judged, not judged"},
+		"lost": {
+			visits{{1, 4, 1, ok}, {2, 5, 1, ok}}, 1, "fail lost-update, fail duplicate, fail duplicate",
+		},
+		"lost, and nothing told": {
+			visits{{1, 4, 0, ok}, {2, 5, 0, ok}}, 1, "fail lost-update, not judged, not judged",
+		},
+		"told twice, and not lost": {
+			visits{{1, 4, 2, ok}, {2, 5, 2, ok}}, 2, "pass, fail duplicate, fail duplicate",
+		},
+		"the later one told less": {visits{{1, 2, 2, ok}, {3, 4, 1, ok}}, 2, "pass, pass, fail order"},
+		"more than were sent":     {visits{{1, 4, 1, ok}, {2, 5, 2, ok}}, 3, "fail duplicate, pass, fail gap"},
+		"a refused one counted": {
+			visits{{1, 4, 1, ok}, {2, 5, 0, failed}, {6, 7, 3, ok}}, 3, "fail duplicate, pass, fail gap",
+		},
+		"an unknown one fills the gap": {
+			visits{{1, 4, 1, ok}, {2, 5, 0, unknown}, {6, 7, 3, ok}}, 3, "pass, pass, pass",
+		},
+		"it is too late for the gap": {visits{{1, 4, 2, ok}, {6, 7, 0, unknown}}, 2, "pass, pass, fail gap"},
+		"it may hide a loss": {
+			visits{{1, 4, 0, ok}, {2, 5, 0, unknown}}, 1, "inconclusive, not judged, not judged",
+		},
+		"the count went back": {
+			visits{{1, 4, 1, ok}, {2, 5, 2, ok}, {3, 6, 3, ok}}, 2, "fail lost-update, pass, fail backwards",
+		},
+		"behind the beginning": {visits{{1, 4, -3, ok}}, 1, "pass, pass, fail backwards"},
+		"not read":             {visits{{1, 4, 1, ok}}, -1, "inconclusive, pass, pass"},
+		"nothing acknowledged": {visits{{1, 4, 0, unknown}}, 0, "inconclusive, not judged, not judged"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			verdicts, err := Judge(c.visits.history(c.final).prepared())
@@ -70,31 +86,46 @@ func TestServices(t *testing.T) {
 	}
 }
 
+// down are two visits that a service answered, and two that it did not.
+var down = visits{
+	{1, 4, 1, history.OK}, {2, 5, 2, history.OK}, {60, 110, 0, history.Unknown}, {61, 111, 0, history.Unknown},
+}
+
+// servicePrograms are visits of a service, and what is said about its programs. Times are ms.
+var servicePrograms = map[string]struct {
+	visits   visits
+	programs int
+	ended    []string
+	fault    [2]time.Duration // in force; 0 = there is none
+	paused   time.Duration    // from 70 on
+	want     string
+	words    string
+}{
+	"not its programs": {visits: down, want: "not judged"},
+	"served to the end": {
+		visits:   visits{{1, 4, 1, history.OK}, {2, 95, 0, history.Unknown}, {96, 97, 2, history.OK}},
+		programs: 1, want: "pass",
+	},
+	"ended": {visits: down, programs: 2, ended: []string{"it ended (exit status 7)"},
+		want: "fail panic", words: "1 program of the service ended"},
+	"down for ever": {
+		visits: down, programs: 1, want: "fail stuck", words: "2 visits had no answer in the last 106 ms",
+	},
+	"down after a fault": {visits: down, programs: 1, fault: [2]time.Duration{6, 55}, want: "fail stuck",
+		words: "2 visits had no answer in the last 56.0 ms"},
+	"not long after it":    {visits: down, programs: 1, fault: [2]time.Duration{6, 62}, want: "pass"},
+	"the fault is at work": {visits: down, programs: 1, fault: [2]time.Duration{6, 0}, want: "pass"},
+	"the machine was away": {visits: down, programs: 1, fault: [2]time.Duration{6, 55}, paused: 20, want: "pass"},
+	"refused, so it is up": {visits: append(down[:4:4], visits{{112, 113, -1, history.Failed}}...),
+		programs: 1, want: "pass"},
+	"answers end no visits": {visits: visits{{1, 4, 1, history.OK}}, programs: 1, want: "pass"},
+}
+
 // TestServicePrograms: a program that ends by itself fails the service, and so does a service that answers nothing any
 // more when nothing is broken; not for less time than a visit is waited for, nor while a fault or a pause is at work.
 func TestServicePrograms(t *testing.T) {
-	const ok, unknown = history.OK, history.Unknown
-	down := visits{{1, 4, 1, ok}, {2, 5, 2, ok}, {60, 110, 0, unknown}, {61, 111, 0, unknown}}
-	for name, c := range map[string]struct {
-		visits   visits
-		programs int
-		ended    []string
-		fault    [2]time.Duration // in force; 0 = there is none
-		paused   time.Duration    // from 70 on
-		want     string
-		words    string
-	}{
-		"not its programs":      {visits: down, want: "not judged"},
-		"served to the end":     {visits: visits{{1, 4, 1, ok}, {2, 95, 0, unknown}, {96, 97, 2, ok}}, programs: 1, want: "pass"},
-		"ended":                 {visits: down, programs: 2, ended: []string{"it ended (exit status 7)"}, want: "fail panic", words: "1 program of the service ended"},
-		"down for ever":         {visits: down, programs: 1, want: "fail stuck", words: "2 visits had no answer in the last 106 ms"},
-		"down after a fault":    {visits: down, programs: 1, fault: [2]time.Duration{6, 55}, want: "fail stuck", words: "2 visits had no answer in the last 56.0 ms"},
-		"not long after it":     {visits: down, programs: 1, fault: [2]time.Duration{6, 62}, want: "pass"},
-		"the fault is at work":  {visits: down, programs: 1, fault: [2]time.Duration{6, 0}, want: "pass"},
-		"the machine was away":  {visits: down, programs: 1, fault: [2]time.Duration{6, 55}, paused: 20, want: "pass"},
-		"refused, so it is up":  {visits: append(down[:4:4], visits{{112, 113, -1, history.Failed}}...), programs: 1, want: "pass"},
-		"answers end no visits": {visits: visits{{1, 4, 1, ok}}, programs: 1, want: "pass"},
-	} {
+	const ok = history.OK
+	for name, c := range servicePrograms {
 		t.Run(name, func(t *testing.T) {
 			s := c.visits.history(2)
 			for i := range s.h.Ops {
@@ -106,9 +137,13 @@ func TestServicePrograms(t *testing.T) {
 			s.h.Measured = &history.Measured{Programs: c.programs, Ended: c.ended}
 			if c.fault[0] > 0 {
 				s.h.Faults = []history.Injection{{Name: "kill-program"}}
-				s.add(history.Op{Kind: history.Fault, Key: -1, Worker: -1, Call: c.fault[0], Return: c.fault[0], Outcome: ok})
+				s.add(history.Op{
+					Kind: history.Fault, Key: -1, Worker: -1, Call: c.fault[0], Return: c.fault[0], Outcome: ok,
+				})
 				if c.fault[1] > 0 {
-					s.add(history.Op{Kind: history.Heal, Key: -1, Worker: -1, Call: c.fault[1], Return: c.fault[1], Outcome: ok})
+					s.add(history.Op{
+						Kind: history.Heal, Key: -1, Worker: -1, Call: c.fault[1], Return: c.fault[1], Outcome: ok,
+					})
 				}
 			}
 			if c.paused > 0 {
@@ -119,7 +154,8 @@ func TestServicePrograms(t *testing.T) {
 				t.Fatal(err)
 			}
 			v := verdicts[len(verdicts)-1]
-			if got := strings.TrimSpace(v.Status.String() + " " + v.Cause); v.Checker != "programs" || got != c.want || !strings.Contains(v.Summary, c.words) {
+			if got := strings.TrimSpace(v.Status.String() + " " + v.Cause); v.Checker != "programs" || got != c.want ||
+				!strings.Contains(v.Summary, c.words) {
 				t.Errorf("got %s: %s: %s, want %s", v.Checker, got, v.Summary, c.want)
 			}
 		})
@@ -170,7 +206,8 @@ func TestCountsAreJudgedAsPorcupineDoes(t *testing.T) {
 			a, b := times[2*i], times[2*i+1]
 			v.call, v.ret = time.Duration(min(a, b)), time.Duration(max(a, b))
 			v.outcome, v.told = history.OK, int64(rapid.IntRange(1, n).Draw(t, "told"))
-			op := porcupine.Operation{ClientId: i, Input: visitInput, Output: v.told, Call: int64(v.call), Return: int64(v.ret)}
+			op := porcupine.Operation{ClientId: i, Input: visitInput, Output: v.told, Call: int64(v.call),
+				Return: int64(v.ret)}
 			if rapid.IntRange(0, 3).Draw(t, "silent") == 0 {
 				v.outcome, v.told = history.Unknown, 0
 				op.Output, op.Return = int64(0), int64(history.Forever)
@@ -178,7 +215,9 @@ func TestCountsAreJudgedAsPorcupineDoes(t *testing.T) {
 			list = append(list, op)
 		}
 		final := int64(rapid.IntRange(0, n).Draw(t, "final"))
-		list = append(list, porcupine.Operation{ClientId: n, Input: finalInput, Output: final, Call: 1000, Return: 1001})
+		list = append(list, porcupine.Operation{
+			ClientId: n, Input: finalInput, Output: final, Call: 1000, Return: 1001,
+		})
 		want := porcupine.CheckOperations(wholeCounter, list)
 		verdict := judgeCounts(all.history(final).prepared())
 		if verdict.Status == NotJudged {

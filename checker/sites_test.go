@@ -37,7 +37,8 @@ func TestAReleaseThatIsTooLateMayHaveFreedASite(t *testing.T) {
 		s.denied(s.acquire(1, 0, 15, 300), 135, 546)
 		s.release(s.acquire(2, tt.call, tt.call+1, 300), tt.call+120, tt.call+121)
 		if v := Exclusion.Check(s.prepare(t)); (v.Status == Fail) != tt.fails {
-			t.Errorf("%d sites, granted at %d ms: got %s %q: %s, want that it fails: %t", tt.sites, tt.call, v.Status, v.Cause, v.Summary, tt.fails)
+			t.Errorf("%d sites, granted at %d ms: got %s %q: %s, want that it fails: %t", tt.sites, tt.call, v.Status,
+				v.Cause, v.Summary, tt.fails)
 		}
 	}
 }

@@ -21,12 +21,14 @@ func TestALockThatEndsItsRunFails(t *testing.T) {
 			"panic", "panic", "it ends", []string{"oh"}},
 		"a call": {NeverReturned(&history.Hung{Worker: 2, Text: "lock.Unlock"}, before), "calls", "hung-call",
 			"a call of the lock by w02 does not return, although its context has ended and all connections are broken",
-			[]string{"a call of the lock by w02 does not return, although its context has ended and all connections are broken",
+			[]string{"a call of the lock by w02 does not return, although its context has ended and all " +
+				"connections are broken",
 				"lock.Unlock"}},
 	} {
 		v := test.got
 		if v.Status != Fail || v.Checker != test.checker || v.Cause != test.cause || v.Summary != test.summary ||
-			v.Violations != 1 || !slices.Equal(v.Story, test.story) || len(v.Evidence) != 1 || v.Evidence[0].Worker != 2 {
+			v.Violations != 1 || !slices.Equal(v.Story, test.story) || len(v.Evidence) != 1 ||
+			v.Evidence[0].Worker != 2 {
 			t.Errorf("%s: got %+v", name, v)
 		}
 	}
@@ -58,12 +60,15 @@ func TestServersThatBreakTheirPromises(t *testing.T) {
 		"a fence, and a clock":         {"fencing", nil, 1, true, clock, true},
 		"a fence, and lost keys":       {"fencing", nil, 1, true, keys, false},
 		"an entry, and lost keys":      {"reentrancy", nil, 1, false, keys, false},
-		"equal tokens":                 {"release", map[string]int64{history.EqualTokens: 1}, 1, false, history.NoLoss, false},
-		"a lock that is stuck":         {"liveness", nil, 1, false, keys, true},
+		"equal tokens": {"release", map[string]int64{history.EqualTokens: 1}, 1, false,
+			history.NoLoss, false},
+		"a lock that is stuck": {"liveness", nil, 1, false, keys, true},
 	} {
 		v := Verdict{Checker: test.checker, Causes: test.causes, Violations: test.count}
 		h := &history.History{Header: history.Header{Fenced: test.fenced,
-			Faults: []history.Injection{{Effect: history.Effect{Hits: []history.Party{history.Servers}, Loses: test.loses}}}}}
+			Faults: []history.Injection{
+				{Effect: history.Effect{Hits: []history.Party{history.Servers}, Loses: test.loses}},
+			}}}
 		if got := v.Holds(h); got != test.want {
 			t.Errorf("%s: got %v, want %v", name, got, test.want)
 		}

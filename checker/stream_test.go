@@ -70,9 +70,12 @@ func TestStreamAgreesOnExclusion(t *testing.T) {
 	bad := 0
 	rapid.Check(t, func(r *rapid.T) {
 		draw := func(n int) int { return rapid.IntRange(0, n-1).Draw(r, "n") }
-		readers := draw(2) // of holds that begin together, which is counted depends on their order where some are shared
+		// of holds that begin together, which is counted depends on their order where some are shared
+		readers := draw(2)
 		h := shared(tiny(draw), draw, readers)
-		if slices.ContainsFunc(read(h), func(x told) bool { return x.crash != nil && x.extend != nil && x.extend.Call >= x.crash.Call }) {
+		if slices.ContainsFunc(read(h), func(x told) bool {
+			return x.crash != nil && x.extend != nil && x.extend.Call >= x.crash.Call
+		}) {
 			return // the dead extend nothing
 		}
 		c := prepared(t, h)
@@ -107,7 +110,8 @@ func race(r *rand.Rand, visits int) *history.History {
 	for w := range int32(visits) {
 		call := r.IntN(6 * visits)
 		id := s.acquire(w%7, 0, 0, 0)
-		s.last().Call, s.last().Return, s.last().Until = time.Duration(10*call), time.Duration(10*call+1), history.Forever
+		s.last().Call, s.last().Return, s.last().Until = time.Duration(10*call),
+			time.Duration(10*call+1), history.Forever
 		load := call + 1 + r.IntN(2)
 		store := load + 1 + r.IntN(4)
 		steps = append(steps, step{load, id, false}, step{store, id, true})
@@ -160,7 +164,8 @@ func TestStreamAgreesOnLostUpdates(t *testing.T) {
 func TestStreamKeepsWhatIsLoaded(t *testing.T) {
 	c := newChains()
 	at := func(kind history.Kind, worker int32, seen, id uint64) *replaced {
-		return c.observe(&history.Op{ID: history.ID(id), Kind: kind, Worker: worker, Seen: history.ID(seen), Outcome: history.OK})
+		return c.observe(&history.Op{ID: history.ID(id), Kind: kind, Worker: worker, Seen: history.ID(seen),
+			Outcome: history.OK})
 	}
 	at(history.Load, 1, 5, 0)
 	at(history.Store, 2, 5, 6)
@@ -181,9 +186,11 @@ func TestStreamIsBounded(t *testing.T) {
 	s := NewStream(&history.Header{Claims: history.Claims{Excludes: true}})
 	for n := range 3 * mostBeliefs {
 		id, at := history.ID(1<<40|n+1), time.Duration(10*n+10)
-		s.Observe(&history.Op{ID: id, Kind: history.Acquire, Outcome: history.OK, Worker: int32(n), Call: at, Return: at + 1, Until: history.Forever})
+		s.Observe(&history.Op{ID: id, Kind: history.Acquire, Outcome: history.OK, Worker: int32(n), Call: at,
+			Return: at + 1, Until: history.Forever})
 		if n > 0 {
-			s.Observe(&history.Op{Hold: id, Kind: history.Release, Outcome: history.OK, Worker: int32(n), Call: at + 2, Return: at + 3})
+			s.Observe(&history.Op{Hold: id, Kind: history.Release, Outcome: history.OK, Worker: int32(n), Call: at + 2,
+				Return: at + 3})
 		}
 	}
 	if s.waiting > mostBeliefs || s.SafeUpTo() > 11 {
@@ -202,7 +209,8 @@ func BenchmarkStream(b *testing.B) {
 	for b.Loop() {
 		at, id := time.Duration(100*n), history.ID(n<<3)
 		for i, kind := range []history.Kind{history.Acquire, history.Load, history.Store, history.Release} {
-			op := history.Op{ID: id + history.ID(i), Hold: id, Kind: kind, Outcome: history.OK, Worker: int32(n % 32), Seen: seen,
+			op := history.Op{ID: id + history.ID(i), Hold: id, Kind: kind, Outcome: history.OK,
+				Worker: int32(n % 32), Seen: seen,
 				Token: n, Call: at + time.Duration(20*i), Return: at + time.Duration(20*i+10), Until: history.Forever}
 			s.Observe(&op)
 		}
@@ -216,7 +224,8 @@ func TestAStreamLeavesServicesToTheEnd(t *testing.T) {
 	s := NewStream(&h)
 	for i := range 4 {
 		at := time.Duration(i) * time.Millisecond
-		s.Observe(&history.Op{ID: history.ID(i + 1), Worker: int32(i % 2), Kind: history.Store, Outcome: history.OK, Call: at, Return: at + 1, Value: 1})
+		s.Observe(&history.Op{ID: history.ID(i + 1), Worker: int32(i % 2), Kind: history.Store, Outcome: history.OK,
+			Call: at, Return: at + 1, Value: 1})
 	}
 	if n, found := s.Violations(); n > 0 {
 		t.Errorf("found %v", found)

@@ -17,7 +17,8 @@ func worked(tries int, at ...history.Wear) *history.History {
 		for n := range tries {
 			id := history.ID(1<<40 + i*tries + n + 1)
 			call := time.Duration(i)*time.Second + time.Duration(n)*time.Microsecond
-			h.Ops = append(h.Ops, history.Op{ID: id, Kind: history.Acquire, Hold: id, Call: call, Return: call + 1, Outcome: history.Failed, Reason: history.Busy})
+			h.Ops = append(h.Ops, history.Op{ID: id, Kind: history.Acquire, Hold: id, Call: call, Return: call + 1,
+				Outcome: history.Failed, Reason: history.Busy})
 		}
 	}
 	h.Measured = &history.Measured{Wear: at}
@@ -37,22 +38,31 @@ func TestWhatAClientKeeps(t *testing.T) {
 		want    Status
 		says    string
 	}{
-		"a goroutine a try":          {worked(500, threads(500), threads(1000), threads(1500)), false, Fail, "process 0 has 500 goroutines in its first rest, 1 000 after 500 calls more, 1 500 after 500 calls more"},
-		"one in 20":                  {worked(500, threads(10), threads(35), threads(60)), false, Fail, "goroutines"},
-		"one in 25":                  {worked(500, threads(10), threads(30), threads(50)), false, Pass, ""},
-		"nothing":                    {worked(500, threads(10), threads(10), threads(10)), false, Pass, "nothing grows from one to the next of 3 rests, with 0 taken, 1500 refused"},
+		"a goroutine a try": {worked(500, threads(500), threads(1000), threads(1500)), false, Fail,
+			"process 0 has 500 goroutines in its first rest, 1 000 after 500 calls more, 1 500 after 500 calls more"},
+		"one in 20": {worked(500, threads(10), threads(35), threads(60)), false, Fail, "goroutines"},
+		"one in 25": {worked(500, threads(10), threads(30), threads(50)), false, Pass, ""},
+		"nothing": {worked(500, threads(10), threads(10), threads(10)), false, Pass,
+			"nothing grows from one to the next of 3 rests, with 0 taken, 1500 refused"},
 		"it is made once":            {worked(500, threads(10), threads(500), threads(501)), false, Pass, ""},
 		"it is made late":            {worked(500, threads(10), threads(11), threads(500)), false, Pass, ""},
 		"fewer than for each worker": {worked(60, threads(10), threads(25), threads(40)), false, Pass, ""},
-		"a connection a try":         {worked(500, files(9), files(509), files(1009)), false, Fail, "open files and connections"},
-		"100 bytes a try":            {worked(9000, memory(9e5), memory(18e5), memory(27e5)), false, Fail, "KiB of memory"},
-		"the same, of a program":     {worked(9000, memory(9e5), memory(18e5), memory(27e5)), true, Pass, ""},
-		"garbage of a program":       {worked(700, memory(69e6), memory(142e6), memory(291e6)), true, Pass, "the program's memory grew by 216 796 KiB, which is not judged"},
-		"threads, of a program":      {worked(500, threads(500), threads(1000), threads(1500)), true, Fail, "threads"},
-		"timers":                     {worked(500, cpu(0.02), cpu(0.25), cpu(0.5)), false, Fail, "of a CPU in use"},
-		"a process that is busy":     {worked(500, cpu(0.9), cpu(1), cpu(0.9)), false, Pass, ""},
-		"too few rests":              {worked(500, threads(500), threads(1000)), false, Inconclusive, "too few calls or rests"},
-		"too few calls":              {worked(20, threads(500), threads(1000), threads(1500)), false, Inconclusive, "too few calls or rests"},
+		"a connection a try": {
+			worked(500, files(9), files(509), files(1009)), false, Fail, "open files and connections",
+		},
+		"100 bytes a try":        {worked(9000, memory(9e5), memory(18e5), memory(27e5)), false, Fail, "KiB of memory"},
+		"the same, of a program": {worked(9000, memory(9e5), memory(18e5), memory(27e5)), true, Pass, ""},
+		"garbage of a program": {worked(700, memory(69e6), memory(142e6), memory(291e6)), true, Pass,
+			"the program's memory grew by 216 796 KiB, which is not judged"},
+		"threads, of a program":  {worked(500, threads(500), threads(1000), threads(1500)), true, Fail, "threads"},
+		"timers":                 {worked(500, cpu(0.02), cpu(0.25), cpu(0.5)), false, Fail, "of a CPU in use"},
+		"a process that is busy": {worked(500, cpu(0.9), cpu(1), cpu(0.9)), false, Pass, ""},
+		"too few rests": {
+			worked(500, threads(500), threads(1000)), false, Inconclusive, "too few calls or rests",
+		},
+		"too few calls": {
+			worked(20, threads(500), threads(1000), threads(1500)), false, Inconclusive, "too few calls or rests",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if tt.driver {
@@ -63,7 +73,8 @@ func TestWhatAClientKeeps(t *testing.T) {
 				t.Fatal(err)
 			}
 			v := weighWear(c)
-			if v.Status != tt.want || (v.Cause == history.ClientLeak) != (tt.want == Fail) || !strings.Contains(v.Summary, tt.says) {
+			if v.Status != tt.want || (v.Cause == history.ClientLeak) != (tt.want == Fail) ||
+				!strings.Contains(v.Summary, tt.says) {
 				t.Errorf("got %v %s: %s", v.Status, v.Cause, v.Summary)
 			}
 		})

@@ -48,7 +48,8 @@ const gcPercent = 400
 const endless = 15 * time.Second
 
 // errEndless says that an exploration did not end, nor was there a violation until then.
-var errEndless = errors.New("a schedule does not end: virtual time stops while a worker computes, or waits for a mutex whose holder waits for a server")
+var errEndless = errors.New("a schedule does not end: virtual time stops while a worker computes, " +
+	"or waits for a mutex whose holder waits for a server")
 
 // InProcess carries orders out in a process of its own: the program itself, started again with the arguments and
 // Command.

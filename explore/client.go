@@ -64,21 +64,15 @@ func (s *schedule) openClient(number int, process *locks.Process) (*client, erro
 		dial := func(context.Context, string, string) (net.Conn, error) { return w.dial(number, site, to), nil }
 		places = append(places, topologies.Access{Name: fmt.Sprintf("s%d", site+1),
 			Addrs: []string{inMemoryAddr}}.Site().Via(dial))
-		server := redis.NewClient(&redis.Options{
-			Addr: inMemoryAddr, Protocol: 2, DisableIdentity: true, MaxRetries: -1, ContextTimeoutEnabled: true, PoolSize: 10, ReadBufferSize: 256, WriteBufferSize: 256,
-			DialerRetries: 1, ReadTimeout: readTimeout,
-			MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
-			Dialer:                   dial,
-		})
-		server.AddHook(ungreeted{})
-		c.sites = append(c.sites, server)
+		c.sites = append(c.sites, inMemoryClient(dial))
 	}
-	env := locks.Env{Sites: c.sites, Places: places, Rand: rand.New(rand.NewPCG(1, uint64(number))), Process: process, Pause: func(context.Context, string) error {
-		if !w.step(number, between, nil) {
-			return locks.ErrCrashed
-		}
-		return nil
-	}}
+	env := locks.Env{Sites: c.sites, Places: places, Rand: rand.New(rand.NewPCG(1, uint64(number))), Process: process,
+		Pause: func(context.Context, string) error {
+			if !w.step(number, between, nil) {
+				return locks.ErrCrashed
+			}
+			return nil
+		}}
 	if spec.Claims.Renews {
 		env.Renewals = c.lanes[1]
 	}
@@ -99,6 +93,18 @@ func (s *schedule) openClient(number int, process *locks.Process) (*client, erro
 		Patience: time.Millisecond, // at the end of a schedule, when all contexts have ended
 	}
 	return c, nil
+}
+
+// inMemoryClient makes a Redis client whose connections are those of dial.
+func inMemoryClient(dial func(context.Context, string, string) (net.Conn, error)) *redis.Client {
+	server := redis.NewClient(&redis.Options{
+		Addr: inMemoryAddr, Protocol: 2, DisableIdentity: true, MaxRetries: -1, ContextTimeoutEnabled: true,
+		PoolSize: 10, ReadBufferSize: 256, WriteBufferSize: 256, DialerRetries: 1, ReadTimeout: readTimeout,
+		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+		Dialer:                   dial,
+	})
+	server.AddHook(ungreeted{})
+	return server
 }
 
 // moreLanes makes the lanes of the other pages of visits: their workers come after all clients, as

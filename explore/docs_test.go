@@ -19,7 +19,8 @@ import (
 
 var (
 	update = flag.Bool("update", false, "write docs/EXPLORE.md again")
-	budget = flag.Duration("budget", 0, "with -update: how long a right lock is explored with two deviations, and with\nthree clients; 0 = what is known of that stays")
+	budget = flag.Duration("budget", 0, "with -update: how long a right lock is explored with two deviations, "+
+		"and with\nthree clients; 0 = what is known of that stays")
 )
 
 const document = "../docs/EXPLORE.md"
@@ -50,7 +51,9 @@ func TestTheDocumentSaysWhatIsFound(t *testing.T) {
 	}
 	for i, row := range []struct{ sites, deviations int }{{3, 1}, {5, 1}} {
 		if !left(i) {
-			t.Run(fmt.Sprintf("sites/%d", row.sites), func(t *testing.T) { siteRow(t, "redlock", row.sites, row.deviations) })
+			t.Run(fmt.Sprintf("sites/%d", row.sites), func(t *testing.T) {
+				siteRow(t, "redlock", row.sites, row.deviations)
+			})
 		}
 	}
 }
@@ -99,7 +102,8 @@ func row(t *testing.T, part, name, row, times string) {
 	text := read(t)
 	if !*update {
 		if !strings.Contains(text, "\n"+row) {
-			t.Errorf("docs/EXPLORE.md does not say\n%s\nto write it again: go test ./explore -run Document -update", row)
+			t.Errorf("docs/EXPLORE.md does not say\n%s\nto write it again: "+
+				"go test ./explore -run Document -update", row)
 		}
 		return
 	}
@@ -143,7 +147,8 @@ func brokenRow(t *testing.T, spec locks.Spec) {
 		t.Errorf("%s: a trace of %d lines", spec.Name, len(f.Trace))
 	}
 	asExpected(t, spec, f)
-	row(t, "broken", name, fmt.Sprintf("%s %s%d | %d | %d | %s: %s |", name, where, len(f.Schedule), f.Number, len(f.Trace), f.Checker, f.Cause),
+	row(t, "broken", name, fmt.Sprintf("%s %s%d | %d | %d | %s: %s |", name, where, len(f.Schedule), f.Number,
+		len(f.Trace), f.Checker, f.Cause),
 		fmt.Sprintf(" %v |", (used()-begun).Round(10*time.Millisecond)))
 }
 
@@ -173,7 +178,8 @@ func rightRow(t *testing.T, spec locks.Spec) {
 	times := fmt.Sprintf(" %v |", (used() - begun).Round(10*time.Millisecond))
 	three := suited(spec, 1)
 	three.Clients, three.Visits = 3, 1
-	switch known := regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(begins) + `[^|]*\|(.*)$`).FindStringSubmatch(read(t)); {
+	switch known := regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(begins) + `[^|]*\|(.*)$`).FindStringSubmatch(
+		read(t)); {
 	case *budget > 0:
 		for _, o := range []Options{suited(spec, 2), three} {
 			o.Budget, begun = *budget, used()
@@ -205,7 +211,8 @@ func threeRow(t *testing.T, spec locks.Spec) {
 		t.Errorf("%s: %v, %d schedules violate something", spec.Name, err, failed)
 	}
 	name := fmt.Sprintf("| `%s` |", spec.Name)
-	row(t, "three", name, name, fmt.Sprintf(" %s | %d | %v |", explored(&s.report), failed, (used()-begun).Round(time.Second)))
+	row(t, "three", name, name,
+		fmt.Sprintf(" %s | %d | %v |", explored(&s.report), failed, (used()-begun).Round(time.Second)))
 }
 
 // explored is how many schedules were run, of how many, and how many classes they are.
@@ -253,7 +260,8 @@ func siteRow(t *testing.T, lock string, n, deviations int) {
 	o.Unreduced = true
 	begun = used()
 	all := run(t, spec, o)
-	row(t, "sites", name, begins, fmt.Sprintf(" %v | %d | %v |", took.Round(10*time.Millisecond), all.Schedules(), (used()-begun).Round(10*time.Millisecond)))
+	row(t, "sites", name, begins, fmt.Sprintf(" %v | %d | %v |", took.Round(10*time.Millisecond), all.Schedules(),
+		(used()-begun).Round(10*time.Millisecond)))
 }
 
 // used is the processor time of this process: on a busy machine it says more than the clock.

@@ -228,9 +228,12 @@ func counted(n int, what string) string {
 }
 
 // Bounded says what an exploration without a violation says nothing about.
-const Bounded = "not covered: more clients, visits and deviations; other pauses; the server itself (it is a model of Redis: no replication, no\n" +
-	"failover); a store that is late after its holder's last look at the clock, unless the lock claims fences; what any lock loses when\n" +
-	"its server forgets its keys or its clock jumps; what a lock would do if chance in it (select, timers of one instant) fell otherwise"
+const Bounded = "not covered: more clients, visits and deviations; other pauses; the server itself (it is a model of " +
+	"Redis: no replication, no\n" +
+	"failover); a store that is late after its holder's last look at the clock, unless the lock claims fences; " +
+	"what any lock loses when\n" +
+	"its server forgets its keys or its clock jumps; what a lock would do if chance in it (select, " +
+	"timers of one instant) fell otherwise"
 
 // Excluded says why a lock cannot be explored; nil if it can.
 func Excluded(s locks.Spec, o Options) error {
@@ -246,7 +249,8 @@ func Excluded(s locks.Spec, o Options) error {
 	case len(s.Needs) > 0:
 		return fmt.Errorf("%s needs commands or connections that the server in memory does not have", s.Name)
 	case s.Queues:
-		return fmt.Errorf("%s makes workers wait for a mutex while its holder waits for the server: virtual time stops then", s.Name)
+		return fmt.Errorf("%s makes workers wait for a mutex while its holder waits for the server: "+
+			"virtual time stops then", s.Name)
 	case s.Counting != locks.TwoSteps:
 		return fmt.Errorf("%s is no lock: it counts in one step", s.Name)
 	}

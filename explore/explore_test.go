@@ -30,7 +30,8 @@ func TestMain(m *testing.M) {
 	// one goroutine of an exploration runs at a time
 	runtime.GOMAXPROCS(1)
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("testing/synctest.testingSynctestTest"), // of what follows
-		goleak.IgnoreAnyFunction("hammerlock/locks/catalogue.(*turnKeptLock).Acquire"), goleak.IgnoreAnyFunction("hammerlock/locks/catalogue.(*stopByMessageLock).Release"))
+		goleak.IgnoreAnyFunction("hammerlock/locks/catalogue.(*turnKeptLock).Acquire"),
+		goleak.IgnoreAnyFunction("hammerlock/locks/catalogue.(*stopByMessageLock).Release"))
 }
 
 func find(t testing.TB, name string) locks.Spec {
@@ -67,10 +68,14 @@ func TestALockWhoseOwnerCheckIsNoStepIsFound(t *testing.T) {
 		t.Fatalf("got %v, want a violation", r.Status)
 	}
 	if f := r.Found; f.Checker != "exclusion" || f.Cause != "foreign-release" || len(f.Schedule) != 1 {
-		t.Errorf("got %s, %s with %d deviations, want exclusion, foreign-release with 1", f.Checker, f.Cause, len(f.Schedule))
+		t.Errorf("got %s, %s with %d deviations, want exclusion, foreign-release with 1", f.Checker, f.Cause,
+			len(f.Schedule))
 	}
 	text := strings.Join(r.Found.Trace, "\n")
-	for _, want := range []string{"* w00 is paused", "w00 GET p -> t1", "w01 SET p t2 NX PX 300 -> OK, holds the lock until", "VIOLATION of exclusion"} {
+	for _, want := range []string{
+		"* w00 is paused", "w00 GET p -> t1", "w01 SET p t2 NX PX 300 -> OK, holds the lock until",
+		"VIOLATION of exclusion",
+	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the trace lacks %q:\n%s", want, text)
 		}
@@ -192,7 +197,8 @@ func TestRandomSchedulesGoBeyondTheBound(t *testing.T) {
 		found = append(found, r.Found)
 	}
 	if !slices.Equal(found[0].Trace, found[1].Trace) || found[0].Number != found[1].Number {
-		t.Errorf("got schedules %d and %d for one seed\n%s\n%s", found[0].Number, found[1].Number, strings.Join(found[0].Trace, "\n"), strings.Join(found[1].Trace, "\n"))
+		t.Errorf("got schedules %d and %d for one seed\n%s\n%s", found[0].Number, found[1].Number,
+			strings.Join(found[0].Trace, "\n"), strings.Join(found[1].Trace, "\n"))
 	}
 }
 
@@ -209,16 +215,20 @@ func TestWaitersAreWoken(t *testing.T) {
 	}
 	if f := run(t, find(t, "deaf-to-expiry"), bounded(1)).Found; f == nil || f.Cause != "lost-wakeup" {
 		t.Errorf("got %v, want a lost wake-up", f)
-	} else if text := strings.Join(f.Trace, "\n"); !strings.Contains(text, "w01 hears SUBSCRIBE") || !strings.Contains(text, "VIOLATION of liveness") {
+	} else if text := strings.Join(f.Trace, "\n"); !strings.Contains(text, "w01 hears SUBSCRIBE") ||
+		!strings.Contains(text, "VIOLATION of liveness") {
 		t.Errorf("the trace does not tell it:\n%s", text)
 	}
 }
 
 // TestACallThatDoesNotReturnIsFound, with the place where it waits.
 func TestACallThatDoesNotReturnIsFound(t *testing.T) {
-	for name, place := range map[string]string{"turn-kept": "(*turnKeptLock).Acquire", "stop-by-message": "(*stopByMessageLock).Release"} {
+	for name, place := range map[string]string{
+		"turn-kept": "(*turnKeptLock).Acquire", "stop-by-message": "(*stopByMessageLock).Release",
+	} {
 		f := run(t, find(t, name), bounded(1)).Found
-		if f == nil || f.Cause != history.HungCall || f.Checker != history.Calls || !strings.Contains(strings.Join(f.Verdicts[0].Story, "\n"), place) {
+		if f == nil || f.Cause != history.HungCall || f.Checker != history.Calls ||
+			!strings.Contains(strings.Join(f.Verdicts[0].Story, "\n"), place) {
 			t.Errorf("%s: got %+v", name, f)
 		}
 	}
@@ -287,7 +297,8 @@ func TestAScheduleThatDoesNotEndIsCut(t *testing.T) {
 }
 
 // tiny is so small that all of its schedules can be run one by one.
-var tiny = Options{Clients: 2, Visits: 1, Sites: 1, Deviations: 1, TTL: Defaults.TTL, Hold: Defaults.Hold, Pause: Defaults.Pause}
+var tiny = Options{Clients: 2, Visits: 1, Sites: 1, Deviations: 1, TTL: Defaults.TTL, Hold: Defaults.Hold,
+	Pause: Defaults.Pause}
 
 // outcomes runs all schedules of a lock, whatever is violated, and returns what they came to.
 func outcomes(t *testing.T, spec locks.Spec, o Options, change func(*search)) map[string]bool {
@@ -412,7 +423,8 @@ func TestTwoDeviationsLeaveOutNothing(t *testing.T) {
 		only  []act
 	}{
 		{"redlock", 3, []act{dies, breaks, pauses}}, {"half-quorum", 3, []act{loses, crashes, forgets}},
-		{"redlock-serial", 3, []act{refuses, loses}}, {"get-del", 1, []act{loses, letGo}}, {"read-write", 1, []act{loses, breaks}},
+		{"redlock-serial", 3, []act{refuses, loses}}, {"get-del", 1, []act{loses, letGo}},
+		{"read-write", 1, []act{loses, breaks}},
 	} {
 		for i, only := range program.only {
 			o := tiny
@@ -422,7 +434,8 @@ func TestTwoDeviationsLeaveOutNothing(t *testing.T) {
 			}
 			want := enumerate(t, find(t, program.lock), o)
 			if got := outcomes(t, find(t, program.lock), o, nil); !maps.Equal(got, want) {
-				t.Errorf("%s, %s: %d outcomes, %d by brute force\n%s", program.lock, acts[only], len(got), len(want), difference(got, want))
+				t.Errorf("%s, %s: %d outcomes, %d by brute force\n%s", program.lock, acts[only], len(got), len(want),
+					difference(got, want))
 			}
 		}
 	}
@@ -432,7 +445,9 @@ func TestTwoDeviationsLeaveOutNothing(t *testing.T) {
 var plants = map[string]func(*search){
 	"options": func(s *search) { // the last one of each decision
 		s.branch = func(n *node, run *schedule) []*node {
-			return slices.DeleteFunc(n.children(run), func(c *node) bool { return c.choice.Option == run.options[c.choice.At]-1 })
+			return slices.DeleteFunc(n.children(run), func(c *node) bool {
+				return c.choice.Option == run.options[c.choice.At]-1
+			})
 		}
 	},
 	"decisions": func(s *search) { // the first ones
@@ -454,12 +469,16 @@ var plants = map[string]func(*search){
 	},
 	"clients": func(s *search) { // what each has seen, and what it waits for
 		s.key = func(run *schedule) uint64 {
-			return maphash.Comparable(seed, [3]uint64{uint64(run.current + 1), uint64(run.w.clock.Now()), run.state.sites[0]})
+			return maphash.Comparable(seed,
+				[3]uint64{uint64(run.current + 1), uint64(run.w.clock.Now()), run.state.sites[0]})
 		}
 	},
 	"sites": func(s *search) { // what each has done, and what is on its way
 		s.key = func(run *schedule) uint64 {
-			return maphash.Comparable(seed, [4]uint64{uint64(run.current + 1), uint64(run.w.clock.Now()), run.state.clients[0], run.state.clients[1]})
+			return maphash.Comparable(seed,
+				[4]uint64{
+					uint64(run.current + 1), uint64(run.w.clock.Now()), run.state.clients[0], run.state.clients[1],
+				})
 		}
 	},
 }
@@ -509,7 +528,8 @@ func TestTheShortestCounterexampleIsShown(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := run(t, spec, o).Found; got.Number != want.Number || got.steps != want.steps {
-			t.Errorf("%s: got schedule %d with %d steps, want %d with %d", name, got.Number, got.steps, want.Number, want.steps)
+			t.Errorf("%s: got schedule %d with %d steps, want %d with %d", name, got.Number, got.steps,
+				want.Number, want.steps)
 		}
 	}
 }

@@ -12,7 +12,8 @@ import (
 var errLacks = errors.New("the server in memory does not know")
 
 // errElsewhere says that the lock does not use the servers that it was given.
-var errElsewhere = errors.New("the lock makes connections of its own, past those and the dialer that it is given: virtual time does not reach them")
+var errElsewhere = errors.New("the lock makes connections of its own, past those and the dialer that it is given: " +
+	"virtual time does not reach them")
 
 // unknownCommand begins the answer of a server that lacks a command, or one that a script calls.
 var unknownCommand = regexp.MustCompile(`^-(ERR unknown (sub)?command|.*Unknown Redis command)`)

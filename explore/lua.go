@@ -33,7 +33,9 @@ type interpreter struct {
 // more.
 var (
 	plain   = regexp.MustCompile(`\bredis\s*\.\s*(call|pcall|status_reply)\b`)
-	special = regexp.MustCompile(`\b(redis|server|cjson|cmsgpack|struct|bit|os|debug|require|coroutine|loadstring|[gs]etmetatable|rawset|_G)\b|(?i:\bb[lrz]m?(pop|move)|\bbzm?pop|\bxread)`)
+	special = regexp.MustCompile(
+		`\b(redis|server|cjson|cmsgpack|struct|bit|os|debug|require|coroutine|loadstring|` +
+			`[gs]etmetatable|rawset|_G)\b|(?i:\bb[lrz]m?(pop|move)|\bbzm?pop|\bxread)`)
 )
 
 func newInterpreter() *interpreter {

@@ -73,18 +73,23 @@ func TestLivePanicOfALockIsFound(t *testing.T) {
 		deviations     int
 		summary, trace string
 	}{
-		"Release":     {1, "Release by w00 panics: runtime error: invalid memory address or nil pointer dereference, in hammerlock/explore.fragile.Release (panic_test.go:", "* w00 connection breaks: no SET p t1 NX PX 300"},
-		"Close":       {0, "Close by w00 panics: already closed, in hammerlock/explore.fragile.Close (panic_test.go:", "has released"},
-		"an exit":     {1, "the lock ends its process: exit status 7", "  it writes: cannot go on"},
-		"a goroutine": {1, "a goroutine of the lock panics: runtime error: invalid memory address or nil pointer dereference", "* all connections break: the schedule has ended"},
+		"Release": {1, "Release by w00 panics: runtime error: invalid memory address or nil pointer dereference, " +
+			"in hammerlock/explore.fragile.Release (panic_test.go:", "* w00 connection breaks: no SET p t1 NX PX 300"},
+		"Close": {0, "Close by w00 panics: already closed, in hammerlock/explore.fragile.Close (panic_test.go:",
+			"has released"},
+		"an exit": {1, "the lock ends its process: exit status 7", "  it writes: cannot go on"},
+		"a goroutine": {1, "a goroutine of the lock panics: runtime error: invalid memory address or " +
+			"nil pointer dereference", "* all connections break: the schedule has ended"},
 	} {
 		r, err := InProcess(t.Context(), Orders{Lock: where, Options: bounded(1)})
 		if err != nil {
 			t.Fatalf("%s: %v", where, err)
 		}
 		f := r.Found
-		if r.Status != checker.Fail || f == nil || f.Checker != history.Panicked || len(f.Schedule) != want.deviations || !strings.HasPrefix(f.Summary, want.summary) {
-			t.Fatalf("%s: got %s, %+v, want a panic with %d deviations: %s", where, r.Verdict(), f, want.deviations, want.summary)
+		if r.Status != checker.Fail || f == nil || f.Checker != history.Panicked ||
+			len(f.Schedule) != want.deviations || !strings.HasPrefix(f.Summary, want.summary) {
+			t.Fatalf("%s: got %s, %+v, want a panic with %d deviations: %s", where, r.Verdict(), f,
+				want.deviations, want.summary)
 		}
 		if f.Number < 1 {
 			t.Errorf("%s: found in schedule %d", where, f.Number)
@@ -97,9 +102,16 @@ func TestLivePanicOfALockIsFound(t *testing.T) {
 
 // TestOurOwnPanicIsNoLocks: what dies in the explorer is no finding.
 func TestOurOwnPanicIsNoLocks(t *testing.T) {
-	for goroutine, lock := range map[string]bool{"acme.(*lock).renew(0x1)\n\t/lock.go:7": true, "runtime.f()\n\t/x.go:1\nhammerlock/explore.(*schedule).run(0x1)\n\t/schedule.go:7": false} {
+	for goroutine, lock := range map[string]bool{
+		"acme.(*lock).renew(0x1)\n\t/lock.go:7":                                             true,
+		"runtime.f()\n\t/x.go:1\nhammerlock/explore.(*schedule).run(0x1)\n\t/schedule.go:7": false,
+	} {
 		var said tail
-		for _, line := range []string{beginsSchedule + "\n", beginsSchedule + "\n", takesDeviation + `{"at":7,"option":2,"what":"w01 reply set: is lost"}` + "\n", "\npanic: oh\n\ngoroutine 7 [running]:\n" + goroutine + "\n\ngoroutine 1 [select]:\nmain()\n"} {
+		for _, line := range []string{
+			beginsSchedule + "\n", beginsSchedule + "\n",
+			takesDeviation + `{"at":7,"option":2,"what":"w01 reply set: is lost"}` + "\n",
+			"\npanic: oh\n\ngoroutine 7 [running]:\n" + goroutine + "\n\ngoroutine 1 [select]:\nmain()\n",
+		} {
 			_, _ = said.Write([]byte(line))
 		}
 		f := said.died(errors.New("exit status 2"))

@@ -74,7 +74,8 @@ func TestAPictureSaysWhatTheTraceSays(t *testing.T) {
 		}
 		held := strings.Contains(strings.Join(f.Trace, "\n"), "holds the lock")
 		if (d.bars > 0) != held || len(d.wild) > 0 || (d.odd > 0) != (len(f.Schedule) > 0) {
-			t.Errorf("%s: got %d bars, %d marks, outside: %v of\n%s", name, d.bars, d.odd, d.wild, strings.Join(f.Trace, "\n"))
+			t.Errorf("%s: got %d bars, %d marks, outside: %v of\n%s", name, d.bars, d.odd, d.wild,
+				strings.Join(f.Trace, "\n"))
 		}
 	}
 }
@@ -99,7 +100,8 @@ func TestALeaseIsDrawnForAsLongAsItLasts(t *testing.T) {
 	p.leases(client)
 	var want strings.Builder
 	for _, bar := range [][2]int{{0, 3*rowHeight + rowHeight/2}, {5 * rowHeight, 6 * rowHeight}} {
-		fmt.Fprintf(&want, `<rect class="bar" x="46" y="%d" width="8" height="%d"/>`+"\n", topOfRows+bar[0], bar[1]-bar[0])
+		fmt.Fprintf(&want, `<rect class="bar" x="46" y="%d" width="8" height="%d"/>`+"\n",
+			topOfRows+bar[0], bar[1]-bar[0])
 	}
 	if p.String() != want.String() {
 		t.Errorf("got\n%swant\n%s", p.String(), &want)

@@ -39,7 +39,8 @@ var questions = []func(context.Context, redis.UniversalClient, string) error{
 		return c.SetNX(ctx, key+":other", "1", 100*time.Millisecond).Err()
 	},
 	func(ctx context.Context, c redis.UniversalClient, key string) error {
-		return c.Eval(ctx, "if redis.call('exists', KEYS[1]) == 1 then return redis.call('del', KEYS[1] .. ':other') end return 0", []string{key}).Err()
+		return c.Eval(ctx, "if redis.call('exists', KEYS[1]) == 1 then return redis.call('del', KEYS[1] .. "+
+			"':other') end return 0", []string{key}).Err()
 	},
 }
 
@@ -54,12 +55,14 @@ func drawLock(r *rand.Rand, sites int) locks.Spec {
 	for range 6 {
 		at = append(at, r.IntN(sites))
 	}
-	return locks.Spec{Name: "drawn", Sites: locks.ManySites, Claims: history.Claims{Expires: true}, Open: func(e locks.Env) (locks.Lock, error) {
-		return drawnLock{e, asks[0], asks[1], at}, nil
-	}}
+	return locks.Spec{Name: "drawn", Sites: locks.ManySites, Claims: history.Claims{Expires: true},
+		Open: func(e locks.Env) (locks.Lock, error) {
+			return drawnLock{e, asks[0], asks[1], at}, nil
+		}}
 }
 
-func (l drawnLock) ask(ctx context.Context, key string, all []func(context.Context, redis.UniversalClient, string) error) error {
+func (l drawnLock) ask(ctx context.Context, key string,
+	all []func(context.Context, redis.UniversalClient, string) error) error {
 	for i, question := range all {
 		if err := question(ctx, l.env.Sites[l.at[i]], key); err != nil && !errors.Is(err, redis.Nil) {
 			return err
@@ -114,7 +117,8 @@ func TestDrawnProgramsLeaveOutNothing(t *testing.T) {
 		same := func(o Options) {
 			want := enumerate(t, spec, o)
 			if got := outcomes(t, spec, o, nil); !maps.Equal(got, want) {
-				t.Errorf("program %d, %s: %d outcomes, %d by brute force\n%s", i, acts[o.only], len(got), len(want), difference(got, want))
+				t.Errorf("program %d, %s: %d outcomes, %d by brute force\n%s", i, acts[o.only], len(got), len(want),
+					difference(got, want))
 			}
 		}
 		same(o)
@@ -140,11 +144,13 @@ func TestTheFirstCounterexampleIsTheSame(t *testing.T) {
 			t.Errorf("%s: got %s, want %s", spec.Name, got.Verdict(), want.Verdict())
 			continue
 		}
-		if f := got.Found; f != nil && !(f.Checker == want.Found.Checker && f.Cause == want.Found.Cause && slices.EqualFunc(f.Schedule, want.Found.Schedule, sameChoice)) {
+		if f := got.Found; f != nil && !(f.Checker == want.Found.Checker && f.Cause == want.Found.Cause &&
+			slices.EqualFunc(f.Schedule, want.Found.Schedule, sameChoice)) {
 			others = append(others, spec.Name)
 			o.Unreduced = false
 			if !findsToo(t, spec, o, want.Found) {
-				t.Errorf("%s: got %s, %s by %v, want %s, %s by %v", spec.Name, f.Checker, f.Cause, f.Schedule, want.Found.Checker, want.Found.Cause, want.Found.Schedule)
+				t.Errorf("%s: got %s, %s by %v, want %s, %s by %v", spec.Name, f.Checker, f.Cause, f.Schedule,
+					want.Found.Checker, want.Found.Cause, want.Found.Schedule)
 			}
 		}
 	}

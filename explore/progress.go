@@ -72,12 +72,13 @@ func (b *Beyond) Power() string {
 	if b.schedules() == 0 || b.Options < 2 {
 		return ""
 	}
-	text := fmt.Sprintf("random schedules would have found a bug that one in 1000 shows with a probability of\n%s", b.found(1e-3))
+	text := fmt.Sprintf("random schedules would have found a bug that one in 1000 shows with a probability of\n"+
+		"%s", b.found(1e-3))
 	for depth := b.Fewest; depth < b.Fewest+3 && depth <= b.Deviations; depth++ {
 		text += fmt.Sprintf(", one of depth %d with at least %s", depth, b.found(b.once(depth)))
 	}
-	return text + fmt.Sprintf(";\nits depth is how many certain deviations it needs, each one of %d options at one of %d "+
-		"decisions", b.Options-1, b.Decisions)
+	return text + fmt.Sprintf(";\nits depth is how many certain deviations it needs, "+
+		"each one of %d options at one of %d decisions", b.Options-1, b.Decisions)
 }
 
 // once is how probably a schedule has certain deviations and no others: it has so many, at these decisions among all,

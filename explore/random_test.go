@@ -21,7 +21,8 @@ func TestRandomSchedulesAccuseNoRightLock(t *testing.T) {
 		r := run(t, spec, o)
 		if r.Found != nil {
 			t.Errorf("%s is accused: %s\n%s", spec.Name, r.Verdict(), strings.Join(r.Found.Trace, "\n"))
-		} else if r.Status != checker.Pass || r.Beyond.Schedules != o.Schedules || 20*r.Beyond.Wrong > r.Beyond.Schedules {
+		} else if r.Status != checker.Pass || r.Beyond.Schedules != o.Schedules ||
+			20*r.Beyond.Wrong > r.Beyond.Schedules {
 			t.Errorf("%s: %v, %s, want %d schedules, most of them whole", spec.Name, r.Status, r.Verdict(), o.Schedules)
 		}
 	}
@@ -33,7 +34,8 @@ func TestRandomSchedulesAreCounted(t *testing.T) {
 	o := bounded(2)
 	o.Schedules, o.Seed = 100, 1
 	r := run(t, find(t, "lease"), o)
-	if r.Status != checker.Pass || r.Beyond.Schedules != 100 || !strings.Contains(r.Verdict(), "no violation in 100 random schedules with up to 6 deviations (seed 1)") {
+	if r.Status != checker.Pass || r.Beyond.Schedules != 100 ||
+		!strings.Contains(r.Verdict(), "no violation in 100 random schedules with up to 6 deviations (seed 1)") {
 		t.Errorf("got %v, %s, want 100 random schedules", r.Status, r.Verdict())
 	}
 	o.Schedules, o.Budget = 1<<30, 300*time.Millisecond

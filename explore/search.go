@@ -66,7 +66,8 @@ func Run(t *testing.T, spec locks.Spec, o Options) (Report, error) {
 	case errors.Is(err, errLeft) && o.jobs() > 1:
 		o.Jobs = 1 // which goroutines are left shows when no other schedule runs
 		return Run(t, spec, o)
-	case errors.Is(err, locks.ErrServer), errors.Is(err, errLeft), errors.Is(err, errElsewhere), errors.Is(err, errLacks):
+	case errors.Is(err, locks.ErrServer), errors.Is(err, errLeft), errors.Is(err, errElsewhere),
+		errors.Is(err, errLacks):
 		s.report.Status, s.report.Reason, s.report.Excluded, err = checker.Inconclusive, err.Error(), true, nil
 	}
 	s.report.Took = time.Since(s.begun)

@@ -17,7 +17,9 @@ func TestTheFirstVisitsCross(t *testing.T) {
 	first := make([][]int32, 2) // by client: the pages of its first try
 	for client := range int32(2) {
 		for lane := client; lane < 4; lane += 2 {
-			n := slices.IndexFunc(s.history.Ops, func(op history.Op) bool { return op.Kind == history.Acquire && op.Worker == lane })
+			n := slices.IndexFunc(s.history.Ops, func(op history.Op) bool {
+				return op.Kind == history.Acquire && op.Worker == lane
+			})
 			if n < 0 {
 				t.Fatalf("worker %d never asked for a page", lane)
 			}

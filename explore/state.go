@@ -99,8 +99,8 @@ func (f *fingerprint) carriedOut(e *event) {
 
 // readers are commands that change nothing, in vain what others answer if they have changed nothing.
 var (
-	readers = strings.Fields("exists get hexists hget hgetall hlen hmget lindex llen lrange mget pttl scard sismember " +
-		"smembers strlen time ttl type zcard zcount zrange zrangebyscore zrank zscore")
+	readers = strings.Fields("exists get hexists hget hgetall hlen hmget lindex llen lrange mget " +
+		"pttl scard sismember smembers strlen time ttl type zcard zcount zrange zrangebyscore zrank zscore")
 	inVain = map[string]string{"set": "nil", "del": "0", "unlink": "0", "expire": "0", "pexpire": "0", "hdel": "0",
 		"hsetnx": "0", "lrem": "0", "persist": "0", "publish": "0", "setnx": "0", "srem": "0", "zrem": "0",
 		"zremrangebyscore": "0"}

@@ -52,9 +52,10 @@ func strangeLocks() (list []locks.Spec) {
 			return func(l locks.Lock) locks.Lock { return owner{l, own} }
 		},
 		"it connects past us": func(e *locks.Env) func(locks.Lock) locks.Lock {
-			own := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", MaxRetries: -1, DialerRetries: 1, Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
-				return (&net.Dialer{Timeout: time.Second}).DialContext(ctx, network, addr)
-			}})
+			own := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", MaxRetries: -1, DialerRetries: 1,
+				Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
+					return (&net.Dialer{Timeout: time.Second}).DialContext(ctx, network, addr)
+				}})
 			e.Sites = []redis.UniversalClient{own}
 			return func(l locks.Lock) locks.Lock { return owner{l, own} }
 		},
@@ -93,8 +94,9 @@ func TestStrangersAreExploredOrNot(t *testing.T) {
 		"it listens":                "",
 		"it connects to its places": "",
 		"it has its own client":     "",
-		"it leaves a goroutine":     "a goroutine of the lock does not end when the lock is closed: it is in hammerlock/explore.strangeLocks.func",
-		"it connects past us":       "the lock makes connections of its own",
+		"it leaves a goroutine": "a goroutine of the lock does not end when the lock is closed: " +
+			"it is in hammerlock/explore.strangeLocks.func",
+		"it connects past us": "the lock makes connections of its own",
 	} {
 		r, err := InProcess(t.Context(), Orders{Lock: lock, Options: bounded(1)})
 		switch {

@@ -181,7 +181,8 @@ func axis(r *Report, at float64) string {
 func WriteEnvelopesSVG(w io.Writer, all []Report) error {
 	const left, cell, row, top = 150, 12, 22, 30
 	var b strings.Builder
-	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" font-family="sans-serif" font-size="12">`+"\n",
+	fmt.Fprintf(&b,
+		`<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" font-family="sans-serif" font-size="12">`+"\n",
 		left+cell*(intervals+1)+30, top+row*len(all)+30)
 	fmt.Fprintf(&b, "<title>Where one %s breaks a lock</title>\n", all[0].Envelope.Parameter)
 	for i := range 5 {
@@ -205,7 +206,8 @@ func WriteEnvelopesSVG(w io.Writer, all []Report) error {
 				left+x*cell, top+(y+1)*row-2-height, cell-1, height, fill, r.Lock, p.Value, what)
 		}
 	}
-	fmt.Fprintf(&b, `<text x="0" y="%d">high: some schedule with one such deviation violates something; low: none does</text></svg>`+"\n", top+row*len(all)+20)
+	fmt.Fprintf(&b, `<text x="0" y="%d">high: some schedule with one such deviation violates something; `+
+		"low: none does</text></svg>\n", top+row*len(all)+20)
 	_, err := io.WriteString(w, b.String())
 	return err
 }

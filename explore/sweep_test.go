@@ -34,7 +34,8 @@ func TestASweepShowsWhereALockBreaks(t *testing.T) {
 	if err := WriteEnvelopes(&text, []Report{r}); err != nil || !strings.Contains(text.String(), row) {
 		t.Errorf("%v: %s", err, &text)
 	}
-	if err := WriteEnvelopesSVG(&picture, []Report{r}); err != nil || strings.Count(picture.String(), "<rect") != intervals+1 {
+	if err := WriteEnvelopesSVG(&picture, []Report{r}); err != nil ||
+		strings.Count(picture.String(), "<rect") != intervals+1 {
 		t.Errorf("%v: %s", err, &picture)
 	}
 	if testing.Short() {
@@ -45,7 +46,8 @@ func TestASweepShowsWhereALockBreaks(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r, err := s.Run(t, find(t, "lease"), o); err != nil || r.Envelope.String() != strings.Repeat(".", intervals+1) {
+		if r, err := s.Run(t, find(t, "lease"), o); err != nil ||
+			r.Envelope.String() != strings.Repeat(".", intervals+1) {
 			t.Errorf("lease, %s: %v, %s", text, err, r.Envelope)
 		}
 	}

@@ -108,7 +108,8 @@ func TestAMinorityDies(t *testing.T) {
 		if r.Found == nil {
 			continue
 		}
-		if again, err := Replay(t, spec, r.Options, r.Found.Schedule); err != nil || again == nil || again.Cause != cause {
+		if again, err := Replay(t, spec, r.Options, r.Found.Schedule); err != nil || again == nil ||
+			again.Cause != cause {
 			t.Errorf("%s: %v is replayed as %v", name, r.Found.Cause, err)
 		}
 		t.Logf("%s\n%s", r.Verdict(), strings.Join(r.Found.Trace, "\n"))
@@ -120,7 +121,8 @@ func TestWhatTheServerInMemoryLacks(t *testing.T) {
 	spec := find(t, "lease")
 	spec.Open = func(locks.Env) (locks.Lock, error) { return nil, fmt.Errorf("%w: no modules", locks.ErrServer) }
 	r := run(t, spec, bounded(1))
-	if r.Status != checker.Inconclusive || !r.Excluded || r.Verdict() != "not explored: open lease: the servers cannot run this lock: no modules" {
+	if r.Status != checker.Inconclusive || !r.Excluded || r.Verdict() != "not explored: open lease: "+
+		"the servers cannot run this lock: no modules" {
 		t.Errorf("got %v: %s", r.Status, r.Verdict())
 	}
 }

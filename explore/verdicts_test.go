@@ -85,9 +85,10 @@ func TestThreeClients(t *testing.T) {
 	}
 }
 
-// TestLateAnswersAccuseNoRightLock: searches with three deviations, and a million random schedules, accused right locks.
-// A server forgets a grant or an extension whose answer is still on its way; it forgets the hold before such a grant,
-// which therefore began sooner; it forgets the fences, so that two grants have the same; a release by a lock that does not say whose it was shows nothing.
+// TestLateAnswersAccuseNoRightLock: searches with three deviations, and a million random schedules, accused right
+// locks. A server forgets a grant or an extension whose answer is still on its way; it forgets the hold before such a
+// grant, which therefore began sooner; it forgets the fences, so that two grants have the same; a release by a lock
+// that does not say whose it was shows nothing.
 func TestLateAnswersAccuseNoRightLock(t *testing.T) {
 	paused := Choice{At: 2, Option: 1, What: "w00 reply set: is paused"}
 	for name, test := range map[string]struct {
@@ -102,9 +103,10 @@ func TestLateAnswersAccuseNoRightLock(t *testing.T) {
 			{At: 31, Option: 4, What: "w01 request unsubscribe: comes after all keys were lost"},
 			{At: 38, Option: 2, What: "w01 reply eval: is paused"},
 			{At: 44, Option: 5, What: "w00 reply subscribe: waits for the expiry"}}},
-		"the reader before": {"read-write", []Choice{{At: 9, Option: 6, What: "w01 request eval: comes after all keys were lost"},
-			{At: 15, Option: 6, What: "w00 request eval: comes after all keys were lost"},
-			{At: 19, Option: 1, What: "w00 reply eval: is paused"}}},
+		"the reader before": {"read-write",
+			[]Choice{{At: 9, Option: 6, What: "w01 request eval: comes after all keys were lost"},
+				{At: 15, Option: 6, What: "w00 request eval: comes after all keys were lost"},
+				{At: 19, Option: 1, What: "w00 reply eval: is paused"}}},
 		"the clock before": {"redisson-rw", []Choice{{At: 0, Option: 1, What: "w01 start: goes first"},
 			{At: 5, Option: 7, What: "w00 request eval: comes after the server's clock jumped"},
 			{At: 6, Option: 3, What: "w00 request eval: meets a broken connection"},

@@ -8,12 +8,12 @@ import (
 	"hammerlock/history"
 )
 
-// Agent is a machine on which workers live.
+// Agent is a machine whose workers take part in a run.
 type Agent struct {
 	Name  string
-	Kill  func() error              // kills the agent and its worker process at once
-	Pause func(time.Duration) error // pauses both for the given time
-	Cut   func(cut bool) error      // cuts or restores the connection of its workers to all servers
+	Kill  func() error              // kills the agent process and its worker process
+	Pause func(time.Duration) error // stops both processes for the given time
+	Cut   func(cut bool) error      // cuts, or restores, the network between its workers and all servers
 }
 
 var killAgent = Fault{
@@ -32,7 +32,7 @@ var killAgent = Fault{
 		}
 		if err = a.Kill(); err != nil {
 			caught.Go()
-		} // otherwise no agent would be left
+		} // the last agent is left alone
 		return fmt.Sprintf("killed agent %s with w%02d %s", a.Name, caught.Worker, caught.where()), nil, err
 	},
 }
@@ -84,7 +84,8 @@ var cutAgent = Fault{
 	}),
 }
 
-// agents says why a fault of agents is unavailable: there are no agents, or the given reason if ok is false.
+// agents says why a fault of agents is unavailable: there are no agents, or the given reason unless ok; empty if it is
+// available.
 func (s Scene) agents(why string, ok bool) string {
 	switch {
 	case s.Agents == 0:
@@ -95,7 +96,7 @@ func (s Scene) agents(why string, ok bool) string {
 	return ""
 }
 
-// agent finds an agent with a worker that stands between load and store.
+// agent finds an agent one of whose workers is in the middle of a visit, between load and store.
 func (t *Target) agent(ctx context.Context) (*Caught, Agent, error) {
 	caught, err := t.holder(ctx, Loaded)
 	if err != nil {

@@ -9,10 +9,10 @@ import (
 	"hammerlock/internal/human"
 )
 
-// argument checks a fault's argument and returns the mistake; empty if there is none.
+// argument checks the argument of a fault and returns an error message; empty if it is valid.
 type argument func(text string) (mistake string)
 
-// timeOf checks that an argument is a duration. If it is not, what describes the mistake, with an example.
+// timeOf returns a check that an argument is a duration. The text describes what it is for, and has an example.
 func timeOf(what string) argument {
 	return func(text string) string {
 		if d, err := time.ParseDuration(text); err != nil || d <= 0 {
@@ -22,7 +22,7 @@ func timeOf(what string) argument {
 	}
 }
 
-// numberOf checks that an argument is a number from 1 on.
+// numberOf returns a check that an argument is a number from 1 on.
 func numberOf(what string) argument {
 	return func(text string) string {
 		if n, err := strconv.Atoi(text); err != nil || n < 1 {
@@ -32,7 +32,7 @@ func numberOf(what string) argument {
 	}
 }
 
-// oneOf checks that an argument is one of some words.
+// oneOf returns a check that an argument is one of the given words.
 func oneOf(words ...string) argument {
 	return func(text string) string {
 		if !slices.Contains(words, text) {
@@ -42,11 +42,11 @@ func oneOf(words ...string) argument {
 	}
 }
 
-// node is a node's name, which the fault's Names look up.
+// node accepts any name: whether the node exists is checked later, by the fault's Names.
 func node(string) string { return "" }
 
-// unknownName returns the name in an argument that does not exist in the scene; empty if all names exist, or if they
-// cannot be checked.
+// unknownName returns a name in the argument that does not exist in the scene; empty if all exist, or if the names are
+// not known yet.
 func (f Fault) unknownName(arg string, s Scene) string {
 	if f.Names == nil || arg == "" {
 		return ""
@@ -60,7 +60,7 @@ func (f Fault) unknownName(arg string, s Scene) string {
 	return ""
 }
 
-// time returns the argument as a duration, or the default without an argument.
+// time returns the argument as a duration, or the default if there is no argument.
 func (t *Target) time(without time.Duration) time.Duration {
 	if d, err := time.ParseDuration(t.Arg); err == nil {
 		return d
@@ -68,7 +68,7 @@ func (t *Target) time(without time.Duration) time.Duration {
 	return without
 }
 
-// number returns the argument as a number, or the default without an argument.
+// number returns the argument as a number, or the default if there is no argument.
 func (t *Target) number(without int) int {
 	if n, err := strconv.Atoi(t.Arg); err == nil {
 		return n

@@ -5,8 +5,8 @@ import (
 	"hammerlock/topologies"
 )
 
-// Refused says why a fault cannot be injected into a running topology with those options, and how to start one in which
-// it can; empty if it can.
+// Refused says why a fault cannot be injected into a topology that runs with those options, and which option would
+// allow it; empty if it can.
 func (f Fault) Refused(s Scene, o topologies.Options) string {
 	switch {
 	case unavailable(f, "", s) != "":
@@ -21,7 +21,7 @@ func (f Fault) Refused(s Scene, o topologies.Options) string {
 	return ""
 }
 
-// Targets lists the arguments that name the fault's possible targets; nil = the fault chooses its target itself.
+// Targets lists the arguments of a fault that name a target, for a menu; nil = the fault chooses its target itself.
 func (f Fault) Targets(t *topologies.Topology) []string {
 	if f.targets == nil {
 		return nil

@@ -7,10 +7,11 @@ import (
 	"hammerlock/history"
 )
 
-// stallLasts is the pause of a worker or its process: longer than its lease.
+// stallLasts is how long a worker or its process is paused: longer than its lease.
 var stallLasts = length{leases: 1.3}
 
-// lateHolder is the broken assumption of a holder that is late and goes on all the same.
+// lateHolder is the assumption that this breaks for a lock without fencing: its holder is paused beyond the lease, and
+// then stores although it is late.
 var lateHolder = When(func(s Scene) bool { return !s.Heeds }, slowHolder)
 
 var stallWorker = Fault{
@@ -44,7 +45,7 @@ var crashWorker = Fault{
 	},
 }
 
-// diesAlone says why a worker cannot die while its process lives on.
+// diesAlone says why a worker cannot die alone if its process would go on holding the lock for it.
 var diesAlone = When(func(s Scene) bool { return s.Outlives },
 	"what a worker that died holds in its process lives on: only the end of its process is a crash, "+
 		"as in kill-process with --processes 2")
@@ -67,7 +68,7 @@ var stopProcess = Fault{
 			return "", nil, err
 		}
 		sleep(ctx, stallLasts.of(t.TTL))
-		caught.Go() // the signal is sent first: it may arrive later than an order at the gate
+		caught.Go() // after the signal was sent, because a signal may take effect later than this order
 		return fmt.Sprintf("stopped the process of w%02d %s for %s", caught.Worker, caught.where(),
 			stallLasts.of(t.TTL)), nil, p.Continue()
 	},
@@ -85,12 +86,12 @@ var killProcess = Fault{
 			return "", nil, err
 		}
 		err = p.Kill()
-		caught.Die() // the order at the gate is given first: it may arrive before the signal
+		caught.Die() // before the signal is sent, because the process may end as soon as it is
 		return fmt.Sprintf("killed the process of w%02d %s", caught.Worker, caught.where()), nil, err
 	},
 }
 
-// process finds a worker process with a worker that stands between load and store.
+// process finds a worker process one of whose workers is in the middle of a visit, between load and store.
 func (t *Target) process(ctx context.Context) (*Caught, Process, error) {
 	caught, err := t.holder(ctx, Loaded)
 	if err != nil {

@@ -30,10 +30,10 @@ var clockJump = Fault{
 	},
 }
 
-// wrongClock is the effect of a clock that differs from the others.
+// wrongClock is the effect of a clock that differs from the other clocks.
 var wrongClock = history.Effect{Hits: []history.Party{history.Clocks}, Loses: history.LosesTime}
 
-// fastRate makes a lease end in a third of its time.
+// fastRate is a clock's speed at which a lease ends in a third of its time.
 const fastRate = 3
 
 var clockRate = Fault{
@@ -50,7 +50,8 @@ var clockRate = Fault{
 	},
 }
 
-// clocks changes the clocks on which a held lock depends, and holds its worker until another worker has the lock.
+// clocks changes the clocks of the servers that keep a held lock, and pauses the holder until another worker has the
+// lock.
 func (t *Target) clocks(ctx context.Context, offset time.Duration, rate float64, text string) (string, Heal, error) {
 	return t.forget(ctx, text, func(_ context.Context, n *topologies.Node, _ string) (Heal, error) {
 		return func(context.Context) error { return n.SetClock(0, 1) }, n.SetClock(offset, rate)

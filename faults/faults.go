@@ -1,5 +1,6 @@
-// Package faults breaks things: one file a fault. Inject returns the function that heals. A fault knows the topology
-// and may catch workers, but it knows no lock and judges nothing.
+// Package faults has the failures that the suite can inject, one in each file: killing servers, cutting links, setting
+// clocks and so on. Inject returns the function that heals. A fault knows the topology and can stop workers at certain
+// points. It knows nothing about locks.
 package faults
 
 import (
@@ -14,8 +15,7 @@ import (
 	"hammerlock/topologies/links"
 )
 
-// All lists the faults: first of nodes, then of links and messages, of clocks and data, of clients, of agents, and of
-// programs.
+// All lists the faults: of nodes, links, messages, clocks and data, clients, agents, and programs.
 var All = []Fault{
 	killPrimary, killNode, restartEmpty, restartLate, pausePrimary, pauseMinority, failover, failoverLate, lostGrant,
 	partition, partitionPrimary, cutHolder, reset, dropReply, delay, lateCommand, abandonCommand,
@@ -27,140 +27,139 @@ var All = []Fault{
 	killProgram, pauseProgram,
 }
 
-// Fault is a way to break a run.
+// Fault is a kind of failure that can be injected into a run.
 type Fault struct {
 	Name  string
 	Doc   string
 	Needs Needs
-	// Sources lists where the fault's operations may come from; nil = workers, and programs whose servers it breaks.
+	// Sources lists the loads that the fault can disturb; nil = workers, and programs whose servers it breaks.
 	Sources []Source
-	Redis   bool     // the fault needs commands of Redis
-	Brief   bool     // the fault ends at once: a plan's heal does not apply to it
-	Arg     argument // the argument after the fault's name and a colon; nil = none
-	// Passes means that the fault is healed at once if it begins at a program's command and no time is given.
+	Redis   bool     // the fault sends Redis commands, so it needs Redis servers
+	Brief   bool     // the fault is over at once, so there is nothing to heal
+	Arg     argument // check of the argument, the text after the fault's name and a colon; nil = there is none
+	// Passes means: if the fault begins at a program's command and no duration is given, it is healed at once.
 	Passes bool
-	// Message says what happens to the program's command, or its reply, at which the fault begins; nil = the fault
-	// breaks no single message.
+	// Message says what happens to the program's command at which the fault begins; nil = nothing.
 	Message func(arg string) Message
-	// Names returns the names in an argument and all names of that kind in the scene; nil = the argument names nothing.
+	// Names returns the names in an argument, and the names that exist in the scene; nil = the argument has no names.
 	Names func(arg string, s Scene) (named, known []string)
-	// Unavailable says why the fault is unavailable in a scene; empty or nil = it is available.
+	// Unavailable says why the fault cannot be injected in a scene; empty or nil = it can.
 	Unavailable func(Scene) string
-	// UnavailableAttached is Unavailable for servers that others run, and for the fault's argument.
+	// UnavailableAttached says the same for servers that the suite did not start, with the fault's argument.
 	UnavailableAttached func(arg string) string
-	// Sends names the commands that harm other users of the servers, as topologies.Destructive does.
+	// Sends lists the names of the commands that disturb other users of attached servers, see topologies.Destructive.
 	Sends []string
-	// Effect says which parties the fault hits in a scene and what it can do there. Judges know nothing else of it.
+	// Effect says whom the fault affects and how. Checkers know nothing else about a fault.
 	Effect func(Scene) history.Effect
-	// lasts is the fault's length, in leases and in further time, if a plan does not heal it.
+	// lasts is the length of the fault, in leases and additional time, if the plan does not say when to heal it.
 	lasts length
-	// breaks says which assumption of a right lock the fault breaks in a scene; nil = it follows from Effect.
+	// breaks says which assumption the fault violates, so that a correct lock may fail; nil = see Effect.
 	breaks func(Scene) string
-	// targets lists the arguments that name the fault's possible targets; nil = the fault chooses its target itself.
+	// targets lists the arguments that name a target, for a menu; nil = the fault chooses its target itself.
 	targets func(*topologies.Topology) []string
 	Inject  injection
 }
 
-// Message says what happens to a command of a program, or to its reply.
+// Message says what happens to a single command of a program, or to its reply.
 type Message struct {
-	Refuse string        // the command is not executed, and the reply is this error
-	Delay  time.Duration // the reply is delayed
-	Cut    bool          // the reply is dropped, and the connection breaks
-	Drop   bool          // the reply is dropped, and the connection stays: the client waits
+	Refuse string        // the command is not executed; its reply is this error
+	Delay  time.Duration // the reply arrives later by this
+	Cut    bool          // the reply is dropped and the connection is closed
+	Drop   bool          // the reply is dropped and the connection stays open, so the client waits
 }
 
-// Heal undoes a fault. The servers may need a while until they are healthy.
+// Heal ends a fault. Afterwards the servers may need some time to become healthy.
 type Heal func(context.Context) error
 
-// Needs lists what a topology must be started with.
+// Needs lists the options with which a topology must be started for a fault.
 type Needs struct {
-	Links     bool // a link in front of every node
-	Clock     bool // every node has its own clock
-	Power     bool // a log on disk, and power that can fail
-	Processes bool // workers in processes of their own
+	Links     bool // a proxy in front of every node
+	Clock     bool // a clock for every node that can be set
+	Power     bool // an append-only file, and a simulated power supply
+	Processes bool // workers in separate processes
 }
 
-// Or joins two needs.
+// Or returns the needs of two faults together.
 func (n Needs) Or(o Needs) Needs {
 	return Needs{n.Links || o.Links, n.Clock || o.Clock, n.Power || o.Power, n.Processes || o.Processes}
 }
 
-// Scene describes where a fault is to happen.
+// Scene describes the deployment, the lock and the load of a run, for the question which faults are possible there.
 type Scene struct {
 	Source    Source
 	Topology  string
 	Sites     int
 	Nodes     int      // that hold data
-	Names     []string // the names of all nodes; nil = not known
+	Names     []string // names of all nodes; nil = not known yet
 	TTL       time.Duration
 	Recovery  time.Duration // see topologies.Spec
 	Can       topologies.Can
-	Keeps     bool // the servers keep acknowledged writes, so a hold outlives a server's death
-	Session   bool // a hold ends with its connection
+	Keeps     bool // servers keep acknowledged writes when they are killed, so held locks survive
+	Session   bool // the server releases a lock when its client's connection or session ends
 	Claims    history.Claims
-	Waits     bool // a try of the lock waits itself: no worker is refused before its patience is over
-	Outlives  bool // a worker's hold outlives the worker, but not its process
-	Program   bool // the lock lives in a program of its own
-	Clocked   bool // the lock's program has a wall clock that can be set
-	Shared    bool // all workers of a process share one object of the lock
+	Waits     bool // Acquire waits in the library: no worker is refused before its patience ends
+	Outlives  bool // a lock stays held when its worker ends, until the worker's process ends
+	Program   bool // the lock runs in a program of its own (a driver)
+	Clocked   bool // the wall clock of the lock's program can be set
+	Shared    bool // all workers of a process share one lock object
 	Processes int
-	Agents    int           // machines with workers; 0 = the suite's own alone
-	AllowLost bool          // an agent may be lost without ending the run
-	Silence   time.Duration // an agent is lost after so long without a message
-	Programs  int           // programs of the visited service, or behind a wire, that the suite has started
-	Heeds     bool          // a late holder does not touch what the lock guards
+	Agents    int           // number of other machines with workers; 0 = all workers are on this machine
+	AllowLost bool          // the run goes on if an agent is lost
+	Silence   time.Duration // an agent is considered lost after this time without a message
+	Programs  int           // number of programs under test that the suite has started
+	Heeds     bool          // a holder whose deadline has passed does not store
 }
 
-// redundant tells whether replicas can take a primary's place.
+// redundant tells whether there are replicas that can replace a primary.
 func (s Scene) redundant() bool { return s.Sites == 1 && s.Nodes > 1 }
 
-// quorum is how many sites make a majority.
+// quorum is the number of sites that make a majority.
 func (s Scene) quorum() int { return s.Sites/2 + 1 }
 
-// Target is what a fault may break.
+// Target is the running deployment that a fault is injected into.
 type Target struct {
 	Scene    Scene
 	Topology *topologies.Topology
 	Workers  Workers
-	Arg      string // the text after the fault's name and a colon
+	Arg      string // the argument: the text after the fault's name and a colon
 	Rand     *rand.Rand
 	TTL      time.Duration
 	Keys     int
 	LockKey  func(key int32) string
-	Caught   *Caught // the worker at which the fault was triggered, if there is one
-	Over     func()  // the fault calls it when it has had its effect, so that it is healed early
+	Caught   *Caught // the worker that has reached the point at which the fault begins; nil if it begins at a time
+	Over     func()  // may be called by the fault when it has had its effect, so that it is healed early
 }
 
-// Workers gives faults access to workers.
+// Workers lets faults stop and find workers.
 type Workers interface {
-	// Catch stops the next worker that reaches a point with the key (or with any key, if it is negative).
+	// Catch stops the next worker that reaches a point of its visit with the given key, or any key if it is negative.
 	Catch(ctx context.Context, point string, key int32) (*Caught, error)
-	// Process returns the process that a worker lives in; an error if it is the suite's own.
+	// Process returns a worker's process; an error if that is the suite's own.
 	Process(worker int32) (Process, error)
-	// Agent returns the machine that a worker lives on; an error if it is the suite's own.
+	// Agent returns the agent that a worker runs on; an error if it runs on the suite's machine.
 	Agent(worker int32) (Agent, error)
 }
 
-// Caught is a worker that was stopped at a point, and waits there until it is released or killed.
+// Caught is a worker that was stopped at a point of its visit. It waits until it is released or killed.
 type Caught struct {
 	Worker, Key int32
 	At          string // the point
 	Go, Die     func()
 }
 
-// where names the worker's point.
+// where describes the point at which the worker was stopped.
 func (c *Caught) where() string {
 	return map[string]string{Refused: "when it had just been refused",
 		Granted: "when it had just been granted the lock",
 		Loaded:  "between load and store", Between: "between two commands of its lock"}[c.At]
 }
 
-// Process is a worker process.
+// Process is a separate process with workers.
 type Process interface {
 	Stop() error
 	Continue() error
 	Kill() error
-	Source() int // the clients' number, as links.ClientParty takes it
+	Source() int // Source is the number of its clients, for links.ClientParty.
 }
 
 // Find returns the fault with that name.
@@ -173,17 +172,17 @@ func Find(name string) (Fault, bool) {
 	return Fault{}, false
 }
 
-// catchTimeout is how long a fault waits for a worker.
+// catchTimeout is how long a fault waits for a worker to reach a point.
 const catchTimeout = 10 * time.Second
 
-// ErrNobody means that no worker came in time to the point at which a fault waited.
+// ErrNobody means that no worker reached the point in time.
 var ErrNobody = errors.New("no worker came by")
 
-// injection carries out a fault. It returns a description and the function that undoes it; nil if nothing is left to
-// undo.
+// injection injects a fault. It returns a description and the Heal, which is nil if there is nothing to heal.
 type injection = func(context.Context, *Target) (what string, heal Heal, err error)
 
-// holder returns a worker that holds a lock: the one at which the fault was triggered, or the next that comes.
+// holder returns a worker that holds a lock: the one at which the fault was triggered, or the next one that reaches the
+// point.
 func (t *Target) holder(ctx context.Context, point string) (*Caught, error) {
 	if t.Caught != nil {
 		return t.Caught, nil
@@ -193,7 +192,7 @@ func (t *Target) holder(ctx context.Context, point string) (*Caught, error) {
 	return t.Workers.Catch(ctx, point, -1)
 }
 
-// holding makes an injection that holds a worker at a point while it breaks something.
+// holding makes an injection that stops a worker at a point, calls inject, and then lets the worker go on.
 func holding(point string, inject func(context.Context, *Target, *Caught) (string, Heal, error)) injection {
 	return func(ctx context.Context, t *Target) (string, Heal, error) {
 		caught, err := t.holder(ctx, point)
@@ -205,7 +204,7 @@ func holding(point string, inject func(context.Context, *Target, *Caught) (strin
 	}
 }
 
-// ofPrimary makes an injection that hits the node that serves a page's lock now.
+// ofPrimary makes an injection into the node that serves a page's lock at that moment.
 func ofPrimary(inject func(context.Context, *Target, *topologies.Node) (string, Heal, error)) injection {
 	return func(ctx context.Context, t *Target) (string, Heal, error) {
 		_, primary, _, err := t.primary(ctx)
@@ -216,7 +215,7 @@ func ofPrimary(inject func(context.Context, *Target, *topologies.Node) (string, 
 	}
 }
 
-// link applies a rule to the links until the fault is healed.
+// link applies a rule to the proxies until the fault is healed.
 func (t *Target) link(r links.Rule, what string) (string, Heal, error) {
 	return onLinks(t.Topology.Network(), r, what)
 }
@@ -228,14 +227,14 @@ func onLinks(n *links.Network, r links.Rule, what string) (string, Heal, error) 
 	}
 	return what, func(ctx context.Context) error {
 		undo()
-		if r.Effect == links.Delay { // a delay is over when the messages under way have arrived
+		if r.Effect == links.Delay { // when the rule ends, the delayed messages must still arrive
 			sleep(ctx, r.Latency+r.Jitter)
 		}
 		return nil
 	}, nil
 }
 
-// primary returns the node that serves a page's lock now, on its only site or on any site.
+// primary returns the node that serves a page's lock at this moment. If there are several sites, it chooses one.
 func (t *Target) primary(ctx context.Context) (site *topologies.Site, primary *topologies.Node, key int32, err error) {
 	site = t.Topology.Sites[t.Rand.IntN(len(t.Topology.Sites))]
 	if t.Caught != nil {
@@ -250,7 +249,7 @@ func (t *Target) primary(ctx context.Context) (site *topologies.Site, primary *t
 	return site, primary, key, err
 }
 
-// sleep waits; it is false when ctx was done first.
+// sleep waits for d. It returns false if ctx ended first.
 func sleep(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-time.After(d):
@@ -260,17 +259,17 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// actTimeout bounds what a fault does to a server.
+// actTimeout limits the time of one action of a fault on a server.
 const actTimeout = 20 * time.Second
 
-// act shields an action from the end of the run: it must not be left half done.
+// act performs an action that the end of the run must not interrupt half-way.
 func act(ctx context.Context, do func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), actTimeout)
 	defer cancel()
 	return do(ctx)
 }
 
-// poll calls look every few milliseconds until it returns true; it returns false if ctx was done first.
+// poll calls look every few milliseconds until it returns true. It returns false if ctx ended first.
 func poll(ctx context.Context, look func() bool) bool {
 	for !look() {
 		if !sleep(ctx, 2*time.Millisecond) {
@@ -280,7 +279,7 @@ func poll(ctx context.Context, look func() bool) bool {
 	return true
 }
 
-// restart returns the heal of a killed node.
+// restart returns the Heal of a node that was killed.
 func restart(n *topologies.Node) Heal {
 	return func(ctx context.Context) error {
 		if n.State() != topologies.Down {
@@ -290,12 +289,12 @@ func restart(n *topologies.Node) Heal {
 	}
 }
 
-// resume returns the heal of a paused node.
+// resume returns the Heal of a node that was paused.
 func resume(n *topologies.Node) Heal {
 	return func(context.Context) error { return n.Resume() }
 }
 
-// The assumptions that faults break.
+// The assumptions of locks that faults violate.
 const (
 	losesWrites = "replication is asynchronous: a failover can lose an acknowledged grant"
 	losesData   = "the server keeps its keys for as long as the lease"
@@ -304,8 +303,7 @@ const (
 	slowHolder  = "the holder is done before its lease ends"
 )
 
-// Breaks says which assumption of a right lock the fault breaks in a scene; empty if a right lock must survive the
-// fault.
+// Breaks says which assumption the fault violates in a scene; empty if a correct lock must survive it.
 func (f Fault) Breaks(s Scene) string {
 	if f.breaks != nil {
 		return f.breaks(s)
@@ -321,20 +319,20 @@ func (f Fault) Breaks(s Scene) string {
 		history.LosesTime: lyingClock}[e.Loses]
 }
 
-// always returns an effect that is the same in every scene.
+// always makes an Effect function that ignores the scene.
 func always(e history.Effect) func(Scene) history.Effect {
 	return func(Scene) history.Effect { return e }
 }
 
 func hits(parties ...history.Party) history.Effect { return history.Effect{Hits: parties} }
 
-// hang is the effect of one server that does not answer for so short a time that no other takes its place. With
-// independent sites the others go on.
+// hang is the effect of one server that does not answer for a short time, so that no replica replaces it. If sites are
+// independent, the other sites are not affected.
 func hang(s Scene) history.Effect {
 	return history.Effect{Hits: []history.Party{history.Servers}, Blocks: true, Spares: s.Sites > 2}
 }
 
-// outage is the effect of one server that does not answer for long: a replica takes its place if there is one.
+// outage is the effect of one server that does not answer for so long that a replica, if there is one, replaces it.
 func outage(s Scene) history.Effect {
 	e := hang(s)
 	if s.redundant() && !s.Keeps {
@@ -343,11 +341,12 @@ func outage(s Scene) history.Effect {
 	return e
 }
 
-// death is the effect of a server that comes back without its keys, at once or later.
+// death is the effect of a server that loses its keys, whether it restarts soon or late.
 func death(s Scene) history.Effect {
 	e := outage(s)
 	if !s.redundant() && !s.Keeps {
-		e.Loses, e.Spares = history.LosesKeys, false // a grant on a bare majority of the sites loses its majority
+		// with the site's keys lost, a lock that was held on a bare majority has none any more
+		e.Loses, e.Spares = history.LosesKeys, false
 	}
 	return e
 }
@@ -357,24 +356,24 @@ func keysLost(blocks bool) func(Scene) history.Effect {
 	return always(history.Effect{Hits: []history.Party{history.Servers}, Loses: history.LosesKeys, Blocks: blocks})
 }
 
-// cut is the effect of links that carry nothing.
+// cut is the effect of network links that deliver nothing.
 func cut(s Scene) history.Effect {
 	e := outage(s)
-	e.Hits, e.Spares = []history.Party{history.Links}, false // clients may be cut from all sites
+	e.Hits, e.Spares = []history.Party{history.Links}, false // one client may be cut off from all sites
 	return e
 }
 
-// ownServers says why faults that need the servers' processes are unavailable on servers of others.
+// ownServers is the UnavailableAttached of faults that act on the server's process.
 func ownServers(string) string {
 	return "needs servers of the suite's own, and those of --addr run already"
 }
 
-// ownMemory says why faults that use up a server's memory are unavailable on servers of others.
+// ownMemory is the UnavailableAttached of faults that fill a server's memory.
 func ownMemory(string) string {
 	return "uses up the memory of the server, which belongs to others"
 }
 
-// When returns a function that gives the reason in scenes for which holds is true, and none in others.
+// When makes a function that returns the reason in scenes for which the condition holds, else an empty text.
 func When(holds func(Scene) bool, reason string) func(Scene) string {
 	return func(s Scene) string {
 		if holds(s) {
@@ -387,7 +386,7 @@ func When(holds func(Scene) bool, reason string) func(Scene) string {
 var (
 	needsReplicas = When(func(s Scene) bool { return !s.redundant() },
 		"needs replicas: topology replica, sentinel or cluster")
-	// Only the suite's own clients follow a manual failover; a program does not.
+	// After a manual failover, only the suite's own clients know the new primary.
 	needsHeirs = func(s Scene) string {
 		if s.Program && !s.Can.Find && s.redundant() {
 			return "a program is not told which replica an operator has promoted: topology sentinel or cluster"
@@ -395,6 +394,6 @@ var (
 		return needsReplicas(s)
 	}
 	needsQuorum = When(func(s Scene) bool { return s.Sites < 3 }, "needs independent sites: topology redlock")
-	// Links in front of servers of others carry clients only.
+	// In front of attached servers, proxies carry only the traffic of clients.
 	needsNodes = When(func(s Scene) bool { return s.Nodes < 2 && s.Can.Own }, "needs more than one node")
 )

@@ -42,7 +42,8 @@ var killNode = Fault{
 	},
 }
 
-// StartNode starts a node that is down, when a user asks for it. It is recorded as a fault, because no plan has it.
+// StartNode is the fault that starts a node which is down, at the user's request. It is recorded like a fault because
+// it is not in the plan.
 func StartNode(n *topologies.Node) Fault {
 	return Fault{Name: "start-node", Effect: always(hits(history.Servers)),
 		Inject: func(ctx context.Context, _ *Target) (string, Heal, error) {

@@ -44,7 +44,7 @@ func loseGrant(ctx context.Context, t *Target) (what string, heal Heal, err erro
 			"then %s was killed and replaced",
 			caught.Worker, primary.Name, primary.Name)
 	}
-	// Messages held back on the links must not arrive after the primary's death.
+	// Bytes that the proxies block must not reach the replicas after the primary's death, so the connections are reset.
 	reset, err := t.Topology.Network().Apply(between(primary, replicas, links.Reset))
 	if err == nil {
 		err = primary.Kill()
@@ -66,7 +66,7 @@ func loseGrant(ctx context.Context, t *Target) (what string, heal Heal, err erro
 	return what, restart(primary), nil
 }
 
-// between is a link rule for the links between one node and others.
+// between is a rule for the traffic between one node and some others.
 func between(one *topologies.Node, others []*topologies.Node, effect links.Effect) links.Rule {
 	r := links.Rule{From: []links.Party{links.Party(one.Name)}, Effect: effect}
 	for _, n := range others {
@@ -75,15 +75,15 @@ func between(one *topologies.Node, others []*topologies.Node, effect links.Effec
 	return r
 }
 
-// unreplicated cuts the replicas off while the lock is free there, and catches a worker whose grant they do not know.
-// It returns nil if the lock grants nothing that replicas do not know. A replica that knows an earlier grant would keep
-// it, as the release does not reach it: then the fault tries again.
+// unreplicated cuts the replicas off while the lock is free there, and then stops a worker that was granted the lock by
+// the primary alone. If a replica still knows an earlier grant, it would keep that, since the release cannot reach it:
+// then this tries again. It returns nil if the lock grants nothing that replicas do not know.
 func unreplicated(ctx context.Context, t *Target, site *topologies.Site, primary *topologies.Node,
 	replicas []*topologies.Node, name string) (*Caught, func(), error) {
 	ctx, cancel := context.WithTimeout(ctx, catchTimeout)
 	defer cancel()
 	for {
-		// A holder that was released may stay longer than the sleep below.
+		// at the end of this, another holder of the lock may be in its visit
 		free, cancel := context.WithTimeout(ctx, t.TTL/10)
 		poll(free, func() bool { return content(free, primary, name) == "" })
 		cancel()
@@ -115,15 +115,17 @@ func unreplicated(ctx context.Context, t *Target, site *topologies.Site, primary
 	}
 }
 
-// refusing is how long a primary must have granted nothing before a refusal shows that the lock waits for replicas.
+// refusing is how long a primary must have granted nothing until a refusal is taken as a sign that the lock waits for
+// its replicas.
 const refusing = catchTimeout / 4
 
-// grantedOrRefused catches the next worker that is granted a lock by the primary. It returns nil if no worker was
-// granted it for a while and one is refused although no other holds the page: the key is missing, or it has changed
-// since an earlier refusal. look returns the value of a page's lock on the primary, and whether the page lives there.
+// grantedOrRefused stops the next worker that the primary grants the lock. It returns nil if none was granted it for a
+// while and a worker is refused although no other holds the lock: the key is missing, or its value has changed since an
+// earlier refusal. The function look returns the value of a page's key on the primary, and whether the page is served
+// there.
 func (t *Target) grantedOrRefused(ctx context.Context, look func(page int32) (held string, here bool)) (*Caught,
 	error) {
-	holders := map[int32]string{} // page -> the key's value when a worker was refused
+	holders := map[int32]string{} // page -> value of its key when a worker was refused
 	window := min(t.TTL, refusing)
 	for point, since := Granted, time.Now(); ; {
 		within, cancel := context.WithDeadline(ctx, since.Add(window))
@@ -137,24 +139,24 @@ func (t *Target) grantedOrRefused(ctx context.Context, look func(page int32) (he
 			if caught.Go(); here && (held == "" || refused && held != before) {
 				return nil, nil
 			}
-			holders[caught.Key] = held // perhaps a holder that stays long
+			holders[caught.Key] = held // perhaps another worker holds it, for a long time
 			point, since, window = Granted, time.Now(), min(t.TTL, refusing)/10
 		case err == nil:
 			if _, here := look(caught.Key); here {
 				return caught, nil
 			}
-			caught.Go() // another primary has granted the lock
+			caught.Go() // another primary granted it
 		case ctx.Err() != nil, point == Granted && !over:
 			return nil, err
 		case point == Granted:
 			point, since = Refused, time.Now()
-		default: // no worker asks, or a program cannot be caught there
+		default: // no worker asks for the lock, or a program is under test, which cannot be stopped there
 			point, since = Granted, time.Now()
 		}
 	}
 }
 
-// serves tells whether the primary serves a page's lock.
+// serves tells whether the given primary serves a page's lock.
 func (t *Target) serves(ctx context.Context, site *topologies.Site, primary *topologies.Node, key int32) bool {
 	if !site.Cluster {
 		return true

@@ -10,39 +10,39 @@ import (
 	"hammerlock/history"
 )
 
-// Source says where the operations come from that a fault disturbs.
+// Source is the kind of load that a fault disturbs.
 type Source int
 
 // The sources.
 const (
-	OfWorkers Source = iota // the suite's workers with a lock
-	OfService               // a visited service with its own lock
-	OnWire                  // a program whose messages to the servers are read
+	OfWorkers Source = iota // the suite's workers, which use a lock
+	OfService               // a service under test, which does its own locking
+	OnWire                  // a program under test whose traffic to the servers is read by a proxy
 )
 
-// Fits tells whether a fault can be injected into operations of that source.
+// Fits tells whether a fault can disturb that kind of load.
 func (f Fault) Fits(s Source) bool {
 	switch n := f.Needs; {
 	case f.Sources != nil:
 		return slices.Contains(f.Sources, s)
-	case s == OnWire: // the suite does not control a program's clients
+	case s == OnWire: // of the program's clients nothing can be broken except messages
 		return !n.Processes && !n.Clock && !n.Power &&
 			slices.Contains(f.Effect(Scene{Sites: 1, Nodes: 4}).Hits, history.Servers)
 	}
 	return s == OfWorkers
 }
 
-// Fitting names the faults that fit a source.
+// Fitting lists the names of the faults that can disturb that kind of load.
 func Fitting(s Source) []string {
 	return namesOf(slices.DeleteFunc(slices.Clone(All), func(f Fault) bool { return !f.Fits(s) }))
 }
 
-// The points at which workers can be caught, and the kinds of a program's commands that can be disturbed.
+// Points at which a fault can begin: a point in a worker's visit, or a reply to a command of a program.
 const (
-	Refused  = "refused"  // right after a refused try, before the next one
-	Granted  = "granted"  // right after a grant: the worker knows of it, while a program does not yet
-	Loaded   = "loaded"   // between load and store
-	Between  = "between"  // between the two commands of a lock that needs two
+	Refused  = "refused"  // after a refused try, before the next one
+	Granted  = "granted"  // after a grant; a worker knows of it, a program does not yet
+	Loaded   = "loaded"   // between load and store of the counter
+	Between  = "between"  // between the two commands of a broken lock that should be one
 	Extended = "extended" // a lease was extended
 	Released = "released" // the lock was given back
 	Read     = "read"     // the lock's key was read
@@ -51,10 +51,10 @@ const (
 // Points lists the points of a worker's visit.
 var Points = []string{Refused, Granted, Loaded, Between}
 
-// Commands lists the points of a program: the replies to its commands about locks.
+// Commands lists the points of a program: replies to its commands on the lock's key.
 var Commands = []string{Granted, Refused, Extended, Released, Read}
 
-// points lists the points of a source.
+// points lists the points that a kind of load has.
 func (s Source) points() []string {
 	if s == OnWire {
 		return Commands
@@ -62,19 +62,19 @@ func (s Source) points() []string {
 	return Points
 }
 
-// Moment says at which occurrence of a point a step begins: the n-th, or every n-th.
+// Moment says at which occurrence of a point a fault begins: at the n-th, or at every n-th.
 type Moment struct {
-	Point string // empty = the step begins at a time
-	Nth   int    // the occurrence, from 1; 0 = no single one
+	Point string // name of the point; empty = the fault begins at a time
+	Nth   int    // number of the occurrence, from 1; 0 = not a single one
 	Each  int    // 0 = once
 }
 
-// Hit tells whether the n-th occurrence of the point (from 1) is the moment.
+// Hit tells whether a fault with this Moment begins at the n-th occurrence of the point.
 func (m Moment) Hit(n int) bool {
 	return m.Each > 0 && n%m.Each == 0 || m.Each == 0 && n == max(m.Nth, 1)
 }
 
-// String is the moment in the form of the command line: what stands after the @.
+// String returns the Moment as on the command line, where it stands after the @.
 func (m Moment) String() string {
 	switch {
 	case m.Each > 0:
@@ -85,7 +85,8 @@ func (m Moment) String() string {
 	return m.Point
 }
 
-// moment parses granted, granted:5 or granted/10; ok tells whether the text begins with a point of the source.
+// moment parses texts such as granted, granted:5 or granted/10. If the text does not begin with a point of that kind of
+// load, ok is false.
 func (s Source) moment(text string) (m Moment, ok bool, mistake string) {
 	at := strings.IndexAny(text, ":/")
 	if m.Point = text; at >= 0 {
@@ -107,7 +108,7 @@ func (s Source) moment(text string) (m Moment, ok bool, mistake string) {
 	return m, true, ""
 }
 
-// onWire returns a mistake in a step for a program that makes its own load.
+// onWire returns an error message if a step does not fit a program under test.
 func (s *Step) onWire(duration time.Duration) string {
 	switch {
 	case s.Point == "" && (s.Fault.Message != nil || s.From < 0 && duration == 0):
@@ -120,12 +121,12 @@ func (s *Step) onWire(duration time.Duration) string {
 }
 
 // Hit tells whether the step begins at the n-th occurrence of its point, from 1. A delay without a number begins at
-// each reply.
+// each.
 func (s Step) Hit(n int) bool {
 	return s.Moment.Hit(n) || s.Nth+s.Each == 0 && s.Fault.Message != nil && s.Fault.Message(s.Arg).Delay > 0
 }
 
-// names lists the words that a plan of faults accepts for a source.
+// names lists what a plan of faults may name for that kind of load.
 func (s Source) names() []string {
 	if s == OfWorkers {
 		return append(Names(), Auto, None)
@@ -133,10 +134,10 @@ func (s Source) names() []string {
 	return append(Fitting(s), None)
 }
 
-// unsaid is how long a fault lasts that begins at a program's command, if no time is given.
+// unsaid is the length of a fault that begins at a program's command, if the plan does not give one.
 const unsaid = 2 * time.Second
 
-// Force returns how long a step that begins at a program's command is in force.
+// Force returns the length of a fault that begins at a program's command.
 func (s Step) Force() time.Duration {
 	switch {
 	case s.Lasts > 0 || s.Fault.Passes:
@@ -147,7 +148,7 @@ func (s Step) Force() time.Duration {
 	return unsaid
 }
 
-// misfit says why a fault does not fit the scene's source.
+// misfit says why a fault does not fit the load; empty if it does.
 func (f Fault) misfit(s Scene) string {
 	programs := f.Fits(OfService)
 	switch {

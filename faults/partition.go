@@ -39,7 +39,7 @@ var partition = Fault{
 	},
 }
 
-// sides parses the two sets of the argument, or draws them.
+// sides returns the two sides of the partition, from the argument or at random.
 func (t *Target) sides(ctx context.Context) (links.Rule, error) {
 	r := links.Rule{Effect: links.Drop}
 	if t.Arg == "" {
@@ -63,7 +63,7 @@ func (t *Target) sides(ctx context.Context) (links.Rule, error) {
 	return r, errors.Join(t.name(ctx, r.From, Granted), t.name(ctx, r.To, Granted))
 }
 
-// nodesOf are the nodes in two sets.
+// nodesOf returns the nodes that the argument names, and all nodes.
 func nodesOf(arg string, s Scene) (named, known []string) {
 	for name := range strings.FieldsFuncSeq(arg, func(r rune) bool { return strings.ContainsRune("/>+", r) }) {
 		if p := links.Party(name); p != links.AllNodes && p != holderParty && !links.IsClient(p) {
@@ -80,7 +80,7 @@ func sets(text string) string {
 	return "two sets, as in n1+clients/n2 or n1>n2"
 }
 
-// clientsOnly says why a partition between servers is unavailable if links stand in front of clients alone.
+// clientsOnly says why servers cannot be cut off from each other: only clients are proxied.
 func clientsOnly(arg string) string {
 	from, to, both := strings.Cut(arg, "/")
 	if !both {
@@ -102,10 +102,10 @@ func clientsOnly(arg string) string {
 	return ""
 }
 
-// holderParty is the party that stands for the process of a worker with a lock.
+// holderParty in an argument stands for the process of a worker that holds a lock.
 const holderParty = "holder"
 
-// name replaces the party "holder" by the clients of a worker with a lock, caught at a point.
+// name replaces holderParty by the clients of a worker that was stopped while it holds a lock.
 func (t *Target) name(ctx context.Context, list []links.Party, point string) error {
 	i := slices.Index(list, holderParty)
 	if i < 0 {

@@ -40,7 +40,7 @@ var pauseMinority = Fault{
 	},
 }
 
-// all makes one heal of several, carried out one after the other.
+// all combines several heals into one, which calls them in order.
 func all(heals []Heal) Heal {
 	return func(ctx context.Context) error {
 		var errs []error

@@ -10,10 +10,10 @@ import (
 	"hammerlock/topologies"
 )
 
-// ofPrograms lists the sources that have programs.
+// ofPrograms lists the kinds of load that have programs.
 var ofPrograms = []Source{OfService, OnWire}
 
-// programStops is the effect of a program, a service or a client, that is paused for a while.
+// programStops is the effect of a paused program.
 func programStops(s Scene) history.Effect {
 	if s.Source == OnWire {
 		return history.Effect{Hits: []history.Party{history.Clients}}
@@ -50,7 +50,7 @@ var pauseProgram = Fault{
 	},
 }
 
-// started returns the numbers in an argument and those of the programs that the suite has started.
+// started returns the program numbers that the argument names, and those of all programs that the suite has started.
 func started(arg string, s Scene) (named, known []string) {
 	for i := range s.Programs {
 		known = append(known, strconv.Itoa(i+1))
@@ -58,7 +58,7 @@ func started(arg string, s Scene) (named, known []string) {
 	return []string{arg}, known
 }
 
-// programs returns the numbers of a service's programs.
+// programs lists the numbers of a service's programs.
 func programs(t *topologies.Topology) (numbers []string) {
 	for i := range t.Programs() {
 		numbers = append(numbers, strconv.Itoa(i+1))
@@ -66,8 +66,8 @@ func programs(t *topologies.Topology) (numbers []string) {
 	return numbers
 }
 
-// program breaks the program with the given number (from 1), or one drawn at random. The fault is healed when the
-// service is ready again.
+// program breaks the program with the given number (from 1), or a random one. The fault counts as healed when the
+// service answers again.
 func (t *Target) program(done string, breaks, heals func(*topologies.Program) error) (string, Heal, error) {
 	all := t.Topology.Programs()
 	n := t.number(1 + t.Rand.IntN(len(all)))

@@ -8,7 +8,7 @@ import (
 	"hammerlock/topologies"
 )
 
-// moreReplicas is more than any server has, including taps.
+// moreReplicas is a number of replicas that no primary has. As min-replicas-to-write it makes a server refuse writes.
 const moreReplicas = 1000
 
 var noWrites = Fault{
@@ -17,7 +17,7 @@ var noWrites = Fault{
 	Doc:                 "the primary of a page's lock takes no writes: it answers each with an error",
 	UnavailableAttached: ownServers,
 	Effect:              hang,
-	breaks:              func(Scene) string { return "" }, // no key is lost
+	breaks:              func(Scene) string { return "" }, // no key is lost, so no assumption is violated
 	Inject: ofPrimary(func(ctx context.Context, t *Target, primary *topologies.Node) (string, Heal, error) {
 		writes := func(ctx context.Context, replicas int) error {
 			return primary.Do(ctx, "CONFIG", "SET", "min-replicas-to-write", replicas).Err()

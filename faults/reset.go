@@ -9,7 +9,7 @@ import (
 	"hammerlock/topologies/links"
 )
 
-// resetFor is how long clients get no connection.
+// resetFor is how long connections are refused.
 const resetFor = 50 * time.Millisecond
 
 var reset = Fault{

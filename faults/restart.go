@@ -44,7 +44,8 @@ var restartEmpty = Fault{
 	},
 }
 
-// restartOfQuorum lets a worker hold its lock on exactly a quorum of sites, and one of them forget it.
+// restartOfQuorum stops a worker that holds its lock on exactly a quorum of sites, and restarts one of these without
+// its keys.
 func restartOfQuorum(ctx context.Context, t *Target) (string, Heal, error) {
 	nodes := t.Topology.Nodes
 	order := t.Rand.Perm(len(nodes))
@@ -75,11 +76,11 @@ func restartOfQuorum(ctx context.Context, t *Target) (string, Heal, error) {
 	return what, nil, nil
 }
 
-// untilTakenLasts is the longest time that untilTaken takes.
+// untilTakenLasts is how long untilTaken takes at most.
 var untilTakenLasts = length{leases: 0.85}
 
-// untilTaken waits until another worker has the lock on a site, and a moment longer, until that worker knows it. It
-// waits no longer than the lease of the worker that is held.
+// untilTaken waits until another worker has taken the lock on a site and knows it, but not longer than the lease of the
+// stopped worker.
 func (t *Target) untilTaken(ctx context.Context, site *topologies.Site, key int32) {
 	ctx, cancel := context.WithTimeout(ctx, t.TTL*8/10)
 	defer cancel()
@@ -92,8 +93,7 @@ func (t *Target) untilTaken(ctx context.Context, site *topologies.Site, key int3
 	sleep(ctx, t.TTL/20)
 }
 
-// owner returns the value of a lock's key on a site, in any format; empty if no worker has the lock or the node does
-// not answer.
+// owner returns the value of a lock's key on a site; empty if the lock is free or the node does not answer.
 func (t *Target) owner(ctx context.Context, site *topologies.Site, name string) string {
 	primary, err := site.Primary(ctx, name)
 	if err != nil || primary.State() != topologies.Up {
@@ -102,7 +102,7 @@ func (t *Target) owner(ctx context.Context, site *topologies.Site, name string) 
 	return content(ctx, primary, name)
 }
 
-// content reads a key of any type that locks use.
+// content returns the value of a key, whatever its type.
 func content(ctx context.Context, n *topologies.Node, name string) string {
 	if n.Do(ctx, "EXISTS", name).Val() == int64(0) {
 		return ""
@@ -116,7 +116,7 @@ func content(ctx context.Context, n *topologies.Node, name string) string {
 	return ""
 }
 
-// lateLasts is how long restart-late leaves the server down: longer than every forgotten lease.
+// lateLasts is how long the fault restart-late leaves a server down: until every lease that it forgot has ended.
 var lateLasts = length{leases: 1.1}
 
 var restartLate = Fault{
@@ -126,7 +126,8 @@ var restartLate = Fault{
 	Effect: func(s Scene) history.Effect {
 		e := outage(s)
 		if s.Claims.Fences && !s.redundant() && !s.Keeps {
-			e.Loses, e.Spares = history.LosesKeys, false // the leases are over by then, but fencing tokens continue
+			// the leases are over by then, but the counter of fencing tokens, which has no lease, is lost as well
+			e.Loses, e.Spares = history.LosesKeys, false
 		}
 		return e
 	},
@@ -135,7 +136,8 @@ var restartLate = Fault{
 		if err := primary.Kill(); err != nil {
 			return "", nil, err
 		}
-		// The end of the run does not shorten this: a node that is back earlier would have forgotten a valid lease.
+		// The end of the run must not shorten this: a server that is back too early would have forgotten a lease that
+		// is still valid.
 		sleep(context.WithoutCancel(ctx), lateLasts.of(t.TTL))
 		return fmt.Sprintf("killed %s and restarted it %s later", primary.Name, lateLasts.of(t.TTL)), nil,
 			act(ctx, primary.Start)
@@ -150,8 +152,9 @@ var failoverLate = Fault{
 	Unavailable:         needsHeirs,
 	UnavailableAttached: ownServers,
 	Effect:              outage,
-	breaks:              func(Scene) string { return "" }, // without a write for so long, replicas have everything
-	lasts:               lateLasts,
+	// no write came for so long that the replicas have everything
+	breaks: func(Scene) string { return "" },
+	lasts:  lateLasts,
 	Inject: func(ctx context.Context, t *Target) (what string, _ Heal, _ error) {
 		site, primary, _, err := t.primary(ctx)
 		if err != nil {
@@ -172,7 +175,7 @@ var failoverLate = Fault{
 			}
 			what = fmt.Sprintf("%s took the place of %s, which had taken no writes for %s", next.Name, primary.Name,
 				lateLasts.of(t.TTL))
-			// until the old primary is demoted, it could grant a lock that the new one has granted
+			// until the old primary is demoted, both primaries could grant the same lock
 			demoted := poll(ctx, func() bool {
 				info, err := primary.Info(ctx, "replication")
 				return err == nil && info["role"] == "slave"

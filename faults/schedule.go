@@ -13,24 +13,24 @@ import (
 	"hammerlock/internal/human"
 )
 
-// The words for no fault, and for every fault that a right lock survives.
+// Arguments of --fault that are not names of faults: no fault, and all faults that a correct lock survives.
 const (
 	None = "none"
 	Auto = "auto"
 )
 
-// Step is one fault of a plan.
+// Step is one fault in the plan of a run.
 type Step struct {
 	Fault Fault
 	Arg   string
-	From  time.Duration // since the run's start; with a Point, when to begin looking for a worker
+	From  time.Duration // since the run's start; with a Point, the fault waits for that from here on
 	To    time.Duration // when the fault is healed; 0 = it ends by itself, or with the run
-	Lasts time.Duration // how long the fault lasts from its moment on; 0 = not given
+	Lasts time.Duration // how long the fault lasts after it begins; 0 = not given
 	Moment
-	Alone bool // placed by the seed: the step waits for earlier steps to end
+	Alone bool // the time was drawn at random, so the step waits for earlier steps to end
 }
 
-// Stretched returns the step with all its times multiplied.
+// Stretched returns the step with all its times multiplied by a number.
 func (s Step) Stretched(by int) Step {
 	s.From, s.To = s.From*time.Duration(by), s.To*time.Duration(by)
 	if lasts, err := time.ParseDuration(s.Arg); err == nil {
@@ -39,7 +39,7 @@ func (s Step) Stretched(by int) Step {
 	return s
 }
 
-// Injection returns the step in the form of the history, for a scene.
+// Injection returns the step as the history records it.
 func (s Step) Injection(in Scene) history.Injection {
 	return history.Injection{Name: s.name(), At: s.at(), From: s.From, To: s.To, Timed: !s.Alone && s.Point == "" &&
 		s.To > 0, Effect: s.Fault.Effect(in)}
@@ -62,16 +62,16 @@ func (s Step) at() string {
 	return "@" + s.From.Round(time.Millisecond).String()
 }
 
-// String returns the step in the form of the command line.
+// String returns the step as on the command line.
 func (s Step) String() string { return s.name() + s.at() }
 
 // Parse reads a list of faults, such as kill-primary@2s,heal@5s or lost-grant,delay. An item is a name, an optional
-// argument after a colon, and an optional time or point after an @; heal@TIME heals earlier faults. Items without a
-// time are placed by the seed, each in its own part of the run. It returns all mistakes, each with its item. In a Scene
-// without a topology it returns only mistakes that hold anywhere.
+// argument after a colon, and an optional time or point after an @; heal@TIME heals the faults before it. Items without
+// a time get times that the seed draws, each in its own part of the run. Parse returns all errors, each with its item.
+// If the Scene has no topology yet, it finds only errors that do not depend on one.
 func Parse(items []string, s Scene, duration time.Duration, seed uint64) (steps []Step, mistakes human.Mistakes) {
 	within := period{0, duration}
-	var open []int // indices in steps of those that the seed places
+	var open []int // indices in steps of those whose time is drawn
 	if slices.Equal(items, []string{Auto}) {
 		within, items = amid(s, duration), nil
 		list, _ := auto(s, within.to-within.from, seed)
@@ -116,7 +116,7 @@ func Parse(items []string, s Scene, duration time.Duration, seed uint64) (steps 
 	return steps, mistakes
 }
 
-// parse reads one item. From is negative if the seed is to place it. Without a duration the end is open.
+// parse reads one item. It sets From to -1 if the time is to be drawn. Without a duration of the run there is no end.
 func parse(item string, s Scene, duration time.Duration) (step Step, heal bool, mistake string) {
 	name, at, timed := strings.Cut(item, "@")
 	name, arg, _ := strings.Cut(name, ":")
@@ -151,7 +151,7 @@ func parse(item string, s Scene, duration time.Duration) (step Step, heal bool, 
 	return step, heal, mistake
 }
 
-// untimely says what may follow an @.
+// untimely returns the error message for a wrong text after an @.
 func (s Source) untimely(at string, duration time.Duration) string {
 	hint, end := "", ""
 	if _, err := strconv.Atoi(at); err == nil {
@@ -163,8 +163,8 @@ func (s Source) untimely(at string, duration time.Duration) string {
 	return fmt.Sprintf("@ takes a time from 0s%s, or a point: %s%s", end, strings.Join(s.points(), ", "), hint)
 }
 
-// argument parses the text after the name and a colon: the fault's argument, or how long it lasts if it begins at a
-// point.
+// argument parses the text after the name and a colon: the argument of the fault, or how long it lasts if it begins at
+// a point.
 func (s *Step) argument(text string) (mistake string) {
 	f := &s.Fault
 	switch lasts, err := time.ParseDuration(text); {
@@ -207,7 +207,7 @@ func unavailable(f Fault, arg string, s Scene) string {
 	return ""
 }
 
-// abroad says why a fault is unavailable on servers that others run.
+// abroad says why a fault is unavailable on attached servers; empty if it is available.
 func (f Fault) abroad(arg string, s Scene) string {
 	if f.UnavailableAttached != nil {
 		if why := f.UnavailableAttached(arg); why != "" {
@@ -226,14 +226,15 @@ func (f Fault) abroad(arg string, s Scene) string {
 // period is a part of a run.
 type period struct{ from, to time.Duration }
 
-// amid is the part of a run that is for faults. The run is calm before and after it, because only a calm part shows
-// whether the lock is stuck.
+// amid is the part of a run in which faults may be in force. The run has a part without faults before and after it:
+// only there a lock that does not recover can be told from one that waits.
 func amid(s Scene, duration time.Duration) period {
 	const calm = 2 * time.Second
 	return period{min(calm, duration/6), duration - min(s.TTL+s.Recovery+calm, duration/3)}
 }
 
-// auto lists every fault that a right lock survives in the scene, as many as there is time for; the seed chooses.
+// auto lists every fault that a correct lock survives in the scene, or as many of them as there is time for, drawn by
+// the seed.
 func auto(s Scene, duration time.Duration, seed uint64) (list, late []Fault) {
 	var all []Fault
 	for _, f := range All {
@@ -259,7 +260,8 @@ func auto(s Scene, duration time.Duration, seed uint64) (list, late []Fault) {
 	return list, late
 }
 
-// LeftOut says, line by line, which faults --fault auto leaves out although a right lock survives them, and why.
+// LeftOut lists, one in each line, the faults that --fault auto leaves out although a correct lock survives them, and
+// why.
 func LeftOut(s Scene, duration time.Duration, seed uint64) (lines []string) {
 	if why := diesAlone(s); why != "" && crashWorker.Breaks(s) == "" && s.Processes < 2 {
 		lines = append(lines, crashWorker.Name+": "+why)
@@ -283,7 +285,7 @@ func LeftOut(s Scene, duration time.Duration, seed uint64) (lines []string) {
 		strings.Join(left, ", "), enough))
 }
 
-// length is a time: a number of leases, plus further time.
+// length is a time: a number of leases, plus a duration.
 type length struct {
 	leases  float64
 	besides time.Duration
@@ -293,10 +295,10 @@ func (l length) of(ttl time.Duration) time.Duration {
 	return time.Duration(l.leases*float64(ttl)) + l.besides
 }
 
-// latest is the share of its part of the run by which a fault must have begun.
+// latest is a share of the part of the run that a fault gets. It must begin within it.
 const latest = 0.30
 
-// needs is the length of the part of a run in which a fault begins, ends and is no longer felt.
+// needs is how long a part of the run must be for a fault to begin, to end and to have no effect any more.
 func (f Fault) needs(s Scene) time.Duration {
 	const least = time.Second
 	over := f.lasts.of(s.TTL)
@@ -306,8 +308,8 @@ func (f Fault) needs(s Scene) time.Duration {
 	return max(least, time.Duration(float64(over)/(1-latest)))
 }
 
-// place draws the begin and the heal of the open steps. Each gets a part of the time in proportion to its needs, begins
-// in the first third of it and is healed in the second.
+// place draws the times of the steps that have none. Each gets a part of the run in proportion to its needs, begins in
+// the first third of it and is healed in the second.
 func place(steps []Step, open []int, in Scene, within period, seed uint64) {
 	r := rand.New(rand.NewPCG(seed, 1<<33))
 	r.Shuffle(len(open), func(i, j int) { open[i], open[j] = open[j], open[i] })
@@ -324,7 +326,7 @@ func place(steps []Step, open []int, in Scene, within period, seed uint64) {
 	}
 }
 
-// Names lists the faults.
+// Names lists the names of the faults.
 func Names() []string { return namesOf(All) }
 
 func namesOf(list []Fault) []string { return human.Names(list, func(f Fault) string { return f.Name }) }

@@ -38,8 +38,8 @@ var flush = Fault{
 	},
 }
 
-// forget removes a held lock's key from its sites, from a quorum if there are several, and holds the worker until
-// another worker has the lock.
+// forget deletes a held lock's key from its site, or from a quorum of sites, and stops the holder until another worker
+// has the lock.
 func (t *Target) forget(ctx context.Context, text string,
 	lose func(context.Context, *topologies.Node, string) (Heal, error)) (string, Heal, error) {
 	caught, err := t.holder(ctx, Granted)
@@ -73,10 +73,11 @@ func (t *Target) forget(ctx context.Context, text string,
 	return fmt.Sprintf(text, strings.Join(names, "+"), caught.Worker), all(heals), nil
 }
 
-// room is the memory, in bytes, that a server has for keys before it evicts.
+// room is the number of bytes that a server has for further keys before it evicts any.
 const room = 2 << 20
 
-// pushOut fills a server's memory until it evicts the lock's key, which was used less recently than the filling keys.
+// pushOut fills a server's memory until it evicts the lock's key, which was used less recently than the keys that fill
+// it.
 func pushOut(ctx context.Context, n *topologies.Node, name string) (Heal, error) {
 	info, err := n.Info(ctx, "memory")
 	if err != nil {
@@ -109,11 +110,11 @@ func pushOut(ctx context.Context, n *topologies.Node, name string) (Heal, error)
 	return heal, nil
 }
 
-// filler returns names of keys in the lock's slot.
+// filler is the prefix of keys in the slot of the lock's key.
 func filler(name string) string { return name + ":filler:" }
 
-// sleepFor is less than half of the shortest time after which the fast profile declares a server dead: 500 ms for
-// sentinels and clusters.
+// sleepFor is short enough that the server is not declared dead: with the fast timers sentinels and clusters do that
+// after 500 ms.
 const sleepFor = 200 * time.Millisecond
 
 var slowServer = Fault{

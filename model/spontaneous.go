@@ -71,7 +71,8 @@ func (s *searcher) forget(c state, i int, n int32, by time.Duration) {
 		Against: -1}
 	expected := s.expected(&c, hold)
 	s.yield(c.forgets(i, w, by, expected, &s.p.Rules).until(at).tell(step, -1, w.cost()))
-	if late, place := s.stretched(&c.held[i], at); late != nil && !s.p.Single && expected { // where another has it still
+	// where another has it still
+	if late, place := s.stretched(&c.held[i], at); late != nil && !s.p.Single && expected {
 		c = c.late(i, min(late.To, by)).tell(Step{At: c.cur, Event: Stretched, Hold: hold, Window: place,
 			Planned: late.Planned, Against: -1}, -1, late.cost())
 		s.yield(c.forgets(i, w, by, expected, &s.p.Rules).until(at).tell(step, -1, w.cost()))

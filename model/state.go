@@ -50,7 +50,9 @@ func (c state) forgets(i int, w *Window, by time.Duration, expected bool, r *Rul
 	l.hi = min(l.hi, by, w.To)
 	g := gone{l.hold, w.Server, r.over(&l)}
 	c.elsewhere = slices.Clone(c.elsewhere)
-	if k := slices.IndexFunc(c.elsewhere, func(x gone) bool { return x.hold == g.hold && x.server == g.server }); k >= 0 {
+	if k := slices.IndexFunc(c.elsewhere, func(x gone) bool {
+		return x.hold == g.hold && x.server == g.server
+	}); k >= 0 {
 		c.elsewhere[k].over = max(c.elsewhere[k].over, g.over)
 	} else {
 		c.elsewhere = append(c.elsewhere, g)

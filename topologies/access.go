@@ -10,22 +10,22 @@ type Access struct {
 	Name     string   `json:"name"`
 	Master   string   `json:"master,omitempty"`
 	Cluster  bool     `json:"cluster,omitempty"`
-	Engine   string   `json:"engine,omitempty"` // the engine's name if the servers are not Redis
+	Engine   string   `json:"engine,omitempty"` // name of the database engine if the servers are not Redis
 	Addrs    []string `json:"addrs"`
 	User     string   `json:"user,omitempty"`
 	Password string   `json:"password"`
-	// the file with the primary's address, written when an operator moves the primary
+	// path of a file that gets the primary's address when an operator moves the primary
 	Moved  string `json:"moved,omitempty"`
-	Copies int    `json:"copies,omitempty"` // replicas of each primary
-	// the common beginning of the clients' source addresses; empty without links
+	Copies int    `json:"copies,omitempty"` // number of replicas of each primary
+	// prefix of the clients' source addresses; empty if clients are not proxied
 	Sources string `json:"sources,omitempty"`
 
-	Foreign  bool      `json:"foreign,omitempty"` // the servers are run by others
+	Foreign  bool      `json:"foreign,omitempty"` // the suite did not start the servers: it was given their addresses
 	Sentinel [2]string `json:"sentinel,omitzero"` // login of sentinels
 	DB       int       `json:"db,omitempty"`
 	// announced address -> address to dial from here; a missing entry means: dial the announced address
 	Map   map[string]string `json:"map,omitempty"`
-	Links map[string]string `json:"links,omitempty"` // the links in front of addresses
+	Links map[string]string `json:"links,omitempty"` // address of a node -> address of the proxy in front of it
 	TLS   *TLS              `json:"tls,omitempty"`
 }
 
@@ -36,11 +36,11 @@ func (s *Site) Access() Access {
 	return a
 }
 
-// Site makes the site in another process, for clients only: it has no nodes.
+// Site makes a Site from the data in a worker process. It serves clients only, so it has no nodes.
 func (a Access) Site() *Site {
 	s := &Site{Name: a.Name, Master: a.Master, Cluster: a.Cluster, access: a}
 	if a.TLS != nil {
-		s.tls, _ = a.TLS.config() // TLS was checked when the deployment was attached
+		s.tls, _ = a.TLS.config() // the error is ignored: the certificates were checked before the run
 	}
 	for _, addr := range a.Addrs {
 		s.seeds = append(s.seeds, &Node{front: addr})
@@ -48,7 +48,7 @@ func (a Access) Site() *Site {
 	return s
 }
 
-// Spawn starts a process that ends with the topology, whatever happens to the suite: a worker process.
+// Spawn starts a worker process. It ends when the topology is closed, or when the suite is killed.
 func (t *Topology) Spawn(cmd *exec.Cmd) error {
 	if t.spawner == nil {
 		return errors.New("worker processes need real servers")

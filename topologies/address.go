@@ -14,12 +14,13 @@ import (
 // be bound, the block is a range of ports.
 type block struct {
 	claim  *net.TCPListener
-	prefix string // the first three bytes of all addresses; empty if there is only one address
+	prefix string // first three bytes of all addresses of the block; empty if there is only one address
 	ip     func(node int) string
 	port   func(node int) (front, back int)
 }
 
-// Ports stay below the ephemeral range, which starts at 32768, also with the 10000 that a cluster's bus adds.
+// The ports of a block lie below the ephemeral range, which starts at 32768, even with 10000 added: a cluster node's
+// bus listens at its port + 10000.
 const (
 	claimPort  = 20999
 	firstPort  = 21000
@@ -37,7 +38,8 @@ func claimBlock(flat bool) (*block, error) {
 	if flat || !manyLoopbacks() {
 		return claimPorts()
 	}
-	start := os.Getpid() * 40503 // runs that start together begin their search at different blocks
+	// start at a place that depends on the process number, so that runs which start together seldom collide
+	start := os.Getpid() * 40503
 	for i := range 128 * 256 {
 		n := (start + i) & 0x7fff
 		prefix := fmt.Sprintf("127.%d.%d.", 64+n>>8, n&0xff)
@@ -79,7 +81,7 @@ func claimPorts() (*block, error) {
 	return nil, errNoAddress
 }
 
-// node returns the address that is announced to clients and peers, and the one that the server listens on.
+// node returns the addresses of node i: front is announced to clients and peers, the server listens at back.
 func (b *block) node(i int) (front, back string) {
 	f, p := b.port(i)
 	return net.JoinHostPort(b.ip(i), strconv.Itoa(f)), net.JoinHostPort(b.ip(i), strconv.Itoa(p))
@@ -87,7 +89,7 @@ func (b *block) node(i int) (front, back string) {
 
 func (b *block) release() error { return b.claim.Close() }
 
-// free tries every port of the block: another process may listen on 0.0.0.0.
+// free tells whether every port of the block can be bound: another process may listen on 0.0.0.0.
 func (b *block) free() bool {
 	for i := range maxNodes {
 		front, back := b.port(i)
@@ -101,9 +103,8 @@ func (b *block) free() bool {
 	return true
 }
 
-// bind makes a socket with an address if no other process listens there, and does not listen itself. A child that is
-// forked meanwhile keeps a copy of the socket for a moment. A copy that listened would keep the server from its
-// address.
+// bind makes a socket and binds it, which fails if another process listens there. It does not listen: a child that is
+// forked at that moment inherits the socket, and if it listened, the server could not take the address.
 func bind(ip string, port int) (fd int, err error) {
 	syscall.ForkLock.RLock()
 	fd, err = syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)

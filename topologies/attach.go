@@ -16,22 +16,21 @@ import (
 	"hammerlock/topologies/links"
 )
 
-// Attachment describes a deployment that others run: its addresses, its logins, and what the suite may do there. The
-// suite starts nothing there and touches no key outside the prefix. It sends commands that harm others only if Allow
-// names them.
+// Attachment describes running servers that the suite did not start: their addresses, logins, and what the suite may do
+// there. The suite touches no key outside Prefix, and sends commands that disturb other users only if Allow names them.
 type Attachment struct {
-	Endpoints []Endpoint // the sentinels' addresses if there are sentinels, else the servers'
+	Endpoints []Endpoint // addresses that the user gave: those of sentinels if there are any, else of servers
 	Data      Login      // the login at the servers behind the sentinels
 	Master    string     // the primary's name in the sentinels' configuration
 	TLS       *TLS       `json:"-"`
 	Map       map[string]string
-	Prefix    string            // the prefix of all runs; each run appends random letters
+	Prefix    string            // common prefix of all keys of all runs; each run appends random letters
 	Allow     []string          // names of Destructive
-	Tell      func(line string) // receives lines on what the suite has done; nil = no listener
-	Removed   []string          // the leftovers of killed runs that were removed, in words
+	Tell      func(line string) // called with a line of text about each thing that the suite does; may be nil
+	Removed   []string          // descriptions of the keys of killed runs that this run has deleted
 
 	tls   *tls.Config
-	names []string // the nodes that were found
+	names []string // names of the nodes that were found
 }
 
 // Endpoint is one address that the user named.
@@ -41,19 +40,19 @@ type Endpoint struct {
 	DB    int
 }
 
-// Login is how a client identifies itself. Nothing prints or encodes it.
+// Login is a user and a password. It is never printed or encoded.
 type Login struct{ user, password string }
 
 // NewLogin makes a login.
 func NewLogin(user, password string) Login { return Login{user, password} }
 
-// Parts returns the user and the password. Drivers need them: they make their own connections.
+// Parts returns the user and the password, for lock drivers that make their own connections.
 func (l Login) Parts() (user, password string) { return l.user, l.password }
 
-// Format implements fmt.Formatter: a login stays hidden whatever the verb.
+// Format implements fmt.Formatter. It prints a placeholder whatever the verb, so that no log shows a password.
 func (l Login) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, "(hidden)") }
 
-// Of returns the topology of the given kind that this attachment describes.
+// Of returns a Spec of the given kind of topology whose servers are the attached ones.
 func (a *Attachment) Of(kind Spec) Spec {
 	kind.attached, kind.embeddable, kind.join, kind.healthy = a, false, nil, writable
 	kind.Nodes = 1
@@ -63,19 +62,20 @@ func (a *Attachment) Of(kind Spec) Spec {
 	return kind
 }
 
-// foreign tells whether others run the servers.
+// foreign tells whether the servers were attached rather than started by the suite.
 func (t *Topology) foreign() bool { return t.Spec.attached != nil }
 
-// DefaultPrefix begins all keys.
+// DefaultPrefix is the prefix of all keys that the suite writes.
 const DefaultPrefix = "hammerlock:"
 
-// Prefix begins the names of all keys of a run.
+// Prefix is the prefix of all keys of this run.
 func (t *Topology) Prefix() string { return cmp.Or(t.prefix, DefaultPrefix) }
 
-// errForeign refuses what needs a server process that the suite has started.
+// errForeign is returned by operations that need a server process started by the suite, such as Kill.
 var errForeign = errors.New("the server is not one of the suite")
 
-// attach finds the nodes, makes the sites, removes what earlier runs left and registers this one.
+// attach finds the nodes of the running deployment, makes the sites, deletes the keys of killed runs and registers this
+// run.
 func (t *Topology) attach(ctx context.Context) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -105,11 +105,11 @@ func (t *Topology) attach(ctx context.Context) (err error) {
 	return err
 }
 
-// configured are the settings of servers that decide what a lock can rely on.
+// configured lists the server settings that affect the guarantees of a lock.
 var configured = []string{"maxmemory-policy", "save", "appendonly", "appendfsync", "min-replicas-to-write",
 	"cluster-node-timeout"}
 
-// readConfig asks the first primary for its settings, which many providers hide.
+// readConfig asks the first primary for its settings. Many cloud providers refuse CONFIG GET.
 func (t *Topology) readConfig(ctx context.Context) {
 	i := slices.IndexFunc(t.Nodes, func(n *Node) bool { return n.Role == Primary })
 	if i < 0 {
@@ -156,8 +156,8 @@ func (t *Topology) describe() {
 	}
 }
 
-// openLinks puts links between clients and nodes, if the plan has faults of links. Clients are sent to them in place of
-// the addresses that servers announce.
+// openLinks puts proxies between clients and nodes if the plan has network faults. Clients are given the proxies'
+// addresses in place of those that servers announce.
 func (t *Topology) openLinks(ctx context.Context) error {
 	if t.network == nil {
 		return nil
@@ -189,7 +189,7 @@ func writable(ctx context.Context, t *Topology) error {
 	return nil
 }
 
-// leave closes the suite's connections to a deployment that others run, and removes its keys.
+// leave deletes the run's keys and closes the suite's connections. The attached servers go on running.
 func (t *Topology) leave() (err error) {
 	if !t.foreign() {
 		return nil

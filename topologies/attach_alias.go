@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// independent refuses a server that another address names, too: two names of one server are not two sites. Two
-// databases of one server may be two sites, although they fail together.
+// independent returns an error if an address leads to a server that another address already names: two names of one
+// server are not two independent sites. Two databases of one server are accepted, although they fail together.
 func (t *Topology) independent(n *Node, e Endpoint) error {
 	same, a := t.alias(n), t.Spec.attached
 	if same < 0 {
@@ -22,7 +22,7 @@ func (t *Topology) independent(n *Node, e Endpoint) error {
 	return nil
 }
 
-// alias returns the index of another node that is the same server as the last one; -1 if there is none.
+// alias returns the index of an earlier node that is the same server as the last node; -1 if there is none.
 func (t *Topology) alias(n *Node) int {
 	return slices.IndexFunc(t.Nodes[:len(t.Nodes)-1], func(m *Node) bool { return m.runID == n.runID && n.runID != "" })
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// find asks the deployment for its members. An address to which clients are sent must be reachable; an unreachable
+// find asks the deployment for its nodes. Every address that clients will be sent to must be reachable. An unreachable
 // replica is left out.
 func (t *Topology) find(ctx context.Context) error {
 	a := t.Spec.attached
@@ -40,7 +40,7 @@ func (t *Topology) find(ctx context.Context) error {
 	return t.keep(ctx)
 }
 
-// at adds a node of the deployment and connects to it.
+// at adds a node at the given address and connects to it.
 func (t *Topology) at(ctx context.Context, name string, role Role, e Endpoint) (*Node, error) {
 	n := &Node{Name: name, Role: role, topology: t, front: e.Addr, back: cmp.Or(t.Spec.attached.Map[e.Addr], e.Addr)}
 	if err := n.connect(ctx, e); err != nil {
@@ -94,17 +94,17 @@ func (n *Node) connect(ctx context.Context, e Endpoint) error {
 	return nil
 }
 
-// modes maps each topology to the redis_mode that its servers report.
+// modes maps each topology to the value of redis_mode that INFO of its servers has to show.
 var modes = map[string]string{"single": "standalone", "replica": "standalone", "sentinel": "standalone",
 	"redlock": "standalone", "cluster": "cluster"}
 
-// refusedLogin tells a refused login from a refused command.
+// refusedLogin tells whether an error says that the login was refused, rather than the command.
 func refusedLogin(err error) bool {
 	return redis.HasErrorPrefix(err, "NOAUTH") || redis.HasErrorPrefix(err, "WRONGPASS") ||
 		redis.HasErrorPrefix(err, "ERR AUTH")
 }
 
-// unreachable says what to do about a server that does not answer.
+// unreachable wraps an error of a server that does not answer with advice to the user.
 func (n *Node) unreachable(err error) error {
 	where := n.front
 	if n.back != n.front {
@@ -113,7 +113,8 @@ func (n *Node) unreachable(err error) error {
 	return Unreachable(where, n.front, n.topology.Spec.attached.TLS, err)
 }
 
-// Unreachable says what to do about a server of others that does not answer; where names its place in words.
+// Unreachable wraps an error of an attached server that does not answer with advice. The argument where says which
+// server it is.
 func Unreachable(where, addr string, secured *TLS, err error) error {
 	var reply redis.Error
 	refused := errors.As(err, &reply)
@@ -136,7 +137,7 @@ func Unreachable(where, addr string, secured *TLS, err error) error {
 	case secured == nil || unknown:
 	case errors.Is(err, context.DeadlineExceeded):
 		hint = "; if it does not speak TLS: redis://" + addr
-	case len(secured.Cert) == 0: // a server that wants a client certificate may just close the connection
+	case len(secured.Cert) == 0: // a server that requires a client certificate may just close the connection
 		hint = "; if it asks for a certificate of the client: --tls-cert and --tls-key"
 	}
 	return fmt.Errorf("%s cannot be reached from here: %w%s", where, err, hint)
@@ -156,7 +157,7 @@ func helloFields(reply any) map[string]string {
 	return nil
 }
 
-// version keeps the first answer that names the server's program and version.
+// version stores the server's program and version from the first answer that has them.
 func (t *Topology) version(info, hello map[string]string) {
 	if t.Options.Server.Version != "" {
 		return
@@ -173,7 +174,7 @@ func (t *Topology) version(info, hello map[string]string) {
 	}
 }
 
-// hide notes a command that the servers refuse to the suite.
+// hide records that the servers refuse a command to the suite.
 func (t *Topology) hide(what string, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -183,7 +184,7 @@ func (t *Topology) hide(what string, err error) {
 	t.hidden[what] = err.Error()
 }
 
-// Hidden maps the commands that servers of others refused to their errors.
+// Hidden maps each command that the attached servers refused to the error they gave.
 func (t *Topology) Hidden() map[string]string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -286,8 +287,8 @@ func (t *Topology) findBehindSentinels(ctx context.Context) error {
 	return nil
 }
 
-// maybe adds a replica if it can be reached; no client is sent to it. A server with two names in the sentinels' lists
-// can be promoted under one of them and then be told to follow itself.
+// maybe adds a replica if it can be reached. No client is sent to it. If the sentinels list a server under two names,
+// they may promote it under one and then make it a replica of itself.
 func (t *Topology) maybe(ctx context.Context, name string, e Endpoint) {
 	n, err := t.at(ctx, name, Replica, e)
 	if err == nil {
@@ -339,7 +340,7 @@ func (t *Topology) findCluster(ctx context.Context) (err error) {
 	if err != nil {
 		t.hide("CLUSTER NODES", err)
 	}
-	for _, m := range all { // clients may be sent to host names, while nodes name each other by address
+	for _, m := range all { // nodes name each other by address, but clients may be sent to host names
 		if m.name == "" {
 			continue
 		}
@@ -350,7 +351,7 @@ func (t *Topology) findCluster(ctx context.Context) (err error) {
 	return nil
 }
 
-// slots asks one node for the owners of the slots. A node that does not know its own name leaves itself out.
+// slots asks one node which node owns which slots. A node that does not know its own host name leaves itself out.
 func (t *Topology) slots(ctx context.Context, e Endpoint) ([]redis.ClusterSlot, error) {
 	n := &Node{Name: "seed", Role: Primary, topology: t, front: e.Addr,
 		back: cmp.Or(t.Spec.attached.Map[e.Addr], e.Addr)}
@@ -358,8 +359,9 @@ func (t *Topology) slots(ctx context.Context, e Endpoint) ([]redis.ClusterSlot, 
 	if err := n.connect(ctx, e); err != nil {
 		return nil, err
 	}
-	asked := redis.NewClusterSlotsCmd(ctx, "cluster", "slots") // clients of all versions send this command
-	_ = n.control.Process(ctx, asked)                          // asked keeps the error
+	// CLUSTER SLOTS is the command that client libraries of all versions send
+	asked := redis.NewClusterSlotsCmd(ctx, "cluster", "slots")
+	_ = n.control.Process(ctx, asked) // the error is read from asked
 	slots, err := asked.Result()
 	if err != nil {
 		return nil, fmt.Errorf("%s: CLUSTER SLOTS: %w", e.Addr, err)
@@ -378,7 +380,7 @@ func (t *Topology) slots(ctx context.Context, e Endpoint) ([]redis.ClusterSlot, 
 	return slots, nil
 }
 
-// mapHint says how --map makes an announced address reachable.
+// mapHint adds to an error how --map makes an announced address reachable.
 func mapHint(err error, addr string) error {
 	return fmt.Errorf("%w; if it has another address from here: --map %s=HOST:PORT", err, addr)
 }

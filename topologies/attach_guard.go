@@ -11,8 +11,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Harmless lists the commands without a key that the suite sends to servers of others. They change nothing that
-// outlives the connection.
+// Harmless lists the commands without a key that may be sent to attached servers. They change nothing that outlives the
+// connection.
 var Harmless = []string{
 	"AUTH", "HELLO", "PING", "SELECT", "READONLY", "ROLE", "INFO", "SCAN", "COMMAND",
 	"CLIENT SETNAME", "CLIENT SETINFO", "CLIENT TRACKING", "CONFIG GET",
@@ -21,7 +21,7 @@ var Harmless = []string{
 	"MULTI", "EXEC", "DISCARD", "UNWATCH", "WAIT",
 }
 
-// Destructive lists the commands that harm other users, by the name that allows them.
+// Destructive lists the commands that disturb other users of the server, by the name with which the user allows them.
 var Destructive = map[string][]string{
 	"failover":     {"SENTINEL FAILOVER", "CLUSTER FAILOVER"},
 	"client-pause": {"CLIENT PAUSE"},
@@ -36,17 +36,17 @@ func DestructiveNames() []string { return slices.Sorted(maps.Keys(Destructive)) 
 // keyed lists the commands of the suite whose first argument is a key.
 var keyed = []string{"TYPE", "GET", "SET", "HKEYS", "PTTL", "DEL", "UNLINK", "EXISTS"}
 
-// errNotAllowed says that a command was not sent, because it could harm others.
+// errNotAllowed is returned in place of sending a command that could disturb other users.
 var errNotAllowed = errors.New("not sent to servers of others")
 
-// guard checks each command on the suite's own connections to servers of others.
+// guard is a client hook that checks each command which the suite itself sends to attached servers.
 type guard struct {
 	passing
 	prefix string
 	allow  []string
 }
 
-// admits returns nil for a command that is harmless, explicitly allowed, or about a key of the run.
+// admits returns nil if a command is harmless, explicitly allowed, or about a key of this run.
 func (g guard) admits(cmd redis.Cmder) error {
 	args := cmd.Args()
 	word := func(i int) string {

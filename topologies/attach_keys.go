@@ -16,11 +16,12 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Every run enters its prefix in a hash on each site, so that the next run finds the keys of a killed run. An owner on
-// this machine is looked up among the processes. An owner on another machine is dead when its sign of life has expired.
+// Every run enters its prefix in a hash on each site. The next run deletes the keys of entries whose owner is dead. An
+// owner on the same machine is looked up in the process table. An owner on another machine is dead if its heartbeat key
+// has expired.
 const (
-	registry  = "runs"  // the hash's name, after the common prefix
-	signOf    = "alive" // the sign of life's name, after the run's prefix
+	registry  = "runs"  // name of the hash, after the common prefix
+	signOf    = "alive" // name of the heartbeat key, after the run's prefix
 	aliveFor  = time.Minute
 	aliveTurn = 10 * time.Second
 
@@ -28,16 +29,16 @@ const (
 	scanCount    = 1000
 )
 
-// owner identifies the process to which a prefix belongs.
+// owner identifies the process that owns a prefix.
 type owner struct {
 	Host    string `json:"host"`
-	Space   string `json:"space"` // the space of process numbers: one boot of one machine or container
+	Space   string `json:"space"` // identifies machine, boot and container: process numbers are unique only there
 	PID     int    `json:"pid"`
-	Start   string `json:"start"` // the process's start time, as the system counts it
+	Start   string `json:"start"` // start time of the process in clock ticks, because process numbers are reused
 	Started string `json:"started"`
 }
 
-// me is this process as an owner.
+// me is the owner entry of this process.
 func me() owner {
 	o := owner{PID: os.Getpid(), Start: processStart(os.Getpid()), Space: processSpace(),
 		Started: time.Now().UTC().Format(time.RFC3339)}
@@ -72,7 +73,7 @@ func processStat(pid int) []string {
 	return strings.Fields(after)
 }
 
-// keep makes clients that bypass all links: they remove keys and sign.
+// keep opens clients that bypass all proxies; they delete keys and renew the heartbeat.
 func (t *Topology) keep(ctx context.Context) error {
 	for _, s := range t.Sites {
 		c := s.Access().Site().Client(ClientOptions{})
@@ -84,8 +85,8 @@ func (t *Topology) keep(ctx context.Context) error {
 	return nil
 }
 
-// enter removes the keys of dead runs, registers this run and renews its sign of life; clean stops that and removes the
-// run's keys.
+// enter deletes the keys of dead runs, registers this run and starts to renew its heartbeat. The cleanup function stops
+// that and deletes this run's keys.
 func (t *Topology) enter(ctx context.Context) error {
 	a := t.Spec.attached
 	text, err := json.Marshal(me())
@@ -125,13 +126,13 @@ func (t *Topology) enter(ctx context.Context) error {
 	return nil
 }
 
-// sign registers the run on a site and renews its sign of life.
+// sign writes the registration and the heartbeat key of this run to a site.
 func (t *Topology) sign(ctx context.Context, c redis.UniversalClient, owner []byte) error {
 	return errors.Join(c.Set(ctx, t.prefix+signOf, "1", aliveFor).Err(),
 		c.HSet(ctx, t.Spec.attached.Prefix+registry, t.prefix, owner).Err())
 }
 
-// live renews the sign of life until done is closed: a server may lose it.
+// live renews the heartbeat key until done is closed, and the registration with it, because a server may lose data.
 func (t *Topology) live(ctx context.Context, done <-chan struct{}, owner []byte) {
 	ticker := time.NewTicker(aliveTurn)
 	defer ticker.Stop()
@@ -143,13 +144,13 @@ func (t *Topology) live(ctx context.Context, done <-chan struct{}, owner []byte)
 		}
 		ctx, cancel := context.WithTimeout(ctx, aliveTurn)
 		for _, c := range t.keepers {
-			_ = t.sign(ctx, c, owner) // the next turn tries again
+			_ = t.sign(ctx, c, owner) // an error is ignored: it is tried again at the next tick
 		}
 		cancel()
 	}
 }
 
-// removeLeftovers removes the keys of dead runs on a site and reports it.
+// removeLeftovers deletes the keys of dead runs on a site and reports that.
 func (t *Topology) removeLeftovers(ctx context.Context, c redis.UniversalClient) error {
 	a := t.Spec.attached
 	runs, err := c.HGetAll(ctx, a.Prefix+registry).Result()
@@ -159,7 +160,7 @@ func (t *Topology) removeLeftovers(ctx context.Context, c redis.UniversalClient)
 	for prefix, text := range runs {
 		var o owner
 		if json.Unmarshal([]byte(text), &o) != nil || !strings.HasPrefix(prefix, a.Prefix) || prefix == a.Prefix {
-			continue // another program has written this entry
+			continue // the entry was not written by the suite
 		}
 		dead, err := isDead(ctx, c, prefix, o)
 		if err != nil {
@@ -194,9 +195,9 @@ func isDead(ctx context.Context, c redis.UniversalClient, prefix string, o owner
 	return alive == 0, err
 }
 
-// sweep removes every key that begins with a prefix, and no other.
+// sweep deletes every key that begins with a prefix, and no other.
 func sweep(ctx context.Context, c redis.UniversalClient, prefix string) (removed int64, err error) {
-	var mu sync.Mutex // the primaries of a cluster are swept in parallel
+	var mu sync.Mutex // the primaries of a cluster are scanned in parallel
 	one := func(ctx context.Context, node *redis.Client) error {
 		n, err := sweepNode(ctx, node, prefix)
 		mu.Lock()
@@ -240,19 +241,19 @@ func sweepNode(ctx context.Context, c *redis.Client, prefix string) (removed int
 	}
 }
 
-// literal escapes a text for SCAN, so that the pattern matches that text alone.
+// literal escapes a text for the pattern of SCAN MATCH.
 func literal(text string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`).Replace(text)
 }
 
-// Empty removes the keys of all runs on the topology: those under the prefix, or every key if the servers are the
-// suite's own.
+// Empty deletes the keys of all runs: those with the common prefix on attached servers, or all keys on the suite's own.
 func (t *Topology) Empty(ctx context.Context) error {
 	for _, c := range t.keepers {
 		if _, err := sweep(ctx, c, t.prefix); err != nil {
 			return err
 		}
-		if err := c.Set(ctx, t.prefix+signOf, "1", aliveFor).Err(); err != nil { // the next renewal may come late
+		// deleted just now; the next renewal may be late
+		if err := c.Set(ctx, t.prefix+signOf, "1", aliveFor).Err(); err != nil {
 			return err
 		}
 	}
@@ -266,7 +267,7 @@ func (t *Topology) Empty(ctx context.Context) error {
 	return empty(ctx, t.Nodes)
 }
 
-// flush removes all keys of servers that are the suite's own.
+// flush deletes all keys of servers that the suite started.
 func flush(ctx context.Context, nodes []*Node) error {
 	for _, n := range nodes {
 		if n.Role == Sentinel {

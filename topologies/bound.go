@@ -7,27 +7,27 @@ import (
 	"strconv"
 )
 
-// A client library allocates memory for the announced length of an answer before the answer has arrived. A server of
-// others may announce anything, so lengths are bounded.
+// The client library allocates memory for a reply as soon as the reply announces its length. Attached servers may
+// announce any length, so these bounds protect the suite.
 const (
-	mostAnswer = 64 << 20 // bytes of one answer, including an estimate for its elements
+	mostAnswer = 64 << 20 // bytes of one reply, with an estimate for its elements
 	perElement = 64
 	mostLine   = 1 << 20
 )
 
-// errTooMuch ends a connection whose server announces more than any answer that the suite asks for.
+// errTooMuch ends a connection whose server announces a longer reply than the suite can have asked for.
 var errTooMuch = errors.New("the server announces an answer that is too large")
 
-// bound parses the answers on a connection (RESP2 or RESP3) and adds up the lengths that they announce. The zero value
-// is ready.
+// bound parses the replies on a connection (RESP2 or RESP3) and adds up the lengths that they announce. The zero value
+// is ready to use.
 type bound struct {
-	line []byte // the current line, as far as it was read
-	skip int    // remaining bytes of a text
-	due  int    // remaining elements of the current answer
-	size int    // bytes that the current answer has announced
+	line []byte // the current line as far as it has arrived
+	skip int    // bytes of a bulk string that are still to come
+	due  int    // elements of the current reply that are still to come
+	size int    // bytes that the current reply has announced so far
 }
 
-// take parses the bytes that were read.
+// take parses bytes that were read from the connection.
 func (b *bound) take(read []byte) error {
 	for len(read) > 0 {
 		if n := min(b.skip, len(read)); n > 0 {
@@ -48,10 +48,12 @@ func (b *bound) take(read []byte) error {
 	return nil
 }
 
-// elements is the number of elements for each announced entry of an array, a set, a push, a map or attributes.
+// elements maps the first byte of an aggregate reply (array, set, push, map, attributes) to the number of values for
+// each announced entry.
 var elements = map[byte]int{'*': 1, '~': 1, '>': 1, '%': 2, '|': 2}
 
-// announced parses a line: a value, or the length of what follows. It returns false if that is too long.
+// announced parses a line of a reply: a simple value, or the length of what follows. It returns false if that is too
+// long.
 func (b *bound) announced() bool {
 	if b.due == 0 {
 		b.due, b.size = 1, 0
@@ -64,7 +66,7 @@ func (b *bound) announced() bool {
 	n, err := strconv.Atoi(string(bytes.TrimSuffix(b.line[1:], []byte{'\r'})))
 	switch text := kind == '$' || kind == '=' || kind == '!'; {
 	case err != nil || n < 0 || !text && each == 0:
-		return true // a value, or none
+		return true // the line is a simple value, or null
 	case n > mostAnswer:
 		return false
 	case text:
@@ -73,7 +75,7 @@ func (b *bound) announced() bool {
 		b.due, b.size = b.due+n*each, b.size+n*each*perElement
 	}
 	if kind == '|' {
-		b.due++ // the value to which the attributes belong
+		b.due++ // attributes are followed by the value that they describe
 	}
 	return b.size <= mostAnswer
 }

@@ -1,28 +1,28 @@
 package topologies
 
-// Can lists what a caller may do with a deployment. Each kind of deployment fills it in, so that no other package asks
-// whether the servers are the suite's own, which engine they run, or whether they live in the suite's process.
+// Can lists what a deployment permits and supports. Each kind of deployment fills it in, so that other packages need
+// not ask whether servers were started or attached, which engine they run, or whether they live in the suite's process.
 type Can struct {
-	Own     bool     // the servers are the suite's own: callers may start, stop and break them
-	Allowed []string // destructive commands that servers of others may be sent, as Destructive names them
-	Prefix  string   // the prefix of all keys; empty = the servers are the suite's own
-	Engine  string   // the engine's name if clients do not speak Redis to it; empty = Redis
-	Count   bool     // the servers count the commands of a lock
-	Keep    bool     // a server keeps acknowledged writes when it dies
-	Expire  bool     // a lock client's session can be ended
-	Find    bool     // servers or sentinels tell every client the address of the primary
-	// the service under test does its own locking, and shows neither waiters nor holders
+	Own     bool     // the suite started the servers, so it may stop and break them
+	Allowed []string // keys of Destructive that the user has allowed on attached servers
+	Prefix  string   // prefix of all keys on attached servers; empty if the suite started the servers
+	Engine  string   // name of a database engine other than Redis; empty = Redis
+	Count   bool     // the servers can count the commands that a lock sends
+	Keep    bool     // a server that is killed keeps all acknowledged writes
+	Expire  bool     // the session of a lock client can be expired
+	Find    bool     // servers or sentinels tell every client the address of the new primary after a failover
+	// Lock means that the service under test does its own locking, so that its waiters and holders are invisible.
 	Lock bool
 }
 
-// Ask tells whether the servers take Redis commands.
+// Ask tells whether the servers understand Redis commands.
 func (c Can) Ask() bool { return c.Engine == "" }
 
-// FailsOver tells whether the deployment goes on, without an operator, when a server dies.
+// FailsOver tells whether the lock stays available without an operator when a server dies.
 func (s Spec) FailsOver() bool { return s.Sites > 2 || s.Copies > 0 && s.Can().Find }
 
-// WhenAServerDies returns two table cells: whether grants survive a server's death, and for how long the lock is gone
-// if that needs no measurement.
+// WhenAServerDies returns two table cells: whether granted locks survive the death of a server, and how long the lock
+// is unavailable, if that is known without a measurement.
 func (s Spec) WhenAServerDies() (safe, gone string) {
 	switch {
 	case s.Sites > 2:
@@ -36,7 +36,7 @@ func (s Spec) WhenAServerDies() (safe, gone string) {
 	}
 }
 
-// Can returns what a caller may do with such a deployment.
+// Can returns what deployments of this Spec permit and support.
 func (s Spec) Can() Can {
 	c := Can{Own: s.attached == nil, Lock: s.locks}
 	if a := s.attached; a != nil {

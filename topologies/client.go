@@ -14,26 +14,26 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 )
 
-// Site is one independent place a lock can live.
+// Site is a place where a lock can live independently of others: a server, a primary with its replicas, or a cluster.
 type Site struct {
 	Name    string
-	Master  string // the primary's name in the sentinels' configuration
+	Master  string // name of the primary in the configuration of the sentinels
 	Cluster bool
 	Nodes   []*Node // the nodes that hold the site's data
 
-	access Access // the client's settings; Access adds the addresses
+	access Access // settings of clients; the method Access adds the addresses
 	seeds  []*Node
-	// the current primary if only an operator moves it
+	// current primary, in a topology whose primary only an operator moves
 	byHand atomic.Pointer[Node]
-	// the line on which this process's connections depend; nil = they are never cut
+	// line simulates the network cable of this process; nil = it is never unplugged.
 	line *Line
 	tls  *tls.Config // of access.TLS
-	// dials in place of the network; nil = the network does
+	// dials in place of the network, for servers in memory; nil = use the network
 	via func(ctx context.Context, network, addr string) (net.Conn, error)
 }
 
-// Addrs returns the addresses for a client: those of the sentinels if there are any, or the current primary's if an
-// operator moves it.
+// Addrs returns the addresses that a client is configured with: those of the sentinels if there are any, or the current
+// primary's if only an operator moves it.
 func (s *Site) Addrs() []string {
 	if n := s.byHand.Load(); n != nil {
 		return []string{n.front}
@@ -59,13 +59,14 @@ func (s *Site) Copies() int {
 	return len(s.Nodes)/max(primaries, 1) - 1
 }
 
-// Password is the clients' password. Access also has their user and database.
+// Password is the password of clients. Access has it too, with the user and the database.
 func (s *Site) Password() string { return s.access.Password }
 
-// Engine is the engine's name; empty for Redis. Client works for Redis alone: locks on other engines dial with Dialer.
+// Engine is the name of a database engine other than Redis; empty for Redis. Client works for Redis alone: locks on
+// other engines make their own client with Dialer.
 func (s *Site) Engine() string { return s.access.Engine }
 
-// SentinelLogin is the user and the password of its sentinels.
+// SentinelLogin is the user and the password for the sentinels.
 func (s *Site) SentinelLogin() (user, password string) {
 	return s.access.Sentinel[0], s.access.Sentinel[1]
 }
@@ -78,36 +79,36 @@ func (s *Site) SentinelLogin() (user, password string) {
 //   - a full pool of failed dials blocks dialling for a second, so the pool is large.
 type ClientOptions struct {
 	Name   string
-	Source int // 1 or more: links identify the client as ClientParty(Source)
-	// the limit for a reply, and for a connection if that limit would be shorter; 0 = one second
+	Source int // 1 or more: the proxies know the client as ClientParty(Source)
+	// ReadTimeout is the time limit for a reply. The limit for connecting is at least as long. 0 = one second.
 	ReadTimeout time.Duration
-	Traffic     *Traffic // counts round trips if it is not nil
-	// LibraryRetries leaves the library's retries on. They are a bug that the suite must find.
+	Traffic     *Traffic // counts round trips; may be nil
+	// LibraryRetries leaves the library's automatic retries on, to test that the suite finds the bug which they cause.
 	LibraryRetries bool
 
-	passes bool // answers of any size are allowed, because they are passed on or skipped
+	passes bool // replies of any size are allowed, because they are forwarded or skipped, not kept in memory
 }
 
-// All clients share these settings; the run record lists them.
+// These settings are the same for all clients. The run record lists them.
 const (
 	clientReadTimeout  = time.Second
 	clientDialTimeout  = 300 * time.Millisecond
-	foreignDialTimeout = 2 * time.Second // the dial timeout for servers of others, which may be far away
+	foreignDialTimeout = 2 * time.Second // dial timeout for attached servers, which may be far away
 	clientReload       = 200 * time.Millisecond
 	clientPoolSize     = 2000
-	// commands are short; a server that is late costs a client thousands of connections a second
+	// clientBufferSize is small: lock commands are short, and when a server does not answer, clients open thousands of
+	// connections a second.
 	clientBufferSize   = 4 << 10
 	clientMaxRedirects = 3
 )
 
-// The suite's own clients pass a context with a deadline; these limits apply where a caller has none.
+// The suite's own clients use contexts with deadlines; these timeouts hold where a caller has none.
 const (
 	controlReadTimeout = 20 * time.Second
 	controlDialTimeout = 5 * time.Second
 )
 
-// dialTimeout limits the time for a connection including its handshake. It is at least as long as the client's read
-// timeout.
+// dialTimeout is the time limit for connecting, with the handshake. It is at least the client's read timeout.
 func (s *Site) dialTimeout(o ClientOptions) time.Duration {
 	if s.access.Foreign {
 		return max(foreignDialTimeout, o.ReadTimeout)
@@ -115,10 +116,10 @@ func (s *Site) dialTimeout(o ClientOptions) time.Duration {
 	return max(clientDialTimeout, o.ReadTimeout)
 }
 
-// ClientSettings names the settings of all clients, for the run record.
+// ClientSettings lists the settings that all clients have in common, for the run record.
 func (t *Topology) ClientSettings() map[string]string {
 	if len(t.Sites) == 0 || t.Sites[0].Engine() != "" {
-		return nil // a visited service, or locks with their own clients
+		return nil // the suite makes no clients: a service is under test, or locks that have their own clients
 	}
 	return map[string]string{
 		"library":                       "go-redis " + redis.Version(),
@@ -182,18 +183,18 @@ func (s *Site) options(o ClientOptions) *redis.UniversalOptions {
 	return u
 }
 
-// controlOptions name the server of a control client.
+// controlOptions say to which server a control client connects.
 type controlOptions struct {
 	addr      string // the address that the server announces
-	to        string // the address to dial, if it differs
+	to        string // the address to dial, if it is not the announced one
 	login     Login
 	db        int
 	tls       *tls.Config
 	clustered bool
 }
 
-// newControl makes the suite's own client of one server. It is small and bypasses all links. It may read from a
-// cluster's replicas, which redirect other clients to their primary.
+// newControl makes the suite's own client of one server, for controlling it rather than locking. It bypasses all
+// proxies and may read from replicas of a cluster, which redirect other clients to their primary.
 func newControl(to controlOptions) *redis.Client {
 	quiet()
 	o := &redis.Options{
@@ -213,7 +214,7 @@ func newControl(to controlOptions) *redis.Client {
 				return nil, err
 			}
 			f := &fresh{Conn: conn, bounded: true}
-			f.used.Store(true) // its errors are passed on unchanged
+			f.used.Store(true) // the command was sent; errors are returned as they are
 			return f.checked(), nil
 		}
 	}
@@ -223,8 +224,8 @@ func newControl(to controlOptions) *redis.Client {
 	return redis.NewClient(o)
 }
 
-// once keeps a cluster client from repeating a command after a lost reply. MaxRedirects cannot do that: it also bounds
-// MOVED and ASK, which must be followed.
+// once is a client hook that keeps a cluster client from sending a command again after a lost reply. MaxRedirects = 0
+// would do that too, but forbid following MOVED and ASK.
 type once struct{ passing }
 
 type unrepeatable struct{ redis.Cmder }
@@ -245,7 +246,7 @@ func (once) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPip
 	}
 }
 
-// quiet silences the library's logger, which is global and writes to standard error.
+// quiet turns off the library's logger, which is global and writes to standard error.
 var quiet = sync.OnceFunc(func() { redis.SetLogger(silence{}) })
 
 type silence struct{}

@@ -12,15 +12,15 @@ import (
 	"time"
 )
 
-// ClientClock is a wall clock for one program. A program that is started with Env reads it in place of the machine's
-// clock if it asks the C library, as Python and Node do and Go does not. It is plain data: the program may be the child
-// of another process.
+// ClientClock is a wall clock that a program under test reads in place of the machine's. It works by a preloaded
+// library, so only for programs that ask the C library for the time: Python and Node do, Go does not. It is plain data,
+// because another process may start the program.
 type ClientClock struct {
-	Library string // the library that the dynamic linker loads
-	File    string // the file with the clock's offset
+	Library string // path of the preloaded library
+	File    string // path of the file with the clock's offset
 }
 
-// clientClockDir is the directory of the clock's files in the deployment.
+// clientClockDir is the directory, within the deployment's, for the files of client clocks.
 const clientClockDir = "client-clock"
 
 // NoClientClock says why a program's clock cannot be set on this machine; empty if it can.
@@ -39,7 +39,7 @@ func NoClientClock() string {
 	return ""
 }
 
-// ClientClock makes a clock in the deployment's directory. It shows true time until it is set.
+// ClientClock makes a clock for a program. It shows true time until Set is called.
 func (t *Topology) ClientClock(ctx context.Context) (*ClientClock, error) {
 	dir := filepath.Join(t.dir, clientClockDir)
 	if t.dir == "" || strings.ContainsAny(dir, " :") {
@@ -54,12 +54,12 @@ func (t *Topology) ClientClock(ctx context.Context) (*ClientClock, error) {
 	return c, errors.Join(err, os.WriteFile(c.File, make([]byte, clockSize), 0o600))
 }
 
-// Env is the environment of a program that sees the clock.
+// Env returns the environment variables that make a program use the clock.
 func (c *ClientClock) Env() []string {
 	return []string{"LD_PRELOAD=" + c.Library, "HAMMERLOCK_CLOCK=" + c.File}
 }
 
-// Set makes the clock show true time plus the offset. Changes are numbered from 1.
+// Set makes the clock show true time plus the offset. The argument change counts the calls from 1.
 func (c *ClientClock) Set(change int64, offset time.Duration) error {
 	return setClock(c.File, 2*change, offset, 1)
 }

@@ -61,8 +61,8 @@ func busPort(port string) string {
 	return strconv.Itoa(p + busOffset)
 }
 
-// joinCluster assigns the slots, makes every node meet every other, so that none waits for gossip, and gives each
-// primary its replica.
+// joinCluster assigns the slots, makes every node CLUSTER MEET every other, so that none has to wait for gossip, and
+// gives each primary its replicas.
 func joinCluster(ctx context.Context, t *Topology) error {
 	for i, n := range t.Nodes {
 		commands := [][]any{{"CLUSTER", "SET-CONFIG-EPOCH", i + 1}}
@@ -98,7 +98,7 @@ func joinCluster(ctx context.Context, t *Topology) error {
 // member is a line of CLUSTER NODES.
 type member struct {
 	id, addr, flags, primary, link string
-	name                           string // the node's address, with its host name if it announces one
+	name                           string // address of the node, with its host name if it announces one
 	epoch                          int
 	slots                          []string
 }
@@ -120,7 +120,8 @@ func members(ctx context.Context, n *Node) ([]member, error) {
 			return nil, fmt.Errorf("CLUSTER NODES: epoch: %w", err)
 		}
 		m := member{id: f[0], addr: addr, flags: f[2], primary: f[3], link: f[7], epoch: epoch, slots: f[8:]}
-		if fields := strings.Split(more, ","); len(fields) > 1 && fields[1] != "" { // the fields after the bus port
+		// after the bus port comes the host name, separated by a comma
+		if fields := strings.Split(more, ","); len(fields) > 1 && fields[1] != "" {
 			_, port := splitAddr(addr)
 			m.name = net.JoinHostPort(fields[1], port)
 		}
@@ -129,7 +130,7 @@ func members(ctx context.Context, n *Node) ([]member, error) {
 	return all, nil
 }
 
-// met tells whether a node knows all the others.
+// met returns nil if a node knows all other nodes.
 func met(ctx context.Context, n *Node) error {
 	all, err := members(ctx, n)
 	if err != nil {

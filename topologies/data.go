@@ -21,9 +21,9 @@ func anyNode(n *Node) []directive {
 	}
 }
 
-// dataNode returns the configuration of a node that holds data. It has no persistence unless asked for, and its own
-// addresses. A new replica gets its snapshot through the disk: a diskless replica is reported as online up to a second
-// before the stream of commands reaches it, so a failover would lose locks.
+// dataNode returns the configuration of a node that holds data. It persists nothing unless asked to. Replication is
+// through the disk: after a diskless one, a replica is reported online up to a second before it gets the stream of
+// commands, so a failover would lose locks.
 func dataNode(n *Node) []directive {
 	frontIP, frontPort := splitAddr(n.front)
 	d := append(anyNode(n), []directive{
@@ -37,7 +37,7 @@ func dataNode(n *Node) []directive {
 	}
 	if sync := n.topology.Options.Durable; sync == "" {
 		d = append(d, directive{"appendonly", "no"})
-	} else { // the log is never rewritten, so only appended writes can be lost
+	} else { // the append-only file is never rewritten, so that a power loss can only lose its end
 		d = append(d, directive{"appendonly", "yes"}, directive{"appendfsync", string(sync)},
 			directive{"auto-aof-rewrite-percentage", "0"})
 	}
@@ -52,7 +52,7 @@ func dataNode(n *Node) []directive {
 	return d
 }
 
-// record copies directives of the given names to the settings of the run record.
+// record copies the named configuration directives to the settings that the run record lists.
 func (t *Topology) record(d []directive, names ...string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -63,15 +63,15 @@ func (t *Topology) record(d []directive, names ...string) {
 	}
 }
 
-// follow makes a node a replica at run time, so that it connects at once; the directive of the same name waits for a
-// timer. It is written to the configuration as well, so that the node restarts as a replica.
+// follow makes a running node a replica at once: after a restart with the directive, it would wait for a timer to
+// connect. The directive is written to the configuration as well, for restarts.
 func follow(ctx context.Context, n, primary *Node) error {
 	ip, port := splitAddr(primary.front)
 	return n.run(ctx, []any{"REPLICAOF", ip, port}, []any{"CONFIG", "REWRITE"})
 }
 
-// followed tells whether all replicas are linked to the primary and a write reaches each of them. The states
-// that INFO reports come first: WAIT counts a replica before its snapshot has been loaded.
+// followed returns nil if all replicas are linked to the primary and a test write reaches each of them. INFO is asked
+// before WAIT, because WAIT counts a replica before it has loaded its snapshot.
 func followed(ctx context.Context, primary *Node, replicas []*Node) error {
 	for _, n := range replicas {
 		info, err := n.replication(ctx)
@@ -93,7 +93,7 @@ func followed(ctx context.Context, primary *Node, replicas []*Node) error {
 			online++
 		}
 	}
-	// a tap that reads the replication stream counts as one more replica
+	// a program that taps the replication stream counts as one more replica
 	if info["role"] != "master" || online < len(replicas) {
 		return fmt.Errorf("node %s: role %s, %d of %d replicas online", primary.Name, info["role"], online,
 			len(replicas))
@@ -101,9 +101,9 @@ func followed(ctx context.Context, primary *Node, replicas []*Node) error {
 	return reached(ctx, primary, len(replicas))
 }
 
-// reached writes a probe and waits until n replicas have it.
+// reached writes a test key and waits until n replicas have it.
 func reached(ctx context.Context, primary *Node, n int) error {
-	conn := primary.control.Conn() // WAIT covers the writes of its own connection only
+	conn := primary.control.Conn() // WAIT covers only the writes of its own connection
 	defer func() { _ = conn.Close() }()
 	key, err := probe(ctx, conn)
 	if err != nil {
@@ -119,7 +119,7 @@ func reached(ctx context.Context, primary *Node, n int) error {
 	return nil
 }
 
-// probe writes a key that this node may hold: a cluster node refuses keys of other slots.
+// probe writes a test key. On a cluster node it picks a key whose slot the node owns.
 func probe(ctx context.Context, conn *redis.Conn) (key string, err error) {
 	for i := range 100 {
 		key = "hammerlock:probe:" + strconv.Itoa(i)

@@ -14,8 +14,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// ErrUnreachable marks an error that came before the command was sent: there was no address, no connection, or no
-// answer to the handshake. The command certainly had no effect.
+// ErrUnreachable marks an error that occurred before the command was sent: there was no address, no connection, or no
+// reply to the handshake. So the command certainly had no effect.
 var ErrUnreachable = errors.New("unreachable")
 
 // passing is a redis.Hook that changes nothing.
@@ -27,7 +27,7 @@ func (passing) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Process
 	return next
 }
 
-// dialing marks the errors of dialling as ErrUnreachable.
+// dialing is a client hook that marks errors of dialling as ErrUnreachable.
 type dialing struct{ passing }
 
 func (dialing) DialHook(next redis.DialHook) redis.DialHook {
@@ -40,9 +40,9 @@ func (dialing) DialHook(next redis.DialHook) redis.DialHook {
 	}
 }
 
-// dialer binds the client's own source address. When an operator moves the primary, new connections go to the new one,
-// as if its host name now had another address. Old connections stay until they break or until their node answers that
-// it is read-only.
+// dialer returns the dial function of a client. It binds the client's own source address. After an operator has moved
+// the primary, it dials the new one, as if its host name had a new address. Open connections stay until they break or
+// until their node replies that it is read-only.
 func (s *Site) dialer(o ClientOptions) func(ctx context.Context, network, addr string) (net.Conn, error) {
 	if s.via != nil {
 		return s.via
@@ -76,8 +76,8 @@ func (s *Site) dialer(o ClientOptions) func(ctx context.Context, network, addr s
 	}
 }
 
-// route returns how to reach a server of others that is announced by an address: through its link, which also does the
-// TLS, or at the address that --map names.
+// route returns how to dial an attached server that is announced by an address: through its proxy, which does the TLS,
+// or at the address that --map gives for it.
 func (s *Site) route(own *net.Dialer, addr string) (d *net.Dialer, to string, security *tls.Config) {
 	if link := s.access.Links[addr]; link != "" {
 		return own, link, nil
@@ -85,20 +85,20 @@ func (s *Site) route(own *net.Dialer, addr string) (d *net.Dialer, to string, se
 	return &net.Dialer{Timeout: own.Timeout}, cmp.Or(s.access.Map[addr], addr), s.tls
 }
 
-// Dialer connects as the site's own clients do, for a library that takes a dial function. Links identify its
-// connections as ClientParty(source).
+// Dialer returns a dial function that behaves as in the site's own clients, for other client libraries. Proxies know
+// its connections as ClientParty(source).
 func (s *Site) Dialer(source int) func(ctx context.Context, network, addr string) (net.Conn, error) {
 	return s.dialer(ClientOptions{Source: source})
 }
 
-// Passage connects as Dialer does, for a proxy or a tap. It does not bound the size of answers, since they are passed
-// on or skipped.
+// Passage returns a dial function like Dialer's, for a proxy or a tap. The size of replies is not limited, since they
+// are forwarded or skipped.
 func (s *Site) Passage(source int) func(ctx context.Context, network, addr string) (net.Conn, error) {
 	return s.dialer(ClientOptions{Source: source, passes: true})
 }
 
-// movedTo is the address to which an operator has moved the primary, for clients of all processes; empty if it was not
-// moved.
+// movedTo returns the address to which an operator has moved the primary; empty if it was not moved. It works in all
+// processes of a run.
 func (s *Site) movedTo() string {
 	if n := s.byHand.Load(); n != nil {
 		return n.front
@@ -108,12 +108,12 @@ func (s *Site) movedTo() string {
 	}
 	text, err := os.ReadFile(s.access.Moved)
 	if err != nil {
-		return "" // the primary was never moved
+		return "" // there is no file: the primary was never moved
 	}
 	return string(text)
 }
 
-// publish writes the primary's address to the file that clients of other processes read.
+// publish writes the primary's address to a file that clients in other processes read.
 func (s *Site) publish(primary *Node) error {
 	aside := s.access.Moved + ".new"
 	if err := os.WriteFile(aside, []byte(primary.front), 0o600); err != nil {
@@ -122,20 +122,20 @@ func (s *Site) publish(primary *Node) error {
 	return os.Rename(aside, s.access.Moved)
 }
 
-// handshake lists the commands that the client library sends on a new connection.
+// handshake lists the commands that the client library sends first on each connection.
 var handshake = []string{"auth", "hello", "client", "select", "readonly"}
 
-// fresh is a connection that marks errors before the user's first command as ErrUnreachable: with a slow link or a
-// paused server, connecting succeeds and the handshake fails. It also counts what is sent.
+// fresh is a connection that marks errors before the user's first command as ErrUnreachable: if a proxy is slow or a
+// server is paused, connecting succeeds and the handshake fails. It also counts commands.
 type fresh struct {
 	net.Conn
 	used    atomic.Bool
-	aside   bool         // a connection that the library uses for its own purposes
+	aside   bool         // the library uses the connection for itself, such as for asking sentinels
 	trips   atomic.Int64 // round trips
-	traffic *Traffic     // adds up the counts of all connections; nil = not counted
-	line    *Line        // the line on which the connection depends
-	mute    atomic.Bool  // the connection was used while the line was cut
-	bounded bool         // the server is one of others, so announced lengths are bounded
+	traffic *Traffic     // counts the round trips of all connections of a client; may be nil
+	line    *Line        // the simulated network cable of this process
+	mute    atomic.Bool  // the connection was used while the cable was unplugged, so it stays dead
+	bounded bool         // the server is attached, so the lengths of its replies are bounded
 	answer  bound
 }
 
@@ -161,7 +161,7 @@ func (f *fresh) Read(b []byte) (int, error) {
 	return n, f.mark(err)
 }
 
-// muted tells whether the connection carries nothing.
+// muted tells whether the simulated cable lets nothing through.
 func (f *fresh) muted() bool {
 	if f.line.isCut() {
 		f.mute.Store(true)
@@ -175,13 +175,13 @@ func (f *fresh) Close() error {
 	return f.Conn.Close()
 }
 
-// checked exposes the socket, so that the library can check a pooled connection before it is used again.
+// checked exposes the socket (syscall.Conn), by which the library checks a pooled connection before it uses it again.
 type checked struct {
 	*fresh
 	syscall.Conn
 }
 
-// checked is the connection as the library sees it.
+// checked returns the connection in the form that the library is given.
 func (f *fresh) checked() net.Conn {
 	if tcp, ok := f.Conn.(*net.TCPConn); ok {
 		return checked{f, tcp}

@@ -15,55 +15,57 @@ import (
 	"time"
 )
 
-// Engine is a kind of server other than Redis: how its nodes are started, asked and ended. Addresses, links, signals
-// and cleaning up are the same for all kinds. Its locks make their own clients.
+// Engine says how servers other than Redis are started, queried and ended. Addresses, proxies, signals and cleanup are
+// the same for all engines. Locks on them make their own clients.
 type Engine struct {
-	Name string // the name by which locks select their client
+	Name string // name by which locks choose their client library
 	// Find looks for an installed server; its error says how to install one.
 	Find func(ctx context.Context) (Server, error)
-	// Prepare fills a node's directory before its first start; nil if it needs nothing.
+	// Prepare fills the directory of a node before its first start; may be nil.
 	Prepare func(ctx context.Context, n *Node) error
-	// Command returns the node's process. The server listens at Back and announces Addr to others.
+	// Command returns the command that runs the server. The server listens at n.Back() and announces n.Addr() to
+	// others.
 	Command func(n *Node) (*exec.Cmd, error)
-	// Info returns fields as INFO of Redis names them: role (master or slave) and connected_clients. An answer means
-	// that this process serves, not that the deployment does.
+	// Info returns fields named as in the INFO of Redis: role (master or slave) and connected_clients. An answer means
+	// that this process works, not that the whole deployment does.
 	Info func(ctx context.Context, n *Node) (map[string]string, error)
-	// Ready returns nil if a write through the node succeeds.
+	// Ready returns nil if a test write through the node succeeds.
 	Ready func(ctx context.Context, n *Node) error
-	// Empty removes the data of clients, so that the next run can use the nodes; nil if that cannot be done.
+	// Empty deletes all clients' data so that the next run can reuse the nodes; nil if the engine cannot do that.
 	Empty func(ctx context.Context, nodes []*Node) error
-	// Expire ends a lock's session, as if its client had been silent for too long; nil if the engine has no sessions.
+	// Expire ends the session of a lock client as if it had sent no heartbeat for too long; nil if the engine has no
+	// sessions.
 	Expire func(ctx context.Context, n *Node, lock string) error
-	// End is the signal after which a server leaves nothing behind; 0 = SIGKILL. Sweep removes what a killed server
-	// leaves outside its directory; nil if that is nothing.
+	// End is the signal that makes a server exit and clean up; 0 = SIGKILL. Sweep removes what a killed server leaves
+	// outside its directory; may be nil.
 	End   syscall.Signal
 	Sweep func(n *Node) error
-	// Asks tells whether bytes from a client are a command with an effect: the fault drop-reply drops the answers to
-	// such commands.
+	// Asks tells whether bytes from a client are a command with an effect. The fault drop-reply drops only replies to
+	// those.
 	Asks func(sent []byte) bool
-	// PeerLinks maps each address of a link between a node and its peers to the address behind it; nil without such
-	// links, or if Proxied.
+	// PeerLinks maps the address of each proxy between a node and its peers to the address behind it; nil if there are
+	// none, or if Proxied.
 	PeerLinks func(n *Node) map[string]string
-	// Proxied means that the server connects to its peers through Node.Proxy.
+	// Proxied means that the server reaches its peers through the SOCKS proxy Node.Proxy.
 	Proxied bool
-	// Unprivileged means that the server refuses to run as root: it then runs as nobody.
+	// Unprivileged means that the server refuses to run as root, so it is run as the user nobody.
 	Unprivileged bool
-	// Keeps means that acknowledged writes survive the server's death.
+	// Keeps means that acknowledged writes survive a kill of the server.
 	Keeps bool
 
-	// starts a server inside the suite, without a process or an address of the run; nil = the server is a process
+	// starts a server inside the suite's process; nil = the server is a process of its own
 	inside  func(*Node) error
-	answers func(context.Context, *Node) error // checks that the server answers; nil = Info does
-	// checks that the node is the process that was started; nil = no check is needed
+	answers func(context.Context, *Node) error // checks that the server answers; nil = Info is used
+	// checks that the answering server is the process that was started; may be nil
 	identify func(context.Context, *Node) error
-	// the time limit for starting; 0 = joinTimeout. Databases write system tables first, Java loads classes.
+	// time limit for a start; 0 = joinTimeout. Databases create system tables first, Java loads classes.
 	within time.Duration
-	groups bool // child processes of the server stay in its process group
+	groups bool // the server's child processes stay in its process group, so that a signal to the group reaches them
 }
 
 func (n *Node) engine() *Engine { return n.topology.engine }
 
-// serves returns nil if the node answers.
+// serves returns nil if the server answers.
 func (e *Engine) serves(ctx context.Context, n *Node) error {
 	if e.answers != nil {
 		return e.answers(ctx, n)
@@ -72,7 +74,7 @@ func (e *Engine) serves(ctx context.Context, n *Node) error {
 	return err
 }
 
-// known makes sure that the node is the process that was started.
+// known returns nil if the answering server is the process that was started.
 func (e *Engine) known(ctx context.Context, n *Node) error {
 	if e.identify != nil {
 		return e.identify(ctx, n)
@@ -81,10 +83,10 @@ func (e *Engine) known(ctx context.Context, n *Node) error {
 	return nil
 }
 
-// PeerPort is the distance from a node's port to the port that is reserved for its peers.
+// PeerPort is added to a node's port to get the port that is reserved for its peers.
 const PeerPort = busOffset
 
-// Topology completes a spec whose nodes the engine runs, which are one site.
+// Topology completes a Spec whose nodes run on this engine. All nodes together are one site.
 func (e *Engine) Topology(s Spec) Spec {
 	s.engine, s.Sites = e, 1
 	s.shape = func(t *Topology) {
@@ -114,7 +116,7 @@ func (t *Topology) Expire(ctx context.Context, lock string) error {
 	return t.Spec.engine.Expire(ctx, n, lock)
 }
 
-// Installed returns nil if this machine has the topology's servers. FindServer looks for Redis.
+// Installed returns nil if the machine has the server programs of the topology. For Redis, see FindServer.
 func (s Spec) Installed(ctx context.Context) error {
 	if s.engine == nil {
 		return nil
@@ -123,23 +125,23 @@ func (s Spec) Installed(ctx context.Context) error {
 	return err
 }
 
-// errEngine is the answer to a command of Redis.
+// errEngine is returned when a Redis command is sent to another engine.
 var errEngine = errors.New("the server takes no commands of Redis")
 
-// Dir is the node's own directory, which its server may write to.
+// Dir is the node's directory, which the server may write to.
 func (n *Node) Dir() string { return n.dir }
 
-// Back is the address that the server listens at.
+// Back is the address at which the server listens.
 func (n *Node) Back() string { return n.back }
 
-// asker holds an engine's own connection to a node.
+// asker holds the connection that an engine uses to query a node.
 type asker struct {
 	mu    sync.Mutex
 	value io.Closer
 }
 
-// Asker returns an engine's own connection to a node, such as a client that bypasses all links. It is opened at its
-// first use and closed with the node.
+// Asker returns the connection that an engine uses to query a node, which bypasses all proxies. It is opened at first
+// use and closed with the node.
 func Asker[T io.Closer](n *Node, open func(*Node) (T, error)) (T, error) {
 	a := &n.asker
 	a.mu.Lock()
@@ -165,16 +167,16 @@ func (a *asker) close() error {
 	return err
 }
 
-// Server is the program that runs as the node.
+// Server is the program that runs on the node.
 func (n *Node) Server() Server { return n.topology.Options.Server }
 
 // Peers are all nodes of the topology, in their order.
 func (n *Node) Peers() []*Node { return n.topology.Nodes }
 
-// Password is that of all servers of the topology.
+// Password is the password of all servers of the topology.
 func (n *Node) Password() string { return n.topology.password }
 
-// User returns the account of a server that refuses to run as root; nil if the server runs as the suite does.
+// User returns the account for a server that refuses to run as root; nil if it runs as the suite's user.
 func (n *Node) User() (*syscall.Credential, error) {
 	e := n.engine()
 	if !e.Unprivileged || os.Geteuid() != 0 {
@@ -189,7 +191,7 @@ func (n *Node) User() (*syscall.Credential, error) {
 	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, errors.Join(err, groupErr)
 }
 
-// prepare makes the node's directory at its first start.
+// prepare fills the node's directory before its first start.
 func (n *Node) prepare(ctx context.Context) error {
 	e := n.engine()
 	if n.prepared {
@@ -210,7 +212,7 @@ func (n *Node) prepare(ctx context.Context) error {
 	return err
 }
 
-// command returns the node's process.
+// command returns the command that runs the server.
 func (n *Node) command() (*exec.Cmd, error) {
 	who, err := n.User()
 	if err != nil {
@@ -223,7 +225,7 @@ func (n *Node) command() (*exec.Cmd, error) {
 	return cmd, err
 }
 
-// end ends a node for good and leaves nothing behind. An engine's own signal goes to the server alone, which ends its
+// end ends a node for good, with cleanup. An engine's End signal goes to the server process alone, which ends its
 // children.
 func (n *Node) end() error {
 	e := n.engine()
@@ -247,7 +249,7 @@ func (n *Node) end() error {
 	return e.Sweep(n)
 }
 
-// quit asks the server to end, and kills it if that takes too long.
+// quit sends the server a signal, and SIGKILL if it does not exit soon.
 func (n *Node) quit(with syscall.Signal) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -267,7 +269,8 @@ func (n *Node) quit(with syscall.Signal) error {
 	}
 }
 
-// family returns the descendants of a server whose children may leave its process group. It is empty without /proc.
+// family returns the descendants of a server whose children may leave its process group. It is empty on systems without
+// /proc.
 func (n *Node) family() (all []int) {
 	if n.engine().groups {
 		return nil
@@ -288,7 +291,7 @@ func (n *Node) family() (all []int) {
 	return all
 }
 
-// parentOf is the parent of a process; 0 if that has ended.
+// parentOf returns the parent of a process; 0 if the process has ended.
 func parentOf(pid int) (parent int) {
 	stat := processStat(pid)
 	if len(stat) < 2 || stat[0] == "Z" || stat[0] == "X" {
@@ -298,7 +301,7 @@ func parentOf(pid int) (parent int) {
 	return parent
 }
 
-// await returns when the processes have ended.
+// await returns when all the processes have ended.
 func await(pids []int) error {
 	ticker, late := time.NewTicker(time.Millisecond), time.After(endTimeout)
 	defer ticker.Stop()
@@ -314,8 +317,8 @@ func await(pids []int) error {
 	return nil
 }
 
-// leader returns the node that takes writes, up or down. Several nodes are asked for their role; a single node is
-// always the leader.
+// leader returns the node that accepts writes, whether it is up or not. If there is more than one node, each is asked
+// for its role.
 func (s *Site) leader(ctx context.Context) (*Node, error) {
 	if len(s.Nodes) == 1 {
 		return s.Nodes[0], nil
@@ -331,7 +334,7 @@ func (s *Site) leader(ctx context.Context) (*Node, error) {
 	return nil, errors.New("no node says that it is the leader")
 }
 
-// Shifted returns an address with its port moved by an offset.
+// Shifted returns an address whose port is moved by an offset.
 func Shifted(addr string, by int) string {
 	host, port := splitAddr(addr)
 	n, _ := strconv.Atoi(port)

@@ -14,8 +14,9 @@ import (
 	"hammerlock/topologies/links"
 )
 
-// Primary returns the node that serves a key, up or down, in the deployment's own view: the one that most sentinels
-// name, the owner of the key's slot with the highest epoch, or the one that an operator has promoted.
+// Primary returns the node that serves a key, whether it is up or not, as the deployment sees it: the one that most
+// sentinels name, the owner of the key's slot in the newest configuration epoch, or the one that an operator has
+// promoted.
 func (s *Site) Primary(ctx context.Context, key string) (*Node, error) {
 	switch {
 	case s.Engine() != "":
@@ -29,7 +30,7 @@ func (s *Site) Primary(ctx context.Context, key string) (*Node, error) {
 	}
 }
 
-// Replicas are the nodes that are up and follow the given primary.
+// Replicas returns the nodes that are up and replicate from the given primary.
 func (s *Site) Replicas(ctx context.Context, primary *Node) ([]*Node, error) {
 	var found []*Node
 	for _, n := range s.Nodes {
@@ -52,8 +53,9 @@ func follows(info map[string]string, primary *Node) bool {
 	return addr == primary.front || addr == primary.peer
 }
 
-// Failover makes a replica take the primary's place, whether the primary is up or not, and returns it once it accepts
-// writes and clients can find it. Writes that the replica does not have are lost. A single server has no replica.
+// Failover makes a replica the primary, whether the old primary is up or not. It returns the new primary once that
+// accepts writes and clients can find it. Writes that the replica does not have are lost. A single server has no
+// replica, so it fails.
 func (s *Site) Failover(ctx context.Context, primary *Node) (*Node, error) {
 	next, err := s.failover(ctx, primary)
 	if err != nil {
@@ -78,8 +80,8 @@ func (s *Site) failover(ctx context.Context, primary *Node) (*Node, error) {
 	return next, s.promote(ctx, next, primary)
 }
 
-// Repair makes nodes of the topology replica follow the primary again, such as a former primary that has restarted.
-// Sentinels and clusters repair themselves.
+// Repair makes the other nodes replicas of the current primary, such as a former primary that has restarted. Only
+// topologies without automatic failover need it.
 func (s *Site) Repair(ctx context.Context) error {
 	primary := s.byHand.Load()
 	if primary == nil {
@@ -103,7 +105,7 @@ func (s *Site) Repair(ctx context.Context) error {
 	return nil
 }
 
-// current is the primary for clients that ask neither sentinels nor a cluster.
+// current returns the primary, in topologies where clients ask neither sentinels nor a cluster.
 func (s *Site) current() *Node {
 	if n := s.byHand.Load(); n != nil {
 		return n
@@ -111,7 +113,7 @@ func (s *Site) current() *Node {
 	return s.seeds[0]
 }
 
-// freshest is the replica that has the most of the primary's writes.
+// freshest returns the replica with the highest replication offset.
 func (s *Site) freshest(ctx context.Context, primary *Node) (*Node, error) {
 	replicas, err := s.Replicas(ctx, primary)
 	if err != nil {
@@ -134,8 +136,8 @@ func (s *Site) freshest(ctx context.Context, primary *Node) (*Node, error) {
 	return best, nil
 }
 
-// promote is a manual failover: the replica stops following, clients are sent to it, and the others follow it. The old
-// primary follows it, too, unless it is cut off: then it stays a primary until Repair.
+// promote does a manual failover: the replica becomes a primary, clients are sent to it, and the other nodes replicate
+// from it. An old primary that is cut off stays a primary until Repair.
 func (s *Site) promote(ctx context.Context, next, old *Node) error {
 	if err := next.run(ctx, []any{"REPLICAOF", "NO", "ONE"}, []any{"CONFIG", "REWRITE"}); err != nil {
 		return err
@@ -156,8 +158,8 @@ func (s *Site) promote(ctx context.Context, next, old *Node) error {
 	return nil
 }
 
-// takeOver is a coordinated failover if primary and replica are connected; otherwise the replica takes the slots
-// without a vote.
+// takeOver sends CLUSTER FAILOVER if primary and replica are connected; otherwise CLUSTER FAILOVER TAKEOVER, which
+// needs no vote.
 func takeOver(ctx context.Context, next, primary *Node) error {
 	command := []any{"CLUSTER", "FAILOVER"}
 	if primary.State() != Up || primary.topology.network.Apart(links.Party(primary.Name), links.Party(next.Name)) {
@@ -178,8 +180,8 @@ func leads(ctx context.Context, n *Node) error {
 }
 
 // elect asks a sentinel for a failover and waits until most sentinels name the new primary. It asks again if the
-// request was refused, if the sentinel gave up (its replica did not answer, or there was no majority in time), or if
-// the sentinel is down. It must not ask too often: a request granted twice would be two failovers.
+// request was refused, if the sentinel is down, or if it gave up because its replica did not answer or a majority was
+// missing. It must not ask more often: each accepted request causes a failover.
 func (s *Site) elect(ctx context.Context, old *Node) (next *Node, err error) {
 	var asked *Node
 	err = poll(ctx, pollEvery, func() error {
@@ -208,7 +210,7 @@ func (s *Site) elect(ctx context.Context, old *Node) (next *Node, err error) {
 	return next, err
 }
 
-// left tells whether a sentinel is about to leave a primary or has left it. A sentinel takes both steps at once.
+// left tells whether a sentinel has begun to replace a primary, or has replaced it.
 func (s *Site) left(ctx context.Context, sentinel, primary *Node) (bool, error) {
 	answer := redis.NewMapStringStringCmd(ctx, "SENTINEL", "MASTER", s.Master)
 	if err := sentinel.control.Process(ctx, answer); err != nil {
@@ -219,7 +221,7 @@ func (s *Site) left(ctx context.Context, sentinel, primary *Node) (bool, error) 
 		s.byAddr(net.JoinHostPort(state["ip"], state["port"])) != primary, nil
 }
 
-// elected is the primary that most sentinels name.
+// elected returns the primary that most sentinels name.
 func (s *Site) elected(ctx context.Context) (*Node, error) {
 	votes := map[string]int{}
 	for _, n := range s.seeds {
@@ -240,7 +242,8 @@ func (s *Site) elected(ctx context.Context) (*Node, error) {
 	return nil, fmt.Errorf("the sentinels name %v, none by most of %d", votes, len(s.seeds))
 }
 
-// slotOwner asks all nodes and returns the answer with the highest epoch: a node that is cut off has an older one.
+// slotOwner asks all nodes and returns the answer with the highest configuration epoch: a node that is cut off has an
+// older one.
 func (s *Site) slotOwner(ctx context.Context, key string) (*Node, error) {
 	var owner *Node
 	var epoch int
@@ -275,7 +278,7 @@ func (s *Site) slotOwner(ctx context.Context, key string) (*Node, error) {
 func (m member) owns(slot int) bool {
 	return slices.ContainsFunc(m.slots, func(text string) bool {
 		first, last, isRange := strings.Cut(text, "-")
-		from, err := strconv.Atoi(first) // entries in brackets are slots on the move
+		from, err := strconv.Atoi(first) // entries in brackets are slots that are being migrated
 		to := from
 		if isRange && err == nil {
 			to, err = strconv.Atoi(last)
@@ -284,7 +287,7 @@ func (m member) owns(slot int) bool {
 	})
 }
 
-// byAddr finds the node that clients or other nodes know by an address; nil without one.
+// byAddr finds the node that clients or other nodes know by an address; nil if there is none.
 func (s *Site) byAddr(addr string) *Node {
 	i := slices.IndexFunc(s.Nodes, func(n *Node) bool { return n.front == addr || n.peer == addr })
 	if i < 0 {

@@ -14,8 +14,8 @@ import (
 
 const linkDialTimeout = time.Second
 
-// gate listens on a node's announced address for one process of the node. It opens when the server answers and closes
-// when the process ends, so that connections to a node that is down are refused.
+// gate is the proxy's listener in front of one node. It opens when the server answers and closes when the process ends,
+// so that connections to a dead node are refused.
 type gate struct {
 	network *links.Network
 	node    *Node
@@ -26,7 +26,7 @@ type gate struct {
 	wg        sync.WaitGroup
 }
 
-// open listens on the addresses that the node announces. A nil gate, of a node without a link, has none.
+// open listens on the addresses that the node announces. A nil gate, of a node without a proxy, listens on none.
 func (g *gate) open(ctx context.Context) error {
 	if g == nil {
 		return nil
@@ -45,7 +45,8 @@ func (g *gate) open(ctx context.Context) error {
 	return g.listen(ctx, Shifted(g.node.front, busOffset), g.forClients(Shifted(g.node.back, busOffset)))
 }
 
-// forClients accepts connections of clients and of Redis servers, which have their own addresses.
+// forClients returns what handles connections of clients and of Redis servers, which are identified by their source
+// addresses.
 func (g *gate) forClients(back string) func(*net.TCPConn) {
 	return func(src *net.TCPConn) {
 		from, through := g.network.Party(src), g.node.topology.Options.Through
@@ -57,7 +58,8 @@ func (g *gate) forClients(back string) func(*net.TCPConn) {
 	}
 }
 
-// openToPeers listens on the other addresses of an engine's node: the node answers only when it has found its peers.
+// openToPeers listens on the addresses for peers of a node that is not Redis. The node answers only after it has found
+// its peers.
 func (g *gate) openToPeers(ctx context.Context) error {
 	if g == nil {
 		return nil
@@ -84,7 +86,7 @@ func (g *gate) openToPeers(ctx context.Context) error {
 	return nil
 }
 
-// busyFor is how long one of the run's addresses may stay busy after its process has ended.
+// busyFor is how long an address of the run may stay in use after its process has ended.
 const busyFor = 2 * time.Second
 
 // listen takes connections.
@@ -110,7 +112,7 @@ func (g *gate) listen(ctx context.Context, front string, serve func(*net.TCPConn
 				return
 			}
 			if err != nil {
-				continue // the client has already closed the connection
+				continue // the client has already disconnected
 			}
 			g.network.Go(func() { serve(conn.(*net.TCPConn)) })
 		}
@@ -131,13 +133,13 @@ func (g *gate) close() {
 	g.wg.Wait()
 }
 
-// serve carries a connection to a node.
+// serve proxies a connection to a node until it ends.
 func (g *gate) serve(src *net.TCPConn, from links.Party, to *Node, dial func(from *net.TCPAddr) (links.Conn, error)) {
 	g.network.Serve(src, links.Link{From: from, To: links.Party(to.Name), Asks: to.asks, Kind: to.kind, Dial: dial})
 }
 
-// dialPeer retries for a while: a server opens the ports for its peers only when it needs them, and a peer whose
-// connection was accepted does not try again soon.
+// dialPeer dials a node's port for peers and retries for a while: the server opens that port only when needed, and a
+// peer whose connection was accepted and closed does not try again soon.
 func (g *gate) dialPeer(from *net.TCPAddr, back string) (conn links.Conn, err error) {
 	every, late := time.NewTicker(10*time.Millisecond), time.After(linkDialTimeout)
 	defer every.Stop()
@@ -153,7 +155,7 @@ func (g *gate) dialPeer(from *net.TCPAddr, back string) (conn links.Conn, err er
 	}
 }
 
-// dial connects to the node, which sees the client's own address if it is one of the suite's.
+// dial connects to the node from the client's own source address, if the client has one, so that the node sees it.
 func (g *gate) dial(from *net.TCPAddr, back string) (links.Conn, error) {
 	t := g.node.topology
 	if !t.foreign() {
@@ -189,7 +191,8 @@ func (g *gate) dial(from *net.TCPAddr, back string) (links.Conn, error) {
 // clustered tells whether the nodes have a cluster bus.
 func (t *Topology) clustered() bool { return len(t.Sites) > 0 && t.Sites[0].Cluster }
 
-// openNetwork makes the part that all links share. It fails if source addresses do not identify clients.
+// openNetwork creates the proxies' shared part. It fails if the machine cannot bind several source addresses, because
+// they identify clients.
 func (t *Topology) openNetwork() error {
 	switch {
 	case !t.Options.Links:
@@ -202,10 +205,10 @@ func (t *Topology) openNetwork() error {
 	return nil
 }
 
-// Network returns the topology's links; nil if it was started without links.
+// Network returns the proxies of the topology; nil if it was started without.
 func (t *Topology) Network() *links.Network { return t.network }
 
-// sourceAddr is the address that a client with the given source binds; nil for any.
+// sourceAddr returns the address that a client binds; nil for any.
 func (s *Site) sourceAddr(source int) net.Addr {
 	if source < 1 || s.access.Sources == "" {
 		return nil

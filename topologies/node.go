@@ -16,7 +16,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Role is the role that a node was made for; a failover moves the primary.
+// Role is the role in which a node was started. After a failover its actual role may differ.
 type Role string
 
 // The roles.
@@ -26,30 +26,31 @@ const (
 	Sentinel Role = "sentinel"
 )
 
-// Node is one server process. Its methods may be called from several goroutines.
+// Node is one server process. Its methods are safe for concurrent use.
 type Node struct {
 	Name string
 	Role Role
 
 	topology *Topology
 	config   func(*Node) []directive
-	front    string // the address for clients and peers
-	back     string // the address on which the server listens
-	// the address on which a link listens, if it is not the front: servers of others announce any address
+	front    string // address that clients and peers use
+	back     string // address at which the server listens
+	// link is the address of the proxy, if it differs from front: attached servers may announce any address.
 	link string
-	// the node's address in other nodes' answers, if it is not the front: clients of others may be sent to a host name
+	// peer is the node's address in replies of other nodes, if it differs from front: attached servers may name nodes
+	// by address and send clients to host names.
 	peer string
 	dir  string
 
 	mu       sync.Mutex
 	process  *exec.Cmd
 	ended    chan struct{}
-	gate     *gate // nil without a link
+	gate     *gate // the proxy's listener; nil without a proxy
 	paused   bool
-	killed   bool   // the suite has killed the process
+	killed   bool   // the suite has killed the process, so its end is no surprise
 	runID    string // the run id of the running server
-	emptied  int    // how often the suite has removed all its keys
-	prepared bool   // for an engine's node: its directory is ready
+	emptied  int    // how often the suite has deleted all its keys
+	prepared bool   // the engine has prepared the directory
 	pid      atomic.Int64
 	mini     *embeddedNode
 	control  *redis.Client
@@ -57,19 +58,19 @@ type Node struct {
 	hellos   *redis.PubSub // nil without sentinels
 	heard    sync.WaitGroup
 
-	asker    asker        // for an engine's node
-	clockSet int64        // numbers the settings of its clock
-	asleep   atomic.Int32 // running commands that keep it from answering
+	asker    asker        // connection for queries, if the engine is not Redis
+	clockSet int64        // counts the changes of its clock
+	asleep   atomic.Int32 // number of running commands that keep the server from answering
 }
 
 // directive is one line of a server's configuration.
 type directive struct{ name, value string }
 
-// Addr is the address for clients and peers.
+// Addr is the address that clients and peers use.
 func (n *Node) Addr() string { return n.front }
 
-// Start runs the server and returns when it answers. A restart keeps the changes that sentinels and the server itself
-// made to its configuration file.
+// Start runs the server and returns when it answers. The configuration file is written at the first start only:
+// sentinels, and servers themselves, change it.
 func (n *Node) Start(ctx context.Context) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -132,7 +133,7 @@ func (n *Node) logTail(lines int) string {
 	return "  " + strings.Join(all[max(0, len(all)-lines):], "\n  ")
 }
 
-// Do sends a command on the suite's own connection, which bypasses all links.
+// Do sends a command on the suite's own connection, which bypasses all proxies.
 func (n *Node) Do(ctx context.Context, args ...any) *redis.Cmd {
 	if n.control == nil {
 		cmd := redis.NewCmd(ctx, args...)
@@ -147,7 +148,7 @@ func (n *Node) Do(ctx context.Context, args ...any) *redis.Cmd {
 	return n.control.Do(ctx, args...)
 }
 
-// DoEach sends one command for each key, in one round trip. Each answer has its own error.
+// DoEach sends a command for each key in one pipeline. Each reply has its own error.
 func (n *Node) DoEach(ctx context.Context, command string, keys []string) []*redis.Cmd {
 	return doEach(ctx, n.control, command, keys)
 }
@@ -163,14 +164,14 @@ func doEach(ctx context.Context, c *redis.Client, command string, keys []string)
 	return answers
 }
 
-// Info returns the fields of the given sections of INFO, or of all sections. For other engines it has the role and the
-// number of clients.
+// Info returns the fields of the given sections of INFO, or of all sections. On other engines it returns the role and
+// the number of clients.
 func (n *Node) Info(ctx context.Context, sections ...string) (map[string]string, error) {
 	if n.control == nil {
 		return n.engine().Info(ctx, n)
 	}
 	text, err := n.control.Info(ctx, sections...).Result()
-	if len(sections) > 1 && redis.HasErrorPrefix(err, "syntax error") { // before Redis 7 INFO takes one section at most
+	if len(sections) > 1 && redis.HasErrorPrefix(err, "syntax error") { // before Redis 7, INFO accepts one section only
 		text, err = n.control.Info(ctx, "all").Result()
 	}
 	if err != nil {
@@ -185,8 +186,8 @@ func (n *Node) Info(ctx context.Context, sections ...string) (map[string]string,
 	return fields, nil
 }
 
-// SeesDown tells whether a sentinel or a cluster node agrees with others that a primary is down. Other nodes have no
-// such view.
+// SeesDown tells whether a sentinel, or a cluster node, considers a primary down by agreement with others (ODOWN, or
+// fail). It is false for other nodes.
 func (n *Node) SeesDown(ctx context.Context) (bool, error) {
 	switch {
 	case n.Role == Sentinel:
@@ -199,7 +200,7 @@ func (n *Node) SeesDown(ctx context.Context) (bool, error) {
 	return false, nil
 }
 
-// replication returns the node's part of INFO on replication.
+// replication returns the fields of INFO replication.
 func (n *Node) replication(ctx context.Context) (map[string]string, error) {
 	info, err := n.Info(ctx, "replication")
 	if err != nil {
@@ -208,7 +209,8 @@ func (n *Node) replication(ctx context.Context) (map[string]string, error) {
 	return info, nil
 }
 
-// run sends commands until one fails. Its error shows two words of the command, since the others may be a password.
+// run sends commands until one fails. The error quotes only two words of the command, since the others may be a
+// password.
 func (n *Node) run(ctx context.Context, commands ...[]any) error {
 	for _, c := range commands {
 		if err := n.Do(ctx, c...).Err(); err != nil {

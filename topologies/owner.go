@@ -11,8 +11,8 @@ import (
 	"hammerlock/topologies/links"
 )
 
-// owner finds the node that made a connection by the process at its other end: servers other than Redis do not choose
-// their source address. A connection that is already closed stays unidentified.
+// owner finds the node at the other end of a connection by its process, because servers other than Redis cannot bind a
+// source address. If the connection is already closed, the node is unknown.
 func (t *Topology) owner(conn *net.TCPConn) links.Party {
 	inode := socket(conn.RemoteAddr().(*net.TCPAddr), conn.LocalAddr().(*net.TCPAddr))
 	if inode == "" {
@@ -29,7 +29,7 @@ func (t *Topology) owner(conn *net.TCPConn) links.Party {
 	return links.Unidentified
 }
 
-// socket is the inode of this machine's socket between two addresses; empty without one, or without /proc.
+// socket returns the inode of the socket between two addresses on this machine; empty if there is none, or no /proc.
 func socket(from, to *net.TCPAddr) string {
 	text, err := os.ReadFile("/proc/net/tcp")
 	if err != nil {
@@ -44,7 +44,7 @@ func socket(from, to *net.TCPAddr) string {
 	return ""
 }
 
-// kernelAddr writes an address as /proc/net/tcp does. See proc(5).
+// kernelAddr formats an address as in /proc/net/tcp, see proc(5).
 func kernelAddr(a *net.TCPAddr) string {
 	return fmt.Sprintf("%08X:%04X", binary.NativeEndian.Uint32(a.IP.To4()), a.Port)
 }

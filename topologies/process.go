@@ -10,29 +10,29 @@ import (
 	"time"
 )
 
-// State is what a node's process is doing.
+// State says whether a node's process runs.
 type State uint8
 
 // The states.
 const (
 	Down State = iota // the process was not started, or it has ended
 	Up
-	Paused // the process keeps its memory and answers nothing: it was stopped by a signal, or it sleeps
+	Paused // the process keeps its memory and answers nothing, because of SIGSTOP or a command that sleeps
 )
 
 // String is the state's name.
 func (s State) String() string { return [...]string{"down", "up", "paused"}[s] }
 
-// Life is the suite's knowledge of a node's process, without asking the server.
+// Life is what the suite knows about a node's process without asking the server.
 type Life struct {
 	State State
-	RunID string // the run id when the suite had started the server; empty for the embedded server
-	Ended string // how the process ended without a planned fault; empty otherwise
-	// Emptied is how often the suite has removed all keys of the server.
+	RunID string // run id that the server had when it was started; empty for an in-memory server
+	Ended string // how the process ended, if the suite did not end it; empty otherwise
+	// Emptied counts how often the suite has deleted all keys of the server.
 	Emptied int
 }
 
-// Life tells what the process is doing, and whether it ended unexpectedly.
+// Life returns the state of the process, and whether it ended unexpectedly.
 func (n *Node) Life() Life {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -49,7 +49,7 @@ func (n *Node) Life() Life {
 	return l
 }
 
-// State tells what the process is doing.
+// State says whether the process runs.
 func (n *Node) State() State { return n.Life().State }
 
 func (n *Node) spawn() error {
@@ -74,7 +74,7 @@ func (n *Node) spawn() error {
 		n.gate = &gate{network: n.topology.network, node: n}
 	}
 	go func(ended chan struct{}, g *gate) {
-		_ = cmd.Wait() // the process state has the reason
+		_ = cmd.Wait() // the error is ignored: ProcessState has the reason
 		_ = endGroup(cmd.Process.Pid)
 		g.close()
 		close(ended)
@@ -82,10 +82,10 @@ func (n *Node) spawn() error {
 	return nil
 }
 
-// errWrapped means that the configured program starts the server as a child instead of replacing itself by it.
+// errWrapped means that the configured program starts the server as a child process. It has to exec the server.
 var errWrapped = errors.New("a program around the server must exec it")
 
-// Kill ends the process at once, like a crash: nothing is saved, connections break.
+// Kill sends SIGKILL, like a crash: nothing is saved, connections break.
 func (n *Node) Kill() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -103,8 +103,8 @@ func (n *Node) Kill() error {
 	return n.finish(syscall.SIGKILL)
 }
 
-// finish ends the process and waits for its end; the caller holds the mutex. A stopped process is continued first, so
-// that its end is not delayed.
+// finish sends a signal and waits for the process's end; the caller holds the mutex. A stopped process is continued
+// first, because it would not react.
 func (n *Node) finish(with syscall.Signal) error {
 	n.killed = true
 	all := n.family()
@@ -115,7 +115,7 @@ func (n *Node) finish(with syscall.Signal) error {
 	return await(all)
 }
 
-// Pause stops the process without ending it: connections stay open and nothing is answered.
+// Pause stops the process (SIGSTOP): connections stay open and no request is answered.
 func (n *Node) Pause() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -132,7 +132,7 @@ func (n *Node) Pause() error {
 	return n.signal(syscall.SIGSTOP)
 }
 
-// Resume lets a paused process go on where it was.
+// Resume continues a paused process (SIGCONT).
 func (n *Node) Resume() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -143,8 +143,8 @@ func (n *Node) Resume() error {
 	return n.signal(syscall.SIGCONT)
 }
 
-// Sleep keeps the server busy for a fixed time, as a slow command would, and returns when it answers again. A script
-// would take longer on a busy machine; this does not.
+// Sleep blocks the server for a fixed time with DEBUG SLEEP, as a slow command would. A long script would take longer
+// on a busy machine. It returns when the server answers again.
 func (n *Node) Sleep(ctx context.Context, d time.Duration) error {
 	n.asleep.Add(1)
 	defer n.asleep.Add(-1)
@@ -173,15 +173,15 @@ func (n *Node) alive() bool {
 	}
 }
 
-// signal goes to the server and to every process that it has started.
+// signal sends a signal to the server and every process that it has started.
 func (n *Node) signal(s syscall.Signal) error {
 	all := n.family()
 	err := syscall.Kill(-n.process.Process.Pid, s)
 	for _, pid := range slices.Concat(all, n.family()) {
-		_ = syscall.Kill(pid, s) // the process may have ended
+		_ = syscall.Kill(pid, s) // the error is ignored: the process may have ended
 	}
 	return err
 }
 
-// endGroup ends the remaining processes of a group whose leader has just ended.
+// endGroup kills the remaining processes of a group whose leader has just ended.
 func endGroup(leader int) error { return syscall.Kill(-leader, syscall.SIGKILL) }

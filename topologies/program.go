@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// Outside is a topology without servers. A service is under test: the suite knows its addresses and starts its
-// programs, no more.
+// Outside is the topology of a service under test that does its own locking. The suite starts no servers. It knows the
+// addresses of the service and starts its programs.
 var Outside = Spec{
 	Name:    "http",
 	Doc:     "a service that does its own locking",
@@ -25,15 +25,15 @@ var Outside = Spec{
 	healthy: func(context.Context, *Topology) error { return nil },
 }
 
-// Program is a command that was started in a topology. It has its own process group, and ends with the topology even if
+// Program is a command of a service under test. It runs in its own process group, and ends with the topology even if
 // the suite is killed.
 type Program struct {
 	Name    string
 	Command string   // for the shell
-	Whole   string   // the command with its passwords, which is executed and never shown; empty = Command
+	Whole   string   // the command with its passwords: it is executed, but never printed; empty = Command
 	Env     []string // additional environment variables
-	Output  *os.File // where the program prints; nil = a file in the topology's directory
-	// Ready returns nil when the program works again; the caller sets it.
+	Output  *os.File // file to which the program prints; nil = a file in the topology's directory
+	// Ready returns nil if the program works again after a restart; the caller sets it.
 	Ready func(context.Context) error
 
 	log    string
@@ -43,10 +43,10 @@ type Program struct {
 	cmd    *exec.Cmd
 	ended  chan struct{}
 	state  State
-	killed bool // Kill or close has ended the program
+	killed bool // Kill or close has ended the program, so its end is no surprise
 }
 
-// Run starts a program whose command is set.
+// Run starts a program and adds it to the topology.
 func (t *Topology) Run(p *Program) error {
 	t.starting.Lock()
 	p.Name = fmt.Sprintf("program%d", len(t.programs)+1)
@@ -56,7 +56,7 @@ func (t *Topology) Run(p *Program) error {
 	return p.Start()
 }
 
-// Programs returns the started programs, in that order. Others may be started meanwhile.
+// Programs returns the programs in the order in which they were started. More may be started meanwhile.
 func (t *Topology) Programs() []*Program {
 	t.starting.Lock()
 	defer t.starting.Unlock()
@@ -71,27 +71,28 @@ func (p *Program) Start() error {
 	if err != nil {
 		return err
 	}
-	// A parent-death signal would reach the shell alone: the reaper ends the whole group.
+	// The reaper ends the whole process group if the suite is killed. A parent-death signal would reach the shell
+	// alone.
 	cmd := exec.Command("/bin/sh", "-c", cmp.Or(p.Whole, p.Command))
 	cmd.Env = append(append(cmd.Environ(), p.Env...), p.reaper.Mark())
 	cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = cmp.Or(p.Output, file), cmp.Or(p.Output, file),
 		&syscall.SysProcAttr{Setpgid: true}
 	if err := errors.Join(cmd.Start(), file.Close()); err != nil {
-		p.killed = false // the program cannot start
+		p.killed = false // it is down because it cannot start
 		return fmt.Errorf("start %q: %w", p.Command, err)
 	}
 	p.reaper.Watch(cmd.Process.Pid)
 	ended := make(chan struct{})
 	p.cmd, p.ended, p.state, p.killed = cmd, ended, Up, false
 	go func() {
-		_ = cmd.Wait() // the process state has the reason
+		_ = cmd.Wait() // the error is ignored: ProcessState has the reason
 		_ = endGroup(cmd.Process.Pid)
 		close(ended)
 	}()
 	return nil
 }
 
-// State tells what the program is doing.
+// State says whether the program runs.
 func (p *Program) State() State {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -107,14 +108,14 @@ func (p *Program) now() State {
 	}
 }
 
-// Ending is closed when the program has ended.
+// Ending returns a channel that is closed when the program has ended.
 func (p *Program) Ending() <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.ended
 }
 
-// Ended says how the program ended without a planned fault, with its last output; empty otherwise.
+// Ended says how the program ended, with the end of its output, if the suite did not end it; empty otherwise.
 func (p *Program) Ended() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -124,21 +125,21 @@ func (p *Program) Ended() string {
 	return fmt.Sprintf("%q ended unexpectedly (%s)%s", p.Command, p.cmd.ProcessState, p.said())
 }
 
-// Killed tells whether the program was killed by the suite and not started again.
+// Killed tells whether the suite has killed the program and not yet started it again.
 func (p *Program) Killed() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.killed && p.now() == Down
 }
 
-// Succeeded tells whether the program ended by itself with exit code 0.
+// Succeeded tells whether the program exited with code 0 without being told to.
 func (p *Program) Succeeded() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return !p.killed && p.now() == Down && p.cmd.ProcessState.Success()
 }
 
-// lastWords is the most of a program's output that a message quotes, in bytes.
+// lastWords is how many bytes of a program's output an error message quotes at most.
 const lastWords = 400
 
 func (p *Program) said() string {
@@ -168,10 +169,10 @@ func (p *Program) kill() error {
 	return nil
 }
 
-// Pause stops the program without ending it; Resume lets it go on.
+// Pause stops the program (SIGSTOP).
 func (p *Program) Pause() error { return p.become(Up, Paused, syscall.SIGSTOP) }
 
-// Resume lets a paused program go on where it was.
+// Resume continues a paused program (SIGCONT).
 func (p *Program) Resume() error { return p.become(Paused, Up, syscall.SIGCONT) }
 
 func (p *Program) become(from, to State, s syscall.Signal) error {
@@ -184,7 +185,7 @@ func (p *Program) become(from, to State, s syscall.Signal) error {
 	return p.signal(s)
 }
 
-// endTimeout is the time that a program has to end after SIGTERM.
+// endTimeout is how long a program may take to exit after SIGTERM.
 const endTimeout = 2 * time.Second
 
 // close ends the program with SIGTERM, then with SIGKILL.

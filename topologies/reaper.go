@@ -8,13 +8,13 @@ import (
 	"sync"
 )
 
-// tempPrefix begins the name of every directory that the reaper may remove.
+// tempPrefix is the prefix of the names of directories that the reaper may remove.
 const tempPrefix = "hammerlock-"
 
-// reaper is a shell that outlives the suite by a moment. When its input ends, however the suite ended, it kills the
-// process groups that were named to it and removes its directory. It checks that a process number was not reused. It
-// starts no external program if the shell can do the work, since each costs a few ms for each node. It backs up the
-// parent-death signal, which exists on Linux only and removes no directory.
+// reaper is a shell process that cleans up if the suite is killed. Its standard input is a pipe from the suite. When
+// that is closed, it kills the process groups that it was told about and removes one directory. It checks that a
+// process number was not reused. It uses shell builtins where it can, since each external program costs a few ms per
+// node. The parent-death signal does part of this, but exists on Linux only and removes no directory.
 type reaper struct {
 	mu    sync.Mutex
 	input io.WriteCloser
@@ -61,7 +61,7 @@ case $1 in */` + tempPrefix + `*)
 esac
 `
 
-// startReaper starts a reaper for processes and for one directory, whose name may have any characters.
+// startReaper starts a reaper for processes and for one directory, whose name may contain any characters.
 func startReaper(dir string) (*reaper, error) {
 	cmd := exec.Command("/bin/sh", "-c", reaperScript, "reaper", dir)
 	cmd.SysProcAttr = ownSession()
@@ -75,15 +75,15 @@ func startReaper(dir string) (*reaper, error) {
 	return &reaper{input: input, cmd: cmd}, nil
 }
 
-// Watch names a process that the reaper must end. Without a reaper it does nothing.
+// Watch tells the reaper about a process that it must kill. It does nothing on a nil reaper.
 func (r *reaper) Watch(pid int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	_, _ = fmt.Fprintf(r.input, "pid %d\n", pid)
 }
 
-// Mark is an environment variable for programs that start other programs. The reaper ends all processes that have it,
-// including those that have left their group, if the system shows environments (Linux).
+// Mark returns an environment variable for programs that start other programs. On Linux the reaper kills all processes
+// that have it, including those that have left their process group.
 func (r *reaper) Mark() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -94,13 +94,13 @@ func (r *reaper) Mark() string {
 	return r.mark
 }
 
-// Guard is a reaper without a directory: it ends process groups when this process ends, however that ends.
+// Guard is a reaper without a directory: it kills process groups when this process ends, in whatever way.
 type Guard = reaper
 
-// OpenGuard opens one. The caller closes it.
+// OpenGuard starts a Guard. The caller closes it.
 func OpenGuard() (*Guard, error) { return startReaper("") }
 
-// Close ends the reaper, which kills and removes what is left.
+// Close ends the reaper, which kills and removes everything that is left.
 func (r *reaper) Close() error {
 	if err := r.input.Close(); err != nil {
 		return err

@@ -43,7 +43,8 @@ var sentinel = Spec{
 		if err := followFirst(ctx, data); err != nil {
 			return err
 		}
-		// A sentinel reads the primary's list of replicas once at the start, then twice a second.
+		// A sentinel reads the primary's list of replicas once at its start, then twice a second, so the replicas must
+		// be there first.
 		if err := poll(ctx, pollEvery, func() error { return followed(ctx, data[0], data[1:]) }); err != nil {
 			return err
 		}
@@ -73,8 +74,8 @@ func sentinelNode(n *Node) []directive {
 	}...)
 }
 
-// The timers of the fast profile. A PING-PERIOD under 300 ms makes failovers fail: a replica is promoted only
-// if its INFO is younger than five ping periods, and INFO is read once a second during a failover.
+// Timers of the profile Fast. A PING-PERIOD under 300 ms would make failovers fail: a replica is promoted only if its
+// last INFO is younger than five ping periods, and during a failover INFO is sent once a second.
 var (
 	fastWatch = map[string]string{
 		"down-after-milliseconds": "500", "failover-timeout": "2000", "parallel-syncs": "3",
@@ -83,7 +84,7 @@ var (
 		"INFO-PERIOD", "500", "ELECTION-TIMEOUT", "1000", "MIN-LINK-RECONNECT-PERIOD", "500"}
 )
 
-// watch gives a sentinel its primary and its timers.
+// watch tells a sentinel which primary to monitor, and its timers.
 func watch(ctx context.Context, n, primary *Node) error {
 	t := n.topology
 	commands := [][]any{}
@@ -124,7 +125,7 @@ func (t *Topology) recordWatch() {
 }
 
 // agrees returns nil if a sentinel knows the primary, all replicas and the other sentinels, and reports no problem with
-// any of them. A failover that begins earlier may never end.
+// any of them. A failover that begins before that may never end.
 func agrees(ctx context.Context, n, primary *Node, replicas []*Node) error {
 	m, err := n.control.Do(ctx, "SENTINEL", "MASTER", masterName).Slice()
 	if err != nil {
@@ -166,8 +167,8 @@ func allFlagged(ctx context.Context, n *Node, list, flag string) error {
 	return nil
 }
 
-// settled tells whether a sentinel reports no problem with a replica or another sentinel. The flag master_down does not
-// count: Valkey 9.1 shows it long after a failover, and every sentinel is asked for its own view.
+// settled tells whether a sentinel reports no problem with a replica or another sentinel. It ignores the flag
+// master_down, which Valkey 9.1 shows long after a failover: every sentinel is asked for its own view anyway.
 func settled(entry map[string]string, flag string) bool {
 	if flag == "sentinel" {
 		return strings.TrimSuffix(entry["flags"], ",master_down") == flag
@@ -175,7 +176,7 @@ func settled(entry map[string]string, flag string) bool {
 	return entry["flags"] == flag && entry["master-link-status"] == "ok"
 }
 
-// pairs reads the flat list of names and values in a sentinel's answer.
+// pairs makes a map of a sentinel's reply, a flat list of names and values.
 func pairs(list []any) map[string]string {
 	m := make(map[string]string, len(list)/2)
 	for i := 0; i+1 < len(list); i += 2 {

@@ -13,33 +13,33 @@ import (
 	"time"
 )
 
-// EmbeddedName selects the in-process stand-in instead of a server binary.
+// EmbeddedName selects the in-memory server in place of a server program.
 const EmbeddedName = "embedded"
 
-// ErrNoServer says that no server binary was found.
+// ErrNoServer says that no server program was found.
 var ErrNoServer = errors.New("no redis-server on this machine")
 
-// oldest is the first release that has bind-source-addr and CLUSTER ADDSLOTSRANGE.
+// oldest is the first major version of Redis that has bind-source-addr and CLUSTER ADDSLOTSRANGE.
 const oldest = 7
 
 var binaries = []string{"redis-server", "valkey-server", "redict-server"}
 
-// Server is the program that runs as every node.
+// Server is the program that is started for every node.
 type Server struct {
 	Path    string
-	Name    string // the program's own name: Redis, Valkey, Redict
+	Name    string // the program's name, as it reports it: Redis, Valkey, Redict
 	Version string
 }
 
-// Embedded tells whether it is the in-process stand-in.
+// Embedded tells whether it is the in-memory server.
 func (s Server) Embedded() bool { return s.Path == EmbeddedName }
 
-// String is its name and version.
+// String returns name and version.
 func (s Server) String() string { return strings.TrimSpace(s.Name + " " + s.Version) }
 
 var versionLine = regexp.MustCompile(`^(Redis|Valkey|Redict) server v=(\S+)`)
 
-// FindServer checks the given binary, or looks for one on the path if the name is empty. It returns
+// FindServer checks the program at a path. If the path is empty, it looks for redis-server in PATH, and returns
 // ErrNoServer if there is none.
 func FindServer(ctx context.Context, path string) (Server, error) {
 	if path == EmbeddedName {
@@ -60,7 +60,7 @@ func FindServer(ctx context.Context, path string) (Server, error) {
 				path, path, EmbeddedName)
 	}
 	if err == nil {
-		found, err = filepath.Abs(found) // nodes start in their own directories, so the path must be absolute
+		found, err = filepath.Abs(found) // made absolute, because nodes start in their own directories
 	}
 	if err != nil {
 		return Server{}, fmt.Errorf("server binary %q: %w", path, err)
@@ -68,7 +68,7 @@ func FindServer(ctx context.Context, path string) (Server, error) {
 	return identify(ctx, found)
 }
 
-// versionTimeout is how long a program may take to say its version: a machine may be busy, or its disk slow.
+// versionTimeout is how long a program may take to print its version, on a busy machine with a slow disk.
 const versionTimeout = 20 * time.Second
 
 func identify(ctx context.Context, path string) (Server, error) {
@@ -99,7 +99,7 @@ func identify(ctx context.Context, path string) (Server, error) {
 	return s, nil
 }
 
-// InstallHint is the command that installs a server on this system.
+// InstallHint is the command that installs Redis on this system.
 func InstallHint() string {
 	for _, m := range []struct{ tool, command string }{
 		{"apt-get", "apt-get install redis-server"},

@@ -18,9 +18,9 @@ import (
 	"time"
 )
 
-// The shims are small libraries that the dynamic linker loads into a server: one changes the time that the server
-// reads, one records which data was synced. They are compiled when they are needed. A prebuilt file with the same name
-// beside the suite's binary is used instead.
+// The shims are small C libraries that are preloaded into a server. The first changes the time that the server reads,
+// the second records which parts of files were synced. They are compiled when needed, unless a prebuilt file with the
+// same name lies beside the suite's program.
 const (
 	clockShim = "clock"
 	fsyncShim = "fsync"
@@ -29,13 +29,13 @@ const (
 //go:embed shim/*.c
 var shimSources embed.FS
 
-// errNoCompiler says that the C compiler for clocks and power loss is missing.
+// errNoCompiler says that there is no C compiler to build the shims.
 var errNoCompiler = errors.New("no C compiler (cc) on this machine; to set clocks and lose power, install one: " +
 	"apt-get install gcc")
 
 const buildTimeout = 30 * time.Second
 
-// buildShims makes the libraries that the options ask for.
+// buildShims builds the shims that the options need.
 func (t *Topology) buildShims(ctx context.Context) error {
 	var names []string
 	if t.Options.Clock {
@@ -89,7 +89,7 @@ func buildShim(ctx context.Context, dir, name string) (path string, err error) {
 	return path, nil
 }
 
-// builtShim returns the path of a prebuilt shim beside the suite's binary.
+// builtShim returns the path of a prebuilt shim beside the suite's program.
 func builtShim(self, name string) string {
 	return filepath.Join(filepath.Dir(self), "hammerlock-"+name+".so")
 }
@@ -101,7 +101,8 @@ func (n *Node) shimEnv() []string {
 	if len(n.topology.shims) == 0 {
 		return nil
 	}
-	var libraries []string // paths as the node sees them: for the linker a space ends a name
+	// relative to the node's directory, because LD_PRELOAD separates names by spaces and a full path may have one
+	var libraries []string
 	for _, path := range n.topology.shims {
 		libraries = append(libraries, "../"+filepath.Base(path))
 	}
@@ -111,7 +112,7 @@ func (n *Node) shimEnv() []string {
 	}
 }
 
-// The files that the shims map into memory. Like a machine's clock and disk they outlive the server.
+// These files are mapped into memory by the shims. They outlive the server, as a machine's clock and disk do.
 const (
 	clockSize   = 32
 	syncedSlots = 4096
@@ -127,13 +128,13 @@ func (n *Node) shimFiles() error {
 		os.WriteFile(n.syncedPath(), make([]byte, syncedSlots*slotSize), 0o600))
 }
 
-// clockCache is longer than the longest time between two readings of the clock by a server: Valkey 9.1 reads it once a
-// millisecond and counts the processor's ticks in between.
+// clockCache is longer than a server goes without reading the clock: Valkey 9.1 reads it once a millisecond and
+// interpolates with the processor's cycle counter.
 const clockCache = 5 * time.Millisecond
 
-// SetClock makes the node's wall clock show true time plus the offset now, and run at the rate from now on: 2 is twice
-// as fast, 1 is true. SetClock(0, 1) heals it. The change is in force when it returns and outlives a restart of the
-// node. The node's monotonic clock, which drives its own timers, stays true.
+// SetClock makes the node's wall clock show true time plus the offset now, and run at the given rate from now on: 2 is
+// twice as fast, 1 is true. SetClock(0, 1) undoes it. The change is effective when SetClock returns, and survives a
+// restart of the node. The node's monotonic clock stays true.
 func (n *Node) SetClock(offset time.Duration, rate float64) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -149,7 +150,7 @@ func (n *Node) SetClock(offset time.Duration, rate float64) error {
 	return err
 }
 
-// setClock writes the state of a clock; count is even, and greater than at any earlier change.
+// setClock writes the state of a clock to its file. The argument count is even, and greater at each change.
 func setClock(path string, count int64, offset time.Duration, rate float64) error {
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
@@ -170,9 +171,9 @@ func writeNumbers(f *os.File, at int64, numbers ...int64) error {
 	return err
 }
 
-// PowerLoss kills the server and truncates its log to the synced part, as if the machine had lost power. It is the
-// worst case, since a disk may have kept more. Torn sectors and lost directory entries are not modelled. Start brings
-// the node back. (Kill is no power loss: the operating system keeps what was written.)
+// PowerLoss kills the server and truncates its append-only file to the part that was synced, as if the machine had lost
+// power. It is the worst case, since a disk may have kept more. Torn sectors and lost directory entries are not
+// modelled. Start brings the node back. After Kill, in contrast, the operating system keeps what was written.
 func (n *Node) PowerLoss() error {
 	if !n.topology.Options.Power {
 		return fmt.Errorf("node %s: the topology was brought up without power loss", n.Name)
@@ -188,15 +189,15 @@ func (n *Node) PowerLoss() error {
 	return n.forgetUnsynced()
 }
 
-// Forget removes the log of a node that is down.
+// Forget deletes the append-only file of a node that is down.
 func (n *Node) Forget() error {
-	if n.dir == "" { // an embedded server has no directory
+	if n.dir == "" { // an in-memory server has no directory
 		return nil
 	}
 	return os.RemoveAll(filepath.Join(n.dir, "appendonlydir"))
 }
 
-// forgetUnsynced truncates the logs to the synced part and starts a new table.
+// forgetUnsynced truncates the files to their synced length and starts a new table of lengths.
 func (n *Node) forgetUnsynced() error {
 	synced, err := readSynced(n.syncedPath())
 	if err != nil {
@@ -234,7 +235,7 @@ func readSynced(path string) (map[uint64]uint64, error) {
 	return synced, nil
 }
 
-// setSynced enters a file's synced length in the table that the shim reads.
+// setSynced enters a file's synced length in the table that the shim maps.
 func setSynced(table []byte, inode, size uint64) {
 	for i := range uint64(syncedSlots) {
 		slot := table[(inode+i)%syncedSlots*slotSize:]

@@ -31,8 +31,8 @@ func (t *Topology) site(name string, seeds ...*Node) *Site {
 	return s
 }
 
-// clientPassword is the clients' password. The suite's connections, sentinels and replicas log in as the default user,
-// so that a client that forgets its user is refused.
+// clientPassword is the password of clients. The suite, sentinels and replicas log in as the default user with another
+// password, so a client that omits its user name is refused.
 func (t *Topology) clientPassword() string {
 	if t.Options.User == "" {
 		return t.password
@@ -40,7 +40,7 @@ func (t *Topology) clientPassword() string {
 	return t.password + "-" + t.Options.User
 }
 
-// Database is the clients' database; 0 on servers of others.
+// Database is the number of the clients' database; 0 on attached servers.
 func (n *Node) Database() int { return n.topology.database() }
 
 // database is the number of the clients' database.
@@ -51,7 +51,7 @@ func (t *Topology) database() int {
 	return t.Options.Database
 }
 
-// serving tells whether every node accepts writes.
+// serving returns nil if every node accepts writes.
 func serving(ctx context.Context, t *Topology) error {
 	return t.each(func(n *Node) error {
 		if n.State() != Up {

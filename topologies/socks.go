@@ -13,12 +13,12 @@ import (
 	"hammerlock/topologies/links"
 )
 
-// firstProxy is the first address of proxies, after those of clients.
+// firstProxy is the first address for SOCKS proxies, after those of clients.
 const firstProxy = links.LastSource + 5
 
-// Proxy is the address of the SOCKS proxy through which a node makes all its connections; empty without links. It is
-// the link of an engine whose servers announce the address on which they listen: each connection to the proxy comes
-// from its node.
+// Proxy is the address of the SOCKS proxy through which a node makes all its connections; empty if there are no
+// proxies. It serves engines whose servers announce the address at which they listen, so that no other proxy can stand
+// in front of them. Connections to the proxy identify the node.
 func (n *Node) Proxy() string {
 	if n.topology.network == nil {
 		return ""
@@ -30,16 +30,16 @@ func (n *Node) Proxy() string {
 // Messages of SOCKS version 5: RFC 1928.
 var (
 	socksOpen    = []byte{5, 0}                         // no authentication is needed
-	socksConnect = []byte{5, 1, 0, 1}                   // to an IPv4 address, which follows
-	socksDone    = []byte{5, 0, 0, 1, 0, 0, 0, 0, 0, 0} // the address in the answer has no meaning
+	socksConnect = []byte{5, 1, 0, 1}                   // a connection to an IPv4 address, which follows
+	socksDone    = []byte{5, 0, 0, 1, 0, 0, 0, 0, 0, 0} // success; the address in the reply has no meaning
 )
 
-// socksTimeout bounds how long a client may take to say what it wants.
+// socksTimeout is how long a client may take to send its request.
 const socksTimeout = 5 * time.Second
 
 var errSocks = errors.New("no request of SOCKS 5 to connect to an IPv4 address")
 
-// proxy carries a connection of the gate's node to the requested target.
+// proxy connects the gate's node to the address that it asks for.
 func (g *gate) proxy(src *net.TCPConn) {
 	to, err := socksTarget(src)
 	i := slices.IndexFunc(g.node.topology.Nodes, func(n *Node) bool {
@@ -59,7 +59,7 @@ func (g *gate) proxy(src *net.TCPConn) {
 	})
 }
 
-// socksTarget reads the target that a client asks for.
+// socksTarget reads the address that a client asks for.
 func socksTarget(src *net.TCPConn) (to netip.AddrPort, err error) {
 	if err := src.SetDeadline(time.Now().Add(socksTimeout)); err != nil {
 		return to, err

@@ -5,9 +5,9 @@ import (
 	"runtime"
 )
 
-// Spawner starts child processes that end with this process. It starts them from one operating-system thread and keeps
-// that thread: Linux sends the parent-death signal when the thread that started a child ends. Children of ordinary
-// goroutines would be killed whenever the runtime ends a thread.
+// Spawner starts child processes that end with this process. Linux sends the parent-death signal when the thread that
+// started the child ends, and Go's runtime ends threads at any time. So a Spawner starts all children from one thread,
+// which it keeps.
 type Spawner struct {
 	requests chan spawn
 	done     chan struct{}
@@ -18,12 +18,12 @@ type spawn struct {
 	err chan error
 }
 
-// OpenSpawner opens one. The caller closes it.
+// OpenSpawner starts a Spawner. The caller closes it.
 func OpenSpawner() *Spawner {
 	s := &Spawner{requests: make(chan spawn), done: make(chan struct{})}
 	go func() {
 		defer close(s.done)
-		runtime.LockOSThread() // never unlocked: the thread ends with this goroutine
+		runtime.LockOSThread() // never unlocked, so the thread ends with this goroutine
 		for r := range s.requests {
 			r.err <- r.cmd.Start()
 		}
@@ -31,8 +31,8 @@ func OpenSpawner() *Spawner {
 	return s
 }
 
-// Start starts a process in its own group, which an interrupt at the terminal does not reach. Only the credential among
-// its attributes is used.
+// Start starts a process in its own group, so that Ctrl-C at the terminal does not reach it. It uses only Credential of
+// cmd.SysProcAttr.
 func (s *Spawner) Start(cmd *exec.Cmd) error {
 	attr := childAttr()
 	if cmd.SysProcAttr != nil {
@@ -44,7 +44,7 @@ func (s *Spawner) Start(cmd *exec.Cmd) error {
 	return <-r.err
 }
 
-// Close ends the thread and with it, on Linux, every child that is left.
+// Close ends the thread, and with it, on Linux, every child that still runs.
 func (s *Spawner) Close() {
 	close(s.requests)
 	<-s.done

@@ -9,23 +9,23 @@ import (
 	"net"
 )
 
-// TLS has the certificates for secured connections, as PEM texts. It is plain data, so that it can be sent to worker
+// TLS has the certificates for encrypted connections, in PEM. It is plain data, so that it can be sent to worker
 // processes.
 type TLS struct {
-	CA   []byte `json:"ca,omitempty"` // empty = the authorities that the system trusts
+	CA   []byte `json:"ca,omitempty"` // certificate authorities; empty = those that the system trusts
 	Cert []byte `json:"cert,omitempty"`
 	Key  []byte `json:"key,omitempty"`
-	// the name in the servers' certificates; empty = the host of the address
+	// ServerName is the name in the servers' certificates; empty = the host of the address.
 	ServerName string `json:"server_name,omitempty"`
 }
 
-// Check is an error if the texts are no certificates and no key.
+// Check returns an error if the texts are not valid certificates and a key.
 func (t *TLS) Check() error {
 	_, err := t.config()
 	return err
 }
 
-// config reads the texts.
+// config parses the texts.
 func (t *TLS) config() (*tls.Config, error) {
 	c := &tls.Config{ServerName: t.ServerName, MinVersion: tls.VersionTLS12}
 	if len(t.CA) > 0 {
@@ -45,7 +45,7 @@ func (t *TLS) config() (*tls.Config, error) {
 	return c, nil
 }
 
-// secure makes TLS of a connection to an address; if c is nil, it returns the connection unchanged.
+// secure makes a TLS connection of conn; if c is nil, it returns conn as it is.
 func secure(ctx context.Context, c *tls.Config, conn net.Conn, addr string) (net.Conn, error) {
 	if c == nil {
 		return conn, nil
@@ -61,7 +61,7 @@ func secure(ctx context.Context, c *tls.Config, conn net.Conn, addr string) (net
 	return secured, nil
 }
 
-// tlsClient is the client's side of a TLS connection to the server with that announced address.
+// tlsClient returns the client's side of a TLS connection to the server that announces that address.
 func tlsClient(c *tls.Config, conn net.Conn, addr string) *tls.Conn {
 	if c.ServerName == "" {
 		c = c.Clone()

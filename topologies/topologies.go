@@ -1,5 +1,6 @@
-// Package topologies starts real Redis deployments as child processes on loopback and ends them again, whatever happens
-// to the suite. Up returns when a deployment is ready, not when it is started. It knows no locks and judges nothing.
+// Package topologies starts real Redis deployments as child processes on loopback addresses, and removes them again
+// even if the suite is killed. Up returns when a deployment is ready for clients. The package knows nothing about
+// locks.
 package topologies
 
 import (
@@ -23,32 +24,34 @@ import (
 // All lists the topologies, the simplest first.
 var All = []Spec{single, replica, sentinel, cluster, redlock}
 
-// Spec describes a topology that can be brought up.
+// Spec describes a kind of deployment.
 type Spec struct {
 	Name  string
 	Doc   string
-	Sites int // places where a lock can live independently
+	Sites int // number of independent places for a lock
 	Nodes int // that hold data
-	// Copies is how many replicas each primary has.
+	// Copies is the number of replicas of each primary.
 	Copies int
-	// Recovery is how long clients may need until they are served again, once the deployment is healthy or another
-	// server has taken over: they reconnect and ask for the primary. It is about twice the longest time that was seen.
+	// Recovery is how long clients may need to be served again after the deployment has become healthy, or another
+	// server has taken over: they reconnect and look for the primary. It is about twice the longest time that was
+	// measured.
 	Recovery time.Duration
 
 	engine     *Engine // nil = Redis
 	embeddable bool
-	byHand     bool                                   // only an operator promotes a replica
+	byHand     bool                                   // the servers fail over by an operator's command only
 	locks      bool                                   // by itself
-	attached   *Attachment                            // the running deployment, if others run it
-	shape      func(*Topology)                        // adds nodes and sites
-	join       func(context.Context, *Topology) error // joins running nodes to one deployment; may be nil
-	healthy    func(context.Context, *Topology) error // returns nil if the deployment works, or what is missing
+	attached   *Attachment                            // the running deployment, if the suite was given one
+	shape      func(*Topology)                        // adds the nodes and sites
+	join       func(context.Context, *Topology) error // connects the running nodes to one deployment; may be nil
+	// returns nil if the deployment works, else an error that says what is missing
+	healthy func(context.Context, *Topology) error
 }
 
-// Embeddable tells whether the in-process stand-in can serve the topology.
+// Embeddable tells whether in-memory servers can serve the topology.
 func (s Spec) Embeddable() bool { return s.embeddable }
 
-// Find returns the spec with that name.
+// Find returns the Spec with that name.
 func Find(name string) (Spec, bool) {
 	for _, s := range All {
 		if s.Name == name {
@@ -58,7 +61,7 @@ func Find(name string) (Spec, bool) {
 	return Spec{}, false
 }
 
-// Names lists the topologies.
+// Names lists the names of the topologies.
 func Names() []string {
 	var names []string
 	for _, s := range All {
@@ -67,32 +70,32 @@ func Names() []string {
 	return names
 }
 
-// Options say how to bring a topology up.
+// Options say how to start a topology.
 type Options struct {
 	Server  Server
 	Profile Profile
-	Links   bool // put a link in front of every node, so that its traffic can be cut and delayed
-	Flat    bool // use one loopback address with a port for each node, for machines on which 127.0.0.2 cannot be bound
+	Links   bool // put a proxy in front of every node, so that its traffic can be cut and delayed
+	Flat    bool // one address and a port for each node, for machines that can bind 127.0.0.1 only
 	Clock   bool // let SetClock set the nodes' clocks; Linux with a C compiler
 	Durable Durability
-	Power   bool // let PowerLoss cut the power of nodes that are durable; Linux with a C compiler
-	// MinReplicas sets min-replicas-to-write, with a min-replicas-max-lag of 1: a primary takes writes only if so many
-	// replicas have confirmed within the last second that they follow.
+	Power   bool // let PowerLoss cut the power of nodes; Linux with a C compiler
+	// MinReplicas sets min-replicas-to-write, with min-replicas-max-lag 1: a primary accepts writes only while that
+	// many replicas have acknowledged within the last second.
 	MinReplicas int
-	// Database is the clients' database. A cluster has database 0 only.
+	// Database is the number of the clients' database. A cluster has database 0 only.
 	Database int
-	// User is the clients' user, with its own password; empty = the default user, who has another password.
+	// User is the user name of clients, with its own password; empty = the default user with the default password.
 	User string
-	Tell func(doing string) // receives progress of a start, from any goroutine; nil = no listener
-	// Through, if it is not nil, carries the connections of clients to nodes that hold data, in place of links: it
-	// dials the node's Back, and returns when the connection is over. It needs Links.
+	Tell func(doing string) // called with the progress of the start, from any goroutine; may be nil
+	// Through, if it is not nil, replaces the proxy for connections of clients to data nodes: it dials n.Back() itself
+	// and returns when the connection is over. It needs Links.
 	Through func(n *Node, client net.Conn)
 }
 
-// Durability says how often nodes sync their log of writes to the disk; the zero value means no log.
+// Durability says how often nodes sync their append-only file to the disk; the zero value means that there is none.
 type Durability string
 
-// The durabilities are the values of appendfsync.
+// The durabilities are the values of the setting appendfsync.
 const (
 	SyncAlways      Durability = "always"
 	SyncEverySecond Durability = "everysec"
@@ -107,14 +110,14 @@ type Profile string
 
 // The profiles.
 const (
-	Fast  Profile = "fast"  // timers for tests: failovers take about a second
-	Stock Profile = "stock" // the servers' own defaults: failovers take half a minute
+	Fast  Profile = "fast"  // timers for tests: a failover takes about a second
+	Stock Profile = "stock" // the servers' default timers: a failover takes half a minute
 )
 
 // Profiles lists the profiles.
 var Profiles = []Profile{Fast, Stock}
 
-// Topology is a deployment that is up.
+// Topology is a running deployment.
 type Topology struct {
 	Spec     Spec
 	Options  Options
@@ -122,7 +125,7 @@ type Topology struct {
 	Sites    []*Site
 	starting sync.Mutex        // guards programs
 	programs []*Program        // the programs of a service under test
-	Settings map[string]string // the settings that shape the deployment's behaviour, for the run record
+	Settings map[string]string // settings that affect the deployment's behaviour, for the run record
 
 	engine   *Engine
 	mu       sync.Mutex // guards Settings while nodes start
@@ -130,16 +133,16 @@ type Topology struct {
 	password string
 	block    *block
 	network  *links.Network
-	shims    []string // libraries loaded into every server
+	shims    []string // paths of libraries that are preloaded into every server
 	spawner  *Spawner
 	reaper   *reaper
 
-	// For a deployment that others run.
+	// The following is for attached servers only.
 	prefix  string                  // of all keys
-	keepers []redis.UniversalClient // one client a site that bypasses all links
+	keepers []redis.UniversalClient // one client for each site, which bypasses all proxies
 	clean   func() error            // removes all keys
-	hidden  map[string]string       // commands that the servers refused, with their errors
-	// Evicting lists the nodes that may evict keys, with the settings that allow it, in words.
+	hidden  map[string]string       // commands that the servers refused -> their errors
+	// Evicting lists the nodes that may evict keys, each with the setting that allows it.
 	Evicting []string
 }
 
@@ -150,7 +153,7 @@ const (
 )
 
 // Up starts the topology and returns when it is ready. If that fails, it ends everything that it started, and the error
-// says which node lacks what.
+// says which node is not ready and why.
 func (s Spec) Up(ctx context.Context, o Options) (t *Topology, err error) {
 	o.Profile = cmp.Or(o.Profile, Fast)
 	engine, err := s.serve(ctx, &o)
@@ -179,7 +182,8 @@ func (s Spec) Up(ctx context.Context, o Options) (t *Topology, err error) {
 	return t, t.ready(ctx)
 }
 
-// NodeNames lists the nodes' names, sentinels included. The names of a deployment of others are known once it is up.
+// NodeNames lists the names of the nodes, sentinels included. The names of an attached deployment are known once it is
+// up.
 func (s Spec) NodeNames() []string {
 	if s.attached != nil {
 		return s.attached.names
@@ -210,7 +214,7 @@ func (s Spec) serve(ctx context.Context, o *Options) (e *Engine, err error) {
 	return s.engine, err
 }
 
-// claim takes addresses, a directory and a reaper for the deployment.
+// claim reserves addresses, a directory and a reaper for the deployment.
 func (t *Topology) claim(ctx context.Context) (err error) {
 	if t.engine.inside != nil {
 		return nil
@@ -229,7 +233,7 @@ func (t *Topology) claim(ctx context.Context) (err error) {
 	if t.reaper, err = startReaper(t.dir); err != nil {
 		return err
 	}
-	if err := os.Mkdir(t.dir, 0o700); err != nil { // the reaper comes first: the suite may be killed in between
+	if err := os.Mkdir(t.dir, 0o700); err != nil { // after the reaper, because the suite may be killed in between
 		return fmt.Errorf("make a directory for the nodes: %w", err)
 	}
 	if err := t.buildShims(ctx); err != nil {
@@ -239,7 +243,7 @@ func (t *Topology) claim(ctx context.Context) (err error) {
 	return nil
 }
 
-// nameDir returns the absolute path of a directory that does not exist yet: TMPDIR may be relative.
+// nameDir returns the absolute path of a directory that does not exist yet. TMPDIR may be relative.
 func nameDir() (string, error) {
 	base, err := filepath.Abs(os.TempDir())
 	if err != nil {
@@ -263,7 +267,7 @@ func (t *Topology) start(ctx context.Context) error {
 		return err
 	})
 	if all, ok := err.(interface{ Unwrap() []error }); ok && errors.Is(err, errWrapped) {
-		return all.Unwrap()[0] // all nodes have the same error
+		return all.Unwrap()[0] // all nodes failed with the same error
 	}
 	return err
 }
@@ -288,14 +292,14 @@ func (t *Topology) ready(ctx context.Context) error {
 	})
 }
 
-// tell reports the progress of the start.
+// tell reports progress to Options.Tell.
 func (t *Topology) tell(format string, args ...any) {
 	if t.Options.Tell != nil {
 		t.Options.Tell(fmt.Sprintf(format, args...))
 	}
 }
 
-// healthy returns nil if every node has its role and its links, and what is missing otherwise.
+// healthy returns nil if every node has its role and its connections, else an error that says what is missing.
 func (t *Topology) healthy(ctx context.Context) error { return t.Spec.healthy(ctx, t) }
 
 // AwaitHealthy polls until the topology is healthy or ctx is done; its error says what was missing last.
@@ -303,8 +307,8 @@ func (t *Topology) AwaitHealthy(ctx context.Context) error {
 	return poll(ctx, pollEvery, func() error { return t.healthy(ctx) })
 }
 
-// Dir is a directory that is removed when the topology is closed, or when the suite is killed. It is empty for the
-// embedded server, which has none.
+// Dir is the directory of the deployment, which is removed when the topology is closed or the suite is killed.
+// In-memory servers have none.
 func (t *Topology) Dir() string { return t.dir }
 
 // Close ends every process and removes everything that the topology made. It is safe to call twice.
@@ -336,7 +340,7 @@ func (t *Topology) Close() error {
 	return errors.Join(errs...)
 }
 
-// add makes a node, which gets the next address of the block.
+// add makes a node with the next address of the block.
 func (t *Topology) add(name string, role Role, config func(*Node) []directive) *Node {
 	n := &Node{Name: name, Role: role, config: config, topology: t}
 	if t.block != nil {
@@ -370,8 +374,8 @@ func each(nodes []*Node, f func(*Node) error) error {
 	return errors.Join(errs...)
 }
 
-// poll calls f until it returns nil or ctx is done. It asks less often if an answer takes long, because the server that
-// is asked needs the cores to become ready. This adds a twentieth to the time at most.
+// poll calls f until it returns nil or ctx ends. If f takes long, it is called less often, because the servers need the
+// processor to become ready. This delays the result by a twentieth at most.
 func poll(ctx context.Context, every time.Duration, f func() error) error {
 	start := time.Now()
 	timer := time.NewTimer(0)

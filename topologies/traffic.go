@@ -7,16 +7,16 @@ import (
 	"sync"
 )
 
-// Traffic counts the round trips of clients. A round trip is one wait for the network: a command, or a pipeline. Each
-// connection has its own counter, because a shared one would be contended. Messages that the library sends on its own
-// are not counted: handshakes, requests for a primary or for a cluster's map, subscriptions.
+// Traffic counts the round trips of clients: a command or a pipeline is one. Each connection has its own counter,
+// because a shared one would be contended. Messages that the library sends for itself do not count: handshakes,
+// questions for a primary or a cluster's map, subscriptions.
 type Traffic struct {
 	mu     sync.Mutex
 	open   map[*fresh]bool
-	closed int64 // round trips of closed connections
+	closed int64 // round trips of connections that are closed
 }
 
-// RoundTrips is how many there were so far.
+// RoundTrips returns the number of round trips so far.
 func (t *Traffic) RoundTrips() int64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -27,7 +27,7 @@ func (t *Traffic) RoundTrips() int64 {
 	return n
 }
 
-// add starts counting a connection; a nil Traffic counts nothing.
+// add starts to count a connection's round trips. It does nothing on a nil Traffic.
 func (t *Traffic) add(f *fresh) {
 	if t == nil {
 		return
@@ -40,7 +40,7 @@ func (t *Traffic) add(f *fresh) {
 	t.open[f] = true
 }
 
-// remove keeps the count of a connection that is closed, once.
+// remove adds the count of a closed connection to the total, once.
 func (t *Traffic) remove(f *fresh) {
 	if t == nil {
 		return
@@ -53,13 +53,13 @@ func (t *Traffic) remove(f *fresh) {
 	}
 }
 
-// aside lists the commands with which a connection begins that the library uses for its own purposes.
+// aside lists the first commands on connections that the library uses for itself.
 var aside = []string{"sentinel", "subscribe", "psubscribe", "ssubscribe"}
 
-// clusterMap is how the request for a cluster's map begins, which may use any connection.
+// clusterMap is the beginning of a request for a cluster's map, which the library may send on any connection.
 var clusterMap = []byte("*2\r\n$7\r\ncluster\r\n")
 
-// count adds the bytes that are written.
+// count counts the commands in bytes that are written.
 func (f *fresh) count(b []byte) {
 	if !f.used.Load() {
 		name := commandName(b)
@@ -74,21 +74,21 @@ func (f *fresh) count(b []byte) {
 	}
 }
 
-// idle lists commands that change no data and that the client library sends on its own. Their answers are never dropped
-// on purpose, because that would test nothing.
+// idle lists commands that change no data, or that the library sends for itself. The fault drop-reply spares their
+// replies, because losing those tests nothing.
 var idle = []string{
 	"cluster", "command", "info", "ping", "sentinel",
 	"subscribe", "psubscribe", "ssubscribe", "unsubscribe", "punsubscribe", "sunsubscribe",
 }
 
-// asks tells whether bytes from a client are a command whose answer may be dropped.
+// asks tells whether bytes from a client are a command whose reply may be dropped.
 func (n *Node) asks(b []byte) bool {
 	asks := n.engine().Asks
 	return asks != nil && asks(b)
 }
 
-// kind names the command at the beginning of the bytes, and the script that it runs; empty if its answer may not be
-// dropped.
+// kind returns the name of the command at the beginning of the bytes, with the script that it runs; empty if its reply
+// may not be dropped.
 func (n *Node) kind(b []byte) string {
 	if !n.asks(b) {
 		return ""
@@ -105,7 +105,7 @@ func asksRedis(b []byte) bool {
 	return name != "" && !slices.Contains(handshake, name) && !slices.Contains(idle, name)
 }
 
-// commandName reads a command's name from its first bytes. The first lines are *N, $LENGTH and the name.
+// commandName reads a command's name from its first bytes: *N, $LENGTH and the name are its first lines.
 func commandName(b []byte) string {
 	if len(b) == 0 || b[0] != '*' {
 		return ""

@@ -8,21 +8,22 @@ import (
 	"hammerlock/history"
 )
 
-// arrivals is the schedule of an open loop. It depends on the plan alone: the worker that takes a visit, and when,
-// changes nothing in it. Visits are drawn when workers take them, so no queue grows and no visit is dropped.
+// arrivals is the schedule of visits in an open loop, where visits are due at planned times whether or not a worker is
+// free. The schedule does not depend on when workers take visits. A visit is drawn when a worker takes it, so there is
+// no queue.
 //
-// The tempo may change when a visit is due after it was taken. It never changes which visits there are.
+// After a visit was taken, a change of Tempo may still move its due time. It never changes the visits themselves.
 type arrivals struct {
 	mu    sync.Mutex
 	shape *Shape
-	tempo *Tempo // nil if the rate does not change
+	tempo *Tempo // changes the rate during the run; nil if it stays as planned
 	pace  pace
 	keys  *chooser
 	next  time.Duration
 
 	drawn   int64
-	back    []visit       // visits that were taken and given back before they began
-	changed chan struct{} // closed at the next change of the tempo
+	back    []visit       // visits that workers have returned before they began
+	changed chan struct{} // closed at the next change of Tempo
 }
 
 // visit is one visit of the schedule.
@@ -43,25 +44,25 @@ func newArrivals(p *Shape, t *Tempo) *arrivals {
 	return a
 }
 
-// take draws the next visit. It returns false when no more visits can become due.
+// take draws the next visit. It returns false if no more will become due.
 func (a *arrivals) take() (v visit, ok bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	end := a.shape.End
 	if a.tempo != nil {
-		end = history.Forever // if the rate rises, the visit is due before the end
+		end = history.Forever // the rate may still rise, so that the visit is due before the end
 	}
 	return a.mine(end)
 }
 
-// giveBack returns a visit that has not begun.
+// giveBack returns a visit that the worker has not begun.
 func (a *arrivals) giveBack(v visit) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.back = append(a.back, v)
 }
 
-// change returns a channel that is closed when the times of visits change.
+// change returns a channel that is closed when due times change.
 func (a *arrivals) change() <-chan struct{} {
 	if a.tempo == nil {
 		return nil
@@ -71,7 +72,7 @@ func (a *arrivals) change() <-chan struct{} {
 	return a.changed
 }
 
-// follow wakes workers that wait for a visit when the tempo changes, until done is closed.
+// follow wakes workers that wait for a due time whenever the Tempo changes, until done is closed.
 func (a *arrivals) follow(done <-chan struct{}) {
 	ticker := time.NewTicker(tempoPoll)
 	defer ticker.Stop()
@@ -91,7 +92,7 @@ func (a *arrivals) follow(done <-chan struct{}) {
 	}
 }
 
-// mine draws the next visit of this part of the crew.
+// mine draws the next visit for the workers of this process.
 func (a *arrivals) mine(end time.Duration) (v visit, ok bool) {
 	for {
 		v, ok = a.draw(end)
@@ -105,7 +106,7 @@ func (a *arrivals) mine(end time.Duration) (v visit, ok bool) {
 	}
 }
 
-// draw returns the next visit if it is due before end; otherwise it leaves the visit.
+// draw returns the next visit if it is due before end; otherwise the visit stays in the schedule.
 func (a *arrivals) draw(end time.Duration) (v visit, ok bool) {
 	if v.planned = a.next; a.tempo.due(v.planned) >= end {
 		return v, false
@@ -115,7 +116,7 @@ func (a *arrivals) draw(end time.Duration) (v visit, ok bool) {
 	return v, true
 }
 
-// remaining counts, and passes to show, the visits that were due before end and never began.
+// remaining returns how many visits were due before end and never began. It passes their due times to show.
 func (a *arrivals) remaining(end time.Duration, show func(due time.Duration)) (n int64) {
 	if !a.shape.Open() {
 		return 0
@@ -145,7 +146,7 @@ type chooser struct {
 	n    int
 }
 
-// zipfExponent is just above 1, the smallest exponent of the generator: the classic harmonic popularity.
+// zipfExponent makes visits proportional to 1/k. The generator needs an exponent greater than 1.
 const zipfExponent = 1.0001
 
 func newChooser(p *Shape, r *rand.Rand) *chooser {

@@ -8,7 +8,7 @@ import (
 	"hammerlock/locks"
 )
 
-// increment counts in one step of the store. The visit stays as long as others do, but holds no lock.
+// increment counts with one atomic operation of the store, without a lock. The visit takes as long as others do.
 func (w *worker) increment(ctx context.Context, g *grant) (history.Outcome, history.Reason) {
 	if reason := w.stay(ctx, g); reason != history.None {
 		return history.Failed, reason
@@ -16,7 +16,7 @@ func (w *worker) increment(ctx context.Context, g *grant) (history.Outcome, hist
 	return w.add(ctx, g)
 }
 
-// add counts in one step. If the store has no answer, the replaced value is unknown.
+// add counts with one atomic operation. If there is no reply, it is unknown which value was replaced.
 func (w *worker) add(ctx context.Context, g *grant) (history.Outcome, history.Reason) {
 	op := w.lane.Call(history.Store, g.key)
 	op.Hold = g.hold
@@ -30,7 +30,8 @@ func (w *worker) add(ctx context.Context, g *grant) (history.Outcome, history.Re
 	return outcome, reason
 }
 
-// optimistic repeats load and store until no other worker stored in between, or until the visit's patience ends.
+// optimistic repeats load and conditional store until no other worker has stored in between, or until the visit's
+// patience ends.
 func (w *worker) optimistic(ctx context.Context, g *grant) (history.Outcome, history.Reason) {
 	for {
 		outcome, reason := w.transact(ctx, g)
@@ -48,7 +49,7 @@ func (w *worker) optimistic(ctx context.Context, g *grant) (history.Outcome, his
 	}
 }
 
-// transact is one try of optimistic.
+// transact makes one attempt of optimistic.
 func (w *worker) transact(ctx context.Context, g *grant) (outcome history.Outcome, reason history.Reason) {
 	load := w.lane.Call(history.Load, g.key)
 	load.Hold = g.hold
@@ -64,15 +65,15 @@ func (w *worker) transact(ctx context.Context, g *grant) (outcome history.Outcom
 		outcome, reason = w.store(g, &g.spot, seen, store)
 		return nil
 	})
-	w.now = 0 // the transaction has sent more commands after the store
+	w.now = 0 // the transaction sends more commands after the store, so the clock must be read again
 	if loaded {
 		return outcome, reason
 	}
 	load.Outcome, load.Reason = locks.Classify(err)
 	reason = load.Reason
 	w.lane.Return(load)
-	return history.Failed, reason // the load failed, and a load has no effect
+	return history.Failed, reason // the load failed, and a load changes nothing
 }
 
-// errLeft ends a transaction without a store.
+// errLeft is returned to end a transaction without a store.
 var errLeft = errors.New("the visit ended before its store")

@@ -14,20 +14,21 @@ import (
 	"hammerlock/topologies"
 )
 
-// Counter is the store of the page views. Load and Store are two steps on purpose: a lost update must be
-// possible. It is used by many workers at once.
+// Counter stores the number of views of each page. Load and Store are separate, so that updates are lost if two workers
+// are in between. It is safe for concurrent use.
 type Counter interface {
-	// Load reads a page's count; the zero Count if it was never written.
+	// Load reads the count of a page; the zero Count if it was never written.
 	Load(ctx context.Context, page string) (Count, error)
-	// Store writes a page's count. A fenced counter answers locks.ErrFenced to an old token and writes nothing.
+	// Store writes the count of a page. A counter with fencing returns locks.ErrFenced for an old token, and writes
+	// nothing.
 	Store(ctx context.Context, page string, c Count) error
-	// Close closes what the counter itself has opened.
+	// Close closes what the counter has opened itself, not the Client in its environment.
 	Close() error
 }
 
-// Shown is a fenced counter whose loads pass the token of their hold. From then on it refuses stores of earlier holds,
-// because these would change what was read. A load of an earlier hold gets locks.ErrFenced. Each hold loads before it
-// stores, so a load keeps its token less one: the store of the same hold is still accepted.
+// Shown is a Counter with fencing whose loads pass the fencing token, too. After a load, it rejects stores of earlier
+// holders, which would change the value that was read. A load of an earlier holder gets locks.ErrFenced. The counter
+// remembers the loader's token minus one, so that the store of the same holder is accepted.
 type Shown interface {
 	LoadFor(ctx context.Context, page string, fence int64) (Count, error)
 }
@@ -37,64 +38,65 @@ type Lister interface {
 	LoadAll(ctx context.Context, pages []string) ([]Count, error)
 }
 
-// Adder is a counter that adds one view in one step and returns the count before. Holders that are not alone use it.
+// Adder is a Counter that can add one view atomically. It returns the count before. Holders of a shared lock use it.
 type Adder interface {
 	Add(ctx context.Context, page string, writer history.ID) (replaced Count, err error)
 }
 
-// Atomic is a counter that works without a lock: the baselines use it.
+// Atomic is a Counter that counts correctly without a lock. The baselines use it.
 type Atomic interface {
 	Counter
 	Adder
-	// Transact passes a page's count to visit, which may store once; the store returns locks.ErrConflict if another
-	// worker stored in between. Transact returns the error of a failed load, or what visit returned.
+	// Transact passes a page's count to visit, which may store once. The store returns locks.ErrConflict if another
+	// worker has stored in between. Transact returns the error of visit, or of the load.
 	Transact(ctx context.Context, page string, visit func(seen Count, store func(Count) error) error) error
 }
 
-// Count is a number of page views and the operation that wrote it, so that every load says whose store it saw.
+// Count is a number of page views, with the operation that wrote it: so a worker that loads it knows whose store it has
+// seen.
 type Count struct {
 	Views  int64
 	Writer history.ID
-	Fence  int64 // fencing token of the writer's hold; 0 = its lock has no tokens
+	Fence  int64 // fencing token of the worker that wrote it; 0 = its lock has none
 }
 
-// AllCounters lists the stores of the counter.
+// AllCounters lists the implementations of Counter.
 var AllCounters = []CounterSpec{
 	RedisCounter, RedisFenced, topologyStore, topologyFenced, memoryStore, memoryFenced, sqliteStore, sqliteFenced,
 	backstopStore,
 }
 
-// CounterSpec describes a store of the counter.
+// CounterSpec describes an implementation of Counter.
 type CounterSpec struct {
 	Name   string
 	Doc    string
 	Place  Place
-	Server topologies.Spec // the topology of an OwnServer; the zero Spec = single
-	Fenced bool            // the counter refuses an old fencing token, or claims to
-	Broken string          // why the fence does not hold; empty if it does
-	// Open opens the counter; a worker process opens one of its own.
+	Server topologies.Spec // topology of the counter's own server; the zero Spec = single
+	Fenced bool            // the counter claims to reject old fencing tokens
+	Broken string          // why its fencing does not work, for those that are wrong on purpose; else empty
+	// Open opens the counter. Each worker process opens its own.
 	Open func(CounterEnv) (Counter, error)
 }
 
-// Place says where a counter stores its counts.
+// Place says where a counter stores the counts.
 type Place int
 
 // The places.
 const (
-	OwnServer  Place = iota // a separate server that no fault touches
-	OnTopology              // the servers under test
-	OfService               // the service, which counts itself
+	OwnServer  Place = iota // on a separate server that no fault affects
+	OnTopology              // on the servers under test
+	OfService               // in the service under test, which does the counting
 	InMemory                // this process alone
-	InFile                  // a file that processes share
+	InFile                  // in a file that all processes share
 )
 
-// ServiceCounter is the count that a service keeps.
+// ServiceCounter stands for the counts of a service under test.
 var ServiceCounter = CounterSpec{Name: "service", Place: OfService}
 
-// CounterEnv has what a counter needs to open; which fields are set depends on its place.
+// CounterEnv has what a counter needs to be opened. Which fields are set depends on its Place.
 type CounterEnv struct {
-	Client redis.UniversalClient // OwnServer, OnTopology; the caller closes it. Nil on servers other than Redis
-	Site   *topologies.Site      // the site of Client
+	Client redis.UniversalClient // for OwnServer and OnTopology; the caller closes it. Nil if the servers are not Redis
+	Site   *topologies.Site      // the site that Client connects to
 	File   string                // InFile
 }
 
@@ -108,7 +110,7 @@ func FindCounter(name string) (CounterSpec, bool) {
 	return CounterSpec{}, false
 }
 
-// Fits says why the counter does not work with a lock or with so many processes; empty if it does.
+// Fits says why the counter does not work with a lock or with that many processes; empty if it does.
 func (s CounterSpec) Fits(lock locks.Spec, processes int) string {
 	switch {
 	case s.Place == InMemory && processes > 1:

@@ -14,7 +14,8 @@ var backstopStore = CounterSpec{
 	Open:   func(e CounterEnv) (Counter, error) { return backstopCounter{redisCounter{e.Client}}, nil },
 }
 
-// backstopCounter compares unique tokens instead of ordered ones, as many forum answers recommend.
+// backstopCounter is wrong on purpose: it compares unique tokens for equality, as many forum answers recommend, instead
+// of ordered ones.
 type backstopCounter struct{ redisCounter }
 
 var storeIfMarked = redis.NewScript(`

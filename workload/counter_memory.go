@@ -25,7 +25,7 @@ var memoryFenced = CounterSpec{
 	},
 }
 
-// newMemoryCounter keeps the counts in this process. Load and store are each atomic; together they are not.
+// newMemoryCounter makes a counter in the memory of this process. Load and Store are atomic each, not together.
 func newMemoryCounter() Counter { return &memoryCounter{counts: map[string]Count{}} }
 
 type memoryCounter struct {
@@ -57,7 +57,7 @@ func (m *memoryCounter) Add(_ context.Context, page string, writer history.ID) (
 }
 
 func (m *memoryCounter) Transact(ctx context.Context, page string, visit func(Count, func(Count) error) error) error {
-	seen, _ := m.Load(ctx, page) // memory does not fail
+	seen, _ := m.Load(ctx, page) // an error is impossible
 	return visit(seen, func(c Count) error {
 		m.mu.Lock()
 		defer m.mu.Unlock()

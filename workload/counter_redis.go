@@ -31,7 +31,7 @@ func openRedisFenced(e CounterEnv) (Counter, error) {
 	return redisFencedCounter{redisCounter{e.Client}}, nil
 }
 
-// redisCounter keeps a page's count in a string.
+// redisCounter stores each page's count in a string key.
 type redisCounter struct{ client redis.UniversalClient }
 
 func (r redisCounter) Load(ctx context.Context, page string) (Count, error) {
@@ -55,7 +55,7 @@ func countIn(answer *redis.StringCmd) (Count, error) {
 
 func (r redisCounter) LoadAll(ctx context.Context, pages []string) ([]Count, error) {
 	answers := make([]*redis.StringCmd, len(pages))
-	_, _ = r.client.Pipelined(ctx, func(p redis.Pipeliner) error { // each answer has its own error
+	_, _ = r.client.Pipelined(ctx, func(p redis.Pipeliner) error { // errors are in the single replies
 		for i, page := range pages {
 			answers[i] = p.Get(ctx, page)
 		}
@@ -77,7 +77,7 @@ func (r redisCounter) Store(ctx context.Context, page string, c Count) error {
 
 func (redisCounter) Close() error { return nil }
 
-// addOne is INCR for a count that also names its writer: INCR itself does not return whose store it replaced.
+// addOne is an INCR that also returns whose store it replaced.
 var addOne = redis.NewScript(`
 local old = redis.call("GET", KEYS[1])
 local views = old and tonumber(string.match(old, "^%d+")) or 0
@@ -111,11 +111,11 @@ func (r redisCounter) Transact(ctx context.Context, page string, visit func(Coun
 	}, page)
 }
 
-// redisFencedCounter keeps the last fencing token with the count, and compares and writes in one step.
+// redisFencedCounter stores the last fencing token with the count. A script compares tokens and writes atomically.
 type redisFencedCounter struct{ redisCounter }
 
-// storeIfNewer compares numbers. A token is a grant's number, far below 2^53, up to which Lua is exact. Each hold
-// stores once, so an equal token belongs to another hold.
+// storeIfNewer compares tokens as numbers. They are far below 2^53, up to which Lua is exact. Each holder stores once,
+// so an equal token is of another holder and is rejected.
 var storeIfNewer = redis.NewScript(`
 local old = redis.call("GET", KEYS[1])
 local fence = old and tonumber(string.match(old, "%d+$")) or 0
@@ -127,8 +127,8 @@ func (r redisFencedCounter) Store(ctx context.Context, page string, c Count) err
 	return accepted(storeIfNewer.Run(ctx, r.client, []string{page}, c.text(true), c.Fence).Int64())
 }
 
-// loadIfNewer returns false to a hold whose token is not greater than the last one. Otherwise it stores the greatest
-// token below the hold's own.
+// loadIfNewer returns false if the holder's token is not greater than the stored one. Otherwise it raises the stored
+// token to one below the holder's.
 var loadIfNewer = redis.NewScript(`
 local old = redis.call("GET", KEYS[1]) or "0 0 0"
 local count, fence = string.match(old, "^(%d+ %d+) (%d+)$")
@@ -147,7 +147,7 @@ func (r redisFencedCounter) LoadFor(ctx context.Context, page string, fence int6
 	return parseCount(text)
 }
 
-// accepted turns the answer of a fencing script into an error.
+// accepted converts the reply of a fencing script to an error.
 func accepted(written int64, err error) error {
 	if err == nil && written == 0 {
 		return locks.ErrFenced

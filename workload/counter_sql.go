@@ -9,27 +9,26 @@ import (
 	"hammerlock/locks"
 )
 
-// Statements are the SQL of one database. A page's row is created by its first store. Writes take the arguments page,
-// views, writer, fence; WriteIfSame also takes the expected writer.
+// Statements are the SQL of one kind of database. The first store of a page creates its row. Writes take the arguments
+// page, views, writer, fence; WriteIfSame also takes the expected writer.
 type Statements struct {
 	Load         string
-	LoadToWrite  string // Load, and no other transaction can write the row until this one ends
-	Make         string // creates the row of a page without views if it is missing
+	LoadToWrite  string // Load, which also locks the row until the transaction ends
+	Make         string // creates the row of a page with no views if it is missing
 	Write        string
-	WriteIfNewer string // changes no row if the fence is not greater than the stored one
+	WriteIfNewer string // changes no row if the fencing token is not greater than the stored one
 	WriteIfSame  string
-	// Outcome marks an error that proves that nothing was changed, and returns other errors unchanged.
+	// Outcome marks an error after which certainly nothing was changed. It returns other errors as they are.
 	Outcome func(error) error
 }
 
-// sqlCounter keeps the counts in a table of a database. It is Atomic.
+// sqlCounter stores the counts in a table of a database. It is Atomic.
 type sqlCounter struct {
 	db *sql.DB
 	do Statements
 }
 
-// NewSQLCounter returns a counter in a database, which its Close closes. A fenced counter compares fencing tokens in
-// its stores.
+// NewSQLCounter makes a counter in a database. Close closes the database. With fenced, stores compare fencing tokens.
 func NewSQLCounter(db *sql.DB, do Statements, fenced bool) Counter {
 	c := &sqlCounter{db, do}
 	if fenced {
@@ -64,7 +63,8 @@ func (s *sqlCounter) Store(ctx context.Context, page string, c Count) error {
 // row returns the arguments of a statement for a count.
 func (c Count) row(page string) []any { return []any{page, c.Views, int64(c.Writer), c.Fence} }
 
-// write runs one statement, which is atomic. If the database was busy for too long, nothing was changed.
+// write runs one statement, which is atomic. If the database was busy for too long, the error says that nothing was
+// changed.
 func (s *sqlCounter) write(ctx context.Context, statement string, row ...any) (rows int64, err error) {
 	r, err := s.db.ExecContext(ctx, statement, row...)
 	if err != nil {
@@ -81,7 +81,7 @@ func (s *sqlCounter) Add(ctx context.Context, page string, writer history.ID) (C
 	})
 }
 
-// change is a transaction that locks the row before it reads it.
+// change runs a transaction that locks the row before it reads it.
 func (s *sqlCounter) change(ctx context.Context, page string, next func(seen Count) (Count, error)) (seen Count,
 	err error) {
 	tx, err := s.db.BeginTx(ctx, nil)
@@ -105,7 +105,8 @@ func (s *sqlCounter) change(ctx context.Context, page string, next func(seen Cou
 	return seen, tx.Commit()
 }
 
-// Transact holds no lock between load and store: the store checks that the writer is still the one that was seen.
+// Transact does not lock the row between load and store. Instead the store checks that the row's writer is the one that
+// was loaded.
 func (s *sqlCounter) Transact(ctx context.Context, page string, visit func(Count, func(Count) error) error) error {
 	seen, err := s.Load(ctx, page)
 	if err != nil {

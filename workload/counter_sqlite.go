@@ -24,14 +24,15 @@ var sqliteFenced = CounterSpec{
 	Open:   func(e CounterEnv) (Counter, error) { return openSQLite(e.File, true) },
 }
 
-// sqliteDriver is the driver name of modernc.org/sqlite. The commands import the package; a program that only tests its
-// own lock does not need it.
+// sqliteDriver is the name under which modernc.org/sqlite registers its driver. The suite's commands import it;
+// programs that import only hammertest need not.
 const sqliteDriver = "sqlite"
 
-// sqliteBusy is how long a statement waits for other processes, in milliseconds.
+// sqliteBusy is how many milliseconds a statement waits for other processes.
 const sqliteBusy = "5000"
 
-// sqliteConnections limits the connections of a process: one writes at a time, and readers do not wait for it.
+// sqliteConnections is the number of connections of a process. Only one can write at a time; readers do not wait for
+// it.
 const sqliteConnections = 4
 
 const (
@@ -43,7 +44,7 @@ const (
 
 var sqliteStatements = Statements{
 	Load: `SELECT views, writer, fence FROM pages WHERE page = ?`,
-	// a transaction begins with a lock on the whole file
+	// SQLite locks the whole file when a transaction begins, so this needs no lock on the row
 	LoadToWrite:  `SELECT views, writer, fence FROM pages WHERE page = ?`,
 	Make:         `INSERT OR IGNORE INTO pages VALUES (?, 0, 0, 0)`,
 	Write:        sqliteWrite,
@@ -52,8 +53,8 @@ var sqliteStatements = Statements{
 	Outcome:      busy,
 }
 
-// openSQLite opens the database file and creates its table. Writes do not wait for the disk: a killed process loses
-// nothing that it has written, and no run outlives the machine.
+// openSQLite opens the database file and creates its table. Writes do not wait for the disk: after a kill the operating
+// system still has them, and no run survives a crash of the machine.
 func openSQLite(file string, fenced bool) (Counter, error) {
 	db, err := sql.Open(sqliteDriver, (&url.URL{Scheme: "file", Opaque: (&url.URL{Path: file}).EscapedPath(),
 		RawQuery: url.Values{
@@ -73,7 +74,7 @@ func openSQLite(file string, fenced bool) (Counter, error) {
 // sqliteIsBusy is the code SQLITE_BUSY.
 const sqliteIsBusy = 5
 
-// busy marks the error of a statement that never began.
+// busy marks an error SQLITE_BUSY as one after which nothing was changed.
 func busy(err error) error {
 	var e interface{ Code() int }
 	if errors.As(err, &e) && e.Code()&0xff == sqliteIsBusy {

@@ -19,10 +19,10 @@ type Point uint32
 // The points.
 const (
 	_       Point = iota
-	Refused       // right after a refused try, before the wait for the next one
-	Granted       // right after a grant was acknowledged
+	Refused       // after a refused try, before the wait for the next one
+	Granted       // after a grant
 	Loaded        // between load and store
-	Between       // between two commands of a lock that need to be one
+	Between       // between two commands of a broken lock that should be one
 )
 
 var points = [...]string{"nowhere", "refused", "granted", "loaded", "between"}
@@ -36,20 +36,20 @@ func FindPoint(name string) (Point, bool) {
 	return Point(max(i, 0)), i > 0
 }
 
-// AnyKey lets a gate catch a worker with any key.
+// AnyKey as the key lets a Gate stop a worker with any key.
 const AnyKey = -1
 
-// Gate stops one worker at a time at a point, until the fault releases or kills it. It may lie in memory that the suite
-// shares with its worker processes.
+// Gate stops one worker at a time at a Point, until the fault lets it go on or kills it. Its state may lie in memory
+// that the suite shares with worker processes.
 type Gate struct {
 	words *gateWords
-	turn  int // only Catch uses it
+	turn  int // slot that was used last; only Catch uses it
 }
 
-// gateWords has a slot for each of the last caught workers: when the next worker is caught, the previous one may not
-// have gone on yet, or its process may be stopped.
+// gateWords is the state of a Gate. It has several slots because the worker that was stopped before may not have gone
+// on yet, or its process may be paused.
 type gateWords struct {
-	armed  atomic.Uint32 // the slot for the next worker to catch, from 1; 0 catches none
+	armed  atomic.Uint32 // number of the slot for the next worker that is to be stopped, from 1; 0 = stop none
 	_      uint32
 	places [16]place
 }
@@ -58,29 +58,29 @@ type place struct {
 	point  atomic.Uint32
 	key    atomic.Int32
 	order  atomic.Uint32
-	caught atomic.Uint32 // 1 once the next three fields are written
+	caught atomic.Uint32 // set to 1 after the next three fields were written
 	worker atomic.Int32
 	page   atomic.Int32
-	hold   atomic.Uint64 // 0 before its first hold
+	hold   atomic.Uint64 // its hold; 0 if it has had none yet
 }
 
-// The orders to a caught worker.
+// The orders that a fault can give to a stopped worker.
 const (
 	wait uint32 = iota
 	goOn
 	die
 )
 
-// NewGate makes a gate.
+// NewGate makes a Gate in the memory of this process.
 func NewGate() *Gate { return &Gate{words: new(gateWords)} }
 
-// GateIn returns the gate in a memory that is large enough, zeroed, and aligned to eight bytes.
+// GateIn makes a Gate in shared memory, which must be large enough, zeroed, and aligned to eight bytes.
 func GateIn(memory []byte) (*Gate, error) {
 	words, err := over[gateWords](memory)
 	return &Gate{words: words}, err
 }
 
-// over interprets memory that is shared with other processes as a value.
+// over uses shared memory as a value of type T.
 func over[T any](memory []byte) (*T, error) {
 	value := (*T)(unsafe.Pointer(unsafe.SliceData(memory)))
 	if size := unsafe.Sizeof(*value); uintptr(len(memory)) < size || uintptr(unsafe.Pointer(value))%8 != 0 {
@@ -89,24 +89,24 @@ func over[T any](memory []byte) (*T, error) {
 	return value, nil
 }
 
-// Caught is a worker that stopped at a point.
+// Caught is a worker that was stopped at a Point.
 type Caught struct {
 	Worker int32
 	Key    int32
-	Hold   history.ID // 0 before its first hold
-	// Elsewhere sends the order to a worker on another machine (true = die); nil = the worker is on this machine.
+	Hold   history.ID // its hold; 0 if it has had none yet
+	// Elsewhere sends the order to a worker on another machine (true = die). Nil = the worker is on this machine.
 	Elsewhere func(die bool)
 	at        *place
 }
 
-// gatePoll is how often each side checks the other's state.
+// gatePoll is how often the fault and the worker look at the shared state.
 const gatePoll = 100 * time.Microsecond
 
-// ErrNobody means that no worker came to the point in time.
+// ErrNobody means that no worker reached the Point in time.
 var ErrNobody = errors.New("no worker came by")
 
-// Catch stops the next worker that reaches the point with the key (or AnyKey) and returns when it has stopped. Only one
-// goroutine may call it at a time.
+// Catch stops the next worker that reaches the Point with the key (or AnyKey), and returns when it has stopped. It must
+// not be called by two goroutines at once.
 func (g *Gate) Catch(ctx context.Context, p Point, key int32) (*Caught, error) {
 	g.turn++
 	number := uint32(g.turn%len(g.words.places)) + 1
@@ -126,7 +126,8 @@ func (g *Gate) Catch(ctx context.Context, p Point, key int32) (*Caught, error) {
 			if late || g.words.armed.CompareAndSwap(number, 0) {
 				return nil, fmt.Errorf("%w %s: %w", ErrNobody, p, context.Cause(ctx))
 			}
-			// A worker is being caught at this moment, unless its process was killed just now.
+			// A worker may be stopping at this moment: wait until it has written its slot, unless its process was just
+			// killed.
 			var cancel context.CancelFunc
 			late = true
 			ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), time.Second)
@@ -136,10 +137,10 @@ func (g *Gate) Catch(ctx context.Context, p Point, key int32) (*Caught, error) {
 	return &Caught{Worker: at.worker.Load(), Key: at.page.Load(), Hold: history.ID(at.hold.Load()), at: at}, nil
 }
 
-// Go lets the worker go on.
+// Go lets the stopped worker go on.
 func (c *Caught) Go() { c.order(goOn) }
 
-// Die ends the worker where it stands, without a release.
+// Die ends the stopped worker without releasing its lock.
 func (c *Caught) Die() { c.order(die) }
 
 func (c *Caught) order(what uint32) {
@@ -150,8 +151,8 @@ func (c *Caught) order(what uint32) {
 	c.at.order.CompareAndSwap(wait, what)
 }
 
-// Pause returns the function that a lock calls between two commands that need to be one. A worker of the crew stops
-// there if it is caught, and dies if ordered to.
+// Pause returns a function that a broken lock calls between two commands that should be one. A fault can stop or kill
+// the worker there.
 func (c *Workers) Pause(worker int) func(ctx context.Context, name string) error {
 	return func(ctx context.Context, name string) error {
 		if c.Gate == nil || c.Gate.words.armed.Load() == 0 {
@@ -165,7 +166,7 @@ func (c *Workers) Pause(worker int) func(ctx context.Context, name string) error
 	}
 }
 
-// pass is called by a worker at a point. It returns whether the worker goes on.
+// pass is called by a worker that reaches a Point. It returns false if the worker must die.
 func (g *Gate) pass(ctx context.Context, p Point, worker, key int32, hold history.ID) bool {
 	number := g.words.armed.Load()
 	if number == 0 {
@@ -197,15 +198,15 @@ func (g *Gate) pass(ctx context.Context, p Point, worker, key int32, hold histor
 	}
 }
 
-// die ends the worker as a killed process ends: nothing is released. A new worker takes its place. If none can, the run
-// is invalid.
+// die ends the worker as if its process were killed: it releases nothing. A new worker takes its place. If none can be
+// started, the run is invalid.
 func (w *worker) die(key int32, hold history.ID) (outcome history.Outcome, reason history.Reason, told bool) {
 	now := w.clock.Now()
 	crash := history.Op{Kind: history.Crash, Key: key, Hold: hold, Call: now, Outcome: history.OK}
 	w.grant.mark(crash)
 	w.lane.Mark(&crash)
 	w.enter()
-	_ = w.lock.Close() // no caller could act on its error
+	_ = w.lock.Close() // the error does not matter: the worker is dead
 	lock, err := w.group.reopen(w.number)
 	w.leave()
 	w.lock, w.err = lock, err
@@ -213,7 +214,7 @@ func (w *worker) die(key int32, hold history.ID) (outcome history.Outcome, reaso
 	return history.Failed, history.Crashed, false
 }
 
-// reopen opens a lock for the worker that replaces one that died.
+// reopen opens a lock object for the worker that replaces a dead one.
 func (c *Workers) reopen(worker int) (lock locks.Lock, err error) {
 	if c.Reopen == nil {
 		err = errors.New("there is no way to open its lock again")

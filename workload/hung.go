@@ -10,17 +10,18 @@ import (
 	"hammerlock/history"
 )
 
-// A call of the lock that is still open after the last visit is due is cancelled after Workers.Patience, and abandoned
-// after the same time again. A call that ignores its context keeps its goroutine, since Go cannot end one from outside.
+// After the last visit is due, a lock call may stay open for Workers.Patience; then its context is cancelled. After the
+// same time again the worker is abandoned. A call that ignores its context keeps its goroutine, since Go cannot end one
+// from outside.
 const (
 	lookEvery = 50 * time.Millisecond
 	offFor    = 5 * time.Second
 )
 
-// given marks an abandoned worker: if its call returns later, its goroutine ends and records nothing.
+// given is a bit that marks an abandoned worker: if its call returns later, its goroutine ends and records nothing.
 const given = 1 << 63
 
-// enter and leave surround each call of the lock: turn is odd while a call is open.
+// enter and leave surround each lock call, so that turn is odd while a call is open.
 func (w *worker) enter() { w.turn.Add(1) }
 
 func (w *worker) leave() {
@@ -29,16 +30,16 @@ func (w *worker) leave() {
 	}
 }
 
-// waits records how long a worker has been inside a call that may never return.
+// waits records how long a worker has been inside one lock call.
 type waits struct {
 	turn      uint64
-	inside    time.Duration // time inside the call during which this process ran
-	calledOff time.Duration // when the call was cancelled, on the run's clock; 0 = it was not
+	inside    time.Duration // time inside the call, without the time for which this process was paused
+	calledOff time.Duration // when the call's context was cancelled, on the run's clock; 0 = it was not
 	ended     bool
 }
 
-// watch returns when all workers have ended or were abandoned, which happens after the End or a stop only. Each worker
-// sends its number when it ends.
+// watch returns when all workers have ended or were abandoned. It abandons workers only after the End or a stop. Each
+// worker sends its number on the channel when it ends.
 func (c *Workers) watch(ctx, stop context.Context, workers []*worker, ended <-chan int) (hung []history.Hung) {
 	all, left := make([]waits, len(workers)), len(workers)
 	var look, end <-chan time.Time
@@ -76,7 +77,7 @@ func (c *Workers) watch(ctx, stop context.Context, workers []*worker, ended <-ch
 	return hung
 }
 
-// look tells whether a worker was abandoned just now.
+// look cancels or abandons a worker that is inside a call for too long. It returns true when it has abandoned it.
 func (c *Workers) look(ctx context.Context, w *worker, x *waits, ran time.Duration) bool {
 	turn := w.turn.Load()
 	if turn%2 == 0 || turn != x.turn {
@@ -94,7 +95,7 @@ func (c *Workers) look(ctx context.Context, w *worker, x *waits, ran time.Durati
 	return false
 }
 
-// hung is the record of a worker whose call was cancelled.
+// hung makes the record of a worker whose call was cancelled.
 func (c *Workers) hung(w *worker, x *waits, givenUp bool) history.Hung {
 	h := history.Hung{Worker: int32(c.Shape.First + w.number), CalledOff: x.calledOff}
 	if givenUp {
@@ -103,17 +104,17 @@ func (c *Workers) hung(w *worker, x *waits, givenUp bool) history.Hung {
 	return h
 }
 
-// mostStack is the most lines of a stack that are kept.
+// mostStack is how many lines of a stack trace are kept at most.
 const mostStack = 20
 
-// goroutine returns the heading of the calling goroutine in a dump of all stacks.
+// goroutine returns the heading of the calling goroutine's stack trace, such as "goroutine 7".
 func goroutine() string {
 	var head [64]byte
 	name, _, _ := strings.Cut(string(head[:runtime.Stack(head[:], false)]), "[")
 	return name
 }
 
-// stack returns the stack at which the worker's goroutine waits.
+// stack returns the stack trace of the worker's goroutine.
 func (w *worker) stack() string {
 	all := make([]byte, 1<<20)
 	all = all[:runtime.Stack(all, true)]
@@ -125,7 +126,8 @@ func (w *worker) stack() string {
 	return ""
 }
 
-// ofTheLock returns the lines of a stack above the worker's own code, and below a panic if there is one.
+// ofTheLock returns the part of a stack trace that is in the lock's code: above the worker's own code, and below a
+// panic if there is one.
 func ofTheLock(stack string) []string {
 	lines := strings.Split(strings.TrimSpace(stack), "\n")
 	if at := slices.IndexFunc(lines, func(l string) bool { return strings.HasPrefix(l, "panic(") }); at >= 0 {

@@ -8,21 +8,21 @@ import (
 	"hammerlock/locks"
 )
 
-// mostSaid is the most bytes of an error's text that are kept.
+// mostSaid is how many bytes of an error text are kept.
 const mostSaid = 240
 
-// answered returns what an operation's error leaves certain. It keeps the text of the first error of each kind, to
-// explain a run in which everything fails.
+// answered classifies the result of an operation: OK, failed or unknown. It keeps the text of the first error of each
+// kind, to explain a run in which everything fails.
 func (w *worker) answered(kind history.Kind, err error) (history.Outcome, history.Reason) {
 	outcome, reason := locks.Classify(err)
 	if kind == history.Extend && errors.Is(err, errors.ErrUnsupported) {
-		outcome, reason = history.Failed, history.Other // the lock cannot extend, and has changed nothing
+		outcome, reason = history.Failed, history.Other // the lock cannot extend, so nothing was changed
 	}
 	switch reason {
 	case history.None, history.Busy, history.Lost, history.Fenced, history.Crashed, history.Canceled:
 	default:
 		if reason == history.Quorum && locks.Silent(err) == 0 {
-			break // refused, as with Busy
+			break // the error is a refusal, which needs no text
 		}
 		text := err.Error()
 		for _, secret := range w.group.Secrets {
@@ -33,7 +33,7 @@ func (w *worker) answered(kind history.Kind, err error) (history.Outcome, histor
 	return outcome, reason
 }
 
-// Note keeps the text of an error under a key, unless the key has one.
+// Note stores the text of an error under a key, unless the key has a text already.
 func Note(said map[string]string, what, text string) map[string]string {
 	if _, known := said[what]; known {
 		return said

@@ -9,26 +9,27 @@ import (
 	"hammerlock/history"
 )
 
-// Rate is the number of visits due per second in a stretch. It changes evenly from First at the begin to Last at the
-// end, with a sine wave added.
+// Rate is the number of visits due per second during a Stretch. It changes linearly from First to Last. A sine wave may
+// be added.
 type Rate struct {
 	First, Last float64
 	Amplitude   float64
-	Period      time.Duration // the period of the wave; used with an Amplitude only
+	Period      time.Duration // period of the wave; used only with an Amplitude
 }
 
-// Stretch is a part of a schedule with its own load.
+// Stretch is a part of a run with its own load.
 type Stretch struct {
 	From, To time.Duration
 	Rate     Rate
-	Burst    int // open loop: this many more visits are due at From, all at once
-	Workers  int // closed loop: only the first so many workers visit; 0 = all
+	Burst    int // open loop: this many additional visits are due at once, at From
+	Workers  int // closed loop: only this many workers visit, counted from the first; 0 = all
 }
 
 // constant tells whether the rate never changes.
 func (r Rate) constant() bool { return r.First == r.Last && r.Amplitude == 0 }
 
-// due is the number of visits due between the begin of the stretch and a moment: the integral of the rate.
+// due returns the number of visits that are due from the beginning of the stretch until a moment: the integral of the
+// rate.
 func (s *Stretch) due(at time.Duration) float64 {
 	t, length := (at - s.From).Seconds(), (s.To - s.From).Seconds()
 	n := s.Rate.First*t + (s.Rate.Last-s.Rate.First)*t*t/(2*length)
@@ -39,16 +40,16 @@ func (s *Stretch) due(at time.Duration) float64 {
 	return n
 }
 
-// Visits is the number of visits due in the stretch. With Poisson arrivals it is the mean, apart from the burst.
+// Visits is the number of visits due in the stretch. With Poisson arrivals it is the mean.
 func (s *Stretch) Visits() float64 { return float64(s.Burst) + s.due(s.To) }
 
-// after returns when n more visits are due after a moment. The stretch must have that many left.
+// after returns the time at which n more visits are due after a moment. The stretch must have that many left.
 func (s *Stretch) after(at time.Duration, n float64) time.Duration {
 	if s.Rate.constant() {
 		return at + time.Duration(n/s.Rate.First*float64(time.Second))
 	}
 	n += s.due(at)
-	low, high := at, s.To // due never falls, so bisection finds it
+	low, high := at, s.To // due never decreases, so bisection finds the time
 	for high-low > 1 {
 		if middle := low + (high-low)/2; s.due(middle) < n {
 			low = middle
@@ -59,18 +60,19 @@ func (s *Stretch) after(at time.Duration, n float64) time.Duration {
 	return high
 }
 
-// pace draws when visits are due: from a constant rate, from stretches, or from a list. A single goroutine uses it.
+// pace draws the due times of visits: from a constant rate, from stretches, or from a trace. It is for a single
+// goroutine.
 type pace struct {
 	shape *Shape
-	step  func() float64 // draws the number of visits to the next one, 1 on average
-	drawn int            // position in the list, or in the burst of the stretch
+	step  func() float64 // draws the number of visits between two arrivals, 1 on average
+	drawn int            // index in the trace, or in the burst of the stretch
 
 	stretch int
-	at      time.Duration // when the last visit was due, or the begin of the stretch
-	left    float64       // what is left of the last step; 0 = none
+	at      time.Duration // when the last visit was due, or the beginning of the stretch
+	left    float64       // the part of the last step that is beyond its stretch; 0 = none
 }
 
-// next returns when the visit after the one at a time is due; history.Forever if that was the last.
+// next returns when the visit after the last one is due; history.Forever if there is none.
 func (p *pace) next(last time.Duration) time.Duration {
 	switch {
 	case len(p.shape.Stretches) > 0:
@@ -108,7 +110,7 @@ func (p *pace) inStretches() time.Duration {
 			p.left = p.step()
 		}
 		if rest := s.due(s.To) - s.due(p.at); p.left >= rest {
-			p.left -= rest // the rest of a step continues in the next stretch, at its rate
+			p.left -= rest // the rest of a step continues in the next stretch, at the rate there
 			p.drawn = 0
 			continue
 		}
@@ -119,14 +121,14 @@ func (p *pace) inStretches() time.Duration {
 	return history.Forever
 }
 
-// Resting returns when the rest of the current round begins and ends, in a load with rounds.
+// Resting returns when the pause after the current round of load begins and ends.
 func (s *Shape) Resting(now time.Duration) (from, to time.Duration) {
 	round := s.End / time.Duration(s.Rounds)
 	to = (now/round + 1) * round
 	return to - s.Rest, to
 }
 
-// takesPart waits until a worker of a closed loop may visit. It returns false when that can no longer happen.
+// takesPart waits until this worker of a closed loop may visit. It returns false if that will not happen any more.
 func (w *worker) takesPart(stop context.Context) bool {
 	all := w.shape.Stretches
 	if w.shape.Rounds > 0 {

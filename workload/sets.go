@@ -9,11 +9,11 @@ import (
 	"hammerlock/locks"
 )
 
-// MostPages is the most pages of a visit with a lock that takes several keys in one call.
+// MostPages is how many pages a visit takes at most, with a lock that takes several keys in one call.
 const MostPages = 3
 
-// Lanes is the number of lanes that a worker writes: one for each page of a visit. history.Header.Caller maps the
-// others to the worker.
+// Lanes is the number of lanes (streams of recorded operations) that a worker writes: one for each page of a visit.
+// history.Header.Caller maps all of them to the worker.
 func Lanes(c *history.Claims) int {
 	if c.Sets {
 		return MostPages
@@ -21,21 +21,21 @@ func Lanes(c *history.Claims) int {
 	return 1
 }
 
-// spot is one page of a visit.
+// spot is one of the pages of a visit.
 type spot struct {
 	lane *history.Lane
 	key  int32
 	page *Page
-	hold history.ID // the acquire that was granted it; 0 = none
+	hold history.ID // ID of the Acquire that was granted it; 0 = none
 
-	// For a page beside the first one:
-	op      *history.Op // the call that is open
+	// For the pages after the first one:
+	op      *history.Op // the record of the call that is open
 	seen    Count
-	outcome history.Outcome // outcome of its store; Unknown = as for the first page
+	outcome history.Outcome // outcome of its store; Unknown = the same as that of the first page
 	reason  history.Reason
 }
 
-// choose draws the other pages of a visit. Each number of pages is equally likely, and so is each order.
+// choose draws the additional pages of a visit. Each number of pages is equally likely, and so is each order.
 func (w *worker) choose(g *grant) {
 	g.more = g.more[:0]
 	if !w.group.Claims.Sets {
@@ -53,17 +53,17 @@ func (w *worker) choose(g *grant) {
 	}
 }
 
-// open records an open call for the other pages, as for the first one. It must come before anything is sent.
+// open records the beginning of a call for the additional pages. It must be called before anything is sent.
 func (g *grant) open(kind history.Kind) {
 	for i := range g.more {
 		s := &g.more[i]
 		if s.op = s.lane.Call(kind, s.key); kind != history.Acquire {
-			s.op.Hold = s.hold // at once, since a killed process leaves the operation as it is
+			s.op.Hold = s.hold // set at once, because the record stays as it is if the process is killed
 		}
 	}
 }
 
-// close ends the calls of the other pages as that of the first page ended, which is recorded last.
+// close records the end of a call for the additional pages, with the result of the first page, which is recorded last.
 func (g *grant) close(first *history.Op) {
 	for i := range g.more {
 		s := &g.more[i]
@@ -77,8 +77,8 @@ func (g *grant) close(first *history.Op) {
 	}
 }
 
-// answeredAll is answered for a call about all pages of a visit. If the answer is "lost", it is unknown which page was
-// lost.
+// answeredAll classifies the result of a call about all pages of a visit. If the lock says "lost", it is unknown which
+// page that concerns.
 func (w *worker) answeredAll(kind history.Kind, err error) (history.Outcome, history.Reason) {
 	outcome, reason := w.answered(kind, err)
 	if reason == history.Lost && len(w.grant.more) > 0 {
@@ -87,7 +87,7 @@ func (w *worker) answeredAll(kind history.Kind, err error) (history.Outcome, his
 	return outcome, reason
 }
 
-// mark records an event of the visit for its other pages.
+// mark records an event of the visit for the additional pages.
 func (g *grant) mark(what history.Op) {
 	for i := range g.more {
 		s := &g.more[i]
@@ -97,7 +97,7 @@ func (g *grant) mark(what history.Op) {
 	}
 }
 
-// endMore records the end of the visit for the other pages.
+// endMore records the end of the visit for the additional pages.
 func (w *worker) endMore(outcome history.Outcome, reason history.Reason) {
 	for i := range w.grant.more {
 		s := &w.grant.more[i]
@@ -110,7 +110,7 @@ func (w *worker) endMore(outcome history.Outcome, reason history.Reason) {
 	w.grant.more = w.grant.more[:0]
 }
 
-// loadMore reads the counters of the other pages.
+// loadMore reads the counters of the additional pages.
 func (w *worker) loadMore(ctx context.Context, g *grant) (outcome history.Outcome, reason history.Reason) {
 	outcome = history.OK
 	for i := 0; i < len(g.more) && outcome == history.OK; i++ {
@@ -120,7 +120,7 @@ func (w *worker) loadMore(ctx context.Context, g *grant) (outcome history.Outcom
 	return outcome, reason
 }
 
-// storeMore writes the counters of the other pages. Meanwhile the deadline of the holder may pass.
+// storeMore writes the counters of the additional pages, as long as the holder's deadline has not passed.
 func (w *worker) storeMore(ctx context.Context, g *grant) {
 	for i := range g.more {
 		s := &g.more[i]
@@ -132,7 +132,7 @@ func (w *worker) storeMore(ctx context.Context, g *grant) {
 	}
 }
 
-// askAll acquires all pages of a visit in one call.
+// askAll acquires the locks of all pages of a visit in one call.
 func (w *worker) askAll(ctx context.Context, g *grant, called time.Duration) (locks.Lease, error) {
 	keys := []string{g.page.Lock}
 	for i := range g.more {

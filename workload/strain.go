@@ -8,10 +8,10 @@ import (
 	"hammerlock/history"
 )
 
-// ttl is the lease that the worker asks for.
+// ttl is the lease that the worker requests.
 func (w *worker) ttl() time.Duration { return w.scale() * w.shape.TTL }
 
-// scale is the factor of the worker's leases and stays.
+// scale is a factor for the worker's leases and the length of its visits.
 func (w *worker) scale() time.Duration {
 	if w.shape.TwoTTLs && (w.shape.First+w.number)%2 == 1 {
 		return 2
@@ -27,7 +27,7 @@ func (w *worker) patience() time.Duration {
 	return w.shape.Wait
 }
 
-// think is the worker's pause before a visit.
+// think draws the pause of a worker before its next visit.
 func (w *worker) think() time.Duration {
 	if w.hurries() {
 		return w.shape.Think
@@ -37,7 +37,7 @@ func (w *worker) think() time.Duration {
 
 func (w *worker) hurries() bool { return w.shape.Hurry > 0 && (w.shape.First+w.number)%2 == 1 }
 
-// spread draws a time around its mean.
+// spread draws a time from a range around its mean.
 func (w *worker) spread(mean time.Duration) time.Duration {
 	if w.shape.Spread == 0 {
 		return mean
@@ -45,7 +45,7 @@ func (w *worker) spread(mean time.Duration) time.Duration {
 	return time.Duration(float64(mean) * (1 + w.shape.Spread*(2*w.rand.Float64()-1)))
 }
 
-// page chooses a page for a visit of a closed loop.
+// page draws the page for a visit of a closed loop.
 func (w *worker) page() int32 {
 	if w.shape.Faithful {
 		return int32((w.shape.First + w.number) % w.shape.Keys)
@@ -53,7 +53,8 @@ func (w *worker) page() int32 {
 	return w.keys.choose()
 }
 
-// twoSteps counts once, or repeatedly during a term. The visit has counted if any of these counts succeeded.
+// twoSteps counts by load and store: once, or repeatedly if a visit lasts for a term. The visit is a success if at
+// least one of them was.
 func (w *worker) twoSteps(ctx context.Context, g *grant) (history.Outcome, history.Reason) {
 	outcome, reason := w.once(ctx, g)
 	if w.shape.Term == 0 {
@@ -71,7 +72,7 @@ func (w *worker) twoSteps(ctx context.Context, g *grant) (history.Outcome, histo
 	return outcome, reason
 }
 
-// during returns the context for calls to the lock.
+// during returns the context for the lock calls of a visit, which may be cancelled at a random moment.
 func (w *worker) during(ctx context.Context) context.Context {
 	if w.calls != nil {
 		return w.calls
@@ -84,9 +85,9 @@ func (w *worker) moment() time.Duration {
 	return time.Duration(float64(10*time.Microsecond) * math.Pow(1000, w.rand.Float64()))
 }
 
-// late tells whether a holder that heeds its deadline must not store any more. A store takes a while, so a tenth of a
-// lease before the end is too late. The holder of a renewed lease does not know the deadline, but it knows that it was
-// paused.
+// late tells whether a holder that heeds its deadline must not store any more. A store takes some time, so the last
+// tenth of the lease is too late. With a renewed lease the holder does not know the deadline, but notices if it was
+// paused for too long.
 func (w *worker) late(g *grant) bool {
 	switch {
 	case !w.shape.HeedDeadline:
@@ -97,7 +98,7 @@ func (w *worker) late(g *grant) bool {
 	return !g.lease.Until.IsZero() && w.clock.Now() > w.until(&g.lease)-w.ttl()/10
 }
 
-// lost tells whether the lock has reported the loss of a hold.
+// lost tells whether the lock has reported that this hold was lost.
 func (w *worker) lost(g *grant) bool {
 	select {
 	case <-g.lease.Lost:

@@ -7,12 +7,13 @@ import (
 	"time"
 )
 
-// Tempo changes the rate of an open loop during a run. The visits, their pages and their order stay those of the plan;
-// from some moment on they follow each other faster or slower. It may lie in memory that the suite shares with its
-// worker processes. A nil Tempo never changes.
+// Tempo changes the rate of an open loop during a run, at the user's request. The visits, their pages and their order
+// stay as planned; they only follow each other faster or slower. It may lie in memory that is shared with worker
+// processes. A nil Tempo never changes.
 type Tempo struct{ words *tempoWords }
 
-// mostChanges is the most changes of a tempo. All are kept: a visit that was due long ago may still be taken.
+// mostChanges is how often the rate can be changed. All changes are kept, since a visit that was due long ago may still
+// be waiting.
 const mostChanges = 255
 
 type tempoWords struct {
@@ -21,33 +22,33 @@ type tempoWords struct {
 	changes [mostChanges]change
 }
 
-// change is a moment from which the schedule runs at another speed.
+// change is a moment at which the speed changes.
 type change struct {
 	from  time.Duration // when, on the run's clock
-	plan  time.Duration // the planned time that corresponds to it
-	speed float64       // a factor: 1 = as planned
+	plan  time.Duration // the planned time of visits that are due at this moment
+	speed float64       // speed from here on; 1 = as planned
 }
 
-// A change is written tempoLead before it takes effect, and workers look for changes every tempoPoll. So a waiting
-// worker knows in time that its visit is due earlier or later.
+// Workers look for changes every tempoPoll. A change takes effect tempoLead after it was written, so that all workers
+// know it by then.
 const (
 	tempoLead = 50 * time.Millisecond
 	tempoPoll = 10 * time.Millisecond
 )
 
-// errChanges means that a tempo was changed too often.
+// errChanges means that the rate was changed too often.
 var errChanges = errors.New("the rate was changed as often as it can be")
 
-// NewTempo makes a tempo.
+// NewTempo makes a Tempo in the memory of this process.
 func NewTempo() *Tempo { return &Tempo{words: new(tempoWords)} }
 
-// TempoIn returns the tempo in a memory that is large enough, zeroed, and aligned to eight bytes.
+// TempoIn makes a Tempo in shared memory, which must be large enough, zeroed, and aligned to eight bytes.
 func TempoIn(memory []byte) (*Tempo, error) {
 	words, err := over[tempoWords](memory)
 	return &Tempo{words: words}, err
 }
 
-// Speed is the current speed of the schedule as a factor of the planned one.
+// Speed is the current speed; 1 = as planned.
 func (t *Tempo) Speed() float64 {
 	if n := t.changes(); n > 0 {
 		return t.words.changes[n-1].speed
@@ -55,8 +56,8 @@ func (t *Tempo) Speed() float64 {
 	return 1
 }
 
-// Change sets the speed, as a factor of the planned one, from a moment on that it returns. Only one goroutine may call
-// it at a time; now is the run's clock.
+// Change sets the speed as a factor of the planned one. It returns the moment from which it is in force. Only one
+// goroutine may call it at a time; now is the run's clock.
 func (t *Tempo) Change(now time.Duration, speed float64) (from time.Duration, err error) {
 	n := t.changes()
 	if n == mostChanges {
@@ -80,7 +81,7 @@ func (t *Tempo) changes() int {
 	return int(t.words.n.Load())
 }
 
-// due returns when a visit with a planned time is due.
+// due returns when a visit is due that was planned for a time.
 func (t *Tempo) due(planned time.Duration) time.Duration {
 	for n := t.changes(); n > 0; n-- {
 		if c := &t.words.changes[n-1]; planned >= c.plan {

@@ -11,16 +11,16 @@ import (
 	"time"
 )
 
-// TracePrefix begins an Arrivals value that names a trace file.
+// TracePrefix is the prefix of a value of Arrivals that names a trace file.
 const TracePrefix = "trace:"
 
-// At most this many wrong lines of a trace are named.
+// wrongLines is how many wrong lines of a trace an error message names.
 const wrongLines = 5
 
-// epoch separates offsets from times since 1970: a number of seconds from here on is a time.
+// epoch separates offsets from dates: a greater number of seconds is a time since 1970.
 const epoch = 1e9
 
-// stamps are the formats of a time in a trace, besides seconds.
+// stamps are the accepted formats of a date in a trace, besides seconds.
 var stamps = []string{time.RFC3339Nano, "2006-01-02T15:04:05.999999999", "2006-01-02 15:04:05.999999999"}
 
 // ReadTrace reads due times from a file, one a line, in ascending order. It reads the text before the first comma,
@@ -48,7 +48,7 @@ func ReadTrace(path string) (due []time.Duration, err error) {
 		at, err := readDue(text, &start)
 		switch {
 		case err != nil && len(due)+len(wrong) == 0 && !strings.ContainsAny(text, "0123456789"):
-			continue // the head of a table
+			continue // the line is a table heading
 		case len(due) == 0 && at >= epoch && start.IsZero():
 			first = at
 		}
@@ -75,7 +75,7 @@ func ReadTrace(path string) (due []time.Duration, err error) {
 	return due, nil
 }
 
-// readDue reads one time in seconds; start is the first time that is a date.
+// readDue parses one time in seconds. The argument start is the first date in the trace.
 func readDue(text string, start *time.Time) (float64, error) {
 	if n, err := strconv.ParseFloat(text, 64); err == nil && n >= 0 && n < math.MaxInt64/float64(time.Second) {
 		return n, nil

@@ -7,15 +7,15 @@ import (
 	"hammerlock/history"
 )
 
-// A varied holder draws the share of its lease after which it extends, and the length of the new lease in leases, from
-// these lists.
+// From these lists are drawn: the part of its lease after which a holder extends it, and the length of the new lease as
+// a multiple of the usual one.
 var (
 	extendsAfter = []float64{0.1, 0.5, 0.9, 1.1}
 	extendsTo    = []float64{0.5, 3}
 )
 
-// varied is the stay of a holder that extends early and late, to shorter and longer leases than it has, and stays until
-// the new end.
+// varied waits between load and store, and extends the lease early and late, to longer and shorter leases than it has,
+// until the end of the last one.
 func (w *worker) varied(ctx context.Context, g *grant) history.Reason {
 	if !w.reenter(w.during(ctx), g) {
 		return history.Lost
@@ -40,7 +40,7 @@ func (w *worker) varied(ctx context.Context, g *grant) history.Reason {
 	return history.None
 }
 
-// stayFor stays for a time, or until the lock reports the loss of the hold.
+// stayFor waits for a time, or until the lock reports that the hold is lost.
 func (w *worker) stayFor(ctx context.Context, g *grant, hold time.Duration) history.Reason {
 	if w.shape.StopAtEnd {
 		hold = min(hold, max(w.shape.End-w.clock.Now(), 0))

@@ -9,12 +9,12 @@ import (
 	"hammerlock/locks"
 )
 
-// ErrCalledOff means that a wait, and so the visit, was cancelled.
+// ErrCalledOff means that a wait for the lock, and so the visit, was cancelled.
 var ErrCalledOff = errors.New("the wait was called off")
 
-// await waits until another try makes sense: the lock signals it, or the backoff is over. It returns what ended the
-// wait. The lock's wait ends when the visit gives up, so that it can leave its queue; over means that it has left, and
-// that another try would go to the end of the queue.
+// await waits until the next try: the lock signals it, or the backoff has passed. It returns which of these ended the
+// wait. When the visit's patience ends, the lock's wait is cancelled so that it leaves its queue. The result over means
+// that it has left the queue, so that another try would be at the end.
 func (w *worker) await(ctx context.Context, name string, left time.Duration) (woken history.Wake, over bool) {
 	waiter, ok := w.lock.(locks.Waiter)
 	if !ok {
@@ -30,14 +30,14 @@ func (w *worker) await(ctx context.Context, name string, left time.Duration) (wo
 		return wake, true
 	}
 	if err != nil && ctx.Err() == nil {
-		w.sleep(ctx, min(left, w.backoff())) // the lock cannot wait at this moment
+		w.sleep(ctx, min(left, w.backoff())) // the lock offers no way to wait now
 		return history.Poll, false
 	}
 	return wake, err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded)
 }
 
-// handed records a grant that the lock received while its worker waited. The grant came after the last refusal, whose
-// time is the last reading of the clock.
+// handed records a grant that the lock received while its worker waited in it. The grant came after the last refusal,
+// at which the clock was last read.
 func (w *worker) handed(g *grant, woken history.Wake) bool {
 	q, ok := w.lock.(locks.Queue)
 	if !ok {
@@ -56,7 +56,7 @@ func (w *worker) handed(g *grant, woken history.Wake) bool {
 	return true
 }
 
-// try asks for the lock. A lock that waits itself may wait as long as the visit does.
+// try calls Acquire. If Acquire itself waits, it may do so until the visit's patience ends.
 func (w *worker) try(ctx context.Context, g *grant, called time.Duration) (locks.Lease, error) {
 	w.enter()
 	lease, err := w.ask(ctx, g, called)
@@ -82,8 +82,8 @@ func (w *worker) ask(ctx context.Context, g *grant, called time.Duration) (locks
 	return w.lock.Acquire(ctx, name, w.ttl())
 }
 
-// waited splits an acquire in which the lock waited into two operations: a refused one until the granted try began, and
-// that try. So its lease has an earliest and a latest end like any other.
+// waited splits an Acquire that has waited inside the lock into two operations: a refused one, and the granted one at
+// its end. Then the lease is known to begin within the second.
 func (w *worker) waited(g *grant, op *history.Op, again time.Duration) *history.Op {
 	again = min(again, w.clock.Now()) - 1
 	split := func(lane *history.Lane, op *history.Op) *history.Op {
@@ -97,7 +97,7 @@ func (w *worker) waited(g *grant, op *history.Op, again time.Duration) *history.
 	return split(w.lane, op)
 }
 
-// giveUp lets a lock that waits leave its queue.
+// giveUp lets the lock leave its queue.
 func (w *worker) giveUp(name string) {
 	waiter, ok := w.lock.(locks.Waiter)
 	if !ok {
@@ -106,11 +106,12 @@ func (w *worker) giveUp(name string) {
 	ctx, cancel := context.WithCancel(w.cleanup)
 	cancel()
 	w.enter()
-	_, _ = waiter.Wait(ctx, name) // its error is that of the ended context
+	_, _ = waiter.Wait(ctx, name) // the error is that of the cancelled context
 	w.leave()
 }
 
-// extend sets a lease to a new length from now on; 0 leaves it. It returns whether the hold is still valid.
+// extend extends the lease to a new length from now on; 0 = it does nothing. It returns whether the hold is still
+// valid.
 func (w *worker) extend(ctx context.Context, g *grant, to time.Duration) bool {
 	if to == 0 {
 		return true
@@ -132,7 +133,7 @@ func (w *worker) extend(ctx context.Context, g *grant, to time.Duration) bool {
 	return reason != history.Lost || w.recordLost(g)
 }
 
-// recordLost records that the holder has learned of the loss of its hold. It returns false: the hold is over.
+// recordLost records that the holder has learned of the loss of its hold. It returns false, since the hold is over.
 func (w *worker) recordLost(g *grant) bool {
 	lose := history.Op{Kind: history.Lose, Key: g.key, Hold: g.hold, Call: w.clock.Stamp(), Outcome: history.OK}
 	g.mark(lose)
@@ -140,8 +141,8 @@ func (w *worker) recordLost(g *grant) bool {
 	return false
 }
 
-// reenter acquires a reentrant lock again and releases it, as nested functions do. It returns whether the hold is still
-// valid.
+// reenter acquires a reentrant lock once more and releases it, as nested functions do. It returns whether the hold is
+// still valid.
 func (w *worker) reenter(ctx context.Context, g *grant) bool {
 	if !w.group.Claims.Reentrant || w.group.Claims.Sets || w.rand.IntN(max(w.shape.Reenter, 1)) > 0 {
 		return true
@@ -170,15 +171,15 @@ func (w *worker) inner(ctx context.Context, g *grant) bool {
 	w.lane.Return(op)
 	switch outcome {
 	case history.Unknown:
-		return true // the inner hold may exist; the end of the lease removes it
+		return true // the inner hold may exist; it ends with the lease
 	case history.Failed:
-		return !gone || w.recordLost(g) // a refused command says nothing about the hold
+		return !gone || w.recordLost(g) // a refusal says nothing about the outer hold
 	}
 	w.release(g.key, g.hold, &lease, lease.Count-1)
 	return true
 }
 
-// granted records the result of an acquire.
+// granted records the result of an Acquire.
 func (w *worker) granted(op *history.Op, lease *locks.Lease, err error) {
 	op.Outcome, op.Reason = w.answered(history.Acquire, err)
 	if op.Outcome == history.OK {
@@ -190,13 +191,13 @@ func (w *worker) granted(op *history.Op, lease *locks.Lease, err error) {
 	if !w.group.Judged {
 		return
 	}
-	op.TTL, op.Token = max(w.ttl()-lease.Spent, 1), w.token(lease) // a TTL of 0 would mean a lease without end
+	op.TTL, op.Token = max(w.ttl()-lease.Spent, 1), w.token(lease) // a TTL of 0 would mean that the lease has no end
 	if op.Outcome == history.OK {
 		op.Fence, op.Value = lease.Fence, lease.Count
 	}
 }
 
-// backoff draws the wait before the next try, so that waiters do not try in step.
+// backoff draws the time until the next try at random, so that waiters do not try in step.
 func (w *worker) backoff() time.Duration {
 	return time.Duration((0.5 + w.rand.Float64()) * float64(w.shape.Retry))
 }

@@ -10,7 +10,7 @@ import (
 	"hammerlock/locks"
 )
 
-// worker makes one visit after another, in one goroutine.
+// worker makes one visit after another in one goroutine.
 type worker struct {
 	group    *Workers
 	shape    *Shape
@@ -23,20 +23,22 @@ type worker struct {
 	rand     *rand.Rand
 	keys     *chooser
 	timer    *time.Timer
-	// the last reading of the clock, while nothing was sent or waited for since; 0 = none. Readings are expensive
-	now     time.Duration
-	free    time.Duration   // when the visit was due and the worker was free
-	began   time.Duration   // when the visit began
-	grant   grant           // of the visit
-	stored  *history.Op     // without a judge: the store that will be recorded with the visit's end; nil = none
-	cleanup context.Context // the context for releases; it also works after the run was cancelled
-	callOff func()          // cancels the contexts of all its calls, cleanup included
-	back    time.Duration   // the planned end of the stay, for a holder that heeds its deadline
-	calls   context.Context // the context of a visit whose calls are cancelled at a drawn moment; nil for other visits
+	// now is the last reading of the clock; 0 if something was sent or waited for since. It saves readings, which are
+	// expensive.
+	now   time.Duration
+	free  time.Duration // when the visit was due and the worker was free for it
+	began time.Duration // when the visit began
+	grant grant         // of the visit
+	// without a judge: the record of the store, which is written together with the end of the visit; nil = none
+	stored  *history.Op
+	cleanup context.Context // context for releases, which is valid even after the run was cancelled
+	callOff func()          // cancels the contexts of all lock calls, cleanup included
+	back    time.Duration   // planned end of the time between load and store, for a holder that heeds its deadline
+	calls   context.Context // context of a visit whose calls are cancelled at a random moment; nil for other visits
 
 	begun   int64
 	skipped int64
-	err     error // why no worker could replace it when it died
+	err     error // why the worker could not be replaced when it died
 	said    map[string]string
 
 	turn      atomic.Uint64 // see enter
@@ -79,13 +81,13 @@ func (w *worker) run(ctx, stop context.Context) {
 	}
 }
 
-// end records the end of a visit and its outcome.
+// end records the end of a visit, with its outcome.
 func (w *worker) end(kind history.Kind, key int32, outcome history.Outcome, reason history.Reason) {
 	w.now = w.lane.Mark(&history.Op{Kind: kind, Key: key, Call: w.began, Until: w.free, Outcome: outcome,
 		Reason: reason})
 }
 
-// closed waits until the worker has thought: then the next visit is due.
+// closed waits for the worker's pause between two visits of a closed loop and returns the next visit.
 func (w *worker) closed(stop context.Context) (due time.Duration, key int32, ok bool) {
 	if w.shape.Visits > 0 && w.begun == int64(w.shape.Visits) {
 		return 0, 0, false
@@ -100,10 +102,10 @@ func (w *worker) closed(stop context.Context) (due time.Duration, key int32, ok 
 	return w.now, w.page(), ok && w.now < w.shape.End
 }
 
-// rough is the largest delay of a timer on an idle machine: the runtime waits for whole milliseconds.
+// rough is how late a timer of Go is at most on an idle machine: the runtime waits for whole milliseconds.
 const rough = 1200 * time.Microsecond
 
-// open takes the next visit of the schedule and waits until it is due. The due time may change meanwhile.
+// open takes the next visit of an open loop's schedule and waits until it is due. The due time may change meanwhile.
 func (w *worker) open(stop context.Context) (due time.Duration, key int32, ok bool) {
 	if stop.Err() != nil || w.now >= w.shape.End {
 		return 0, 0, false
@@ -113,7 +115,7 @@ func (w *worker) open(stop context.Context) (due time.Duration, key int32, ok bo
 		return 0, 0, false
 	}
 	for napped := false; stop.Err() == nil; {
-		changed := w.arrivals.change() // fetched before the tempo, so that no change is missed
+		changed := w.arrivals.change() // fetched before the due time is computed, so that no change is missed
 		due = w.arrivals.tempo.due(v.planned)
 		w.now = w.clock.Now()
 		early := min(due, w.shape.End) - w.now
@@ -123,7 +125,7 @@ func (w *worker) open(stop context.Context) (due time.Duration, key int32, ok bo
 		if early <= 0 {
 			break
 		}
-		if early <= rough && !napped { // only once: under a fake clock a nap does not let time pass
+		if early <= rough && !napped { // only once: under a fake clock, nap does not advance the time
 			nap(early)
 			napped = true
 			continue
@@ -139,8 +141,7 @@ func (w *worker) open(stop context.Context) (due time.Duration, key int32, ok bo
 	return 0, 0, false
 }
 
-// visit takes the lock, counts a view and releases the lock. Load and store are two steps, so that an update can be
-// lost. It returns the outcome, unless it was recorded already.
+// visit takes the lock, counts a view and releases the lock. It returns the outcome, unless that was recorded already.
 func (w *worker) visit(ctx context.Context, key int32) (outcome history.Outcome, reason history.Reason, told bool) {
 	if w.group.Counting == locks.Elsewhere {
 		outcome, reason = w.request(ctx, key)
@@ -178,19 +179,19 @@ func (w *worker) visit(ctx context.Context, key int32) (outcome history.Outcome,
 	return outcome, reason, false
 }
 
-// pass returns whether the worker goes on after a point at which faults can stop or kill it.
+// pass is called at a Point at which faults can stop or kill the worker. It returns whether the worker goes on.
 func (w *worker) pass(ctx context.Context, p Point, key int32, hold history.ID) bool {
 	return w.group.Gate == nil || w.group.Gate.pass(ctx, p, int32(w.shape.First+w.number), key, hold)
 }
 
-// grant is the state of a visit that has the lock. Each worker has one, which it reuses because it is large.
+// grant is the state of a visit that holds the lock. Each worker reuses one, because it is large.
 type grant struct {
 	spot
-	more  []spot // the other pages of the visit
+	more  []spot // the additional pages of the visit
 	lease locks.Lease
 	asked time.Duration // when it called
-	at    time.Duration // when the worker learned of the grant
-	// permits is how many the visit asks for, and then has; 0 = all.
+	at    time.Duration // when the worker learned that the lock was granted
+	// permits is the number that the visit requests; 0 = all of them.
 	permits int
 }
 
@@ -198,7 +199,8 @@ type grant struct {
 func (w *worker) acquire(ctx context.Context, g *grant) history.Reason {
 	op := w.call(history.Acquire, g.key)
 	for woken := history.AtOnce; ; op = w.lane.Call(history.Acquire, g.key) {
-		called := min(op.Call, w.clock.Now()) // a stamp may be later than the reading it was made from
+		// a stamp in a record may be later than the reading of the clock that it was made from
+		called := min(op.Call, w.clock.Now())
 		g.open(history.Acquire)
 		lease, err := w.try(w.during(ctx), g, called)
 		g.lease = lease
@@ -219,7 +221,7 @@ func (w *worker) acquire(ctx context.Context, g *grant) history.Reason {
 		case reason == history.Crashed:
 			return reason
 		case outcome == history.Unknown && g.lease.Token != "":
-			w.release(g.key, id, &g.lease, 0) // it may have been granted, and no other code would release it
+			w.release(g.key, id, &g.lease, 0) // it may have been granted, and no one else would release it
 		}
 		if !w.pass(ctx, Refused, g.key, 0) {
 			return history.Crashed
@@ -241,7 +243,7 @@ func (w *worker) acquire(ctx context.Context, g *grant) history.Reason {
 	}
 }
 
-// count adds a page view, under a lock or with a baseline.
+// count adds a page view, under a lock or by a baseline.
 func (w *worker) count(ctx context.Context, g *grant) (history.Outcome, history.Reason) {
 	switch {
 	case g.permits > 0:
@@ -254,14 +256,14 @@ func (w *worker) count(ctx context.Context, g *grant) (history.Outcome, history.
 	return w.twoSteps(ctx, g)
 }
 
-// once loads the counter, stays, and stores one more.
+// once loads the counter, waits, and stores one more.
 func (w *worker) once(ctx context.Context, g *grant) (history.Outcome, history.Reason) {
 	seen, outcome, reason := w.load(ctx, g, &g.spot)
 	if outcome == history.OK {
 		outcome, reason = w.loadMore(ctx, g)
 	}
 	if outcome != history.OK {
-		return history.Failed, reason // the load failed, and a load has no effect
+		return history.Failed, reason // the load failed, and a load changes nothing
 	}
 	if reason := w.remain(ctx, g); reason != history.None {
 		return history.Failed, reason
@@ -273,7 +275,7 @@ func (w *worker) once(ctx context.Context, g *grant) (history.Outcome, history.R
 	return outcome, reason
 }
 
-// load reads the counter. Without a judge only a failed load is recorded.
+// load reads the counter. Without a judge, only a failed load is recorded.
 func (w *worker) load(ctx context.Context, g *grant, s *spot) (Count, history.Outcome, history.Reason) {
 	var op *history.Op
 	if w.group.Judged {
@@ -299,8 +301,8 @@ func (w *worker) seen(ctx context.Context, g *grant, s *spot) (Count, error) {
 	return w.group.Counter.Load(ctx, s.page.Views)
 }
 
-// store writes one more than was seen. The value is recorded before the write, since the worker may be killed during
-// it.
+// store writes the count that was seen, plus one. The value is recorded before it is written, since the worker may be
+// killed in between.
 func (w *worker) store(g *grant, s *spot, seen Count, write func(Count) error) (history.Outcome, history.Reason) {
 	op := s.lane.Call(history.Store, s.key)
 	op.Hold, op.Value, op.Seen, op.Fence = s.hold, seen.Views+1, seen.Writer, g.lease.Fence
@@ -315,13 +317,13 @@ func (w *worker) store(g *grant, s *spot, seen Count, write func(Count) error) (
 	return outcome, reason
 }
 
-// stay is the time between load and store. A holder that learns of the loss of its hold stops.
+// stay waits for the planned time between load and store. It stops when the holder learns that its hold is lost.
 func (w *worker) stay(ctx context.Context, g *grant) history.Reason {
 	return w.stayFor(ctx, g, w.scale()*w.spread(w.shape.Hold))
 }
 
-// release releases a hold and those of the visit's other pages. left is the number of holds that the owner of a
-// reentrant lock keeps.
+// release releases a hold, and the visit's additional pages. The argument left is the number of holds that the owner of
+// a reentrant lock still has afterwards.
 func (w *worker) release(key int32, hold history.ID, lease *locks.Lease, left int64) {
 	op := w.call(history.Release, key)
 	op.Hold, op.Token, op.Value = hold, w.token(lease), left
@@ -338,8 +340,8 @@ func (w *worker) release(key int32, hold history.ID, lease *locks.Lease, left in
 	w.now = w.lane.Return(op)
 }
 
-// releaseStored releases a hold whose store is not recorded yet. It returns whether all went well: then store, release
-// and the visit's end were recorded together.
+// releaseStored releases a hold whose store is not recorded yet. If all went well, it records store, release and the
+// end of the visit together and returns true.
 func (w *worker) releaseStored(g *grant) (told bool) {
 	op := w.stored
 	w.stored = nil
@@ -364,7 +366,7 @@ func (w *worker) releaseStored(g *grant) (told bool) {
 	return false
 }
 
-// call opens an operation, with the last reading of the clock if that is still valid.
+// call opens the record of an operation, with the last reading of the clock if that is still valid.
 func (w *worker) call(kind history.Kind, key int32) *history.Op {
 	if w.now == 0 {
 		return w.lane.Call(kind, key)
@@ -372,7 +374,7 @@ func (w *worker) call(kind history.Kind, key int32) *history.Op {
 	return w.lane.CallAt(kind, key, w.now)
 }
 
-// token is a lease's token in the form that the history keeps.
+// token returns the lease's token as the history stores it.
 func (w *worker) token(l *locks.Lease) uint64 {
 	if !w.group.Judged {
 		return 0

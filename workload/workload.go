@@ -1,6 +1,6 @@
-// Package workload lets workers visit pages. A visit takes the page's lock, reads the page-view counter, stays for a
-// while, writes the counter and releases the lock. The package records operations and judges none. It does not know the
-// topology, so a worker cannot know what is broken.
+// Package workload has workers that visit pages. A visit takes the page's lock, reads the page-view counter, waits,
+// writes the counter and releases the lock. The package records what workers do and judges nothing. It does not know
+// the topology, so a worker cannot know what is broken.
 package workload
 
 import (
@@ -18,83 +18,84 @@ import (
 	"hammerlock/locks"
 )
 
-// Arrivals is the distribution of an open loop's visits in time.
+// Arrivals is how the due times of an open loop are distributed.
 type Arrivals string
 
 // The distributions of arrivals.
 const (
-	Poisson Arrivals = "poisson" // independent visitors: exponential gaps
+	Poisson Arrivals = "poisson" // independent visitors: the gaps are exponentially distributed
 	Uniform Arrivals = "uniform" // a metronome
 )
 
-// AllArrivals lists the spreads.
+// AllArrivals lists the distributions.
 var AllArrivals = []Arrivals{Poisson, Uniform}
 
-// Popularity is the distribution of visits over pages.
+// Popularity is how visits are distributed over pages.
 type Popularity string
 
 // The popularities.
 const (
 	Even Popularity = "even"
-	Zipf Popularity = "zipf" // page k is visited about 1/k as often as the first one
+	Zipf Popularity = "zipf" // page k is visited in proportion to 1/k
 )
 
-// AllPopularities lists the popularities.
+// AllPopularities lists the distributions over pages.
 var AllPopularities = []Popularity{Even, Zipf}
 
-// Shape describes a load: what the workers do, and how fast. The clock's zero is the start of the warm-up.
+// Shape describes a load: what the workers do, and how fast. Times on the run's clock count from the start of the
+// warm-up.
 type Shape struct {
 	Workers    int
 	Keys       int
-	Bare       bool // the locks' names have odd forms, as in applications: see Pages
+	Bare       bool // lock names are irregular, as in real applications: see Pages
 	Popularity Popularity
 	TTL        time.Duration // of each lease
-	Hold       time.Duration // the stay between load and store
-	// half-width of the range from which each hold or term is drawn, as a share of it; 0 = no spread
+	Hold       time.Duration // time between load and store
+	// each Hold or Term is drawn from a range of this half-width, as a share of its mean; 0 = no spread
 	Spread     float64
-	Term       time.Duration // a visit loads, stays and stores repeatedly for this long, as a leader does; 0 = once
-	Faithful   bool          // closed loop: a worker always visits the same page, as a candidate does
-	Think      time.Duration // closed loop: the pause between two visits of a worker
-	Wait       time.Duration // a visit's patience, from its due time
-	Hurry      time.Duration // closed loop: the patience of every second worker, the first included; 0 = Wait
-	Retry      time.Duration // mean backoff between two tries; each is drawn from half to one and a half of it
-	Extend     time.Duration // a visit extends its lease to this length before it stores; 0 = never
-	Extensions int           // how often a visit stays and extends before it stores; 0 = once
-	// a visit extends early and late, to shorter and longer leases, and stays until the new end
+	Term       time.Duration // for this long a visit loads, waits and stores repeatedly, as a leader does; 0 = once
+	Faithful   bool          // closed loop: each worker always visits the same page, as a candidate for leadership does
+	Think      time.Duration // closed loop: pause of a worker between two visits
+	Wait       time.Duration // patience: a visit gives up this long after its due time
+	Hurry      time.Duration // closed loop: patience of every second worker, starting with the first; 0 = as Wait
+	Retry      time.Duration // mean backoff between two tries; each is drawn from 0.5 to 1.5 of it
+	Extend     time.Duration // a visit extends its lease to this length before it stores; 0 = it does not extend
+	Extensions int           // how often a visit waits and extends before it stores; 0 = once
+	// a visit extends its lease early and late, to shorter and longer ones, until the end of the last one
 	Varied       bool
-	HeedDeadline bool // a holder whose deadline has passed does not store, but still releases
-	StopAtEnd    bool // no stay goes on after the End
-	CancelOneIn  int  // one in so many visits is cancelled at a random moment; 0 = none
-	Shared       bool // all workers of a process use one object of the lock
-	TwoTTLs      bool // every second worker always asks for leases twice as long
-	// closed loop: a worker visits each page once, the next one at each tick of its clock; 0 = off
+	HeedDeadline bool // a holder whose deadline has passed does not store; it still releases
+	StopAtEnd    bool // a visit in progress stops waiting at the End
+	CancelOneIn  int  // one in this many visits is cancelled at a random moment; 0 = none
+	Shared       bool // all workers of a process use one lock object
+	TwoTTLs      bool // every second worker requests leases that are twice as long
+	// Tick makes a closed loop of scheduled tasks: at each tick of its clock a worker visits the next page; 0 = off.
 	Tick  time.Duration
-	Apart time.Duration // the largest difference between these clocks
-	// every second process has a wall clock that is ahead by this, and behind from the middle of the run on
+	Apart time.Duration // largest difference between the workers' clocks
+	// every second process has a wall clock that is ahead by this, and from the middle of the run on behind by this
 	Skew      time.Duration
-	Reenter   int           // one in so many visits acquires a reentrant lock again; 0 = each
-	Reentries int           // up to so many re-entries in a row; 0 = one
-	Readers   float64       // the share of visits that only read, for a lock that readers share
-	Upgrade   int           // one in so many readers becomes the writer and stores, if the lock offers it; 0 = none
-	Permits   int           // the most permits that a visit asks for, for a semaphore; 0 = one
-	Visits    int           // closed loop: a worker ends after so many visits; 0 = at the End
-	Rounds    int           // closed loop: how many rounds of load there are, each followed by a rest; 0 = no rounds
-	Rest      time.Duration // the rest at the end of each round, in which no visit begins
-	Rate      float64       // visits a second of all workers, on average; 0 = closed loop
+	Reenter   int           // one in this many visits acquires a reentrant lock again; 0 = each
+	Reentries int           // up to this many re-entries in a row; 0 = one
+	Readers   float64       // share of the visits that only read, with a readers-writer lock
+	Upgrade   int           // one in this many readers upgrades to writer and stores, if the lock can do that; 0 = none
+	Permits   int           // largest number of permits that a visit requests from a semaphore; 0 = one
+	Visits    int           // closed loop: a worker ends after this many visits; 0 = at the End
+	Rounds    int           // closed loop: number of rounds of load, each followed by a pause; 0 = no rounds
+	Rest      time.Duration // length of the pause after each round, in which no visit begins
+	Rate      float64       // open loop: visits per second of all workers, on average; 0 = closed loop
 	Arrivals  Arrivals
-	Stretches []Stretch       // the parts of the run from zero to the End; nil = the load does not change
-	Trace     []time.Duration // open loop: due times in ascending order, in place of a rate
-	End       time.Duration   // from then on no visit is due
+	Stretches []Stretch       // parts of the run with loads of their own; nil = the load is constant
+	Trace     []time.Duration // open loop: due times in ascending order, used in place of Rate
+	End       time.Duration   // end of the load: no visit is due from here on
 	Seed      uint64
 
-	// The workers may be divided among processes. This one has those from First to First+Workers-1, and every Parts'th
-	// visit of an open loop, beginning with number Part. Parts 0 means all.
+	// The workers may be divided among processes. This process has the workers from First to First+Workers-1 and, in an
+	// open loop, every Parts'th visit, beginning with number Part. Parts 0 = it has all.
 	First int
 	Part  int
 	Parts int
 }
 
-// Stretch multiplies all times of the load.
+// Stretch multiplies all times of the load by a number.
 func (s *Shape) Stretch(by int) {
 	for _, d := range []*time.Duration{&s.TTL, &s.Hold, &s.Term, &s.Think, &s.Wait, &s.Hurry, &s.Retry, &s.Extend,
 		&s.Tick, &s.Apart, &s.Skew, &s.Rest} {
@@ -103,41 +104,44 @@ func (s *Shape) Stretch(by int) {
 	s.Rate /= float64(by)
 }
 
-// Open tells whether visits are due by a schedule rather than whenever a worker is free.
+// Open tells whether this is an open loop: visits are due by a schedule, whether or not a worker is free.
 func (s *Shape) Open() bool { return s.Rate > 0 }
 
-// Workers has what the workers of one process need.
+// Workers runs the workers of one process.
 type Workers struct {
-	Shape   Shape
-	Clock   *history.Clock
-	Lanes   []*history.Lane // one lane a worker; then those for the second page of visits, and so on: see Lanes
-	Locks   []locks.Lock    // by worker
+	Shape Shape
+	Clock *history.Clock
+	// one lane (a stream of recorded operations) for each worker, then those for the second page of visits, and so on:
+	// see Lanes
+	Lanes   []*history.Lane
+	Locks   []locks.Lock // by worker
 	Counter Counter
-	// Counting is how visits count; the Counter must support it: see Does.
+	// Counting is how a visit counts. The Counter must support it: see Does.
 	Counting locks.Counting
 	Pages    []Page         // by key
-	Gate     *Gate          // where faults stop workers; nil = no such faults
-	Tempo    *Tempo         // the speed of an open loop's schedule; nil = as planned
-	Claims   history.Claims // the lock's claims; the workload uses what they offer
-	Secrets  []string       // passwords that must not appear in the texts of errors
-	// a judge reads the history: record everything that a checker needs, and each call of a visit
+	Gate     *Gate          // lets faults stop workers; nil = no fault does that
+	Tempo    *Tempo         // changes the rate of an open loop; nil = it stays as planned
+	Claims   history.Claims // what the lock claims to offer; the workload uses all of it
+	Secrets  []string       // passwords that must not appear in error texts
+	// a checker will read the history, so record each call of a visit
 	Judged bool
-	// Patience is how long a call of the lock may stay open after the last visit was due. Then it is cancelled, and
-	// later abandoned. 0 = without limit.
+	// Patience is how long a lock call may stay open after the last visit was due. Then it is cancelled, and later
+	// abandoned. 0 = no limit.
 	Patience time.Duration
-	// Reopen replaces the lock of a worker that died (numbered from 0 in this process); nil if no worker can die.
+	// Reopen makes a new lock object for the successor of a worker that died, by its number from 0 in this process; nil
+	// if no worker can die.
 	Reopen func(worker int) (locks.Lock, error)
 }
 
-// Page holds the names of a page's keys.
+// Page holds the names of the keys of one page.
 type Page struct {
 	Lock  string // the lock's key
 	Views string // the counter's key
 }
 
-// Pages names the pages of a run under a prefix. Braces keep a page's keys in one slot of a cluster, and no name is the
-// beginning of another. Bare names look as in applications: page-1 is the beginning of page-10, one in five has a hash
-// tag, and one in five has 150 bytes, some of them odd.
+// Pages names the pages of a run. Braces keep the keys of a page in one slot of a cluster, and no name is a prefix of
+// another. With bare, names look as in applications: page-1 is a prefix of page-10, one in five has a hash tag, and one
+// in five has 150 bytes with unusual characters.
 func Pages(prefix string, n int, bare bool) []Page {
 	pages := make([]Page, n)
 	for i := range pages {
@@ -160,15 +164,15 @@ func bareName(page string, style int) string {
 	return page
 }
 
-// Due counts the visits that were due: those that began, those whose patience ended before a worker was free, and, in
-// an open loop, those that still waited for a worker when the run ended.
+// Due counts the visits that were due. It includes those whose patience ended before a worker was free and, in an open
+// loop, those that still waited for a worker at the end.
 type Due struct {
 	Begun   int64
 	Skipped int64
-	Err     error // why workers that died have no successor
-	// Said has the text of the first error of each kind, by "kind outcome reason". Refusals are left out.
+	Err     error // why a worker that died has no successor
+	// Said has the text of the first error of each kind; its keys are "kind outcome reason". Refusals are left out.
 	Said map[string]string
-	// Hung lists the calls of the lock that had to be cancelled, Panics those that panicked.
+	// Hung lists the lock calls that had to be cancelled, Panics those that panicked.
 	Hung   []history.Hung
 	Panics []history.Breakdown
 
@@ -176,13 +180,13 @@ type Due struct {
 	ended    time.Duration
 }
 
-// Unfinished counts the visits that still waited for a worker, and passes to show when each was due.
+// Unfinished returns how many visits still waited for a worker at the end. It passes their due times to show.
 func (d *Due) Unfinished(show func(due time.Duration)) int64 {
 	return d.arrivals.remaining(d.ended, show)
 }
 
-// Run lets the workers work until the shape's End or until stop is done; visits in progress are finished. When ctx is
-// done, calls in progress are cancelled, too.
+// Run lets the workers visit until the shape's End, or until stop ends. Visits in progress are finished, unless ctx
+// ends as well.
 func (c *Workers) Run(ctx, stop context.Context) Due {
 	arrivals := newArrivals(&c.Shape, c.Tempo)
 	var follower sync.WaitGroup
@@ -220,8 +224,8 @@ func (c *Workers) Run(ctx, stop context.Context) Due {
 	return due
 }
 
-// carryOut runs a worker. If its lock panics, this worker ends and the others go on. A panic elsewhere is an error of
-// the run.
+// carryOut runs a worker. If its lock panics, only this worker ends. A panic in the suite's own code is an error of the
+// run.
 func (w *worker) carryOut(ctx, stop context.Context) {
 	w.goroutine = goroutine()
 	defer func() {
@@ -238,7 +242,7 @@ func (w *worker) carryOut(ctx, stop context.Context) {
 	w.run(ctx, stop)
 }
 
-// numbers lists the worker's numbers in the record.
+// numbers lists the numbers under which the worker's operations are recorded.
 func (w *worker) numbers() (all []int32) {
 	for i := w.number; i < len(w.group.Lanes); i += w.shape.Workers {
 		all = append(all, w.group.Lanes[i].Worker())
@@ -246,8 +250,8 @@ func (w *worker) numbers() (all []int32) {
 	return all
 }
 
-// within makes the contexts for the worker's calls; callOff cancels them. They stay open when the worker ends, because
-// a lock may have started work under them that serves other workers, too.
+// within makes the contexts for the worker's calls. They stay open when the worker ends, because a lock may have
+// started goroutines under them that serve other workers too. They are cancelled by callOff.
 func (w *worker) within(ctx context.Context) context.Context {
 	off, callOff := context.WithCancel(ctx)
 	cleanup, callOffCleanup := context.WithCancel(context.WithoutCancel(ctx))

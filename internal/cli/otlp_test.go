@@ -68,7 +68,8 @@ func TestLiveOTLP(t *testing.T) {
 
 // TestCollectorAddress: an address without a path is that of the metrics of a collector.
 func TestCollectorAddress(t *testing.T) {
-	for text, want := range map[string]string{"http://h:4318": "http://h:4318/v1/metrics", "https://h/": "https://h/v1/metrics",
+	for text, want := range map[string]string{"http://h:4318": "http://h:4318/v1/metrics",
+		"https://h/":      "https://h/v1/metrics",
 		"http://h/otlp/m": "http://h/otlp/m",
 		":4318":           "", "h:4318": "", "ftp://h": ""} {
 		if got, err := collectorAddress(text); got != want || (err != nil) != (want == "") {

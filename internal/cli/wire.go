@@ -39,9 +39,12 @@ func (e Env) wireCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "wire --addr redis://... --locks PATTERN [-- COMMAND...]",
 		Short: "the locks of any program that speaks to Redis, judged as seen on the wire",
-		Long: "wire stands between a program and its Redis, and reads from what they say to each other, and from the server's\n" +
-			"replication stream, who was granted which lock, by which command it ended, and whose that was. The history is judged as\n" +
-			"that of any other run. The program is not touched: it gets the proxy's address in $REDIS_URL, and as --env says.\n\n" +
+		Long: "wire stands between a program and its Redis, and reads from what they say to each other, " +
+			"and from the server's\n" +
+			"replication stream, who was granted which lock, by which command it ended, and whose that was. " +
+			"The history is judged as\n" +
+			"that of any other run. The program is not touched: it gets the proxy's address in $REDIS_URL, " +
+			"and as --env says.\n\n" +
 			"Without a command it listens until it is interrupted, or for --duration. See docs/WIRE.md.",
 		Example: "  verify wire --addr redis://127.0.0.1:6379 --locks 'lock:*' -- python3 shop.py\n" +
 			"  verify wire --topology single --locks 'lock:*' --data 'stock:*' -- node shop.js\n" +
@@ -106,7 +109,8 @@ func (o *options) wireFlags() {
 		return settings.Normal(f, name)
 	})
 	o.Add(flag(setting, addrFlag,
-		"the server, as redis://user:password@host:port/db or rediss://...; given several times: independent servers, as of Redlock"),
+		"the server, as redis://user:password@host:port/db or rediss://...; given several times: "+
+			"independent servers, as of Redlock"),
 		"url", "", func(text string) error {
 			p.Attach.Addrs = append(p.Attach.Addrs, settings.Split(text)...)
 			return nil
@@ -116,14 +120,16 @@ func (o *options) wireFlags() {
 		settings.Catalogue[topologies.Spec]{All: known.All, Name: known.Name})
 	o.wirePatterns(&w.Locks, &w.Data, &w.Env)
 	o.Add(flag(setting, "holder",
-		"what tells holders apart: auto, token, connection (each serves one at a time), or arg:N, an argument of their commands"), "way",
+		"what tells holders apart: auto, token, connection (each serves one at a time), or arg:N, "+
+			"an argument of their commands"), "way",
 		string(witness.Auto), func(text string) error { return holder(&w.Holder, text) })
 	o.Duration(flag(setting, "duration", "how long to watch; 0s = until the command ends, or an interrupt"),
 		&p.Duration)
 	o.Duration(flag(setting, "keep",
 		"without a command: how much of the history is on disk, of which violations are cut out"), &w.Keep)
 	settings.One(&o.Set, flag(setting, "tap",
-		"whether to read the server's replication stream: auto = if it lets us; off = answers alone tell"), &p.Tap, taps)
+		"whether to read the server's replication stream: auto = if it lets us; "+
+			"off = answers alone tell"), &p.Tap, taps)
 	o.Toggle(flag(setting, "tap-only",
 		"no proxy: only read the replication stream, and print a line for each violation and a summary a minute"), "",
 		&w.TapOnly)
@@ -181,8 +187,8 @@ func (o *options) wirePatterns(locks, data, env *[]string) {
 	many("data", "pattern", "the keys that the locks guard: what is read and written under a lock shows lost updates",
 		data, pattern)
 	many("env", "name=text",
-		"a variable that the command gets besides $REDIS_URL, with {url}, {host}, {port}, {urls}, {nodes}, {sentinels} or {master} "+
-			"in it,\nas in DSN={host}:{port}; may be given several times", env, variable)
+		"a variable that the command gets besides $REDIS_URL, with {url}, {host}, {port}, {urls}, {nodes}, "+
+			"{sentinels} or {master} in it,\nas in DSN={host}:{port}; may be given several times", env, variable)
 }
 
 func holder(to *witness.Holder, text string) error {
@@ -191,7 +197,8 @@ func holder(to *witness.Holder, text string) error {
 	case by == string(witness.ByArg):
 		n, err := strconv.Atoi(arg)
 		if to.Arg = n; err != nil || n < 1 {
-			return errors.New("arg:N has the number of an argument, counted from the command's name, which is 0: as in arg:3")
+			return errors.New("arg:N has the number of an argument, counted from the command's name, " +
+				"which is 0: as in arg:3")
 		}
 	case !slices.Contains([]witness.By{witness.Auto, witness.ByToken, witness.ByConnection}, to.By) || arg != "":
 		return errors.New("auto, token, connection or arg:N")

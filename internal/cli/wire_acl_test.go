@@ -47,8 +47,10 @@ func TestLiveTapNeedsLittle(t *testing.T) {
 	}
 	watch := func(ctx context.Context) (code int, said string) {
 		var stdout, stderr lockedBuffer
-		code = Verify(ctx, Env{Args: []string{"wire", "--addr", "redis://" + words[2] + ":secret@" + a.Addrs[0], "--locks", "lock:*", "--tap-only", "--duration", "3s",
-			"--out", t.TempDir(), "--tui", "off"}, Stdout: &stdout, Stderr: &stderr, Getenv: os.Getenv})
+		code = Verify(ctx,
+			Env{Args: []string{"wire", "--addr", "redis://" + words[2] + ":secret@" + a.Addrs[0], "--locks", "lock:*",
+				"--tap-only", "--duration", "3s",
+				"--out", t.TempDir(), "--tui", "off"}, Stdout: &stdout, Stderr: &stderr, Getenv: os.Getenv})
 		return code, stdout.String() + stderr.String()
 	}
 	for _, w := range words {
@@ -72,7 +74,8 @@ func TestLiveTapNeedsLittle(t *testing.T) {
 }
 
 // visitedMeanwhile runs a watch while a lock is granted and released again and again.
-func visitedMeanwhile(t *testing.T, c redis.UniversalClient, watch func(context.Context) (int, string)) (code int, said string) {
+func visitedMeanwhile(t *testing.T, c redis.UniversalClient, watch func(context.Context) (int, string)) (code int,
+	said string) {
 	t.Helper()
 	over := make(chan struct{})
 	go func() {

@@ -29,10 +29,11 @@ func TestLiveWireKeepsPasswords(t *testing.T) {
 	out := t.TempDir()
 	got := filepath.Join(t.TempDir(), "got")
 	var stdout, stderr lockedBuffer
-	Verify(t.Context(), Env{Args: []string{"wire", "--topology", "single", "--locks", "lock:*", "--out", out, "--tui", "off",
-		"--env", "U=redis://:{password}@{host}:{port}", "--env", "V=redis://joe:hunter2@i", "--",
-		"sh", "-c", `printf '%s\n' "$0" "$U" "$V" "$REDIS_URL" > ` + got, given},
-		Stdout: &stdout, Stderr: &stderr, Getenv: os.Getenv})
+	Verify(t.Context(),
+		Env{Args: []string{"wire", "--topology", "single", "--locks", "lock:*", "--out", out, "--tui", "off",
+			"--env", "U=redis://:{password}@{host}:{port}", "--env", "V=redis://joe:hunter2@i", "--",
+			"sh", "-c", `printf '%s\n' "$0" "$U" "$V" "$REDIS_URL" > ` + got, given},
+			Stdout: &stdout, Stderr: &stderr, Getenv: os.Getenv})
 	text, _ := os.ReadFile(got)
 	lines := strings.Split(string(text), "\n")
 	if len(lines) < 4 || lines[0] != given || lines[1] != lines[3] || lines[2] != "redis://joe:hunter2@i" {
@@ -58,9 +59,12 @@ func TestLiveWireIsKeptMeanwhile(t *testing.T) {
 	var stdout, stderr lockedBuffer
 	ended := make(chan int)
 	go func() {
-		ended <- Verify(t.Context(), Env{Args: []string{"wire", "--topology", "single", "--locks", "lock:*", "--out", out, "--tui", "off",
-			"--", "sh", "-c", `REDISCLI_AUTH=$REDIS_PASSWORD redis-cli -h "${REDIS_NODES%:*}" -p "${REDIS_NODES##*:}" set lock:a 1 nx px 60000; until [ -e "$0" ]; do sleep 0.05; done`, done},
-			Stdout: &stdout, Stderr: &stderr, Getenv: os.Getenv})
+		ended <- Verify(t.Context(),
+			Env{Args: []string{"wire", "--topology", "single", "--locks", "lock:*", "--out", out, "--tui", "off",
+				"--", "sh", "-c",
+				`REDISCLI_AUTH=$REDIS_PASSWORD redis-cli -h "${REDIS_NODES%:*}" -p "${REDIS_NODES##*:}" ` +
+					`set lock:a 1 nx px 60000; until [ -e "$0" ]; do sleep 0.05; done`, done},
+				Stdout: &stdout, Stderr: &stderr, Getenv: os.Getenv})
 	}()
 	live.Wait(t, "a grant on disk", func() bool {
 		found, _ := filepath.Glob(filepath.Join(out, "*.partial", results.HistoryFile))
@@ -103,8 +107,10 @@ func TestLiveTapOnlyIsKeptMeanwhile(t *testing.T) {
 	ctx, end := context.WithCancel(t.Context())
 	ended := make(chan int)
 	go func() {
-		ended <- Verify(ctx, Env{Args: []string{"wire", "--addr", "redis://:" + a.Password + "@" + a.Addrs[0], "--locks", "lock:*", "--tap-only", "--metrics", ":0", "--json",
-			"--out", out, "--tui", "off"}, Stdout: &stdout, Stderr: &stderr, Getenv: os.Getenv})
+		ended <- Verify(ctx,
+			Env{Args: []string{"wire", "--addr", "redis://:" + a.Password + "@" + a.Addrs[0], "--locks", "lock:*",
+				"--tap-only", "--metrics", ":0", "--json",
+				"--out", out, "--tui", "off"}, Stdout: &stdout, Stderr: &stderr, Getenv: os.Getenv})
 	}()
 	at := regexp.MustCompile(`http://\S+/metrics`)
 	live.Wait(t, "the metrics of a violation", func() bool {
@@ -128,16 +134,20 @@ func TestLiveTapOnlyIsKeptMeanwhile(t *testing.T) {
 	live.Wait(t, "a violation on disk", func() bool {
 		var judged, complaints lockedBuffer
 		found, _ := filepath.Glob(filepath.Join(out, "*.partial"))
-		return len(found) == 1 && Verify(t.Context(), Env{Args: []string{"check", found[0]}, Stdout: &judged, Stderr: &complaints}) == Violation &&
+		return len(found) == 1 &&
+			Verify(t.Context(), Env{Args: []string{"check", found[0]}, Stdout: &judged, Stderr: &complaints}) ==
+				Violation &&
 			strings.Contains(judged.String(), "killed")
 	})
 	end()
-	if code := <-ended; code != Violation || !strings.HasPrefix(stdout.String(), "{") || !strings.Contains(stderr.String(), `"two" took the place of "one"`) {
+	if code := <-ended; code != Violation || !strings.HasPrefix(stdout.String(), "{") ||
+		!strings.Contains(stderr.String(), `"two" took the place of "one"`) {
 		t.Errorf("exit %d:\n%s%s", code, stdout.String(), stderr.String())
 	}
 }
 
-// TestLiveWireOpensItsFolderFirst: a folder that cannot be made is a mistake, as of every command, and nothing is started.
+// TestLiveWireOpensItsFolderFirst: a folder that cannot be made is a mistake, as of every command, and nothing is
+// started.
 func TestLiveWireOpensItsFolderFirst(t *testing.T) {
 	t.Parallel()
 	wireServer(t)
@@ -146,9 +156,11 @@ func TestLiveWireOpensItsFolderFirst(t *testing.T) {
 		t.Fatal(err)
 	}
 	var stdout, stderr lockedBuffer
-	code := Verify(t.Context(), Env{Args: []string{"wire", "--topology", "single", "--locks", "lock:*", "--out", out, "--tui", "off",
-		"--", "touch", started}, Stdout: &stdout, Stderr: &stderr, Getenv: os.Getenv})
-	if _, err := os.Stat(started); err == nil || code != Usage || !strings.Contains(stderr.String(), "runs are saved in a directory") {
+	code := Verify(t.Context(),
+		Env{Args: []string{"wire", "--topology", "single", "--locks", "lock:*", "--out", out, "--tui", "off",
+			"--", "touch", started}, Stdout: &stdout, Stderr: &stderr, Getenv: os.Getenv})
+	if _, err := os.Stat(started); err == nil || code != Usage ||
+		!strings.Contains(stderr.String(), "runs are saved in a directory") {
 		t.Errorf("exit %d, the program was started: %v\n%s", code, err == nil, stderr.String())
 	}
 }

@@ -27,13 +27,15 @@ func TestLiveWireOfLargeAnswers(t *testing.T) {
 	for _, err := range []error{
 		c.ConfigSet(t.Context(), "rdbcompression", "no").Err(),
 		c.SetRange(t.Context(), "large", bytes-1, "x").Err(),
-		c.Eval(t.Context(), "for i = 1, ARGV[1] do redis.call('sadd', KEYS[1], i) end return 1", []string{"many"}, members).Err(),
+		c.Eval(t.Context(), "for i = 1, ARGV[1] do redis.call('sadd', KEYS[1], i) end return 1",
+			[]string{"many"}, members).Err(),
 	} {
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
-	const program = `c() { REDISCLI_AUTH=$REDIS_PASSWORD redis-cli -h "${REDIS_NODES%:*}" -p "${REDIS_NODES##*:}" "$@"; }
+	const program = `
+		c() { REDISCLI_AUTH=$REDIS_PASSWORD redis-cli -h "${REDIS_NODES%:*}" -p "${REDIS_NODES##*:}" "$@"; }
 		c set lock:a 1 nx px 60000; c get large | wc -c; c smembers many | wc -l; c del lock:a`
 	var stdout, stderr lockedBuffer
 	out := t.TempDir()
@@ -45,7 +47,8 @@ func TestLiveWireOfLargeAnswers(t *testing.T) {
 	if got := strings.Join(strings.Fields(string(said)), " "); got != "OK 70000001 1100000 1" || code != Inconclusive {
 		t.Errorf("exit %d, the program printed %q\n%s%s", code, got, stdout.String(), stderr.String())
 	}
-	if text := stdout.String(); !strings.Contains(text, "1 grant · 1 release") || strings.Contains(text, "the stream broke") ||
+	if text := stdout.String(); !strings.Contains(text, "1 grant · 1 release") ||
+		strings.Contains(text, "the stream broke") ||
 		strings.Contains(text, "refuses a tap") || strings.Contains(text, "only requests and answers told") {
 		t.Errorf("the tap did not see it:\n%s%s", text, stderr.String())
 	}

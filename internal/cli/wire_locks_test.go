@@ -34,8 +34,8 @@ func (o own) handOffs() [][2]float64 {
 	return [][2]float64{{0, longest}}
 }
 
-// within tells whether a percentile of the run lies between those of the log, but for what histograms round, and for how
-// late a stream is read.
+// within tells whether a percentile of the run lies between those of the log, but for what histograms round, and for
+// how late a stream is read.
 func within(got *int64, log [][2]float64, q float64, late time.Duration) bool {
 	var least, most []float64
 	for _, x := range log {
@@ -57,10 +57,12 @@ func TestLiveLockNumbers(t *testing.T) {
 	address, file := "redis://:"+a.Password+"@"+a.Addrs[0], filepath.Join(t.TempDir(), "log")
 	watch := func(ctx context.Context, args ...string) (*results.Locks, string) {
 		var stdout, stderr lockedBuffer
-		Verify(ctx, Env{Args: slices.Concat([]string{"wire", "--addr", address, "--locks", "lock:shop:*", "--locks", "lock:*",
+		Verify(ctx, Env{Args: slices.Concat([]string{"wire", "--addr", address, "--locks", "lock:shop:*",
+			"--locks", "lock:*",
 			"--out", t.TempDir(), "--json"}, args), Stdout: &stdout, Stderr: &stderr, Getenv: os.Getenv})
 		var d Document
-		if err := json.Unmarshal([]byte(stdout.String()), &d); err != nil || len(d.Runs) != 1 || d.Runs[0].Locks == nil {
+		if err := json.Unmarshal([]byte(stdout.String()), &d); err != nil || len(d.Runs) != 1 ||
+			d.Runs[0].Locks == nil {
 			t.Errorf("%v: %d runs\n%s", err, len(d.Runs), stderr.String())
 			return &results.Locks{}, ""
 		}
@@ -115,7 +117,8 @@ func agrees(t *testing.T, name string, want own, n, alone results.LockNumbers) {
 	}
 	got := n.Clients
 	if n.Grants != want.Grants || n.Releases != want.Releases || got.Late != want.Late || n.Expired != want.Late ||
-		got.Refused != want.Tries-want.Grants || got.Foreign != 0 || n.Violations["overwritten"]+n.Violations["foreign-release"] != 0 || n.Endless != 0 {
+		got.Refused != want.Tries-want.Grants || got.Foreign != 0 ||
+		n.Violations["overwritten"]+n.Violations["foreign-release"] != 0 || n.Endless != 0 {
 		t.Errorf("%s: %+v %+v; the program: %+v", name, n, got, want)
 	}
 	if got.Waiting != 0 || got.MostWaiting < want.Most-1 || got.MostWaiting > want.Most+1 {
@@ -127,7 +130,8 @@ func agrees(t *testing.T, name string, want own, n, alone results.LockNumbers) {
 		!within(got.HandOff.P50, want.handOffs(), 0.5, rounded) {
 		t.Errorf("%s: %s\n%s", name, n.Text(), alone.Text())
 	}
-	if alone.Grants != want.Grants || alone.Releases != want.Releases || alone.Expired != want.Late || alone.Clients != nil || alone.Program != "" {
+	if alone.Grants != want.Grants || alone.Releases != want.Releases || alone.Expired != want.Late ||
+		alone.Clients != nil || alone.Program != "" {
 		t.Errorf("%s, alone: %+v; the program: %+v", name, alone, want)
 	}
 }

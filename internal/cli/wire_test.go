@@ -29,8 +29,8 @@ import (
 	"hammerlock/topologies"
 )
 
-// wireProgram is the variable that makes this test's binary a program with a lock, and says which; wireCounts names the file that it
-// writes its own counts to.
+// wireProgram is the variable that makes this test's binary a program with a lock, and says which; wireCounts names the
+// file that it writes its own counts to.
 const (
 	wireProgram = "HAMMERLOCK_TEST_WIRE"
 	wireCounts  = "HAMMERLOCK_TEST_COUNTS"
@@ -61,7 +61,8 @@ func TestLiveWireProgram(t *testing.T) {
 			defer func() { _ = c.Close() }()
 			for i := range 20 {
 				if how == "redsync" {
-					m := redsync.New(goredis.NewPool(c)).NewMutex("lock:page", redsync.WithExpiry(2*time.Second), redsync.WithTries(10000),
+					m := redsync.New(goredis.NewPool(c)).NewMutex("lock:page", redsync.WithExpiry(2*time.Second),
+						redsync.WithTries(10000),
 						redsync.WithRetryDelay(2*time.Millisecond))
 					if err := m.Lock(); err != nil {
 						t.Error(err)
@@ -84,13 +85,14 @@ func TestLiveWireProgram(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if err := os.WriteFile(os.Getenv(wireCounts), fmt.Appendf(nil, "%d grants · %d releases", granted.Load(), released.Load()), 0o600); err != nil {
+	if err := os.WriteFile(os.Getenv(wireCounts),
+		fmt.Appendf(nil, "%d grants · %d releases", granted.Load(), released.Load()), 0o600); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// serveViews is a service that counts page views under a lock which it deletes even if another client has it, on a connection for each visit. It
-// ends when it is killed.
+// serveViews is a service that counts page views under a lock which it deletes even if another client has it, on a
+// connection for each visit. It ends when it is killed.
 func serveViews(t *testing.T, options *redis.Options) {
 	c := redis.NewClient(options)
 	var visits atomic.Int64
@@ -135,16 +137,19 @@ func wired(t *testing.T, how string, args ...string) (int, *results.Run, string)
 	if !slices.Contains(args, "--topology") {
 		args = append([]string{"--topology", "single"}, args...)
 	}
-	all := slices.Concat([]string{"wire", "--locks", "lock:*", "--data", "views:*", "--out", filepath.Join(dir, "runs"), "--json", "-q",
+	all := slices.Concat([]string{"wire", "--locks", "lock:*", "--data", "views:*", "--out",
+		filepath.Join(dir, "runs"), "--json", "-q",
 		"--env", wireProgram + "=" + how, "--env", wireCounts + "=" + counts}, args)
-	code := Verify(context.WithoutCancel(t.Context()), Env{Args: all, Stdout: &stdout, Stderr: &stderr, Getenv: os.Getenv})
+	code := Verify(context.WithoutCancel(t.Context()),
+		Env{Args: all, Stdout: &stdout, Stderr: &stderr, Getenv: os.Getenv})
 	var d Document
 	if err := json.Unmarshal(stdout.Bytes(), &d); err != nil || len(d.Runs) != 1 {
 		t.Fatalf("exit %d, %v\n%s%s", code, err, stdout.String(), stderr.String())
 	}
 	text, _ := os.ReadFile(counts)
 	var again bytes.Buffer
-	if same := Verify(t.Context(), Env{Args: []string{"check", filepath.Join(dir, "runs", d.Runs[0].Name), "--json"}, Stdout: &again, Stderr: &stderr}); same != code {
+	if same := Verify(t.Context(), Env{Args: []string{"check", filepath.Join(dir, "runs", d.Runs[0].Name), "--json"},
+		Stdout: &again, Stderr: &stderr}); same != code {
 		t.Errorf("check of the saved history exits %d, the run %d:\n%s", same, code, again.String())
 	}
 	return code, &d.Runs[0], string(text)
@@ -159,8 +164,8 @@ func causeOf(r *results.Run, name string) string {
 	return ""
 }
 
-// TestLiveWire: of an unchanged program, every grant and every release is read that it counted itself, and none is invented;
-// nothing is held against a right lock, and of one that deletes the locks of others that is said.
+// TestLiveWire: of an unchanged program, every grant and every release is read that it counted itself, and none is
+// invented; nothing is held against a right lock, and of one that deletes the locks of others that is said.
 func TestLiveWire(t *testing.T) {
 	t.Parallel()
 	program := []string{"--", os.Args[0], "-test.run", "^TestLiveWireProgram$"}
@@ -235,16 +240,22 @@ func TestLiveWiredService(t *testing.T) {
 	}
 	at := l.Addr().String()
 	_ = l.Close()
-	serve := fmt.Sprintf("%s=service SERVE_AT=%s exec %s -test.run '^TestLiveWireProgram$'", wireProgram, at, os.Args[0])
+	serve := fmt.Sprintf("%s=service SERVE_AT=%s exec %s -test.run '^TestLiveWireProgram$'",
+		wireProgram, at, os.Args[0])
 	var stdout, stderr bytes.Buffer
-	code := Verify(t.Context(), Env{Args: []string{"http", "--serve", serve, "--visit", "POST http://" + at + "/views", "--count", "GET http://" + at + "/views", "--silent",
-		"--burst", "60", "--wire", "single", "--locks", "lock:*", "--data", "views:*", "--out", t.TempDir(), "--json", "-q"}, Stdout: &stdout, Stderr: &stderr, Getenv: os.Getenv})
+	code := Verify(t.Context(),
+		Env{Args: []string{"http", "--serve", serve, "--visit", "POST http://" + at + "/views", "--count",
+			"GET http://" + at + "/views", "--silent",
+			"--burst", "60", "--wire", "single", "--locks", "lock:*", "--data", "views:*", "--out", t.TempDir(),
+			"--json", "-q"}, Stdout: &stdout, Stderr: &stderr, Getenv: os.Getenv})
 	var d Document
 	if err := json.Unmarshal(stdout.Bytes(), &d); err != nil || len(d.Runs) != 2 || code != Violation {
 		t.Fatalf("exit %d, %v\n%s%s", code, err, stdout.String(), stderr.String())
 	}
-	// A late holder stores when another one has the lock, and deletes that one's: which is said first is a matter of the visits.
-	if got := causeOf(&d.Runs[1], "exclusion"); d.Runs[0].Views.Lost == 0 || got != "fail foreign-release" && got != "fail overrun" {
+	// A late holder stores when another one has the lock, and deletes that one's: which is said first is a matter of
+	// the visits.
+	if got := causeOf(&d.Runs[1], "exclusion"); d.Runs[0].Views.Lost == 0 || got != "fail foreign-release" &&
+		got != "fail overrun" {
 		t.Errorf("%d page views lost; on the wire: %s", d.Runs[0].Views.Lost, got)
 	}
 }
@@ -261,8 +272,11 @@ func TestLiveWireScenarios(t *testing.T) {
 		some, number = "all", len(scenarios.Programs())
 	}
 	var stdout, stderr bytes.Buffer
-	code := Verify(t.Context(), Env{Args: []string{"wire", "--topology", "single", "--locks", "lock:*", "--scenario", some, "--out", t.TempDir(), "--json", "-q",
-		"--", python, "testdata/wire/deployed.py", "crowd", "6", "4"}, Stdout: &stdout, Stderr: &stderr, Getenv: os.Getenv})
+	code := Verify(t.Context(),
+		Env{Args: []string{"wire", "--topology", "single", "--locks", "lock:*", "--scenario", some, "--out",
+			t.TempDir(), "--json", "-q",
+			"--", python, "testdata/wire/deployed.py", "crowd", "6", "4"}, Stdout: &stdout, Stderr: &stderr,
+			Getenv: os.Getenv})
 	var d Document
 	if err := json.Unmarshal(stdout.Bytes(), &d); err != nil || len(d.Runs) != number || code == Violation {
 		t.Errorf("exit %d, %v, %d runs\n%s%s", code, err, len(d.Runs), stdout.String(), stderr.String())
@@ -274,8 +288,9 @@ func TestLiveWireScenarios(t *testing.T) {
 	}
 }
 
-// TestLiveWireOfDeployments: redis-py's lock behind sentinels and in a cluster. When the primary is killed, each grant and release
-// that the program counted is seen, and the lock is not accused; when a failover forgets a grant, that is told of the service.
+// TestLiveWireOfDeployments: redis-py's lock behind sentinels and in a cluster. When the primary is killed, each grant
+// and release that the program counted is seen, and the lock is not accused; when a failover forgets a grant, that is
+// told of the service.
 func TestLiveWireOfDeployments(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes a minute")
@@ -288,7 +303,9 @@ func TestLiveWireOfDeployments(t *testing.T) {
 	}
 	for _, topology := range kinds {
 		run := func(fault string, args ...string) (int, *results.Run) {
-			all := slices.Concat([]string{"--topology", topology, "--fault", fault, "--", python, "testdata/wire/deployed.py"}, args)
+			all := slices.Concat([]string{
+				"--topology", topology, "--fault", fault, "--", python, "testdata/wire/deployed.py",
+			}, args)
 			code, r, _ := wired(t, "", all...)
 			return code, r
 		}
@@ -296,7 +313,8 @@ func TestLiveWireOfDeployments(t *testing.T) {
 		if cause := causeOf(r, "exclusion"); code == Violation && cause != "fail service-loss" {
 			t.Errorf("%s: a killed primary: exit %d: %s", topology, code, cause)
 		}
-		live.Again(t, func(int) string { // whether the other worker is granted the lock in time is a matter of the failover
+		// whether the other worker is granted the lock in time is a matter of the failover
+		live.Again(t, func(int) string {
 			code, r := run("lost-grant@released", "two", "2", "6")
 			if cause := causeOf(r, "exclusion"); code != Violation || cause != "fail service-loss" {
 				return fmt.Sprintf("%s: a lost grant: exit %d: %s", topology, code, cause)
@@ -312,17 +330,21 @@ func TestWireMistakes(t *testing.T) {
 		"wire":                               {"--addr names the server", "--locks is missing"},
 		"wire --to h --topology single -- x": {"give one of them", "--locks is missing"},
 		"wire --to h --topology singel -- x": {"give one of them", "--locks is missing", `--topology "singel"`},
-		"wire --to h --locks l --fault break@granted --holder me":                           {"--fault break@granted", "kill-primary", `--holder "me": auto, token`},
-		"wire --addr h --locks l --fault cut@lunch":                                         {"granted, refused, extended, released, read"},
+		"wire --to h --locks l --fault break@granted --holder me": {"--fault break@granted",
+			"kill-primary", `--holder "me": auto, token`},
+		"wire --addr h --locks l --fault cut@lunch": {
+			"granted, refused, extended, released, read",
+		},
 		"wire --to h --locks l --fault pause-program@granted":                               {"there is no command"},
 		"wire --to h --locks l --fault kill-primary@granted":                                {"only where it is ours"},
 		"wire --topology single --locks l --fault lost-grant@granted --scenario crash -- x": {"needs", "no --fault"},
-		"wire --to h --locks l --fault refuse@granted --scenario sleep -- x":                {"refuse:OOM@granted", "crash", "late-commands"},
-		"wire --to h --locks l --tap-only -- x":                                             {"leave out the command"},
-		"wire --to ftp://h --locks l":                                                       {"--addr ftp://...: an address is HOST:PORT"},
-		"http --wire single --env X --visit":                                                {"--wire: --locks is missing", "NAME=TEXT", "give --serve"},
-		"http --locks l":                                                                    {"give --wire"},
-		"wire --to h --locks l --env X":                                                     {"NAME=TEXT"},
+		"wire --to h --locks l --fault refuse@granted --scenario sleep -- x": {"refuse:OOM@granted",
+			"crash", "late-commands"},
+		"wire --to h --locks l --tap-only -- x": {"leave out the command"},
+		"wire --to ftp://h --locks l":           {"--addr ftp://...: an address is HOST:PORT"},
+		"http --wire single --env X --visit":    {"--wire: --locks is missing", "NAME=TEXT", "give --serve"},
+		"http --locks l":                        {"give --wire"},
+		"wire --to h --locks l --env X":         {"NAME=TEXT"},
 	} {
 		var stdout, stderr bytes.Buffer
 		code := Verify(t.Context(), Env{Args: strings.Fields(args), Stdout: &stdout, Stderr: &stderr})
@@ -338,8 +360,12 @@ func TestLiveWireOfNoProgram(t *testing.T) {
 	t.Parallel()
 	wireServer(t)
 	var stdout, stderr lockedBuffer
-	code := Verify(t.Context(), Env{Args: []string{"wire", "--topology", "single", "--locks", "l", "--out", t.TempDir(), "--", "no-such-program"}, Stdout: &stdout, Stderr: &stderr})
-	if text := stderr.String(); code != Broken || !strings.Contains(text, "exit status 127") || !strings.Contains(text, "had sent no command") {
+	code := Verify(t.Context(), Env{
+		Args:   []string{"wire", "--topology", "single", "--locks", "l", "--out", t.TempDir(), "--", "no-such-program"},
+		Stdout: &stdout, Stderr: &stderr,
+	})
+	if text := stderr.String(); code != Broken || !strings.Contains(text, "exit status 127") ||
+		!strings.Contains(text, "had sent no command") {
 		t.Errorf("exit %d:\n%s", code, text)
 	}
 }
@@ -355,13 +381,16 @@ func TestLiveWireAsksForAPassword(t *testing.T) {
 		for _, s := range top.Sites[:2] {
 			args = append(args, "--to", "redis://"+password+s.Addrs()[0])
 		}
-		code := Verify(t.Context(), Env{Args: append(args, "--", "touch", started), Stdout: &stdout, Stderr: &stderr, Getenv: func(string) string { return "" }})
+		code := Verify(t.Context(), Env{Args: append(args, "--", "touch", started), Stdout: &stdout, Stderr: &stderr,
+			Getenv: func(string) string { return "" }})
 		if _, err := os.Stat(started); code != Broken || err == nil {
 			t.Errorf("exit %d, the command was started: %t", code, err == nil)
 		}
 		return stderr.String()
 	}
-	for password, want := range map[string]string{"": "asks for a password, and none is given", ":wrong@": "refused the user or the password"} {
+	for password, want := range map[string]string{
+		"": "asks for a password, and none is given", ":wrong@": "refused the user or the password",
+	} {
 		text := tell(password)
 		for _, s := range top.Sites[:2] {
 			if !strings.Contains(text, s.Addrs()[0]+" "+want) {
@@ -383,8 +412,11 @@ func TestLiveWireOfDeploymentsOfOthers(t *testing.T) {
 	tell := func(kind string, at func(*topologies.Site) (addr, password string), code int, want string) {
 		addr, password := at(testbed.Up(t, kind, topologies.Options{}).Sites[0])
 		var stdout, stderr bytes.Buffer
-		args := []string{"wire", "--to", "redis://:" + password + "@" + addr, "--locks", "lock:*", "--tap", "off", "--out", t.TempDir(), "--tui", "off", "--", "true"}
-		got := Verify(t.Context(), Env{Args: args, Stdout: &stdout, Stderr: &stderr, Getenv: func(string) string { return "" }})
+		args := []string{"wire", "--to", "redis://:" + password + "@" + addr, "--locks", "lock:*", "--tap", "off",
+			"--out", t.TempDir(), "--tui", "off", "--", "true"}
+		got := Verify(t.Context(), Env{Args: args, Stdout: &stdout, Stderr: &stderr, Getenv: func(string) string {
+			return ""
+		}})
 		if text := stderr.String(); got != code || !strings.Contains(text, addr+want) {
 			t.Errorf("%s: exit %d, want %d with %q:\n%s%s", kind, got, code, want, stdout.String(), text)
 		}
@@ -393,11 +425,13 @@ func TestLiveWireOfDeploymentsOfOthers(t *testing.T) {
 		_, password := s.SentinelLogin()
 		return s.Addrs()[0], password
 	}, Broken, " is a sentinel")
-	tell("cluster", func(s *topologies.Site) (string, string) { return s.Addrs()[0], s.Access().Password }, Inconclusive, ": it is a node of a cluster")
+	tell("cluster", func(s *topologies.Site) (string, string) {
+		return s.Addrs()[0], s.Access().Password
+	}, Inconclusive, ": it is a node of a cluster")
 }
 
-// TestLiveTapOnly: of a server that only its stream is read of, a lock without an end and one that was overwritten are told at once, and a
-// right one is not.
+// TestLiveTapOnly: of a server that only its stream is read of, a lock without an end and one that was overwritten are
+// told at once, and a right one is not.
 func TestLiveTapOnly(t *testing.T) {
 	t.Parallel()
 	top, err := topologies.All[0].Up(t.Context(), topologies.Options{Server: wireServer(t)})
@@ -413,8 +447,10 @@ func TestLiveTapOnly(t *testing.T) {
 	ctx, end := context.WithCancel(t.Context())
 	ended := make(chan int)
 	go func() {
-		ended <- Verify(ctx, Env{Args: []string{"wire", "--to", "redis://:" + a.Password + "@" + a.Addrs[0], "--locks", "lock:*", "--tap-only", "--duration", "1m", "--out", out},
-			Stdout: &stdout, Stderr: &stderr, Getenv: os.Getenv})
+		ended <- Verify(ctx,
+			Env{Args: []string{"wire", "--to", "redis://:" + a.Password + "@" + a.Addrs[0], "--locks", "lock:*",
+				"--tap-only", "--duration", "1m", "--out", out},
+				Stdout: &stdout, Stderr: &stderr, Getenv: os.Getenv})
 	}()
 	live.Wait(t, "the tap", func() bool {
 		info, err := c.Info(t.Context(), "replication").Result()
@@ -433,14 +469,17 @@ func TestLiveTapOnly(t *testing.T) {
 		if !strings.Contains(text, "lock:stolen") {
 			wrong() // the stream may have begun after it
 		}
-		return strings.Contains(text, `lock:stolen: "two" took the place of "one"`) && strings.Contains(text, "lock:endless: is held without an end")
+		return strings.Contains(text, `lock:stolen: "two" took the place of "one"`) &&
+			strings.Contains(text, "lock:endless: is held without an end")
 	})
 	end()
-	if code := <-ended; code != Violation || strings.Contains(stdout.String(), "Z lock:right") || !strings.Contains(stdout.String(), "violations\n") {
+	if code := <-ended; code != Violation || strings.Contains(stdout.String(), "Z lock:right") ||
+		!strings.Contains(stdout.String(), "violations\n") {
 		t.Errorf("exit %d:\n%s%s", code, stdout.String(), stderr.String())
 	}
 	var again bytes.Buffer
-	code := Verify(t.Context(), Env{Args: []string{"check", "latest", "--out", out, "--json"}, Stdout: &again, Stderr: &stderr})
+	code := Verify(t.Context(), Env{Args: []string{"check", "latest", "--out", out, "--json"}, Stdout: &again,
+		Stderr: &stderr})
 	if code != Violation || !strings.Contains(again.String(), `"exclusion"`) {
 		t.Errorf("the saved history exits %d:\n%s%s", code, again.String(), stderr.String())
 	}

@@ -10,21 +10,21 @@ import (
 	"hammerlock/workload"
 )
 
-// board is the memory that the suite shares with its worker processes: gate, tempo and lanes. It is a file without a
-// name, so nothing is left when the last process ends.
+// board is memory that the suite shares with its worker processes. It has a gate, a tempo and the lanes. It is a file
+// without a name, so nothing is left when the last process ends.
 type board struct {
 	file   *os.File
 	memory []byte
 	slots  int
 }
 
-// tempoAt and lanesAt are the offsets of the tempo and the lanes. The gate has its own cache lines.
+// tempoAt and lanesAt are the offsets of the tempo and the lanes in the board. The gate has cache lines of its own.
 const (
 	tempoAt = 1024
 	lanesAt = 8192
 )
 
-// makeBoard makes the memory for a number of lanes with a number of slots each.
+// makeBoard makes a board for a number of lanes, each with a number of slots.
 func makeBoard(lanes, slots int) (*board, error) {
 	file, err := history.Unnamed(os.TempDir())
 	if err != nil {
@@ -38,7 +38,8 @@ func makeBoard(lanes, slots int) (*board, error) {
 	return mapBoard(file, slots)
 }
 
-// fill writes zeros. Without this, a process that writes to a file system without room would be killed.
+// fill writes zeros, so that the file system reserves the room. Without it, a process that writes to the mapped memory
+// would be killed if the disk is full.
 func fill(file *os.File, size int64) error {
 	zeros := make([]byte, 1<<20)
 	for left := size; left > 0; left -= int64(len(zeros)) {
@@ -49,7 +50,7 @@ func fill(file *os.File, size int64) error {
 	return nil
 }
 
-// mapBoard maps a board, perhaps one that another process has made.
+// mapBoard maps a board into memory; another process may have made it.
 func mapBoard(file *os.File, slots int) (*board, error) {
 	info, err := file.Stat()
 	if err != nil {
@@ -67,7 +68,7 @@ func (b *board) gate() (*workload.Gate, error) { return workload.GateIn(b.memory
 
 func (b *board) tempo() (*workload.Tempo, error) { return workload.TempoIn(b.memory[tempoAt:lanesAt]) }
 
-// lane returns lane n, for its writer in one process or its reader in another.
+// lane returns lane n of the board, for its writer in one process or its reader in another.
 func (b *board) lane(clock *history.Clock, n int, worker int32) *history.Lane {
 	size := history.LaneSize(b.slots)
 	return history.NewLaneIn(b.memory[lanesAt+n*size:][:size], clock, n, worker, b.slots)

@@ -9,39 +9,38 @@ import (
 	"hammerlock/workload"
 )
 
-// Crew is the set of workers of a run, in this process, in child processes or on other machines.
+// Crew is the set of workers of a run: in this process, in child processes or on other machines.
 type Crew interface {
-	// Begin starts the run's clock: its zero is now. Workers send on wake when their lanes fill up.
+	// Begin starts the run's clock, whose zero is the time of the call. Workers send on wake when their lanes fill up.
 	Begin(wake chan<- struct{}) (*Session, error)
-	// Run lets the workers work until their plan ends or stop is done. Calls in progress are cancelled when ctx is
-	// done.
+	// Run lets the workers work until their plan or stop ends. If ctx ends, calls in progress are cancelled.
 	Run(ctx, stop context.Context) (Report, error)
-	// RoundTrips is the number of round trips of the locks' clients so far; false if it is unknown before the end.
+	// RoundTrips is the number of round trips of the locks' clients so far; false if it is known only at the end.
 	RoundTrips() (int64, bool)
 	Close() error
 }
 
-// Session is what a running crew offers to the run, once the clock has started.
+// Session has what a run needs of a running crew.
 type Session struct {
 	Clock     *history.Clock
-	Lanes     []*history.Lane // all lanes of the workers
-	Slack     time.Duration   // the largest difference between the clocks of two lanes
+	Lanes     []*history.Lane // the recorded operations of all workers
+	Slack     time.Duration   // largest difference between the clocks of two workers
 	Gate      Catcher         // of all workers
-	Tempo     *workload.Tempo // changes the rate of the open loop, if the orders allow it
-	Processes []*Process      // nil if the workers live in this process
+	Tempo     *workload.Tempo // changes the rate of an open loop; nil if the orders do not allow that
+	Processes []*Process      // nil if the workers run in this process
 
-	// For workers on other machines; zero values without such workers.
+	// For workers on other machines; zero values if there are none.
 	Feeds []*history.Feed // what they record
-	// is called with the time up to which the history is written, and with Forever at the end
+	// called with the time up to which the history was written, and with Forever at the end
 	Written func(upTo time.Duration)
-	Rate    float64                    // the largest drift of their clocks against those of servers, as a share
+	Rate    float64                    // largest drift of their clocks against those of servers, as a ratio
 	Agents  func() []results.LiveAgent // how they do
-	Doubts  []history.Doubt            // bounds that are tighter than Slack, by process
-	// Proven returns the clocks' final error bounds, which replace Slack and Doubts.
+	Doubts  []history.Doubt            // error bounds tighter than Slack, for each process
+	// Proven returns the final error bounds of the clocks, which replace Slack and Doubts.
 	Proven func() history.Agreement
 }
 
-// Remote returns the state of workers on other machines; nil without such workers.
+// Remote returns the state of the workers on other machines; nil if there are none.
 func (s *Session) Remote() []results.LiveAgent {
 	if s.Agents == nil {
 		return nil
@@ -49,15 +48,15 @@ func (s *Session) Remote() []results.LiveAgent {
 	return s.Agents()
 }
 
-// Catcher stops a worker at a point of its visit: a workload.Gate, or the gates of several machines.
+// Catcher can stop a worker at a point of its visit. It is a workload.Gate, or the gates of several machines.
 type Catcher interface {
 	Catch(ctx context.Context, p workload.Point, key int32) (*workload.Caught, error)
 }
 
-// Maker makes a crew. It starts its processes on this machine with spawn.
+// Maker makes a Crew. It starts processes on this machine with spawn.
 type Maker func(ctx context.Context, o Orders, spawn Spawn) (Crew, error)
 
-// Dead lists the lanes of processes that have ended early.
+// Dead lists the lanes of processes that have ended too early.
 func (s *Session) Dead() (lanes []int) {
 	for _, p := range s.Processes {
 		if p.Dead() {
@@ -67,8 +66,7 @@ func (s *Session) Dead() (lanes []int) {
 	return lanes
 }
 
-// laneSlots is the size of each of n lanes. Together they hold far more than is recorded between two visits of the
-// reader.
+// laneSlots is the number of slots for each of n lanes: far more than workers record between two readings.
 func laneSlots(n int) int {
 	slots := 1 << 13
 	for slots > 1<<8 && slots*n > 1<<14 {
@@ -84,11 +82,10 @@ func newClock(ordered bool) *history.Clock {
 	return history.NewClock(0)
 }
 
-// local is a crew in this process.
+// local is a Crew in this process.
 type local struct{ team *team }
 
-// Local makes a crew in this process. counter is a counter in this process's memory; nil if the orders name another
-// place.
+// Local makes a Crew in this process. The counter is one in memory; nil if the orders say where it is.
 func Local(ctx context.Context, o Orders, counter workload.Counter) (Crew, error) {
 	t, err := o.open(ctx, counter)
 	if err != nil {

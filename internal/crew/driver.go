@@ -11,13 +11,13 @@ import (
 	"hammerlock/locks"
 )
 
-// Driven is what was measured of a lock's own program.
+// Driven is what was measured of a lock that runs in a program of its own.
 type Driven struct {
-	Pings []time.Duration // round-trip times of pings to the program during the measurement
+	Pings []time.Duration // round-trip times of pings to the program, within the measurement
 	driver.Conduct
 }
 
-// and merges the results of two processes; nil = no program.
+// and combines the results of two processes; nil = there is no program.
 func (d *Driven) and(o *Driven) *Driven {
 	if o == nil {
 		return d
@@ -35,7 +35,7 @@ func (d *Driven) and(o *Driven) *Driven {
 	return d
 }
 
-// startDriver starts the lock's program, if it has one. Each process of the crew starts its own.
+// startDriver starts the lock's program, if it has one. Each worker process starts its own.
 func (t *team) startDriver(ctx context.Context) (err error) {
 	o := &t.orders
 	if o.Lock.Program == nil {
@@ -57,10 +57,10 @@ func (t *team) startDriver(ctx context.Context) (err error) {
 	return nil
 }
 
-// skewed tells whether this process's program has a different wall clock.
+// skewed tells whether the program of this process has a wrong wall clock on purpose.
 func (t *team) skewed() bool { return t.orders.Clock != nil && t.orders.Process%2 == 1 }
 
-// step moves the program's wall clock, if it differs, to the other side in the middle of the run.
+// step sets the program's wall clock, if it is wrong on purpose, from ahead to behind in the middle of the run.
 func (t *team) step(done <-chan struct{}) error {
 	o := &t.orders
 	if !t.skewed() {
@@ -74,8 +74,8 @@ func (t *team) step(done <-chan struct{}) error {
 	}
 }
 
-// drive watches the program while the workers work. It returns contexts that end when the program is unusable, since no
-// call would get an answer. The returned function ends the watch and reports the result.
+// drive watches the lock's program during the run. It returns contexts that are cancelled when the program breaks,
+// since no call would return then. The function that it returns ends the watch and returns the result.
 func (t *team) drive(ctx, stop context.Context) (context.Context, context.Context, func(*Report)) {
 	if t.driver == nil {
 		return ctx, stop, func(*Report) {}
@@ -98,7 +98,7 @@ func (t *team) drive(ctx, stop context.Context) (context.Context, context.Contex
 		close(done)
 		<-over
 		err := t.driver.Err()
-		// the suite has caused what follows from a different clock
+		// with a wrong clock, errors are the suite's own doing
 		if b, at, broke := t.driver.Broke(); broke && !t.skewed() {
 			b.Process, b.At = int16(t.orders.Process), max(t.crew.Clock.At(at), 0)
 			if r.Crashes = append(r.Crashes, b); !b.Lives {
@@ -118,7 +118,8 @@ func (t *team) drive(ctx, stop context.Context) (context.Context, context.Contex
 	}
 }
 
-// pinged records a ping. A slow one means that the program was paused: judges excuse what follows from that.
+// pinged records a ping of the program. A slow one means that the program was paused, which excuses what follows from
+// that.
 func (t *team) pinged(d *Driven, g driver.Ping) {
 	began, o := t.crew.Clock.At(g.Began), &t.orders
 	if began >= o.From && began < o.To {
@@ -130,14 +131,14 @@ func (t *team) pinged(d *Driven, g driver.Ping) {
 	}
 }
 
-// hearPings gives the team a lane for the pings of the lock's program, if it has one.
+// hearPings gives the team a lane for recording pings, if the lock has a program.
 func (t *team) hearPings(lane func() *history.Lane) {
 	if t.driver != nil {
 		t.pings = lane()
 	}
 }
 
-// home is the process of the lock: its own program, or this process.
+// home is the process that the lock runs in: its own program, or this process.
 func (t *team) home() process {
 	if t.driver != nil {
 		return program(t.driver.PID())
@@ -145,14 +146,14 @@ func (t *team) home() process {
 	return own{}
 }
 
-// endDriver lets the process end, which ends its lock's program first.
+// endDriver asks the worker process to end. It ends the lock's program first.
 func (c *Process) endDriver() {
 	if c.driver != 0 {
 		_ = c.end(nil)
 	}
 }
 
-// signalDriver sends a signal to the lock's program and to all processes that it has started.
+// signalDriver sends a signal to the lock's program and to its child processes.
 func (c *Process) signalDriver(s syscall.Signal) error {
 	if c.driver == 0 {
 		return nil

@@ -8,16 +8,16 @@ import (
 	"hammerlock/history"
 )
 
-// The heart beats once every beat. A process whose beat was late by more than Gap was paused. On two cores with two
-// busy loops beside the run, the latest of 6000 beats was 29 ms late. With ten times as many busy loops as cores, most
-// gaps are under 100 ms.
+// The heartbeat is a timer that fires once every beat. If it is late by more than Gap, the process was paused.
+// Measured: on two cores with two busy loops beside the run, the latest of 6000 beats was 29 ms late; with ten times as
+// many busy loops as cores, most were late by less than 100 ms.
 const (
 	beat = 10 * time.Millisecond
 	gap  = 100 * time.Millisecond
 )
 
 // Gap is the shortest pause of a process that is recorded, for leases of that length; 0 = there are no leases. A pause
-// that costs a holder its lease is many times longer, for short leases too.
+// that costs a holder its lease is much longer than Gap.
 func Gap(lease time.Duration) time.Duration {
 	if lease == 0 {
 		return gap
@@ -25,11 +25,11 @@ func Gap(lease time.Duration) time.Duration {
 	return min(max(lease/6, 2*beat), gap)
 }
 
-// loadEvery is how often the load is read, to compare it with the load after a gap.
+// loadEvery is how often the machine's load is read, for comparison with the load after a pause.
 const loadEvery = 250 * time.Millisecond
 
-// Heartbeat notices that its process did not run, whatever the reason: a signal, the machine, the scheduler. It records
-// each such time as a Gap.
+// Heartbeat notices when its process did not run, whatever the reason: a signal, a suspended machine, the scheduler. It
+// records each such time as an operation Gap.
 type Heartbeat struct {
 	lane  *history.Lane
 	value int64 // of the operations
@@ -40,9 +40,9 @@ type Heartbeat struct {
 	ran   atomic.Int64
 }
 
-// NewHeartbeat makes a heartbeat that records gaps in its own lane, and beats for the first time. Apart means that it
-// beats in the suite's process while the workers live in others. Note receives the reason of a gap, if it is known; nil
-// = not wanted.
+// NewHeartbeat makes a Heartbeat that records in a lane of its own, and lets it beat once. With apart, it runs in the
+// suite's process while the workers run in others. The function note is called with the reason of a pause, if that is
+// known; it may be nil.
 func NewHeartbeat(lane *history.Lane, gap time.Duration, apart bool, note func(history.ID, string)) *Heartbeat {
 	h := &Heartbeat{lane: lane, gap: gap, note: note, last: lane.Clock().Now()}
 	if apart {
@@ -51,7 +51,7 @@ func NewHeartbeat(lane *history.Lane, gap time.Duration, apart bool, note func(h
 	return h
 }
 
-// Run beats until done is closed.
+// Run lets the heartbeat beat until done is closed.
 func (h *Heartbeat) Run(done <-chan struct{}) {
 	next := time.Tick(beat)
 	clock := h.lane.Clock()
@@ -72,8 +72,7 @@ func (h *Heartbeat) Run(done <-chan struct{}) {
 	}
 }
 
-// look reads the load now and then, and after a gap. If the load explains the gap, it adds words, which begin like
-// those that checkers and the dashboard have for a gap without a reason.
+// look reads the machine's load from time to time, and after a pause. If the load explains the pause, it calls note.
 func (h *Heartbeat) look(last, now time.Duration) {
 	gap := now - last
 	if h.note == nil || gap <= h.gap && now-h.load.at < loadEvery {
@@ -89,6 +88,6 @@ func (h *Heartbeat) look(last, now time.Duration) {
 	}
 }
 
-// Ran is how long the process has run so far, without its pauses. A server that did not answer within such a time was
-// silent; it is not that the process did not listen.
+// Ran is how long the process has run so far, without its pauses. It is for time limits on servers: they must not
+// include times in which this process could not have received an answer.
 func (h *Heartbeat) Ran() time.Duration { return time.Duration(h.ran.Load()) }

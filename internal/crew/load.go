@@ -18,11 +18,11 @@ import (
 	"hammerlock/results"
 )
 
-// loadSample is the CPU time that this process and this machine have used so far.
+// loadSample is the CPU time that this process and the machine have used so far.
 type loadSample struct {
 	at        time.Duration
 	own       time.Duration // CPU time of this process
-	suite     time.Duration // CPU time of all processes of the suite; 0 = not measured, or unknown
+	suite     time.Duration // CPU time of all processes of the suite; 0 = unknown
 	machine   ticks
 	gc        *metrics.Float64Histogram
 	sched     *metrics.Float64Histogram
@@ -40,7 +40,7 @@ func readLoad(now time.Duration, clients []redis.UniversalClient) loadSample {
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err == nil {
 		l.own = time.Duration(u.Utime.Nano() + u.Stime.Nano())
 	}
-	stat, _ := os.ReadFile("/proc/stat") // not every system has it
+	stat, _ := os.ReadFile("/proc/stat") // the error is ignored: only Linux has this file
 	l.machine = parseTicks(string(stat))
 	m := []metrics.Sample{{Name: gcPauses}, {Name: latencies}}
 	metrics.Read(m)
@@ -51,16 +51,15 @@ func readLoad(now time.Duration, clients []redis.UniversalClient) loadSample {
 	return l
 }
 
-// readAll reads the CPU time of the suite's other processes and of its servers as well, which takes a millisecond or
-// two.
+// readAll also reads the CPU time of the suite's other processes and of the servers, which takes a millisecond or two.
 func readAll(now time.Duration, clients []redis.UniversalClient) loadSample {
 	l := readLoad(now, clients)
 	l.suite = family("/proc", os.Getpid())
 	return l
 }
 
-// family is the CPU time of a process, of its ancestors that run the same program, and of all descendants, ended ones
-// included. So it covers the suite with its worker processes and servers. It is 0 if /proc is not as proc(5) says.
+// family is the CPU time of a process, of its ancestors that run the same program, and of all their descendants, ended
+// ones included. So it covers the suite with its worker processes and servers. It is 0 if /proc is not as in proc(5).
 func family(proc string, pid int) (sum time.Duration) {
 	type process struct {
 		parent int
@@ -68,14 +67,15 @@ func family(proc string, pid int) (sum time.Duration) {
 		ours   bool
 	}
 	all := map[int]*process{}
-	entries, _ := os.ReadDir(proc) // not every system has it
+	entries, _ := os.ReadDir(proc) // the error is ignored: only Linux has this directory
 	for _, e := range entries {
 		id, err := strconv.Atoi(e.Name())
 		if err != nil {
 			continue
 		}
-		stat, _ := os.ReadFile(filepath.Join(proc, e.Name(), "stat"))             // the process may have ended
-		fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:])) // a process's name can have spaces
+		stat, _ := os.ReadFile(filepath.Join(proc, e.Name(), "stat")) // the process may have ended
+		// the process's name, in parentheses, may contain spaces
+		fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
 		const parent, utime, cstime = 1, 11, 14
 		if len(fields) <= cstime {
 			continue
@@ -112,7 +112,7 @@ func family(proc string, pid int) (sum time.Duration) {
 	return sum
 }
 
-// histogram returns a metric as a histogram; empty if the runtime does not have it.
+// histogram reads a metric of the Go runtime; it is empty if this version does not have it.
 func histogram(s metrics.Sample) *metrics.Float64Histogram {
 	if s.Value.Kind() != metrics.KindFloat64Histogram {
 		return &metrics.Float64Histogram{}
@@ -120,14 +120,14 @@ func histogram(s metrics.Sample) *metrics.Float64Histogram {
 	return s.Value.Float64Histogram()
 }
 
-// ticks is the machine's CPU time; all fields are zero if it is unknown.
+// ticks is the machine's CPU time; all fields are 0 if it is unknown.
 type ticks struct {
 	busy, all float64
 	stolen    float64 // by the hypervisor
-	programs  float64 // without interrupts, which belong to no process
+	programs  float64 // without interrupts, which are not caused by a process
 }
 
-// tick is the unit of CPU time in Linux, on every machine.
+// tick is the unit of CPU time in /proc, on all Linux machines.
 const tick = 10 * time.Millisecond
 
 // parseTicks reads the first line of /proc/stat. See proc_stat(5).
@@ -154,7 +154,7 @@ func parseTicks(text string) (t ticks) {
 	return t
 }
 
-// since is the usage between two samples.
+// since returns the usage between two samples.
 func (l loadSample) since(before loadSample) results.Usage {
 	r := results.Usage{MachineCPU: -1, OthersCPU: -1, StolenCPU: -1, PoolWaits: l.poolWaits - before.poolWaits}
 	if wall := l.at - before.at; wall > 0 {
@@ -173,7 +173,7 @@ func (l loadSample) since(before loadSample) results.Usage {
 	return r
 }
 
-// whyStill says what kept the process from running for that long: whatever took at least half of the time.
+// whyStill says what kept the process from running for that time: anything that took at least half of it.
 func (l loadSample) whyStill(before loadSample, gap time.Duration) string {
 	var why []string
 	if stolen := time.Duration((l.machine.stolen - before.machine.stolen) * float64(tick)); stolen >= gap/2 {
@@ -188,7 +188,7 @@ func (l loadSample) whyStill(before loadSample, gap time.Duration) string {
 	return fmt.Sprintf("in the last %.3g s: %s", (l.at - before.at).Seconds(), strings.Join(why, ", "))
 }
 
-// upper is the upper edge of the bucket that holds the quantile q of the values between two samples.
+// upper returns an upper bound of the quantile q of the values between two samples: the upper edge of its bucket.
 func upper(after, before *metrics.Float64Histogram, q float64) time.Duration {
 	var total, sum uint64
 	count := func(i int) uint64 {
@@ -215,10 +215,10 @@ func upper(after, before *metrics.Float64Histogram, q float64) time.Duration {
 	return 0
 }
 
-// Probe measures the usage of this process and its machine between two looks. A single goroutine uses it.
+// Probe measures the CPU usage of this process and the machine between two calls of Look. It is for a single goroutine.
 type Probe struct{ last loadSample }
 
-// Look returns the usage since the last look; false at the first one.
+// Look returns the usage since the last call; false at the first one.
 func (p *Probe) Look(now time.Duration) (results.Usage, bool) {
 	before := p.last
 	p.last = readAll(now, nil)

@@ -8,18 +8,18 @@ import (
 	"hammerlock/history"
 )
 
-// Monotonic reads the clock that all processes of a machine share.
+// Monotonic reads the monotonic clock that all processes of a machine share.
 func Monotonic() int64 {
 	var t unix.Timespec
-	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &t) // it fails only for clocks that do not exist
+	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &t) // an error is impossible: this clock always exists
 	return t.Nano()
 }
 
-// calibrations is how many times the two clocks are compared; the closest pair of readings is used.
+// calibrations is how often the two clocks are compared. The closest pair of readings is used.
 const calibrations = 1000
 
-// calibrate compares this process's clock, whose raw value the language does not show, with the machine's. It returns a
-// moment of this process, the shared clock's reading at it, and the largest possible error.
+// calibrate compares this process's monotonic clock, of which Go does not show the value, with the machine's. It
+// returns a time, the machine's clock at that time, and the largest possible error.
 func calibrate() (moment time.Time, shared int64, doubt time.Duration) {
 	doubt = time.Hour
 	for range calibrations {
@@ -33,16 +33,16 @@ func calibrate() (moment time.Time, shared int64, doubt time.Duration) {
 	return moment, shared, doubt
 }
 
-// clockAt returns a clock with its zero at a reading of the machine's clock; moment and shared are one moment on both
-// clocks.
+// clockAt returns a clock whose zero is at a given reading of the machine's clock. The arguments moment and shared are
+// the same instant on the two clocks.
 func clockAt(ordered bool, zero int64, moment time.Time, shared int64) *history.Clock {
 	c := newClock(ordered)
 	c.Set(moment, time.Duration(shared-zero))
 	return c
 }
 
-// ClockFrom makes a run's clock with its zero at a reading of the machine's clock, and returns its largest possible
-// error.
+// ClockFrom makes a run's clock whose zero is at a given reading of the machine's clock. It returns the largest
+// possible error, too.
 func ClockFrom(zero int64, ordered bool) (*history.Clock, time.Duration) {
 	moment, shared, doubt := calibrate()
 	return clockAt(ordered, zero, moment, shared), doubt

@@ -1,5 +1,5 @@
-// Package crew runs the workers of a run, in this process or in child processes, like the instances of an application.
-// All of them record into one set of lanes.
+// Package crew runs the workers of a run, in this process or in child processes (as if they were instances of an
+// application). It collects what they record in lanes, one for each worker.
 package crew
 
 import (
@@ -22,8 +22,8 @@ import (
 	"hammerlock/workload"
 )
 
-// Orders tell the workers of one process what to do. Lock and counter are known by their names; everything else is
-// plain data, so that orders can be sent to a process.
+// Orders tell the workers of a process what to do. Lock and counter are given by name, everything else as plain data,
+// so that orders can be sent to another process.
 type Orders struct {
 	Shape    workload.Shape
 	Lock     locks.Spec `json:"-"`
@@ -32,29 +32,29 @@ type Orders struct {
 	Topology string
 	Counter  Counter
 	Process  int
-	// a judge reads the history: stamps are ordered, and everything that a checker needs is recorded
+	// a judge will read the history, so everything that a checker needs is recorded, and time stamps are unique
 	Judged   bool
 	From, To time.Duration // what is measured
-	Retries  bool          // leave the client library's own retries on
+	Retries  bool          // leave the client library's automatic retries on
 	Slots    int           // of each lane
 	Steered  bool          // the rate of an open loop may be changed during the run
-	// the clock of the lock's programs in every second process; nil = the machine's clock
+	// Clock is the wrong wall clock for the lock's program in every second process; nil = none.
 	Clock    *topologies.ClientClock
-	Prefix   string        // the prefix of all keys
-	Foreign  bool          // the servers are run by others: every key must have the prefix
+	Prefix   string        // prefix of all keys
+	Foreign  bool          // the servers are not the suite's own, so every key must have the prefix
 	Patience time.Duration // see workload.Workers
-	// Before are the arguments that come before Command when a worker process is started; nil = none.
+	// Before are arguments that precede Command when a worker process is started; may be nil.
 	Before []string `json:"-"`
 }
 
-// Counter says where the page views are counted.
+// Counter says where page views are counted.
 type Counter struct {
 	Spec   workload.CounterSpec `json:"-"`
-	Access *topologies.Access   // access to its server; nil without a server
-	File   string               // its file; empty without a file
+	Access *topologies.Access   // how to reach its server; nil if it has none
+	File   string               // path of its file; empty if it has none
 }
 
-// Resolve looks up the lock and the counter by name, and tells whether both exist.
+// Resolve looks up the lock and the counter by name. It returns false if one of them does not exist.
 func (o *Orders) Resolve(known Catalogue, lock, counter string) bool {
 	for _, s := range known.Locks {
 		if s.Name == lock {
@@ -69,8 +69,8 @@ func (o *Orders) Resolve(known Catalogue, lock, counter string) bool {
 	return o.Lock.Name != "" && o.Counter.Spec.Name != ""
 }
 
-// lanes is the number of lanes of the workers: those for their visits, and one more each if leases are renewed in the
-// background.
+// lanes is the number of lanes of the workers: those for visits, and one more for each worker if leases are renewed in
+// the background.
 func (o *Orders) lanes() int {
 	n := workload.Lanes(&o.Lock.Claims)
 	if o.Lock.Claims.Renews {
@@ -79,7 +79,8 @@ func (o *Orders) lanes() int {
 	return n * o.Shape.Workers
 }
 
-// Numbers lists the workers' numbers in the record, one for each page of a visit, for the workers in a range.
+// Numbers lists the numbers under which the operations of a range of workers are recorded: one for each page of a
+// visit.
 func (o *Orders) Numbers(from, to int) (all []int32) {
 	for page := range workload.Lanes(&o.Lock.Claims) {
 		for w := from; w < to; w++ {
@@ -89,7 +90,7 @@ func (o *Orders) Numbers(from, to int) (all []int32) {
 	return all
 }
 
-// writer is the number in the record of the worker that writes a lane.
+// writer returns the number of the worker that writes a lane.
 func (o *Orders) writer(lane, workers int) int32 {
 	if lane < workload.Lanes(&o.Lock.Claims)*workers {
 		return int32(lane)
@@ -97,8 +98,8 @@ func (o *Orders) writer(lane, workers int) int32 {
 	return int32(lane % workers)
 }
 
-// extras is the number of further lanes of a process: one for its heartbeat, if it has one, and one for the lock's
-// program.
+// extras is the number of additional lanes of a process: one for its heartbeat, if it has one, and one for pings of the
+// lock's program.
 func (o *Orders) extras(heart int) int {
 	if o.Lock.Program != nil {
 		return heart + 1
@@ -115,24 +116,24 @@ type Report struct {
 	Unfinished     []time.Duration // due times of visits that still waited for a worker
 	Load           results.Usage
 	RoundTrips     []Trips           // of each process
-	Fleet          *results.Fleet    // the machines of the workers; nil = this machine
-	Lost           string            // the machines that were lost, and when; empty if none was
-	Said           map[string]string // the text of the first error of each kind
-	Error          string            // what went wrong with its workers; empty if nothing did
-	Driver         *Driven           // on the lock's program; nil if it has none
-	Hung           []history.Hung    // calls of the lock that had to be cancelled
+	Fleet          *results.Fleet    // machines of the workers; nil = this machine
+	Lost           string            // which machines were lost, and when; empty if none was
+	Said           map[string]string // text of the first error of each kind
+	Error          string            // error of the workers; empty if there was none
+	Driver         *Driven           // measurements of the lock's program; nil if it has none
+	Hung           []history.Hung    // lock calls that had to be cancelled
 	Crashes        []history.Breakdown
-	Wear           []history.Wear // resources after each rest, in a load with rounds
+	Wear           []history.Wear // resources of the process after each pause between rounds of load
 	CPU            time.Duration  // CPU time of the lock's process during the measurement
 }
 
-// Trips is the number of round trips of a process's locks between two moments.
+// Trips is the number of round trips of a process's lock clients between two moments.
 type Trips struct {
 	Count    int64
 	From, To time.Duration
 }
 
-// Trouble returns what ends a run without a verdict: calls that do not return, and crashes.
+// Trouble returns the error that prevents a verdict: lock calls that do not return, and crashes.
 func (r *Report) Trouble() error {
 	var errs []error
 	for _, h := range r.Hung {
@@ -159,7 +160,7 @@ func (r *Report) err() error {
 	return errors.New(r.Error)
 }
 
-// team has the workers of this process and everything they need.
+// team is the set of workers of this process, with everything they need.
 type team struct {
 	orders  Orders
 	process *locks.Process
@@ -169,14 +170,14 @@ type team struct {
 	traffic topologies.Traffic
 	line    topologies.Line // to all servers
 	crew    workload.Workers
-	counter workload.Counter // the counter, if it was opened here
-	extra   []*history.Lane  // lanes for renewals, by worker
+	counter workload.Counter // the counter, if this process has opened it
+	extra   []*history.Lane  // by worker: the lane for renewals in the background
 	driver  *driver.Process  // the lock's program; nil if it has none
-	pings   *history.Lane    // lane for the pauses of the lock's program
-	hung    bool             // a call of the lock has not returned, so closing the locks may block
+	pings   *history.Lane    // lane that records the pauses of the lock's program
+	hung    bool             // a lock call has not returned, so closing the locks may block
 }
 
-// open makes the clients and the locks. Lanes and clock follow when the run begins.
+// open makes the clients and the locks. Lanes and clock are set when the run begins.
 func (o Orders) open(ctx context.Context, counter workload.Counter) (t *team, err error) {
 	t = &team{orders: o, process: &locks.Process{}}
 	var secrets []string
@@ -234,8 +235,8 @@ func (t *team) client(site *topologies.Site, traffic *topologies.Traffic) redis.
 	return c
 }
 
-// begin gives the workers their clock and lanes: first the lanes for visits, then those for renewals, in the board's
-// order. The lane for pings, if there is one, was given before.
+// begin gives the workers their clock and lanes: first the lanes for visits, then those for renewals, in the order of
+// the board. The lane for pings was set before.
 func (t *team) begin(clock *history.Clock, lanes []*history.Lane, gate *workload.Gate, tempo *workload.Tempo) error {
 	n := t.orders.Shape.Workers
 	visits := n * workload.Lanes(&t.orders.Lock.Claims)
@@ -281,7 +282,7 @@ func (t *team) reopen(worker int) (locks.Lock, error) {
 	return l, nil
 }
 
-// run lets the workers work and measures what that costs this process.
+// run lets the workers work, and measures the resources that this process uses.
 func (t *team) run(ctx, stop context.Context) Report {
 	done := make(chan struct{})
 	measured := make(chan Report, 1)
@@ -304,7 +305,7 @@ func (t *team) run(ctx, stop context.Context) Report {
 	return r
 }
 
-// measure reads the counters at the begin and the end of the measurement.
+// measure reads the usage of resources at the beginning and the end of the measurement.
 func (t *team) measure(done <-chan struct{}) Report {
 	clock := t.crew.Clock
 	type reading struct {

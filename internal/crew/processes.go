@@ -21,15 +21,15 @@ import (
 // Process is one worker process.
 type Process struct {
 	Number  int
-	part    int // its number among all processes of the crew
+	part    int // number of the process in the crew
 	Workers []int32
-	Lanes   []int // the lanes that it writes
+	Lanes   []int // indices of the lanes that it writes
 
-	elsewhere func(syscall.Signal) error // sends it a signal on another machine; nil = it is on this machine
+	elsewhere func(syscall.Signal) error // sends the process a signal on another machine; nil = it runs on this machine
 	Agent     *Agent                     // the machine of the process; nil = this one
 
 	cmd    *exec.Cmd
-	driver int // the group leader of the lock's program; 0 = none
+	driver int // process group of the lock's program; 0 = it has none
 	input  io.WriteCloser
 	output *json.Decoder
 	stderr said
@@ -38,38 +38,38 @@ type Process struct {
 	dead   atomic.Bool
 }
 
-// Agent is a machine with workers, as faults see it.
+// Agent is a machine with workers, in the form that faults need.
 type Agent struct {
 	Name  string
-	Kill  func() error              // kills the agent and its worker process at once
-	Pause func(time.Duration) error // pauses both for the given time
-	Cut   func(cut bool) error      // cuts or restores the connections of its workers to all servers
+	Kill  func() error              // kills the agent and its worker process
+	Pause func(time.Duration) error // stops both for the given time
+	Cut   func(cut bool) error      // cuts, or restores, the network between its workers and all servers
 }
 
-// Elsewhere is a worker process on another machine, to which a function sends signals.
+// Elsewhere is a worker process on another machine. The function sends it signals.
 func Elsewhere(number int, workers []int32, signal func(syscall.Signal) error, agent *Agent) *Process {
 	return &Process{Number: number, Workers: workers, elsewhere: signal, Agent: agent}
 }
 
-// Processes is a crew in child processes.
+// Processes is a Crew in child processes.
 type Processes struct {
 	orders  Orders
 	share   Share
 	all     []*Process
 	board   *board
 	session Session
-	doubt   time.Duration // the error bound of this process's clock
+	doubt   time.Duration // error bound of the clock of this process
 	moment  time.Time
 	shared  int64
 }
 
-// Spawn starts a command so that it ends with the suite.
+// Spawn starts a command that ends when the suite does.
 type Spawn func(*exec.Cmd) error
 
-// readyTimeout is the time in which a worker process must be ready.
+// readyTimeout is how long a worker process may take to become ready.
 const readyTimeout = 20 * time.Second
 
-// Spread makes a crew of n processes. Each gets its share of the workers and of an open loop's visits.
+// Spread makes a Crew of n processes, which share the workers and the visits of an open loop.
 func Spread(ctx context.Context, o Orders, n int, spawn Spawn) (Crew, error) {
 	p, err := SpreadShare(ctx, o, Share{0, n, n}, spawn)
 	if err != nil {
@@ -78,15 +78,15 @@ func Spread(ctx context.Context, o Orders, n int, spawn Spawn) (Crew, error) {
 	return p, nil
 }
 
-// Share says which processes of a crew live on this machine: Count processes from First on, of Of in all.
+// Share says which processes of a crew run on this machine: Count processes, beginning with number First, of Of in all.
 type Share struct{ First, Count, Of int }
 
-// Workers is the range of workers in the share: from the first up to, but not including, the last.
+// Workers returns the range of workers of the share; the last number is not included.
 func (s Share) Workers(all int) (from, to int) {
 	return all * s.First / s.Of, all * (s.First + s.Count) / s.Of
 }
 
-// SpreadShare is Spread for the processes of a share. Orders.Process is the number of the first process of all shares.
+// SpreadShare is Spread for the processes of a Share. Orders.Process is the number of the first process of all shares.
 func SpreadShare(ctx context.Context, o Orders, share Share, spawn Spawn) (_ *Processes, err error) {
 	lanes := o.lanes()
 	o.Slots = laneSlots(lanes)
@@ -146,13 +146,14 @@ func (p *Processes) start(i int, spawn Spawn) (*Process, error) {
 	})
 }
 
-// ready waits for every process. The clocks of two processes differ by at most the sum of their error bounds.
+// ready waits until every process is ready. The clocks of two processes differ by at most the sum of their error
+// bounds.
 func (p *Processes) ready(ctx context.Context, lanes int) error {
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
 	defer context.AfterFunc(ctx, func() {
 		for _, c := range p.all {
-			_ = c.cmd.Process.Kill() // it may have ended unexpectedly
+			_ = c.cmd.Process.Kill() // the error is ignored: the process may have ended
 		}
 	})()
 	var worst [2]time.Duration
@@ -184,11 +185,11 @@ func (p *Processes) ready(ctx context.Context, lanes int) error {
 	return nil
 }
 
-// endTimeout is how long a process may live after it has closed its output.
+// endTimeout is how long a process may run after it has closed its output.
 const endTimeout = 10 * time.Second
 
-// end waits for a process whose output has ended, and kills it after a while. It returns how the process ended, if it
-// ended itself.
+// end waits for the end of a process whose output has ended, and kills it after a while. If the process ended itself,
+// it returns how.
 func (c *Process) end(err error) error {
 	timer := time.AfterFunc(endTimeout, func() { _ = c.Kill() })
 	waited := c.cmd.Wait()
@@ -213,7 +214,7 @@ func (p *Processes) Begin(chan<- struct{}) (*Session, error) {
 	return p.BeginAt(p.shared + int64(time.Since(p.moment)))
 }
 
-// BeginAt is Begin with its zero at a reading of the machine's clock.
+// BeginAt is Begin with a clock whose zero is at a given reading of the machine's clock.
 func (p *Processes) BeginAt(zero int64) (*Session, error) {
 	p.session.Clock = clockAt(p.orders.Judged, zero, p.moment, p.shared)
 	for _, c := range p.all {
@@ -225,15 +226,15 @@ func (p *Processes) BeginAt(zero int64) (*Session, error) {
 	return &p.session, nil
 }
 
-// Slack is the session's slack.
+// Slack is the largest difference between the clocks of two workers.
 func (p *Processes) Slack() time.Duration { return p.session.Slack }
 
-// Run waits for the processes' reports. A killed process sends none.
+// Run waits for the reports of the processes. A process that was killed sends none.
 func (p *Processes) Run(ctx, stop context.Context) (Report, error) {
 	defer context.AfterFunc(stop, p.stop)()
 	defer context.AfterFunc(ctx, func() {
 		for _, c := range p.all {
-			_ = c.Kill() // nothing else is left to be done
+			_ = c.Kill() // the error is ignored: nothing else can be done
 		}
 	})()
 	reports := make([]*Report, len(p.all))
@@ -252,7 +253,7 @@ func (p *Processes) Run(ctx, stop context.Context) (Report, error) {
 	return total, errors.Join(errs...)
 }
 
-// report waits for the process's report or its end. A killed process need not report.
+// report waits for the report of a process, or for its end if it was killed.
 func (c *Process) report(now func() time.Duration) (*Report, error) {
 	var a answer
 	err := c.output.Decode(&a)
@@ -276,14 +277,14 @@ func (c *Process) report(now func() time.Duration) (*Report, error) {
 	return nil, c.complaint(a, err)
 }
 
-// stop lets the processes finish the visits in progress.
+// stop lets the processes finish the visits in progress, then they end.
 func (p *Processes) stop() {
 	for _, c := range p.all {
-		_ = c.input.Close() // it may be closed already
+		_ = c.input.Close() // the error is ignored: it may be closed already
 	}
 }
 
-// Add adds the report of another process.
+// Add adds the report of another process to r.
 func (r *Report) Add(o *Report) {
 	r.Begun += o.Begun
 	r.Skipped += o.Skipped
@@ -306,7 +307,7 @@ func (r *Report) Add(o *Report) {
 	l.Stalls += m.Stalls
 }
 
-// RoundTrips implements Crew: processes report them at the end only.
+// RoundTrips implements Crew. Processes report round trips at the end only.
 func (p *Processes) RoundTrips() (int64, bool) { return 0, false }
 
 // Close implements Crew.
@@ -314,8 +315,8 @@ func (p *Processes) Close() error {
 	p.stop()
 	for _, c := range p.all {
 		c.endDriver()
-		_ = c.Kill()     // mostly it has ended unexpectedly
-		_ = c.cmd.Wait() // its report has said how it ended
+		_ = c.Kill()     // the error is ignored: the process has usually ended
+		_ = c.cmd.Wait() // the error is ignored: its report has said how it ended
 	}
 	p.all = nil
 	if p.board == nil {
@@ -330,7 +331,7 @@ func (c *Process) Kill() error {
 	return errors.Join(c.signal(syscall.SIGCONT), c.signal(syscall.SIGKILL), c.signalDriver(syscall.SIGKILL))
 }
 
-// signal sends a signal. To a process that is gone nothing more can be done.
+// signal sends the process a signal. It is no error if the process has ended.
 func (c *Process) signal(s syscall.Signal) error {
 	if c.elsewhere != nil {
 		return c.elsewhere(s)
@@ -341,22 +342,22 @@ func (c *Process) signal(s syscall.Signal) error {
 	return nil
 }
 
-// Dead tells whether the process has ended early, and writes no more lanes.
+// Dead tells whether the process has ended too early.
 func (c *Process) Dead() bool { return c.dead.Load() }
 
-// Source identifies the clients of the process in the topology.
+// Source is the number of the process's clients: see topologies.ClientOptions.
 func (c *Process) Source() int { return c.Number + 1 }
 
-// Stop pauses the process, as a long garbage collection would; Continue resumes it. The lock's program is paused with
-// it: together they are one application.
+// Stop pauses the process, as a long garbage collection would, until Continue. The lock's program is paused too,
+// because together they are one application.
 func (c *Process) Stop() error {
 	return errors.Join(c.signal(syscall.SIGSTOP), c.signalDriver(syscall.SIGSTOP))
 }
 
-// Cut cuts or restores the connections of a process of this machine to all servers.
+// Cut cuts, or restores, the network between a process on this machine and all servers.
 func (c *Process) Cut(cut bool) error { return json.NewEncoder(c.input).Encode(message{Cut: cut}) }
 
-// Continue resumes a stopped process.
+// Continue continues a stopped process.
 func (c *Process) Continue() error {
 	return errors.Join(c.signalDriver(syscall.SIGCONT), c.signal(syscall.SIGCONT))
 }

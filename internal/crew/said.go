@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// said keeps the standard error of a worker process.
+// said keeps the end of what a worker process writes to standard error.
 type said struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -26,7 +26,7 @@ func (s *said) text() string {
 	return strings.TrimSpace(s.buf.String())
 }
 
-// panic returns the first lines on a panic in a goroutine; nil if there was none.
+// panic returns the first lines of a panic or fatal error; nil if there was none.
 func (s *said) panic() []string {
 	text := s.text()
 	at := aPanic.FindStringIndex(text)
@@ -37,8 +37,8 @@ func (s *said) panic() []string {
 	return lines[:min(len(lines), mostSaid)]
 }
 
-// aPanic matches the first line that the runtime prints when a panic ends a process; mostSaid limits the lines in a
-// verdict.
+// aPanic matches the first line that the Go runtime prints when it ends a process; mostSaid is how many lines a verdict
+// quotes.
 var aPanic = regexp.MustCompile(`(?m)^(panic|fatal error): `)
 
 const mostSaid = 20

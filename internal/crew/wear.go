@@ -16,8 +16,8 @@ import (
 	"hammerlock/history"
 )
 
-// wear measures the resources of the lock's process at the end of each rest. Its CPU time is that of the last third of
-// a rest.
+// wear measures the resources of the lock's process (memory, goroutines, files, CPU) at the end of each pause between
+// rounds of load. CPU time is measured in the last third of the pause.
 func (t *team) wear(done <-chan struct{}) (all []history.Wear) {
 	var before map[string]int64
 	until := func(at time.Duration) bool {
@@ -39,7 +39,7 @@ func (t *team) wear(done <-chan struct{}) (all []history.Wear) {
 			break
 		}
 		w := history.Wear{Process: int16(t.orders.Process), Workers: shape.Workers, At: t.crew.Clock.Now()}
-		// over a shorter time, CPU time counted in ticks says nothing
+		// over a shorter time, CPU time would be too inexact: it is counted in ticks
 		if looked := w.At - began; looked >= (to-from)/6 {
 			w.CPU = float64(home.spent()-spent) / float64(looked)
 		}
@@ -51,43 +51,43 @@ func (t *team) wear(done <-chan struct{}) (all []history.Wear) {
 	return all
 }
 
-// use has the resources of the lock's processes, and the CPU time that they have used so far.
+// use is the usage of resources by the lock's processes at a moment.
 type use struct {
 	threads, files, memory int64
 	cpu                    time.Duration
 }
 
-// process measures the process of a lock.
+// process is where a lock runs, whose resources are measured.
 type process interface {
-	spent() time.Duration     // CPU time so far
-	used() use                // without cpu, if that is unknown
-	places() map[string]int64 // the number of goroutines at each place of its code; nil if it has no goroutines
+	spent() time.Duration     // CPU time used so far
+	used() use                // usage without CPU time, if that is unknown
+	places() map[string]int64 // number of goroutines at each place in the code; nil if it is not a Go process
 }
 
-// program is a lock's own program, with all processes of its group.
+// program is the process group of a lock's own program.
 type program int
 
 func (p program) spent() time.Duration   { return p.used().cpu }
 func (p program) used() use              { return usedBy("/proc", int(p)) }
 func (program) places() map[string]int64 { return nil }
 
-// own is this process.
+// own is this process, for a lock that runs in it.
 type own struct{}
 
 func (own) spent() time.Duration { return readLoad(0, nil).own }
 
 func (own) used() (u use) {
 	var m runtime.MemStats
-	runtime.GC() // pools keep values for one collection, so it takes a second one
+	runtime.GC() // twice, because pools (sync.Pool) keep values for one collection
 	runtime.GC()
 	runtime.ReadMemStats(&m)
 	u.threads, u.memory = int64(runtime.NumGoroutine()), int64(m.HeapAlloc)
-	open, _ := os.ReadDir("/proc/self/fd") // not every system has it
+	open, _ := os.ReadDir("/proc/self/fd") // the error is ignored: only Linux has this directory
 	u.files = int64(len(open))
 	return u
 }
 
-// usedBy returns the resources of a group of processes, from proc(5).
+// usedBy returns the resources of a process group, see proc(5).
 func usedBy(proc string, group int) (u use) {
 	all, _ := filepath.Glob(filepath.Join(proc, "[0-9]*"))
 	for _, dir := range all {
@@ -106,7 +106,7 @@ func usedBy(proc string, group int) (u use) {
 	return u
 }
 
-// places returns the functions outside the runtime, the innermost first.
+// places maps each stack of functions outside the runtime, innermost first, to its number of goroutines.
 func (own) places() map[string]int64 {
 	all := make([]runtime.StackRecord, 2*runtime.NumGoroutine()+100)
 	n, ok := runtime.GoroutineProfile(all)
@@ -128,7 +128,7 @@ func (own) places() map[string]int64 {
 	return at
 }
 
-// mostNames limits the functions of a place, mostPlaces the places in a report.
+// mostNames limits the functions in the name of a place, mostPlaces the places in a report.
 const (
 	mostNames  = 4
 	mostPlaces = 3

@@ -6,23 +6,23 @@ import (
 	"time"
 )
 
-// Again says how often an undecided question is asked again: one number for each try, the factor by which it is longer
-// than the try before.
+// Again says how often a run without a verdict is repeated, and how much longer each repetition is: one factor for each
+// try, relative to the try before.
 type Again []int
 
-// The policies of asking again, other than Plan.again for a job's runs.
+// The policies of repetition. For the runs of a job, see Plan.again.
 var (
-	NextSeed = Again{1, 1, 1, 1} // a scenario that has to show a failure
-	Doubling = Again{1, 2, 2, 2} // a fault or a chapter of the tour that has to show an effect
-	Sixteen  = Again{1, 4, 4}    // a search that measured too little
+	NextSeed = Again{1, 1, 1, 1} // for a scenario in which a broken lock must fail
+	Doubling = Again{1, 2, 2, 2} // for a fault, or a chapter of the tour, that must show an effect
+	Sixteen  = Again{1, 4, 4}    // for a search that measured too little
 )
 
-// again is the policy for a job's runs: with twice the time, many of them would need a third try.
+// again returns the policy for the runs of a job. Doubling would be too slow: many runs would need a third try.
 func (p *Plan) again() Again {
 	return append(Again{1, 3}, slices.Repeat(Again{2}, p.Attempts)...)[:p.Attempts]
 }
 
-// Of returns the plans of all tries, for as long as the caller asks for more.
+// Of yields the plans of all tries, as long as the caller asks for more.
 func (a Again) Of(p Plan) iter.Seq[Plan] {
 	return func(yield func(Plan) bool) {
 		for n, longer := range a {
@@ -36,8 +36,8 @@ func (a Again) Of(p Plan) iter.Seq[Plan] {
 	}
 }
 
-// repeat makes the plan that of another try, with the next seed and a longer duration. Phases and traces have their own
-// duration.
+// repeat changes the plan to that of another try, with the next seed and a longer duration. Phases and traces keep
+// their duration.
 func (p *Plan) repeat(longer int) {
 	p.Workload.Seed++
 	if p.steerable() {
@@ -45,11 +45,12 @@ func (p *Plan) repeat(longer int) {
 	}
 }
 
-// longest is the largest factor by which the times of a scenario can grow.
+// longest is the factor by which the times of a scenario can grow at most.
 const longest = 8
 
-// again makes the plan of another run, longer by a factor. All times grow, or the duration alone if requests are
-// counted: the length of leases does not change how often a lock asks. Why says what was wrong with the run before.
+// again changes the combination to a repetition that is longer by a factor. With all, all times grow with the duration,
+// including leases; if requests are counted, only the duration grows, because longer leases do not change how often a
+// lock sends requests. The argument why says what was wrong with the last run.
 func (c *Combination) again(by int, all bool, why string) {
 	if c.Plan.Service != nil {
 		why += "; the next attempt found the service's store as this one left it"
@@ -63,7 +64,7 @@ func (c *Combination) again(by int, all bool, why string) {
 	c.Plan.repeat(by)
 }
 
-// stretch multiplies all times of the load and of the faults.
+// stretch multiplies all times of the load and of the faults by a number.
 func (c *Combination) stretch(by int) {
 	c.Stretched, c.Steps = max(c.Stretched, 1)*by, slices.Clone(c.Steps)
 	c.Plan.Workload.Stretch(by)
@@ -72,11 +73,12 @@ func (c *Combination) stretch(by int) {
 	}
 }
 
-// idle is how long the lock may be idle without an explanation. It is stretched like all other times, because the stall
-// of a holder is: a hold may live on in its process meanwhile, as a mutex does.
+// idle is how long the lock may be free while workers wait, without an explanation. It grows with the other times,
+// because the pause of a stalled holder does, and a lock such as a mutex may keep it in its process for that long.
 func (c *Combination) idle() time.Duration { return time.Duration(c.Stretched) * time.Second }
 
-// short is the factor by which a scenario must grow for the lock's program to keep its leases; 1 = it is long enough.
+// short is the factor by which a scenario must become longer so that the lock's program can keep its leases; 1 = it is
+// long enough.
 func (c *Combination) short() int {
 	p, ttl := c.Lock.Program, c.Plan.Workload.TTL
 	if p == nil || c.Scenario.Name == "" || p.Least <= ttl {

@@ -13,8 +13,8 @@ import (
 	"hammerlock/workload"
 )
 
-// attach finds the existing deployment that the plan names, if any, and makes it the plan's topology. The caller calls
-// the returned function when the deployment is no longer needed.
+// attach connects to the existing deployment that the plan names, if any, and makes it the plan's topology. The caller
+// calls the returned function when it no longer needs the deployment.
 func (c *check) attach(ctx context.Context) (t *topologies.Topology, done func()) {
 	p, nothing := c.plan, func() {}
 	if !p.Attach.Asked() {
@@ -24,7 +24,7 @@ func (c *check) attach(ctx context.Context) (t *topologies.Topology, done func()
 		c.mistake("redis-server", "names what to start; with --addr nothing is started")
 	}
 	if p.Counter.Name == workload.RedisCounter.Name {
-		p.Counter, _ = workload.FindCounter("sqlite") // a file, so that processes can share it
+		p.Counter, _ = workload.FindCounter("sqlite") // in a file, which worker processes can share
 		c.counted = "in " + p.Counter.Name + " on this machine"
 	}
 	if p.Counter.Place == workload.OwnServer {
@@ -32,7 +32,7 @@ func (c *check) attach(ctx context.Context) (t *topologies.Topology, done func()
 			strings.Join(c.countersBut(func(s workload.CounterSpec) bool { return s.Place == workload.OwnServer }),
 				", "))
 	}
-	if len(p.Topologies) == 0 { // the mistake in --topology was reported already
+	if len(p.Topologies) == 0 { // an error in --topology was reported already
 		return nil, nothing
 	}
 	kind := p.Topologies[0]
@@ -67,7 +67,7 @@ func (c *check) attach(ctx context.Context) (t *topologies.Topology, done func()
 	}
 }
 
-// server returns the program of the nodes: of the running servers, or of those to be started.
+// server returns the server program: of the running servers, or of those that will be started.
 func (c *check) server(ctx context.Context, attached *topologies.Topology) topologies.Server {
 	switch {
 	case attached != nil:
@@ -78,7 +78,7 @@ func (c *check) server(ctx context.Context, attached *topologies.Topology) topol
 	return c.toStart(ctx)
 }
 
-// preflight tries, on an existing deployment, what the runs will need, and reports the results.
+// preflight tests on an existing deployment everything that the runs will need, and reports the results.
 func (c *check) preflight(ctx context.Context, t *topologies.Topology, all []Combination) {
 	if t == nil || len(c.mistakes) > 0 {
 		return
@@ -108,8 +108,8 @@ func (c *check) preflight(ctx context.Context, t *topologies.Topology, all []Com
 	}
 }
 
-// tried returns a lock as the preflight opens it. A lock's own program is started and ended for that; renewals by a
-// library are not tested.
+// tried opens a lock for the preflight test. If the lock has a program, it is started for that. Background renewals are
+// not tested.
 func tried(ctx context.Context, t *topologies.Topology, s locks.Spec) (locks.Spec, func(), error) {
 	if s.Program == nil {
 		return s, func() {}, nil

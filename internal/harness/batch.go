@@ -12,27 +12,27 @@ import (
 	"hammerlock/results"
 )
 
-// batch is the part of a job that tests one lock on one topology.
+// batch is the part of a job with all scenarios for one lock on one topology.
 type batch struct {
 	*Job
-	since time.Time // when its budget began
+	since time.Time // when it began to use its time budget
 	room  room
-	runs  map[int]*results.Run // runs by the number of their combination
+	runs  map[int]*results.Run // number of a combination -> its run
 	open  []question
-	ended string // why no further run begins; empty = runs go on
-	dead  string // why no further scenario of this lock begins here; empty = they go on
+	ended string // why no further run of the job begins; empty = they go on
+	dead  string // why no further scenario of this lock and topology begins; empty = they go on
 	err   error
 }
 
-// question is a combination without an answer.
+// question is a combination that has no verdict yet.
 type question struct {
 	number int
-	longer int   // the factor by which its next run must be longer; 1 = nothing was too slow
-	beside bool  // other runs went on beside the last one
-	broke  error // why the last run could not be carried out
+	longer int   // factor by which its next run must be longer; 1 = nothing was too slow
+	beside bool  // other runs were in progress during the last one
+	broke  error // error of the last run, if it failed to run
 }
 
-// spoilt tells whether other runs may have slowed down the last one.
+// spoilt tells whether the last run was too slow, perhaps because of runs beside it.
 func (q question) spoilt() bool { return q.beside && q.longer > 1 }
 
 // outcome is the result of a run.
@@ -42,10 +42,10 @@ type outcome struct {
 	err error
 }
 
-// of names the lock and the topology. Their scenarios share a budget.
+// of names the lock and the topology, whose scenarios share a time budget.
 func (c *Combination) of() string { return c.Topology.Name + " " + c.Lock.Name }
 
-// all runs every combination once, then the undecided ones again.
+// all runs every combination once, and then repeats those without a verdict.
 func (b *batch) all(ctx, stop context.Context, from, to int) {
 	var all []question
 	for n := from; n < to; n++ {
@@ -56,8 +56,8 @@ func (b *batch) all(ctx, stop context.Context, from, to int) {
 	b.again(ctx, stop)
 }
 
-// ask runs the combinations that begins selects, as many at a time as there is room for. Those that need the machine
-// alone come last, one at a time.
+// ask runs the combinations that begins selects, several at a time if the machine has room. Those that need the machine
+// for themselves come last, one at a time.
 func (b *batch) ask(ctx, stop context.Context, all []question, begins func(question) bool) {
 	alone := func(q question) int {
 		if b.Combinations[q.number].Scenario.Alone || q.spoilt() {
@@ -108,8 +108,8 @@ func (b *batch) ask(ctx, stop context.Context, all []question, begins func(quest
 	}
 }
 
-// begins tells whether a combination is to be run, and records the reason if it is not. The first one of all begins
-// whatever its length.
+// begins tells whether to run a combination, and records the reason if not. The very first one is run whatever its
+// length.
 func (b *batch) begins(number, first int) bool {
 	c := &b.Combinations[number]
 	n := c.notRun(cmp.Or(b.ended, b.dead))
@@ -126,14 +126,14 @@ func (b *batch) begins(number, first int) bool {
 	return false
 }
 
-// spent tells whether a run of that length would end after the budget.
+// spent tells whether a run of that length would end after the time budget.
 func (b *batch) spent(duration time.Duration) bool {
 	return time.Since(b.since)+duration > b.Plan.Budget
 }
 
 // take stores the outcome of a run.
 func (b *batch) take(o outcome) {
-	if o.err != nil && o.run == nil && o.beside { // servers may have been too slow to start
+	if o.err != nil && o.run == nil && o.beside { // the servers may have started too slowly because of the other runs
 		o.longer, o.broke = 2, o.err
 		b.open = append(b.open, o.question)
 		return
@@ -145,7 +145,7 @@ func (b *batch) take(o outcome) {
 		} else if b.Enough != nil && b.Enough(o.run) {
 			b.ended = "a run before it has shown what was asked for"
 		}
-		if o.longer <= 1 { // otherwise the machine was slow
+		if o.longer <= 1 { // if the factor is greater, the machine was too slow
 			b.dead = cmp.Or(b.dead, o.run.NeverGranted())
 		}
 		if o.longer > 0 {
@@ -157,10 +157,10 @@ func (b *batch) take(o outcome) {
 	}
 }
 
-// again asks undecided questions once more, with the next seed and longer, as often as the plan allows and, for
-// scenarios, while there is time. If a scenario was undecided because the machine or a program was slow, all its times
-// grow by the measured factor; otherwise only its duration grows. A run that others may have slowed down is repeated
-// unchanged and alone, and does not count as an attempt.
+// again repeats the runs without a verdict, with the next seed and longer, as often as the plan allows and, for
+// scenarios, while there is time. If the machine or a program was too slow, all times of the scenario grow by the
+// measured factor; otherwise only its duration grows. A run that other runs may have slowed down is repeated alone and
+// unchanged, which does not count as an attempt.
 func (b *batch) again(ctx, stop context.Context) {
 	for n, by := range b.Plan.again() {
 		open := b.open
@@ -191,7 +191,7 @@ func (b *batch) again(ctx, stop context.Context) {
 	}
 }
 
-// why says what was wrong with the last run of a question, and notes its name.
+// why says what was wrong with the last run of a question, and notes the run's name.
 func (b *batch) why(q question) string {
 	if q.broke != nil {
 		return q.broke.Error()
@@ -202,31 +202,31 @@ func (b *batch) why(q question) string {
 	return why
 }
 
-// room says how many runs the machine can carry at a time. Most runs only wait: for leases to end and for faults to be
-// healed.
+// room decides how many runs go on at the same time. Most runs need little CPU time: they wait until leases end and
+// faults are healed.
 type room struct {
-	jobs  int // a fixed number; 0 = as many as the machine bears
+	jobs  int // fixed number of runs; 0 = as many as the machine can run
 	probe crew.Probe
-	since time.Time     // when the current measurement began
-	last  time.Time     // when more was called last
-	late  time.Duration // how late more was called, at most
-	busy  float64       // the recent load of the cores, as a share
+	since time.Time     // start of the current measurement
+	last  time.Time     // last call of the method more
+	late  time.Duration // largest delay of a call of more
+	busy  float64       // recent usage of the CPU cores, from 0 to 1
 	own   float64       // by this process
-	never bool          // other programs keep the machine busy, so its load says nothing
+	never bool          // other programs keep the machine busy, so its load tells nothing about the runs
 }
 
 const (
-	asked   = 10 * time.Millisecond  // how often more is called
-	settled = 200 * time.Millisecond // after this time the load includes the newest run
-	// A machine has room while no goroutine waits long for a core, since that makes holders late, and while a part of
-	// its cores is idle: the load of a run varies. A run's servers use about as much CPU time as its workers.
+	asked   = 10 * time.Millisecond  // how often the method more is called
+	settled = 200 * time.Millisecond // how long a measurement takes, so that it includes the newest run
+	// There is room for another run while no goroutine waits long for a core (that would make holders late) and some of
+	// the CPU is idle (the load of a run varies). The servers of a run use about as much CPU time as its workers.
 	prompt = 8 * time.Millisecond
 	full   = 0.75
 )
 
-// more tells whether another run has room beside the running ones. It expects a call every 10 ms. It measures how late
-// the call is, how long goroutines wait for a core, and how busy the cores are, over a fifth of a second after the last
-// run has begun to work.
+// more tells whether there is room for another run beside those in progress. It must be called every 10 ms. Over a
+// fifth of a second after the last run began to work, it measures how late the calls are, how long goroutines wait for
+// a core, and how busy the cores are.
 func (r *room) more(running int) bool {
 	if r.jobs > 0 {
 		return running < r.jobs
@@ -248,10 +248,10 @@ func (r *room) more(running int) bool {
 	return free && running < 2*runtime.GOMAXPROCS(0)+2
 }
 
-// anew restarts the measurement, because a run has begun to work.
+// anew starts a new measurement, because a run has begun to work.
 func (r *room) anew() { r.since, r.late = time.Time{}, 0 }
 
-// foreign finds out, while no run of the job goes on, whether other programs keep the machine busy.
+// foreign measures, while no run is in progress, whether other programs keep the machine busy.
 func (r *room) foreign() {
 	if r.jobs != 0 {
 		return
@@ -262,7 +262,7 @@ func (r *room) foreign() {
 	r.never = used.MachineCPU > full
 }
 
-// jobs is the number of runs at a time; 0 = as many as the machine bears.
+// jobs is the number of runs at a time; 0 = as many as the machine can run.
 func (j *Job) jobs() int {
 	if j.Plan.alone() {
 		return 1
@@ -270,5 +270,5 @@ func (j *Job) jobs() int {
 	return j.Plan.Jobs
 }
 
-// Beside tells whether runs may go on side by side.
+// Beside tells whether several runs may be in progress at the same time.
 func (j *Job) Beside() bool { return j.jobs() != 1 && len(j.Combinations) > 1 }

@@ -9,9 +9,9 @@ import (
 	"hammerlock/internal/measure"
 )
 
-// beside starts what runs beside the workers: collecting their records, reading the servers' counters, watching servers
-// and keys. The returned function ends it, and returns what the measurement cost the servers. A run that ended early is
-// measured up to its end.
+// beside starts everything that goes on during a run besides the workers: collecting records, reading the servers'
+// counters, watching servers and keys. The returned function ends it and returns the servers' work during the
+// measurement. If the run ended early, that is measured up to its end.
 func (x *Run) beside(ctx context.Context) (end func() costs) {
 	var all sync.WaitGroup
 	var cost costs
@@ -46,28 +46,28 @@ func (x *Run) beside(ctx context.Context) (end func() costs) {
 // costs is the work of the servers during the measurement, and in each of its phases.
 type costs struct {
 	whole    deployment.Cost
-	from, to time.Duration // of the whole measurement, as it was read
+	from, to time.Duration // times of the first and the last reading
 	phases   []deployment.Cost
 }
 
-// reading is the servers' counters at a moment, and how late they were read.
+// reading is the servers' counters at a moment, with the delay of the reading.
 type reading struct {
 	deployment.Cost
 	at, late time.Duration
 }
 
-// costLate is how late a phase's costs may be read, as a share of the phase: a later reading would include visits of
-// the next phase.
+// costLate is how late the counters may be read at the end of a phase, as a share of its length: after that they would
+// include visits of the next phase.
 const costLate = 0.1
 
-// since is the work of the servers between two readings; unknown if one of them was too late for that time.
+// since returns the servers' work between two readings; unknown if one of them was too late for a phase of that length.
 func (r reading) since(before reading, lasted time.Duration) deployment.Cost {
 	c := r.Cost.Since(before.Cost)
 	c.Known = c.Known && float64(max(r.late, before.late)) <= costLate*float64(lasted)
 	return c
 }
 
-// cost reads the servers' counters at the begin and the end of each phase.
+// cost reads the servers' counters at the beginning and the end of each phase.
 func (x *Run) cost(ctx context.Context, done <-chan struct{}) (c costs) {
 	read := func(at time.Duration) reading {
 		select {

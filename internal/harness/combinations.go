@@ -15,7 +15,7 @@ import (
 	"hammerlock/workload"
 )
 
-// combinations lists the plan's locks, each on the topologies that fit it.
+// combinations returns all pairs of a lock of the plan and a topology that it can run on.
 func (c *check) combinations() (all []Combination) {
 	for _, topology := range c.plan.Topologies {
 		if wrong := c.unsettable(topology); wrong.Text != "" && c.everywhere() {
@@ -43,7 +43,7 @@ func (c *check) combinations() (all []Combination) {
 	return all
 }
 
-// unsettable says why the servers of a topology cannot have the plan's settings; the zero Mistake if they can.
+// unsettable says why the servers of a topology cannot have the settings of the plan; the zero Mistake if they can.
 func (c *check) unsettable(t topologies.Spec) human.Mistake {
 	p, can := c.plan, t.Can()
 	switch {
@@ -64,11 +64,12 @@ func (c *check) unsettable(t topologies.Spec) human.Mistake {
 	return human.Mistake{}
 }
 
-// everywhere tells whether the plan names all topologies: then those that do not fit a lock are skipped.
+// everywhere tells whether the plan names all topologies: then those that do not fit a lock are skipped without an
+// error.
 func (c *check) everywhere() bool { return len(c.plan.Topologies) == len(topologies.All) }
 
-// elsewhere tells whether a lock needs other servers, which another topology of the plan has: then the plan compares
-// servers.
+// elsewhere tells whether a lock needs servers of another kind, which another topology of the plan has: then the plan
+// compares kinds of servers, and skipping is no error.
 func (c *check) elsewhere(lock locks.Spec) bool {
 	fits, others := false, false
 	for _, t := range c.plan.Topologies {
@@ -77,14 +78,14 @@ func (c *check) elsewhere(lock locks.Spec) bool {
 	return fits && others
 }
 
-// strained replaces each combination by one run for every scenario that applies to it.
+// strained replaces each combination by one for every scenario that applies to it.
 func (c *check) strained(all []Combination) (strained []Combination) {
 	if len(c.plan.Scenarios) == 0 {
 		return all
 	}
 	for _, x := range all {
 		if c.plan.Counter.Fits(x.Lock, 1) != "" {
-			strained = append(strained, x) // kept without a scenario, so that its mistake is reported
+			strained = append(strained, x) // kept as it is, so that the error in it is reported
 			continue
 		}
 		here := x.Topology
@@ -116,10 +117,10 @@ func (c *check) strained(all []Combination) (strained []Combination) {
 	return strained
 }
 
-// perPermit is the number of workers for each permit: with so many, visits for one permit each have to wait.
+// perPermit is the number of workers for each permit of a semaphore, so that visits have to wait.
 const perPermit = 4
 
-// under returns the plan for a lock's run under a scenario.
+// under returns the plan for a run of a lock under a scenario.
 func (p Plan) under(s scenarios.Scenario, lock locks.Spec, on topologies.Spec) Plan {
 	p.Workload, p.Faults, p.Warmup = s.Load(p.Workload.Seed, lock.Claims), s.Planned(faults.OfWorkers), 0
 	p.Duration = s.Lasts(on.Recovery+lock.Lingers(p.Workload.TTL), lock.Claims.Renews)
@@ -128,17 +129,17 @@ func (p Plan) under(s scenarios.Scenario, lock locks.Spec, on topologies.Spec) P
 		p.Counter = s.Counter
 	}
 	if w, n := &p.Workload, lock.Claims.Permits; w.Permits == 1 && w.Workers < perPermit*n*w.Keys {
-		w.Permits = n // some visits ask for so many that others must wait
+		w.Permits = n // some visits ask for so many permits that others must wait
 	}
 	return p
 }
 
-// notRun records that the combination is not run, and why.
+// notRun records why the combination is not run.
 func (c *Combination) notRun(why string) results.NotRun {
 	return results.NotRun{Topology: c.Topology.Name, Lock: c.Lock.Name, Scenario: c.Scenario.Name, Why: why}
 }
 
-// engines checks whether this machine has the servers other than Redis, and whether the counter can be on them.
+// engines checks whether this machine has the servers other than Redis, and whether the counter works on them.
 func (c *check) engines(ctx context.Context) {
 	for _, t := range c.plan.Topologies {
 		if spec := c.plan.Counter; spec.Place == workload.OnTopology && !t.Can().Ask() {

@@ -15,11 +15,12 @@ import (
 )
 
 const (
-	keyPlaces = 8               // the most faults by key at the same time
-	keyHeals  = 3 * time.Second // how long a fault by key lasts
+	keyPlaces = 8               // how many faults that a user has injected by key may be in force at once
+	keyHeals  = 3 * time.Second // how long a fault lasts that a user has injected by key
 )
 
-// controls are the actions that a user may take during a run. Each one that breaks something is recorded as a fault.
+// controls returns the actions that a user may take during a run. Each one that breaks something is recorded as a
+// fault.
 func (x *Run) controls(ctx, ending context.Context) *measure.Controls {
 	inject := func(s faults.Step, healed time.Duration) error { return x.breaker.Inject(ctx, ending, s, healed) }
 	c := &measure.Controls{
@@ -47,7 +48,7 @@ func (x *Run) controls(ctx, ending context.Context) *measure.Controls {
 	return c
 }
 
-// killOrStart kills a node, or starts one that is down.
+// killOrStart kills a node, or starts it if it is down.
 func (x *Run) killOrStart(inject func(faults.Step, time.Duration) error, name string) error {
 	for _, n := range x.deployment.Topology.Nodes {
 		if n.Name != name {
@@ -62,14 +63,14 @@ func (x *Run) killOrStart(inject func(faults.Step, time.Duration) error, name st
 	return fmt.Errorf("there is no node %s", name)
 }
 
-// The limits of the rate, as factors of the planned rate.
+// Limits of the rate, as factors of the planned rate.
 const (
 	slowest = 1.0 / 100
 	fastest = 100.0
 )
 
-// changeRate returns a function that multiplies the rate of the visits still to come by a factor, and returns the new
-// rate. It breaks nothing, so it is recorded as a fault that ends at once.
+// changeRate returns a function that multiplies the rate of all future visits by a factor, and returns the new rate.
+// The change is recorded as a fault that ends at once, although it breaks nothing.
 func (x *Run) changeRate() func(factor float64) (float64, error) {
 	var one sync.Mutex
 	plan := x.combo.Plan.Workload.Rate
@@ -111,10 +112,10 @@ func (x *Run) changeRate() func(factor float64) (float64, error) {
 	}
 }
 
-// pauseSuite records that the whole suite is paused, as ctrl-z at a terminal does.
+// pauseSuite records that a user has stopped the whole suite with ctrl-z.
 func (x *Run) pauseSuite(why string) (resume func()) {
 	f, _ := faults.Find("stop-process")
-	// a run that is about to end records no more
+	// the error is ignored: a run that is about to end records nothing
 	over, _ := x.breaker.Record(f.Name, f.Effect(x.combo.scene()), func() (string, error) { return why, nil })
 	return over
 }

@@ -7,8 +7,8 @@ import (
 	"hammerlock/internal/crew"
 )
 
-// measured is what the judge needs besides the operations: the lock's program, what the load made the servers do (if
-// the scenario asks for it), and the programs of a service, with those that ended.
+// measured returns what the judge must know besides the operations: about the lock's program, about the work of the
+// servers (if the scenario asks for it), and about the programs of a service.
 func (x *Run) measured(r *crew.Report) *history.Measured {
 	m := history.Measured{Driver: x.run.Driver.Measured(), Hung: r.Hung, Crashes: r.Crashes, Wear: r.Wear,
 		Stream: x.run.Stream, Said: r.Said, Unseen: x.deployment.Unseen(),

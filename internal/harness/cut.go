@@ -10,10 +10,10 @@ import (
 	"hammerlock/results"
 )
 
-// cutEvery is how often violations are looked for that are to be cut out.
+// cutEvery is how often the flight recorder is asked for new violations.
 const cutEvery = time.Second
 
-// cutting saves, while a watch goes on and at its end, the history around violations of its locks.
+// cutting saves the history around each violation while a program is watched, and once more at the end.
 func (x *Run) cutting(done <-chan struct{}) *sync.WaitGroup {
 	var cut sync.WaitGroup
 	cut.Go(func() {
@@ -38,7 +38,7 @@ func (x *Run) cutting(done <-chan struct{}) *sync.WaitGroup {
 	return &cut
 }
 
-// cut saves what the flight recorder has of locks as a run, and judges it.
+// cut saves what the flight recorder has about some locks as a run of its own, and judges it.
 func (x *Run) cut(all []program.Violated) error {
 	run := x.describe(time.Now())
 	folder, err := results.OpenFolder(x.combo.Plan.Out, run.Name)

@@ -20,15 +20,16 @@ import (
 	"hammerlock/workload"
 )
 
-// serverRound is the servers' error of time: they round to milliseconds and read their clock once a command.
+// serverRound is the error of times that servers report: they round to milliseconds and read the clock once for each
+// command.
 const serverRound = 2 * time.Millisecond
 
-// The clients' database and user differ from the defaults, as in production: a lock that forgets them when it connects
-// again must be noticed.
+// The database and user of clients are not the defaults, as in production: so a lock that forgets to select them when
+// it reconnects fails.
 const database, user = 3, "app"
 
-// deployment returns what a combination needs. Links, clocks and logs are added only if a planned fault needs them:
-// without faults nothing stands in the way of a measurement.
+// deployment says what must be started for a combination. Proxies, clocks and append-only files are used only if a
+// planned fault needs them, so that they do not distort other measurements.
 func (j *Job) deployment(c Combination) deployment.Spec {
 	var needs faults.Needs
 	for _, step := range c.Steps {
@@ -46,7 +47,7 @@ func (j *Job) deployment(c Combination) deployment.Spec {
 			Retries: p.LibraryRetries, Server: c.server, Steered: j.Watched && p.steerable(), Before: p.WorkerArgs,
 		},
 	}
-	// not for a program: it may read $REDIS_NODES alone
+	// not for a program, which may read nothing but $REDIS_NODES
 	if !c.Lock.Defaults && c.Topology.Can().Ask() && p.Program == nil {
 		s.Options.Database, s.Options.User = database, user
 	}
@@ -57,8 +58,8 @@ func (j *Job) deployment(c Combination) deployment.Spec {
 	return s
 }
 
-// patience is how long a call may stay open after the end of a run, when all faults are healed: longer than any call
-// that returns, and as long as the check calls needs to blame it.
+// patience is how long a lock call may stay open at the end of a run, when all faults are healed: longer than any call
+// that returns at all, and long enough for the checker of calls to blame it.
 func (c *Combination) patience() time.Duration {
 	w := &c.Plan.Workload
 	lease := max(w.TTL, w.Extend) + c.Lock.Lingers(w.TTL)
@@ -68,10 +69,10 @@ func (c *Combination) patience() time.Duration {
 	return w.Wait + 2*lease + c.Topology.Recovery + 3*time.Second
 }
 
-// recorded is the number of workers in the record: see workload.Lanes.
+// recorded is the number of workers as the record counts them: see workload.Lanes.
 func (c *Combination) recorded() int { return c.Plan.Workload.Workers * workload.Lanes(&c.Lock.Claims) }
 
-// scene describes where a combination's faults would happen.
+// scene describes the combination to the faults.
 func (c *Combination) scene() faults.Scene {
 	p := &c.Plan
 	s := faults.Scene{
@@ -85,18 +86,18 @@ func (c *Combination) scene() faults.Scene {
 	p.source(&s)
 	s.Program = c.Lock.Program != nil
 	s.Clocked = s.Program && topologies.NoClientClock() == ""
-	// A log that is synced once a second may lack acknowledged writes; a promoted replica has its own log.
+	// A file that is synced once a second may lack acknowledged writes, and a promoted replica has a file of its own.
 	s.Keeps = !s.Session && (s.Can.Keep || p.Durable == topologies.SyncAlways && c.Topology.Copies == 0)
 	return s
 }
 
-// describe fills in what is known of a run before it is measured.
+// describe fills in everything about a run that is known before it is measured.
 func (x *Run) describe(started time.Time) *results.Run {
 	plan, w, c := &x.combo.Plan, &x.combo.Plan.Workload, &x.combo
 	lock := strings.NewReplacer(":", "-", "/", "-").Replace(c.Lock.Name)
 	name := []string{started.UTC().Format("20060102-150405"), c.Topology.Name, lock, strings.ToLower(rand.Text()[:6])}
 	if plan.Program != nil {
-		name = slices.Delete(name, 2, 3) // a pattern of keys is no valid file name
+		name = slices.Delete(name, 2, 3) // a pattern of keys may not be a valid file name
 	}
 	r := &results.Run{
 		Name: strings.Join(name, "-"), Started: started.UTC(),
@@ -124,7 +125,7 @@ func (x *Run) describe(started time.Time) *results.Run {
 	return r
 }
 
-// header has what a judge must know of the run.
+// header returns what a judge must know about the run.
 func (x *Run) header() history.Header {
 	plan, w, c, run := &x.combo.Plan, &x.combo.Plan.Workload, &x.combo, x.run
 	h := history.Header{
@@ -156,7 +157,7 @@ func (x *Run) header() history.Header {
 	return h
 }
 
-// fill copies the measurements to the record.
+// fill copies the measurements to the record of the run.
 func (x *Run) fill(r *crew.Report, c costs) {
 	for _, due := range r.Unfinished {
 		x.meter.NeverBegun(due)
@@ -189,14 +190,14 @@ func (x *Run) fill(r *crew.Report, c costs) {
 	trips := 0.0
 	for _, t := range r.RoundTrips {
 		if visits := x.meter.Between(t.From, t.To); visits > 0 {
-			trips += float64(t.Count) / visits // each process counts its own trips
+			trips += float64(t.Count) / visits // each process counts its own round trips
 		}
 	}
 	x.run.Cost = share(c.whole, x.meter.Between(c.from, c.to), trips, x.combo.Lock.Sites)
 }
 
-// share divides a cost by the number of visits; the round trips are already those of one visit. A lock that sent
-// nothing through the suite's clients makes its own connections, whose round trips are unknown.
+// share divides costs by the number of visits; roundTrips is per visit already. A lock that sent nothing through the
+// suite's clients has its own connections, whose round trips are unknown.
 func share(c deployment.Cost, visits, roundTrips float64, on locks.Sites) results.Cost {
 	if visits == 0 {
 		return results.Cost{}
@@ -215,8 +216,8 @@ func share(c deployment.Cost, visits, roundTrips float64, on locks.Sites) result
 	return r
 }
 
-// Explored returns the record of an exploration: schedules in virtual time, with servers in memory. Nothing was
-// measured.
+// Explored returns the record of an exploration, which runs schedules in virtual time with servers in memory. It has no
+// measurements.
 func Explored(name, lock, command string, o *explore.Options) *results.Run {
 	return &results.Run{Name: name, Started: time.Now(), Command: command, Explored: true,
 		Topology: fmt.Sprintf("%d in memory", o.Sites), Lock: lock,

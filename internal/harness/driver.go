@@ -16,7 +16,7 @@ import (
 	"hammerlock/topologies"
 )
 
-// drivers starts each lock's program once, to read its hello.
+// drivers starts each lock's program once and reads its hello message, which says what it claims.
 func (c *check) drivers(ctx context.Context) {
 	p := c.plan
 	for _, name := range p.DriverEnv {
@@ -49,7 +49,7 @@ func (c *check) drivers(ctx context.Context) {
 	}
 }
 
-// where replaces the default topologies by the first one that a program names, if the program runs on none of the
+// where replaces the default topologies by the first one that the lock's program names, if it can run on none of the
 // defaults.
 func (c *check) where(lock locks.Spec) {
 	p := c.plan
@@ -61,7 +61,7 @@ func (c *check) where(lock locks.Spec) {
 	}
 }
 
-// misfit says why a lock cannot run on a topology, and what can.
+// misfit says why a lock cannot run on a topology, and which topologies it can run on.
 func (c *check) misfit(x Combination) human.Mistake {
 	if p := x.Lock.Program; p != nil {
 		return human.Wrong("lock", "%s runs on %v, not on %s, as its program says: use --topology %s", x.Lock.Name,
@@ -76,7 +76,7 @@ func (c *check) misfit(x Combination) human.Mistake {
 		x.Topology.Sites, locks.Auto(c.plan.Known.Locks, x.Topology).Name)
 }
 
-// driven copies to the record what was measured of the lock's program.
+// driven copies the measurements of the lock's program to the record.
 func (x *Run) driven(d *crew.Driven) {
 	p := x.combo.Lock.Program
 	if p == nil {

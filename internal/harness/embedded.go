@@ -8,7 +8,7 @@ import (
 	"hammerlock/topologies"
 )
 
-// label says how far the figures of a run with that server can be trusted; empty = without restriction.
+// label warns how far figures measured with that server can be trusted; empty = no warning.
 func label(server topologies.Server) string {
 	if server.Embedded() {
 		return "embedded: functional only; its latencies and costs say nothing about Redis"
@@ -16,7 +16,7 @@ func label(server topologies.Server) string {
 	return ""
 }
 
-// place checks that a server process can have its files.
+// place checks that a server process can create its files.
 func (c *check) place(server topologies.Server) {
 	if server.Embedded() {
 		return
@@ -29,7 +29,7 @@ func (c *check) place(server topologies.Server) {
 	}
 }
 
-// embedded skips scenarios that an embedded server cannot run, and reports other limits.
+// embedded removes scenarios that need real servers, and reports other limits of in-memory servers.
 func (c *check) embedded(server topologies.Server, all []Combination) (served []Combination) {
 	if !server.Embedded() {
 		return all

@@ -13,7 +13,7 @@ import (
 	"hammerlock/results"
 )
 
-// Version names the suite's version: the module's, or the commit it was built from.
+// Version is the version of the suite: the module's version, or the commit it was built from.
 func Version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -46,7 +46,7 @@ var environment = sync.OnceValue(func() results.Environment {
 	return e
 })
 
-// field reads a "name: value" line of a file that exists on some systems only.
+// field returns the value of a "name: value" line in a file; empty if the system does not have that file.
 func field(path, name string) string {
 	text, _ := os.ReadFile(path)
 	for line := range strings.Lines(string(text)) {

@@ -16,71 +16,72 @@ import (
 	"hammerlock/results"
 )
 
-// Job is a plan that was checked.
+// Job is a plan that was checked and is ready to run.
 type Job struct {
 	Plan         Plan
 	Combinations []Combination
-	// LeftOut says, line by line, which topologies and which faults of --fault auto are not planned, and why.
+	// LeftOut lists, one in each line, the topologies and the faults of --fault auto that are not used, and why.
 	LeftOut []string
-	// NotRun lists the scenarios that do not apply and, after Run, those for which the budget had no time.
+	// NotRun lists the scenarios that do not apply and, after Run, those for which no time was left.
 	NotRun []results.NotRun
-	// Earlier is the part of the budget that each lock has used before Run, by name. It is charged on each lock's first
-	// topology.
+	// Earlier is, for each lock, the part of the time budget that was used before Run. It is charged to the lock's
+	// first topology.
 	Earlier map[string]time.Duration
-	// Command returns the command that repeats one run; nil = there is none.
+	// Command returns a command line that repeats a run; may be nil.
 	Command func(Combination) string
-	// Progress receives events, from one goroutine at a time. It must not block; nil = not wanted.
+	// Progress is called with events, by one goroutine at a time. It must not block; may be nil.
 	Progress func(Event)
-	// Watched makes events carry snapshots and controls. It must be set before Run.
+	// Watched makes events contain snapshots and controls, for a dashboard. It must be set before Run.
 	Watched bool
-	// Kept receives the directory of every saved run, from one goroutine at a time; nil = not wanted.
+	// Kept is called with the directory of each saved run, by one goroutine at a time; may be nil.
 	Kept func(dir string)
-	// Killed receives the directory of each killed run whose history was found, as Kept does; nil = not wanted.
+	// Killed is called, like Kept, with the directory of each run whose process was killed and whose history was found;
+	// may be nil.
 	Killed func(dir string)
-	// Hopeless is called once a second with the measurements so far. It returns why the run should end now, or empty.
-	// nil = no run ends early.
+	// Hopeless is called once a second with the measurements so far. A reason that it returns ends the run. It may be
+	// nil.
 	Hopeless func(*results.Run) string
-	// Enough is called with each run, by one goroutine. Once it returns true, no further run begins. nil = it never
-	// does.
+	// Enough is called with each run, by one goroutine at a time. After it returns true, no further run begins. It may
+	// be nil.
 	Enough func(*results.Run) bool
-	// Warm keeps deployments running for the next job that has it; nil = every run has its own deployment.
+	// Warm keeps deployments running for later runs and jobs; nil = every run starts its own.
 	Warm *Warm
 
 	telling sync.Mutex            // guards Progress, Kept and Killed
-	watched map[int][]results.Run // runs that were saved beside a combination, by its number
+	watched map[int][]results.Run // number of a combination -> runs of programs that were watched during it
 	begun   time.Time
 	ended   int
-	counted time.Duration // the expected time of the runs that have ended
+	counted time.Duration // expected time of all runs that have ended
 }
 
-// Warm keeps servers up between runs.
+// Warm keeps servers running between runs.
 type Warm = deployment.Warm
 
-// Event reports the progress of a job.
+// Event reports the progress of a Job.
 type Event struct {
 	Combination Combination
 	Number, Of  int
-	Ended       int           // how many combinations have ended
-	Left        time.Duration // expected time of the others
+	Ended       int           // number of combinations that have ended
+	Left        time.Duration // expected time of the remaining combinations
 	Stage       Stage
-	Name        string       // of the run; empty until it begins
-	Live        measure.Live // while the workload runs
+	Name        string       // name of the run; empty until it begins
+	Live        measure.Live // measurements so far, while the workload runs
 	// In a watched job: the steps of the start so far, the latest last.
 	Steps []measure.Step
-	// A program's servers, and what cannot be seen of the program, in words; empty in other events.
+	// Said describes the servers of a program under test and what of it cannot be observed; empty in other events.
 	Said string
-	// In a watched job, while the workload runs; the controls come once, at its begin.
+	// In a watched job while the workload runs. Controls are sent once, at the beginning.
 	Snapshot *measure.Snapshot
-	// Locks returns the measurements of a program's locks so far. It comes once, when the run has started; any
+	// Locks returns the measurements of a program's locks so far. It is sent once, when the run has started. Any
 	// goroutine may call it.
 	Locks    func() ([]measure.LockRow, []results.HotLock)
 	Controls *measure.Controls
 	Took     time.Duration
-	Folder   string       // of a saved run
-	Run      *results.Run // of a saved run
+	Folder   string       // directory of a saved run
+	Run      *results.Run // record of a saved run
 }
 
-// Stage is the current step of a job.
+// Stage is what a job is doing.
 type Stage string
 
 // The stages.
@@ -91,9 +92,9 @@ const (
 	Saved    Stage = "saved"
 )
 
-// Run carries the job out, one lock on one topology after the other, with scenarios side by side. When stop is done,
-// the current runs are ended early and saved as partial; when ctx is done, they are cancelled. An error says what could
-// not be carried out. Earlier runs are returned all the same, in the order of the combinations.
+// Run runs the job: one lock on one topology after the other, with several scenarios at the same time. When stop ends,
+// the current runs are ended early and saved as partial; when ctx ends, they are cancelled. It returns the runs that
+// were made in the order of the combinations, and an error if any could not be made.
 func (j *Job) Run(ctx, stop context.Context) (runs []results.Run, err error) {
 	ended := ""
 	j.begun, j.ended, j.counted = time.Now(), 0, 0
@@ -105,7 +106,7 @@ func (j *Job) Run(ctx, stop context.Context) (runs []results.Run, err error) {
 			runs: map[int]*results.Run{}, ended: ended}
 		delete(j.Earlier, c.Lock.Name)
 		if from > 0 && j.Combinations[from-1].Topology.Name != c.Topology.Name {
-			b.err = j.Warm.Close() // servers of another topology are no longer needed
+			b.err = j.Warm.Close() // the next batch needs servers of another topology
 		}
 		b.all(ctx, stop, from, to)
 		for n := from; n < to; n++ {
@@ -121,7 +122,7 @@ func (j *Job) Run(ctx, stop context.Context) (runs []results.Run, err error) {
 	return runs, err
 }
 
-// beside keeps runs that were saved beside a combination.
+// beside keeps the runs of programs that were watched during a combination.
 func (j *Job) beside(number int, all ...results.Run) {
 	j.telling.Lock()
 	defer j.telling.Unlock()
@@ -131,20 +132,20 @@ func (j *Job) beside(number int, all ...results.Run) {
 	j.watched[number] = append(j.watched[number], all...)
 }
 
-// Only returns the job for one of its combinations.
+// Only returns a job with a single combination of this one.
 func (j *Job) Only(number int) *Job {
 	return &Job{Plan: j.Plan, Combinations: slices.Clone(j.Combinations[number : number+1]), Command: j.Command,
 		Progress: j.Progress,
 		Kept:     j.Kept, Killed: j.Killed, Warm: j.Warm}
 }
 
-// starts is the typical time until servers and workers are ready.
+// starts is how long servers and workers usually take to be ready.
 const starts = 500 * time.Millisecond
 
-// lasts is the expected time of a combination.
+// lasts is how long a combination is expected to take.
 func (c *Combination) lasts() time.Duration { return c.Plan.Warmup + c.Plan.Duration + starts }
 
-// Expected is the expected time of the job on an idle machine.
+// Expected is how long the job is expected to take on an idle machine.
 func (j *Job) Expected() (all time.Duration) {
 	for i := range j.Combinations {
 		all += j.Combinations[i].lasts()
@@ -155,13 +156,13 @@ func (j *Job) Expected() (all time.Duration) {
 	return all / time.Duration(runtime.GOMAXPROCS(0)+1)
 }
 
-// count writes the progress of the job into an event. A repeated run was counted already.
+// count writes the progress of the job into an event. Repeated runs do not count again.
 func (j *Job) count(e *Event) {
 	if e.Stage == Saved && len(e.Combination.Before) == 0 {
 		j.ended++
 		j.counted += e.Combination.lasts()
 	}
-	if e.Ended = j.ended; j.ended == 0 || j.begun.IsZero() { // a single prepared run has no others
+	if e.Ended = j.ended; j.ended == 0 || j.begun.IsZero() { // a run that was prepared singly is not part of a job
 		return
 	}
 	rest := -j.counted
@@ -171,8 +172,8 @@ func (j *Job) count(e *Event) {
 	e.Left = time.Duration(float64(time.Since(j.begun)) * float64(max(rest, 0)) / float64(j.counted))
 }
 
-// named carries out one combination once; an error names it. Longer is the factor by which a repetition must be longer;
-// 0 = no repetition is needed. It sends on started when the run has begun to work, or cannot.
+// named makes one run of a combination. It returns the factor by which a repetition must be longer; 0 = none is needed.
+// It sends on started when the run has begun to work, or has failed to.
 func (j *Job) named(ctx, stop context.Context, number int, started chan<- struct{}) (run *results.Run, longer int,
 	err error) {
 	c := &j.Combinations[number]
@@ -184,7 +185,7 @@ func (j *Job) named(ctx, stop context.Context, number int, started chan<- struct
 	x, err := j.prepare(stop, number, j.Warm)
 	started <- struct{}{}
 	if err != nil && stop.Err() != nil {
-		return nil, 0, nil // the run was cancelled before it began
+		return nil, 0, nil // it was cancelled before it began
 	}
 	if err == nil {
 		run, err = x.Do(ctx, stop)
@@ -198,7 +199,7 @@ func (j *Job) named(ctx, stop context.Context, number int, started chan<- struct
 	return run, longer, err
 }
 
-// release keeps the servers for the next run, unless they were broken or are in doubt.
+// release keeps the servers for the next run, unless the run has broken them or may have.
 func (x *Run) release(ctx context.Context, warm *Warm, sound bool) error {
 	broken := slices.ContainsFunc(x.combo.Steps, func(s faults.Step) bool {
 		e := s.Fault.Effect(x.combo.scene())
@@ -210,7 +211,7 @@ func (x *Run) release(ctx context.Context, warm *Warm, sound bool) error {
 	return x.Close()
 }
 
-// Prepare starts what the job's first combination needs.
+// Prepare starts the servers and workers for the job's first combination.
 func (j *Job) Prepare(ctx context.Context) (*Run, error) { return j.prepare(ctx, 0, nil) }
 
 func (j *Job) prepare(ctx context.Context, number int, warm *Warm) (_ *Run, err error) {
@@ -244,10 +245,11 @@ func (j *Job) prepare(ctx context.Context, number int, warm *Warm) (_ *Run, err 
 	return x, nil
 }
 
-// keptSteps is the number of start-up steps that are kept: as many as a screen shows.
+// keptSteps is how many steps of a start are kept: as many as a screen shows.
 const keptSteps = 40
 
-// steps returns a function that returns the steps of a start so far, with their times; any goroutine may call it.
+// steps returns a function that is called with each step of the start and publishes all of them so far. Any goroutine
+// may call it.
 func (x *Run) steps(start time.Time) func(doing string) {
 	var one sync.Mutex
 	var done []measure.Step
@@ -259,7 +261,7 @@ func (x *Run) steps(start time.Time) func(doing string) {
 	}
 }
 
-// foundKilled reports the histories of killed runs.
+// foundKilled reports runs whose process was killed and whose history was found.
 func (j *Job) foundKilled(dirs []string) {
 	j.telling.Lock()
 	defer j.telling.Unlock()

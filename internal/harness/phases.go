@@ -14,19 +14,19 @@ import (
 	"hammerlock/workload"
 )
 
-// Phase is a part of a run with its own load.
+// Phase is a part of a run that has its own load.
 type Phase struct {
 	Kind     string // one of PhaseKinds
 	Name     string // empty: its kind
 	Duration time.Duration
 	Rate     workload.Rate // open loop
-	Rated    bool          // the phase has its own rate, not the plan's
-	Burst    int           // this many visits at once at its begin, besides the rate
-	Workers  int           // closed loop; 0 = the plan's workers
-	Faults   []string      // in the form of faults.Parse; times count from the phase's begin
+	Rated    bool          // the phase has a rate of its own, in place of the plan's
+	Burst    int           // number of additional visits that are due at once when it begins
+	Workers  int           // for a closed loop; 0 = as in the plan
+	Faults   []string      // in the syntax of faults.Parse, with times from the beginning of the phase
 }
 
-// The kinds of phases with special rules.
+// Kinds of phases that have special rules.
 const (
 	warmUp   = "warm-up"
 	ramp     = "ramp"
@@ -36,21 +36,21 @@ const (
 	recovery = "recovery"
 )
 
-// PhaseKinds are what a phase can be for.
+// PhaseKinds lists what a phase can be for.
 var PhaseKinds = []string{
-	warmUp,   // comes first and is not measured
-	ramp,     // goes evenly from one rate to another
+	warmUp,   // it comes first and is not measured
+	ramp,     // the rate changes linearly
 	"steady", // keeps its rate
-	burst,    // begins with many visits at once
-	sine,     // has a rate that rises and falls
-	broken,   // has something broken in it
-	recovery, // shows how the load recovers
+	burst,    // it begins with many visits at once
+	sine,     // the rate rises and falls
+	broken,   // a fault is in force in it
+	recovery, // it shows how the load recovers
 }
 
-// maxPhases keeps the memory of their measurements small.
+// maxPhases limits the memory for the measurements of phases.
 const maxPhases = 32
 
-// wrong is a mistake in a key of the phase or, without a key, in the whole phase.
+// wrong reports an error in a key of the phase or, without a key, in the whole phase.
 func (p *Phase) wrong(key, format string, args ...any) human.Mistake {
 	text := p.Called() + ": "
 	if key != "" {
@@ -59,10 +59,10 @@ func (p *Phase) wrong(key, format string, args ...any) human.Mistake {
 	return human.Mistake{Setting: "phases", Item: p.Called(), Key: key, Text: text + fmt.Sprintf(format, args...)}
 }
 
-// Called is the phase's name in gates and reports.
+// Called is the phase's name in assertions and reports.
 func (p *Phase) Called() string { return cmp.Or(p.Name, p.Kind) }
 
-// Mistakes lists what is wrong with the phase in any plan, each with its key.
+// Mistakes lists the errors in the phase that do not depend on the rest of the plan, each with its key.
 func (p *Phase) Mistakes() (all human.Mistakes) {
 	r := p.Rate
 	for _, rule := range []struct {
@@ -95,10 +95,10 @@ func (p *Phase) Mistakes() (all human.Mistakes) {
 	return all
 }
 
-// open tells whether the phase makes the plan an open loop.
+// open tells whether the phase needs an open loop.
 func (p *Phase) open() bool { return p.Rated || p.Burst > 0 }
 
-// phases checks the phases against each other.
+// phases checks that the phases fit together.
 func (c *check) phases() {
 	p := c.plan
 	if len(p.Workload.Trace) > 0 && p.Workload.Rate > 0 {
@@ -143,7 +143,7 @@ func (c *check) phases() {
 	}
 }
 
-// rate is a phase's own rate, or the plan's.
+// rate is the phase's own rate, or the plan's.
 func (p *Plan) rate(x *Phase) workload.Rate {
 	r := x.Rate
 	if !x.Rated {
@@ -152,7 +152,8 @@ func (p *Plan) rate(x *Phase) workload.Rate {
 	return r
 }
 
-// phased returns the plan with its phases as stretches, and with the mean rate of its phases or its trace.
+// phased returns the plan in the form that workers need: with a Stretch for each phase, and with the mean rate of its
+// phases or its trace.
 func (p Plan) phased() Plan {
 	if n := len(p.Workload.Trace); n > 0 {
 		p.Workload.Rate = float64(n) / (p.Warmup + p.Duration).Seconds()
@@ -182,7 +183,7 @@ func (p Plan) phased() Plan {
 	return p
 }
 
-// steps returns the faults of a combination, and their mistakes. A fault in a phase is healed at the phase's end.
+// steps returns the faults of a combination, and the errors in them. A fault in a phase is healed when the phase ends.
 func (x *Combination) steps(scene faults.Scene) (steps []faults.Step, mistakes human.Mistakes) {
 	p := &x.Plan
 	if len(p.Phases) == 0 {
@@ -212,7 +213,7 @@ func (x *Combination) steps(scene faults.Scene) (steps []faults.Step, mistakes h
 	return steps, mistakes
 }
 
-// spans returns the phases in the form of the measurement.
+// spans returns the phases in the form that the meter needs.
 func (p *Plan) spans() (spans []measure.Span) {
 	if len(p.Phases) == 0 {
 		return nil
@@ -237,10 +238,11 @@ func (p *Plan) measuredPhases(measured []results.Run) (all []results.Phase) {
 	return all
 }
 
-// steerable tells whether the rate may change during the run: not if the plan fixes it for each moment.
+// steerable tells whether the rate may be changed during the run. It may not if the plan says what it is at each
+// moment.
 func (p *Plan) steerable() bool { return len(p.Workload.Stretches)+len(p.Workload.Trace) == 0 }
 
-// load describes a stretch's load in words.
+// load describes the load of a stretch in words.
 func load(s *workload.Stretch, open bool) string {
 	if !open {
 		return human.Quantity(s.Workers, "worker")
@@ -262,10 +264,10 @@ func load(s *workload.Stretch, open bool) string {
 	return text
 }
 
-// lookEvery is how often a running run is checked for being hopeless.
+// lookEvery is how often Job.Hopeless is asked whether a run should end.
 const lookEvery = time.Second
 
-// gated ends a run that is hopeless.
+// gated ends a run that Job.Hopeless finds hopeless.
 func (x *Run) gated(tell func(now, final time.Duration)) func(now, final time.Duration) {
 	if x.job.Hopeless == nil {
 		return tell
@@ -285,7 +287,7 @@ func (x *Run) gated(tell func(now, final time.Duration)) func(now, final time.Du
 	}
 }
 
-// PhaseAt names the phase at a time; empty without phases.
+// PhaseAt returns the name of the phase at a time; empty if the plan has no phases.
 func (c *Combination) PhaseAt(now time.Duration) string {
 	for _, s := range c.Plan.spans() {
 		if now < s.To {

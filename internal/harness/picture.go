@@ -12,19 +12,19 @@ import (
 	"hammerlock/results"
 )
 
-// How often the servers are asked while an observer watches, and how often costs are measured.
+// How often the servers are asked for their state: while a user watches, and otherwise, for measuring costs.
 const (
 	surveyEvery = 400 * time.Millisecond
 	costEvery   = 2 * time.Second
 )
 
-// picture collects what observers see of a run.
+// picture collects what a dashboard shows of a run.
 type picture struct {
 	x      *Run
 	viewer *measure.Viewer
 	around atomic.Pointer[measure.Surroundings]
-	states []measure.NodeState // the states that the viewer received last
-	visits atomic.Int64        // counted visits within the measurement
+	states []measure.NodeState // states of the nodes as they were last shown
+	visits atomic.Int64        // number of counted visits within the measurement
 }
 
 func newPicture(x *Run, h history.Header) *picture {
@@ -42,7 +42,7 @@ func newPicture(x *Run, h history.Header) *picture {
 	return p
 }
 
-// told returns what a Fault injects, and the words of an operation.
+// told returns, for a recorded fault, what it injects and its description.
 func (p *picture) told(op *history.Op) (i history.Injection, words string) {
 	if op.Kind == history.Fault {
 		i = p.x.record.Fault(op.Value)
@@ -55,7 +55,7 @@ func (p *picture) observe(op *history.Op) {
 	p.viewer.Observe(op)
 }
 
-// publish shows the state of the run: all operations called before final are included.
+// publish sends a snapshot of the run. All operations called before final are included in it.
 func (p *picture) publish(now, final time.Duration) {
 	p.visits.Store(p.x.meter.Finished())
 	p.viewer.UpTo(final)
@@ -78,7 +78,7 @@ func (p *picture) publish(now, final time.Duration) {
 	p.x.tell(Event{Stage: Running, Live: snapshot.Live, Snapshot: snapshot})
 }
 
-// survey asks the servers until the run is over and publishes the answers. It never blocks the run.
+// survey asks the servers for their state until the run is over. It never blocks the run.
 func (p *picture) survey(ctx context.Context, done <-chan struct{}) {
 	next := time.Tick(surveyEvery)
 	d := p.x.deployment
@@ -107,7 +107,7 @@ func (p *picture) survey(ctx context.Context, done <-chan struct{}) {
 	}
 }
 
-// spent is the cost of the visits so far.
+// spent is the cost of all visits so far.
 type spent struct {
 	deployment.Cost
 	trips, visits int64

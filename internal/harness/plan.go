@@ -1,5 +1,5 @@
-// Package harness carries out plans: it starts topologies, lets workers use locks, measures, judges and saves. It is
-// the only package that knows all others.
+// Package harness runs plans: it starts topologies, lets workers use locks, measures, judges and saves. It ties all
+// other packages together.
 package harness
 
 import (
@@ -28,48 +28,49 @@ import (
 	"hammerlock/workload"
 )
 
-// Plan says what to run: every lock on every topology.
+// Plan says what to run: every lock in it on every topology in it.
 type Plan struct {
-	Known      crew.Catalogue // the catalogue; the first lock in it that fits a topology is its default lock
+	Known      crew.Catalogue // the known locks; the first that fits a topology is the topology's default lock
 	Topologies []topologies.Spec
-	Preset     bool         // the topologies are defaults: a lock's own program may name others
-	Locks      []locks.Spec // the zero Spec stands for the topology's default lock
-	// Scenarios names the scenarios, one run each; none = one run with the load of this plan.
+	Preset     bool         // Topologies was not given by the user, so a lock's program may choose others
+	Locks      []locks.Spec // the zero Spec stands for the default lock of a topology
+	// Scenarios are run one after the other; none = one run with the load of this plan.
 	Scenarios []scenarios.Scenario
-	Budget    time.Duration // time for all scenarios of a lock on a topology: none begins that would end later
-	FailFast  bool          // no run begins after a failed run
-	Jobs      int           // how many scenarios run at a time; 0 = as many as the machine bears
-	// the most runs of a scenario while it is undecided, or of another run while an unplanned event leaves it undecided
+	Budget    time.Duration // time limit for all scenarios of a lock on a topology: none begins that would end after it
+	FailFast  bool          // no further run begins after one has failed
+	Jobs      int           // how many scenarios run at the same time; 0 = as many as the machine can run
+	// Attempts limits how often a scenario runs while it has no verdict. Other runs are repeated only after an
+	// unplanned event.
 	Attempts    int
-	Workload    workload.Shape // without End, which follows from the next two fields
+	Workload    workload.Shape // its End is not set: it follows from the next two fields
 	Warmup      time.Duration
 	Duration    time.Duration
-	Phases      []Phase // in place of Warmup, Duration and Faults; nil = the load does not change
-	File        string  // the file with the phases, for the command that repeats a run
+	Phases      []Phase // used in place of Warmup, Duration and Faults; nil = the load is constant
+	File        string  // file with the phases, for the command line that repeats a run
 	Counter     workload.CounterSpec
-	Attach      attach.Flags // an existing deployment; the zero value = the suite starts its own
-	RedisServer string       // a path; empty = look for one; topologies.EmbeddedName
+	Attach      attach.Flags // a deployment that exists already; the zero value = the suite starts one
+	RedisServer string       // path of the server program; empty = look for it; topologies.EmbeddedName = in memory
 	Profile     topologies.Profile
-	Durable     topologies.Durability // the log of servers that the suite starts; empty = no log
-	MinReplicas int                   // with fewer replicas, primaries take no writes
+	Durable     topologies.Durability // how the started servers persist; empty = not at all
+	MinReplicas int                   // primaries refuse writes if they have fewer replicas
 	Out         string
-	Processes   int           // number of worker processes; 1 = the suite's own process
-	Fleet       Fleet         // the machines of the workers; the zero value = this one
-	Faults      []string      // in the form of faults.Parse
-	Verify      bool          // keep and judge every operation
-	Program     *program.Spec // a program to watch, in place of the suite's workers; nil = none
-	Tap         bool          // compare the operations with the replication streams of the suite's servers
+	Processes   int           // number of worker processes; 1 = workers run in the suite's process
+	Fleet       Fleet         // machines on which the workers run; the zero value = this one
+	Faults      []string      // in the syntax of faults.Parse
+	Verify      bool          // record and judge every operation
+	Program     *program.Spec // a program to watch in place of the suite's workers; nil = none
+	Tap         bool          // also compare the operations with the replication streams of the started servers
 	Service     *service.Spec // a service to visit, in place of locks and a counter; nil = none
-	Services    []Plan        // further services to visit, after the runs of the locks
-	// LibraryRetries leaves the client library's own retries on, to show what they do.
+	Services    []Plan        // further services to visit after the runs of the locks
+	// LibraryRetries leaves the client library's automatic retries on, to show the errors that they cause.
 	LibraryRetries bool
-	// WorkerArgs come before the argument that makes this program a worker process; nil = none.
+	// WorkerArgs precede the argument that makes this program a worker process; may be nil.
 	WorkerArgs []string
-	DriverEnv  []string            // further environment variables for the locks' programs
-	Getenv     func(string) string // reads an environment variable; nil = there are none
+	DriverEnv  []string            // additional environment variables for the locks' programs
+	Getenv     func(string) string // returns the value of an environment variable; nil = none is set
 }
 
-// Default is the plan without any flags.
+// Default is the plan of a command line without flags.
 func Default() Plan {
 	return Plan{
 		Known:      crew.Catalogue{Topologies: topologies.All, Locks: catalogue.All, Counters: workload.AllCounters},
@@ -85,19 +86,19 @@ func Default() Plan {
 	}
 }
 
-// UsageError means that a plan cannot be carried out on any machine; Mistakes lists all reasons.
+// UsageError means that a plan is wrong on any machine; Mistakes lists all reasons.
 type UsageError struct{ human.Mistakes }
 
 // Error lists the mistakes.
 func (e *UsageError) Error() string { return e.Mistakes.String() }
 
-// SetupError means that this machine cannot carry out a plan.
+// SetupError means that this machine cannot run a plan, for the listed reasons.
 type SetupError struct{ Problems []string }
 
 // Error lists the problems.
 func (e *SetupError) Error() string { return strings.Join(e.Problems, "\n") }
 
-// limits that keep a typing error from taking the machine down.
+// These limits keep a typing error from overloading the machine.
 const (
 	maxWorkers   = 4096
 	maxKeys      = 1_000_000
@@ -113,23 +114,23 @@ type Combination struct {
 	Topology topologies.Spec
 	Lock     locks.Spec
 	Scenario scenarios.Scenario // the zero Scenario if the plan has none
-	Plan     Plan               // the plan of this run
+	Plan     Plan               // the plan of this run alone
 	Steps    []faults.Step      // what is broken
-	Before   []string           // why each earlier attempt was inconclusive
-	Earlier  []string           // and the names of those runs
-	server   topologies.Server  // the servers under the lock; zero for a service
-	beside   *Combination       // what is watched meanwhile, for a service; nil = nothing
-	// Stretched is the factor of all times; 0 = they are as planned.
+	Before   []string           // why each earlier attempt had no verdict
+	Earlier  []string           // names of the runs of these attempts
+	server   topologies.Server  // the server program; zero for a service
+	beside   *Combination       // a program to watch while a service is visited; nil = none
+	// Stretched is the factor by which all times were multiplied; 0 = they are as planned.
 	Stretched int
 }
 
-// Name is the run's topology and lock, and its scenario if it has one.
+// Name is the topology and the lock of the run, with its scenario if it has one.
 func (c *Combination) Name() string {
 	return strings.TrimSpace(c.Topology.Name + " " + c.Lock.Name + " " + c.Scenario.Name)
 }
 
-// Check finds all mistakes of the plan, including those that the command line has already found, and checks whether
-// this machine can carry it out, before anything is started. It returns a *UsageError or a *SetupError.
+// Check finds all errors in the plan and checks whether this machine can run it, before anything is started. It
+// includes the errors that the command line has found. It returns a *UsageError or a *SetupError.
 func (p *Plan) Check(ctx context.Context, mistakes human.Mistakes) (*Job, error) {
 	c := check{plan: p, mistakes: slices.Clone(mistakes)}
 	if p.Program != nil {
@@ -164,7 +165,7 @@ func (p *Plan) Check(ctx context.Context, mistakes human.Mistakes) (*Job, error)
 			p.tooLarge(crew.Free(), history.SpaceFree())), NotRun: c.not})
 }
 
-// job returns the job of a plan without mistakes.
+// job returns the Job of a plan without errors.
 func (c *check) job(j *Job) (*Job, error) {
 	switch {
 	case len(c.mistakes) > 0:
@@ -182,9 +183,9 @@ type check struct {
 	plan     *Plan
 	mistakes human.Mistakes
 	problems []string
-	without  []string // what is skipped although it was asked for, line by line
+	without  []string // what is not run although the user asked for it, one in each line
 	not      []results.NotRun
-	counted  string // where page views are counted in place of a separate server; empty = as the plan says
+	counted  string // where page views are counted, if not on a separate server; empty = as the plan says
 }
 
 func (c *check) mistake(setting, format string, args ...any) {
@@ -247,10 +248,10 @@ func (c *check) numbers() {
 	oneOf(c, "profile", p.Profile, topologies.Profiles)
 }
 
-// visitBytes is about how much memory or disk it takes to judge one recorded visit.
+// visitBytes is about how much memory or disk space is needed to judge one recorded visit.
 const visitBytes = 2500
 
-// Judging is about how many bytes of memory or disk the judge of a run needs, if the load has a rate; 0 if unknown.
+// Judging is about how many bytes of memory or disk space are needed to judge a run; 0 if its load has no rate.
 func (p *Plan) Judging() int64 {
 	if !p.Verify || len(p.Phases) > 0 || len(p.Scenarios) > 0 {
 		return 0
@@ -258,8 +259,8 @@ func (p *Plan) Judging() int64 {
 	return int64(visitBytes * p.Workload.Rate * (p.Warmup + p.Duration).Seconds())
 }
 
-// tooLarge returns a problem if there is too little room to judge a run in which the lock serves every due visit:
-// neither memory nor disk suffices. 0 = the amount of memory is unknown.
+// tooLarge returns an error if neither memory nor disk has room to judge a run in which every due visit is served. An
+// amount of 0 is unknown.
 func (p *Plan) tooLarge(memory, disk int64) []string {
 	need, free := p.Judging(), max(memory, disk)
 	if memory == 0 || need <= free {
@@ -272,15 +273,15 @@ func (p *Plan) tooLarge(memory, disk int64) []string {
 		memory/1e6, most.Truncate(time.Second))}
 }
 
-// alone tells whether each run has the machine to itself. This is so without scenarios, on servers of others, and with
-// agents.
+// alone tells whether each run has the machine to itself: without scenarios, on attached servers, and with agents.
 func (p *Plan) alone() bool {
 	return len(p.Scenarios) == 0 || p.Attach.Asked() || p.Fleet.Count > 0 || p.Program != nil
 }
 
-// faults parses the faults for every combination; a mistake in several combinations is reported once.
+// faults parses the faults for every combination. An error in several combinations is reported once.
 func (c *check) faults(all []Combination) {
-	if p := c.plan; len(all) == 0 { // something else is wrong: mistakes in faults are reported as well
+	// even if there are no combinations, because of other errors, errors in faults are reported
+	if p := c.plan; len(all) == 0 {
 		x := Combination{Plan: p.phased()}
 		_, mistakes := x.steps(faults.Scene{Can: topologies.Spec{}.Can()})
 		c.mistakes.Add(mistakes...)
@@ -296,7 +297,7 @@ func (c *check) faults(all []Combination) {
 	}
 }
 
-// leftOut says, line by line, which faults are not planned although they were asked for.
+// leftOut lists the faults that are not used although the user asked for them, one in each line.
 func (c *check) leftOut(all []Combination) (lines []string) {
 	p := c.plan
 	if !slices.Equal(p.Faults, []string{faults.Auto}) || len(p.Phases) > 0 {
@@ -304,7 +305,7 @@ func (c *check) leftOut(all []Combination) (lines []string) {
 	}
 	for _, x := range all {
 		if x.Scenario.Name != "" {
-			continue // the combination has its own faults
+			continue // the scenario has faults of its own
 		}
 		for _, line := range faults.LeftOut(x.scene(), p.Warmup+p.Duration, p.Workload.Seed) {
 			lines = append(lines, fmt.Sprintf("%s %s: without %s", x.Topology.Name, x.Lock.Name, line))
@@ -313,8 +314,7 @@ func (c *check) leftOut(all []Combination) (lines []string) {
 	return lines
 }
 
-// tooLong says that every holder will be late, for a load that holds longer than the lease with a lock that does not
-// extend it.
+// tooLong warns if every holder will be late: visits take longer than the lease, and the lock does not extend it.
 func (c *check) tooLong(all []Combination) (lines []string) {
 	for _, x := range all {
 		w := &x.Plan.Workload
@@ -328,7 +328,7 @@ func (c *check) tooLong(all []Combination) (lines []string) {
 	return lines
 }
 
-// toStart returns the program of the nodes that will be started.
+// toStart returns the server program that will be started.
 func (c *check) toStart(ctx context.Context) topologies.Server {
 	server, err := topologies.FindServer(ctx, c.plan.RedisServer)
 	switch {
@@ -343,7 +343,7 @@ func (c *check) toStart(ctx context.Context) topologies.Server {
 	return server
 }
 
-// commands checks that the server knows the locks' commands.
+// commands checks that the server knows the commands of the locks.
 func (c *check) commands(server topologies.Server, all []Combination) {
 	asked := map[string]bool{}
 	for _, combo := range all {
@@ -354,7 +354,7 @@ func (c *check) commands(server topologies.Server, all []Combination) {
 	}
 }
 
-// out tries to write to the directory for runs.
+// out tests whether the directory for runs can be written to.
 func (c *check) out() {
 	err := Saves(c.plan.Out)
 	if setup, ok := errors.AsType[*SetupError](err); ok {
@@ -364,8 +364,8 @@ func (c *check) out() {
 	}
 }
 
-// Saves tries to write where runs would be saved: in the directory, or in the one in which it would be created. A
-// *SetupError says why that fails; another error is a mistake in the plan.
+// Saves tests whether runs can be saved in a directory, or whether it can be created. A *SetupError says why not; any
+// other error is an error in the plan.
 func Saves(out string) error {
 	dir := filepath.Clean(out)
 	for {
@@ -383,7 +383,7 @@ func Saves(out string) error {
 	return nil
 }
 
-// oneOf reports a value that is not one of the valid ones.
+// oneOf reports a value that is not in the list of valid ones.
 func oneOf[T ~string](c *check, flag string, value T, good []T) {
 	if !slices.Contains(good, value) {
 		c.mistake(flag, "%q: there is %s", value,

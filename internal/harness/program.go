@@ -26,10 +26,10 @@ import (
 	"hammerlock/workload"
 )
 
-// onWire is the topology's name in results of a program whose messages are read.
+// onWire is the name of the topology in results of a program whose traffic was read.
 const onWire = "wire"
 
-// program checks a plan that watches a program: one run, or one for each scenario for programs.
+// program checks a plan that watches a program. It has one run, or one for each scenario that fits programs.
 func (c *check) program(ctx context.Context) (all []Combination) {
 	p, w := c.plan, c.plan.Program
 	given, own := p.Attach.Asked(), len(p.Topologies) > 0
@@ -62,7 +62,7 @@ func (c *check) program(ctx context.Context) (all []Combination) {
 	return all
 }
 
-// watched reports mistakes in the program to watch.
+// watched reports errors in the description of the program to watch.
 func (c *check) watched(w *program.Spec) {
 	w.WholeEnv = c.plan.Attach.Secrets.Whole("env", w.Env)
 	if len(w.Locks) == 0 {
@@ -80,9 +80,9 @@ func (c *check) watched(w *program.Spec) {
 	}
 }
 
-// endpoints returns the servers of others that the plan names.
+// endpoints returns the addresses of running servers that the plan names.
 func (c *check) endpoints() (all []topologies.Access) {
-	// The prefix is for keys of the suite, which this run has none of.
+	// the suite writes no keys in this run, so any prefix will do
 	c.plan.Attach.Prefix = cmp.Or(c.plan.Attach.Prefix, topologies.DefaultPrefix)
 	found, mistakes := c.plan.Attach.Resolve(false)
 	c.mistakes.Add(mistakes...)
@@ -94,7 +94,8 @@ func (c *check) endpoints() (all []topologies.Access) {
 	return all
 }
 
-// scenes returns the runs of a program: with the plan's faults, or with those of each scenario that can be injected.
+// scenes returns the runs of a program: one with the plan's faults, or one for each scenario whose faults can be
+// injected.
 func (c *check) scenes(x Combination) (all []Combination) {
 	if len(c.plan.Scenarios) == 0 {
 		return []Combination{x}
@@ -116,8 +117,7 @@ func (c *check) scenes(x Combination) (all []Combination) {
 	return all
 }
 
-// beside returns the program run that goes on beside the visits to a service and watches its programs; nil if there is
-// none.
+// beside returns a run that watches a service's programs while the service is visited; nil if there is none.
 func (c *check) beside(ctx context.Context, s *service.Spec) *Combination {
 	to := &s.Wire
 	if to.To == "" {
@@ -158,7 +158,7 @@ func (p *Plan) programSpec() *program.Spec {
 	return &w
 }
 
-// source adds to the scene of faults what is special for a source.
+// source sets in the scene what depends on the kind of load.
 func (p *Plan) source(s *faults.Scene) {
 	switch {
 	case p.Service != nil:
@@ -171,7 +171,7 @@ func (p *Plan) source(s *faults.Scene) {
 	}
 }
 
-// spec describes what the run starts.
+// spec says what must be started for the run.
 func (x *Run) spec() deployment.Spec {
 	s := x.job.deployment(x.combo)
 	if s.Program != nil {
@@ -180,7 +180,7 @@ func (x *Run) spec() deployment.Spec {
 	return s
 }
 
-// beginProgram prepares the recorder, the viewer and the breaker of a program's run.
+// beginProgram prepares the recorder, the viewer and the fault injection of a program's run.
 func (x *Run) beginProgram() (err error) {
 	source := x.deployment.Program
 	if x.session, err = source.Begin(nil); err != nil {
@@ -212,7 +212,7 @@ func (x *Run) beginProgram() (err error) {
 	return nil
 }
 
-// programHeader has what a judge must know of a program's run, apart from what is known only at its end.
+// programHeader returns what a judge must know about a program's run, apart from what is known only at its end.
 func (x *Run) programHeader() history.Header {
 	source, run := x.deployment.Program, x.run
 	h := history.Header{Name: run.Name, Started: run.Started, Command: run.Command, Topology: run.Topology,
@@ -225,7 +225,7 @@ func (x *Run) programHeader() history.Header {
 	return h
 }
 
-// workProgram lets the program work, and injects the planned faults meanwhile.
+// workProgram lets the program work and injects the planned faults.
 func (x *Run) workProgram(ctx, stop context.Context) (report crew.Report, err error) {
 	done := make(chan struct{})
 	var surveyed chan struct{}
@@ -255,12 +255,12 @@ func (x *Run) workProgram(ctx, stop context.Context) (report crew.Report, err er
 	return report, err
 }
 
-// endless tells whether the run goes on until a user ends it: then its end is not early.
+// endless tells whether the run goes on until a user ends it. Such an end is not early.
 func (x *Run) endless() bool {
 	return x.deployment.Program != nil && x.combo.Plan.Program.Command == ""
 }
 
-// besides starts the planned watch beside the visits of a combination, and lets it go on until finish is called.
+// besides starts to watch a program while a service is visited, until finish is called.
 func (j *Job) besides(ctx, stop context.Context, number int) (finish func() error, err error) {
 	c := &j.Combinations[number]
 	if c.beside == nil {

@@ -25,45 +25,44 @@ import (
 	"hammerlock/workload"
 )
 
-// cleanTimeout limits the cleaning up after a run; cleanPage is added for each page.
+// cleanTimeout limits the time of cleaning up after a run, plus cleanPage for each page.
 const (
 	cleanTimeout = 10 * time.Second
 	cleanPage    = 200 * time.Microsecond
 )
 
-// ownSlots is the size of the suite's own lanes.
+// ownSlots is the size of the lanes for the suite's own events.
 const ownSlots = 1 << 10
 
-// Run is one run in progress. Once it is prepared, its servers are up and its workers are ready to begin, so that a
-// show can prepare the next run during the current one. Do fills in the rest.
+// Run is one run in progress. When it is prepared, its servers and workers are ready to begin. Do does the rest.
 type Run struct {
 	job        *Job
 	combo      Combination
 	deployment *deployment.Deployment
 	since      time.Time // when its preparation began
 	tell       func(Event)
-	incidents  []string // unplanned events of servers
-	missing    bool     // machines of workers were lost, with visits that were counted
-	longer     int      // the factor by which a repetition must be longer; 0 = no repetition is needed
+	incidents  []string // unplanned events of servers, as texts
+	missing    bool     // workers on other machines were lost, together with visits that had been counted
+	longer     int      // factor by which a repetition must be longer; 0 = none is needed
 
 	run     *results.Run
-	cuts    []results.Run // that the flight recorder has saved
+	cuts    []results.Run // runs with the violations that the flight recorder has saved
 	folder  *results.Folder
 	meter   *measure.Meter
 	session *crew.Session
 	record  *recording.Recording
 	breaker *breaker.Breaker
-	own     *history.Lane   // events of the suite itself
-	keys    *history.Lane   // sightings of locks' keys in the servers
+	own     *history.Lane   // lane for events of the suite itself
+	keys    *history.Lane   // lane for what was seen of the locks' keys in the servers
 	heart   *crew.Heartbeat // of this process
 	watch   *deployment.Watch
-	stream  *witness.Stream // nil = no replication stream is read
-	picture *picture        // nil without a watcher
+	stream  *witness.Stream // reader of the replication streams; nil = they are not read
+	picture *picture        // what a dashboard shows; nil without one
 	abort   context.CancelCauseFunc
-	stalls  int64 // how often a writer waited for the reader of its lane
+	stalls  int64 // how often a worker had to wait because its lane was full
 }
 
-// Do lets the workers work and records, injects faults, judges and saves. It returns the record.
+// Do lets the workers work, injects faults, records, judges and saves. It returns the record of the run.
 func (x *Run) Do(ctx, stop context.Context) (_ *results.Run, err error) {
 	x.run = x.describe(time.Now())
 	if x.folder, err = results.OpenFolder(x.combo.Plan.Out, x.run.Name); err != nil {
@@ -108,10 +107,10 @@ func (x *Run) Do(ctx, stop context.Context) (_ *results.Run, err error) {
 	return x.run, nil
 }
 
-// howMuchLonger is the factor by which a repetition must be longer; 0 = no repetition is needed. It is how much slower
-// the machine, a server or the lock's program was than a lease bears; 1 if none was slow. A run without a scenario is
-// repeated only after an unplanned event. The end of a service's program is no such event, because the service is under
-// test.
+// howMuchLonger returns the factor by which a repetition must be longer: how much too slow the machine, a server or the
+// lock's program was, compared with what a lease allows. It is 1 if none was too slow, and 0 if no repetition is
+// needed. A run without a scenario is repeated only after an unplanned event. The end of a service's program is no such
+// event: it is under test.
 func (x *Run) howMuchLonger() int {
 	c, lease := &x.combo, x.combo.Plan.Workload.TTL
 	_, stood := x.meter.Stood()
@@ -132,7 +131,7 @@ func (x *Run) howMuchLonger() int {
 	return max(int(math.Ceil(min(by, longest))), 1)
 }
 
-// begin starts the clock, and prepares the recorder, the meter and the breaker.
+// begin starts the clock, and prepares recording, measurement and fault injection.
 func (x *Run) begin() (err error) {
 	if x.deployment.Program != nil {
 		return x.beginProgram()
@@ -187,7 +186,7 @@ func (x *Run) begin() (err error) {
 	return nil
 }
 
-// work lets the workers work, injects faults meanwhile, and at the end looks for leftovers.
+// work lets the workers work and injects faults. At the end it looks for keys that were left over.
 func (x *Run) work(ctx, stop context.Context) (report crew.Report, cost costs, err error) {
 	if x.deployment.Program != nil {
 		report, err = x.workProgram(ctx, stop)
@@ -214,8 +213,8 @@ func (x *Run) work(ctx, stop context.Context) (report crew.Report, cost costs, e
 		defer cancel()
 		servers = x.deployment.Leftovers(clean, x.own)
 	}
-	// The history names servers that failed without a planned fault, did not answer or did not come back. These explain
-	// an error of the breaker or the reader.
+	// The history says which servers failed without a planned fault, did not answer or did not come back. This explains
+	// errors of the fault injection and of the final reading.
 	told := plan.Verify && (errors.Is(servers, breaker.ErrUnhealthy) || errors.Is(servers, breaker.ErrNoAnswer))
 	cost = end()
 	if report.Lost != "" {
@@ -227,7 +226,7 @@ func (x *Run) work(ctx, stop context.Context) (report crew.Report, cost costs, e
 	return report, cost, err
 }
 
-// died records the deaths of workers that no fault had planned.
+// died records the crashes of workers that were not planned.
 func (x *Run) died(all []history.Breakdown) {
 	for _, b := range all {
 		for _, w := range b.Workers {
@@ -237,8 +236,7 @@ func (x *Run) died(all []history.Breakdown) {
 	}
 }
 
-// giveUp removes the files of a run that could not be carried out, apart from a history, which is the only account of
-// what went wrong.
+// giveUp deletes the files of a run that failed to run, except for the history, which may show the reason.
 func (x *Run) giveUp() error {
 	if x.combo.Plan.Verify {
 		return errors.Join(x.folder.Leave(),
@@ -247,7 +245,7 @@ func (x *Run) giveUp() error {
 	return x.folder.Discard()
 }
 
-// judge judges the run, by its history if that was kept, and otherwise by its sums.
+// judge judges the run, by its history if there is one, and otherwise by its totals.
 func (x *Run) judge(ctx context.Context) (err error) {
 	if p := x.deployment.Program; p != nil {
 		p.Fill(x.run)
@@ -268,12 +266,13 @@ func (x *Run) judge(ctx context.Context) (err error) {
 	if x.combo.Plan.Verify {
 		x.tell(Event{Stage: Judging})
 	}
-	x.run.Verdicts, err = x.run.Judge(x.folder.Path("")) // the verdict is on what the files say
+	// the saved files are judged, so that anyone can repeat the verdict
+	x.run.Verdicts, err = x.run.Judge(x.folder.Path(""))
 	return err
 }
 
-// bears is how long a holder may pause without being late. It is 0 for a lock without leases, and for a service: no
-// pause excuses their losses.
+// bears is how long a holder may pause without being late. It is 0 for a lock without leases, and for a service, whose
+// losses no pause excuses.
 func (c *Combination) bears() time.Duration {
 	w := &c.Plan.Workload
 	if !c.Lock.Claims.Expires || w.TTL == 0 {
@@ -282,8 +281,8 @@ func (c *Combination) bears() time.Duration {
 	return checker.Spare(w.TTL, w.Hold)
 }
 
-// tally reads the counter when all workers have ended. If views are missing, pauses of holders and failures of servers
-// may explain them, but only as many as they can have cost. A counter that cannot be read is an error, unless a server
+// tally reads the counter when all workers have ended. Missing views may be excused by pauses of holders and failures
+// of servers, but only as many as these can have caused. It is an error if the counter cannot be read, unless a server
 // failed without a planned fault.
 func (x *Run) tally(ctx context.Context) (t checker.Tally, err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx),
@@ -308,9 +307,9 @@ func (x *Run) tally(ctx context.Context) (t checker.Tally, err error) {
 	return t, nil
 }
 
-// excused is the number of acknowledged views that may be missing under a right lock. It adds what late holders
-// overwrote, one view a worker for each time that servers may have forgotten the holder (one of several independent
-// sites suffices), and one for each evicted key. If the counter's own server failed, it is all.
+// excused is how many of the acknowledged views may be missing under a correct lock: those that late holders may have
+// overwritten, one for each worker each time that a server may have forgotten its lock, and one for each evicted key.
+// If the server of the counter itself failed, all may be missing.
 func (x *Run) excused(acknowledged int64) int64 {
 	p, failed := &x.combo.Plan, x.meter.Failed()
 	if x.combo.Lock.Sites == locks.NoSite || x.combo.Topology.Can().Lock {

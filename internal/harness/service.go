@@ -14,7 +14,7 @@ import (
 	"hammerlock/workload"
 )
 
-// leastTTL is the shortest lease that can be asked for; a service has its own leases, or none.
+// leastTTL is the shortest lease that may be requested. For a service it is unknown.
 func (p *Plan) leastTTL() time.Duration {
 	if p.Service != nil {
 		return 0
@@ -30,12 +30,12 @@ func (p *Plan) programs() int {
 	return len(p.Service.Serve)
 }
 
-// visitsOnly tells whether the plan has no locks.
+// visitsOnly tells whether the plan visits services and uses no locks.
 func (p *Plan) visitsOnly() bool {
 	return p.Service != nil || len(p.Topologies) == 0 && len(p.Services) > 0
 }
 
-// service checks a plan that visits a service: it has one run, or none.
+// service checks a plan that visits a service. It returns its single run, if the plan is valid.
 func (c *check) service(ctx context.Context) []Combination {
 	p, s := c.plan, c.plan.Service
 	if s == nil {
@@ -67,7 +67,7 @@ func (c *check) service(ctx context.Context) []Combination {
 	return all
 }
 
-// visiting returns the plan of a run that visits a service. A burst replaces every other load.
+// visiting returns the plan of a run that visits a service. A burst in it replaces any other load.
 func (p Plan) visiting(s *service.Spec) Plan {
 	s.Timeout = p.Workload.Wait
 	if w := &p.Workload; s.Burst > 0 {
@@ -79,8 +79,8 @@ func (p Plan) visiting(s *service.Spec) Plan {
 	return p
 }
 
-// services checks the plans that visit services, and names the services with mistakes. Results must tell services
-// apart.
+// services checks the plans that visit services, and prefixes errors with the service's name. Names must be unique,
+// because results show them.
 func (c *check) services(ctx context.Context) (all []Combination) {
 	known := map[string]bool{}
 	for i := range c.plan.Services {
@@ -97,7 +97,7 @@ func (c *check) services(ctx context.Context) (all []Combination) {
 		}
 		known[name] = true
 		for _, m := range one.mistakes {
-			if !slices.Contains(c.mistakes, m) { // a mistake in the load, which all services share
+			if !slices.Contains(c.mistakes, m) { // an error in the load, which all services share, is reported once
 				c.mistakes.Add(human.Mistake{Setting: "services", Item: fmt.Sprint(i + 1), Key: m.Setting,
 					Text: fmt.Sprintf("services %d: %s", i+1, m.Text)})
 			}
@@ -106,7 +106,7 @@ func (c *check) services(ctx context.Context) (all []Combination) {
 	return all
 }
 
-// requests checks the addresses. Each page needs its own.
+// requests checks the addresses of the service. Each page needs its own.
 func (c *check) requests(s *service.Spec) {
 	for _, r := range []struct {
 		flag    string
@@ -114,7 +114,7 @@ func (c *check) requests(s *service.Spec) {
 	}{{"visit", s.Visit}, {"count", s.Count}} {
 		if len(r.request.URLs) == 0 && slices.ContainsFunc(c.mistakes,
 			func(m human.Mistake) bool { return m.Setting == r.flag }) {
-			continue // the address exists, and is wrong
+			continue // there is an address, but it is wrong
 		}
 		if len(r.request.URLs) == 0 {
 			c.mistake(r.flag,

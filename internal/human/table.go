@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// Table writes rows of cells, the heading first. The first columns, as many as names says, tell rows apart. If the table
-// is wider than Columns, its other columns are divided among several tables, each of which begins with the names.
+// Table writes rows of cells, the heading first. The first columns, as many as names says, tell rows apart. If the
+// table is wider than Columns, its other columns are divided among several tables, each of which begins with the names.
 func (p *Printer) Table(rows [][]string, names int) {
 	widths := make([]int, len(rows[0]))
 	for _, row := range rows {

@@ -8,11 +8,11 @@ import (
 	"hammerlock/results"
 )
 
-// keptOutages is the most outages of a run that are kept: the longest.
+// keptOutages is how many outages of a run are kept: the longest ones.
 const keptOutages = 64
 
-// Availability lists the times within the measurement in which no worker was served. The servers' changes of roles
-// split a recovery into parts. It is nil if no worker asked for a lock.
+// Availability lists the outages within the measurement: times in which workers asked for locks and none was served.
+// Changes of the servers' roles divide a recovery into parts. It is nil if no worker asked for a lock.
 func (m *Meter) Availability(roles []results.RoleChange) *results.Availability {
 	if m.outages == nil || !m.outages.asked {
 		return nil
@@ -51,7 +51,7 @@ func (m *Meter) Availability(roles []results.RoleChange) *results.Availability {
 	return a
 }
 
-// outage makes one outage of overlapping times in which pages were unavailable.
+// outage combines overlapping unavailability of several pages into one outage.
 func (m *Meter) outage(gaps []gap, end time.Duration, roles []results.RoleChange) *results.Outage {
 	o := &results.Outage{From: int64(gaps[0].from), To: int64(end), Failed: map[string]int64{}, Parts: []results.Part{}}
 	longest, pages := &gaps[0], map[int32]bool{}
@@ -80,8 +80,8 @@ func (m *Meter) outage(gaps []gap, end time.Duration, roles []results.RoleChange
 	return o
 }
 
-// resurrected tells whether a released lock was held again, as the servers answered, for at least this long, although
-// no worker's try explains it: neither one that may have succeeded, nor one that the lock itself abandoned.
+// resurrected tells whether a released lock was held again for at least that long according to the servers' replies,
+// although no try explains it: neither one that may have succeeded, nor one that the lock has abandoned.
 func (g *gap) resurrected(least time.Duration) bool {
 	for f := range g.failed {
 		if f.kind == history.Acquire && (f.outcome == history.Unknown || f.reason == history.Quorum ||
@@ -92,8 +92,8 @@ func (g *gap) resurrected(least time.Duration) bool {
 	return g.again > 0 && g.to-max(g.again, g.answered) >= least
 }
 
-// faultOf returns the latest fault that was in force, or was injected, when an outage began; nil without one. A fault
-// explains a page's outages until the page is served again: later outages have another reason.
+// faultOf returns the latest fault that was in force, or was injected, when an outage began; nil if there was none. A
+// fault explains outages of a page only until the page is served again.
 func (m *Meter) faultOf(gaps []gap, to time.Duration) (of *results.FaultWindow) {
 	from := gaps[0].from
 	for i := range m.faults {
@@ -107,19 +107,19 @@ func (m *Meter) faultOf(gaps []gap, to time.Duration) (of *results.FaultWindow) 
 	return of
 }
 
-// leastPart is the shortest part of a recovery; a shorter one is added to the next part.
+// leastPart is the shortest part of a recovery. A shorter one is added to the next.
 const leastPart = time.Millisecond
 
 // timeline has the known moments of a recovery.
 type timeline struct {
 	begin, end time.Duration
-	answered   time.Duration // from then on the servers answer that another worker has the lock
-	open       bool          // the measurement ended before the outage
+	answered   time.Duration // from here on the servers reply that another worker has the lock
+	open       bool          // the outage goes on until the end of the measurement
 	fault      *results.FaultWindow
 	roles      []results.RoleChange
 }
 
-// parts splits the recovery at its known moments.
+// parts divides the recovery at its known moments.
 func (t *timeline) parts() (all []results.Part) {
 	at := t.begin
 	upTo := func(to time.Duration, name results.PartName) {
@@ -135,7 +135,7 @@ func (t *timeline) parts() (all []results.Part) {
 	noticed, promoted := t.first(results.NoticedDown), t.first(results.BecamePrimary)
 	switch {
 	case promoted != nil:
-		// A server that answers was promoted before, whenever that was seen.
+		// a server that grants locks was promoted before that, even if it was seen later
 		primary := max(time.Duration(promoted.After), min(time.Duration(promoted.By), t.answered))
 		if name := results.Replacing; noticed == nil || time.Duration(noticed.By) >= primary {
 			upTo(primary, name)
@@ -156,7 +156,7 @@ func (t *timeline) parts() (all []results.Part) {
 	return all
 }
 
-// first returns the first change of that kind within the recovery.
+// first returns the first role change of that kind within the recovery.
 func (t *timeline) first(what results.Became) *results.RoleChange {
 	for i := range t.roles {
 		if r := &t.roles[i]; r.Became == what && time.Duration(r.By) > t.begin && time.Duration(r.After) < t.answered {

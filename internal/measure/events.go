@@ -11,20 +11,20 @@ import (
 
 const (
 	keptEvents = 200
-	oneEvent   = 500 * time.Millisecond // a repetition within this time is the same event
+	oneEvent   = 500 * time.Millisecond // the same event within this time is counted, not listed again
 )
 
 // events are the latest events of a run.
 type events struct {
 	list    []Event
 	dropped int
-	// index in list of each fault that is not healed, by the fault's number; counted from the first event ever
+	// number of a fault that is not healed -> index of its event, counted from the first event ever
 	open map[int64]int
 
 	injected int64 // faults
 }
 
-// add adds an event, or increments the count of the last one if it is the same, and returns its index.
+// add adds an event and returns its index. If it is the same as the last one, it only increments that one's count.
 func (v *events) add(e Event) int {
 	e.Count = 1
 	again := e.Kind == LeaseLostEvent || e.Kind == CrashEvent || e.Kind == ViolationEvent
@@ -42,7 +42,7 @@ func (v *events) add(e Event) int {
 	return v.dropped + len(v.list) - 1
 }
 
-// begun lists the faults that are being injected.
+// begun lists the faults that are being injected at the moment.
 type begun struct {
 	mu   sync.Mutex
 	list []beginning
@@ -53,7 +53,7 @@ type beginning struct {
 	event  Event
 }
 
-// end removes a fault that is in force.
+// end removes a fault from the list, because it is in force.
 func (b *begun) end(number int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

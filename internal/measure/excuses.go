@@ -6,21 +6,21 @@ import (
 	"hammerlock/history"
 )
 
-// excuses limits how many page views a right lock can have lost because workers paused for longer than checker.Spare
-// while they held it. A holder that stores too late overwrites what others stored meanwhile.
+// excuses computes an upper bound for the page views that a correct lock may lose because holders were paused for
+// longer than checker.Spare. A holder that stores too late overwrites what others have stored meanwhile.
 type excuses struct {
-	bears     time.Duration // no shorter pause makes a holder late; 0 = the lock has no leases
+	bears     time.Duration // a shorter pause does not make a holder late; 0 = the lock has no leases
 	processes []paused      // by number
 	late      int64         // page views that late holders may have overwritten
-	failed    []int64       // the node of every unplanned failure
+	failed    []int64       // the node of each failure without a planned fault
 }
 
-// paused has the workers of a process, and how many page views they had stored at some moments.
+// paused is a process, with its workers and how many page views they had stored at some moments.
 type paused struct {
 	has     []bool // by worker
 	workers int
 	stored  int64
-	recent  []mark // the latest moments in ascending order, at least everyMark apart
+	recent  []mark // some moments in ascending order, at least everyMark apart
 }
 
 type mark struct {
@@ -57,7 +57,7 @@ func (e *excuses) observe(op *history.Op) {
 	}
 }
 
-// paused counts the views that holders of a paused process may have overwritten: one each, plus those that other
+// paused counts the views that holders in a paused process may have overwritten: one each, plus those that other
 // processes stored during the pause.
 func (e *excuses) paused(gap *history.Op) {
 	e.late += int64(e.process(gap.Process).workers)
@@ -68,7 +68,7 @@ func (e *excuses) paused(gap *history.Op) {
 	}
 }
 
-// stores notes that a worker lives in the process.
+// stores notes that a worker runs in the process.
 func (p *paused) stores(worker int32) {
 	for int(worker) >= len(p.has) {
 		p.has = append(p.has, false)
@@ -79,7 +79,7 @@ func (p *paused) stores(worker int32) {
 	}
 }
 
-// before is the number of page views that a process had stored at a moment, or slightly earlier.
+// before is the number of page views that a process had stored at a moment, or slightly before it.
 func (p *paused) before(t time.Duration) (stored int64) {
 	for _, m := range p.recent {
 		if m.at > t {
@@ -90,8 +90,8 @@ func (p *paused) before(t time.Duration) (stored int64) {
 	return stored
 }
 
-// Overwritten is the most page views that holders may have overwritten because their processes paused.
+// Overwritten is how many page views late holders may have overwritten at most.
 func (m *Meter) Overwritten() int64 { return m.excuses.late }
 
-// Failed lists the numbers of the nodes that failed without a planned fault, once for each failure.
+// Failed lists the numbers of the nodes that failed without a planned fault, one entry for each failure.
 func (m *Meter) Failed() []int64 { return m.excuses.failed }

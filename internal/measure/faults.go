@@ -5,7 +5,7 @@ import (
 	"hammerlock/results"
 )
 
-// faultWindows lists the faults in the order of their injections.
+// faultWindows lists when faults were in force, in the order of injection.
 type faultWindows []results.FaultWindow
 
 // observe records a fault or its heal.

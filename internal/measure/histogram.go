@@ -10,8 +10,8 @@ import (
 	"hammerlock/results"
 )
 
-// The two resolutions of all histograms, in nanoseconds: a fine one for a whole run (three significant digits, 213 KB
-// each), and a coarse one where there are many histograms (two digits).
+// Two resolutions of histograms, in nanoseconds: a fine one for a whole run (three significant digits, 213 KB each),
+// and a coarse one where there are many (two digits).
 const (
 	lowest       = int64(50)
 	highest      = int64(time.Hour)
@@ -19,10 +19,10 @@ const (
 	coarseDigits = 2
 )
 
-// histogram is a distribution of durations with its exact extremes and sum: an HdrHistogram knows these only to within
-// a bucket. A single goroutine uses it.
+// histogram is a distribution of durations. It adds exact extremes and sum to an HdrHistogram, which has them only to
+// within a bucket. It is for a single goroutine.
 type histogram struct {
-	hist  *hdrhistogram.Histogram // without the buffered durations; buckets adds them
+	hist  *hdrhistogram.Histogram // does not include the buffered durations; the method buckets adds them
 	buf   []repeated
 	min   time.Duration
 	max   time.Duration
@@ -33,16 +33,16 @@ type histogram struct {
 // repeated is a duration that was recorded n times.
 type repeated struct{ duration, n int64 }
 
-// buffered is the number of durations that are collected before they are counted. A meter has a dozen large histograms:
-// single updates would each miss the cache, while updates in a batch do not wait for each other.
+// buffered is how many durations are collected before they are counted. A dozen large histograms do not fit the CPU
+// cache, and batches of updates reduce the misses.
 const buffered = 256
 
 func newFine() *histogram { return &histogram{hist: hdrhistogram.New(lowest, highest, fineDigits)} }
 
 func newCoarse() *histogram { return &histogram{hist: hdrhistogram.New(lowest, highest, coarseDigits)} }
 
-// record adds one duration. A duration beyond an hour counts as an hour in the percentiles, and unchanged in the
-// extremes and the sum.
+// record adds a duration. In the percentiles a duration beyond an hour counts as an hour; in extremes and sum it is
+// exact.
 func (h *histogram) record(d time.Duration) { h.recordTimes(d, 1) }
 
 // recordTimes adds one duration n times.
@@ -76,7 +76,7 @@ func (h *histogram) buckets() *hdrhistogram.Histogram {
 	return h.hist
 }
 
-// merge adds another distribution of the same geometry.
+// merge adds another distribution of the same resolution.
 func (h *histogram) merge(o *histogram) {
 	if o.count == 0 {
 		return
@@ -94,7 +94,7 @@ func (h *histogram) clear() {
 	*h = histogram{hist: h.hist, buf: h.buf[:0]}
 }
 
-// quantile is the duration that a share q of all durations does not exceed.
+// quantile returns the duration that a share q of all durations does not exceed.
 func (h *histogram) quantile(q float64) time.Duration {
 	if h.count == 0 {
 		return 0
@@ -102,10 +102,10 @@ func (h *histogram) quantile(q float64) time.Duration {
 	return min(time.Duration(h.buckets().ValueAtQuantile(q*100)), h.max)
 }
 
-// percentiles are those of a results.Percentiles.
+// percentiles lists the quantiles that results.Percentiles has.
 var percentiles = [...]float64{0.5, 0.9, 0.99, 0.999}
 
-// summary is the distribution's percentiles.
+// summary returns the percentiles of the distribution.
 func (h *histogram) summary() results.Percentiles {
 	p := summarize(h.count, h.quantile)
 	p.Min, p.Max = int64(h.min), int64(h.max)
@@ -115,7 +115,7 @@ func (h *histogram) summary() results.Percentiles {
 	return p
 }
 
-// summarize fills in the percentiles that n observations support.
+// summarize fills in those percentiles for which n observations are enough.
 func summarize(n int64, quantile func(float64) time.Duration) results.Percentiles {
 	p := results.Percentiles{Count: n}
 	for i, to := range []**int64{&p.P50, &p.P90, &p.P99, &p.P999} {
@@ -127,13 +127,13 @@ func summarize(n int64, quantile func(float64) time.Duration) results.Percentile
 	return p
 }
 
-// Quantiles are the median and p99 of a distribution, with its count.
+// Quantiles are the median and p99 of a distribution, with the number of observations.
 type Quantiles struct {
 	Count    int64
 	P50, P99 time.Duration
 }
 
-// Text writes the median, or p99 if high; "-" if the count does not support it.
+// Text formats the median, or p99 if high; "-" if there are too few observations.
 func (q Quantiles) Text(high bool) string {
 	value, of := q.P50, 0.5
 	if high {

@@ -13,18 +13,19 @@ import (
 const (
 	hotKept  = 512 // number of locks that are counted
 	hotShown = 10
-	hotHalf  = 10 * time.Minute // half-life of a request's weight
+	hotHalf  = 10 * time.Minute // after this time the weight of a request is halved
 )
 
-// hotLocks finds the most requested locks in a stream of any length, with the Space-Saving algorithm (Metwally, Agrawal
-// and El Abbadi, ICDT 2005) and weights that decay. A new lock replaces the coldest one and inherits its heat.
+// hotLocks finds the most requested locks in an endless stream of requests in bounded memory. It uses the Space-Saving
+// algorithm (Metwally, Agrawal and El Abbadi, ICDT 2005) with weights that decay: a new lock replaces the coldest one
+// and inherits its weight.
 type hotLocks struct {
 	byKey map[string]*hotLock
 	heap  coldest
-	next  time.Duration // when all heats are halved next
+	next  time.Duration // when all weights are halved next
 }
 
-// hotLock is a lock that has been counted since a time.
+// hotLock is a lock that is being counted.
 type hotLock struct {
 	key             string
 	since           time.Duration
@@ -34,14 +35,14 @@ type hotLock struct {
 	at              int // in the heap
 }
 
-// coldest is a heap.Interface.
+// coldest is a heap of locks, with the least weight first.
 type coldest []*hotLock
 
 func (c coldest) Len() int           { return len(c) }
 func (c coldest) Less(i, j int) bool { return c[i].heat < c[j].heat }
 func (c coldest) Swap(i, j int)      { c[i], c[j] = c[j], c[i]; c[i].at, c[j].at = i, j }
 func (c *coldest) Push(x any)        { *c = append(*c, x.(*hotLock)) }
-func (c *coldest) Pop() any          { return nil } // unused: no lock is removed
+func (c *coldest) Pop() any          { return nil } // Pop is never called, because locks are only replaced
 
 // asked counts a request for a lock.
 func (h *hotLocks) asked(n *witness.Notice) *hotLock {
@@ -67,7 +68,7 @@ func (h *hotLocks) asked(n *witness.Notice) *hotLock {
 	return x
 }
 
-// top returns the hottest locks.
+// top returns the most requested locks.
 func (h *hotLocks) top(now time.Duration, open []witness.Notice, alone bool) (all []results.HotLock) {
 	waiting, held := map[string]int64{}, map[string]time.Duration{}
 	for _, o := range open {

@@ -8,19 +8,20 @@ import (
 	"hammerlock/results"
 )
 
-// limit is a symptom with the values from which on the generator is suspect, and saturated.
+// limit is a symptom of an overloaded load generator, with the values from which it is suspect, and saturated.
 type limit struct {
 	value, suspect, saturated float64
 	text                      string
 }
 
-// The shares of the cores. From suspectOthers on, other programs or the hypervisor make the generator suspect. From
-// disturbing on, they make it disturbed if halfBusy of the cores are in use.
+// Shares of the CPU cores. If other programs or the hypervisor use suspectOthers, the generator is suspect. If they use
+// disturbing while halfBusy of all cores are in use, it is disturbed.
 const suspectOthers, disturbing, halfBusy = 0.1, 0.25, 0.5
 
-// judge reads the symptoms of the generator. The limits are conventions. Timers themselves are late by a tenth of a
-// millisecond, while ten milliseconds mean a queue. Above three quarters of the machine, latencies depend on its cores.
-// Every recorded gap counts. If other programs use a quarter of a busy machine, lateness is their doing.
+// judge says whether the load generator itself distorts the measurement. The limits are conventions: timers are late by
+// a tenth of a millisecond, but ten milliseconds mean a queue; above three quarters of the CPU, latencies depend on the
+// machine; every recorded pause of a process counts. If other programs use a quarter of a busy machine, delays are
+// their doing.
 func (m *Meter) judge(u results.Usage) results.Generator {
 	late := m.late.quantile(0.99)
 	g := results.Generator{State: results.GeneratorOK, Reasons: []string{}, Usage: u, LateP99: int64(late),
@@ -63,7 +64,7 @@ func (m *Meter) judge(u results.Usage) results.Generator {
 		}
 		g.Reasons = append(g.Reasons, s.text)
 	}
-	if others >= disturbing && u.MachineCPU >= halfBusy { // idle cores are free for every program
+	if others >= disturbing && u.MachineCPU >= halfBusy { // while cores are idle, other programs take nothing away
 		g.State = results.Disturbed
 	}
 	return g

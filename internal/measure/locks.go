@@ -13,19 +13,19 @@ import (
 )
 
 const (
-	// mostRows is the most programs and patterns that have their own rows. Later programs share a row: their names may
-	// differ with each connection.
+	// how many programs and patterns get rows of their own; all others share a row, because names may differ with each
+	// connection
 	mostRows = 100
 	others   = "others"
-	// unseen is the program's name for effects that no seen command names.
+	// the name for the origin of effects that no observed command explains
 	unseen = "past the proxy"
 )
 
-// Locks counts what witnesses report about locks. Its memory is bounded by programs and patterns, not by keys or time.
-// Several goroutines may use it.
+// Locks counts what was observed about the locks of programs under test. Its memory depends on the numbers of programs
+// and key patterns, not on the number of keys. It is safe for concurrent use.
 type Locks struct {
 	pattern func(key string) string
-	alone   bool // only a replication stream is read
+	alone   bool // only a replication stream is read, no commands
 	mu      sync.Mutex
 	rows    map[rowName]*lockRow
 	hot     hotLocks
@@ -33,7 +33,7 @@ type Locks struct {
 
 type rowName struct{ pattern, program string }
 
-// lockRow has the counts of one pattern and one program.
+// lockRow has the counts of one key pattern and one program.
 type lockRow struct {
 	rowName
 	results.LockNumbers
@@ -48,22 +48,23 @@ type lockRow struct {
 	LockTimes
 }
 
-// LockTimes are the distributions of waits, holds and hand-offs.
+// LockTimes has the distributions of waiting, holding and hand-off times.
 type LockTimes struct{ Wait, Hold, HandOff Buckets }
 
-// LockRow has the numbers and distributions of one pattern and one program.
+// LockRow has the counts and distributions of one key pattern and one program.
 type LockRow struct {
 	results.LockNumbers
 	LockTimes
 }
 
-// NewLocks makes a meter; pattern sorts keys by pattern, and alone means that only a replication stream is read.
+// NewLocks makes a meter. The function pattern returns the pattern of a key. With alone, only a replication stream is
+// read.
 func NewLocks(pattern func(key string) string, alone bool) *Locks {
 	return &Locks{pattern: pattern, alone: alone, rows: map[rowName]*lockRow{},
 		hot: hotLocks{byKey: map[string]*hotLock{}, next: hotHalf}}
 }
 
-// row finds or creates the row of a notice.
+// row finds or creates the row of an observation.
 func (l *Locks) row(n *witness.Notice) *lockRow {
 	name := rowName{l.pattern(n.Key), n.Client}
 	if name.program == "" && !l.alone {
@@ -80,7 +81,7 @@ func (l *Locks) row(n *witness.Notice) *lockRow {
 		w := &waits{to: history.Forever, granted: newCoarse(), censored: newCoarse(), entered: newCoarse()}
 		r = &lockRow{rowName: name, waits: w, hold: newCoarse(), ofLease: newCoarse(), handOff: newCoarse(),
 			violations: map[string]int64{witness.Overwritten: 0}}
-		if !l.alone { // a counter must start at 0 for its growth to be visible
+		if !l.alone { // a counter must be exported as 0 first, so that its growth is visible
 			r.violations[witness.ForeignRelease] = 0
 		}
 		l.rows[name] = r
@@ -88,7 +89,7 @@ func (l *Locks) row(n *witness.Notice) *lockRow {
 	return r
 }
 
-// Notice counts one step of a lock.
+// Notice counts one observed step of a lock.
 func (l *Locks) Notice(n witness.Notice) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -151,8 +152,8 @@ func (r *lockRow) ended(n *witness.Notice) {
 	}
 }
 
-// Numbers returns the current numbers by pattern and program, and the hottest locks. Open lists the current holds and
-// waits.
+// Numbers returns the current counts by pattern and program, and the most requested locks. The argument open lists the
+// holds and waits in progress.
 func (l *Locks) Numbers(now time.Duration, open []witness.Notice) (rows []LockRow, hot []results.HotLock) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -171,7 +172,7 @@ func (l *Locks) Numbers(now time.Duration, open []witness.Notice) (rows []LockRo
 	return rows, l.hot.top(now, open, l.alone)
 }
 
-// numbers returns a row's numbers, including current holds and waits.
+// numbers returns the counts of a row, including holds and waits in progress.
 func (r *lockRow) numbers(now time.Duration, open []witness.Notice, alone bool) LockRow {
 	n, c, held := r.LockNumbers, r.clients, r.held
 	n.Pattern, n.Program, n.Violations = r.pattern, r.program, maps.Clone(r.violations)
@@ -197,7 +198,8 @@ func (r *lockRow) numbers(now time.Duration, open []witness.Notice, alone bool) 
 		tries := float64(n.Grants+c.Refused) / float64(n.Grants)
 		c.Tries = &tries
 	}
-	if !alone && (r.program != unseen || c.Refused+c.Late+c.Foreign > 0) { // of effects alone nothing is known of them
+	// a replication stream alone does not show these
+	if !alone && (r.program != unseen || c.Refused+c.Late+c.Foreign > 0) {
 		n.Clients = &c
 	}
 	return LockRow{n, r.LockTimes}

@@ -9,19 +9,18 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// intervalWidth is the time covered by one histogram of the log.
+// intervalWidth is the length of time that each histogram in the log covers.
 const intervalWidth = time.Second
 
-// interval keeps coarse histograms of the current second and writes them to the log when the second is over. The format
-// is the HdrHistogram log, version 2 of the encoding, with values in nanoseconds and maxima in milliseconds, which the
-// usual tools read.
+// interval keeps histograms of the current second and writes them to the latency log when it is over. The format is the
+// HdrHistogram log, version 2, which common tools read; values are in nanoseconds, maxima in milliseconds.
 type interval struct {
-	log  *hdrhistogram.HistogramLogWriter // nil: no log is kept
+	log  *hdrhistogram.HistogramLogWriter // nil = no log is written
 	from time.Duration
 
 	acquire, response, handoff *histogram
 
-	least, most time.Duration // smallest and greatest p50 of acquire in a second so far
+	least, most time.Duration // smallest and largest median of the acquire latency in one second so far
 }
 
 func newInterval(from time.Duration, log io.Writer, started time.Time) interval {
@@ -31,7 +30,7 @@ func newInterval(from time.Duration, log io.Writer, started time.Time) interval 
 	}
 	i.log = hdrhistogram.NewHistogramLogWriter(log)
 	ms := started.UnixMilli()
-	// The owner of the writer checks its error.
+	// The error is ignored: the owner of the writer checks it.
 	_ = errors.Join(
 		i.log.OutputComment("[Logged with Hammerlock: latencies in ns, maxima in ms]"),
 		i.log.OutputLogFormatVersion(),
@@ -42,7 +41,7 @@ func newInterval(from time.Duration, log io.Writer, started time.Time) interval 
 	return i
 }
 
-// record adds a duration to a histogram; at is when it ended. Times ascend; a slightly late duration counts in the
+// record adds a duration that ended at a time to a histogram. Times must ascend; a slightly late one counts in the
 // current second.
 func (i *interval) record(h *histogram, at, d time.Duration) {
 	if at >= i.from+intervalWidth {

@@ -1,6 +1,6 @@
-// Package measure measures a run while it goes on, from its operations, and makes snapshots for observers. Its memory
-// depends on the numbers of workers and pages, not on the length of the run. It sends nothing to a server and stores
-// nothing.
+// Package measure computes the measurements of a run from its operations while it goes on, and makes snapshots for
+// dashboards. Its memory depends on the numbers of workers and pages, not on the length of the run. It neither talks to
+// servers nor stores anything.
 package measure
 
 import (
@@ -11,21 +11,21 @@ import (
 	"hammerlock/results"
 )
 
-// Meter measures a run while it goes on. A single goroutine shows it every operation, in the order of returns.
+// Meter measures a run while it goes on. A single goroutine passes it every operation, in the order of their returns.
 type Meter struct {
-	from, to time.Duration // visits that are due between these times are measured
-	excludes bool          // the lock claims to exclude
+	from, to time.Duration // visits due between these times are measured
+	excludes bool          // the lock claims mutual exclusion
 	open     bool          // open loop
-	called   int           // workers that visit all the time; the plan lets the others rest at times
-	spans    []*Meter      // meters of the parts of the run
-	begun    bool          // for a part: it has seen an operation
-	left     int64         // visits that were due within the measurement and never began
+	called   int           // workers that visit in all phases; in some phases others pause
+	spans    []*Meter      // meters for the parts of the run
+	begun    bool          // for a part of the run: its first operation was observed
+	left     int64         // number of visits due within the measurement that never began
 
-	acquire, response, hold, release, handoff, tries *histogram // distributions as in results.Latencies
+	acquire, response, hold, release, handoff, tries *histogram // the distributions in results.Latencies
 
-	waits    *waits     // waits for acquires, including those without a grant
+	waits    *waits     // waits for the lock, including those that ended without a grant
 	answers  *waits     // response times, including visits that were not counted
-	late     *histogram // open loop: how late visits begin, although they are due and a worker is free
+	late     *histogram // open loop: how late visits begin although they are due and a worker is free
 	interval interval
 
 	// Stores may be read by others, between or after observations.
@@ -39,69 +39,69 @@ type Meter struct {
 
 	part       history.Op        // of a Visit
 	holds      []history.Holding // by worker
-	outages    *outages          // nil for a part of a run
+	outages    *outages          // nil for a part of the run
 	faults     faultWindows
-	stoodAt    time.Duration // when the longest pause of a process began
-	stood      time.Duration // the length of that pause
+	stoodAt    time.Duration // beginning of the longest pause of a process
+	stood      time.Duration // length of that pause
 	excuses    excuses
 	ops        int64
-	held       time.Duration // sum over all pages, within the measurement
+	held       time.Duration // sum of the times held within the measurement, over all pages
 	ends       ends
-	idleWaited time.Duration // time in which a worker waited for a page's lock and none held it
+	idleWaited time.Duration // sum of the times in which a page's lock was free while a worker waited for it
 }
 
-// stores counts the writes of the counter over the whole run, including the warm-up.
+// stores counts the writes of the counter over the whole run, with the warm-up.
 type stores struct {
 	Acknowledged int64
 	Unknown      int64
-	Fenced       int64 // refused by the counter's fence
+	Fenced       int64 // rejected by the counter because of an old fencing token
 }
 
 type workerMeter struct {
 	waiting bool
-	key     int32         // the page that it waits for
-	next    int32         // the next waiter for the same page, as in pageMeter
-	first   time.Duration // call of the first try
+	key     int32         // the page that the worker waits for
+	next    int32         // next waiter for the same page: see pageMeter
+	first   time.Duration // call of the first try of the current wait
 	last    time.Duration // return of the last try
 
-	finish  int64         // counted visits that ended within the measurement
+	finish  int64         // number of counted visits that ended within the measurement
 	waits   int64         // waits begun
 	waited  time.Duration // sum of all waits, including unfinished ones
 	longest time.Duration
 }
 
-// pageMeter pairs a release with the next grant. Operations come in the order of their returns, so a release may come
-// after the grant that it made possible.
+// pageMeter finds the hand-offs of a page: it pairs each release with the next grant. Operations come in the order of
+// their returns, so a release may come after the grant that it made possible.
 type pageMeter struct {
 	release  time.Duration
 	grant    time.Duration
-	since    time.Duration // begin of the granted worker's wait
+	since    time.Duration // when the worker that was granted the lock had begun to wait
 	oldest   time.Duration // at the grant: first try of the worker that had waited longest
-	waiting  int32         // head of the list of waiting workers, counted from 1; 0 = none. The list goes on by next
+	waiting  int32         // first in the linked list of waiting workers, as worker number + 1; 0 = none
 	releaser int32
 	grantee  int32
-	woken    history.Wake // what made the granted worker try
-	released bool         // a release has no grant yet
-	pending  bool         // a grant has no release before it yet
+	woken    history.Wake // what made the worker try that was granted the lock
+	released bool         // a release waits for its grant
+	pending  bool         // a grant waits for the release before it
 }
 
 // Options configure a meter.
 type Options struct {
 	Workers  int
-	Callers  int // see history.Header; 0 = all workers
+	Callers  int // number of callers as history.Header has it; 0 = all workers
 	Keys     int
 	From, To time.Duration
-	Excludes bool // the lock claims to exclude, so hand-off and idle time have a meaning
+	Excludes bool // the lock claims mutual exclusion, so that hand-offs and idle times make sense
 	// Bears is how long a holder may pause without being late; 0 = the lock has no leases.
 	Bears    time.Duration
 	Backoff  time.Duration // mean time between two tries
 	OpenLoop bool
-	Spans    []Span    // parts of the run that are also measured separately, in sequence
-	Log      io.Writer // receives the latency log; nil = no log. Its owner checks its errors
-	Started  time.Time // zero of the times in the log
+	Spans    []Span    // parts of the run, one after the other, that are also measured separately
+	Log      io.Writer // gets the latency log; nil = none. Its owner checks for write errors
+	Started  time.Time // date of the zero of times in the log
 }
 
-// NewMeter makes a meter.
+// NewMeter makes a Meter.
 func NewMeter(o Options) *Meter {
 	m := &Meter{
 		from: o.From, to: o.To, excludes: o.Excludes, open: o.OpenLoop,
@@ -119,10 +119,10 @@ func NewMeter(o Options) *Meter {
 	return m
 }
 
-// Stood returns the longest pause of a process, and when it began.
+// Stood returns the beginning and the length of the longest pause of a process.
 func (m *Meter) Stood() (at, stood time.Duration) { return m.stoodAt, m.stood }
 
-// Cut ends the measurement early: visits that are due later are not measured.
+// Cut ends the measurement early: visits due after that are not measured.
 func (m *Meter) Cut(to time.Duration) {
 	m.to = min(m.to, to)
 	m.waits.to, m.answers.to = m.to, m.to
@@ -131,7 +131,7 @@ func (m *Meter) Cut(to time.Duration) {
 	}
 }
 
-// NeverBegun counts a visit that still waited for a worker when the run ended.
+// NeverBegun counts a visit that still waited for a worker at the end of the run.
 func (m *Meter) NeverBegun(due time.Duration) {
 	m.answers.record(due, m.to, false)
 	if due >= m.from && due < m.to {
@@ -189,11 +189,11 @@ func (m *Meter) observe(op *history.Op) {
 	case history.Store:
 		m.stored(op, measured)
 	case history.Load:
-		if op.Reason == history.Fenced { // the counter refuses the store of a late holder
+		if op.Reason == history.Fenced { // the counter rejected the store of a late holder
 			m.Stores.Fenced++
 		}
 	case history.Release:
-		// neither the cleanup after an unknown acquire nor an inner release ends a hold
+		// a hold is not ended by the cleanup after an unknown Acquire, nor by an inner release of a reentrant lock
 		if change == history.GivenBack {
 			m.released(op, h, measured)
 		}
@@ -202,7 +202,7 @@ func (m *Meter) observe(op *history.Op) {
 	}
 }
 
-// tried counts a try for the lock. A re-entry is no try: its worker has the lock.
+// tried counts a try. Re-entries of a reentrant lock do not count, because the worker has the lock already.
 func (m *Meter) tried(op *history.Op) {
 	if op.Return == history.Forever {
 		return
@@ -244,8 +244,8 @@ func (m *Meter) tried(op *history.Op) {
 	}
 }
 
-// stopWaiting records a wait. After the end of the measurement fewer workers compete, so a wait that ends then counts
-// as censored at the end of the measurement.
+// stopWaiting records the end of a wait. After the measurement fewer workers compete, so a wait that ends then is
+// treated as unfinished at the end of the measurement.
 func (m *Meter) stopWaiting(worker int32, w *workerMeter, now time.Duration, granted, measured bool) {
 	w.waiting = false
 	at := &m.pages[w.key].waiting
@@ -267,14 +267,14 @@ func (m *Meter) stopWaiting(worker int32, w *workerMeter, now time.Duration, gra
 	}
 }
 
-// granted and released make a pair when the later of the two comes.
+// granted and released pair a grant with the release before it, when the later one of the two is observed.
 func (m *Meter) granted(op *history.Op, since time.Duration, p *pageMeter) {
 	p.grant, p.grantee, p.since, p.woken, p.pending = op.Return, op.Worker, since, op.Woken, true
 	p.oldest = m.oldest(since, p)
 	m.pair(p)
 }
 
-// oldest is the first try of the worker that has waited longest for a page, at least first.
+// oldest returns the first try of the worker that has waited longest for a page, or first if that is earlier.
 func (m *Meter) oldest(first time.Duration, p *pageMeter) time.Duration {
 	for n := p.waiting; n != 0; n = m.workers[n-1].next {
 		first = min(first, m.workers[n-1].first)
@@ -296,7 +296,7 @@ func (m *Meter) released(op *history.Op, h *history.Holding, measured bool) {
 	}
 	p := &m.pages[op.Key]
 	if p.pending && p.grantee == op.Worker {
-		p.pending = false // the release before the hold that ends now was never seen
+		p.pending = false // the release of the hold before this one was never observed
 	}
 	p.release, p.releaser, p.released = op.Call, op.Worker, true
 	m.pair(p)
@@ -320,7 +320,7 @@ func (m *Meter) within(from, to time.Duration) time.Duration {
 }
 
 func (m *Meter) stored(op *history.Op, measured bool) {
-	if op.Hold == 0 && measured && op.Return != history.Forever { // a request to a service with its own locking
+	if op.Hold == 0 && measured && op.Return != history.Forever { // a visit to a service that does its own locking
 		m.tries.record(op.Latency())
 	}
 	switch {
@@ -368,7 +368,7 @@ func (m *Meter) ended(op *history.Op, w *workerMeter, measured bool) {
 	}
 }
 
-// Finish ends the observation: open waits are censored, and the last second is written.
+// Finish ends the observation: unfinished waits are recorded as such, and the last second is written.
 func (m *Meter) Finish() {
 	if m.outages != nil {
 		m.outages.finish(m.workers, m.to)

@@ -8,38 +8,38 @@ import (
 )
 
 // outages finds the times in which workers asked for a page's lock and none was served. A gap is the time between the
-// end of a hold of a living worker and the next grant of the page. In a gap the page is unavailable from the first ask
-// of a worker that waited at the gap's begin or asked during it. A gap shorter than least is a hand-off.
+// end of a hold whose worker lives, and the next grant of the page. In a gap the page is unavailable from the first
+// request of a worker that waits. A gap shorter than a certain length is a hand-off.
 //
-// A release, and the first try of a waiter, may be reported after the grant that ends the gap. So gaps are kept for a
-// while and corrected.
+// A release, and the first try of a waiter, may be observed after the grant that ends the gap. So gaps are kept for a
+// while, and are corrected.
 type outages struct {
 	least    time.Duration
 	backoff  time.Duration
-	polls    int64         // tries of waiters after a pause
-	pauses   time.Duration // the sum of these pauses
+	polls    int64         // number of tries of waiters after a pause
+	pauses   time.Duration // sum of these pauses
 	pages    []pageGaps
-	holds    []history.Holding // holds by worker, shared with the meter
+	holds    []history.Holding // by worker: its hold; shared with the meter
 	gaps     []gap             // gaps that may be long enough, in the order of their ends
-	keys     []int32           // the pages of gaps, for a quick search; -1 = the gap was too short
+	keys     []int32           // pages of these gaps, for a quick search; -1 = the gap was too short
 	quitted  []quitted         // waits without a grant, in the order of their ends
 	failed   map[int32]map[failure]int64
-	found    []gap // gaps that are long enough and final
+	found    []gap // gaps that are long enough and will not be corrected any more
 	asked    bool  // some worker asked
 	finished bool
 }
 
-// The most gaps and waits that are kept until they are final, and the most final gaps.
+// Limits of the gaps and waits that are kept for corrections, and of the final gaps.
 const (
 	keptGaps  = 4096
 	keptFound = 4096
 )
 
-// leastOutage is the shortest outage for a mean backoff.
+// leastOutage is the shortest outage, depending on the mean backoff of the workers.
 func leastOutage(backoff time.Duration) time.Duration { return max(100*time.Millisecond, 10*backoff) }
 
-// handOff is the longest hand-off; anything longer is an outage. A lock that pauses on its own may need more than the
-// backoff.
+// handOff is the longest hand-off. A longer gap is an outage. A lock with its own pauses may take longer than the
+// workers' backoff.
 func (o *outages) handOff() time.Duration {
 	if o.polls == 0 || o.pauses/time.Duration(o.polls) < 2*o.backoff {
 		return o.least
@@ -48,26 +48,26 @@ func (o *outages) handOff() time.Duration {
 }
 
 type pageGaps struct {
-	free    time.Duration // the last known end of a hold
+	free    time.Duration // end of the last hold that was observed
 	ends    time.Duration // end of the latest gap
 	busy    time.Duration // the last answer "another worker has the lock"
-	since   time.Duration // the first of these answers that were no more than a hand-off apart
+	since   time.Duration // first of the recent replies "busy" that were at most a hand-off apart
 	holders int32         // number of holds whose end is unknown
 	given   time.Duration // when the lock acknowledged the release of the last hold; 0 = it did not
-	// the first "another worker has the lock" to a later question; 0 = none
+	// again is the first reply "busy" to a request after that release; 0 = none.
 	again  time.Duration
 	served time.Duration // call of the latest grant
 }
 
 type gap struct {
 	key int32
-	// when the released lock was held again, as the servers answered; 0 = it was not
+	// again is when the servers said that the released lock is held again; 0 = they did not.
 	again    time.Duration
-	open     bool          // no grant has ended it
-	served   time.Duration // call of the grant before it; 0 = the page had no grant
-	from, to time.Duration // first the gap's begin and end, later those of the unavailability
-	asked    time.Duration // first ask of a worker that was not served when the gap ended
-	// from then on, until the end, the servers answered that another worker has the lock; to = they did not
+	open     bool          // no grant has ended the gap yet
+	served   time.Duration // call of the grant before it; 0 = there was none
+	from, to time.Duration // the gap; when it is final, the time in which the page was unavailable
+	asked    time.Duration // first request of a worker that was not served before the end of the gap
+	// answered is when the servers began to reply "busy" until the end; the end itself if they did not.
 	answered time.Duration
 	failed   map[failure]int64
 }
@@ -77,7 +77,7 @@ type quitted struct {
 	first, end time.Duration
 }
 
-// failure is a class of failed calls.
+// failure is a kind of failed calls.
 type failure struct {
 	kind    history.Kind
 	outcome history.Outcome
@@ -93,14 +93,14 @@ func newOutages(o *Options, holds []history.Holding) *outages {
 		failed: map[int32]map[failure]int64{}}
 }
 
-// observe records a worker's operation other than a try, and what it did to the worker's hold. A worker that learns of
-// a loss stops believing in its hold, which ends then.
+// observe records an operation of a worker other than a try, with its effect on the worker's hold. When a worker learns
+// that its hold is lost, the hold ends.
 func (o *outages) observe(op *history.Op, h *history.Holding, change history.Change) {
 	switch {
 	case op.Kind == history.Release:
 		o.fails(op, op.Key)
 	case op.Kind == history.Extend:
-		o.fails(op, h.Key) // a watchdog's operation has no page
+		o.fails(op, h.Key) // the operation of a watchdog does not name the page
 	}
 	switch {
 	case change == history.Told && h.Lost == op.Return:
@@ -119,7 +119,7 @@ func (o *outages) observe(op *history.Op, h *history.Holding, change history.Cha
 	}
 }
 
-// fails counts a call that failed for another reason than a held lock.
+// fails counts a call that failed for another reason than that the lock is held.
 func (o *outages) fails(op *history.Op, key int32) {
 	if op.Outcome == history.OK || op.Reason == history.Busy {
 		return
@@ -130,10 +130,10 @@ func (o *outages) fails(op *history.Op, key int32) {
 	o.failed[key][failure{op.Kind, op.Outcome, op.Reason}]++
 }
 
-// goesOn tells whether the hold has no known end.
+// goesOn tells whether a hold has no known end.
 func goesOn(h *history.Holding) bool { return h.ID != 0 && h.Lost == history.Forever }
 
-// begins records the first try of a wait. Its call may be earlier than the end of a known gap.
+// begins records the first try of a wait. It may have been called before the end of a gap that is already known.
 func (o *outages) begins(op *history.Op) {
 	o.asked = true
 	if op.Call >= o.pages[op.Key].ends {
@@ -170,11 +170,11 @@ func (o *outages) quits(key int32, first, end time.Duration) {
 	o.quitted = append(o.quitted, quitted{key, first, end})
 }
 
-// granted records a grant. It returns the gap that the grant ended, so that the first ask can be corrected; nil if the
-// gap was short.
+// granted records a grant. It returns the gap that the grant ended, so that its first request can be corrected; nil if
+// the gap was short.
 func (o *outages) granted(op *history.Op, h *history.Holding) (ended *gap) {
 	p := &o.pages[op.Key]
-	if goesOn(h) { // the new hold replaces another one
+	if goesOn(h) { // the new hold replaces an older one of the same worker
 		o.end(h, op.Return, 0)
 	}
 	if op.Return-p.free >= o.least {
@@ -182,11 +182,11 @@ func (o *outages) granted(op *history.Op, h *history.Holding) (ended *gap) {
 			o.settle(keptGaps / 2)
 		}
 		g := gap{key: op.Key, served: p.served, from: p.free, to: op.Return, failed: o.failed[op.Key]}
-		if p.again < op.Call { // the answer is not about the hold that begins now
+		if p.again < op.Call { // the reply "busy" is not about the hold that begins now
 			g.again = p.again
 		}
 		if g.answered = p.answered(g.to, o.handOff(), op.Woken == history.LeaseEnd); g.answered >= op.Call {
-			g.answered = g.to // the answer may be about the hold that begins now
+			g.answered = g.to // the reply "busy" may be about the hold that begins now
 		}
 		o.gaps, o.keys, p.ends = append(o.gaps, g), append(o.keys, g.key), op.Return
 		ended = &o.gaps[len(o.gaps)-1]
@@ -199,8 +199,8 @@ func (o *outages) granted(op *history.Op, h *history.Holding) (ended *gap) {
 	return ended
 }
 
-// answered is when the servers' answers "another worker has the lock" began that lasted until a moment; the moment
-// itself without such answers. A waiter that knows when the lease ends need not ask again.
+// answered returns when an uninterrupted series of replies "busy" began that lasted until a moment; the moment itself
+// if there is none. A waiter that knows the end of the lease need not ask again.
 func (p *pageGaps) answered(until, least time.Duration, knows bool) time.Duration {
 	if p.busy > 0 && (until-p.busy < least || knows) {
 		return p.since
@@ -208,8 +208,8 @@ func (p *pageGaps) answered(until, least time.Duration, knows bool) time.Duratio
 	return until
 }
 
-// end records the end of a hold: its worker stops believing in it, or should. given is when the lock acknowledged the
-// release; 0 = it did not.
+// end records the end of a hold, when its worker stops to rely on it, or should. The argument given is when the lock
+// acknowledged the release; 0 = it did not.
 func (o *outages) end(h *history.Holding, at, given time.Duration) {
 	p := &o.pages[h.Key]
 	at = max(min(at, h.Until), h.From)
@@ -234,7 +234,7 @@ func (o *outages) end(h *history.Holding, at, given time.Duration) {
 	}
 }
 
-// held is the number of holds that have begun and have not ended, as far as reported.
+// held is the number of holds in progress, as far as was observed.
 func (o *outages) held(now time.Duration) (n int) {
 	for i := range o.holds {
 		if h := &o.holds[i]; h.ID != 0 && h.Believed() > now {
@@ -244,7 +244,7 @@ func (o *outages) held(now time.Duration) (n int) {
 	return n
 }
 
-// settle makes the first n gaps final: later reports do not change them.
+// settle makes the first n gaps final.
 func (o *outages) settle(n int) {
 	for i, g := range o.gaps[:n] {
 		if o.keys[i] >= 0 && o.decide(&g) {
@@ -258,9 +258,9 @@ func (o *outages) settle(n int) {
 	}
 }
 
-// decide finds when a page became unavailable in a gap, and returns whether the time was long enough.
+// decide finds out when a page became unavailable in a gap. It returns whether that was long enough for an outage.
 func (o *outages) decide(g *gap) bool {
-	for i := 0; i < len(o.holds) && o.pages[g.key].holders > 0; i++ { // the holds that go on have no reported end
+	for i := 0; i < len(o.holds) && o.pages[g.key].holders > 0; i++ { // holds in progress have no observed end
 		if h := &o.holds[i]; goesOn(h) && h.Key == g.key && h.From < g.to {
 			g.from = max(g.from, min(max(h.Until, h.From), g.to))
 		}
@@ -275,13 +275,13 @@ func (o *outages) decide(g *gap) bool {
 	return g.to-g.from >= o.least
 }
 
-// finish makes everything final: no more reports follow.
+// finish makes all gaps final, because no more operations follow.
 func (o *outages) finish(workers []workerMeter, now time.Duration) {
 	o.found, o.gaps, o.keys = o.all(workers, now), nil, nil
 	o.finished = true
 }
 
-// all lists the times in which a page was unavailable, including those that still go on.
+// all lists the times in which a page was unavailable, including those that have not ended.
 func (o *outages) all(workers []workerMeter, now time.Duration) []gap {
 	list := slices.Clone(o.found)
 	if o.finished {
@@ -297,7 +297,7 @@ func (o *outages) all(workers []workerMeter, now time.Duration) []gap {
 
 // open lists the times in which a page has been unavailable until now.
 func (o *outages) open(workers []workerMeter, now time.Duration) (list []gap) {
-	unserved := map[int32]time.Duration{} // page -> first ask of a waiting worker
+	unserved := map[int32]time.Duration{} // page -> first request of a worker that waits for it
 	for i := range workers {
 		if w := &workers[i]; w.waiting {
 			first, known := unserved[w.key]

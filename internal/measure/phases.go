@@ -12,10 +12,10 @@ import (
 type Span struct {
 	Name     string
 	From, To time.Duration
-	Workers  int // the first so many workers visit, and the others rest
+	Workers  int // only this many workers visit; the others pause
 }
 
-// newSpans makes a meter for each span of the options.
+// newSpans makes a Meter for each span of the options.
 func newSpans(o Options) (all []*Meter) {
 	for _, s := range o.Spans {
 		part := o
@@ -27,7 +27,7 @@ func newSpans(o Options) (all []*Meter) {
 	return all
 }
 
-// alwaysCalled is the number of workers that visit in all measured spans: only their shares can be compared.
+// alwaysCalled is the number of workers that visit in all measured spans. Only their shares can be compared.
 func (o *Options) alwaysCalled() int {
 	n := cmp.Or(o.Callers, o.Workers)
 	for _, s := range o.Spans {
@@ -38,8 +38,8 @@ func (o *Options) alwaysCalled() int {
 	return n
 }
 
-// inSpans shows an operation to its spans: the one in which it returns and, if that is a later one, the one in which
-// its visit was due. The caller has not observed the operation yet.
+// inSpans passes an operation to the meters of spans: the one in which it returns and, if that is a later one, the one
+// in which its visit was due. It is called before m itself has observed the operation.
 func (m *Meter) inSpans(op *history.Op) {
 	for _, s := range m.spans {
 		if op.Return < s.from || op.Due >= s.to && op.Call >= s.to {
@@ -52,7 +52,7 @@ func (m *Meter) inSpans(op *history.Op) {
 	}
 }
 
-// goOn copies the open waits and holds of another meter.
+// goOn copies the unfinished waits and holds of another meter.
 func (s *Meter) goOn(m *Meter) {
 	s.begun = true
 	copy(s.pages, m.pages)
@@ -63,7 +63,7 @@ func (s *Meter) goOn(m *Meter) {
 	}
 }
 
-// SoFar summarizes the measurements so far, of the run and of each of its spans, as if it ended now.
+// SoFar returns the measurements of the run, and of each of its spans, as if the run ended now.
 func (m *Meter) SoFar(now time.Duration) (run results.Run, spans []results.Run) {
 	to := m.to
 	m.to = min(to, now)

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Bounds are the upper bounds of buckets. Longer values are in a bucket of their own.
+// Bounds are the upper bounds of buckets of durations. Longer durations have a bucket of their own.
 var Bounds = [...]time.Duration{
 	100 * time.Microsecond, 250 * time.Microsecond, 500 * time.Microsecond, time.Millisecond, 2500 * time.Microsecond,
 	5 * time.Millisecond,
@@ -15,17 +15,16 @@ var Bounds = [...]time.Duration{
 	time.Second, 2500 * time.Millisecond, 5 * time.Second, 10 * time.Second,
 }
 
-// Buckets count the durations of a whole run, its warm-up included, in a few fixed buckets, so that runs and machines
-// can be added up.
+// Buckets count the durations of a whole run, with its warm-up, in fixed buckets, so that runs and machines can be
+// added up.
 type Buckets struct {
 	In     [len(Bounds) + 1]uint64 // not cumulative
-	Native [natives]uint64         // those of native histograms: see NativeSchema
+	Native [natives]uint64         // counts for Prometheus native histograms: see NativeSchema
 	Sum    time.Duration
 }
 
-// The buckets of native histograms, as Prometheus has them: bucket i ends at 2^(i/2^NativeSchema) seconds, which makes
-// each 9 % wider than the one before. The first has what is shorter than a microsecond, the last what is longer than an
-// hour.
+// Buckets of native histograms as in Prometheus: bucket i ends at 2^(i/2^NativeSchema) seconds, so each is 9 % wider
+// than the one before. The first has everything below a microsecond, the last everything above an hour.
 const (
 	NativeSchema = 3
 	NativeFirst  = -160
@@ -49,15 +48,15 @@ func (b *Buckets) record(d time.Duration) {
 	b.Sum += d
 }
 
-// recentSeconds is the number of seconds in a recent distribution.
+// recentSeconds is how many seconds the recent distribution covers.
 const recentSeconds = 10
 
-// recent is a distribution of the last second and of the last ten, kept by second so that percentiles come from sums of
-// counts. It also has the buckets of the whole run.
+// recent has the distributions of the last second and of the last ten seconds. It keeps counts for each second and adds
+// them up. It also has the Buckets of the whole run.
 type recent struct {
 	ring   [recentSeconds]*histogram
 	second int64
-	now    Quantiles // of the last full second
+	now    Quantiles // quantiles of the last full second
 	ten    Quantiles
 	sum    *histogram
 	whole  Buckets

@@ -8,22 +8,22 @@ import (
 	"hammerlock/history"
 )
 
-// Roles has the roles of a node over time, the oldest first.
+// Roles lists the roles of a node over time, the oldest first.
 type Roles struct {
 	Node  string
 	Spans []Role
 }
 
-// Role is a node's role from a time on.
+// Role is the role that a node has from some time on.
 type Role struct {
 	From time.Duration
 	What string // primary, replica, sentinel, program, or the state of a node that is down
 }
 
-// keptRoles is the most changes of a node's role that are kept.
+// keptRoles is how many changes of a node's role are kept.
 const keptRoles = 64
 
-// saw records a node's current role.
+// saw notes the current role of a node.
 func (r *Roles) saw(now time.Duration, n *NodeState) {
 	what := n.State
 	if n.State == "up" {
@@ -32,12 +32,12 @@ func (r *Roles) saw(now time.Duration, n *NodeState) {
 	if last := len(r.Spans) - 1; last >= 0 && r.Spans[last].What == what {
 		return
 	}
-	// Published snapshots share this list, so its elements are never changed.
+	// Published snapshots share this list, so its elements must not change.
 	r.Spans = append(r.Spans[max(len(r.Spans)+1-keptRoles, 0):], Role{now, what})
 }
 
-// rolesOf lists the changes of roles in a history, for nodes that changed. Before its first change a node had the other
-// role.
+// rolesOf lists the role changes in a history, for nodes whose role changed. Before its first change a node had the
+// other role.
 func rolesOf(h *history.History) (all []Roles) {
 	for i := range h.Ops {
 		node, what, ok := strings.Cut(h.Notes[h.Ops[i].ID], " became ")
@@ -58,7 +58,7 @@ func rolesOf(h *history.History) (all []Roles) {
 	return all
 }
 
-// rolesUpTo returns the roles up to a time.
+// rolesUpTo returns the role changes up to a time.
 func rolesUpTo(all []Roles, now time.Duration) []Roles {
 	all = slices.Clone(all)
 	for i := range all {

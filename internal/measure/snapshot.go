@@ -7,32 +7,32 @@ import (
 	"hammerlock/results"
 )
 
-// Snapshot is the state of a run at a moment. It is immutable once it is published, so drawing it takes no lock and the
-// run never waits for a screen.
+// Snapshot is the state of a run at a moment, for a dashboard. It never changes after it was published, so that drawing
+// it needs no lock and never delays the run.
 type Snapshot struct {
 	Live
 	Head      Head
-	Stage     string        // starting, running, judging, saved, replay
+	Stage     string        // starting, running, judging, saved or replay
 	From, To  time.Duration // what is measured
 	Paused    bool          // of a replay
-	Speed     float64       // the speed of a replay; 0 = original speed
-	Steps     []Step        // the steps of the start, the latest last
-	Seconds   []Second      // the last minute, the oldest second first; the last second is incomplete
+	Speed     float64       // speed of a replay; 0 = as in the original run
+	Steps     []Step        // steps of the start, the latest last
+	Seconds   []Second      // the last minute, the oldest second first; the newest is incomplete
 	Latency   []LatencyRow
-	Acquired  Buckets   // waits of granted acquires
+	Acquired  Buckets   // how long granted Acquires had waited
 	Answered  Buckets   // responses
-	Random    Quantiles // the wait of a worker picked at a random moment
+	Random    Quantiles // the wait of a worker that is picked at a random moment
 	Longest   time.Duration
-	LongestBy int // worker; -1 = no worker waits
+	LongestBy int // the worker that waits longest; -1 = none waits
 	Lanes     []Strip
-	LanesEnd  time.Duration // when their last cell ends
-	Hidden    int           // number of workers without a lane
-	// Lane returns what a worker did in any part of a history, in a number of cells; nil while the run goes on.
+	LanesEnd  time.Duration // end of the last cells of the lanes
+	Hidden    int           // number of workers that are not shown
+	// Lane returns what a worker did in any part of a history, in a number of cells; nil while the run is in progress.
 	Lane      func(worker int, from, to time.Duration, cells int) []Cell
 	Fairness  results.Fairness
 	Nodes     []NodeState
-	Roles     []Roles  // the nodes' roles; in a replay, of nodes that changed roles
-	Cuts      []string // active rules of links
+	Roles     []Roles  // role changes of the nodes; in a replay only of nodes that had any
+	Cuts      []string // active rules of the network proxies
 	Agents    []results.LiveAgent
 	Cost      results.Cost
 	Events    []Event  // the oldest first
@@ -41,96 +41,97 @@ type Snapshot struct {
 	Injected  int64    // faults so far
 	Safety    Safety
 	Generator results.Generator
-	Board     *Board // for a job whose runs go on side by side
+	Board     *Board // for a job with several runs at the same time
 }
 
-// Board has the state of each run of a job. Its snapshot shows the chosen run.
+// Board has the state of each run of a job. The rest of the Snapshot shows one of them.
 type Board struct {
-	// failed runs first, then the running ones, the finished ones (latest first), and the waiting ones
+	// Rows lists failed runs first, then the running ones, the finished ones (latest first), and the waiting ones.
 	Rows   []Row
-	Chosen int // number of the chosen run
+	Chosen int // number of the run that is shown
 	Ended  int
-	Left   time.Duration // expected time of the other runs; 0 = unknown
+	Left   time.Duration // expected time of the remaining runs; 0 = unknown
 }
 
-// Row is a run on a board.
+// Row is one run of a Board.
 type Row struct {
 	Number int
 	Name   string
-	State  string // waiting, running, or its verdict
-	Text   string // the reason of the verdict, or the progress of the run
-	Place  int    // its place in the order of ends; 0 = it has not ended
+	State  string // waiting, running, or the verdict
+	Text   string // reason of the verdict, or progress of the run
+	Place  int    // the how-manieth run it was to end; 0 = it has not ended
 }
 
-// Step is one step of a run's start.
+// Step is one step of the start of a run.
 type Step struct {
-	At    time.Duration // since the start began
+	At    time.Duration // time since the start began
 	Doing string
 }
 
-// Head identifies the run.
+// Head says which run this is.
 type Head struct {
 	Number, Of     int
 	Topology, Lock string
 	Scenario       string // empty without a scenario
 	Faults         []string
-	Unseen         bool // waiters and holders are invisible: the visited service does its own locking
-	Watched        bool // a program with its own load, which is judged at the end
+	Unseen         bool // the service under test does its own locking, so that waiters and holders are invisible
+	Watched        bool // a program under test makes the load, and is judged at the end
 	Workers, Keys  int
-	Rate           float64 // 0 = closed loop
-	Phases         []Span  // in sequence; nil if the load does not change
+	Rate           float64 // visits per second; 0 = closed loop
+	Phases         []Span  // one after the other; nil if the load is constant
 	Command        string
 	Label          string
-	Interactive    bool // a user changed the run by key
+	Interactive    bool // a user has changed the run by key
 }
 
-// Name is the run's topology and lock.
+// Name is the topology and the lock of the run.
 func (h *Head) Name() string { return strings.TrimSpace(h.Topology + " " + h.Lock + " " + h.Scenario) }
 
 // Second counts what ended within one second of the run.
 type Second struct {
 	At    time.Duration
 	Done  int64
-	Fault bool // a fault was in force
-	// Acquire has the waits of granted acquires, Response the response times of counted visits.
+	Fault bool // a fault was in force in it
+	// Acquire has how long granted Acquires had waited, Response the response times of counted visits.
 	Acquire, Response Spread
 }
 
-// LatencyRow is a distribution over the last second, the last ten, and the whole measurement.
+// LatencyRow is a distribution over the last second, the last ten seconds, and the whole measurement.
 type LatencyRow struct {
 	Name          string
 	Now, Ten, Run Quantiles
 }
 
-// StripStep is the time that a cell of a strip covers; StripCells is the number of cells: a minute.
+// A strip shows what a worker did in the last minute, as cells. StripStep is the time that a cell covers; StripCells is
+// their number.
 const (
 	StripStep  = 25 * time.Millisecond
 	StripCells = 2400
 )
 
-// Cell says what a worker did within one step: marks and, in the lower bits, the share of the step in which it held the
-// lock.
+// Cell says what a worker did within one StripStep: marks in the upper bits and, in the lower bits, the share of the
+// step in which it held the lock.
 type Cell uint32
 
-// The marks; Whole is the share of a cell in which the lock was held all the time.
+// The marks. Whole is the share of a cell in which the lock was held all the time.
 const (
 	Whole    Cell = 1 << 24
 	Waited   Cell = 1 << (iota + 24) // for the lock
-	Held                             // it held the lock with a valid lease
-	Orphaned                         // its lease was still in the servers after its hold had ended
-	Stopped                          // a fault stopped it
+	Held                             // the worker held the lock with a valid lease
+	Orphaned                         // its lease was still on the servers after its hold had ended
+	Stopped                          // a fault had stopped it
 	Overlap                          // another worker held the same lock with a valid lease
-	Expired                          // it acted as the holder after its lease
-	NotKnown                         // its action is not known yet
+	Expired                          // it acted as the holder after the end of its lease
+	NotKnown                         // it is not known yet what it did
 )
 
-// share masks the bits for the share in which the lock was held.
+// share masks the bits with the share in which the lock was held.
 const share = Waited - 1
 
 // Share is the share of the step in which the lock was held.
 func (c Cell) Share() float64 { return float64(c&share) / float64(Whole) }
 
-// add marks a cell with an action between two times; begin is the cell's begin.
+// add marks a cell with something that the worker did between two times; begin is the time at which the cell begins.
 func (c *Cell) add(begin, step, from, to time.Duration, mark Cell) {
 	if *c |= mark; mark == Held {
 		more := float64(min(to, begin+step)-max(from, begin)) / float64(step)
@@ -141,29 +142,29 @@ func (c *Cell) add(begin, step, from, to time.Duration, mark Cell) {
 // Strip shows what a worker did in the last minute.
 type Strip struct {
 	Worker int
-	Page   int32 // the page of its last hold
+	Page   int32 // page of its last hold
 	Cells  []Cell
 	Mode   Cell          // its current action
 	Since  time.Duration // for how long
-	Lease  time.Duration // the rest of its lease; 0 = none, history.Forever = without expiry
+	Lease  time.Duration // rest of its lease; 0 = none, history.Forever = the lock does not expire
 }
 
-// NodeState is the last known state of a server.
+// NodeState is the state of a server when it was last asked.
 type NodeState struct {
 	Name    string
-	Role    string // primary, replica, sentinel; ? if unknown
-	Made    string // its role at the start
+	Role    string // primary, replica, sentinel or ? if unknown
+	Made    string // its role when it was started
 	State   string // up, down, paused, or "no answer": it runs and does not answer
 	Of      string // replica: its primary
-	Linked  bool   // for a replica: the link to its primary is up
-	Lag     int64  // for a replica: bytes behind its primary; -1 = unknown
+	Linked  bool   // for a replica: it is connected to its primary
+	Lag     int64  // for a replica: how many bytes it is behind its primary; -1 = unknown
 	Clients int64
 }
 
 // EventKind sorts events.
 type EventKind string
 
-// The kinds of event.
+// Kinds of events.
 const (
 	FaultEvent     EventKind = "fault"
 	RateEvent      EventKind = "rate" // changed by key
@@ -183,10 +184,10 @@ type Event struct {
 	Text   string
 	Detail []string
 	Around []Strip       // what the workers did around it; nil until that time is over
-	Begin  time.Duration // time of the strips' first cells
+	Begin  time.Duration // time of the first cells of Around
 }
 
-// Safety has the violations that the streaming judge has proved.
+// Safety lists the violations that were proved so far.
 type Safety struct {
 	Violations int64
 	First      string
@@ -194,27 +195,28 @@ type Safety struct {
 	SafeUpTo   time.Duration
 }
 
-// Controls are the actions that a user may take during a run; a nil function is unavailable. Any goroutine may call
-// them. They return at once, and each is recorded.
+// Controls are the actions that a user may take during a run; nil functions are unavailable. Any goroutine may call
+// them. They return at once, and each action is recorded.
 type Controls struct {
-	Choose func(down int) // shows another run of a board
+	Choose func(down int) // shows another run of the Board
 	Faults []Choice
-	Inject func(fault, target string) error      // target: one of the fault's choices, or empty
-	Kill   func(node string) error               // starts the node instead if it is down; returns the mistake, or empty
-	Rate   func(factor float64) (float64, error) // changes the rate of later visits; returns the new rate per second
-	// Pause records that the whole suite is about to be stopped; the returned function records that it goes on.
+	Inject func(fault, target string) error // injects a fault; target is one of its Choice's targets, or empty
+	// kills a node, or starts it if it is down; returns an error message, or ""
+	Kill func(node string) error
+	// multiplies the rate of future visits by a factor; returns the new rate per second
+	Rate func(factor float64) (float64, error)
+	// Pause records that the whole suite is about to be stopped; the function that it returns records that it goes on.
 	Pause func(why string) (resume func())
-	// Seek moves a replay by a time, or to one of its ends with Seek(±history.Forever). PlayPause stops or continues
-	// it.
+	// Seek moves a replay by a time, or to its beginning or end with ±history.Forever. PlayPause stops or continues it.
 	Seek      func(by time.Duration)
 	PlayPause func()
 	Speed     func(factor float64) // of a replay
-	// Violation moves a replay to the next violation, or to the one before if step is negative, and stops it there; it
+	// Violation moves a replay to the next violation, or to the one before if step is negative, and stops it there. It
 	// returns whether there is one.
 	Violation func(step int) bool
 }
 
-// Choice is a fault that a user can inject, or the reason why not.
+// Choice is a fault that a user may inject, or why that is impossible.
 type Choice struct {
 	Name, Doc, Refused string
 	Targets            []string // possible targets; nil = the fault chooses its target itself

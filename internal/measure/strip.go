@@ -6,15 +6,15 @@ import (
 	"hammerlock/history"
 )
 
-// strips records what all workers did in the last minute.
+// strips has what all workers did in the last minute.
 type strips struct {
 	workers []strip
-	orphans map[int32]int32 // page -> worker whose lease is still in the servers after its hold
+	orphans map[int32]int32 // page -> worker whose lease is still on the servers after its hold has ended
 }
 
 func newStrips(workers int) strips { return strips{make([]strip, workers), map[int32]int32{}} }
 
-// overlap marks that two workers held the same lock.
+// overlap marks that two workers held the same lock at the same time.
 func (all *strips) overlap(workers [2]int32, from, to time.Duration) {
 	for _, w := range workers {
 		s := &all.workers[w]
@@ -23,24 +23,24 @@ func (all *strips) overlap(workers [2]int32, from, to time.Duration) {
 	}
 }
 
-// strip records what a worker did in the last minute, in a ring of cells.
+// strip has what one worker did in the last minute, in a ring of cells.
 type strip struct {
 	cells [StripCells]Cell
 	head  int64 // number of the newest cell
-	keeps bool  // it keeps every action of the worker instead of cells
+	keeps bool  // it keeps everything that the worker did, rather than a ring of cells
 	kept  []piece
 
 	tried   time.Duration // first try of the current wait
 	waiting bool
 	hold    history.Holding
-	painted time.Duration // end of the painted part of the current hold or wait
-	overlap time.Duration // end of the latest overlap of another hold of the same lock; 0 = none
+	painted time.Duration // how far the current hold or wait has been painted
+	overlap time.Duration // end of the latest overlap with another hold of the same lock; 0 = none
 
 	orphanEnd     time.Duration // end of the lease of a hold that was not released; 0 = none
-	orphanPainted time.Duration // end of the painted part of it
+	orphanPainted time.Duration // how far that lease has been painted
 }
 
-// piece is a time in which a worker did something.
+// piece is a time in which a worker did one thing.
 type piece struct {
 	from, to time.Duration
 	mark     Cell
@@ -78,7 +78,7 @@ func (s *strip) advance(n int64) {
 	}
 }
 
-// last copies n cells, up to the one with the number end.
+// last copies n cells, of which the last has the number end.
 func (s *strip) last(n int, end int64) []Cell {
 	cells := make([]Cell, n)
 	first := end - int64(n) + 1
@@ -142,7 +142,7 @@ func (s *strip) paintHold(to time.Duration) {
 	s.painted = to
 }
 
-// beginOrphan remembers the lease of a hold that ended without a release.
+// beginOrphan notes the lease of a hold that ended without a release.
 func (all *strips) beginOrphan(worker int32, from time.Duration) {
 	if s := &all.workers[worker]; s.hold.Until > from {
 		s.orphanEnd, s.orphanPainted = s.hold.Until, from
@@ -150,7 +150,7 @@ func (all *strips) beginOrphan(worker int32, from time.Duration) {
 	}
 }
 
-// endOrphan ends the lease that was left on a page, because another worker was granted it.
+// endOrphan ends such a lease, because another worker was granted the lock of its page.
 func (all *strips) endOrphan(page int32, at time.Duration) {
 	if worker, ok := all.orphans[page]; ok {
 		s := &all.workers[worker]
@@ -170,16 +170,16 @@ func (s *strip) paintOrphan(now time.Duration) {
 	}
 }
 
-// lateBy is the age from which on the end of a strip is shown as unknown.
+// lateBy is the age from which the end of a strip is shown as unknown.
 const lateBy = 250 * time.Millisecond
 
-// moment is the time at which a strip is read.
+// moment is the time at which strips are shown.
 type moment struct {
-	now, known time.Duration // now, and the time up to which everything was observed
+	now, known time.Duration // the time, and the time up to which all operations are known
 	stopped    bool          // a fault has stopped the worker
 }
 
-// now returns the strip at a moment, with the current action painted as far as it is known.
+// now returns the strip at a moment. The current action is painted as far as it is known.
 func (s *strip) now(worker int, at moment) Strip {
 	r := Strip{Worker: worker, Page: s.hold.Key}
 	if at.known > s.orphanPainted {

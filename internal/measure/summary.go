@@ -7,25 +7,25 @@ import (
 	"hammerlock/results"
 )
 
-// Live is the state of a running run. It is plain data.
+// Live is the state of a run in progress, as plain data.
 type Live struct {
 	At      time.Duration
 	Warm    int64 // successful visits in the warm-up so far
 	Done    int64 // counted visits within the measurement so far
 	Errors  int64
-	Visits  results.Visits   // those of the measurement, by their outcomes
-	Kinds   map[string]int64 // the errors, as results.Run has them
-	Waiting int              // workers that wait for a lock
-	Acquire Quantiles        // of the current second
+	Visits  results.Visits   // visits of the measurement by outcome
+	Kinds   map[string]int64 // errors in the form of results.Run
+	Waiting int              // number of workers that wait for a lock
+	Acquire Quantiles        // latency of Acquire in the current second
 	// Unserved is the longest time for which a page has been unavailable until now.
 	Unserved time.Duration
 }
 
-// Live describes the run at the given time.
+// Live returns the state of the run at a time.
 func (m *Meter) Live(at time.Duration) Live {
 	l := Live{At: at, Warm: m.warm, Done: m.visits.Done, Waiting: m.waiting(), Visits: m.visits,
 		Kinds: maps.Clone(m.errors)}
-	if at < m.interval.from+2*intervalWidth { // otherwise no worker has got the lock for a while
+	if at < m.interval.from+2*intervalWidth { // an older second means that no worker got the lock for a while
 		l.Acquire = m.interval.acquire.quantiles()
 	}
 	for _, n := range m.errors {
@@ -57,7 +57,7 @@ func (m *Meter) Finished() (n int64) {
 	return n
 }
 
-// Summarize fills in the measurements.
+// Summarize writes the measurements into the record of a run.
 func (m *Meter) Summarize(r *results.Run, used results.Usage) {
 	r.Measured = int64(max(m.to-m.from, 0))
 	r.Visits = m.visits
@@ -80,7 +80,7 @@ func (m *Meter) Summarize(r *results.Run, used results.Usage) {
 	r.Availability = m.Availability(r.Roles)
 }
 
-// swing returns the range of p50 and of visits over the seconds of the measurement.
+// swing returns how much the median latency and the number of visits vary from second to second.
 func (m *Meter) swing() (s results.Swing) {
 	s.Acquire = [2]int64{int64(m.interval.least), int64(m.interval.most)}
 	for at := m.from; at+intervalWidth <= m.to; at += intervalWidth {

@@ -10,14 +10,14 @@ import (
 )
 
 const (
-	keptLanes   = 64                     // the most workers with a lane in a snapshot
-	overlapKept = 10 * time.Second       // how long a worker with an overlap keeps its lane
-	aroundLanes = 12                     // the most workers in the picture of an event
-	aroundAfter = 750 * time.Millisecond // the time that the picture shows after the event, and before it
+	keptLanes   = 64                     // how many workers a snapshot shows
+	overlapKept = 10 * time.Second       // how long a worker stays in the picture after an overlap
+	aroundLanes = 12                     // how many workers the picture of an event shows
+	aroundAfter = 750 * time.Millisecond // how long before and after the event the picture goes
 	aroundCells = int(2 * aroundAfter / StripStep)
 )
 
-// Snapshot returns the state of the run at the given time; s has what others have seen.
+// Snapshot returns the state of the run at a time; s has what was not learned from operations.
 func (v *Viewer) Snapshot(now time.Duration, stage string, s *Surroundings) *Snapshot {
 	v.violations()
 	v.roll(now)
@@ -62,7 +62,7 @@ func (v *Viewer) Snapshot(now time.Duration, stage string, s *Surroundings) *Sna
 	return r
 }
 
-// violations makes events of the violations that the stream has proved.
+// violations makes events of violations that were proved.
 func (v *Viewer) violations() {
 	count, all := v.stream.Violations()
 	for _, s := range all[v.seen:] {
@@ -79,7 +79,7 @@ func (v *Viewer) violations() {
 	}
 }
 
-// longest finds the worker that waits longest. Current waits count with their length so far.
+// longest finds the worker that waits longest, with waits in progress.
 func (v *Viewer) longest(r *Snapshot, now time.Duration) {
 	r.LongestBy = -1
 	for i := range v.meter.workers {
@@ -110,7 +110,7 @@ func (v *Viewer) minute(r *Snapshot) {
 	}
 }
 
-// lanes shows the strips of all workers, or of those to which something happened.
+// lanes selects the strips to show: those of all workers, or of those to which something happened.
 func (v *Viewer) lanes(r *Snapshot, now time.Duration) {
 	all := make([]Strip, len(v.strips.workers))
 	for i := range all {
@@ -136,7 +136,7 @@ func (v *Viewer) lanes(r *Snapshot, now time.Duration) {
 	r.LanesEnd = time.Duration(end+1) * StripStep
 }
 
-// around keeps a picture of what the workers did around the latest events, as soon as that time is over.
+// around makes a picture of what the workers did around the latest events, as soon as that time is over.
 func (v *Viewer) around(now time.Duration) {
 	for i := len(v.events.list) - 1; i >= 0 && now-v.events.list[i].At < 5*time.Second; i-- {
 		e := &v.events.list[i]
@@ -164,7 +164,8 @@ func heaviest(all []Strip, n int, weight func(*Strip) int64) []Strip {
 	return all[:n]
 }
 
-// interest weighs a worker's current action: first stopped or late workers, then holders, then the longest waiters.
+// interest is a weight for what a worker is doing: stopped or late workers come first, then holders, then the longest
+// waiters.
 func interest(s *Strip) int64 {
 	switch {
 	case s.Mode&(Stopped|Expired) != 0:
@@ -176,7 +177,7 @@ func interest(s *Strip) int64 {
 	}
 }
 
-// busyness weighs a strip by its interest for a reader.
+// busyness is a weight for how much a strip tells a reader.
 func busyness(s *Strip) (n int64) {
 	for _, c := range s.Cells {
 		switch {

@@ -12,40 +12,39 @@ import (
 	"hammerlock/results"
 )
 
-// Viewer makes snapshots of a run for its watchers. The goroutine that shows operations to the meter then shows them to
-// the viewer.
+// Viewer makes snapshots of a run for a dashboard. It is passed every operation after the meter, by the same goroutine.
 type Viewer struct {
 	meter   *Meter
 	part    history.Op // of a Visit
 	stream  *checker.Stream
 	head    Head
 	header  history.Header
-	told    func(*history.Op) (history.Injection, string) // returns what a Fault injects, and an operation's words
+	told    func(*history.Op) (history.Injection, string) // returns what a recorded fault injects, and its description
 	seconds [61]Second                                    // a ring
 	second  int64                                         // number of the current second
 	acquire recent
 	answer  recent
 	strips  strips
 	roles   []Roles
-	stopped []atomic.Bool // by worker: a fault has stopped it; any goroutine may set it
+	stopped []atomic.Bool // by worker: a fault has stopped it; any goroutine may set this
 	events  events
-	known   time.Duration // time up to which every operation was observed
+	known   time.Duration // time up to which all operations are known
 	begun   begun
-	seen    int   // number of the stream's listed violations that became events
+	seen    int   // number of listed violations that became events
 	counted int64 // number of unlisted violations that became events
 }
 
-// Surroundings has what others have seen of the run, besides operations.
+// Surroundings has what a snapshot shows besides operations.
 type Surroundings struct {
 	Nodes    []NodeState
 	Cuts     []string
-	Agents   []results.LiveAgent // nil if the workers are on this machine
+	Agents   []results.LiveAgent // nil if the workers run on this machine
 	Cost     results.Cost
 	Usage    results.Usage
 	Measured bool // Usage is known
 }
 
-// NewViewer makes a viewer for a meter. told returns what a Fault injects, and the words of an operation.
+// NewViewer makes a Viewer for a meter. The function told returns what a recorded fault injects, and its description.
 func NewViewer(m *Meter, head Head, header history.Header, told func(*history.Op) (history.Injection, string)) *Viewer {
 	head.Unseen = header.Service
 	v := &Viewer{meter: m, stream: checker.NewStream(&header), head: head, header: header, told: told,
@@ -55,27 +54,27 @@ func NewViewer(m *Meter, head Head, header history.Header, told func(*history.Op
 	return v
 }
 
-// Stop records that a fault has stopped a worker, or that the worker goes on; any goroutine may call it.
+// Stop notes that a fault has stopped a worker, or that the worker goes on; any goroutine may call it.
 func (v *Viewer) Stop(worker int32, stopped bool) {
 	if worker >= 0 && int(worker) < len(v.stopped) {
 		v.stopped[worker].Store(stopped)
 	}
 }
 
-// Interactive records that a user changed the run by key.
+// Interactive notes that a user has changed the run by key.
 func (v *Viewer) Interactive() { v.head.Interactive = true }
 
 // Rate sets the current rate of due visits per second; 0 in a closed loop.
 func (v *Viewer) Rate(perSecond float64) { v.head.Rate = perSecond }
 
-// UpTo means that all operations called before now were observed.
+// UpTo says that all operations called before now were observed.
 func (v *Viewer) UpTo(now time.Duration) { v.stream.UpTo(now) }
 
-// Known sets the time up to which everything is known, in a running run.
+// Known sets the time up to which everything is known, in a run in progress.
 func (v *Viewer) Known(now time.Duration) { v.known = now }
 
-// Begin records that the injection of a fault begins; its operation is observed once it is in force. Any goroutine may
-// call it.
+// Begin notes that the injection of a fault begins. Its operation is observed later, when the fault is in force. Any
+// goroutine may call it.
 func (v *Viewer) Begin(number int64, name string, at time.Duration) {
 	v.begun.mu.Lock()
 	defer v.begun.mu.Unlock()
@@ -83,7 +82,7 @@ func (v *Viewer) Begin(number int64, name string, at time.Duration) {
 		Event{Kind: FaultEvent, At: at, Count: 1, Text: name + ": is being injected"}})
 }
 
-// States records the servers' states, and makes events of the changes since the last look.
+// States notes the states of the servers, and makes events of the changes.
 func (v *Viewer) States(now time.Duration, before, after []NodeState) {
 	for i := range after {
 		if i == len(v.roles) {
@@ -141,7 +140,7 @@ func (v *Viewer) Observe(op *history.Op) {
 	}
 }
 
-// unplanned shows unplanned events of servers and of the machine, and the roles that servers took because of a fault.
+// unplanned makes events of unplanned failures of servers and the machine, and of the role changes that a fault caused.
 func (v *Viewer) unplanned(op *history.Op) {
 	e := Event{Kind: RoleEvent, At: op.Return}
 	switch _, e.Text = v.told(op); {

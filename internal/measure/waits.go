@@ -9,16 +9,17 @@ import (
 	"hammerlock/results"
 )
 
-// waits is the distribution of waits within a window of time, including those without a grant. A wait that was given
-// up, or that was still going on when the window closed, is censored: only a lower bound of its length is known. A wait
-// that began before the window opened is truncated: a shorter one would not have been seen. A single goroutine uses it.
+// waits is the distribution of waiting times within a window of time. A wait that was given up, or was unfinished when
+// the window closed, is censored: only a lower bound of its length is known. A wait that began before the window is
+// truncated: a shorter one would not have been seen. It is for a single goroutine.
 type waits struct {
 	from, to time.Duration
 
-	granted  *histogram // lengths of waits that were granted within the window
+	granted  *histogram // lengths of waits that ended with a grant within the window
 	censored *histogram // observed lengths of the other waits
-	entered  *histogram // ages of truncated waits when the window opened
-	// lengths weighted by themselves: each counts once for every microsecond within the window; nil = not kept
+	entered  *histogram // ages that truncated waits had when the window opened
+	// random has lengths weighted by themselves: each counts once for every microsecond within the window; nil = not
+	// kept.
 	random *histogram
 }
 
@@ -56,14 +57,14 @@ func (w *waits) longest() time.Duration { return max(w.granted.max, w.censored.m
 
 // quantiles estimates how long a wait takes, for ascending quantiles. It is the product-limit estimator of Kaplan and
 // Meier (J. Am. Stat. Assoc. 53, 1958) with delayed entry. At each length, the granted waits reduce the share of those
-// that still wait, by their part of all waits known to have lasted so long. Censored waits only leave, and truncated
-// waits join at the age at which they came into sight. A quantile that is not reached, because too many waits had no
+// that still wait, in proportion to all waits known to have lasted so long. Censored waits only leave; truncated waits
+// join at the age that they had when the window opened. A quantile that is not reached, because too many waits had no
 // end, is results.Beyond.
 func (w *waits) quantiles(qs ...float64) []time.Duration {
 	reached := slices.Repeat([]time.Duration{results.Beyond}, len(qs))
 	atRisk := float64(w.count() - w.entered.count)
 	left, next := 1.0, 0
-	// By convention, truncated waits enter a bucket first and censored ones leave it last.
+	// by convention, truncated waits enter a bucket before the grants in it, and censored ones leave after them
 	walk(func(length time.Duration, n []int64) bool {
 		granted, censored, entered := float64(n[0]), float64(n[1]), float64(n[2])
 		atRisk += entered
@@ -80,7 +81,8 @@ func (w *waits) quantiles(qs ...float64) []time.Duration {
 	return reached
 }
 
-// walk visits distributions of one resolution by ascending length, with the counts of each, until f returns false.
+// walk goes through histograms of the same resolution by ascending length, with the counts of each, until f returns
+// false.
 func walk(f func(length time.Duration, counts []int64) bool, all ...*histogram) {
 	bars := make([][]hdrhistogram.Bar, len(all))
 	longest := 0
@@ -103,17 +105,17 @@ func walk(f func(length time.Duration, counts []int64) bool, all ...*histogram) 
 	}
 }
 
-// randomWaiter is the quantile q of the wait that a worker picked at a random moment is in: each wait counts in
-// proportion to its length. Short waits rarely include the moment; most waiting workers are in long ones.
+// randomWaiter returns the quantile q of the length of the wait that a worker is in, if it is picked at a random
+// moment. Each wait counts in proportion to its length, because long waits include more moments.
 func (w *waits) randomWaiter(q float64) time.Duration { return min(w.random.quantile(q), w.longest()) }
 
-// summary summarizes all waits, including those without a grant.
+// summary returns the percentiles of all waits, including those without a grant.
 func (w *waits) summary() results.Percentiles {
 	reached := w.quantiles(percentiles[:]...)
 	return w.summarize(func(q float64) time.Duration { return reached[slices.Index(percentiles[:], q)] })
 }
 
-// randomSummary summarizes the waits of a random waiter.
+// randomSummary returns the percentiles of the waits of a worker picked at a random moment.
 func (w *waits) randomSummary() results.Percentiles {
 	p := w.summarize(w.randomWaiter)
 	if w.random.count > 0 {

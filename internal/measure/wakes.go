@@ -7,10 +7,10 @@ import (
 	"hammerlock/results"
 )
 
-// wakes counts tries and hand-offs by what made the worker try.
+// wakes counts tries and hand-offs by what woke the waiting worker.
 type wakes [int(history.LeaseEnd) + 1]struct {
 	tries, grants int64
-	handoff       *histogram // nil before the first one: most locks know one or two kinds of wake-up
+	handoff       *histogram // nil until the first one, because most locks have one or two kinds of wake-up
 }
 
 func (w *wakes) try(by history.Wake, granted bool) {
@@ -26,7 +26,7 @@ func (w *wakes) handedOff(by history.Wake, d time.Duration) {
 	w[by].handoff.record(d)
 }
 
-// summary lists the kinds of wake-up, in the order of history's.
+// summary lists the kinds of wake-up, in the order of package history.
 func (w *wakes) summary() []results.Woken {
 	all := []results.Woken{}
 	for i := range w {

@@ -231,7 +231,10 @@ func (c *recorder) stop() {
 // write writes a piece to a file, which is whole or as it was.
 func write(path string, p *witness.Piece) (size int64, err error) {
 	const opSize = 64 // about
-	f := packed{Piece: *p, Packed: history.AppendOps(make([]byte, 0, opSize*len(p.Ops)), p.Ops), Guessed: history.AppendOps(nil, p.Guesses)}
+	f := packed{
+		Piece: *p, Packed: history.AppendOps(make([]byte, 0, opSize*len(p.Ops)), p.Ops),
+		Guessed: history.AppendOps(nil, p.Guesses),
+	}
 	f.Ops, f.Guesses = nil, nil
 	begun := path + ".new"
 	to, err := os.Create(begun)

@@ -20,8 +20,9 @@ func piece(number, visits int, at time.Duration) *witness.Piece {
 	for i := range visits {
 		id := history.ID(1)<<40 | history.ID(1000*number+2*i+1)
 		granted := at + time.Duration(2*i)
-		grant := history.Op{ID: id, Hold: id, Kind: history.Acquire, Outcome: history.OK, Call: granted, Return: granted,
-			TTL: time.Second, Until: at + time.Second}
+		grant := history.Op{ID: id, Hold: id, Kind: history.Acquire, Outcome: history.OK, Call: granted,
+			Return: granted,
+			TTL:    time.Second, Until: at + time.Second}
 		release := history.Op{ID: id + 1, Hold: id, Kind: history.Release, Outcome: history.OK, Call: granted + 1,
 			Return: granted + 1}
 		p.Ops = append(p.Ops, grant, release)

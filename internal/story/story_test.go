@@ -60,9 +60,11 @@ func compare(t *testing.T, s *Story, want ...string) {
 // TestOfACounterexample: what was late in the exploration is late in the story, message by message, and a third client
 // asks at the end.
 func TestOfACounterexample(t *testing.T) {
-	compare(t, explored(t, "plain-del", lateReply), "0 w00 acquire late reply 1", "2241 w01 acquire", "2877 w00 go on", "3081 w01 extend", "3081 w01 release",
+	compare(t, explored(t, "plain-del", lateReply), "0 w00 acquire late reply 1", "2241 w01 acquire", "2877 w00 go on",
+		"3081 w01 extend", "3081 w01 release",
 		"3081 w01 acquire", "3716 w00 extend", "3717 w00 release", "3717 w02 acquire")
-	compare(t, explored(t, "plain-del"), "0 w00 acquire", "0 w01 acquire cut request 1", "0 w01 release", "0 w02 acquire")
+	compare(t, explored(t, "plain-del"), "0 w00 acquire", "0 w01 acquire cut request 1", "0 w01 release",
+		"0 w02 acquire")
 	get := strings.Join(steps(explored(t, "get-del")), "; ")
 	if !strings.Contains(get, "w00 release late reply 1") {
 		t.Errorf("get-del is not held between its two commands: %s", get)
@@ -77,15 +79,20 @@ func TestOfACounterexample(t *testing.T) {
 // of w05 runs.
 func ran(sites int) (*history.History, *checker.Verdict) {
 	const ms = time.Millisecond
-	op := func(id, hold history.ID, worker int32, kind history.Kind, call, ret time.Duration, outcome history.Outcome) history.Op {
-		return history.Op{ID: id, Hold: hold, Worker: worker, Kind: kind, Call: call * ms, Return: ret * ms, Outcome: outcome, TTL: 400 * ms}
+	op := func(id, hold history.ID, worker int32, kind history.Kind, call, ret time.Duration,
+		outcome history.Outcome) history.Op {
+		return history.Op{ID: id, Hold: hold, Worker: worker, Kind: kind, Call: call * ms, Return: ret * ms,
+			Outcome: outcome, TTL: 400 * ms}
 	}
 	h := &history.History{Header: history.Header{Lock: "exec:x@1", Workers: 8, Sites: sites}, Ops: []history.Op{
-		op(9, 9, 7, history.Acquire, 1, 2, history.OK), op(1, 1, 5, history.Acquire, 100, 101, history.OK), op(8, 9, 7, history.Release, 30, 102, history.OK),
+		op(9, 9, 7, history.Acquire, 1, 2, history.OK), op(1, 1, 5, history.Acquire, 100, 101, history.OK),
+		op(8, 9, 7, history.Release, 30, 102, history.OK),
 		op(2, 1, 5, history.Extend, 150, 160, history.Unknown), op(3, 0, 6, history.Acquire, 170, 171, history.Failed),
-		op(4, 4, 6, history.Acquire, 200, 201, history.OK), op(5, 4, 6, history.Release, 210, 250, history.OK), op(6, 1, 5, history.Extend, 220, 221, history.OK),
+		op(4, 4, 6, history.Acquire, 200, 201, history.OK), op(5, 4, 6, history.Release, 210, 250, history.OK),
+		op(6, 1, 5, history.Extend, 220, 221, history.OK),
 	}}
-	return h, &checker.Verdict{Checker: "exclusion", Status: checker.Fail, Cause: history.DoubleGrant, Summary: "two", Evidence: []history.Op{h.Ops[1], h.Ops[5], h.Ops[6]}}
+	return h, &checker.Verdict{Checker: "exclusion", Status: checker.Fail, Cause: history.DoubleGrant, Summary: "two",
+		Evidence: []history.Op{h.Ops[1], h.Ops[5], h.Ops[6]}}
 }
 
 // TestOfARun: the story has the calls of the holds in the evidence, and of each what went wrong with it.
@@ -95,7 +102,8 @@ func TestOfARun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	compare(t, s, "0 w05 acquire", "250 w05 extend cut reply 1", "500 w06 acquire", "550 w06 release late request 1", "600 w05 extend", "750 w06 go on", "750 w08 acquire")
+	compare(t, s, "0 w05 acquire", "250 w05 extend cut reply 1", "500 w06 acquire", "550 w06 release late request 1",
+		"600 w05 extend", "750 w06 go on", "750 w08 acquire")
 	if s.Lease != leastLease {
 		t.Errorf("the lease is %v", s.Lease)
 	}
@@ -111,7 +119,9 @@ func TestNoStory(t *testing.T) {
 	_, err = Of(h, v, nil)
 	wants(t, err, "names no calls")
 	h, v = ran(1)
-	_, err = Of(h, v, &explore.Found{Messages: []explore.Message{{At: 100*time.Millisecond + 1, Client: 5, Fate: "comes after all keys were lost"}}})
+	_, err = Of(h, v, &explore.Found{
+		Messages: []explore.Message{{At: 100*time.Millisecond + 1, Client: 5, Fate: "comes after all keys were lost"}},
+	})
 	wants(t, err, "a request comes after all keys were lost")
 	_, err = Language("lock.rb")
 	wants(t, err, "go, js or py")
@@ -183,7 +193,8 @@ func TestLiveExported(t *testing.T) {
 				cmd := exec.Command(c.command[0], append(c.command[1:], file)...)
 				cmd.Env = append(os.Environ(), "RIGHT="+right)
 				out, err := cmd.CombinedOutput()
-				if told := strings.Contains(string(out), "must be refused: w01 holds the lock"); (err == nil) != (right != "") || told != (right == "") {
+				if told := strings.Contains(string(out), "must be refused: w01 holds the lock"); (err == nil) !=
+					(right != "") || told != (right == "") {
 					t.Errorf("RIGHT=%q: %v\n%s", right, err, out)
 				}
 			}
@@ -191,15 +202,17 @@ func TestLiveExported(t *testing.T) {
 	}
 }
 
-// TestLiveExportIsRed: no record of a run says which request of a release was late. That one is found that makes the test
-// red; where none does, nothing is written.
+// TestLiveExportIsRed: no record of a run says which request of a release was late. That one is found that makes the
+// test red; where none does, nothing is written.
 func TestLiveExportIsRed(t *testing.T) {
 	const ms = time.Millisecond
 	op := func(id, hold history.ID, worker int32, kind history.Kind, call, ret time.Duration) history.Op {
-		return history.Op{ID: id, Hold: hold, Worker: worker, Kind: kind, Call: call * ms, Return: ret * ms, Outcome: history.OK, TTL: 400 * ms}
+		return history.Op{ID: id, Hold: hold, Worker: worker, Kind: kind, Call: call * ms, Return: ret * ms,
+			Outcome: history.OK, TTL: 400 * ms}
 	}
 	h := &history.History{Header: history.Header{Lock: "x", Claims: history.Claims{Owned: true}}, Ops: []history.Op{
-		op(1, 1, 5, history.Acquire, 0, 1), op(2, 1, 5, history.Release, 350, 500), op(3, 3, 6, history.Acquire, 450, 451)}}
+		op(1, 1, 5, history.Acquire, 0, 1), op(2, 1, 5, history.Release, 350, 500),
+		op(3, 3, 6, history.Acquire, 450, 451)}}
 	v := &checker.Verdict{Checker: "exclusion", Status: checker.Fail, Cause: history.ForeignRelease, Evidence: h.Ops}
 	s, err := Of(h, v, nil)
 	if err != nil {
@@ -211,7 +224,8 @@ func TestLiveExportIsRed(t *testing.T) {
 	}
 	compares := strings.Replace(string(source), `os.environ.get("RIGHT")`, "True", 1)
 	atomic := strings.Replace(compares, `self.ours()) and self.ask("DEL", self.key)`, `False) or self.ask("EVAL", `+
-		`"return redis.call('GET', KEYS[1]) == ARGV[1] and redis.call('DEL', KEYS[1]) or 0", 1, self.key, self.token)`, 1)
+		`"return redis.call('GET', KEYS[1]) == ARGV[1] and redis.call('DEL', KEYS[1]) or 0", 1, self.key, self.token)`,
+		1)
 	if compares == string(source) || atomic == compares {
 		t.Fatal("testdata/plain.py releases otherwise")
 	}

@@ -91,7 +91,9 @@ func (s *Story) comment() []string {
 		all = append(all, "  "+line)
 	}
 	return append(all, "", "Written by Hammerlock (verify export --test) of "+s.Lock+":", "  "+s.Command, "",
-		"The test tells the story more slowly. It needs a redis-server on the PATH, and nothing of Hammerlock. Each client speaks to the",
-		"server through a proxy of its own, which holds, cuts or refuses the messages that the story names. The test fails if two clients",
+		"The test tells the story more slowly. It needs a redis-server on the PATH, and nothing of Hammerlock. "+
+			"Each client speaks to the",
+		"server through a proxy of its own, which holds, cuts or refuses the messages that the story names. "+
+			"The test fails if two clients",
 		"hold the lock at once, or if a call succeeds that must be refused.")
 }

@@ -34,8 +34,9 @@ func certificate(t *testing.T) (tls.Certificate, *x509.CertPool) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{"redis.test"}, NotBefore: time.Now().Add(-time.Hour),
-		NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true}
+	c := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{"redis.test"},
+		NotBefore: time.Now().Add(-time.Hour),
+		NotAfter:  time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true}
 	der, err := x509.CreateCertificate(rand.Reader, c, c, key.Public(), key)
 	if err != nil {
 		t.Fatal(err)
@@ -73,7 +74,8 @@ func securedServer(t *testing.T, c tls.Certificate) (addr, password string) {
 	}
 	addr = free.Addr().String()
 	_ = free.Close()
-	testbed.Command(t, n, "CONFIG", "SET", "tls-cert-file", cert, "tls-key-file", key, "tls-ca-cert-file", cert, "tls-auth-clients", "no",
+	testbed.Command(t, n, "CONFIG", "SET", "tls-cert-file", cert, "tls-key-file", key, "tls-ca-cert-file", cert,
+		"tls-auth-clients", "no",
 		"tls-port", free.Addr().(*net.TCPAddr).Port)
 	return addr, n.Password()
 }
@@ -160,7 +162,8 @@ func TestWhatIsNotUnderstoodIsPassedThrough(t *testing.T) {
 		c := dial(t, b.proxy.Addr())
 		_, _ = io.WriteString(c, encode("SET a 1")+send+encode("ECHO end"))
 		until(t, c, "$3\r\nend\r\n")
-		if events := b.kinds(PassedThrough); len(events) != 1 || events[0].Text != why || b.lines()[0] != "SET a 1: OK" {
+		if events := b.kinds(PassedThrough); len(events) != 1 || events[0].Text != why ||
+			b.lines()[0] != "SET a 1: OK" {
 			t.Errorf("%s: %v, %v", why, events, b.lines())
 		}
 		_ = c.Close()
@@ -262,15 +265,17 @@ func TestBreaks(t *testing.T) {
 			t.Parallel()
 			b := up(t)
 			var met atomic.Int64
-			p := listen(t, b.run, Endpoint{Listen: "127.0.0.1:0", Dial: dialler(b.addr), Break: func(r *Request) *Action {
+			breaks := func(r *Request) *Action {
 				asked := name == "refuse"
 				if r.Args[0] == "SET" && r.Args[2] != "b" && asked == (r.Return == 0) && met.Add(1) == 2 {
 					return &c.do
 				}
 				return nil
-			}})
+			}
+			p := listen(t, b.run, Endpoint{Listen: "127.0.0.1:0", Dial: dialler(b.addr), Break: breaks})
 			con := dial(t, p.Addr())
-			_, _ = io.WriteString(con, encode("SET lock a NX")+encode("SET lock b NX")+encode("DEL lock")+encode("SET lock c NX")+encode("ECHO end"))
+			_, _ = io.WriteString(con, encode("SET lock a NX")+encode("SET lock b NX")+encode("DEL lock")+
+				encode("SET lock c NX")+encode("ECHO end"))
 			want, reply := "+OK\r\n$-1\r\n:1\r\n", "OK"
 			switch {
 			case name == "refuse":
@@ -289,18 +294,24 @@ func TestBreaks(t *testing.T) {
 				}
 			}
 			b.consistent(t)
-			b.record.mu.Lock()
-			r := b.requests[3]
-			b.record.mu.Unlock()
+			r := b.request(3)
 			if r.Lost != c.lost || show(r.Reply) != reply || name == "delay" && r.Return < r.Call+30*time.Millisecond {
 				t.Errorf("the second grant: %+v", *r)
 			}
 			if name == "call" && calls.Load() != 1 {
 				t.Errorf("called %d times", calls.Load())
 			}
-			if held := client(t, redis.Options{Network: "unix", Addr: b.addr}).Exists(t.Context(), "lock").Val(); (held == 0) != (name == "refuse") {
+			server := client(t, redis.Options{Network: "unix", Addr: b.addr})
+			if held := server.Exists(t.Context(), "lock").Val(); (held == 0) != (name == "refuse") {
 				t.Errorf("%d locks are held", held)
 			}
 		})
 	}
+}
+
+// request is one of the recorded requests.
+func (b *behind) request(n int) *Request {
+	b.record.mu.Lock()
+	defer b.record.mu.Unlock()
+	return b.requests[n]
 }

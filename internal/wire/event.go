@@ -119,5 +119,6 @@ type Action struct {
 	Call   func()        // called before the reply is passed on, which waits for it
 	Delay  time.Duration // the reply, and those behind it, come later
 	Cut    bool          // the reply is lost, and the connection breaks on both sides
-	Drop   bool          // the reply is lost, and all that follow on that connection, which stays open: the client waits
+	// the reply is lost, and all that follow on that connection, which stays open: the client waits
+	Drop bool
 }

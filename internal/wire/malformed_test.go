@@ -59,22 +59,28 @@ var misbehave = map[string]func(*testing.T, net.Conn){
 		send("*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$64000000\r\n")(t, c)
 		times(64_000_000, "x")(t, c)
 	},
-	"no bulk":                     send("*1\r\n:1\r\n"),
-	"a bulk that goes on":         send("*1\r\n$4\r\nPINGPONG\r\n*1\r\n$4\r\nPING\r\n"),
-	"newlines only":               times(100_000, "\r\n"),
-	"empty commands":              times(100_000, "*0\r\n"),
-	"a line without end":          times(1_000_000, "x"),
-	"quotes that do not end":      send("SET \"a b\r\n"),
-	"zeros":                       send(strings.Repeat("\x00", 100_000)),
-	"HTTP":                        send("GET / HTTP/1.1\r\nHost: x\r\n\r\n"),
-	"TLS":                         send("\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"),
-	"a reply":                     send("+OK\r\n$3\r\nabc\r\n"),
-	"MULTI without end":           func(t *testing.T, c net.Conn) { send(encode("MULTI"))(t, c); times(100_000, encode("GET a"))(t, c) },
+	"no bulk":                send("*1\r\n:1\r\n"),
+	"a bulk that goes on":    send("*1\r\n$4\r\nPINGPONG\r\n*1\r\n$4\r\nPING\r\n"),
+	"newlines only":          times(100_000, "\r\n"),
+	"empty commands":         times(100_000, "*0\r\n"),
+	"a line without end":     times(1_000_000, "x"),
+	"quotes that do not end": send("SET \"a b\r\n"),
+	"zeros":                  send(strings.Repeat("\x00", 100_000)),
+	"HTTP":                   send("GET / HTTP/1.1\r\nHost: x\r\n\r\n"),
+	"TLS":                    send("\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"),
+	"a reply":                send("+OK\r\n$3\r\nabc\r\n"),
+	"MULTI without end": func(t *testing.T, c net.Conn) {
+		send(encode("MULTI"))(t, c)
+		times(100_000, encode("GET a"))(t, c)
+	},
 	"subscriptions":               times(20_000, encode("SUBSCRIBE a b c")),
 	"a flood, nothing read":       times(300_000, encode("GET a")),
 	"a flood of turns":            times(300_000, encode("SELECT 0")+encode("GET a")),
 	"large replies, nothing read": func(t *testing.T, c net.Conn) { times(2000, encode("GET large"))(t, c) },
-	"hangs up after a command":    func(_ *testing.T, c net.Conn) { _, _ = io.WriteString(c, encode("GET a")); _ = c.Close() },
+	"hangs up after a command": func(_ *testing.T, c net.Conn) {
+		_, _ = io.WriteString(c, encode("GET a"))
+		_ = c.Close()
+	},
 	"hangs up with a reset": func(_ *testing.T, c net.Conn) {
 		_, _ = io.WriteString(c, encode("GET large"))
 		_ = c.(*net.TCPConn).SetLinger(0)

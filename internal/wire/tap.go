@@ -33,7 +33,8 @@ const (
 	retryFirst  = 20 * time.Millisecond
 	retryMost   = time.Second
 	handshaking = 5 * time.Second
-	silence     = time.Minute // a server sends newlines before its snapshot, and pings every repl-ping-replica-period seconds
+	// a server sends newlines before its snapshot, and pings every repl-ping-replica-period seconds
+	silence = time.Minute
 )
 
 // Tap reads a server's replication stream as a replica would, and keeps nothing. It never confirms that it has any, so

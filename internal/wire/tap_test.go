@@ -85,7 +85,8 @@ func TestTap(t *testing.T) {
 			_, _ = tx.Exec(ctx)
 			live.Wait(t, "it expires", func() bool { return c.Exists(ctx, "short").Val() == 0 })
 			c.Set(ctx, "end", "1", 0)
-			want := []string{"SET lock a nx", "PEXPIREAT lock MS", "DEL lock", "tx1 SET x 1", "tx1 SET y 2", "db2 tx2 SET z " + kept(strings.Repeat("z", 300)),
+			want := []string{"SET lock a nx", "PEXPIREAT lock MS", "DEL lock", "tx1 SET x 1", "tx1 SET y 2",
+				"db2 tx2 SET z " + kept(strings.Repeat("z", 300)),
 				"tx2 SET short 1 PXAT MS", "DEL short", "SET end 1"}
 			live.Wait(t, "all effects have come", func() bool { return slices.Contains(sink.shown(), "SET end 1") })
 			if got := sink.shown(); !slices.Equal(got, want) {
@@ -95,8 +96,10 @@ func TestTap(t *testing.T) {
 			last := sink.effects[len(sink.effects)-1]
 			sink.mu.Unlock()
 			live.Wait(t, "its offset is the server's", func() bool {
-				return strings.Contains(c.Info(ctx, "replication").Val(), "master_repl_offset:"+strconv.FormatInt(last.Offset, 10)+"\r") ||
-					c.Set(ctx, "more", 1, 0).Err() == nil && latest(sink).Offset > last.Offset && offset(t, c) == latest(sink).Offset
+				return strings.Contains(c.Info(ctx, "replication").Val(),
+					"master_repl_offset:"+strconv.FormatInt(last.Offset, 10)+"\r") ||
+					c.Set(ctx, "more", 1, 0).Err() == nil && latest(sink).Offset > last.Offset &&
+						offset(t, c) == latest(sink).Offset
 			})
 		})
 	}

@@ -29,7 +29,8 @@ func (nothing) Event(Event)      {}
 func beside(b *testing.B) (direct, proxied, password string) {
 	top := testbed.Up(b, "single", topologies.Options{})
 	node, password := top.Nodes[0], top.Sites[0].Password()
-	p := listen(b, &Run{Clock: history.NewOrderedClock(0), Sink: nothing{}}, Endpoint{Listen: "127.0.0.1:0", Dial: dialler(node.Addr())})
+	p := listen(b, &Run{Clock: history.NewOrderedClock(0), Sink: nothing{}},
+		Endpoint{Listen: "127.0.0.1:0", Dial: dialler(node.Addr())})
 	return node.Addr(), p.Addr(), password
 }
 

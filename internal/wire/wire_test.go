@@ -225,17 +225,23 @@ var (
 
 var conversations = map[string]struct{ send, want []string }{
 	"commands": {
-		[]string{"set lock a nx", "SET lock b NX", "HSET h f 1", "HGETALL h", "GET none", "SET big " + long, "GET big", "INCR lock", "DEL lock h"},
-		[]string{"SET lock a nx: OK", "SET lock b NX: nil", "HSET h f 1: 1", "HGETALL h: [f 1]", "GET none: nil", "SET big " + digest + ": OK",
+		[]string{"set lock a nx", "SET lock b NX", "HSET h f 1", "HGETALL h", "GET none", "SET big " + long, "GET big",
+			"INCR lock", "DEL lock h"},
+		[]string{"SET lock a nx: OK", "SET lock b NX: nil", "HSET h f 1: 1", "HGETALL h: [f 1]", "GET none: nil",
+			"SET big " + digest + ": OK",
 			"GET big: " + digest, "INCR lock: -ERR value is not an integer or out of range", "DEL lock h: 2"},
 	},
 	"RESP3": {
-		[]string{"HELLO 3", "HSET h f 1", "HGETALL h", "GET none", "ZADD z 1.5 a", "ZSCORE z a", "SADD s a", "SMEMBERS s",
+		[]string{"HELLO 3", "HSET h f 1", "HGETALL h", "GET none", "ZADD z 1.5 a", "ZSCORE z a",
+			"SADD s a", "SMEMBERS s",
 			"DEBUG PROTOCOL true", "DEBUG PROTOCOL bignum", "DEBUG PROTOCOL verbatim", "DEBUG PROTOCOL push", "GET h"},
-		[]string{"HSET h f 1: 1", "HGETALL h: map[f 1]", "GET none: nil", "ZADD z 1.5 a: 1", "ZSCORE z a: 1.5", "SADD s a: 1", "SMEMBERS s: set[a]",
+		[]string{"HSET h f 1: 1", "HGETALL h: map[f 1]", "GET none: nil", "ZADD z 1.5 a: 1", "ZSCORE z a: 1.5",
+			"SADD s a: 1", "SMEMBERS s: set[a]",
 			"DEBUG PROTOCOL true: t",
-			"DEBUG PROTOCOL bignum: 1234567999999999999999999999999999999", "DEBUG PROTOCOL verbatim: txt:This is a verbatim\nstring",
-			"DEBUG PROTOCOL push: Some real reply following the push reply", "GET h: -WRONGTYPE Operation against a key holding the wrong kind of value"},
+			"DEBUG PROTOCOL bignum: 1234567999999999999999999999999999999",
+			"DEBUG PROTOCOL verbatim: txt:This is a verbatim\nstring",
+			"DEBUG PROTOCOL push: Some real reply following the push reply", "GET h: -WRONGTYPE Operation against a " +
+				"key holding the wrong kind of value"},
 	},
 	"scripts": {
 		[]string{"EVAL return{1,KEYS[1],{'a'}} 1 k", "EVALSHA 0123456789012345678901234567890123456789 0"},
@@ -243,36 +249,51 @@ var conversations = map[string]struct{ send, want []string }{
 			"EVALSHA 0123456789012345678901234567890123456789 0: -NOSCRIPT No matching script. Please use EVAL."},
 	},
 	"transactions": {
-		[]string{"MULTI", "SET a 1", "LPOP a", "GET a", "EXEC", "MULTI", "SET a 2", "DISCARD", "WATCH a", "SET a 3", "MULTI", "SET a 4", "EXEC",
+		[]string{"MULTI", "SET a 1", "LPOP a", "GET a", "EXEC", "MULTI", "SET a 2", "DISCARD", "WATCH a", "SET a 3",
+			"MULTI", "SET a 4", "EXEC",
 			"MULTI", "NOSUCH", "SET a 5", "EXEC", "EXEC", "MULTI", "MULTI", "GET a", "EXEC"},
-		[]string{"MULTI: OK", "SET a 1: OK", "LPOP a: -WRONGTYPE Operation against a key holding the wrong kind of value", "GET a: 1",
-			"EXEC: [OK -WRONGTYPE Operation against a key holding the wrong kind of value 1]", "MULTI: OK", "SET a 2: not executed", "DISCARD: OK",
+		[]string{"MULTI: OK", "SET a 1: OK", "LPOP a: -WRONGTYPE Operation against a key holding " +
+			"the wrong kind of value", "GET a: 1",
+			"EXEC: [OK -WRONGTYPE Operation against a key holding the wrong kind of value 1]", "MULTI: OK",
+			"SET a 2: not executed", "DISCARD: OK",
 			"WATCH a: OK", "SET a 3: OK", "MULTI: OK", "SET a 4: not executed", "EXEC: nil",
 			"MULTI: OK", "NOSUCH: -ERR unknown command 'NOSUCH', with args beginning with: ", "SET a 5: not executed",
-			"EXEC: -EXECABORT Transaction discarded because of previous errors.", "EXEC: -ERR EXEC without MULTI", "MULTI: OK",
+			"EXEC: -EXECABORT Transaction discarded because of previous errors.",
+			"EXEC: -ERR EXEC without MULTI", "MULTI: OK",
 			"MULTI: -ERR MULTI calls can not be nested", "GET a: 3", "EXEC: [3]"},
 	},
 	"databases": {
-		[]string{"SELECT 1", "SET a 1", "SELECT 99", "SET a 2", "MULTI", "SELECT 2", "SET a 3", "EXEC", "SET a 4", "RESET", "GET a"},
-		[]string{"SELECT 1: OK", "db1 SET a 1: OK", "db1 SELECT 99: -ERR DB index is out of range", "db1 SET a 2: OK", "db1 MULTI: OK",
-			"db1 SELECT 2: OK", "db2 SET a 3: OK", "db2 EXEC: [OK OK]", "db2 SET a 4: OK", "db2 RESET: RESET", "GET a: nil"},
+		[]string{"SELECT 1", "SET a 1", "SELECT 99", "SET a 2", "MULTI", "SELECT 2", "SET a 3", "EXEC", "SET a 4",
+			"RESET", "GET a"},
+		[]string{"SELECT 1: OK", "db1 SET a 1: OK", "db1 SELECT 99: -ERR DB index is out of range", "db1 SET a 2: OK",
+			"db1 MULTI: OK",
+			"db1 SELECT 2: OK", "db2 SET a 3: OK", "db2 EXEC: [OK OK]", "db2 SET a 4: OK",
+			"db2 RESET: RESET", "GET a: nil"},
 	},
 	"secrets": {
-		[]string{"ACL SETUSER joe on >geheim ~* +@all", "AUTH joe geheim", "GET a", "AUTH joe wrong", "GET a", "HELLO 2 AUTH joe geheim SETNAME x",
+		[]string{"ACL SETUSER joe on >geheim ~* +@all", "AUTH joe geheim", "GET a", "AUTH joe wrong", "GET a",
+			"HELLO 2 AUTH joe geheim SETNAME x",
 			"CONFIG SET masterauth geheim", "CONFIG GET masterauth", "ACL LIST", "CONFIG SET masterauth "},
 		[]string{"ACL SETUSER *** *** *** *** ***: ", "GET a: nil", "GET a: nil", "CONFIG SET masterauth ***: OK",
 			"CONFIG GET masterauth: []", "ACL LIST: []", "CONFIG SET masterauth ***: OK"},
 	},
 	"subscriber of RESP2": {
-		[]string{"SUBSCRIBE a b", "PSUBSCRIBE a*", "PING", "PING x", "GET a", "UNSUBSCRIBE b", "UNSUBSCRIBE", "PUNSUBSCRIBE a*", "UNSUBSCRIBE", "PUBLISH a 1", "GET a"},
-		[]string{"SUBSCRIBE a b: [subscribe b 2]", "PSUBSCRIBE a*: [psubscribe a* 3]", "PING: [pong ]", "PING x: [pong x]",
-			"GET a: -ERR Can't execute 'get': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context",
-			"UNSUBSCRIBE b: [unsubscribe b 2]", "UNSUBSCRIBE: [unsubscribe a 1]", "PUNSUBSCRIBE a*: [punsubscribe a* 0]", "UNSUBSCRIBE: [unsubscribe nil 0]", "PUBLISH a 1: 0", "GET a: nil"},
+		[]string{"SUBSCRIBE a b", "PSUBSCRIBE a*", "PING", "PING x", "GET a", "UNSUBSCRIBE b", "UNSUBSCRIBE",
+			"PUNSUBSCRIBE a*", "UNSUBSCRIBE", "PUBLISH a 1", "GET a"},
+		[]string{"SUBSCRIBE a b: [subscribe b 2]", "PSUBSCRIBE a*: [psubscribe a* 3]", "PING: [pong ]",
+			"PING x: [pong x]",
+			"GET a: -ERR Can't execute 'get': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are " +
+				"allowed in this context",
+			"UNSUBSCRIBE b: [unsubscribe b 2]", "UNSUBSCRIBE: [unsubscribe a 1]",
+			"PUNSUBSCRIBE a*: [punsubscribe a* 0]", "UNSUBSCRIBE: [unsubscribe nil 0]", "PUBLISH a 1: 0", "GET a: nil"},
 	},
 	"subscriber of RESP3": {
-		[]string{"HELLO 3", "SUBSCRIBE a b", "PUBLISH a 1", "GET a", "SSUBSCRIBE s", "SPUBLISH s x", "UNSUBSCRIBE b", "UNSUBSCRIBE", "PUBLISH a 2", "SUNSUBSCRIBE s", "GET a"},
-		[]string{"SUBSCRIBE a b: push[subscribe b 2]", "PUBLISH a 1: 1", "GET a: nil", "SSUBSCRIBE s: push[ssubscribe s 1]", "SPUBLISH s x: 1",
-			"UNSUBSCRIBE b: push[unsubscribe b 1]", "UNSUBSCRIBE: push[unsubscribe a 0]", "PUBLISH a 2: 0", "SUNSUBSCRIBE s: push[sunsubscribe s 0]", "GET a: nil"},
+		[]string{"HELLO 3", "SUBSCRIBE a b", "PUBLISH a 1", "GET a", "SSUBSCRIBE s", "SPUBLISH s x", "UNSUBSCRIBE b",
+			"UNSUBSCRIBE", "PUBLISH a 2", "SUNSUBSCRIBE s", "GET a"},
+		[]string{"SUBSCRIBE a b: push[subscribe b 2]", "PUBLISH a 1: 1", "GET a: nil",
+			"SSUBSCRIBE s: push[ssubscribe s 1]", "SPUBLISH s x: 1",
+			"UNSUBSCRIBE b: push[unsubscribe b 1]", "UNSUBSCRIBE: push[unsubscribe a 0]", "PUBLISH a 2: 0",
+			"SUNSUBSCRIBE s: push[sunsubscribe s 0]", "GET a: nil"},
 	},
 }
 
@@ -301,7 +322,8 @@ func TestConversations(t *testing.T) {
 				t.Errorf("through the proxy\n%q\nof the server\n%q", answers[0], answers[1])
 			}
 			got := b.lines()
-			if last := len(got) - 1; last < 0 || !strings.HasSuffix(got[last], "ECHO end: end") || !slices.Equal(got[:last], c.want) {
+			if last := len(got) - 1; last < 0 || !strings.HasSuffix(got[last], "ECHO end: end") ||
+				!slices.Equal(got[:last], c.want) {
 				t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(c.want, "\n"))
 			}
 			if all := fmt.Sprint(b.all()); strings.Contains(all, "geheim") {

@@ -28,7 +28,8 @@ func TestStreamAloneIsJudged(t *testing.T) {
 		"overwritten, killed": {1 << 20, 300, true, "its writer was killed", checker.Fail},
 		"overwritten later":   {200, 3000, true, "", checker.Fail},
 	} {
-		r := NewReader(Options{Locks: []string{"lock:*"}, Epoch: epoch, Most: c.most, Alone: true, Rolling: true, Violation: func(Finding) {}})
+		r := NewReader(Options{Locks: []string{"lock:*"}, Epoch: epoch, Most: c.most, Alone: true, Rolling: true,
+			Violation: func(Finding) {}})
 		r.Clock(0, 0, 0)
 		r.Event(wire.Event{Kind: wire.TapBegan})
 		at := time.Duration(0)
@@ -52,7 +53,8 @@ func TestStreamAloneIsJudged(t *testing.T) {
 			}
 			tell("DEL", key)
 		}
-		h := r.History(&history.History{Header: history.Header{Sites: 1, Nodes: 1, Topology: "wire", Wire: "x", Bounds: history.Bounds{Rate: Rate, Round: Round},
+		h := r.History(&history.History{Header: history.Header{Sites: 1, Nodes: 1, Topology: "wire", Wire: "x",
+			Bounds:   history.Bounds{Rate: Rate, Round: Round},
 			NotAbout: []string{history.Liveness, history.Fairness, history.Updates}}}, false)
 		if len(h.Ops) > c.most || len(h.Ops) < min(c.most/2-10, c.visits) {
 			t.Errorf("%s: %d operations of at most %d", name, len(h.Ops), c.most)

@@ -218,7 +218,8 @@ func (r *Reader) tellMove(l *ledger, c *change, d *diff, q *sighting, op history
 		}
 		return
 	}
-	if q.intent == sets && owner != nil && owner.who != r.who(q) && r.grants[owner.token] > 1 { // all tokens are the same
+	// all tokens are the same
+	if q.intent == sets && owner != nil && owner.who != r.who(q) && r.grants[owner.token] > 1 {
 		owner.stop(q.Call)
 		r.do(b, act{kind: history.Acquire, server: l.server, q: q, token: owner.token, says: did, op: op})
 		return

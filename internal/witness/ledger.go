@@ -154,7 +154,8 @@ func (l *ledger) execute(c *change) (d diff) {
 func (r *Reader) apply(l *ledger, c *change) {
 	// No request names the key: none is read, or a script makes its name.
 	alone := r.o.Alone || !l.asked && r.o.Sites == 1 && !r.server(l.server).replica
-	if len(c.commands) > 1 && understand(c.commands[0]).intent == frees && r.mayLapse(l, c) { // a command found that the lease was over
+	// a command found that the lease was over
+	if len(c.commands) > 1 && understand(c.commands[0]).intent == frees && r.mayLapse(l, c) {
 		first := change{at: c.at, commands: c.commands[:1]}
 		c.commands = c.commands[1:]
 		d := l.execute(&first)

@@ -17,8 +17,13 @@ import (
 func visitKeys(r *Reader, epoch time.Time, at time.Duration, from, to int, alone bool) time.Duration {
 	for i := from; i < to; i++ {
 		key, token := fmt.Sprint("lock:", i), fmt.Sprint("t", i)
-		set := &wire.Request{Conn: 1, Client: "shop", Number: int64(3 * i), Args: []string{"SET", key, token, "NX", "PX", "1000"}}
-		again := &wire.Request{Conn: 2, Client: "shop", Number: int64(3*i + 1), Args: []string{"SET", key, token + "'", "NX", "PX", "1000"}}
+		set := &wire.Request{
+			Conn: 1, Client: "shop", Number: int64(3 * i), Args: []string{"SET", key, token, "NX", "PX", "1000"},
+		}
+		again := &wire.Request{
+			Conn: 2, Client: "shop", Number: int64(3*i + 1),
+			Args: []string{"SET", key, token + "'", "NX", "PX", "1000"},
+		}
 		del := &wire.Request{Conn: 1, Client: "shop", Number: int64(3*i + 2), Args: []string{"DEL", key}}
 		ask := func(q *wire.Request, reply wire.Reply, effect ...string) {
 			at += 100 * time.Microsecond
@@ -39,12 +44,14 @@ func visitKeys(r *Reader, epoch time.Time, at time.Duration, from, to int, alone
 				r.Request(q)
 			}
 		}
-		ask(set, wire.Reply{Kind: wire.Simple, Text: "OK"}, "SET", key, token, "PXAT", strconv.FormatInt(epoch.Add(at+time.Second).UnixMilli(), 10))
+		ask(set, wire.Reply{Kind: wire.Simple, Text: "OK"}, "SET", key, token, "PXAT",
+			strconv.FormatInt(epoch.Add(at+time.Second).UnixMilli(), 10))
 		ask(again, wire.Reply{Kind: wire.Nil})
 		if i%100 != 99 {
 			ask(del, wire.Reply{Kind: wire.Integer, Int: 1}, "DEL", key)
 		} else if i > 10_000 {
-			r.Effect(&wire.Effect{At: at, Args: []string{"DEL", fmt.Sprint("lock:", i-10_000)}}) // its lease ended seconds before
+			// its lease ended seconds before
+			r.Effect(&wire.Effect{At: at, Args: []string{"DEL", fmt.Sprint("lock:", i-10_000)}})
 		}
 		if i%500 == 0 {
 			r.Tick(at)
@@ -67,7 +74,8 @@ func TestManyKeys(t *testing.T) {
 		keys = 1_000_000
 	}
 	epoch := time.UnixMilli(1_700_000_000_000)
-	for name, o := range map[string]Options{"a stream alone": {Alone: true, Rolling: true, Most: 1 << 14}, "a proxy": {Rolling: true, Most: 1 << 14}} {
+	for name, o := range map[string]Options{"a stream alone": {Alone: true, Rolling: true, Most: 1 << 14},
+		"a proxy": {Rolling: true, Most: 1 << 14}} {
 		o.Locks, o.Epoch = []string{"lock:*"}, epoch
 		r := NewReader(o)
 		r.Clock(0, 0, 0)
@@ -77,8 +85,10 @@ func TestManyKeys(t *testing.T) {
 		visitKeys(r, epoch, at, keys/2, keys, o.Alone)
 		grown := heap() - before
 		if grown > 4<<20 || r.Grants != int64(keys) {
-			t.Errorf("%s: %d MB more after %d keys more; %d ledgers, %d books, %d pages, %d grants by token, %d workers, %d lanes, %d scripts, %d flights, %d grants",
-				name, grown>>20, keys/2, len(r.ledgers), len(r.books), len(r.pages), len(r.grants), len(r.workers), len(r.lanes), len(r.scripts), len(r.flights), r.Grants)
+			t.Errorf("%s: %d MB more after %d keys more; %d ledgers, %d books, %d pages, %d grants by token, "+
+				"%d workers, %d lanes, %d scripts, %d flights, %d grants",
+				name, grown>>20, keys/2, len(r.ledgers), len(r.books), len(r.pages), len(r.grants), len(r.workers),
+				len(r.lanes), len(r.scripts), len(r.flights), r.Grants)
 		}
 		t.Logf("%s: %d KB, then %d KB more", name, before>>10, grown>>10)
 		runtime.KeepAlive(r)

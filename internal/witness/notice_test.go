@@ -8,41 +8,60 @@ import (
 	"time"
 )
 
-var noticeNames = map[NoticeKind]string{Waits: "waits", Refused: "refused", GaveUp: "gave up", Granted: "granted", Released: "released", Ended: "ended",
+var noticeNames = map[NoticeKind]string{Waits: "waits", Refused: "refused", GaveUp: "gave up", Granted: "granted",
+	Released: "released", Ended: "ended",
 	Taken: "taken", Closed: "closed", LateRelease: "late", Endless: "endless", Violation: "violation"}
+
+// noticed are scripts, and the notices that they must give.
+var noticed = map[string]struct {
+	o     Options
+	lines []string
+	want  []string
+}{
+	"a wait, and a hand-off": {lines: []string{
+		"A 1 2 SET lock:1 a NX PX 100 = OK", "! 3 SET lock:1 a PXAT +101", "B 4 5 SET lock:1 b NX PX 100 = nil",
+		"B 8 9 SET lock:1 b NX PX 100 = nil",
+		"A 16 17 DEL lock:1 = 1", "! 17 DEL lock:1", "B 20 21 SET lock:1 b NX PX 100 = OK",
+		"! 21 SET lock:1 b PXAT +120", "B 30 31 DEL lock:1 = 1", "! 31 DEL lock:1"},
+		want: []string{
+			"granted A 1ms", "refused B", "waits B", "refused B", "released A 14ms", "granted B 17ms free 4ms",
+			"released B 9ms",
+		}},
+	"before any grant was seen": {lines: []string{
+		"B 4 5 SET lock:1 b NX PX 100 = nil", "B 14 15 SET lock:1 b NX PX 100 = nil",
+		"B 24 25 SET lock:1 b NX PX 100 = OK", "! 26 SET lock:1 b PXAT +124", "B 30 31 DEL lock:1 = 1",
+		"! 31 DEL lock:1"},
+		want: []string{"refused B", "waits B", "refused B", "granted B 21ms", "released B 5ms"}},
+	"a late release, in vain": {lines: []string{
+		"A 1 2 SET lock:1 a NX PX 100 = OK", "! 3 SET lock:1 a PXAT +101", "! 105 DEL lock:1",
+		"A 210 211 DEL lock:1 = 0"},
+		want: []string{"granted A 1ms", "ended A 99ms", "late A"}},
+	"a foreign release": {lines: []string{
+		"A 1 2 SET lock:1 a NX PX 100 = OK", "! 3 SET lock:1 a PXAT +101", "B 120 121 SET lock:1 b NX PX 100 = OK",
+		"! 122 DEL lock:1", "& 122 SET lock:1 b PXAT +220",
+		"A 130 131 DEL lock:1 = 1", "! 131 DEL lock:1", "B 140 141 DEL lock:1 = 0"},
+		want: []string{
+			"granted A 1ms", "granted B 1ms", "ended A 99ms", "taken B 10ms",
+			"violation A foreign-release", "late B",
+		}},
+	"overwritten": {lines: []string{
+		"A 1 2 SET lock:1 a NX PX 100 = OK", "! 3 SET lock:1 a PXAT +101", "B 20 21 SET lock:1 b PX 100 = OK",
+		"! 22 SET lock:1 b PXAT +120"},
+		want: []string{"granted A 1ms", "violation  overwritten", "taken A 20ms", "granted B 1ms"}},
+	"without effects": {lines: []string{
+		"T 0 0 lost", "A 1 2 0 SET lock:1 a NX PX 100 = OK", "B 4 5 0 SET lock:1 b NX PX 100 = nil",
+		"A 6 7 0 DEL lock:1 = 1", "B 8 9 0 SET lock:1 b NX PX 100 = OK"},
+		want: []string{"granted A 1ms", "refused B", "waits B", "released A 4ms", "granted B 5ms free 2ms"}},
+	"killed": {lines: []string{
+		"A 1 2 SET lock:1 a NX PX 100 = OK", "! 3 SET lock:1 a PXAT +101", "B 4 5 SET lock:1 b NX PX 100 = nil",
+		"B 8 9 SET lock:1 b NX PX 100 = nil", "B 50 51 SET lock:2 b NX PX 100 = OK",
+		"! 52 SET lock:2 b PXAT +150", "K 3000"},
+		want: []string{"granted A 1ms", "refused B", "waits B", "refused B", "gave up B 5ms"}},
+}
 
 // TestNotices: each step of a lock is told once, by whom it was, with how long it took.
 func TestNotices(t *testing.T) {
-	for name, c := range map[string]struct {
-		o     Options
-		lines []string
-		want  []string
-	}{
-		"a wait, and a hand-off": {lines: []string{
-			"A 1 2 SET lock:1 a NX PX 100 = OK", "! 3 SET lock:1 a PXAT +101", "B 4 5 SET lock:1 b NX PX 100 = nil", "B 8 9 SET lock:1 b NX PX 100 = nil",
-			"A 16 17 DEL lock:1 = 1", "! 17 DEL lock:1", "B 20 21 SET lock:1 b NX PX 100 = OK", "! 21 SET lock:1 b PXAT +120", "B 30 31 DEL lock:1 = 1", "! 31 DEL lock:1"},
-			want: []string{"granted A 1ms", "refused B", "waits B", "refused B", "released A 14ms", "granted B 17ms free 4ms", "released B 9ms"}},
-		"before any grant was seen": {lines: []string{
-			"B 4 5 SET lock:1 b NX PX 100 = nil", "B 14 15 SET lock:1 b NX PX 100 = nil", "B 24 25 SET lock:1 b NX PX 100 = OK", "! 26 SET lock:1 b PXAT +124", "B 30 31 DEL lock:1 = 1", "! 31 DEL lock:1"},
-			want: []string{"refused B", "waits B", "refused B", "granted B 21ms", "released B 5ms"}},
-		"a late release, in vain": {lines: []string{
-			"A 1 2 SET lock:1 a NX PX 100 = OK", "! 3 SET lock:1 a PXAT +101", "! 105 DEL lock:1", "A 210 211 DEL lock:1 = 0"},
-			want: []string{"granted A 1ms", "ended A 99ms", "late A"}},
-		"a foreign release": {lines: []string{
-			"A 1 2 SET lock:1 a NX PX 100 = OK", "! 3 SET lock:1 a PXAT +101", "B 120 121 SET lock:1 b NX PX 100 = OK", "! 122 DEL lock:1", "& 122 SET lock:1 b PXAT +220",
-			"A 130 131 DEL lock:1 = 1", "! 131 DEL lock:1", "B 140 141 DEL lock:1 = 0"},
-			want: []string{"granted A 1ms", "granted B 1ms", "ended A 99ms", "taken B 10ms", "violation A foreign-release", "late B"}},
-		"overwritten": {lines: []string{
-			"A 1 2 SET lock:1 a NX PX 100 = OK", "! 3 SET lock:1 a PXAT +101", "B 20 21 SET lock:1 b PX 100 = OK", "! 22 SET lock:1 b PXAT +120"},
-			want: []string{"granted A 1ms", "violation  overwritten", "taken A 20ms", "granted B 1ms"}},
-		"without effects": {lines: []string{
-			"T 0 0 lost", "A 1 2 0 SET lock:1 a NX PX 100 = OK", "B 4 5 0 SET lock:1 b NX PX 100 = nil", "A 6 7 0 DEL lock:1 = 1", "B 8 9 0 SET lock:1 b NX PX 100 = OK"},
-			want: []string{"granted A 1ms", "refused B", "waits B", "released A 4ms", "granted B 5ms free 2ms"}},
-		"killed": {lines: []string{
-			"A 1 2 SET lock:1 a NX PX 100 = OK", "! 3 SET lock:1 a PXAT +101", "B 4 5 SET lock:1 b NX PX 100 = nil", "B 8 9 SET lock:1 b NX PX 100 = nil", "B 50 51 SET lock:2 b NX PX 100 = OK",
-			"! 52 SET lock:2 b PXAT +150", "K 3000"},
-			want: []string{"granted A 1ms", "refused B", "waits B", "refused B", "gave up B 5ms"}},
-	} {
+	for name, c := range noticed {
 		var all []string
 		c.o.Notice = func(n Notice) {
 			text := fmt.Sprintf("%s %s", noticeNames[n.Kind], n.Client)
@@ -78,7 +97,8 @@ func TestNotices(t *testing.T) {
 func TestTimeTells(t *testing.T) {
 	all := map[NoticeKind][]time.Duration{}
 	r, _ := told(t, Options{Notice: func(n Notice) { all[n.Kind] = append(all[n.Kind], n.For) }},
-		"T 0 0 lost", "A 1 2 0 SET lock:1 a NX PX 100 = OK", "B 4 5 0 SETNX lock:2 b = 1", "C 6 7 0 SET lock:2 c NX PX 100 = nil", "C 16 17 0 SET lock:2 c NX PX 100 = nil")
+		"T 0 0 lost", "A 1 2 0 SET lock:1 a NX PX 100 = OK", "B 4 5 0 SETNX lock:2 b = 1",
+		"C 6 7 0 SET lock:2 c NX PX 100 = nil", "C 16 17 0 SET lock:2 c NX PX 100 = nil")
 	if open := r.Open(r.now); len(open) != 3 {
 		t.Errorf("open: %+v", open)
 	}
@@ -87,7 +107,8 @@ func TestTimeTells(t *testing.T) {
 	if len(open) != 1 || open[0].Kind != Granted || open[0].Key != "lock:2" || open[0].For < time.Second {
 		t.Errorf("open: %+v", open)
 	}
-	if !slices.Equal(all[Ended], []time.Duration{99 * time.Millisecond}) || len(all[Endless]) != 1 || !slices.Equal(all[GaveUp], []time.Duration{11 * time.Millisecond}) {
+	if !slices.Equal(all[Ended], []time.Duration{99 * time.Millisecond}) || len(all[Endless]) != 1 ||
+		!slices.Equal(all[GaveUp], []time.Duration{11 * time.Millisecond}) {
 		t.Errorf("told: %v", all)
 	}
 }
@@ -118,7 +139,8 @@ func TestSimulatedNotices(t *testing.T) {
 			open[n.Kind]++
 		}
 		ends := count[Released] + count[Ended] + count[Taken] + count[Closed]
-		if count[Granted] != len(w.answered) || ends+open[Granted] != count[Granted] || count[Closed] > 0 || waited+count[GaveUp]+open[Waits] != count[Waits] ||
+		if count[Granted] != len(w.answered) || ends+open[Granted] != count[Granted] || count[Closed] > 0 ||
+			waited+count[GaveUp]+open[Waits] != count[Waits] ||
 			int64(count[Refused]) != r.Refused || int64(count[Released]+foreign) != r.Releases {
 			t.Errorf("seed %d: %v, %d waited; open: %v; %+v", seed, count, waited, open, r.Tallies)
 		}
@@ -152,7 +174,8 @@ func TestRolling(t *testing.T) {
 			caught++
 		}
 		if r.dropped == 0 || len(h.Ops) > 200+int(seed) || r.Grants < int64(len(w.answered)) {
-			t.Errorf("seed %d: %d operations of which %d were forgotten, %d grants of %d", seed, len(h.Ops), r.dropped, r.Grants, len(w.answered))
+			t.Errorf("seed %d: %d operations of which %d were forgotten, %d grants of %d", seed, len(h.Ops), r.dropped,
+				r.Grants, len(w.answered))
 		}
 	}
 	if caught < 10 {

@@ -78,7 +78,8 @@ func (w *world) lapse(at time.Duration) bool {
 }
 
 // request is called by a worker at a time, and executed in between. It returns when it was answered, and what.
-func (w *world) request(worker int, at time.Duration, execute func(at time.Duration) wire.Reply, args ...string) (time.Duration, wire.Reply) {
+func (w *world) request(worker int, at time.Duration, execute func(at time.Duration) wire.Reply,
+	args ...string) (time.Duration, wire.Reply) {
 	delay := func() time.Duration { return 1 + time.Duration(w.ExpFloat64()*float64(400*time.Microsecond)) }
 	w.number++
 	q := &wire.Request{Conn: int64(worker + 1), Number: w.number, Args: args, Call: at}
@@ -88,7 +89,10 @@ func (w *world) request(worker int, at time.Duration, execute func(at time.Durat
 	reply := execute(executed)
 	end := executed + delay()
 	if w.Float64() < w.lost {
-		w.told = append(w.told, telling{end, func(r *Reader) { q.Return, q.Lost = history.Forever, true; r.Request(q) }})
+		w.told = append(w.told, telling{end, func(r *Reader) {
+			q.Return, q.Lost = history.Forever, true
+			r.Request(q)
+		}})
 		return end, wire.Reply{}
 	}
 	w.told = append(w.told, telling{end, func(r *Reader) { q.Return, q.Reply = end, reply; r.Request(q) }})
@@ -208,7 +212,10 @@ func (w *world) read(o Options) (*Reader, *history.History) {
 }
 
 func newWorld(seed uint64) *world {
-	return &world{Rand: rand.New(rand.NewPCG(seed, 7)), epoch: time.UnixMilli(1_700_000_000_000), grants: map[string]bool{}, answered: map[string]bool{}, freed: map[string]bool{}}
+	return &world{
+		Rand: rand.New(rand.NewPCG(seed, 7)), epoch: time.UnixMilli(1_700_000_000_000), grants: map[string]bool{},
+		answered: map[string]bool{}, freed: map[string]bool{},
+	}
 }
 
 // failed are the causes of a judge's failing verdicts.
@@ -248,7 +255,8 @@ func TestSimulatedLocks(t *testing.T) {
 			w.compare(t, seed, h)
 		}
 		if r.Ambiguous+r.Outsiders > 0 && w.lost == 0 {
-			t.Errorf("seed %d: %d ambiguous, %d of unseen clients: each connection has one holder, and all of them were seen", seed, r.Ambiguous, r.Outsiders)
+			t.Errorf("seed %d: %d ambiguous, %d of unseen clients: each connection has one holder, "+
+				"and all of them were seen", seed, r.Ambiguous, r.Outsiders)
 		}
 		causes := failed(t, h)
 		if before := failed(t, w.soFar); w.foreign == 0 && w.lost == 0 && len(before) > 0 {
@@ -261,7 +269,8 @@ func TestSimulatedLocks(t *testing.T) {
 		case w.foreign > 0:
 			wrong++
 			if slices.ContainsFunc(causes, func(c string) bool {
-				return c == "exclusion: foreign-release" || c == "release: false-release" || c == "lease-validity: foreign-release"
+				return c == "exclusion: foreign-release" || c == "release: false-release" ||
+					c == "lease-validity: foreign-release"
 			}) {
 				caught++
 			} else if len(causes) > 0 {
@@ -289,7 +298,8 @@ func (w *world) compare(t *testing.T, seed uint64, h *history.History) {
 		switch {
 		case op.Kind == history.Acquire && op.Outcome == history.OK:
 			if granted[token] && w.lost == 0 || !w.answered[token] {
-				t.Errorf("seed %d: %q was granted: twice %v, answered %v", seed, token, granted[token], w.answered[token])
+				t.Errorf("seed %d: %q was granted: twice %v, answered %v", seed, token, granted[token],
+					w.answered[token])
 			}
 			granted[token] = true
 		case op.Kind == history.Release && op.Outcome == history.OK:

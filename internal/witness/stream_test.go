@@ -32,14 +32,22 @@ func played(t *testing.T, lines ...string) *history.Stream {
 		case w[0] == "lost":
 			s.Event(wire.Event{Kind: wire.TapLost, At: at})
 		case w[0] == "empty":
-			s.Event(wire.Event{Kind: wire.TapBegan, At: at, Missing: true, Another: true, Origin: wire.Origin{History: "another"}})
+			s.Event(wire.Event{
+				Kind: wire.TapBegan, At: at, Missing: true, Another: true, Origin: wire.Origin{History: "another"},
+			})
 		case w[0] == "promoted":
 			_, _ = fmt.Sscan(w[1], &offset)
 			s.Event(wire.Event{Kind: wire.TapLost, Server: 1, At: at})
-			s.Event(wire.Event{Kind: wire.TapBegan, Server: 1, At: at, Origin: wire.Origin{History: "two", Before: "one", Upto: int64(offset)}})
+			s.Event(wire.Event{
+				Kind: wire.TapBegan, Server: 1, At: at,
+				Origin: wire.Origin{History: "two", Before: "one", Upto: int64(offset)},
+			})
 		case w[0] == "acquire" || w[0] == "release" || w[0] == "woken":
 			_, _ = fmt.Sscan(line, &kind, &hold, &outcome, &token, &call, &answer)
-			op := history.Op{Kind: history.Acquire, ID: hold, Hold: hold, Token: history.Hash(token), Call: call * time.Millisecond, Return: answer * time.Millisecond}
+			op := history.Op{
+				Kind: history.Acquire, ID: hold, Hold: hold, Token: history.Hash(token), Call: call * time.Millisecond,
+				Return: answer * time.Millisecond,
+			}
 			switch kind {
 			case "woken":
 				op.Woken = history.Signal
@@ -59,35 +67,72 @@ func played(t *testing.T, lines ...string) *history.Stream {
 	return sum
 }
 
+// Parts of scripts: an expiry that does not come, and the effect of a grant to a.
+const (
+	far = "9000000"
+	set = " SET lock a PXAT " + far
+)
+
+// streams are scripts, and the sum of their streams.
+var streams = map[string]struct {
+	lines []string
+	want  history.Stream
+}{
+	"agrees": {[]string{"1 10" + set, "2 10" + set, "1 20 DEL lock", "2 20 DEL lock", "acquire 1 ok a 0 2",
+		"release 1 ok a 2 4"},
+		history.Stream{Effects: 4, Compared: 2}},
+	"a grant that no server made": {[]string{"1 10" + set, "acquire 1 ok a 0 2", "acquire 2 ok b 5 6"},
+		history.Stream{
+			Effects: 1, Compared: 2, Against: []string{"the acquire of w00 at 0.005000 s was answered, " +
+				"and no stream has its effect"},
+		}},
+	"the holder before had handed it over": {
+		[]string{"1 10" + set, "acquire 1 ok a 5 6"}, history.Stream{Effects: 1, Compared: 1},
+	},
+	"it is handed on within a process": {[]string{"1 10" + set, "acquire 1 ok a 0 1", "woken 2 ok b 3 4"},
+		history.Stream{Effects: 1}},
+	"a replica that is late": {
+		[]string{"1 10" + set, "2 10" + set, "1 20 DEL lock", "acquire 1 ok a 0 2", "release 1 ok a 2 4"},
+		history.Stream{Effects: 3, Compared: 2},
+	},
+	"a release that left the lock": {[]string{"1 10" + set, "acquire 1 ok a 0 2", "release 1 ok a 3 4"},
+		history.Stream{
+			Effects: 1, Compared: 2, Against: []string{"the release of w00 at 0.003000 s was answered, " +
+				"and no stream has its effect"},
+		}},
+	"without an answer": {[]string{"1 10" + set, "acquire 1 ok a 0 2", "1 20 DEL lock", "release 1 unknown a 1 3",
+		"1 30 SET lock b PXAT " + far,
+		"acquire 2 unknown b 2 9", "acquire 3 unknown c 2 9", "release 2 unknown b 9 10"},
+		history.Stream{Effects: 3, Compared: 1, Grants: history.Settled{Unknown: 2, Executed: 1, Without: 1},
+			Releases: history.Settled{Unknown: 2, Executed: 1, Without: 1}}},
+	"refused counts for nothing": {[]string{"1 10" + set, "acquire 1 ok a 0 2", "acquire 2 failed z 3 4"},
+		history.Stream{Effects: 1, Compared: 1}},
+	"nothing is compared while a server was away": {[]string{"1 10" + set, "acquire 1 ok a 0 1", "lost", "empty",
+		"acquire 2 ok b 2 4", "acquire 3 unknown c 3 9",
+		"acquire 4 ok d 5000 5001"},
+		history.Stream{
+			Effects: 1, Compared: 1, Grants: history.Settled{Unknown: 1},
+			Against: []string{"the acquire of w00 at 5.000000 s was answered, and no stream has its effect"},
+		}},
+	"a failover that forgets": {[]string{
+		"1 10" + set, "2 10" + set, "1 20 DEL lock", "1 30 SET lock b PXAT " + far, "promoted 15",
+	},
+		history.Stream{
+			Effects: 4, Forgot: []history.Takeover{
+				{Node: "n2", Before: "n1", At: 5 * time.Millisecond, Upto: 15, Last: 30, Grants: 1, Released: 1},
+			},
+		}},
+	"one that knows all": {[]string{"1 10" + set, "2 10" + set, "promoted 10"},
+		history.Stream{
+			Effects: 2, Forgot: []history.Takeover{{Node: "n2", Before: "n1", At: 3 * time.Millisecond, Upto: 10}},
+		}},
+	"a lock whose tokens stand elsewhere": {
+		[]string{"1 10 SET lock 1", "acquire 1 ok a 0 2"}, history.Stream{Effects: 1},
+	},
+}
+
 func TestStream(t *testing.T) {
-	const far = "9000000"
-	set := " SET lock a PXAT " + far
-	for name, c := range map[string]struct {
-		lines []string
-		want  history.Stream
-	}{
-		"agrees": {[]string{"1 10" + set, "2 10" + set, "1 20 DEL lock", "2 20 DEL lock", "acquire 1 ok a 0 2", "release 1 ok a 2 4"},
-			history.Stream{Effects: 4, Compared: 2}},
-		"a grant that no server made": {[]string{"1 10" + set, "acquire 1 ok a 0 2", "acquire 2 ok b 5 6"},
-			history.Stream{Effects: 1, Compared: 2, Against: []string{"the acquire of w00 at 0.005000 s was answered, and no stream has its effect"}}},
-		"the holder before had handed it over": {[]string{"1 10" + set, "acquire 1 ok a 5 6"}, history.Stream{Effects: 1, Compared: 1}},
-		"it is handed on within a process":     {[]string{"1 10" + set, "acquire 1 ok a 0 1", "woken 2 ok b 3 4"}, history.Stream{Effects: 1}},
-		"a replica that is late":               {[]string{"1 10" + set, "2 10" + set, "1 20 DEL lock", "acquire 1 ok a 0 2", "release 1 ok a 2 4"}, history.Stream{Effects: 3, Compared: 2}},
-		"a release that left the lock": {[]string{"1 10" + set, "acquire 1 ok a 0 2", "release 1 ok a 3 4"},
-			history.Stream{Effects: 1, Compared: 2, Against: []string{"the release of w00 at 0.003000 s was answered, and no stream has its effect"}}},
-		"without an answer": {[]string{"1 10" + set, "acquire 1 ok a 0 2", "1 20 DEL lock", "release 1 unknown a 1 3", "1 30 SET lock b PXAT " + far,
-			"acquire 2 unknown b 2 9", "acquire 3 unknown c 2 9", "release 2 unknown b 9 10"},
-			history.Stream{Effects: 3, Compared: 1, Grants: history.Settled{Unknown: 2, Executed: 1, Without: 1}, Releases: history.Settled{Unknown: 2, Executed: 1, Without: 1}}},
-		"refused counts for nothing": {[]string{"1 10" + set, "acquire 1 ok a 0 2", "acquire 2 failed z 3 4"}, history.Stream{Effects: 1, Compared: 1}},
-		"nothing is compared while a server was away": {[]string{"1 10" + set, "acquire 1 ok a 0 1", "lost", "empty", "acquire 2 ok b 2 4", "acquire 3 unknown c 3 9",
-			"acquire 4 ok d 5000 5001"},
-			history.Stream{Effects: 1, Compared: 1, Grants: history.Settled{Unknown: 1}, Against: []string{"the acquire of w00 at 5.000000 s was answered, and no stream has its effect"}}},
-		"a failover that forgets": {[]string{"1 10" + set, "2 10" + set, "1 20 DEL lock", "1 30 SET lock b PXAT " + far, "promoted 15"},
-			history.Stream{Effects: 4, Forgot: []history.Takeover{{Node: "n2", Before: "n1", At: 5 * time.Millisecond, Upto: 15, Last: 30, Grants: 1, Released: 1}}}},
-		"one that knows all": {[]string{"1 10" + set, "2 10" + set, "promoted 10"},
-			history.Stream{Effects: 2, Forgot: []history.Takeover{{Node: "n2", Before: "n1", At: 3 * time.Millisecond, Upto: 10}}}},
-		"a lock whose tokens stand elsewhere": {[]string{"1 10 SET lock 1", "acquire 1 ok a 0 2"}, history.Stream{Effects: 1}},
-	} {
+	for name, c := range streams {
 		if got := played(t, c.lines...); !reflect.DeepEqual(*got, c.want) {
 			t.Errorf("%s:\ngot  %+v\nwant %+v", name, *got, c.want)
 		}

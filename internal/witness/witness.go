@@ -25,7 +25,8 @@ type By string
 
 // The ways.
 const (
-	Auto         By = "auto"       // by the token; where that is not unique, by the connection, if each serves one holder at a time
+	// by the token; where that is not unique, by the connection, if each serves one holder at a time
+	Auto         By = "auto"
 	ByToken      By = "token"      // by the token alone
 	ByConnection By = "connection" // each connection serves one holder at a time: that is promised
 	ByArg        By = "arg"        // by an argument

@@ -11,12 +11,11 @@ import (
 	"hammerlock/internal/wire"
 )
 
-// script is told line by line: "C 1 2 SET lock:1 a NX PX 100 = OK" is a request of connection C that was called at 1 ms
-// and answered at
-// 2 ms; "! 3 SET lock:1 a PXAT +100" an effect that was read at 3 ms, "+100" being a time of the server's clock in ms; "&" before it: it
-// belongs to the transaction of the one before. "P 4": a connection is passed on unseen from 4 ms on.
-// "K 5": the programs were killed at 5 ms. An answer of "lost" never came. "T 5 1 replica" is about the tap of
-// server 1; with several servers requests and effects begin with their server's number.
+// told reads a script line by line: "C 1 2 SET lock:1 a NX PX 100 = OK" is a request of connection C that was called at
+// 1 ms and answered at 2 ms; "! 3 SET lock:1 a PXAT +100" an effect that was read at 3 ms, "+100" being a time of the
+// server's clock in ms; "&" in place of "!": it belongs to the transaction of the one before. "P 4": a connection is
+// passed on unseen from 4 ms on. "K 5": the programs were killed at 5 ms. An answer of "lost" never came. "T 5 1
+// replica" is about the tap of server 1; with several servers requests and effects begin with their server's number.
 func told(t *testing.T, o Options, lines ...string) (*Reader, *history.History) {
 	t.Helper()
 	w := newWorld(1)
@@ -41,13 +40,7 @@ func told(t *testing.T, o Options, lines ...string) (*Reader, *history.History) 
 			continue
 		}
 		if words[0] == "T" {
-			n, _ := strconv.Atoi(words[2])
-			e := wire.Event{At: ms(1), Server: n, Kind: map[string]wire.EventKind{"replica": wire.TapBegan, "lost": wire.TapLost}[words[3]]}
-			switch words[3] {
-			case "goes-on", "restarted", "misses":
-				e.Kind, e.Missing, e.Another = wire.TapBegan, words[3] != "goes-on", words[3] == "restarted"
-			}
-			e.Replica = words[3] == "replica"
+			e := tapEvent(ms(1), words[2], words[3])
 			w.told = append(w.told, telling{e.At, func(r *Reader) { r.Event(e) }})
 			continue
 		}
@@ -74,6 +67,19 @@ func told(t *testing.T, o Options, lines ...string) (*Reader, *history.History) 
 		w.say(words, ms(1), ms(2), several)
 	}
 	return w.read(o)
+}
+
+// tapEvent is an event of a server's tap.
+func tapEvent(at time.Duration, server, what string) wire.Event {
+	n, _ := strconv.Atoi(server)
+	e := wire.Event{At: at, Server: n, Replica: what == "replica"}
+	switch what {
+	case "lost":
+		e.Kind = wire.TapLost
+	case "replica", "goes-on", "restarted", "misses":
+		e.Kind, e.Missing, e.Another = wire.TapBegan, what == "restarted" || what == "misses", what == "restarted"
+	}
+	return e
 }
 
 // say is a request of a script.
@@ -133,55 +139,71 @@ var shapes = map[string]struct {
 	want  []string
 }{
 	"SET NX, a refused try and a script that releases": {lines: []string{
-		"A 1 2 SET lock:1 a NX PX 100 = OK", "! 3 SET lock:1 a PXAT +101", "B 4 5 SET lock:1 b NX PX 100 = nil", "A 6 7 " + unlock + " a = 1", "! 8 DEL lock:1"},
+		"A 1 2 SET lock:1 a NX PX 100 = OK", "! 3 SET lock:1 a PXAT +101", "B 4 5 SET lock:1 b NX PX 100 = nil",
+		"A 6 7 " + unlock + " a = 1", "! 8 DEL lock:1"},
 		want: []string{"acquire a ok", "acquire b failed", "release a ok"}},
 	"an effect before its answer, and long after it": {lines: []string{
-		"A 1 5 SET lock:1 a NX PX 1000 = OK", "! 3 SET lock:1 a PXAT +1001", "A 6 7 " + unlock + " a = 1", "! 200 DEL lock:1"},
+		"A 1 5 SET lock:1 a NX PX 1000 = OK", "! 3 SET lock:1 a PXAT +1001", "A 6 7 " + unlock + " a = 1",
+		"! 200 DEL lock:1"},
 		want: []string{"acquire a ok", "release a ok"}},
 	"a lease that ends, found by the next try": {lines: []string{
-		"A 1 2 SET lock:1 a NX PX 10 = OK", "! 3 SET lock:1 a PXAT +11", "B 20 21 SET lock:1 b NX PX 100 = OK", "! 22 DEL lock:1", "& 22 SET lock:1 b PXAT +120",
+		"A 1 2 SET lock:1 a NX PX 10 = OK", "! 3 SET lock:1 a PXAT +11", "B 20 21 SET lock:1 b NX PX 100 = OK",
+		"! 22 DEL lock:1", "& 22 SET lock:1 b PXAT +120",
 		"A 30 31 " + unlock + " a = 0", "B 32 33 " + unlock + " b = 1", "! 34 DEL lock:1"},
-		want: []string{"acquire a ok", "acquire b ok", "release b ok"}}, // the aim of the script was unknown when a asked
+		// the aim of the script was unknown when a asked
+		want: []string{"acquire a ok", "acquire b ok", "release b ok"}},
 	"a key that ends too early, without a command": {lines: []string{
 		"A 1 2 SET lock:1 a NX PX 1000 = OK", "! 3 SET lock:1 a PXAT +1001", "! 10 DEL lock:1"},
 		want: []string{"acquire a ok", "incident  ok"}},
 	"the grant of an unseen client": {lines: []string{
-		"A 1 2 SET lock:1 a NX PX 1000 = nil", "! 3 SET lock:1 x PXAT +1001", "A 4 5 SET lock:1 a NX PX 1000 = nil", "! 6 DEL lock:1"},
+		"A 1 2 SET lock:1 a NX PX 1000 = nil", "! 3 SET lock:1 x PXAT +1001", "A 4 5 SET lock:1 a NX PX 1000 = nil",
+		"! 6 DEL lock:1"},
 		want: []string{"acquire x ok", "release x ok", "acquire a failed", "acquire a failed"}},
 	"SETNX and EXPIRE": {lines: []string{
-		"A 1 2 SETNX lock:1 a = 1", "! 3 SETNX lock:1 a", "A 4 5 PEXPIRE lock:1 100 = 1", "! 6 PEXPIREAT lock:1 +104", "A 7 8 DEL lock:1 = 1", "! 9 DEL lock:1"},
+		"A 1 2 SETNX lock:1 a = 1", "! 3 SETNX lock:1 a", "A 4 5 PEXPIRE lock:1 100 = 1", "! 6 PEXPIREAT lock:1 +104",
+		"A 7 8 DEL lock:1 = 1", "! 9 DEL lock:1"},
 		want: []string{"acquire a ok", "extend a ok", "release a ok"}},
 	"a DEL of what is another's": {lines: []string{
-		"A 1 2 SET lock:1 a NX PX 10 = OK", "! 3 SET lock:1 a PXAT +11", "B 20 21 SET lock:1 b NX PX 100 = OK", "! 22 DEL lock:1", "& 22 SET lock:1 b PXAT +120",
+		"A 1 2 SET lock:1 a NX PX 10 = OK", "! 3 SET lock:1 a PXAT +11", "B 20 21 SET lock:1 b NX PX 100 = OK",
+		"! 22 DEL lock:1", "& 22 SET lock:1 b PXAT +120",
 		"A 30 31 DEL lock:1 = 1", "! 32 DEL lock:1", "B 40 41 DEL lock:1 = 0"},
 		want: []string{"acquire a ok", "acquire b ok", "release a ok", "release b failed"}},
 	"the same where the other one is not heard of again": {lines: []string{
-		"A 1 2 SET lock:1 a NX PX 10 = OK", "! 3 SET lock:1 a PXAT +11", "B 20 21 SET lock:1 b NX PX 100 = OK", "! 22 DEL lock:1", "& 22 SET lock:1 b PXAT +120",
+		"A 1 2 SET lock:1 a NX PX 10 = OK", "! 3 SET lock:1 a PXAT +11", "B 20 21 SET lock:1 b NX PX 100 = OK",
+		"! 22 DEL lock:1", "& 22 SET lock:1 b PXAT +120",
 		"A 30 31 DEL lock:1 = 1", "! 32 DEL lock:1"},
 		want: []string{"acquire a ok", "acquire b ok", "release b unknown"}},
 	"a renewal with SET that takes the lock back": {lines: []string{
-		"A 1 2 SET lock:1 a NX PX 10 = OK", "! 3 SET lock:1 a PXAT +11", "B 20 21 SET lock:1 b NX PX 100 = OK", "! 22 DEL lock:1", "& 22 SET lock:1 b PXAT +120",
+		"A 1 2 SET lock:1 a NX PX 10 = OK", "! 3 SET lock:1 a PXAT +11", "B 20 21 SET lock:1 b NX PX 100 = OK",
+		"! 22 DEL lock:1", "& 22 SET lock:1 b PXAT +120",
 		"A 30 31 SET lock:1 a PX 100 = OK", "! 32 SET lock:1 a PXAT +130"},
 		want: []string{"acquire a ok", "acquire b ok", "extend a ok"}},
 	"a retried SET NX that its own grant refused": {lines: []string{
 		"A 1 2 SET lock:1 a NX PX 100 = lost", "! 3 SET lock:1 a PXAT +101", "A 10 11 SET lock:1 a NX PX 100 = nil"},
 		want: []string{"acquire a failed", "sight a ok"}},
 	"the same, noticed": {lines: []string{
-		"A 1 2 SET lock:1 a NX PX 100 = lost", "! 3 SET lock:1 a PXAT +101", "A 10 11 SET lock:1 a NX PX 100 = nil", "A 12 13 " + unlock + " a = 1", "! 14 DEL lock:1"},
+		"A 1 2 SET lock:1 a NX PX 100 = lost", "! 3 SET lock:1 a PXAT +101", "A 10 11 SET lock:1 a NX PX 100 = nil",
+		"A 12 13 " + unlock + " a = 1", "! 14 DEL lock:1"},
 		want: []string{"acquire a unknown", "release a ok"}},
 	"a retried SET NX that may have had no effect": {lines: []string{
-		"T 1 0 lost", "A 2 3 0 SET lock:1 a NX PX 100 = lost", "B 4 5 0 SET lock:1 b NX PX 100 = OK", "A 10 11 0 SET lock:1 a NX PX 100 = nil"},
+		"T 1 0 lost", "A 2 3 0 SET lock:1 a NX PX 100 = lost", "B 4 5 0 SET lock:1 b NX PX 100 = OK",
+		"A 10 11 0 SET lock:1 a NX PX 100 = nil"},
 		want: []string{"acquire a unknown", "acquire b ok", "acquire a failed"}},
 	"a refusal before a try that was lost": {lines: []string{
-		"B 1 2 0 SET lock:1 b NX PX 100 = OK", "! 3 0 SET lock:1 b PXAT +101", "A 4 5 0 SET lock:1 a NX PX 100 = nil", "A 6 7 0 SET lock:1 a NX PX 100 = lost", "T 8 0 lost"},
+		"B 1 2 0 SET lock:1 b NX PX 100 = OK", "! 3 0 SET lock:1 b PXAT +101", "A 4 5 0 SET lock:1 a NX PX 100 = nil",
+		"A 6 7 0 SET lock:1 a NX PX 100 = lost", "T 8 0 lost"},
 		want: []string{"acquire b ok", "acquire a failed", "acquire a unknown"}},
 	"a failover that keeps a grant": {lines: []string{
-		"T 0 1 replica", "A 1 2 0 SET lock:1 a NX PX 1000 = OK", "! 3 0 SET lock:1 a PXAT +1001", "! 3 1 SET lock:1 a PXAT +1001", "T 4 0 lost", "T 5 1 lost", "T 6 1 goes-on",
-		"B 7 8 1 SET lock:1 b NX PX 1000 = nil", "A 9 10 1 DEL lock:1 = 1", "! 11 1 DEL lock:1", "T 12 0 replica", "B 13 14 1 SET lock:1 b NX PX 1000 = OK",
-		"! 15 1 SET lock:1 b PXAT +1013", "! 15 0 SET lock:1 b PXAT +1013", "B 16 17 1 DEL lock:1 = 1", "! 18 1 DEL lock:1", "! 18 0 DEL lock:1"},
+		"T 0 1 replica", "A 1 2 0 SET lock:1 a NX PX 1000 = OK", "! 3 0 SET lock:1 a PXAT +1001",
+		"! 3 1 SET lock:1 a PXAT +1001", "T 4 0 lost", "T 5 1 lost", "T 6 1 goes-on",
+		"B 7 8 1 SET lock:1 b NX PX 1000 = nil", "A 9 10 1 DEL lock:1 = 1", "! 11 1 DEL lock:1", "T 12 0 replica",
+		"B 13 14 1 SET lock:1 b NX PX 1000 = OK",
+		"! 15 1 SET lock:1 b PXAT +1013", "! 15 0 SET lock:1 b PXAT +1013", "B 16 17 1 DEL lock:1 = 1",
+		"! 18 1 DEL lock:1", "! 18 0 DEL lock:1"},
 		want: []string{"acquire a ok", "acquire b failed", "release a ok", "acquire b ok", "release b ok"}},
 	"a failover that forgets a grant": {lines: []string{
-		"T 0 1 replica", "A 1 2 0 SET lock:1 a NX PX 1000 = OK", "! 3 0 SET lock:1 a PXAT +1001", "T 4 0 lost", "T 5 1 lost", "T 6 1 goes-on",
+		"T 0 1 replica", "A 1 2 0 SET lock:1 a NX PX 1000 = OK", "! 3 0 SET lock:1 a PXAT +1001", "T 4 0 lost",
+		"T 5 1 lost", "T 6 1 goes-on",
 		"B 7 8 1 SET lock:1 b NX PX 1000 = OK", "! 9 1 SET lock:1 b PXAT +1007"},
 		want: []string{"acquire a ok", "acquire b ok"}},
 	"a server that was restarted": {lines: []string{
@@ -191,19 +213,25 @@ var shapes = map[string]struct {
 		"A 1 2 0 SET lock:1 a NX PX 1000 = OK", "! 3 0 SET lock:1 a PXAT +1001", "T 4 0 lost", "T 5 0 misses"},
 		want: []string{"acquire a ok", "release a unknown"}},
 	"a pipeline, two at once": {lines: []string{
-		"A 1 4 SET lock:1 a NX PX 100 = OK", "A 1.1 4.1 EXPIRE lock:1 1 = 1", "! 3 SET lock:1 a PXAT +101", "! 3.1 PEXPIREAT lock:1 +1001"},
+		"A 1 4 SET lock:1 a NX PX 100 = OK", "A 1.1 4.1 EXPIRE lock:1 1 = 1", "! 3 SET lock:1 a PXAT +101",
+		"! 3.1 PEXPIREAT lock:1 +1001"},
 		want: []string{"acquire a ok", "extend a ok"}},
 	"a hash that counts, as Redisson's": {lines: []string{
-		"A 1 2 EVAL s 1 lock:1 100 u:1 = nil", "! 3 HINCRBY lock:1 u:1 1", "& 3 PEXPIREAT lock:1 +101", "A 4 5 EVAL s 1 lock:1 100 u:1 = nil", "! 6 HINCRBY lock:1 u:1 1", "& 6 PEXPIREAT lock:1 +104",
-		"B 7 8 EVAL s 1 lock:1 100 u:2 = 96", "A 9 10 EVAL f 1 lock:1 100 u:1 = 0", "! 11 HINCRBY lock:1 u:1 -1", "& 11 PEXPIREAT lock:1 +110", "A 12 13 EVAL f 1 lock:1 100 u:1 = 1", "! 14 DEL lock:1"},
+		"A 1 2 EVAL s 1 lock:1 100 u:1 = nil", "! 3 HINCRBY lock:1 u:1 1", "& 3 PEXPIREAT lock:1 +101",
+		"A 4 5 EVAL s 1 lock:1 100 u:1 = nil", "! 6 HINCRBY lock:1 u:1 1", "& 6 PEXPIREAT lock:1 +104",
+		"B 7 8 EVAL s 1 lock:1 100 u:2 = 96", "A 9 10 EVAL f 1 lock:1 100 u:1 = 0", "! 11 HINCRBY lock:1 u:1 -1",
+		"& 11 PEXPIREAT lock:1 +110", "A 12 13 EVAL f 1 lock:1 100 u:1 = 1", "! 14 DEL lock:1"},
 		want: []string{"acquire u:1 ok", "acquire u:1 ok", "acquire u:2 failed", "release u:1 ok", "release u:1 ok"}},
 	"a sorted set, as semaphores are": {lines: []string{
-		"A 1 2 EVAL s 1 lock:1 a = 1", "! 3 ZADD lock:1 1 a", "& 3 PEXPIREAT lock:1 +101", "B 4 5 EVAL s 1 lock:1 b = 1", "! 6 ZADD lock:1 2 b", "& 6 PEXPIREAT lock:1 +104",
+		"A 1 2 EVAL s 1 lock:1 a = 1", "! 3 ZADD lock:1 1 a", "& 3 PEXPIREAT lock:1 +101",
+		"B 4 5 EVAL s 1 lock:1 b = 1", "! 6 ZADD lock:1 2 b", "& 6 PEXPIREAT lock:1 +104",
 		"A 7 8 ZREM lock:1 a = 1", "! 9 ZREM lock:1 a", "B 10 11 ZREM lock:1 b = 1", "! 12 ZREM lock:1 b"},
 		want: []string{"acquire a ok", "acquire b ok", "release a ok", "release b ok"}},
 	"a majority of three sites": {o: Options{Sites: 3}, lines: []string{
-		"A 1 2 0 SET lock:1 a NX PX 100 = OK", "! 3 0 SET lock:1 a PXAT +101", "A 1 2 1 SET lock:1 a NX PX 100 = OK", "! 3 1 SET lock:1 a PXAT +101", "A 1 2.5 2 SET lock:1 a NX PX 100 = nil",
-		"B 4 5 0 SET lock:1 b NX PX 100 = nil", "B 4 5 1 SET lock:1 b NX PX 100 = nil", "B 4 5 2 SET lock:1 b NX PX 100 = OK", "! 6 2 SET lock:1 b PXAT +104",
+		"A 1 2 0 SET lock:1 a NX PX 100 = OK", "! 3 0 SET lock:1 a PXAT +101", "A 1 2 1 SET lock:1 a NX PX 100 = OK",
+		"! 3 1 SET lock:1 a PXAT +101", "A 1 2.5 2 SET lock:1 a NX PX 100 = nil",
+		"B 4 5 0 SET lock:1 b NX PX 100 = nil", "B 4 5 1 SET lock:1 b NX PX 100 = nil",
+		"B 4 5 2 SET lock:1 b NX PX 100 = OK", "! 6 2 SET lock:1 b PXAT +104",
 		"A 7 8 0 " + unlock + " a = 1", "! 9 0 DEL lock:1", "A 7 8 1 " + unlock + " a = 1", "! 9 1 DEL lock:1"},
 		want: []string{"acquire a ok", "acquire b failed", "release a ok"}},
 }
@@ -224,7 +252,8 @@ func TestShapes(t *testing.T) {
 	}
 }
 
-// TestKilledOnTheWay: whoever has the lock, waits for it, or is about to be answered when the programs are killed is dead.
+// TestKilledOnTheWay: whoever has the lock, waits for it, or is about to be answered when the programs are killed is
+// dead.
 func TestKilledOnTheWay(t *testing.T) {
 	_, h := told(t, Options{Holder: Holder{By: Auto}},
 		"A 1 2 SETNX lock:1 a = 1", "! 2 SETNX lock:1 a", "A 3 4 DEL lock:1 = 1", "! 4 DEL lock:1",
@@ -251,9 +280,12 @@ func TestKilledOnTheWay(t *testing.T) {
 // serves one does.
 func TestSharedConnection(t *testing.T) {
 	lines := []string{
-		"A 1 2 SET lock:1 a NX PX 10 = OK", "! 3 SET lock:1 a PXAT +11", "A 4 5 SET lock:1 c NX PX 100 = nil", "B 20 21 SET lock:1 b NX PX 100 = OK", "! 22 DEL lock:1", "& 22 SET lock:1 b PXAT +120",
+		"A 1 2 SET lock:1 a NX PX 10 = OK", "! 3 SET lock:1 a PXAT +11", "A 4 5 SET lock:1 c NX PX 100 = nil",
+		"B 20 21 SET lock:1 b NX PX 100 = OK", "! 22 DEL lock:1", "& 22 SET lock:1 b PXAT +120",
 		"A 30 31 DEL lock:1 = 1", "! 32 DEL lock:1", "B 40 41 DEL lock:1 = 0"}
-	for by, want := range map[By]string{Auto: "release b unknown", ByConnection: "release a ok", ByToken: "release b unknown"} {
+	for by, want := range map[By]string{
+		Auto: "release b unknown", ByConnection: "release a ok", ByToken: "release b unknown",
+	} {
 		_, h := told(t, Options{Holder: Holder{By: by}}, lines...)
 		if got := heard(h, "a", "b", "c"); !slices.Contains(got, want) {
 			t.Errorf("%s: got %q, want %q", by, got, want)
@@ -264,7 +296,8 @@ func TestSharedConnection(t *testing.T) {
 // TestDataOfASharedConnection: what several holders do on one connection belongs to the only one that has not given its
 // lock back; where there are two it is not judged.
 func TestDataOfASharedConnection(t *testing.T) {
-	first := []string{"A 1 2 SET lock:1 a NX PX 20 = OK", "! 3 SET lock:1 a PXAT +21", "A 4 5 SET lock:1 x NX PX 20 = nil",
+	first := []string{"A 1 2 SET lock:1 a NX PX 20 = OK", "! 3 SET lock:1 a PXAT +21",
+		"A 4 5 SET lock:1 x NX PX 20 = nil",
 		"A 6 7 GET n = 0", "A 8 9 SET n 1 = OK", "! 9 SET n 1"}
 	again := []string{"A 50 51 SET lock:1 b NX PX 100 = OK", "! 52 SET lock:1 b PXAT +150", "A 53 54 GET n = 1",
 		"A 55 56 SET n 2 = OK", "! 57 SET n 2", "A 58 59 " + unlock + " b = 1", "! 60 DEL lock:1"}
@@ -277,7 +310,8 @@ func TestDataOfASharedConnection(t *testing.T) {
 		"not given back":           {[]string{"! 40 DEL lock:1"}, Auto, 0},
 		"not given back, promised": {[]string{"! 40 DEL lock:1"}, ByConnection, 4},
 	} {
-		r, h := told(t, Options{Data: []string{"n"}, Holder: Holder{By: c.by}}, slices.Concat(first, c.between, again)...)
+		r, h := told(t, Options{Data: []string{"n"}, Holder: Holder{By: c.by}},
+			slices.Concat(first, c.between, again)...)
 		uses := 0
 		for _, op := range h.Ops {
 			if op.Kind == history.Load || op.Kind == history.Store {
@@ -299,8 +333,10 @@ func TestData(t *testing.T) {
 	for read, want := range map[string]bool{"A 10 11 GET n = 0": true, "A 45 46 GET n = 1": false} {
 		wrote := strconv.Itoa(map[bool]int{true: 1, false: 2}[want])
 		_, h := told(t, Options{Data: []string{"n"}, Holder: Holder{By: ByConnection}},
-			"A 1 2 SET lock:1 a NX PX 20 = OK", "! 3 SET lock:1 a PXAT +21", read, "B 30 31 SET lock:1 b NX PX 1000 = OK", "! 32 DEL lock:1", "& 32 SET lock:1 b PXAT +1030",
-			"B 33 34 GET n = 0", "B 35 36 SET n 1 = OK", "! 37 SET n 1", "B 40 41 DEL lock:1 = 1", "! 42 DEL lock:1", "A 50 51 SET n "+wrote+" = OK", "! 52 SET n "+wrote)
+			"A 1 2 SET lock:1 a NX PX 20 = OK", "! 3 SET lock:1 a PXAT +21", read,
+			"B 30 31 SET lock:1 b NX PX 1000 = OK", "! 32 DEL lock:1", "& 32 SET lock:1 b PXAT +1030",
+			"B 33 34 GET n = 0", "B 35 36 SET n 1 = OK", "! 37 SET n 1", "B 40 41 DEL lock:1 = 1", "! 42 DEL lock:1",
+			"A 50 51 SET n "+wrote+" = OK", "! 52 SET n "+wrote)
 		if got := failed(t, h); slices.Contains(got, "lost-updates: overrun") != want {
 			t.Errorf("%s: got %q, lost: %v", read, got, want)
 		}

@@ -5,17 +5,18 @@ import (
 	"time"
 )
 
-// holds has the commands that a rule holds back until their clients have abandoned the calls.
+// holds is the state of a rule that delays commands until their clients have given up the call and closed the
+// connection.
 type holds struct {
 	rule *Rule
 	over chan struct{} // closed when the rule ends
 
 	mu    sync.Mutex
 	ended bool
-	next  map[string]time.Time // by kind: when the next command of it may be held back
+	next  map[string]time.Time // kind of command -> when the next one may be delayed
 }
 
-// end releases all commands that are held back, once.
+// end forwards all commands that are delayed. It is safe to call twice.
 func (h *holds) end() {
 	if h == nil {
 		return
@@ -28,7 +29,7 @@ func (h *holds) end() {
 	}
 }
 
-// takes tells whether a command is held back: no other one of its kind was, within the rule's pace.
+// takes tells whether to delay a command: at most one of each kind every Pace.
 func (h *holds) takes(kind string, now time.Time) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -39,7 +40,7 @@ func (h *holds) takes(kind string, now time.Time) bool {
 	return true
 }
 
-// held returns what holds a command back; nil if the command is forwarded at once.
+// held returns the rule that delays a command; nil if it is forwarded at once.
 func (s *stream) held(v *verdict, b []byte) *holds {
 	if !s.commands || len(v.holds) == 0 {
 		return nil
@@ -53,7 +54,7 @@ func (s *stream) held(v *verdict, b []byte) *holds {
 	return nil
 }
 
-// wait waits until the client has abandoned the call, and then for the latency.
+// wait waits until the client has closed the connection, and then for the latency.
 func (h *holds) wait(c *connection, timer *time.Timer) {
 	select {
 	case <-c.left:

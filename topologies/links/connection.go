@@ -7,13 +7,13 @@ import (
 	"sync/atomic"
 )
 
-// Conn is a connection, with or without TLS, of which one direction can be closed.
+// Conn is a TCP or TLS connection that can be closed in one direction (half-close).
 type Conn interface {
 	net.Conn
 	CloseWrite() error
 }
 
-// Abort closes a connection with a reset: unsent data is discarded and the other side sees an error.
+// Abort closes a connection with a reset (RST): unsent data is discarded and the other side gets an error.
 func Abort(c Conn) {
 	var below net.Conn = c
 	if secured, ok := c.(*tls.Conn); ok {
@@ -25,17 +25,17 @@ func Abort(c Conn) {
 	_ = below.Close()
 }
 
-// Link leads to a node.
+// Link is a proxied way to a node.
 type Link struct {
 	From, To Party
-	// Asks tells whether bytes to the node are a command whose answer LoseReply may drop.
+	// Asks tells whether bytes to the node are a command whose reply LoseReply may drop.
 	Asks func(b []byte) bool
-	// Kind names the kind of command at the beginning of bytes to the node; empty if it is not held back.
+	// Kind returns the name of the command at the beginning of bytes to the node; empty if it is never delayed.
 	Kind func(b []byte) string
 	Dial func(from *net.TCPAddr) (Conn, error)
 }
 
-// Serve carries one connection until it ends, as far as the rules let it through.
+// Serve proxies one connection until it ends, and applies the rules to it.
 func (n *Network) Serve(src *net.TCPConn, l Link) {
 	c := n.open(src, l)
 	if c == nil {
@@ -54,7 +54,7 @@ func (n *Network) Serve(src *net.TCPConn, l Link) {
 	c.carry(conn)
 }
 
-// open registers a connection, unless it must be refused.
+// open registers a connection. It returns nil if a rule refuses it.
 func (n *Network) open(src *net.TCPConn, l Link) *connection {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -74,13 +74,13 @@ func (n *Network) forget(c *connection) {
 	delete(n.conns, c)
 }
 
-// connection is one proxied connection: from its source to the link, and from there to the node.
+// connection is a proxied connection, from its source to the proxy and on to the node.
 type connection struct {
-	asks        func(b []byte) bool // tells whether bytes to the node are a command whose answer may be dropped
+	asks        func(b []byte) bool // tells whether bytes to the node are a command whose reply may be dropped
 	kind        func(b []byte) string
-	left        chan struct{} // closed when the source has closed the connection, and so abandoned its calls
+	left        chan struct{} // closed when the source has closed the connection: it has given up its calls
 	there, back *path
-	muted       atomic.Bool // the answer under way must not arrive
+	muted       atomic.Bool // drop the reply that comes next
 
 	mu       sync.Mutex
 	src, dst Conn
@@ -88,12 +88,12 @@ type connection struct {
 	ended    bool
 }
 
-// broken tells whether a rule breaks the connection.
+// broken tells whether a rule resets the connection.
 func (c *connection) broken() bool {
 	return c.there.verdict.Load().effect == Reset || c.back.verdict.Load().effect == Reset
 }
 
-// end breaks both halves at once.
+// end breaks both halves of the connection.
 func (c *connection) end() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -108,7 +108,7 @@ func (c *connection) end() {
 	}
 }
 
-// passable waits while bytes are held back on a path; it returns false when the connection has ended.
+// passable waits while a rule blocks the path; it returns false when the connection has ended.
 func (c *connection) passable(p *path) bool {
 	for {
 		v := p.verdict.Load()

@@ -1,5 +1,5 @@
-// Package links stands between the nodes of a deployment and those that connect to them: TCP proxies, which identify
-// both ends and apply rules to the bytes. It knows neither Redis nor servers: its callers listen, and say where a
+// Package links has TCP proxies that stand in front of servers and can delay, block or break connections. It knows who
+// is at each end and applies rules to the bytes. It knows nothing about Redis: its callers listen, and say where a
 // connection leads.
 package links
 
@@ -16,11 +16,11 @@ import (
 	"time"
 )
 
-// Network has all links of a topology: a TCP proxy in front of each node, which identifies clients and peers by their
-// source addresses and applies rules to their traffic. The suite's own connections bypass it. Several goroutines may
-// call its methods. A nil Network, of a topology without links, refuses.
+// Network is the set of proxies of a topology, one in front of each node. It identifies clients and peers by their
+// source addresses and applies rules to their traffic. The suite's own connections bypass it. It is safe for concurrent
+// use. A nil Network, of a topology without proxies, returns errors.
 type Network struct {
-	sources string           // the common beginning of the clients' addresses
+	sources string           // prefix of the addresses of clients
 	nodes   map[string]Party // by address
 
 	mu    sync.Mutex
@@ -31,7 +31,7 @@ type Network struct {
 	wg sync.WaitGroup
 }
 
-// New makes a network for clients whose addresses begin with a prefix.
+// New makes a Network for clients whose addresses begin with a prefix.
 func New(sources string) *Network {
 	return &Network{sources: sources, nodes: map[string]Party{}, paths: map[[2]Party]*path{},
 		conns: map[*connection]struct{}{}}
@@ -40,10 +40,10 @@ func New(sources string) *Network {
 // Add registers the address of a node, before the first connection.
 func (n *Network) Add(ip string, node Party) { n.nodes[ip] = node }
 
-// Party is one end of a connection: a node's name, a client from ClientParty, or a whole kind.
+// Party is one end of a connection: the name of a node, a client (see ClientParty), or a group such as all clients.
 type Party string
 
-// Unidentified is an unknown party. Its connection is broken, so that it connects again.
+// Unidentified is a party that could not be identified. Its connection is broken, so that it connects again.
 const Unidentified Party = ""
 
 // The groups.
@@ -52,7 +52,7 @@ const (
 	AllClients Party = "clients"
 )
 
-// clientSources is the number of clients with their own address. Later clients share these addresses.
+// clientSources is the number of clients with a source address of their own. Further clients share these addresses.
 const clientSources = 200
 
 // The addresses of clients follow those of nodes.
@@ -63,27 +63,27 @@ const (
 
 const clientPrefix = "client "
 
-// ClientParty is the client whose ClientOptions have that Source (1 or more).
+// ClientParty is the client with that Source (1 or more) in its ClientOptions.
 func ClientParty(source int) Party {
 	return Party(clientPrefix + strconv.Itoa((source-1)%clientSources+1))
 }
 
-// SourceIP is the address of a client's source in a network with that prefix.
+// SourceIP is the source address of a client in a Network with that prefix.
 func SourceIP(prefix string, source int) string {
 	return prefix + strconv.Itoa(firstSource+(source-1)%clientSources)
 }
 
-// Effect is the effect of a rule on traffic. If several rules apply, the greatest effect counts.
+// Effect is what a rule does to traffic. If several rules apply to a connection, the greatest Effect wins.
 type Effect uint8
 
-// The effects. Messages that a dropped link holds back arrive when it heals, as with TCP's retransmissions. A reset
-// link loses them with its connections.
+// The effects. Bytes that Drop blocks arrive after it ends, as by TCP's retransmissions. Reset loses them with the
+// connection.
 const (
 	Pass  Effect = iota
-	Delay        // bytes arrive later, by Latency plus up to Jitter, in order; delays add up
-	Drop         // bytes and new connections are held back, without an error
-	Reset        // connections are broken, new ones as soon as they are made; it needs no direction
-	// a client's command is executed, but its answer is dropped and the connection breaks; this happens Count times
+	Delay        // bytes arrive later, by Latency plus up to Jitter, in order; delays of several rules add up
+	Drop         // bytes and new connections are blocked, without an error
+	Reset        // connections are reset, new ones at once; the direction does not matter
+	// LoseReply lets a client's command be executed, but drops its reply and breaks the connection, Count times.
 	LoseReply
 )
 
@@ -95,32 +95,32 @@ func (e Effect) String() string {
 // Rule applies an effect to the bytes between two sets of parties.
 type Rule struct {
 	From, To []Party
-	OneWay   bool // only the bytes from From to To; LoseReply always means the commands
+	OneWay   bool // only bytes from From to To; for LoseReply that is the direction of commands
 	Effect   Effect
 	Latency  time.Duration
 	Jitter   time.Duration
 	Seed     uint64 // draws the jitter
-	OneIn    int    // Delay delays one in so many messages, drawn by Seed; 0 = each
+	OneIn    int    // Delay delays only one in OneIn messages, drawn by Seed; 0 = every message
 	Count    int    // number of replies that LoseReply drops
-	// Abandoned changes Delay: a client's command is delayed until the client has closed the connection, and so
-	// abandoned the call, and by Latency more. It delays one command of each kind every Pace. When the rule ends,
-	// delayed messages arrive.
+	// Abandoned makes Delay delay a command until its client has closed the connection, and by Latency more: the client
+	// has given up the call, and the command is executed afterwards. It delays one command of each kind every Pace.
+	// When the rule ends, delayed commands are forwarded.
 	Abandoned bool
 	Pace      time.Duration
-	Spent     func() // called when LoseReply has dropped its last reply, if it is not nil
+	Spent     func() // called when LoseReply has dropped its last reply; may be nil
 }
 
 // rule is an active Rule.
 type rule struct {
 	Rule
-	replies atomic.Int64 // number of replies still to be dropped
+	replies atomic.Int64 // number of replies that are still to be dropped
 	holds   *holds       // nil = none
 }
 
 var errNoLinks = errors.New("the topology was brought up without links")
 
-// Apply activates a rule, also for open connections, and returns the function that removes it. It refuses a rule
-// without parties, or with a party that does not exist.
+// Apply activates a rule, for open connections as well, and returns a function that ends it. A rule without parties, or
+// with an unknown party, is an error.
 func (n *Network) Apply(r Rule) (heal func(), err error) {
 	if n == nil {
 		return nil, errNoLinks
@@ -159,7 +159,7 @@ func (n *Network) Rules() (list []Rule) {
 	return list
 }
 
-// Apart tells whether a rule cuts two parties off from each other.
+// Apart tells whether a rule blocks the traffic between two parties.
 func (n *Network) Apart(a, b Party) bool {
 	if n == nil {
 		return false
@@ -191,14 +191,13 @@ func (n *Network) check(r Rule) error {
 	return nil
 }
 
-// IsClient tells whether a party is one client, all clients, or a client without its own source address.
+// IsClient tells whether a party is one client, all clients, or a client without a source address of its own.
 func IsClient(p Party) bool {
 	source, err := strconv.Atoi(strings.TrimPrefix(string(p), clientPrefix))
 	return p == AllClients || err == nil && p == ClientParty(max(source, 1))
 }
 
-// Party identifies the party that made a connection, by its address. A client without its own source address belongs to
-// AllClients only.
+// Party identifies who made a connection, by its source address. A client that has no address of its own is AllClients.
 func (n *Network) Party(conn *net.TCPConn) Party {
 	ip := conn.RemoteAddr().(*net.TCPAddr).IP.String()
 	if p, ok := n.nodes[ip]; ok {
@@ -220,19 +219,19 @@ func has(list []Party, p Party) bool {
 	return slices.Contains(list, p) || slices.Contains(list, group)
 }
 
-// path is one direction between two parties; all their connections share it.
+// path is one direction of traffic between two parties; all their connections share it.
 type path struct {
 	from, to Party
 	verdict  atomic.Pointer[verdict]
 }
 
-// verdict is the joint effect of the rules on a path.
+// verdict is the combined effect of all rules on a path.
 type verdict struct {
 	effect  Effect
 	delays  []*jitter
 	loses   []*rule
 	holds   []*holds
-	changed chan struct{} // closed when another verdict replaces it
+	changed chan struct{} // closed when a new verdict replaces this one
 }
 
 // path finds or makes a path; the caller holds the mutex.
@@ -247,7 +246,7 @@ func (n *Network) path(from, to Party) *path {
 	return p
 }
 
-// enforce computes all verdicts anew and breaks the connections that a rule resets; the caller holds the mutex.
+// enforce recomputes all verdicts and breaks the connections that a rule resets; the caller holds the mutex.
 func (n *Network) enforce() {
 	for _, p := range n.paths {
 		old := p.verdict.Swap(n.verdict(p.from, p.to))
@@ -284,10 +283,10 @@ func (n *Network) verdict(from, to Party) *verdict {
 	return v
 }
 
-// Go starts a goroutine that serves a connection; Close waits for it.
+// Go runs a function that serves a connection in a goroutine. Close waits for it.
 func (n *Network) Go(serve func()) { n.wg.Go(serve) }
 
-// Close breaks every connection and waits for the goroutines that serve them. Afterwards no connection may come.
+// Close breaks every connection and waits for the goroutines that serve them. Afterwards no connection may be opened.
 func (n *Network) Close() {
 	n.mu.Lock()
 	for c := range n.conns {

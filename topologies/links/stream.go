@@ -14,27 +14,27 @@ import (
 
 const (
 	chunkSize  = 16 << 10
-	queueDepth = 1024 // chunks under way on a slow path before TCP pushes back
+	queueDepth = 1024 // length of the queue of a delayed path; when it is full, TCP slows the sender down
 )
 
-// stream carries the bytes of one direction of a connection. It copies them at once until a delay becomes active. From
-// then on chunks go through a queue, whose writer waits until each is due.
+// stream copies the bytes of one direction of a connection. When a delay becomes active, it switches to a queue, whose
+// writer waits until each chunk is due.
 type stream struct {
 	c        *connection
 	path     *path
 	from, to Conn
-	commands bool // the direction from a source to a node
+	commands bool // the bytes go from a client to a node
 
 	queue   chan chunk
-	pending atomic.Int64 // chunks queued and not yet written
-	last    time.Time    // when the youngest chunk is due
+	pending atomic.Int64 // number of chunks that are queued and not yet written
+	last    time.Time    // when the last chunk of the queue is due
 	writer  sync.WaitGroup
 }
 
 type chunk struct {
 	bytes []byte
 	due   time.Time
-	held  *holds // nil = nothing is held back
+	held  *holds // the rule that delays the chunk; nil = none
 }
 
 func (s *stream) run() {
@@ -46,7 +46,7 @@ func (s *stream) run() {
 		close(s.queue)
 		s.writer.Wait()
 	}
-	// A link that holds bytes back holds back the end of the stream, too.
+	// a path that is blocked does not pass on the end of the stream either
 	if !s.c.passable(s.path) {
 		return
 	}
@@ -89,7 +89,7 @@ func (s *stream) pass(b []byte) error {
 	return s.enqueue(b, v, held)
 }
 
-// write waits while the link holds bytes back, then writes.
+// write waits while the path is blocked, then writes.
 func (s *stream) write(b []byte) error {
 	if !s.c.passable(s.path) {
 		return net.ErrClosed
@@ -141,7 +141,7 @@ func (s *stream) drain() {
 	}
 }
 
-// jitter draws the delays of one rule on one path. The same seed gives the same delays.
+// jitter draws the delays of one rule on one path, reproducibly by its seed.
 type jitter struct {
 	latency, most time.Duration
 	oneIn         int
@@ -168,7 +168,7 @@ func (j *jitter) draw() time.Duration {
 	return j.latency + time.Duration(j.rand.Int64N(int64(j.most)+1))
 }
 
-// mute decides whether the answer to a command that is about to be forwarded is dropped.
+// mute decides whether to drop the reply to a command that is about to be forwarded.
 func (c *connection) mute(loses []*rule, b []byte) {
 	if !c.asks(b) {
 		return
