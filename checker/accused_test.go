@@ -31,7 +31,7 @@ var onceAccused = map[string]func(s *script){
 		x.Outcome, x.Reason = history.Unknown, history.Timeout
 		s.release(a, 40, 41)
 	},
-	"a reader who extended, became the writer and gave the lock back before another writer, who lost it, had it": func(s *script) {
+	"a reader who became the writer and gave the lock back before another writer had it, and lost it": func(s *script) {
 		s.Claims.Readers, s.Claims.Upgrades = true, true
 		a := s.share(1, 1, 1, 2, 300)
 		s.extend(a, 120, 121, 300)
