@@ -9,27 +9,27 @@ import (
 	"hammerlock/internal/human"
 )
 
-// Answer is a topology's row of the first table.
+// Answer is the row of a topology in the table that make bench prints first.
 type Answer struct {
 	Run        *Run   // the open loop
-	Crowd      *Run   // the closed loop; nil = it was not run
-	Safe, Gone string // when a server dies: whether grants hold, and how long the lock is gone
+	Crowd      *Run   // measurements of a closed loop; nil = it was not run
+	Safe, Gone string // what happens when a server dies: whether grants survive, and how long the lock is unavailable
 }
 
-// answerColumn is a column of the first table.
+// answerColumn is a column of that table.
 type answerColumn struct {
 	over, head, layout string
-	name               string // its name in the line on differences; empty = not measured
+	name               string // name of the number in the line about differences; empty = it was not measured
 	text               func(*Answer) string
 	number             func(*Answer) float64
-	spread             func(*Answer) [2]float64   // the range of the number; nil = without noise
+	spread             func(*Answer) [2]float64   // range in which the number varies; nil = it has no noise
 	better             func(a, b [2]float64) bool // compares two ranges that do not overlap
 }
 
 func lower(a, b [2]float64) bool  { return a[1] < b[0] }
 func higher(a, b [2]float64) bool { return a[0] > b[1] }
 
-// numberOf is a latency; an unknown one counts as the worst.
+// numberOf returns a function that reads a latency. An unknown one counts as the worst.
 func numberOf(name string) func(*Answer) float64 {
 	return func(a *Answer) float64 {
 		if r := metric(name).Of(a.Run); r.Support == Supported {
@@ -39,8 +39,8 @@ func numberOf(name string) func(*Answer) float64 {
 	}
 }
 
-// answerColumns are the columns of the first table. The range of a p50 is that of the run's seconds; a p99 lies between
-// p90 and the maximum.
+// answerColumns are the columns of the table. The range of a p50 is that of single seconds of the run. A p99 is taken
+// to lie between p90 and the maximum.
 var answerColumns = []answerColumn{
 	{"safe when a", "server dies?", "%-20s", "", func(a *Answer) string { return a.Safe }, nil, nil, nil},
 	{"the lock is", "gone for", "%-16s", "", func(a *Answer) string { return a.Gone }, nil, nil, nil},
@@ -78,7 +78,8 @@ var answerColumns = []answerColumn{
 	}, higher},
 }
 
-// WriteAnswers writes the first table, one row a topology. "~" marks a number within the noise of the best one.
+// WriteAnswers writes the table, with a row for each topology. "~" marks a number that does not differ from the best
+// one beyond noise.
 func WriteAnswers(w io.Writer, all []Answer) error {
 	p := &human.Printer{W: w}
 	names, many := map[string]int{}, false
@@ -120,7 +121,7 @@ func WriteAnswers(w io.Writer, all []Answer) error {
 	return p.Err
 }
 
-// disturbs tells whether latencies depend on the machine more than on the lock.
+// disturbs tells whether the machine affects latencies more than the lock does.
 func (g *Generator) disturbs() bool { return g.State == Saturated || g.State == Disturbed }
 
 func whatTells(apart, same []string) string {
@@ -130,7 +131,7 @@ func whatTells(apart, same []string) string {
 	return "What tells the topologies apart is " + human.List(apart) + ", not " + human.List(same) + "."
 }
 
-// best is the row with the best number.
+// best returns the row with the best number.
 func (c *answerColumn) best(all []Answer) (best int) {
 	point := func(i int) [2]float64 { n := c.number(&all[i]); return [2]float64{n, n} }
 	for i := range all {
@@ -141,13 +142,13 @@ func (c *answerColumn) best(all []Answer) (best int) {
 	return best
 }
 
-// noise tells whether a number's range overlaps that of the best one.
+// noise tells whether a number's range overlaps that of the best number.
 func (c *answerColumn) noise(all []Answer, i int) bool {
 	best := c.best(all)
 	return i != best && !c.better(c.spread(&all[best]), c.spread(&all[i]))
 }
 
-// tells tells whether some row is beyond the noise.
+// tells returns whether the column distinguishes any topologies beyond noise.
 func (c *answerColumn) tells(all []Answer) bool {
 	for i := range all {
 		if i != c.best(all) && !c.noise(all, i) {

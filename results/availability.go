@@ -11,38 +11,40 @@ import (
 	"hammerlock/internal/human"
 )
 
-// Availability lists the times in which workers asked for a lock and none was served. A page is served while a living
-// worker holds its lock. It is unavailable from the first unserved ask until the next grant. Times shorter than Least
-// are hand-offs.
+// Availability lists the outages of a run: times in which workers asked for a lock and none was granted it. A page is
+// available while a worker that lives holds its lock. It is unavailable from the first request that is not served until
+// the next grant. A time shorter than Least is a hand-off, not an outage.
 type Availability struct {
 	Least   int64 `json:"least_ns"`
 	Total   int64 `json:"total_ns"` // time in which at least one page was unavailable
 	Longest int64 `json:"longest_ns"`
-	// Recovery is the longest recovery of an outage; null if there was neither an outage nor a fault.
+	// Recovery is the longest recovery; null if there was neither an outage nor a fault.
 	Recovery *int64 `json:"recovery_ns"`
 	Count    int64  `json:"count"`
-	// Outages lists the longest outages, in the order of their begins.
+	// Outages lists the longest outages by their beginning.
 	Outages []Outage `json:"outages"`
 }
 
-// Outage is a time in which at least one page was unavailable throughout.
+// Outage is a time in which at least one page was unavailable without interruption.
 type Outage struct {
 	From int64 `json:"from_ns"`
 	To   int64 `json:"to_ns"`
-	Open bool  `json:"open,omitempty"` // the measurement ended before the outage
-	// Fault is the number of the fault in force at the outage's begin: an index in Run.Faults, or beyond it for faults
-	// by hand; null without a fault.
+	Open bool  `json:"open,omitempty"` // the measurement ended before the outage did
+	// Fault is the number of the fault that was in force at the beginning: an index in Run.Faults, or beyond its end
+	// for faults that a user injected; null if there was none.
 	Fault *int64 `json:"fault"`
-	// Recovery is the time from the fault's injection to the outage's end; without a fault, from the first ask.
+	// Recovery is the time from the injection of the fault to the end of the outage. Without a fault it begins at the
+	// first request that was not served.
 	Recovery int64 `json:"recovery_ns"`
-	// Longest is the longest time that one page was unavailable. If pages take turns, the outage is longer.
+	// Longest is the longest time that a single page was unavailable. The outage is longer if pages became unavailable
+	// one after the other.
 	Longest int64 `json:"longest_page_ns"`
 	Pages   int   `json:"pages"` // that were unavailable
-	// parts of the recovery of the page that was unavailable longest; they add up to it
+	// parts of the recovery of that page; they add up to it
 	Parts  []Part           `json:"parts"`
 	Failed map[string]int64 `json:"failed"` // calls that failed meanwhile, by "kind outcome reason"
-	// Resurrected is the number of pages that were released before, as the lock acknowledged, and then held again,
-	// as the servers answered.
+	// Resurrected is the number of pages whose lock was released, as the lock acknowledged, and then held again
+	// according to the servers.
 	Resurrected int `json:"resurrected,omitempty"`
 }
 
@@ -52,34 +54,35 @@ type Part struct {
 	Took int64    `json:"took_ns"`
 }
 
-// PartName says what a part of a recovery was spent on.
+// PartName says what a part of a recovery was needed for.
 type PartName string
 
-// The parts in their order.
+// The parts in their order of time.
 const (
-	Down       PartName = "down"                   // until the broken server works again
-	Noticing   PartName = "detection"              // until sentinels, or the cluster, agree that the primary is down
-	Electing   PartName = "election"               // from then on until another server is primary
-	Replacing  PartName = "detection and election" // if the moment of the agreement is unknown
-	Connecting PartName = "reconnecting"           // until a server that can grant answers the client
-	// the servers answer that the lock is held, but no living worker holds it
+	Down PartName = "down" // until the broken server works again
+	// until sentinels, or the cluster nodes, agree that the primary is down
+	Noticing   PartName = "detection"
+	Electing   PartName = "election"               // from there until another server is primary
+	Replacing  PartName = "detection and election" // both, if the moment of the agreement is unknown
+	Connecting PartName = "reconnecting"           // until the client gets a reply from a server that can grant
+	// LeaseLeft: the servers say that the lock is held, but no worker that lives holds it.
 	LeaseLeft   PartName = "a lease not given back"
-	Unexplained PartName = "unserved" // neither a fault nor a change of roles explains it
+	Unexplained PartName = "unserved" // neither a fault nor a role change explains it
 )
 
 // RoleChange is a change of a server's role during the run.
 type RoleChange struct {
 	Node   string `json:"node"`
 	Became Became `json:"became"`
-	After  int64  `json:"after_ns"` // the last time at which the change was not seen
-	By     int64  `json:"by_ns"`    // the first time at which it was seen
+	After  int64  `json:"after_ns"` // last time at which the change had not been seen
+	By     int64  `json:"by_ns"`    // first time at which it was seen
 	Text   string `json:"text"`
 }
 
-// Became is a server's new role, or its new view of another server.
+// Became says what a server has become, or what it thinks about another server.
 type Became string
 
-// The kinds of change. NoticedDown means that a sentinel, or a node of a cluster, knew that a primary is down.
+// The kinds of role change. NoticedDown means that a sentinel, or a cluster node, knew that a primary was down.
 const (
 	BecamePrimary Became = "primary"
 	BecameReplica Became = "replica"
@@ -88,7 +91,7 @@ const (
 
 func clipped(ns int64) string { return human.Duration(time.Duration(ns)) }
 
-// AvailabilityText says how long no worker was served; empty if there was no outage.
+// AvailabilityText describes the outages; empty if there was none.
 func (r *Run) AvailabilityText() string {
 	a := r.Availability
 	if a == nil || a.Count == 0 && len(r.Windows) == 0 {
@@ -108,7 +111,7 @@ func (r *Run) AvailabilityText() string {
 		clipped(a.Longest), all.FailedText())
 }
 
-// RecoveryText describes the longest recovery and its parts; empty without a recovery from a known fault.
+// RecoveryText describes the longest recovery from a fault and its parts; empty if there was none.
 func (r *Run) RecoveryText() string {
 	o := r.Availability.slowest()
 	if o == nil || o.Fault == nil && o.PartsText() == string(Unexplained)+" "+clipped(o.Recovery) {
@@ -121,7 +124,7 @@ func (r *Run) RecoveryText() string {
 	return text + ": " + o.PartsText()
 }
 
-// RecoveryText describes the recovery with the names of the run's faults.
+// RecoveryText describes the recovery, with the names of the run's faults.
 func (o *Outage) RecoveryText(faults []string) string {
 	text := clipped(o.Recovery)
 	if o.Open {
@@ -144,7 +147,7 @@ func (o *Outage) FailedText() string {
 	}))
 }
 
-// slowest is the outage with the longest recovery; nil without one.
+// slowest returns the outage with the longest recovery; nil if there is none.
 func (a *Availability) slowest() *Outage {
 	if a == nil || len(a.Outages) == 0 {
 		return nil
@@ -159,7 +162,7 @@ func (o *Outage) PartsText() string {
 		", ")
 }
 
-// unavailable makes a reading of the lock's availability.
+// unavailable returns a metric that is a number of Availability.
 func unavailable(of func(*Availability) int64) func(*Run) Reading {
 	return func(r *Run) (x Reading) {
 		if a := r.Availability; a != nil {
@@ -172,7 +175,7 @@ func unavailable(of func(*Availability) int64) func(*Run) Reading {
 	}
 }
 
-// recovered is a reading of the longest recovery.
+// recovered is the metric of the longest recovery.
 func recovered(r *Run) Reading {
 	if r.Availability == nil || r.Availability.Recovery == nil {
 		return Reading{}

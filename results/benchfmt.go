@@ -39,11 +39,11 @@ func WriteBenchmarks(w io.Writer, runs []Run) error {
 	for i := range runs {
 		r := &runs[i]
 		if r.Visits.Done == 0 {
-			continue // a benchmark without an iteration is invalid
+			continue // a benchmark without iterations would be invalid
 		}
 		name := fmt.Sprintf("Visit/topology=%s/lock=%s/workers=%d/keys=%d-%d", r.Topology, r.Lock, r.Workers, r.Keys,
 			max(r.Environment.Procs, 1))
-		// benchstat groups results by the parts of the name
+		// benchstat groups results by parts of this name
 		result := &benchfmt.Result{Iters: int(r.Visits.Done), Name: benchfmt.Name(name)}
 		for _, c := range [][2]string{
 			{"goos", r.Environment.OS}, {"cpu", r.Environment.CPU}, {"suite", r.Environment.Suite},

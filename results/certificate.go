@@ -17,10 +17,10 @@ import (
 	"hammerlock/internal/human"
 )
 
-// CertificateFile has the proofs of a saved run's verdicts: package certify checks it.
+// CertificateFile has proofs of a saved run's verdicts, which package certify can check without package checker.
 const CertificateFile = "certificate.jsonl"
 
-// JudgeCertified judges a history and writes the proofs of its verdicts.
+// JudgeCertified judges a history and writes proofs of the verdicts.
 func JudgeCertified(h *history.History, certificate io.Writer) ([]checker.Verdict, error) {
 	c, err := checker.Prepare(h)
 	if err != nil {
@@ -31,7 +31,7 @@ func JudgeCertified(h *history.History, certificate io.Writer) ([]checker.Verdic
 	return verdicts, errors.Join(err, c.WriteCertificate(certificate, verdicts, contradict))
 }
 
-// contradict asks the certifier whether calls have no legal order.
+// contradict asks package certify whether some calls have no order in which they are legal.
 func contradict(part *history.History, calls []string) bool {
 	var text bytes.Buffer
 	if history.WriteJSONL(&text, part) != nil {
@@ -41,7 +41,7 @@ func contradict(part *history.History, calls []string) bool {
 	return err == nil && h.Contradict(calls)
 }
 
-// Certify checks a certificate of a history. Its error names the wrong line.
+// Certify checks the certificate of a history. An error names the line that is wrong.
 func Certify(h *history.History, certificate io.Reader) ([]certify.Verdict, error) {
 	lines, in := io.Pipe()
 	go func() { in.CloseWithError(history.WriteJSONL(in, h)) }()
@@ -53,12 +53,12 @@ func Certify(h *history.History, certificate io.Reader) ([]certify.Verdict, erro
 	return read.Check(certificate)
 }
 
-// mostCertified is the most operations of a history whose certificate is checked at the end of a run. verify certify
-// checks longer ones.
+// mostCertified is how many operations a history may have to be certified at the end of a run. For a longer one there
+// is the command verify certify.
 const mostCertified = 200_000
 
-// judgeFile judges the history in a file, writes the proofs beside it, and returns what was certified. In a read-only
-// directory it keeps no certificate.
+// judgeFile judges the history in a file, writes the proofs beside it, and returns which verdicts were certified. If
+// the directory is read-only, it writes no proofs.
 func judgeFile(file string) (verdicts []checker.Verdict, certified string, err error) {
 	h, err := history.Open(file)
 	if err != nil {
@@ -87,7 +87,7 @@ func judgeFile(file string) (verdicts []checker.Verdict, certified string, err e
 	return verdicts, certified, err
 }
 
-// certifiedText says in one line which verdicts are certified, and the size of the largest core.
+// certifiedText says which verdicts are certified, and how many operations the largest proof needs.
 func certifiedText(all []certify.Verdict, err error) string {
 	if err != nil {
 		return "REFUSED: " + err.Error()

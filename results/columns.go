@@ -12,13 +12,13 @@ import (
 
 // Column is a column in the tables of several runs.
 type Column struct {
-	group, head string // heading of the text; a group spans this column and those after it
+	group, head string // heading in the text; group spans this column and the following ones
 	layout      string
-	Page        string // its heading in the report; empty = not in the report
+	Page        string // heading in the report; empty = it is not there
 	Text        func(*Run) string
 }
 
-// verdictColumns, latencyColumns and costColumns are the tables of several runs.
+// verdictColumns, latencyColumns and costColumns are three tables, with a row for each run.
 var (
 	verdictColumns = []Column{
 		{"", "SAFETY", "%-13s", "", func(r *Run) string {
@@ -58,7 +58,7 @@ var (
 		{"", "p99", "%-9s", "", textOf("release.p99")},
 		{"worst worker", "visits", "%-7s", "", func(r *Run) string { return human.Count(r.Fairness.Worst.Visits) }},
 		{"", "longest", "%-9s", "", func(r *Run) string {
-			if r.Unseen() { // a service's waits are invisible
+			if r.Unseen() { // waits are invisible in a service
 				return "-"
 			}
 			return human.Duration(time.Duration(r.Fairness.Worst.Longest))
@@ -69,10 +69,10 @@ var (
 	}
 )
 
-// textOf writes a metric.
+// textOf returns a function that formats a metric.
 func textOf(name string) func(*Run) string { return metric(name).Text }
 
-// PageColumns lists the columns of the report, with latencies or without.
+// PageColumns lists the columns of the report.
 func PageColumns(latencies bool) (all []Column) {
 	tables := [][]Column{verdictColumns, latencyColumns, costColumns}
 	if !latencies {
@@ -88,12 +88,13 @@ func PageColumns(latencies bool) (all []Column) {
 	return all
 }
 
-// nameColumns is the width of the runs' names, with the blank behind them. Names are shortened if a table is too wide.
+// nameColumns is the width of the column with the runs' names. Names are shortened if a table is too wide.
 const nameColumns = 21
 
-// writeColumns writes a table, one row a run. Groups of columns without room follow in further tables.
+// writeColumns writes a table with a row for each run. Groups of columns for which there is no room follow in further
+// tables.
 func writeColumns(p *human.Printer, runs []Run, table []Column) {
-	// columns in which no run has a value are dropped
+	// columns without any value are left out
 	table = slices.DeleteFunc(slices.Clone(table), func(c Column) bool {
 		return !slices.ContainsFunc(runs, func(r Run) bool { return c.Text(&r) != "-" })
 	})
@@ -114,7 +115,7 @@ func writeColumns(p *human.Printer, runs []Run, table []Column) {
 	writeBlock(p, runs, table, name)
 }
 
-// width is the width of a table without the names of the runs.
+// width is the width of a table without the column of names.
 func width(table []Column) (columns int) {
 	for i := range table {
 		columns += utf8.RuneCountInString(fmt.Sprintf(table[i].layout, "")) + padding(table, i)
@@ -122,7 +123,7 @@ func width(table []Column) (columns int) {
 	return columns
 }
 
-// padding is the extra width of a group's last column, so that the group's name fits above it.
+// padding is additional width for the last column of a group whose heading is too wide.
 func padding(table []Column, i int) int {
 	if i+1 < len(table) && table[i+1].group == "" {
 		return 0

@@ -10,24 +10,24 @@ import (
 	"hammerlock/internal/human"
 )
 
-// Claim is a promise of a lock, with what the runs that tested it have found.
+// Claim is a claim of a lock, with what the runs that tested it have found.
 type Claim struct {
 	Claim   string         `json:"claim"`
 	Says    string         `json:"says"` // what it promises
 	Status  checker.Status `json:"status"`
 	Summary string         `json:"summary"`
-	Run     string         `json:"run,omitempty"`    // the run of the summary
-	Story   []string       `json:"story,omitempty"`  // evidence against a claim that does not hold
-	Remedy  string         `json:"remedy,omitempty"` // what to do about it
+	Run     string         `json:"run,omitempty"`    // run whose summary is shown
+	Story   []string       `json:"story,omitempty"`  // evidence, if the claim does not hold
+	Remedy  string         `json:"remedy,omitempty"` // advice, if the claim does not hold
 	Command string         `json:"command,omitempty"`
 }
 
-// enough is the checker that must pass before any other counts as a pass; secondOpinion is the one with the least to
-// say.
+// enough is the checker that must pass before other passes count. secondOpinion is the checker whose failures say the
+// least.
 const enough, exclusion, secondOpinion = "activity", "exclusion", "linearizable"
 
-// broken returns the claim that a failure breaks: the first that its cause names, else the first that its checker
-// covers; nil if it breaks none.
+// broken returns the claim that a failure violates: the first one that names its cause, or else its checker; nil if
+// there is none.
 func broken(made *history.Claims, v *checker.Verdict) (by *history.Claim) {
 	for i := range history.AllClaims {
 		c := &history.AllClaims[i]
@@ -42,7 +42,7 @@ func broken(made *history.Claims, v *checker.Verdict) (by *history.Claim) {
 	return by
 }
 
-// holds tells whether a run shows that the claim holds, else why not; empty if the run says nothing about it.
+// holds tells whether a run shows that the claim holds, and if not, why; empty if the run says nothing about it.
 func holds(c *history.Claim, scenario string, verdicts []checker.Verdict) (proved bool, why string) {
 	if c.Scenario != "" && scenario != c.Scenario {
 		return false, ""
@@ -60,8 +60,8 @@ func holds(c *history.Claim, scenario string, verdicts []checker.Verdict) (prove
 	return proved, ""
 }
 
-// Conformance sums up what the runs of one lock say about its claims. A claim holds if some run has judged all of it
-// and no run has failed it. Among several failures it keeps the shortest story of an exact checker.
+// Conformance summarizes what the runs of a lock show about each of its claims. A claim holds if some run has judged
+// all of it and no run has violated it. Of several failures it keeps the shortest story of an exact checker.
 func Conformance(made history.Claims, runs []Run) (all []Claim) {
 	for i := range history.AllClaims {
 		c := &history.AllClaims[i]
@@ -83,7 +83,7 @@ func (f *Claim) weigh(c *history.Claim, made *history.Claims, runs []Run) {
 	for i := range runs {
 		for k := range runs[i].Verdicts {
 			v := &runs[i].Verdicts[k]
-			// Two holders at once break exclusion, whatever else their cause breaks.
+			// two holders at once violate mutual exclusion, whatever else their cause violates
 			both := v.Checker == exclusion && c.Rest && slices.Contains(c.Judges, v.Checker)
 			if v.Status == checker.Fail && (both || broken(made, v) == c) &&
 				(f.Status != checker.Fail || plainer(v, &told)) {
@@ -108,7 +108,7 @@ func (f *Claim) weigh(c *history.Claim, made *history.Claims, runs []Run) {
 	}
 }
 
-// heard says how soon holders learned that they had lost the lock, over all runs; empty if no hold was lost.
+// heard says how soon holders learned that they had lost the lock, over all runs; empty if none did.
 func heard(runs []Run) string {
 	var all checker.Told
 	for i := range runs {
@@ -124,8 +124,8 @@ func heard(runs []Run) string {
 	return "; " + all.Text()
 }
 
-// plainer tells whether a failure is explained better, or more briefly, than another. The second opinion names neither
-// times nor holders.
+// plainer tells whether a failure is explained better, or more briefly, than another. The checker linearizable names
+// neither times nor holders.
 func plainer(v, other *checker.Verdict) bool {
 	rank := func(v *checker.Verdict) (bool, int) {
 		return v.Checker == secondOpinion || len(v.Story) == 0, len(v.Story)
@@ -138,7 +138,7 @@ func plainer(v, other *checker.Verdict) bool {
 	return lines < theirs
 }
 
-// WriteConformance writes the result for each claim, how far the runs went, and the shortest story for each claim that
+// WriteConformance writes a line for each claim, then how much was tested, and the shortest story for each claim that
 // does not hold.
 func WriteConformance(w io.Writer, lock string, all []Claim, extent *Extent) error {
 	words := map[checker.Status]string{checker.Pass: "HOLDS", checker.Fail: "DOES NOT HOLD",

@@ -9,8 +9,8 @@ import (
 	"hammerlock/internal/human"
 )
 
-// Driver is a lock's own program. Every measured time includes the way to it and back, as the pings do; nothing is
-// subtracted.
+// Driver has the measurements of a lock that runs in a program of its own. Every latency includes the communication
+// with the program, which the pings measure; nothing is subtracted.
 type Driver struct {
 	Command  string `json:"command"`
 	Version  string `json:"version"`
@@ -19,14 +19,14 @@ type Driver struct {
 	P50      int64  `json:"ping_p50_ns"`
 	P99      int64  `json:"ping_p99_ns"`
 	Max      int64  `json:"ping_max_ns"`
-	Noise    int64  `json:"noise_lines,omitempty"` // lines on its standard output that are no messages
-	Sample   string `json:"noise,omitempty"`       // the first of these lines
-	// calls without an answer in time, in runs saved before the check calls
+	Noise    int64  `json:"noise_lines,omitempty"` // number of lines on its standard output that are no messages
+	Sample   string `json:"noise,omitempty"`       // the first such line
+	// calls that were not answered in time; only in old runs
 	Silent   int64            `json:"unanswered,omitempty"`
-	Failures map[string]int64 `json:"errors,omitempty"` // its errors, by text
+	Failures map[string]int64 `json:"errors,omitempty"` // number of its errors by text
 }
 
-// Text describes the pings and the oddities of the program; empty for nil.
+// Text describes the pings and irregularities of the program; empty for nil.
 func (d *Driver) Text() string {
 	if d == nil {
 		return ""

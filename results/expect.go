@@ -12,27 +12,26 @@ import (
 	"hammerlock/internal/human"
 )
 
-// Expected is a lock on a topology, with the catalogue's expectation and what was found.
+// Expected says what a lock on a topology must show according to the catalogue, and what was found.
 type Expected struct {
 	Lock     string         `json:"lock"`
 	Topology string         `json:"topology"`
-	Under    string         `json:"under,omitempty"`  // the fault or scenario that has to show it; empty = any
+	Under    string         `json:"under,omitempty"`  // fault or scenario that must show it; empty = any
 	Causes   []string       `json:"causes,omitempty"` // it must fail with one of these causes; none = it must pass
 	Passes   bool           `json:"passes,omitempty"` // ... or pass
 	Seed     uint64         `json:"seed"`
 	Met      checker.Status `json:"met"`
 	Found    string         `json:"found"`              // the expected cause, or what was found instead
-	Scenario string         `json:"scenario,omitempty"` // the scenario that showed it; explore is one
+	Scenario string         `json:"scenario,omitempty"` // scenario that showed it; "explore" is one
 	Passed   int            `json:"passed"`             // scenarios, or runs
 	Open     []string       `json:"undecided,omitempty"`
 	Took     time.Duration  `json:"took_ns"`
-	Saved    string         `json:"saved,omitempty"` // the run that decided it
+	Saved    string         `json:"saved,omitempty"` // run that decided it
 	Command  string         `json:"command"`
 }
 
-// Met compares a lock's verdicts with the expected causes; no causes mean that it must pass. It returns Pass if they
-// agree. Shown is the cause that a reader sees first, if it is expected: a cause that is only counted beside it does
-// not suffice.
+// Met compares a lock's verdicts with the expected causes; without causes the lock must pass. It returns Pass if they
+// agree. A cause counts only if it is the one that a reader sees first; then it is returned as shown.
 func Met(causes []string, status checker.Status, verdicts []checker.Verdict) (met checker.Status, shown string) {
 	j := Judgement{Verdicts: verdicts}
 	if v := j.failure(); v != nil && slices.Contains(causes, v.Cause) {
@@ -44,7 +43,7 @@ func Met(causes []string, status checker.Status, verdicts []checker.Verdict) (me
 	return status, ""
 }
 
-// Want says what is expected.
+// Want says what is expected, as text.
 func (x *Expected) Want() string {
 	if len(x.Causes) == 0 {
 		return "pass"
@@ -56,7 +55,7 @@ func (x *Expected) Want() string {
 	return strings.Join(want, " or ")
 }
 
-// Take compares all judgements of the lock so far, and returns whether an expected cause was shown.
+// Take compares the judgements of the lock so far. It returns true when an expected cause was shown.
 func (x *Expected) Take(all []Judgement, whole Whole) bool {
 	x.Passed, x.Open, x.Found, x.Scenario = 0, nil, strings.ToLower(whole.Status.String()), ""
 	x.Met, _ = Met(x.Causes, whole.Status, nil)
@@ -88,10 +87,10 @@ func (x *Expected) Take(all []Judgement, whole Whole) bool {
 	return false
 }
 
-// expectationChecker is the name of the expectation's verdict, for reports with one verdict for each checker.
+// expectationChecker is the name under which the result appears where each checker has a verdict.
 const expectationChecker = "expectation"
 
-// Judgement returns the comparison as a judgement, for CI systems.
+// Judgement returns the result in the form of a judgement, for CI systems.
 func (x *Expected) Judgement() Judgement {
 	cause := ""
 	if x.Met == checker.Fail {
@@ -114,21 +113,21 @@ func (x *Expected) text() string {
 	return text
 }
 
-// metWords say whether an expectation was met.
+// metWords describe whether an expectation was met.
 var metWords = map[checker.Status]string{
 	checker.Pass: "as expected", checker.Fail: "NOT AS EXPECTED", checker.Inconclusive: "undecided",
 }
 
-// Line is a line of progress.
+// Line is a line that shows progress.
 func (x *Expected) Line() string {
 	name := strings.TrimSpace(x.Topology + " " + x.Lock + " " + x.Under)
 	return fmt.Sprintf("%s: %s: %s (%.1f s)", name, metWords[x.Met], x.text(), x.Took.Seconds())
 }
 
-// fewOpen is the most undecided scenarios that a table names.
+// fewOpen is how many scenarios without a verdict a table names.
 const fewOpen = 3
 
-// cells are those of a row in a table.
+// cells returns the cells of a row.
 func (x *Expected) cells() []string {
 	found, scenario := x.Found, x.Scenario
 	if len(x.Causes) == 0 {
@@ -150,7 +149,7 @@ var expectedHead = []string{"lock", "topology", "under", "expected", "found", "s
 // WriteExpected writes a row for each expectation, then each one that was not met, with the command that repeats it.
 func WriteExpected(w io.Writer, all []Expected) error {
 	p := &human.Printer{W: w}
-	row := func(c []string, result string) []string { // a narrow terminal has no room for the last
+	row := func(c []string, result string) []string { // the last column is left out on a narrow terminal
 		return []string{c[0], c[1], c[2], result, c[4], c[5], c[6], c[3]}
 	}
 	rows := [][]string{row(expectedHead, "result")}
@@ -181,10 +180,10 @@ func WriteExpected(w io.Writer, all []Expected) error {
 	return p.Err
 }
 
-// metOrder has what a reader must know first.
+// metOrder puts first what a reader must know first.
 var metOrder = []checker.Status{checker.Fail, checker.Inconclusive, checker.Pass}
 
-// The part of a document that PutExpected writes, and what stands before it in a new one.
+// The part of a document that PutExpected replaces, and the beginning of a new document.
 const (
 	expectedBegin  = "<!-- generated: expected -->\n"
 	expectedEnd    = "<!-- end -->\n"
@@ -192,9 +191,9 @@ const (
 	notMeasuredYet = "not measured yet"
 )
 
-// PutExpected puts rows into a document. It has a row for each that is wanted: one of those given, or the old one if
-// the same was expected, or else one that says that it is not measured yet. A wanted row without a topology is of any.
-// Made says when the new rows were measured.
+// PutExpected writes rows into a document: one for each of wanted. It takes the row from all if it is there, else the
+// old row of the document if that expected the same, or else it says that this is not measured yet. A wanted row
+// without a topology stands for any. The argument made says when the new rows were measured.
 func PutExpected(document string, all, wanted []Expected, made string) string {
 	before, rest, found := strings.Cut(document, expectedBegin)
 	if !found {

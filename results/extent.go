@@ -8,13 +8,13 @@ import (
 	"hammerlock/history"
 )
 
-// Extent says how far some runs went: their maxima, and the claims that none of them has judged.
+// Extent says how much was tested: the maxima over some runs, and the claims that none of them has judged.
 type Extent struct {
 	checker.Extent
 	NotJudged []string `json:"claims_not_judged"`
 }
 
-// ExtentOf sums up what some judgements tried; nil if no history was judged.
+// ExtentOf summarizes some judgements; nil if no history was judged.
 func ExtentOf(all []Judgement) (t *Extent) {
 	for i := range all {
 		for _, v := range all[i].Verdicts {
@@ -37,7 +37,7 @@ func ExtentOf(all []Judgement) (t *Extent) {
 	return t
 }
 
-// decides tells whether the judgement says that a claim holds, or fails one of the claim's checkers.
+// decides tells whether a judgement shows that a claim holds, or violates it.
 func (j *Judgement) decides(c *history.Claim) bool {
 	proved, _ := holds(c, j.Scenario, j.Verdicts)
 	return proved || slices.ContainsFunc(j.Verdicts, func(v checker.Verdict) bool {
@@ -45,7 +45,7 @@ func (j *Judgement) decides(c *history.Claim) bool {
 	})
 }
 
-// Text says all of it in one line; empty if nothing was tried.
+// Text summarizes the extent in one line; empty if nothing was tested.
 func (t *Extent) Text() string {
 	if t == nil {
 		return ""

@@ -11,41 +11,42 @@ import (
 	"hammerlock/internal/human"
 )
 
-// Failover sums up what one fault did to a lock: it was injected many times, each time into fresh servers.
+// Failover summarizes what a fault did to a lock. It was injected many times, each time into fresh servers.
 type Failover struct {
 	Topology string `json:"topology"`
 	Lock     string `json:"lock"`
 	Fault    string `json:"fault"`
-	Settings string `json:"settings,omitempty"` // settings other than the defaults
+	Settings string `json:"settings,omitempty"` // settings that are not the defaults
 	Profile  string `json:"profile"`
 	Injected int    `json:"injected"`
-	Failed   int    `json:"failed"` // runs that could not be carried out
-	// Recovery has the recovery of each run; 0 if the fault made no page unavailable.
+	Failed   int    `json:"failed"` // number of runs that failed to run
+	// Recovery has the recovery time of each run; 0 if the fault made no page unavailable.
 	Recovery   []int64 `json:"recovery_ns"`
-	Unfinished int     `json:"unfinished"` // runs that ended before the recovery
+	Unfinished int     `json:"unfinished"` // number of runs that ended before the recovery
 	Spent      []Part  `json:"spent"`      // parts of the median recovery
-	InFlight   float64 `json:"in_flight"`  // mean number of holds when the fault was injected
-	// injections after which a held lock was granted to another worker
-	Lost        Rate           `json:"lost"`
-	Grants      int64          `json:"lost_grants"`
-	Doubled     Rate           `json:"doubled"`     // injections after which two workers believed in one lock at a time
+	InFlight   float64 `json:"in_flight"`  // mean number of holds in progress when the fault was injected
+	// Lost counts injections after which a held lock was granted to another worker.
+	Lost   Rate  `json:"lost"`
+	Grants int64 `json:"lost_grants"`
+	// injections after which two workers relied on the same lock at the same time
+	Doubled     Rate           `json:"doubled"`
 	Resurrected Rate           `json:"resurrected"` // injections after which a released lock was held again
 	Told        *checker.Told  `json:"told,omitempty"`
 	Generator   GeneratorState `json:"generator"`
 	Runs        []string       `json:"runs"`
 
-	// Back is Recovery without the time in which the servers answered that a dead holder has the lock.
+	// Back has the recovery times without the part in which the servers said that a dead worker holds the lock.
 	Back []int64 `json:"back_ns"`
 
-	// Pages has the longest time that one page was unavailable, for each run.
+	// Pages has, for each run, the longest time that a single page was unavailable.
 	Pages []int64 `json:"longest_page_ns"`
 
 	parts map[int64][]Part // by recovery
 	held  int
-	away  int // runs of Unfinished in which no server had answered either
+	away  int // number of the Unfinished runs in which not even a server had replied
 }
 
-// Rate is how often an event happened, among the known cases.
+// Rate is how often something happened, among the cases in which that is known.
 type Rate struct {
 	Times int     `json:"times"`
 	Of    int     `json:"of"`
@@ -61,21 +62,21 @@ func (r *Rate) count(happened bool) {
 	r.Low, r.High = Proportion(r.Times, r.Of)
 }
 
-// Text writes the rate with its interval, or its upper bound if the event never happened.
+// Text formats the rate with its interval, or with its upper bound if nothing happened.
 func (r Rate) Text() string {
 	switch {
 	case r.Of == 0:
 		return "unknown"
 	case r.Times == 0:
-		// The one-sided bound: the greatest share with which one in twenty such series shows no event.
+		// one-sided bound: if the true share were greater, fewer than 1 in 20 such series would show no event
 		return fmt.Sprintf("0 of %d: at most 1 in %.0f", r.Of, math.Floor(1/(1-math.Pow(0.05, 1/float64(r.Of)))))
 	default:
 		return fmt.Sprintf("%d of %d: %.0f to %.0f %%", r.Times, r.Of, 100*r.Low, 100*r.High)
 	}
 }
 
-// Proportion is the 95 % confidence interval of the true share, if an event happened k times in n cases: that of
-// Clopper and Pearson (Biometrika 26, 1934). At each end, one in forty series has so many, or so few, events.
+// Proportion returns the 95 % confidence interval of the true share if something happened k times in n cases, by
+// Clopper and Pearson (Biometrika 26, 1934).
 func Proportion(k, n int) (low, high float64) {
 	if high = 1; k < n {
 		high = solve(func(p float64) bool { return atMost(k, n, p) > 0.025 })
@@ -86,7 +87,7 @@ func Proportion(k, n int) (low, high float64) {
 	return low, high
 }
 
-// solve finds the share at which a condition stops to hold.
+// solve finds the share at which a condition ceases to hold.
 func solve(holds func(float64) bool) float64 {
 	low, high := 0.0, 1.0
 	for range 50 {
@@ -99,7 +100,7 @@ func solve(holds func(float64) bool) float64 {
 	return low
 }
 
-// atMost is the probability of at most k events in n cases, with probability p each.
+// atMost is the probability of at most k events in n cases that have probability p each.
 func atMost(k, n int, p float64) (sum float64) {
 	all, _ := math.Lgamma(float64(n + 1))
 	for i := range k + 1 {
@@ -110,7 +111,7 @@ func atMost(k, n int, p float64) (sum float64) {
 	return sum
 }
 
-// Take counts a run with this fault alone. It returns false if the fault was not injected.
+// Take adds a run with this fault. It returns false if the fault was not injected.
 func (f *Failover) Take(r *Run) bool {
 	if len(r.Windows) == 0 || r.Windows[0].Failed || r.Availability == nil {
 		f.Failed++
@@ -167,7 +168,7 @@ func (f *Failover) Take(r *Run) bool {
 	return true
 }
 
-// trust records how far a run's generator can be trusted. Symptoms of milliseconds, such as a pause of its garbage
+// trust notes how far a run's load generator can be trusted. Symptoms of milliseconds, such as a pause of the garbage
 // collector, do not matter beside an outage.
 func (f *Failover) trust(g *Generator, outage int64) {
 	switch {
@@ -178,7 +179,7 @@ func (f *Failover) trust(g *Generator, outage int64) {
 	}
 }
 
-// quantile is the smallest of the sorted times that a share of them does not exceed (nearest rank).
+// quantile returns the smallest of the sorted times that a share of them does not exceed (nearest rank).
 func quantile(sorted []int64, q float64) int64 {
 	if len(sorted) == 0 {
 		return 0
@@ -190,14 +191,14 @@ func rank(sorted []int64, q float64) int {
 	return min(max(int(math.Ceil(q*float64(len(sorted))))-1, 0), len(sorted)-1)
 }
 
-// failoverTable answers one question for all rows. The columns that identify a row come first.
+// failoverTable is a table that answers one question for all rows. The columns that identify a row come first.
 type failoverTable struct {
 	title string
 	head  []string
-	row   func(*Failover) []string // returns nil for a row without an answer
+	row   func(*Failover) []string // returns nil if the question has no answer for a row
 }
 
-// failoverTables are what readers ask, a table a question.
+// failoverTables are the tables, one for each question of a reader.
 var failoverTables = []failoverTable{
 	{"How long the lock was gone", []string{"n", "servers back p50", "recovery p50", "p90", "max", "a page p50",
 		"generator"}, (*Failover).gone},
@@ -207,7 +208,7 @@ var failoverTables = []failoverTable{
 		[]string{"lost holds", "told p50", "p99", "max", "never told", "went on"}, (*Failover).told},
 }
 
-// of returns the table of all rows, its heading first; nil if it has no rows.
+// of returns the rows of the table with the heading; nil if there are none.
 func (t *failoverTable) of(all []Failover) (rows [][]string) {
 	names := []string{"topology", "lock", "fault"}
 	settings := slices.ContainsFunc(all, func(f Failover) bool { return f.Settings != "" })
@@ -230,7 +231,7 @@ func (t *failoverTable) of(all []Failover) (rows [][]string) {
 	return rows
 }
 
-// Back50 is the median time without a grant of any server.
+// Back50 is the median time in which no server granted the lock.
 func (f *Failover) Back50() string { return f.gone()[1] }
 
 func (f *Failover) gone() []string {
@@ -248,7 +249,7 @@ func (f *Failover) gone() []string {
 		return clipped(ns)
 	}
 	back := d(f.Back, 0.5, f.away)
-	// no other server took its place
+	// no other server has replaced it
 	if strings.HasPrefix(f.Fault, "kill-") && len(f.Spent) > 0 && f.Spent[0].Name == Down {
 		back = fmt.Sprintf("as long as it is down (here %s)", back)
 	}

@@ -9,34 +9,35 @@ import (
 	"hammerlock/internal/human"
 )
 
-// Fleet describes the machines of a run's workers, and how well their clocks agreed.
+// Fleet describes the machines on which a run's workers ran, and how well their clocks agreed.
 type Fleet struct {
 	Agents []Agent `json:"agents"`
-	// Slack is the largest difference between any two clocks, the coordinator's included: judges allow for it.
+	// Slack is the largest difference between any two clocks, including the coordinator's. Judges allow for it.
 	Slack int64 `json:"slack_ns"`
 }
 
 // Agent is one of the machines.
 type Agent struct {
-	Name      string `json:"name"`
-	Host      string `json:"host"`
-	CPUs      int    `json:"cpus"`
-	Workers   int    `json:"workers"`
-	Frames    int64  `json:"frames"`      // pieces of the history
-	Ops       int64  `json:"operations"`  // in them
-	Spool     int64  `json:"spool_bytes"` // the most bytes that it kept at a time because they were not written yet
-	SameClock bool   `json:"same_clock"`  // it is on the coordinator's machine
-	Machine   int    `json:"machine"`     // agents with the same number share a clock; 0 = the coordinator's
-	Exchanges int    `json:"exchanges"`   // messages by which its clock was compared
-	Doubt     int64  `json:"doubt_ns"`    // the largest error of its clock in the whole run
-	Own       int64  `json:"own_ns"`      // the part of it between the agent and its machine's clock
+	Name    string `json:"name"`
+	Host    string `json:"host"`
+	CPUs    int    `json:"cpus"`
+	Workers int    `json:"workers"`
+	Frames  int64  `json:"frames"`     // number of pieces in which its history was sent
+	Ops     int64  `json:"operations"` // in them
+	// largest number of bytes that it had to keep because they were not written yet
+	Spool     int64  `json:"spool_bytes"`
+	SameClock bool   `json:"same_clock"` // it runs on the coordinator's machine
+	Machine   int    `json:"machine"`    // agents with the same number share a clock; 0 = the coordinator's
+	Exchanges int    `json:"exchanges"`  // number of messages by which its clock was compared
+	Doubt     int64  `json:"doubt_ns"`   // largest error of its clock in the whole run
+	Own       int64  `json:"own_ns"`     // part of that error between the agent and the clock of its machine
 	Lost      string `json:"lost,omitempty"`
 }
 
-// LiveAgent is the state of an agent during a run; Spool is its current value.
+// LiveAgent is the state of an agent during a run. Its Spool is the current value.
 type LiveAgent struct {
 	Agent
-	Rate float64       // operations a second, over the last seconds
+	Rate float64       // operations per second, over the last seconds
 	UpTo time.Duration // its history has arrived up to this time
 }
 
@@ -99,7 +100,7 @@ func exchanged(n int) string {
 	return human.Quantity(n, "exchange") + ", worst over the run, drift of at most 500 ppm assumed"
 }
 
-// Text says where an agent lived, what it did, and how it ended.
+// Text says where an agent ran, what it did, and how it ended.
 func (a *Agent) Text() string {
 	text := fmt.Sprintf("%s, %s, %s, %s in %s, at most %d kB not written yet, clock within %s", a.Host,
 		human.Quantity(a.CPUs, "CPU"),

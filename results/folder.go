@@ -24,17 +24,16 @@ const (
 	latestLink   = "latest"
 	unfinished   = ".partial"
 	writerFile   = ".writer" // locked while a process writes the run
-	killedFile   = ".killed" // why the run ended, if its writer was killed
+	killedFile   = ".killed" // says why the run ended, if its process was killed
 )
 
-// MostKilled is the most bytes for histories of killed runs in a directory of runs; the oldest are removed first.
+// MostKilled limits the bytes of histories of killed runs in a directory of runs. The oldest are deleted first.
 const MostKilled = 2 << 30
 
-// Folder is the directory of one run. During the run its name ends in ".partial". Commit removes the ending, so that a
-// directory without it is complete.
+// Folder is the directory of one run. Its name ends in ".partial" until Commit renames it, so that a directory without
+// this suffix is complete.
 type Folder struct {
-	// Killed lists the directories with histories of killed runs that were found for the first time when this one was
-	// opened.
+	// Killed lists the directories of killed runs that were found when this one was opened, and have a history.
 	Killed []string
 
 	name string
@@ -45,8 +44,8 @@ type Folder struct {
 	log  *bufio.Writer
 }
 
-// OpenFolder makes the directory of a run. It removes what killed writers have left there. Their histories stay as
-// evidence, up to MostKilled.
+// OpenFolder makes the directory of a run. It deletes what killed processes have left there, except for histories, up
+// to MostKilled.
 func OpenFolder(out, name string) (*Folder, error) {
 	f := &Folder{name: name, dir: filepath.Join(out, name), temp: filepath.Join(out, name+unfinished)}
 	err := f.removeDead(out, MostKilled)
@@ -63,10 +62,10 @@ func OpenFolder(out, name string) (*Folder, error) {
 // Path names a file of the run.
 func (f *Folder) Path(file string) string { return filepath.Join(f.temp, file) }
 
-// Log receives the latency log. Its first error is returned by Commit or Leave.
+// Log takes the latency log. Its first error is returned by Commit or Leave.
 func (f *Folder) Log() io.Writer { return f.log }
 
-// claim makes the directory. It gets its name once it is locked.
+// claim makes the directory and locks it before it gets its name.
 func (f *Folder) claim() (err error) {
 	begun := f.temp + ".new"
 	if err := os.MkdirAll(begun, 0o755); err != nil {
@@ -78,13 +77,14 @@ func (f *Folder) claim() (err error) {
 	return errors.Join(syscall.Flock(int(f.lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB), os.Rename(begun, f.temp))
 }
 
-// removeDead removes the directories of killed writers, except for histories up to a number of bytes.
+// removeDead deletes the directories of killed processes, except for histories up to a number of bytes.
 func (f *Folder) removeDead(out string, most int64) error {
 	found, err := os.ReadDir(out)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
-	for _, entry := range slices.Backward(found) { // names begin with a time, so the latest come first
+	// names begin with a time, so this goes from the latest to the oldest
+	for _, entry := range slices.Backward(found) {
 		dir := filepath.Join(out, entry.Name())
 		if !strings.HasSuffix(dir, unfinished) {
 			continue
@@ -95,7 +95,7 @@ func (f *Folder) removeDead(out string, most int64) error {
 			lock, failed = os.Open(filepath.Join(dir, killedFile))
 		}
 		if failed != nil {
-			continue // it was left on purpose, or was finished just now
+			continue // it was left on purpose, or finished just now
 		}
 		if syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil {
 			_, missing := os.Stat(filepath.Join(dir, HistoryFile))
@@ -115,7 +115,7 @@ func (f *Folder) removeDead(out string, most int64) error {
 	return err
 }
 
-// size is how many bytes the files below a directory have.
+// size is the number of bytes in the files below a directory.
 func size(dir string) (all int64) {
 	_ = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
 		if err == nil && d.Type().IsRegular() {
@@ -128,12 +128,13 @@ func size(dir string) (all int64) {
 	return all
 }
 
-// close ends the writing and unlocks the directory.
+// close closes the files and unlocks the directory.
 func (f *Folder) close() error {
 	return errors.Join(f.log.Flush(), f.file.Close(), os.Remove(f.Path(writerFile)), f.lock.Close())
 }
 
-// Commit writes the record, gives the directory its final name and points "latest" to it. It returns the directory.
+// Commit writes the record, gives the directory its final name and lets the link "latest" point to it. It returns the
+// directory.
 func (f *Folder) Commit(r *Run) (string, error) {
 	if err := f.close(); err != nil {
 		return "", fmt.Errorf("save the latency log: %w", err)
@@ -163,7 +164,7 @@ func (f *Folder) writeBenchmark(r *Run) error {
 	return errors.Join(WriteBenchmarks(file, []Run{*r}), file.Close())
 }
 
-// linkLatest points "latest" to this run. The link is made under another name and renamed, so that it always exists.
+// linkLatest lets the link "latest" point to this run. A new link is made and renamed, so that "latest" always exists.
 func (f *Folder) linkLatest() error {
 	aside := f.dir + "." + latestLink
 	if err := os.Symlink(f.name, aside); err != nil {
@@ -175,7 +176,7 @@ func (f *Folder) linkLatest() error {
 // Leave keeps the files, marked as partial.
 func (f *Folder) Leave() error { return f.close() }
 
-// Discard removes the files of a run that could not be carried out.
+// Discard deletes the files of a run that failed to run.
 func (f *Folder) Discard() error { return errors.Join(f.close(), os.RemoveAll(f.temp)) }
 
 // ReadRun reads the record of a saved run from its directory.

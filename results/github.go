@@ -9,7 +9,7 @@ import (
 	"hammerlock/internal/human"
 )
 
-// A step summary may have 1 MiB, and only ten annotations of a step are shown.
+// GitHub accepts a step summary of 1 MiB and shows ten annotations of a step.
 const (
 	summaryLimit    = 512 << 10
 	annotationLimit = 10
@@ -48,8 +48,8 @@ func WriteSummary(w io.Writer, all []Judgement) error {
 
 func cell(text string) string { return strings.NewReplacer("|", "\\|", "\n", " ").Replace(text) }
 
-// WriteAnnotations writes workflow commands that mark failures, one for each lock: two causes of a lock may be the same
-// mistake.
+// WriteAnnotations writes workflow commands that mark failures, one for each lock: two causes for one lock may be the
+// same mistake.
 func WriteAnnotations(w io.Writer, all []Judgement) error {
 	var names []string
 	of := map[string][]Judgement{}
@@ -74,7 +74,7 @@ func WriteAnnotations(w io.Writer, all []Judgement) error {
 	return nil
 }
 
-// annotation describes the most frequent failure of a lock with its evidence, and the others in a line each.
+// annotation describes the most frequent failure of a lock with its evidence, and each other failure in a line.
 func annotation(failed []Judgement) (title, text string) {
 	all := Failures(failed)
 	worst := &failed[all[0].In[0]]

@@ -10,9 +10,9 @@ import (
 	"hammerlock/history"
 )
 
-// Judge judges the run in a directory by its history or, without one, by its sums. An exploration keeps one of many
-// schedules: findings that this history does not show stay unchanged. It writes the proofs of the verdicts on a
-// history.
+// Judge judges the run in a directory, by its history or, without one, by its totals. It writes the proofs of the
+// verdicts. An exploration saves only one of many schedules, so findings that this history does not show stay as they
+// are.
 func (r *Run) Judge(dir string) (all []checker.Verdict, err error) {
 	file := filepath.Join(dir, HistoryFile)
 	switch _, missing := os.Stat(file); {
@@ -42,8 +42,7 @@ func (r *Run) Judge(dir string) (all []checker.Verdict, err error) {
 	return all, err
 }
 
-// counted makes a passing verdict on sums undecided if the measurement counted no visit: all page views are those of
-// the warm-up.
+// counted makes a pass by totals inconclusive if no visit was counted: then all page views come from the warm-up.
 func (r *Run) counted(v checker.Verdict) checker.Verdict {
 	if v.Status != checker.Pass || r.Visits.Done > 0 {
 		return v
@@ -55,7 +54,7 @@ func (r *Run) counted(v checker.Verdict) checker.Verdict {
 	return v
 }
 
-// Standing returns the judgements without undecided attempts that a later attempt replaces.
+// Standing returns the judgements without those attempts that had no verdict and were repeated.
 func Standing(all []Judgement) []Judgement {
 	return slices.DeleteFunc(slices.Clone(all), func(j Judgement) bool {
 		return slices.ContainsFunc(all, func(o Judgement) bool {
@@ -64,7 +63,7 @@ func Standing(all []Judgement) []Judgement {
 	})
 }
 
-// Measured returns what the judge must know of a lock's program; nil without one.
+// Measured returns what the judge must know about a lock's program; nil if there is none.
 func (d *Driver) Measured() *history.Driver {
 	if d == nil {
 		return nil

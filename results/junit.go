@@ -12,7 +12,7 @@ import (
 	"hammerlock/checker"
 )
 
-// The parts of a JUnit report that CI systems read: a suite for each run, a case for each property.
+// The structure of a JUnit report: a suite for each run, a case for each property.
 type (
 	junitSuites struct {
 		XMLName xml.Name     `xml:"testsuites"`
@@ -42,8 +42,8 @@ type (
 	}
 )
 
-// WriteJUnit writes the verdicts as JUnit XML. Inconclusive and unjudged properties are "skipped". Each suite has its
-// own name. Its first case has the whole time of the run, since readers add up the cases.
+// WriteJUnit writes the verdicts as JUnit XML. Inconclusive and unjudged properties are "skipped". Suites have unique
+// names. The first case of a suite has the whole time of the run, since CI systems add up the cases.
 func WriteJUnit(w io.Writer, all []Judgement) error {
 	var report junitSuites
 	seen := map[string]int{}
@@ -51,7 +51,7 @@ func WriteJUnit(w io.Writer, all []Judgement) error {
 		j := &all[i]
 		suite := junitSuite{Name: j.Name(), Time: seconds(j.Took)}
 		if j.Scenario == "" && len(j.Faults) > 0 {
-			suite.Name += " " + strings.Join(j.Faults, " ") // a scenario has its own faults
+			suite.Name += " " + strings.Join(j.Faults, " ") // only if there is no scenario, which has its own faults
 		}
 		if !j.Started.IsZero() {
 			suite.Started = j.Started.UTC().Format("2006-01-02T15:04:05")
@@ -66,7 +66,8 @@ func WriteJUnit(w io.Writer, all []Judgement) error {
 				Time:   seconds(took)}
 			took = 0
 			if seen[c.Class+c.Name]++; seen[c.Class+c.Name] > 1 {
-				c.Name += fmt.Sprintf(" #%d", seen[c.Class+c.Name]) // readers identify cases by name
+				// CI systems identify cases by their names, so these must be unique
+				c.Name += fmt.Sprintf(" #%d", seen[c.Class+c.Name])
 			}
 			story := strings.Join(append(slices.Clip(evidence(&v)), "repeat: "+j.Command), "\n")
 			switch v.Status {
@@ -94,5 +95,5 @@ func WriteJUnit(w io.Writer, all []Judgement) error {
 	return err
 }
 
-// seconds writes a duration in the format of JUnit.
+// seconds formats a duration for JUnit.
 func seconds(d time.Duration) string { return strconv.FormatFloat(d.Seconds(), 'f', 3, 64) }

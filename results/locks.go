@@ -10,67 +10,68 @@ import (
 	"hammerlock/internal/human"
 )
 
-// Locks has the numbers of the locks that a watch has seen.
+// Locks has the measurements of the locks that programs under test have used.
 type Locks struct {
 	Numbers []LockNumbers `json:"numbers"`
-	Hot     []HotLock     `json:"hot"` // the ten locks requested most in the last minutes, the hottest first
+	// the ten locks that were requested most in the last minutes, the most requested first
+	Hot []HotLock `json:"hot"`
 }
 
-// LockNumbers has the numbers of one pattern's locks, as used by one program.
+// LockNumbers has the measurements of all locks of one key pattern, as used by one program.
 type LockNumbers struct {
 	Pattern string `json:"pattern"`
-	// name or address of its clients; empty if only a replication stream was read
+	// Program is the name or address of the clients; empty if only a replication stream was read.
 	Program string `json:"program,omitempty"`
 	Grants  int64  `json:"grants"`
-	// Releases counts releases before the lease ended, Expired counts leases that ended under their holders.
+	// Releases counts releases before the end of the lease, Expired counts leases that ended while the lock was held.
 	Releases    int64            `json:"releases"`
 	Expired     int64            `json:"expired"`
 	Endless     int64            `json:"without_expiry"`
 	Violations  map[string]int64 `json:"violations"` // by cause
 	HeldNow     int64            `json:"held_now"`
-	HeldLongest int64            `json:"held_longest_now_ns"` // how long the oldest current hold has lasted
-	// mean number of held locks; for a single lock, the share of the time
+	HeldLongest int64            `json:"held_longest_now_ns"` // duration of the oldest hold in progress
+	// HeldMean is the mean number of held locks; for a single lock, the share of the time.
 	HeldMean float64     `json:"held_mean"`
 	Hold     Percentiles `json:"hold"`
-	// OfLease is the part of its lease that a holder needed.
+	// OfLease is the part of its lease that a holder used.
 	OfLease Shares `json:"hold_of_lease"`
-	// Clients has what only requests show; nil if only a replication stream was read.
+	// Clients has what only the clients' requests show; nil if only a replication stream was read.
 	Clients *LockClients `json:"clients,omitempty"`
 }
 
-// Shares are percentiles of a part: 1 = all of it. A percentile that the count does not support is null.
+// Shares are percentiles of a share; 1 = all. A percentile for which there are too few cases is null.
 type Shares struct {
 	Count int64    `json:"count"`
 	P50   *float64 `json:"p50"`
 	P99   *float64 `json:"p99"`
 }
 
-// LockClients has the numbers of the clients that ask for locks.
+// LockClients has the measurements of clients that ask for locks.
 type LockClients struct {
 	Waiting     int64 `json:"waiting_now"`
 	MostWaiting int64 `json:"waiting_most"`
-	Longest     int64 `json:"waiting_longest_now_ns"` // the longest current wait
-	// waits that go on or were given up count with their length so far
+	Longest     int64 `json:"waiting_longest_now_ns"` // longest wait in progress
+	// waits in progress, and those that were given up, count with their length so far
 	Wait    Percentiles `json:"wait"`
 	Refused int64       `json:"refused"`
-	Tries   *float64    `json:"tries_per_grant"` // null without a grant
-	Late    int64       `json:"late_releases"`   // vain releases by holders that had lost the lock
+	Tries   *float64    `json:"tries_per_grant"` // null if there was no grant
+	Late    int64       `json:"late_releases"`   // releases that had no effect, because the holder had lost the lock
 	Foreign int64       `json:"foreign_releases"`
-	HandOff Percentiles `json:"hand_off"` // from the end of a hold to the grant to a waiting client
+	HandOff Percentiles `json:"hand_off"` // time from the end of a hold to the grant to a client that waited
 }
 
 // HotLock is a frequently requested lock.
 type HotLock struct {
 	Key    string `json:"key"`
-	Since  int64  `json:"since_ns"` // the time in the run since which it is counted
+	Since  int64  `json:"since_ns"` // time in the run since which it has been counted
 	Grants int64  `json:"grants"`
-	// the share of the time in which it was held, or the mean number of holds
+	// Held is the share of the time in which the lock was held, or the mean number of holds.
 	Held    float64 `json:"held"`
-	Refused *int64  `json:"refused,omitempty"` // nil if only a replication stream was read; so is Waiting
+	Refused *int64  `json:"refused,omitempty"` // this and Waiting are nil if only a replication stream was read
 	Waiting *int64  `json:"waiting_now,omitempty"`
 }
 
-// Text writes the numbers in one line.
+// Text formats the measurements in one line.
 func (n *LockNumbers) Text() string {
 	parts := []string{human.Quantity(n.Grants, "grant")}
 	add := func(format string, args ...any) { parts = append(parts, fmt.Sprintf(format, args...)) }
@@ -110,7 +111,7 @@ func (p *Percentiles) three() string {
 	return fmt.Sprintf("p50 %s, p90 %s, p99 %s", p.Text(p.P50), p.Text(p.P90), p.Text(p.P99))
 }
 
-// Text is the lock in a few words.
+// Text describes the lock in a few words.
 func (h *HotLock) Text() string {
 	text := fmt.Sprintf("%s %s, %s %% held", h.Key, human.Quantity(h.Grants, "grant"), human.Number(100*h.Held))
 	if h.Refused != nil {
@@ -119,7 +120,7 @@ func (h *HotLock) Text() string {
 	return text
 }
 
-// Facts lists the numbers, a line for each program, and one for the hottest locks.
+// Facts lists the measurements, a line for each program, and a line about the most requested locks.
 func (l *Locks) Facts() (all []Fact) {
 	for i := range l.Numbers {
 		all = append(all, Fact{Label: "locks", Text: l.Numbers[i].Text()})

@@ -13,17 +13,17 @@ import (
 	"hammerlock/internal/human"
 )
 
-// Metric is a number of a run that can be compared, gated and searched for.
+// Metric is a measured number of a run that can be compared, asserted and searched for.
 type Metric struct {
 	Name  string
 	More  bool   // more is better
-	Facet string // one of Facets: what a better value means for the lock
+	Facet string // which quality of the lock it describes, one of Facets
 	Of    func(*Run) Reading
 	unit  unit
-	Word  string // the word in internal/glossary that defines it
+	Word  string // the term in internal/glossary that defines it
 }
 
-// unit says how a metric's numbers are written.
+// unit says how the numbers of a metric are formatted.
 type unit int
 
 const (
@@ -33,7 +33,7 @@ const (
 	share // 0 to 1
 )
 
-// The facets of a lock that metrics describe.
+// The qualities of a lock that metrics describe.
 const (
 	fair     = "fairer"
 	patience = "kinder to those who wait"
@@ -43,34 +43,34 @@ const (
 	accident = "calmer"
 )
 
-// Facets lists the facets in the order of a comparison's summary.
+// Facets lists the qualities in the order of a comparison's summary.
 var Facets = []string{fair, patience, expense, speed, work, accident}
 
-// Support says how well a reading is supported by data.
+// Support says how far a reading can be relied on.
 type Support int
 
 // The supports.
 const (
 	NoData    Support = iota
-	TooFew            // too little data for this percentile
-	AtLeast           // the true value is this or more, because too many waits had no end
+	TooFew            // there are too few observations for this percentile
+	AtLeast           // the true value is this or greater, because too many waits were unfinished
 	Supported         // enough data
 )
 
-// Reading is a run's value of a metric.
+// Reading is the value of a metric in a run.
 type Reading struct {
 	Value   float64
 	Support Support
-	Times   float64 // the factor by which a run with TooFew data was too short
+	Times   float64 // if there are TooFew observations: how many times longer the run should have been
 }
 
 type distribution struct {
 	name, word, facet string
-	row, visits       string // its name in the table of a run, and in that of visits to a service; empty = not listed
+	row, visits       string // name in the table of a run, and in that of visits to a service; empty = not shown
 	of                func(*Run) *Percentiles
 }
 
-// distributions lists the latency distributions from which metrics are computed, such as response.p99.
+// distributions lists the distributions of latencies that metrics such as response.p99 are computed from.
 var distributions = []distribution{
 	{"acquire", "acquire", speed, "acquire (winners)", "", func(r *Run) *Percentiles { return &r.Latency.Acquire }},
 	{"acquire_with_unfinished", "with unfinished", patience, "acquire with unfinished", "",
@@ -91,7 +91,7 @@ var distributions = []distribution{
 type statistic struct {
 	name     string
 	of       func(*Percentiles) *int64
-	quantile float64 // 0 = not a quantile
+	quantile float64 // 0 = it is not a quantile
 }
 
 // statistics lists the statistics of a distribution: quantiles, mean and maximum.
@@ -148,8 +148,8 @@ var Metrics = slices.Concat(latencyMetrics(), []Metric{
 	}, number, "lost"},
 })
 
-// Headline lists the default metrics of a comparison. They are few: with each further metric, differences are harder to
-// tell from noise.
+// Headline lists the metrics that a comparison uses by default. They are few, because with each further one differences
+// are harder to tell from noise.
 var Headline = []string{"throughput", "response.p50", "response.p99", "random_waiter.p50", "fairness.jain",
 	"cost.round_trips", "cost.commands"}
 
@@ -206,7 +206,7 @@ func FindMetrics(names []string) (all []Metric, err error) {
 	return all, err
 }
 
-// metric returns a metric that the suite itself names.
+// metric returns the metric with a name that certainly exists.
 func metric(name string) Metric {
 	m, err := FindMetric(name)
 	if err != nil {
@@ -215,7 +215,8 @@ func metric(name string) Metric {
 	return m
 }
 
-// meantMetric suggests the metric that was probably meant. A statistic alone means that of responses, if they have it.
+// meantMetric suggests a metric for an unknown name. If that is only a statistic, the metric is about response times if
+// possible.
 func meantMetric(name string) string {
 	var names, parts []string
 	for _, m := range Metrics {
@@ -242,7 +243,7 @@ func meantMetric(name string) string {
 	return meant
 }
 
-// MetricNames lists the metrics for people, those of one distribution together.
+// MetricNames lists the names for users, in a line for each distribution.
 func MetricNames() string {
 	percentiles := human.Names(statistics, func(s statistic) string { return s.name })
 	names := human.Names(distributions, func(d distribution) string { return d.name })
@@ -251,7 +252,7 @@ func MetricNames() string {
 		strings.Join(rest, ", "))
 }
 
-// Direction says which values are good.
+// Direction says which values are better.
 func (m Metric) Direction() string {
 	if m.More {
 		return "more is better"
@@ -259,14 +260,14 @@ func (m Metric) Direction() string {
 	return "less is better"
 }
 
-// Says returns the unit of the metric, and which values are good.
+// Says returns the unit of the metric, and which values are better.
 func (m Metric) Says() string {
 	return map[unit]string{number: "a number", nanoseconds: "a duration, as in 50ms",
 		perSecond: "visits a second, as in 1000/s",
 		share:     "a share, as in 0.8 or 80%"}[m.unit] + "; " + m.Direction()
 }
 
-// WriteMetrics writes the names of all metrics, the word that defines each, and its unit.
+// WriteMetrics writes the names of all metrics, each with the term that defines it, and its unit.
 func WriteMetrics(w io.Writer) error {
 	p := &human.Printer{W: w}
 	ends := human.Names(statistics, func(s statistic) string { return "." + s.name })
@@ -281,7 +282,7 @@ func WriteMetrics(w io.Writer) error {
 	return p.Err
 }
 
-// Format writes a value of the metric with its unit.
+// Format formats a value of the metric with its unit.
 func (m Metric) Format(v float64) string {
 	switch m.unit {
 	case nanoseconds:
@@ -293,7 +294,7 @@ func (m Metric) Format(v float64) string {
 	}
 }
 
-// Text writes a run's value: "-" without one, ">" before a lower bound.
+// Text formats a run's value: "-" if there is none, with ">" if it is a lower bound.
 func (m Metric) Text(r *Run) string {
 	switch x := m.Of(r); x.Support {
 	case NoData, TooFew:
@@ -333,7 +334,7 @@ func (m Metric) Parse(text string) (float64, error) {
 	return x, m.negative(x)
 }
 
-// negative is the error for a value that no run can have.
+// negative returns an error for a value that no run can have.
 func (m Metric) negative(x float64) error {
 	if x < 0 {
 		return fmt.Errorf("%s is never negative; a change that a comparison may not show is in percent, as in %s<-5%%",
@@ -342,7 +343,7 @@ func (m Metric) negative(x float64) error {
 	return nil
 }
 
-// Least replaces a value of zero in a ratio: half of the smallest value that can be told from zero.
+// Least is a replacement for a value of zero in a ratio: half of the smallest value that can be told from zero.
 func (m Metric) Least() float64 {
 	if m.unit == share {
 		return 0.005
@@ -350,5 +351,5 @@ func (m Metric) Least() float64 {
 	return 0.5
 }
 
-// Timed tells whether the metric measures time, so that a generator that is too slow spoils it.
+// Timed tells whether the metric measures time, so that it is wrong if the load generator is too slow.
 func (m Metric) Timed() bool { return m.Facet == speed || m.Facet == patience || m.Facet == work }

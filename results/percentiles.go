@@ -7,8 +7,8 @@ import (
 	"hammerlock/internal/human"
 )
 
-// Percentiles summarizes a distribution; all durations are in nanoseconds. A percentile that the count does not
-// support is null.
+// Percentiles summarizes a distribution of durations, in nanoseconds. A percentile for which there are too few
+// observations is null.
 type Percentiles struct {
 	Count int64  `json:"count"`
 	P50   *int64 `json:"p50_ns"`
@@ -20,19 +20,19 @@ type Percentiles struct {
 	Mean  int64  `json:"mean_ns"`
 }
 
-// Beyond marks a percentile that was not reached: it is longer than the longest observed wait.
+// Beyond stands for a percentile that is greater than the longest wait that was observed.
 const Beyond = time.Duration(-1)
 
-// beyond is the number of observations above a quantile that support it.
+// beyond is how many observations must lie above a percentile.
 const beyond = 5
 
-// Supports tells whether n observations support the quantile q.
+// Supports tells whether n observations are enough for the quantile q.
 func Supports(q float64, n int64) bool { return float64(n)*(1-q) >= beyond-1e-6 }
 
-// Needs is the number of observations that support the quantile q.
+// Needs is how many observations are needed for the quantile q.
 func Needs(q float64) int64 { return int64(math.Ceil(beyond/(1-q) - 1e-6)) }
 
-// Text writes a percentile: "-" if the count does not support it, ">" and the maximum if it is Beyond.
+// Text formats a percentile: "-" if there are too few observations, ">" and the maximum if it is Beyond.
 func (p *Percentiles) Text(v *int64) string {
 	switch {
 	case v == nil, p.Count == 0:

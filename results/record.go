@@ -1,5 +1,5 @@
-// Package results holds what is kept of a run: the record, the verdicts and the values of its metrics. It writes them
-// as tables, as JSON, for CI systems, and to the files of a saved run. It measures nothing and compares nothing.
+// Package results has the record of a run: its measurements and verdicts. It writes them as tables, as JSON, for CI
+// systems, and to the files of a saved run.
 package results
 
 import (
@@ -9,47 +9,48 @@ import (
 	"hammerlock/history"
 )
 
-// schemaVersion is the version of the record. Fields may be added under one version; existing fields keep their names
-// and units.
+// schemaVersion is the version of the JSON format. Adding a field does not change it, but names and units of fields may
+// not change within a version.
 const schemaVersion = 1
 
 // Run is the record of one run. Durations are in nanoseconds.
 type Run struct {
-	Schema  int       `json:"schema"` // schemaVersion of the program that wrote it; 0 in older runs
+	Schema  int       `json:"schema"` // schemaVersion of the program that wrote it; 0 in old runs
 	Name    string    `json:"name"`
 	Started time.Time `json:"started"`
 	Partial string    `json:"partial,omitempty"` // why the run ended early; empty if it did not
-	// Interactive means that a user changed the run by key: the history has each change, and gates decide nothing.
+	// Interactive means that a user has changed the run by key. The history has each change, and assertions are not
+	// checked.
 	Interactive bool   `json:"interactive,omitempty"`
-	Aborted     string `json:"aborted,omitempty"` // the gate that ended the run early; empty otherwise
-	// Before says why each earlier attempt at this run was inconclusive, because of an unplanned event.
+	Aborted     string `json:"aborted,omitempty"` // the assertion that ended the run early; empty if none did
+	// Before says why each earlier attempt was inconclusive because of an unplanned event.
 	Before  []string `json:"attempts_before,omitempty"`
-	Earlier []string `json:"attempts_saved,omitempty"` // the names of the runs that this one replaces
-	// the factor of all its times: the machine was slow before, or the planned leases would be too short for the
-	// program
+	Earlier []string `json:"attempts_saved,omitempty"` // names of the runs that this one replaces
+	// Stretched is the factor by which all times were multiplied, because the machine was too slow before, or the
+	// planned leases were too short for the program.
 	Stretched int    `json:"stretched,omitempty"`
 	Took      int64  `json:"took_ns,omitempty"`  // total time, with the start of servers and the judgement
 	Recorded  bool   `json:"recorded,omitempty"` // HistoryFile has every operation
-	Explored  bool   `json:"explored,omitempty"` // it sums up many schedules in virtual time
-	Label     string `json:"label,omitempty"`    // a warning that applies to every number in it
+	Explored  bool   `json:"explored,omitempty"` // this is an exploration: it summarizes many schedules in virtual time
+	Label     string `json:"label,omitempty"`    // a warning about all numbers in it
 	Command   string `json:"command"`            // repeats the run
 
 	Topology string `json:"topology"`
 	Lock     string `json:"lock"`
 	Scenario string `json:"scenario,omitempty"` // empty without a scenario
-	Strains  string `json:"strains,omitempty"`  // the subject of the scenario, in words
-	// class of scenarios with the same subject, such as late holders; empty without one
+	Strains  string `json:"strains,omitempty"`  // what the scenario puts under strain, in words
+	// Class is a group of scenarios that test the same, such as late holders; empty without a scenario.
 	Class   string `json:"class,omitempty"`
-	Service string `json:"service,omitempty"` // how a service with its own locking was visited; empty without a service
-	// what was seen on the wire, in words; empty if the suite's workers made the load
+	Service string `json:"service,omitempty"` // how a service under test was visited; empty if there was none
+	// Wire describes what was seen of a program's network traffic; empty if the suite's workers made the load.
 	Wire    string   `json:"wire,omitempty"`
-	Seen    []Fact   `json:"seen,omitempty"`  // further observations of a program that are no violations
-	Locks   *Locks   `json:"locks,omitempty"` // the numbers of a watched program's locks
+	Seen    []Fact   `json:"seen,omitempty"`  // observations about a program that are no violations
+	Locks   *Locks   `json:"locks,omitempty"` // measurements of the locks that a program under test used
 	Counter string   `json:"counter_store"`
 	Faults  []string `json:"faults"`
 	Config
 
-	Arrivals   Arrivals      `json:"arrivals"` // open loop: the whole run
+	Arrivals   Arrivals      `json:"arrivals"` // open loop: counts over the whole run
 	Visits     Visits        `json:"visits"`
 	Views      Views         `json:"counter"`
 	Latency    Latencies     `json:"latency"`
@@ -59,64 +60,64 @@ type Run struct {
 	Fairness   Fairness      `json:"fairness"`
 	Cost       Cost          `json:"cost"`
 	Generator  Generator     `json:"generator"`
-	Phases     []Phase       `json:"phases,omitempty"` // in sequence; nil if the load does not change
+	Phases     []Phase       `json:"phases,omitempty"` // one after the other; nil if the load is constant
 	Windows    []FaultWindow `json:"fault_windows,omitempty"`
-	// Availability is nil in older runs, and for services.
+	// Availability is nil in old runs, and for services.
 	Availability *Availability `json:"availability,omitempty"`
-	// Roles lists the servers' changes of roles during the run, in order.
+	// Roles lists the role changes of the servers in order of time.
 	Roles    []RoleChange      `json:"roles,omitempty"`
 	Errors   map[string]int64  `json:"errors"`                // operations that were not OK, by "kind outcome reason"
-	Said     map[string]string `json:"errors_said,omitempty"` // the first text of some of these errors
+	Said     map[string]string `json:"errors_said,omitempty"` // error texts: the first one of some kinds
 	Verdicts []checker.Verdict `json:"verdicts"`
-	// Certified says which verdicts are certified; empty if no certificate was checked.
+	// Certified says which verdicts were certified; empty if no certificate was checked.
 	Certified string `json:"certified,omitempty"`
 
-	Driver *Driver         `json:"driver,omitzero"`  // a lock's own program
+	Driver *Driver         `json:"driver,omitzero"`  // for a lock that runs in a program of its own
 	Fleet  *Fleet          `json:"fleet,omitzero"`   // for workers on several machines
 	Stream *history.Stream `json:"stream,omitempty"` // nil = no replication stream was read
 
 	Settings    map[string]string `json:"settings"`       // of the servers
-	Client      map[string]string `json:"client_options"` // options of the locks' clients
+	Client      map[string]string `json:"client_options"` // options of the locks' Redis clients
 	Environment Environment       `json:"environment"`
 }
 
-// Config is the workload of a run.
+// Config is the load of a run.
 type Config struct {
 	Workers    int     `json:"workers"`
 	Processes  int     `json:"processes"`
 	Keys       int     `json:"keys"`
-	Burst      int     `json:"burst,omitempty"` // this many visits at once and no more; 0 = a steady load
+	Burst      int     `json:"burst,omitempty"` // this many visits at once and no others; 0 = a steady load
 	Popularity string  `json:"popularity"`
-	Rate       float64 `json:"rate_per_s"` // 0 = closed loop
+	Rate       float64 `json:"rate_per_s"` // visits per second; 0 = closed loop
 	Spread     string  `json:"arrival_spread"`
 	Seed       uint64  `json:"seed"`
 	TTL        int64   `json:"ttl_ns"`
 	Hold       int64   `json:"hold_ns"`
-	Term       int64   `json:"term_ns,omitempty"` // a visit counts repeatedly for this long; 0 = once
+	Term       int64   `json:"term_ns,omitempty"` // for this long a visit counts repeatedly; 0 = once
 	Think      int64   `json:"think_ns"`
 	Wait       int64   `json:"wait_ns"`
 	Retry      int64   `json:"retry_ns"`
 	Warmup     int64   `json:"warmup_ns"`
 	Duration   int64   `json:"duration_ns"`
-	Measured   int64   `json:"measured_ns"` // shorter than the duration if the run ended early
+	Measured   int64   `json:"measured_ns"` // shorter than the planned duration if the run ended early
 }
 
-// Arrivals counts the visits of an open loop's schedule over the whole run: due = begun + skipped + unfinished.
+// Arrivals counts the visits in an open loop's schedule over the whole run: due = begun + skipped + unfinished.
 type Arrivals struct {
 	Due        int64 `json:"due"`
 	Begun      int64 `json:"begun"`
 	Skipped    int64 `json:"skipped"`    // visits whose patience ended before a worker was free
-	Unfinished int64 `json:"unfinished"` // visits that still waited for a worker when the run ended
+	Unfinished int64 `json:"unfinished"` // visits that still waited for a worker at the end of the run
 }
 
-// Visits counts the visits that were due within the measurement.
+// Visits counts the visits that were due within the measurement, by their ends.
 type Visits struct {
 	Begun   int64 `json:"begun"`
-	Done    int64 `json:"done"`    // counted: the store was acknowledged
+	Done    int64 `json:"done"`    // the visit was counted: its store was acknowledged
 	Timeout int64 `json:"timeout"` // the visit gave up waiting for the lock
-	Failed  int64 `json:"failed"`  // certainly not counted, for another reason
+	Failed  int64 `json:"failed"`  // the visit was certainly not counted, for another reason
 	Unknown int64 `json:"unknown"` // perhaps counted
-	Skipped int64 `json:"skipped"` // patience ended before a worker was free
+	Skipped int64 `json:"skipped"` // the visit's patience ended before a worker was free
 }
 
 // Views compares the counter with the acknowledged page views, over the whole run.
@@ -125,71 +126,72 @@ type Views struct {
 	Unknown      int64 `json:"unknown"`
 	Final        int64 `json:"final"`
 	Lost         int64 `json:"lost"`
-	Fenced       int64 `json:"fenced"` // stale stores that a fenced counter refused, and refused loads before them
-	// Doubt names what may have changed the sums although the lock is right; Excused is the most views that this can
-	// have cost.
+	Fenced       int64 `json:"fenced"` // rejected because of an old fencing token: stores, and the loads before them
+	// Doubt names faults that may have changed the totals although the lock is correct. Excused is how many views these
+	// can have cost at most.
 	Doubt   string `json:"doubt,omitempty"`
 	Excused int64  `json:"excused,omitempty"`
 	Unread  bool   `json:"unread,omitempty"`  // the counter could not be read at the end
-	Missing bool   `json:"missing,omitempty"` // the sums lack visits of lost machines
+	Missing bool   `json:"missing,omitempty"` // the totals lack visits of machines that were lost
 }
 
-// Latencies are the distributions of a run.
+// Latencies are the distributions of the latencies of a run.
 type Latencies struct {
-	Acquire  Percentiles `json:"acquire"`  // from the first try to the grant, granted visits only
-	Response Percentiles `json:"response"` // from when the visit was due to its end, counted visits only
-	Hold     Percentiles `json:"hold"`     // from the grant to the call of the release
+	Acquire Percentiles `json:"acquire"` // from the first try to the grant, for visits that were granted the lock
+	// from the time when a visit was due to its end, for visits that were counted
+	Response Percentiles `json:"response"`
+	Hold     Percentiles `json:"hold"` // from the grant to the call of Release
 	Release  Percentiles `json:"release"`
-	// from the release's call to the grant of another worker that was already waiting
+	// Handoff is from the call of Release to the grant to a worker that was already waiting.
 	Handoff Percentiles `json:"handoff"`
 	Try     Percentiles `json:"try"` // each single try, granted or not
 }
 
-// Swing is the range of a run's own seconds. A smaller difference between two runs is noise.
+// Swing is how much a run varies from second to second. A smaller difference between two runs is noise.
 type Swing struct {
-	Acquire [2]int64   `json:"acquire_p50_ns"` // smallest and greatest value of a second; 0 = no visits
-	Visits  [2]float64 `json:"visits_per_s"`   // the fewest and the most visits that ended well in a second
+	Acquire [2]int64   `json:"acquire_p50_ns"` // smallest and largest median in a second; 0 = no visits
+	Visits  [2]float64 `json:"visits_per_s"`   // smallest and largest number of successful visits in a second
 }
 
-// Waiting has what the percentiles of the winners hide.
+// Waiting has the waits for the lock, including those that never got it.
 type Waiting struct {
 	// Unfinished estimates how long a wait for the lock takes, including waits that timed out or did not end. A
-	// percentile that was not reached, because too many waits had no end, is Beyond.
+	// percentile that cannot be estimated, because too many waits were unfinished, is Beyond.
 	Unfinished Percentiles `json:"acquire_with_unfinished"`
-	Censored   int64       `json:"unfinished"` // waits without a grant within the measurement
+	Censored   int64       `json:"unfinished"` // number of waits without a grant within the measurement
 	Longest    int64       `json:"longest_ns"`
 	// Response is the same estimate for the time from when a visit was due to its end.
 	Response Percentiles `json:"response_with_unfinished"`
-	// RandomWaiter is the length of the wait of a worker picked at a random moment.
+	// RandomWaiter is how long the wait takes that a worker is in, if it is picked at a random moment.
 	RandomWaiter Percentiles `json:"random_waiter"`
-	// Woken splits tries and hand-offs by what made the worker try; nil in older runs.
+	// Woken divides tries and hand-offs by what woke the worker; nil in old runs.
 	Woken []Woken `json:"woken,omitempty"`
 }
 
 // Woken counts the tries after one kind of wake-up, and their results.
 type Woken struct {
-	By      string      `json:"by"`      // a name of history.Wake
-	Tries   int64       `json:"tries"`   // tries of the visits that were due within the measurement
+	By      string      `json:"by"`      // kind of wake-up: a name of history.Wake
+	Tries   int64       `json:"tries"`   // number of tries of visits that were due within the measurement
 	Grants  int64       `json:"grants"`  // of these tries
-	Handoff Percentiles `json:"handoff"` // hand-offs to a worker that was woken so
+	Handoff Percentiles `json:"handoff"` // hand-offs to a worker that was woken in this way
 }
 
-// StarvingShare is the part of its fair share under which a worker starves.
+// StarvingShare is the part of its fair share below which a worker counts as starving.
 const StarvingShare = 0.1
 
 // Fairness says how the lock was shared among the workers.
 type Fairness struct {
-	// Jain is Jain's index of the workers' counted visits (DEC-TR-301, 1984): 1 if all are equal, 1/n if one worker has
-	// all.
+	// Jain is Jain's index of the visits counted by the workers (DEC-TR-301, 1984): 1 if all are equal, 1/n if one
+	// worker has all.
 	Jain            float64 `json:"jain"`
 	Starving        int     `json:"starving"`
 	StarvingWorkers []int   `json:"starving_workers"`
-	// the worker with the fewest visits; among several, the one with the longest wait
+	// Worst is the worker with the fewest visits and, among several, the longest wait.
 	Worst Worker `json:"worst_worker"`
-	// IdleShare is the share of idle time: no worker held the lock although one waited, relative to the time in which
-	// the lock was held or waited for. Null if the lock does not exclude.
+	// IdleShare is how much of the time in which the lock was held or waited for it was free although a worker waited.
+	// Null if the lock does not claim mutual exclusion.
 	IdleShare *float64 `json:"idle_share"`
-	// Workers has the results of all workers, by number; nil in older runs.
+	// Workers has the results of all workers, by number; nil in old runs.
 	Workers []Worker `json:"workers,omitempty"`
 }
 
@@ -197,15 +199,16 @@ type Fairness struct {
 type Worker struct {
 	Worker  int   `json:"worker"`
 	Visits  int64 `json:"visits"`
-	Mean    int64 `json:"mean_wait_ns"`    // unfinished waits count with their observed length
+	Mean    int64 `json:"mean_wait_ns"`    // unfinished waits count with the length that was observed
 	Longest int64 `json:"longest_wait_ns"` // as above
 }
 
-// Cost is the mean cost of a counted visit; null if it was not measured.
+// Cost is the mean cost of a counted visit; a number is null if it was not measured.
 type Cost struct {
-	RoundTrips *float64 `json:"round_trips"`   // by the lock's clients
-	Commands   *float64 `json:"commands"`      // by the lock's servers, including scripts and replicas
-	ServerCPU  *float64 `json:"server_cpu_ns"` // CPU time of the lock's servers
+	RoundTrips *float64 `json:"round_trips"` // round trips of the locks' clients
+	// commands that the locks' servers executed, including those in scripts and on replicas
+	Commands  *float64 `json:"commands"`
+	ServerCPU *float64 `json:"server_cpu_ns"` // CPU time of the locks' servers
 }
 
 // GeneratorState says how far the load generator can be trusted.
@@ -215,23 +218,23 @@ type GeneratorState string
 const (
 	GeneratorOK GeneratorState = "OK"
 	Suspect     GeneratorState = "SUSPECT"
-	Saturated   GeneratorState = "SATURATED" // the suite itself used up the machine
-	Disturbed   GeneratorState = "DISTURBED" // other programs used it
+	Saturated   GeneratorState = "SATURATED" // the suite itself used up the CPU
+	Disturbed   GeneratorState = "DISTURBED" // other programs used up the CPU
 )
 
 // Unfit tells whether measured times depend on the machine as much as on the lock.
 func (s GeneratorState) Unfit() bool { return s == Saturated || s == Disturbed }
 
-// Generator is the load generator's judgement of itself.
+// Generator is the load generator's judgement about itself.
 type Generator struct {
 	State   GeneratorState `json:"state"`
 	Reasons []string       `json:"reasons"`
 	Usage
-	LateP99 int64 `json:"late_p99_ns"` // against the open loop's schedule
+	LateP99 int64 `json:"late_p99_ns"` // p99 of how late visits of an open loop began
 	LateMax int64 `json:"late_max_ns"`
 }
 
-// Usage is the generator's use of this machine during the measurement.
+// Usage is the load generator's use of this machine during the measurement.
 type Usage struct {
 	OpenLoop      bool    `json:"open_loop"`
 	OwnCPU        float64 `json:"own_cpu"`     // share of the cores that this process may use
@@ -239,21 +242,21 @@ type Usage struct {
 	StolenCPU     float64 `json:"stolen_cpu"`  // share of all cores that the hypervisor took; negative if unknown
 	OthersCPU     float64 `json:"others_cpu"`  // share of all cores that other programs used; negative if unknown
 	GCPauseMax    int64   `json:"gc_pause_max_ns"`
-	SchedulingP99 int64   `json:"scheduling_p99_ns"` // p99 of how long a runnable goroutine waited for a core
-	PoolWaits     int64   `json:"pool_waits"`        // times a worker waited for a connection
-	Stalls        int64   `json:"stalls"`            // times a worker waited to record
+	SchedulingP99 int64   `json:"scheduling_p99_ns"` // p99 of how long a goroutine that could run waited for a core
+	PoolWaits     int64   `json:"pool_waits"`        // how often a worker waited for a connection
+	Stalls        int64   `json:"stalls"`            // how often a worker waited until it could record
 }
 
 // FaultWindow is the time in which a planned fault was in force. Times count from the start of the run; a time that
 // never came is history.Forever.
 type FaultWindow struct {
-	Fault    int64         `json:"fault"`       // its index in Run.Faults
+	Fault    int64         `json:"fault"`       // index of the fault in Run.Faults
 	From     time.Duration `json:"from_ns"`     // the injection began
 	Injected time.Duration `json:"injected_ns"` // it was done
-	Healing  time.Duration `json:"healing_ns"`  // when the heal was called
+	Healing  time.Duration `json:"healing_ns"`  // when the Heal was called
 	To       time.Duration `json:"to_ns"`       // when everything was healthy again
 	Failed   bool          `json:"failed,omitempty"`
-	Held     int           `json:"held,omitempty"` // holds in progress at the injection
+	Held     int           `json:"held,omitempty"` // number of holds in progress at the injection
 }
 
 // Environment describes the machine and the versions of a run.

@@ -8,13 +8,13 @@ import (
 	"hammerlock/history"
 )
 
-// Released is the kept judgement of one release of a library: record/runs/LIBRARY@VERSION.json.
+// Released is the saved judgement of a release of a library: record/runs/LIBRARY@VERSION.json.
 type Released struct {
 	Schema  int          `json:"schema"`
 	Library string       `json:"library"`
 	Version string       `json:"version"`
 	Day     string       `json:"day"`
-	Commit  string       `json:"commit"` // commit of the suite; a plus means changed files
+	Commit  string       `json:"commit"` // commit of the suite; + means that files were changed
 	Cores   int          `json:"cores"`
 	Seed    uint64       `json:"seed"`
 	On      []ReleasedOn `json:"on"`
@@ -29,10 +29,11 @@ type ReleasedOn struct {
 	Took      int64   `json:"took_ns"`
 	Claims    []Claim `json:"claims"` // the lock's claims
 	Scenarios []Tried `json:"scenarios"`
-	// scenarios that do not apply to the lock, or for which there was no time
-	NotRun  int  `json:"not_run"`
-	Missing int  `json:"missing,omitempty"` // scenarios that were not reached because the run broke off
-	Cost    Cost `json:"cost"`              // cost of a visit, in the scenario contention
+	// NotRun is the number of scenarios that do not apply to the lock, or for which there was no time.
+	NotRun int `json:"not_run"`
+	// number of scenarios that were not reached because the command was interrupted
+	Missing int  `json:"missing,omitempty"`
+	Cost    Cost `json:"cost"` // cost of a visit in the scenario contention
 }
 
 // Tried is the result of one scenario.
@@ -42,10 +43,10 @@ type Tried struct {
 	Checker  string         `json:"checker,omitempty"` // the first checker that failed; empty if none did
 	Cause    string         `json:"cause,omitempty"`
 	Summary  string         `json:"summary"`
-	After    int64          `json:"after_ns"` // time of its verdict, since the command began
+	After    int64          `json:"after_ns"` // time from the start of the command to this verdict
 }
 
-// JudgedOn sums up a lock's runs on a topology; began is when the command began.
+// JudgedOn summarizes a lock's runs on a topology; began is when the command was started.
 func JudgedOn(made history.Claims, began time.Time, runs []Run) (j ReleasedOn) {
 	j.Claims = slices.DeleteFunc(Conformance(made, runs), func(c Claim) bool { return c.Status == checker.NotJudged })
 	for i := range runs {

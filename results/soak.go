@@ -10,7 +10,7 @@ import (
 	"hammerlock/internal/human"
 )
 
-// Soak sums up many rounds. It does not grow with their number.
+// Soak summarizes any number of rounds in a fixed amount of memory.
 type Soak struct {
 	Took         int64 `json:"took_ns"`
 	Rounds       int   `json:"rounds"`
@@ -19,13 +19,13 @@ type Soak struct {
 	Inconclusive int   `json:"inconclusive"`
 	Holds        int64 `json:"holds"`
 	HandOffs     int64 `json:"hand_offs"`
-	Kept         int64 `json:"kept_bytes"` // size of the histories of rounds that did not pass
+	Kept         int64 `json:"kept_bytes"` // bytes in the histories of rounds that did not pass
 	// Standing has one judgement for each kind of round on each lock and topology: the first failure, else a pass, else
 	// the last.
 	Standing []Judgement `json:"standing"`
 }
 
-// Take counts a round, and returns its status.
+// Take adds a round, and returns its status.
 func (s *Soak) Take(j Judgement) checker.Status {
 	status, _ := j.Status()
 	s.Rounds++
@@ -56,14 +56,14 @@ func (s *Soak) Take(j Judgement) checker.Status {
 	return status
 }
 
-// Text says the sums.
+// Text formats the totals.
 func (s *Soak) Text() string {
 	return fmt.Sprintf("%s: %d passed, %d FAILED, %d inconclusive; %s holds, %s contended hand-offs",
 		human.Quantity(s.Rounds, "round"),
 		s.Passed, s.Failed, s.Inconclusive, human.Count(s.Holds), human.Count(s.HandOffs))
 }
 
-// HistorySize is the size of the history in a run's directory, in bytes; 0 without one.
+// HistorySize is the size in bytes of the history in a run's directory; 0 if there is none.
 func HistorySize(dir string) int64 {
 	info, err := os.Stat(filepath.Join(dir, HistoryFile))
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"hammerlock/internal/human"
 )
 
-// WriteText writes the result as text: every number of a single run, or a comparison of several.
+// WriteText writes runs as text: all numbers of a single run, or tables that compare several.
 func WriteText(w io.Writer, runs []Run) error {
 	p := &human.Printer{W: w}
 	switch len(runs) {
@@ -23,7 +23,7 @@ func WriteText(w io.Writer, runs []Run) error {
 	return p.Err
 }
 
-// WriteCrowd writes the results of a closed loop without latencies, which depend on the machine.
+// WriteCrowd writes the results of a closed loop without latencies, since these depend on the machine.
 func WriteCrowd(w io.Writer, runs []Run) error {
 	p := &human.Printer{W: w}
 	writeComparison(p, runs, false)
@@ -71,7 +71,7 @@ func (r *Run) write(p *human.Printer) {
 	p.Fact("repeat", r.Command)
 }
 
-// writeLatency writes a row for each distribution. A narrow terminal has no room for the mean.
+// writeLatency writes a row for each distribution. On a narrow terminal it leaves out the mean.
 func (r *Run) writeLatency(p *human.Printer) {
 	const name, number = 26, 9
 	for _, row := range append([][]string{{"latency", "count", "p50", "p90", "p99", "p99.9", "max", "mean"}},
@@ -84,7 +84,7 @@ func (r *Run) writeLatency(p *human.Printer) {
 	}
 }
 
-// writeWorkloads describes the load that the runs share, and each visited service.
+// writeWorkloads describes the load that the runs have in common, and how services were visited.
 func writeWorkloads(p *human.Printer, runs []Run) {
 	var known []string
 	for i := range runs {
@@ -130,7 +130,7 @@ func tooFew(runs []Run) string {
 	return "p99 needs " + human.Quantity(Needs(0.99), "visit") + ": " + strings.Join(few, ", ")
 }
 
-// writeNotes says how far each number can be trusted, one line for all runs with the same note.
+// writeNotes says how far the numbers can be trusted, one line for all runs with the same note.
 func writeNotes(p *human.Printer, runs []Run) {
 	var order []string
 	about := map[string][]string{}

@@ -11,12 +11,12 @@ import (
 	"hammerlock/internal/human"
 )
 
-// Combination names a run: its topology, its lock, and its scenario if it has one.
+// Combination names a run by its topology and lock, and its scenario if it has one.
 func (r *Run) Combination() string {
 	return strings.TrimSpace(r.Topology + " " + r.Lock + " " + r.Scenario)
 }
 
-// Workload describes the load that compared runs have in common.
+// Workload describes the load, as far as compared runs have it in common.
 func (r *Run) Workload() string {
 	if text := cmp.Or(r.Wire, r.visitsToService()); text != "" {
 		return text
@@ -32,7 +32,7 @@ func (r *Run) Workload() string {
 	}, " · ")
 }
 
-// Servers names the servers' program and its settings for persistence.
+// Servers names the server program and its settings for persistence.
 func (r *Run) Servers() string {
 	text := r.Settings["server"]
 	if r.Settings["appendonly"] == "yes" {
@@ -44,7 +44,7 @@ func (r *Run) Servers() string {
 	return text
 }
 
-// JainText writes Jain's index. It needs a visit that ended within the measurement.
+// JainText formats Jain's index, if any visit ended within the measurement.
 func (f *Fairness) JainText() string {
 	if f.Jain == 0 {
 		return "Jain -"
@@ -52,19 +52,19 @@ func (f *Fairness) JainText() string {
 	return fmt.Sprintf("Jain %.2f", f.Jain)
 }
 
-// ThroughputText is the rate and the number of the counted visits that ended within the measurement.
+// ThroughputText is the rate and the number of counted visits that ended within the measurement.
 func (r *Run) ThroughputText() (rate, count string) {
 	length := time.Duration(r.Measured)
 	return human.Number(r.Throughput), fmt.Sprintf("%s ended in %s",
 		human.Quantity(int64(math.Round(r.Throughput*length.Seconds())), "visit"), human.Duration(length))
 }
 
-// FairnessText says how visits and waits are shared among the workers.
+// FairnessText says how visits and waits are distributed over the workers.
 func (r *Run) FairnessText() string {
 	f := r.Fairness
 	text := fmt.Sprintf("%s over %s; %s; worst w%02d: %s", f.JainText(), human.Quantity(r.Workers, "worker"),
 		starving(f.StarvingWorkers), f.Worst.Worker, human.Quantity(f.Worst.Visits, "visit"))
-	if r.Unseen() { // a service's waits are invisible
+	if r.Unseen() { // waits are invisible in a service
 		return text
 	}
 	text += fmt.Sprintf(", mean wait %s, longest %s", human.Duration(time.Duration(f.Worst.Mean)),
@@ -118,7 +118,7 @@ func (r *Run) LatencyRows() (rows [][]string) {
 	return rows
 }
 
-// CensoredText says how many waits had no end; empty if all ended.
+// CensoredText says how many waits were unfinished; empty if none was.
 func (r *Run) CensoredText() string {
 	if r.Waiting.Censored == 0 {
 		return ""
@@ -127,7 +127,7 @@ func (r *Run) CensoredText() string {
 		" ended without a grant or outlasted the measurement; they count with what was seen of them"
 }
 
-// WokenText says how granted workers were woken, and how many tries each grant took; empty if unknown.
+// WokenText says what woke the workers that were granted the lock, and how many tries a grant took; empty if unknown.
 func (r *Run) WokenText() string {
 	var sum int64
 	for _, w := range r.Waiting.Woken {
@@ -160,7 +160,7 @@ func (r *Run) VisitsText() string {
 	return text
 }
 
-// Texts writes the costs of a visit; "-" if a cost was not measured.
+// Texts formats the costs of a visit; "-" if a cost was not measured.
 func (c *Cost) Texts() (trips, commands, cpu string) {
 	write := func(x *float64, number func(float64) string) string {
 		if x == nil {
@@ -172,7 +172,7 @@ func (c *Cost) Texts() (trips, commands, cpu string) {
 		write(c.ServerCPU, func(ns float64) string { return human.Duration(time.Duration(ns)) })
 }
 
-// fencedText says how much a fence refused, which is no error; empty if nothing.
+// fencedText says how much was rejected because of old fencing tokens, which is no error; empty if nothing was.
 func (r *Run) fencedText() string {
 	if r.Views.Fenced == 0 {
 		return ""

@@ -13,22 +13,22 @@ import (
 	"hammerlock/internal/human"
 )
 
-// InteractiveText is the first thing that a reader of such a run must know.
+// InteractiveText warns a reader of a run that a user has changed by key.
 const InteractiveText = "changed interactively: the history has each change as a fault by hand"
 
-// Judgement is the outcome of a judged history, for people and for CI systems.
+// Judgement is the outcome of judging a run, for people and for CI systems.
 type Judgement struct {
 	Topology string   `json:"topology"`
 	Lock     string   `json:"lock"`
 	Scenario string   `json:"scenario,omitempty"`
-	Strains  string   `json:"strains,omitempty"` // the subject of the scenario, in words
-	Class    string   `json:"class,omitempty"`   // class of scenarios with the same subject; see Run
+	Strains  string   `json:"strains,omitempty"` // what the scenario puts under strain, in words
+	Class    string   `json:"class,omitempty"`   // group of scenarios that test the same; see Run
 	Faults   []string `json:"faults"`
 	Load     string   `json:"load,omitempty"`
-	Agents   string   `json:"agents,omitempty"`   // where the workers lived, and how well clocks agreed
-	Errors   string   `json:"errors,omitempty"`   // for a run in which no visit ended well
-	Recovery string   `json:"recovery,omitempty"` // the longest recovery and its parts
-	Stream   string   `json:"stream,omitempty"`   // what the replication streams show of the locks
+	Agents   string   `json:"agents,omitempty"`   // where the workers ran, and how well clocks agreed
+	Errors   string   `json:"errors,omitempty"`   // errors of a run in which no visit was successful
+	Recovery string   `json:"recovery,omitempty"` // longest recovery and its parts
+	Stream   string   `json:"stream,omitempty"`   // what the replication streams show about the locks
 	Command  string   `json:"command"`
 	Partial  string   `json:"partial,omitempty"`
 	// Interactive: see Run.
@@ -61,7 +61,7 @@ func (r *Run) Judgement() Judgement {
 	return j
 }
 
-// Fact is a line of findings: its subject, and a sentence.
+// Fact is a line with a finding: its subject, and a sentence.
 type Fact struct {
 	Label string `json:"label"`
 	Text  string `json:"text"`
@@ -78,11 +78,11 @@ type NotRun struct {
 	Lock     string `json:"lock"`
 	Scenario string `json:"scenario"`
 	Why      string `json:"why"`
-	Unasked  bool   `json:"unasked,omitempty"` // it was not run because there was no time
-	Ended    bool   `json:"ended,omitempty"`   // it was not run because an earlier run ended the others
+	Unasked  bool   `json:"unasked,omitempty"` // there was no time for it
+	Ended    bool   `json:"ended,omitempty"`   // an earlier run has made it pointless
 }
 
-// Name names what was not run, as a judgement's Name does.
+// Name names what was not run, in the form of Judgement.Name.
 func (n *NotRun) Name() string { return n.Topology + " " + n.Lock + " " + n.Scenario }
 
 // WriteVerdicts writes the judgements in the form of Findings.
@@ -91,7 +91,7 @@ func WriteVerdicts(w io.Writer, all []Judgement) error {
 	return f.Write(w)
 }
 
-// write writes one block: the verdict, then each property, then the evidence of failures.
+// write writes one judgement: the verdict, then each property, then the evidence of failures.
 func (j *Judgement) write(p *human.Printer) {
 	status, text := worst(j.Verdicts)
 	scenario := ""
@@ -133,7 +133,7 @@ func (j *Judgement) write(p *human.Printer) {
 	p.Fact("repeat", j.Command)
 }
 
-// tell writes the meaning of a failure's cause, the evidence, and what to do.
+// tell writes what a failure's cause means, the evidence, and advice.
 func tell(p *human.Printer, v *checker.Verdict) {
 	p.Maybe("", glossary.FindCause(v.Cause).Means)
 	for _, sentence := range v.Story {
@@ -150,7 +150,7 @@ func Title(v *checker.Verdict) string {
 	return v.Checker + ": " + v.Cause
 }
 
-// evidence is the story of a verdict, then what to do about its cause.
+// evidence is the story of a verdict, and advice for its cause.
 func evidence(v *checker.Verdict) []string {
 	if v.Remedy == "" {
 		return v.Story
@@ -158,13 +158,13 @@ func evidence(v *checker.Verdict) []string {
 	return append(slices.Clip(v.Story), "what to do: "+v.Remedy)
 }
 
-// sentence is what a failed verdict found. A cause that begins or ends the summary is not repeated.
+// sentence is what a failed verdict has found. If its summary begins or ends with the cause, the cause is not repeated.
 func sentence(v *checker.Verdict) string {
 	text := strings.TrimSuffix(strings.TrimPrefix(v.Summary, v.Cause+": "), ": "+v.Cause)
 	return Title(v) + ": " + text
 }
 
-// Finding is what a verdict found, including near misses.
+// Finding is what a verdict has found, including near misses.
 func Finding(v *checker.Verdict) string {
 	text := v.Summary
 	for _, name := range slices.Sorted(maps.Keys(v.Misses)) {
@@ -173,8 +173,8 @@ func Finding(v *checker.Verdict) string {
 	return text
 }
 
-// worst returns the verdict that stands for all: the first failure, else the first inconclusive one. If most calls
-// ended in errors, these explain why other properties could not be judged.
+// worst returns the most important verdict: the first failure, else the first inconclusive one. If most calls ended in
+// errors, that comes first, because it explains why other properties could not be judged.
 func worst(verdicts []checker.Verdict) (checker.Status, string) {
 	verdicts = slices.DeleteFunc(slices.Clone(verdicts), func(v checker.Verdict) bool {
 		return v.Status == checker.NotJudged
@@ -196,7 +196,7 @@ func worst(verdicts []checker.Verdict) (checker.Status, string) {
 	return best.Status, text
 }
 
-// Safety is the worst status of a run and its words.
+// Safety is the worst status of a run, with a description.
 func (r *Run) Safety() (checker.Status, string) { return worst(r.Verdicts) }
 
 // Failed tells whether a check of the run failed.
@@ -205,5 +205,5 @@ func (r *Run) Failed() bool {
 	return status == checker.Fail
 }
 
-// Status is the worst status of a judgement and its words.
+// Status is the worst status of a judgement, with a description.
 func (j *Judgement) Status() (checker.Status, string) { return worst(j.Verdicts) }

@@ -15,22 +15,22 @@ import (
 	"hammerlock/internal/human"
 )
 
-// Whole is the verdict on everything that a command judged.
+// Whole is the verdict on everything that a command has judged.
 type Whole struct {
 	Status checker.Status `json:"status"`
 	Text   string         `json:"text"`
 	Failed []string       `json:"failed,omitempty"` // the failures
-	// undecided scenarios and why; a pass may have some
+	// scenarios without a verdict, and why; a pass may have some of these
 	Open   []string `json:"undecided,omitempty"`
 	Extent *Extent  `json:"tried,omitempty"` // nil = no history was judged
 }
 
-// tolerated is the largest share of undecided scenarios in a passing whole.
+// tolerated is the largest share of scenarios without a verdict with which the whole passes.
 const tolerated = 0.1
 
-// Weigh makes one verdict of many judgements and of the scenarios that were not reached. Cut says why the command ended
-// early; empty if it did not. The whole passes with undecided scenarios only if they are few, and every class has a
-// scenario that passed with enough activity. Without classes none is tolerated.
+// Weigh makes one verdict of many judgements and of the scenarios that were not reached. The argument cut says why the
+// command ended early; empty if it did not. If some scenarios have no verdict, the whole passes only if they are few
+// and every class has a scenario that passed with enough activity. Without classes none is tolerated.
 func Weigh(all []Judgement, not []NotRun, cut string, classes []string) (w Whole) {
 	w.Extent = ExtentOf(all)
 	var open []string
@@ -75,7 +75,7 @@ func Weigh(all []Judgement, not []NotRun, cut string, classes []string) (w Whole
 	return w
 }
 
-// safe tells whether enough was tried, and exclusion passed.
+// safe tells whether enough was tried, and mutual exclusion held.
 func (j *Judgement) safe() bool {
 	for _, name := range []string{enough, exclusion, history.Updates} {
 		if !slices.ContainsFunc(j.Verdicts,
@@ -86,15 +86,15 @@ func (j *Judgement) safe() bool {
 	return true
 }
 
-// erred tells whether most calls of the lock ended in errors although nothing was broken.
+// erred tells whether most lock calls ended in errors although no fault was injected.
 func (j *Judgement) erred() bool { return slices.ContainsFunc(j.Verdicts, mostErred) }
 
 func mostErred(v checker.Verdict) bool {
 	return v.Checker == history.Calls && 2*v.Misses[history.EndedInErrors] > v.Exposed
 }
 
-// NeverGranted says that the lock was called in the scenario and never granted, so that other scenarios would show
-// nothing; empty otherwise.
+// NeverGranted says that the lock was requested in the run and never granted, so that other scenarios would show
+// nothing; empty if it was granted.
 func (r *Run) NeverGranted() string {
 	exposed := map[string]int64{enough: -1}
 	for _, v := range r.Verdicts {
@@ -106,7 +106,7 @@ func (r *Run) NeverGranted() string {
 	return "nothing was granted in " + r.Scenario + ", so that no other scenario can say more"
 }
 
-// Proof is the basis of a judgement: failures, the amount of activity, faults, and time.
+// Proof is what a judgement is based on: failures, the amount of activity, faults, and time.
 func (j *Judgement) Proof() string {
 	at := func(name string) *checker.Verdict {
 		i := slices.IndexFunc(j.Verdicts, func(v checker.Verdict) bool { return v.Checker == name })
@@ -138,7 +138,7 @@ func (j *Judgement) Proof() string {
 	return strings.Join(parts, ", ")
 }
 
-// broke lists the faults with their numbers.
+// broke lists the faults with their counts.
 func (j *Judgement) broke() (all []string) {
 	times := map[string]int{}
 	for _, f := range j.Faults {
@@ -150,19 +150,19 @@ func (j *Judgement) broke() (all []string) {
 	return all
 }
 
-// Findings has everything that a command has judged, to be written as text.
+// Findings is everything that a command has judged, to be written as text.
 type Findings struct {
 	Judged []Judgement
 	NotRun []NotRun
 	Whole  Whole
-	Took   time.Duration // total time; 0 = not shown
-	Report string        // path of the report; empty without one
-	Replay string        // a command that shows a run again
-	Repeat string        // the command that repeats everything
+	Took   time.Duration // total time; 0 = it is not shown
+	Report string        // path of the report; empty if there is none
+	Replay string        // command that shows a run again
+	Repeat string        // command that repeats everything
 }
 
-// Write writes the verdict and all findings of a single run. For several runs it writes a row each with the basis of
-// its verdict, then each cause once with evidence and remedy, and at the end the verdict on the whole.
+// Write writes the findings. For a single run it writes the verdict and all details. For several runs it writes a row
+// for each, then each cause once with evidence and advice, and at the end the verdict on the whole.
 func (f *Findings) Write(w io.Writer) error {
 	p := &human.Printer{W: w}
 	if len(f.Judged) == 1 && len(f.NotRun) == 0 {
@@ -196,8 +196,8 @@ func (f *Findings) close(p *human.Printer) {
 	}
 }
 
-// rows writes a row for each run and each scenario that was not reached in time; scenarios that do not apply to a lock
-// share one.
+// rows writes a row for each run, and for each scenario that was not reached in time. Scenarios that do not apply to a
+// lock share a row.
 func (f *Findings) rows(p *human.Printer) {
 	title, width := (*Judgement).title, 0
 	if where := f.oneLock(); where != "" {
@@ -249,7 +249,8 @@ func (f *Findings) rows(p *human.Printer) {
 	}
 }
 
-// oneLock names the only lock and topology, if scenario names alone identify the rows; empty otherwise.
+// oneLock returns lock and topology if there is only one of each, so that names of scenarios identify the rows; empty
+// otherwise.
 func (f *Findings) oneLock() string {
 	scenarios, topologies := map[string]bool{"": true}, map[string]bool{}
 	for i := range f.Judged {
@@ -270,7 +271,7 @@ func (j *Judgement) title() string {
 	return j.Name()
 }
 
-// failure is the verdict that stands for a failed judgement; nil if it did not fail.
+// failure is the most important failed verdict; nil if none failed.
 func (j *Judgement) failure() *checker.Verdict {
 	i := slices.IndexFunc(j.Verdicts, func(v checker.Verdict) bool { return v.Status == checker.Fail })
 	if i < 0 {
@@ -279,13 +280,13 @@ func (j *Judgement) failure() *checker.Verdict {
 	return &j.Verdicts[i]
 }
 
-// Failure is a cause with the indices of the judgements in which it was found, the one with the shortest story first.
+// Failure is a cause with the indices of the judgements that found it, the one with the shortest story first.
 type Failure struct {
 	*checker.Verdict
 	In []int
 }
 
-// Failures lists the causes of failures, the most frequent first.
+// Failures lists the causes of failures, the most frequent one first.
 func Failures(judged []Judgement) (all []Failure) {
 	for i := range judged {
 		v := judged[i].failure()

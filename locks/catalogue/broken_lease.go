@@ -142,7 +142,7 @@ var ownAge = locks.Spec{
 	},
 }
 
-// The scripts take the keys lock and grant time, and the arguments token and lease.
+// The scripts have the keys lock and time of the grant, and the arguments token and lease.
 var (
 	takeIfOld = redis.NewScript(serverTime + `
 local since = redis.call("GET", KEYS[2])
@@ -173,7 +173,7 @@ var reaper = locks.Spec{
 	},
 }
 
-// pairLock is a key with a second one beside it. Its scripts take both keys and the arguments token, lease and half of
+// pairLock has a second key beside the lock's. Its scripts have both keys, and the arguments token, lease and half of
 // the lease.
 type pairLock struct {
 	leaseLock
@@ -250,7 +250,7 @@ func (l *zsetLock) Acquire(ctx context.Context, key string, ttl time.Duration) (
 	})
 	if err == nil && rank.Val() > 0 {
 		if err := l.client.ZRem(ctx, key, lease.Token).Err(); err != nil {
-			return lease, locks.AfterGrant(err) // the token may still be in the set
+			return lease, locks.AfterGrant(err) // the error is no proof of a failure: the token may still be in the set
 		}
 		return lease, locks.ErrBusy
 	}

@@ -71,7 +71,7 @@ var mutexEvicted = locks.Spec{
 	},
 }
 
-// registry is a process's record of its locks.
+// registry is the list of locks that a process believes it holds.
 type registry struct {
 	id      string
 	mu      sync.Mutex
@@ -104,7 +104,7 @@ type mutexEvictedLock struct {
 	held     map[string]*sync.Mutex // by key
 }
 
-// obtain also answers 1 to the worker that already has the lock.
+// obtain takes the lock if it is free. It also answers 1 if the caller has it already.
 var obtain = redis.NewScript(`
 local held = redis.call("GET", KEYS[1])
 if held and held ~= ARGV[1] then return 0 end
@@ -123,7 +123,7 @@ func (l *mutexEvictedLock) Acquire(ctx context.Context, key string, ttl time.Dur
 		m.Unlock()
 		return lease, err
 	}
-	l.held[key] = m // after another error too, until it is released
+	l.held[key] = m // kept after any error but a refusal, because the lock may have been granted; it is released later
 	return from(lease, call, ttl, err)
 }
 
@@ -197,7 +197,7 @@ var reentryRetakes = locks.Spec{
 
 type retakesLock struct{ localReentryLock }
 
-// Acquire relies on obtain, which answers 1 if the caller's token is in the key.
+// Acquire is wrong to rely on obtain, which answers 1 if the key already has the caller's token.
 func (l *retakesLock) Acquire(ctx context.Context, key string, ttl time.Duration) (locks.Lease, error) {
 	lease, inside := l.held[key]
 	if !inside {

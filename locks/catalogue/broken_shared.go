@@ -163,7 +163,7 @@ var redissonSemaphore = locks.Spec{
 	Open:   func(e locks.Env) (locks.Lock, error) { return &countLock{newPermits(e, countDown, countUp)}, nil },
 }
 
-// countLock has no leases.
+// countLock is a semaphore that counts permits without leases.
 type countLock struct{ *permitsLock }
 
 var (

@@ -57,7 +57,8 @@ var keptToken = locks.Spec{
 	},
 }
 
-// keptTokenLock is an object that remembers the token of its last grant, or of the last grant of each key.
+// keptTokenLock remembers the token of its last grant (or of the last grant of each key) instead of returning it to the
+// caller.
 type keptTokenLock struct {
 	leaseLock
 	tokens *sync.Map // by key, or all under ""
@@ -89,7 +90,7 @@ func (l *keptTokenLock) Release(ctx context.Context, lease locks.Lease) error {
 	return l.leaseLock.Release(ctx, l.own(lease))
 }
 
-// own replaces the lease's token by the one that the object remembers.
+// own replaces the token of a lease by the remembered one.
 func (l *keptTokenLock) own(lease locks.Lease) locks.Lease {
 	if token, ok := l.tokens.Load(l.name(lease.Key)); ok && !lease.Until.IsZero() {
 		lease.Token = token.(string)
@@ -113,7 +114,7 @@ var sharedHandle = locks.Spec{
 	},
 }
 
-// handles holds the lock objects of a process.
+// handles maps each key to the lock object of this process.
 type handles struct{ tokens sync.Map } // by key
 
 type handlesKey struct{}
@@ -149,7 +150,7 @@ var libRedislockToken = locks.Spec{
 	},
 }
 
-// numbers counts the workers of a process.
+// numbers gives each worker of a process a number.
 type numbers struct{ last atomic.Int64 }
 
 type redislockNumbers struct{}
@@ -183,8 +184,8 @@ var tokenTwice = locks.Spec{
 type ticketLock struct{ leaseLock }
 
 var (
-	// popTicket takes the keys tickets, deadline of the ticket in use, and a mark that a ticket exists; its argument is
-	// the lease. It uses the server's clock.
+	// popTicket takes the next ticket. Its keys are the tickets, the deadline of the ticket in use, and a mark that a
+	// ticket exists; its argument is the lease. It uses the server's clock.
 	popTicket = redis.NewScript(`
 local t = redis.call("TIME")
 local now = t[1] * 1000 + math.floor(t[2] / 1000)
@@ -221,7 +222,7 @@ func (l *ticketLock) Extend(ctx context.Context, lease locks.Lease, ttl time.Dur
 
 func (l *ticketLock) Release(ctx context.Context, lease locks.Lease) error {
 	if lease.Until.IsZero() {
-		return nil // no answer names a ticket: it returns when its time is over
+		return nil // without a reply the ticket is unknown: it comes back when its deadline has passed
 	}
 	return pushTicket.Run(ctx, l.client, ticketKeys(lease.Key)[:2]).Err()
 }

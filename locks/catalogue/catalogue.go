@@ -1,5 +1,5 @@
-// Package catalogue has the locks under test: right ones and libraries (lib_), one file each, and wrong ones (broken_),
-// grouped by their mistake.
+// Package catalogue has the locks under test: correct ones and libraries (lib_*.go), one in each file, and wrong ones
+// (broken_*.go), grouped by their mistake.
 package catalogue
 
 import (
@@ -9,8 +9,8 @@ import (
 	"hammerlock/locks"
 )
 
-// All lists the locks, apart from one whose library is heavy (known.Locks): first right ones, then libraries as people
-// use them, then wrong ones.
+// All lists the locks: correct ones, then libraries as people use them, then wrong ones. A lock whose library has many
+// dependencies is in known.Locks.
 var All = []locks.Spec{
 	lease, watch, watchdog, leader, reentrant, redisson, fair, spin, fenced, fencedClock, handoff, handoffCohort, multi,
 	redissonMulti, wait, waitOne, ifeq, once,
@@ -30,7 +30,7 @@ var All = []locks.Spec{
 	leaderSets, leaderForGood, leaderEarly, onceReleased,
 }
 
-// Find returns the spec with that name.
+// Find returns the Spec with that name.
 func Find(name string) (locks.Spec, bool) {
 	for _, s := range All {
 		if s.Name == name {
@@ -40,7 +40,7 @@ func Find(name string) (locks.Spec, bool) {
 	return locks.Spec{}, false
 }
 
-// Common assumptions of right locks. A lock may add its own.
+// Assumptions that several correct locks make. A lock may add its own.
 const (
 	keepsKeys   = "the server keeps its keys and its clock for the lease; "
 	keepsQuorum = "no majority forgets its keys or steps its clock within a lease; "
@@ -48,8 +48,8 @@ const (
 	heedsLost   = "the holder heeds Lost"
 )
 
-// from completes a lease after a call: it counts from the call's begin if the call succeeded, and is unchanged if it
-// did not.
+// from sets the deadline of a lease after a call: it counts from the beginning of the call. If the call failed, the
+// lease is unchanged.
 func from(l locks.Lease, call time.Time, ttl time.Duration, err error) (locks.Lease, error) {
 	if err == nil {
 		l.Until = locks.Until(call, ttl)
@@ -57,7 +57,7 @@ func from(l locks.Lease, call time.Time, ttl time.Duration, err error) (locks.Le
 	return l, err
 }
 
-// sibling names a further key of a lock: it begins with the lock's key and lives in the same slot of a cluster.
+// sibling names an additional key of a lock. It begins with the lock's key and is in the same slot of a cluster.
 func sibling(name, key string) string {
 	if strings.Contains(key, "{") {
 		return key + ":" + name
@@ -65,7 +65,7 @@ func sibling(name, key string) string {
 	return "{" + key + "}:" + name
 }
 
-// redissonSibling names a key or a channel as Redisson does, under a prefix if there is one.
+// redissonSibling names an additional key, or a channel, as Redisson does. The argument within is a prefix, or empty.
 func redissonSibling(within, name, key string) string {
 	if strings.Contains(key, "{") {
 		return within + name + ":" + key

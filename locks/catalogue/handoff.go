@@ -33,16 +33,16 @@ var handoff = locks.Spec{
 const handoffAssumes = keepsKeys + doneInTime +
 	"; a server that takes over has a clock that is not ahead of the old one's, nor behind the last fencing token"
 
-// The keys are the lock, the queue and the fence. A place in the queue is a line "id|lease in ms|channel". The id is
-// used for one wait only, and the channel leads to the waiting process. While a line has the lock, it is the lock's
-// value.
+// The scripts have the keys lock, queue and fence. Each waiter has an entry (line) "id|lease in ms|channel" in the
+// queue. The id is used for one wait only. The waiter's process is subscribed to the channel. When a waiter is granted
+// the lock, its line becomes the value of the lock's key.
 
-// handOn defines serve(n, own, last), which grants the lock to the first in line whose process listens; last is the
-// last fencing token, if known. It answers true if it granted the lock, own if the caller is first (then the caller
-// takes the lock itself), and false if no worker waits. A process that has ended does not listen, so its places cost no
-// lease. The script asks for listeners before it sends the message: messages go to replicas, too, and a former primary
-// still has listeners, which would hear of a grant that was not made. ("PUBLISH" is "SPUBLISH" if the cluster has
-// sharded channels, "NUMSUB" is "SHARDNUMSUB".)
+// handOn defines the Lua function serve(n, own, last). It grants the lock to the first in the queue whose process still
+// listens to its channel, so that dead processes cost no lease, and returns true. If the caller itself is first, it
+// returns the caller's line, own, and the caller takes the lock. It returns false if the queue is empty. The argument
+// last is the last fencing token, if known. Listeners are counted before the message is sent: messages go to replicas,
+// too, and a former primary still has listeners, which would hear of a grant that was not made. In a cluster with
+// sharded channels "PUBLISH" is replaced by "SPUBLISH", and "NUMSUB" by "SHARDNUMSUB".
 const handOn = drawByClock + `
 local function serve(n, own, last)
 	while true do
@@ -62,18 +62,19 @@ local function serve(n, own, last)
 end
 `
 
-// The answers of askInLine.
+// The replies of askInLine.
 const (
-	inLine int64 = iota // the caller waits now: {0, rest of the holder's lease in ms, clock}
-	first               // the caller was granted the lock: {1, fence}
-	// the caller was granted the lock before, and the message is late or lost: {2, fence, rest of the lease in ms}
+	inLine int64 = iota // the caller has a place in the queue: {0, rest of the holder's lease in ms, clock}
+	first               // the caller is granted the lock now: {1, fencing token}
+	// before: the caller was granted the lock earlier, and the message is late or lost: {2, fencing token, rest of the
+	// lease in ms}.
 	before
-	dropped // the caller had a place, which is gone: {3}
+	dropped // the caller's place in the queue has been lost: {3}
 )
 
-// askInLine takes the keys lock, queue, fence and the arguments line, lease, number of fences of a grant, and one of
-// "try" (without a place in the queue), "new" and "again". If the lock is free although workers wait, its lease has
-// ended without a release. A queue that is never empty is kept for another hour at random times.
+// askInLine has the keys lock, queue, fence and the arguments line, lease, number of fencing tokens of a grant, and one
+// of "try" (without taking a place in the queue), "new" and "again". If the lock is free although workers wait, the
+// last lease has ended without a release. The queue's own TTL of an hour is renewed at random times.
 const askInLine = handOn + `
 local left = redis.call("PTTL", KEYS[1])
 if ARGV[4] == "again" then
@@ -96,8 +97,8 @@ if ARGV[4] ~= "new" or redis.call("RPUSH", KEYS[2], ARGV[1]) == 1 or now % 64 ==
 end
 return {0, left, now}`
 
-// leaveLine takes the keys lock, queue, fence and the arguments line, number of fences of a grant. It releases the
-// lock, or the place in the queue. It answers 1 if the lock was the caller's.
+// leaveLine has the keys lock, queue, fence and the arguments line, number of fencing tokens of a grant. It releases
+// the lock or leaves the queue, and answers 1 if the caller held the lock.
 const leaveLine = handOn + `
 local holder, fence = unpack(redis.call("MGET", KEYS[1], KEYS[3]))
 if holder ~= ARGV[1] then
@@ -108,7 +109,7 @@ end
 if not serve(ARGV[2], nil, fence) then redis.call("DEL", KEYS[1]) end
 return 1`
 
-// handoffScripts are the scripts for one kind of channel.
+// handoffScripts are the scripts for plain or for sharded channels.
 type handoffScripts struct{ ask, leave *redis.Script }
 
 func handoffBy(publish, listeners string) handoffScripts {
@@ -121,21 +122,22 @@ func handoffBy(publish, listeners string) handoffScripts {
 
 var published, sharded = handoffBy("PUBLISH", "NUMSUB"), handoffBy("SPUBLISH", "SHARDNUMSUB")
 
-// queueLasts is how long the server keeps a queue without any request. Waiters send requests more often.
+// queueLasts is how long the server keeps a queue without any request. Waiters send requests far more often.
 const queueLasts = time.Hour
 
 func handoffKeys(key string) []string {
 	return []string{key, sibling("handoff_queue", key), fenceKey(key)}
 }
 
-// handoffLock is also the server side of handoff-cohort.
+// handoffLock is a lock with a queue on the server, whose holder hands it to the next waiter by a message. The lock
+// handoff-cohort uses it too.
 type handoffLock struct {
 	leaseLock
 	env    locks.Env
 	hub    *handoffHub
-	fences int64                    // number of fencing tokens that a grant draws
-	places map[string]*handoffPlace // its places in queues, by key
-	held   map[string]*handoffPlace // its holds for which a message may still come, by token
+	fences int64                    // number of fencing tokens that each grant draws
+	places map[string]*handoffPlace // key -> place in its queue
+	held   map[string]*handoffPlace // token -> hold for which a message may still arrive
 }
 
 func newHandoff(e locks.Env, fences int64) *handoffLock {
@@ -143,33 +145,34 @@ func newHandoff(e locks.Env, fences int64) *handoffLock {
 		places: map[string]*handoffPlace{}, held: map[string]*handoffPlace{}}
 }
 
-// handoffPlace is a place in a queue. Only its worker uses it, apart from the channel.
+// handoffPlace is a place in a queue. Only its worker uses it, except for the channel granted.
 type handoffPlace struct {
 	line, key string
 	ttl       time.Duration
 	wire      *handoffWire
-	cut       <-chan struct{} // closed when messages may have been lost since the last answer
+	cut       <-chan struct{} // closed when messages may have been lost since the last reply
 	call      time.Time       // of the last request that was answered "in line"
 	answered  time.Time
-	clock     time.Duration // the server's clock at that answer
-	left      time.Duration // the rest of the holder's lease at that answer
+	clock     time.Duration // server's clock at that reply
+	left      time.Duration // rest of the holder's lease at that reply
 	granted   chan handoffGrant
-	heard     int // how much had arrived on the connection when the place was taken
+	heard     int // number of messages that had arrived on the connection when the place was taken
 }
 
-// handoffGrant is the content of a message: the last of the fencing tokens, and the server's clock.
+// handoffGrant is the content of a grant's message: the last of its fencing tokens, and the server's clock.
 type handoffGrant struct {
 	fence int64
 	clock time.Duration
 }
 
-// errNoPlace means that the last try failed, so there is no place to wait in: the worker tries again later.
+// errNoPlace means that the last try failed, so that there is no place in the queue: the worker must try again.
 var errNoPlace = errors.New("no place in the queue")
 
-// Acquire makes a try, which takes a place in the queue if another worker has the lock. A worker with a place asks for
-// its state.
+// Acquire makes a try, which takes a place in the queue if another worker holds the lock. A worker that has a place
+// asks about it.
 func (l *handoffLock) Acquire(ctx context.Context, key string, ttl time.Duration) (locks.Lease, error) {
-	called, again := time.Now(), time.Duration(0) // begin of the try that counts, and how long after the call it came
+	// beginning of the try that counts, and how long after the call that was
+	called, again := time.Now(), time.Duration(0)
 	if err := l.open(); err != nil {
 		return locks.Lease{Key: key}, err
 	}
@@ -184,7 +187,7 @@ func (l *handoffLock) Acquire(ctx context.Context, key string, ttl time.Duration
 		again = time.Since(called)
 	}
 	wire := l.hub.wire(key)
-	if wire == nil { // without a wait no subscription is needed
+	if wire == nil { // without a Wait, no subscription is needed
 		lease, err := l.ask(ctx, &handoffPlace{line: rand.Text(), key: key, ttl: ttl}, "try")
 		if !errors.Is(err, locks.ErrBusy) {
 			lease.Tried = again
@@ -198,7 +201,7 @@ func (l *handoffLock) Acquire(ctx context.Context, key string, ttl time.Duration
 	p := &handoffPlace{key: key, ttl: ttl, wire: wire, heard: wire.heard(), granted: make(chan handoffGrant, 1),
 		line: rand.Text() + "|" + strconv.FormatInt(ttl.Milliseconds(), 10) + "|" + wire.channel}
 	l.places[key] = p
-	l.hub.expect(p) // before the message can come
+	l.hub.expect(p) // registered before the message can arrive
 	lease, err := l.ask(ctx, p, "new")
 	lease.Tried = again
 	return lease, err
@@ -215,11 +218,12 @@ func (l *handoffLock) open() (err error) {
 
 func (l *handoffLock) shared() handoffHubKey { return handoffHubKey{l.client, l.fences} }
 
-// again asks for the state of a place. After errNoPlace the wait starts anew.
+// again asks the server about a place in the queue. If it returns errNoPlace, the wait must start anew.
 func (l *handoffLock) again(ctx context.Context, p *handoffPlace) (locks.Lease, error) {
 	if p.wire.isClosed() {
 		l.forget(p)
-		_ = l.hub.leave(ctx, p.key, p.line) // if that fails, no process listens to the channel, and the line is dropped
+		// the error is ignored: no process listens to the channel, so the line is dropped when it is first
+		_ = l.hub.leave(ctx, p.key, p.line)
 		return locks.Lease{}, errNoPlace
 	}
 	lease, err := l.ask(ctx, p, "again")
@@ -232,8 +236,8 @@ func (l *handoffLock) again(ctx context.Context, p *handoffPlace) (locks.Lease, 
 	return lease, err
 }
 
-// ask sends a request for a place. After an error with an unknown outcome the line may stand in the queue, or have the
-// lock. It is released and never used again: a late release would otherwise end the next hold.
+// ask sends a request for a place. If the outcome is unknown, the line may be in the queue, or hold the lock. Then it
+// is released and its id is never used again: a late release would otherwise end a later hold.
 func (l *handoffLock) ask(ctx context.Context, p *handoffPlace, how string) (locks.Lease, error) {
 	if p.wire != nil {
 		p.cut = p.wire.now()
@@ -266,9 +270,9 @@ func (l *handoffLock) ask(ctx context.Context, p *handoffPlace, how string) (loc
 	return lease, locks.ErrBusy
 }
 
-// Handed returns a grant that came by message. If the last answer was quick, the server's clock says to the microsecond
-// how long after it the lease began. If it was slow, little of the lease may be left, so the next Acquire asks the
-// server.
+// Handed returns a grant that came by message. From the server's clock in the last reply and in the message it computes
+// when the lease began. If that reply was slow, the result is too inexact, and the next Acquire asks the server
+// instead.
 func (l *handoffLock) Handed(key string) (lease locks.Lease, since time.Time, ok bool) {
 	p, ok := l.places[key]
 	if !ok {
@@ -286,21 +290,21 @@ func (l *handoffLock) Handed(key string) (lease locks.Lease, since time.Time, ok
 	}
 }
 
-// hold is a lease that began at the given time or later.
+// hold returns a lease that began at the given time or later.
 func (l *handoffLock) hold(p *handoffPlace, fence int64, began time.Time) locks.Lease {
 	delete(l.places, p.key)
 	return locks.Lease{Key: p.key, Token: p.line, Fence: fence - l.fences + 1, Until: locks.Until(began, p.ttl)}
 }
 
-// forget ends a wait. If the line is granted the lock later, the hub releases it.
+// forget ends a wait. If the line is granted the lock afterwards, the hub releases it.
 func (l *handoffLock) forget(p *handoffPlace) {
 	delete(l.places, p.key)
 	l.hub.forget(p)
 }
 
-// Release passes the lock to the first in line.
+// Release hands the lock to the first in the queue.
 func (l *handoffLock) Release(ctx context.Context, lease locks.Lease) error {
-	if err := l.open(); err != nil { // a worker of a cohort may never have asked before
+	if err := l.open(); err != nil { // a worker of a cohort may release without ever having asked the server
 		return err
 	}
 	if p, ok := l.held[lease.Token]; ok {
@@ -310,20 +314,21 @@ func (l *handoffLock) Release(ctx context.Context, lease locks.Lease) error {
 	return l.hub.leave(ctx, lease.Key, lease.Token)
 }
 
-// Wait waits for the message of a grant, but no longer than the holder's lease.
+// Wait waits for the message of a grant, but not longer than the holder's lease.
 func (l *handoffLock) Wait(ctx context.Context, key string) (history.Wake, error) {
 	p, ok := l.places[key]
 	if !ok {
 		return history.Poll, errors.Join(errNoPlace, context.Cause(ctx))
 	}
 	if ctx.Err() == nil {
-		// A little later, since the server rounds its times, and spread out: each look goes through the queue.
+		// A little later than the end of the lease, since the server rounds times, and at random, because each request
+		// goes through the queue.
 		late := 2*time.Millisecond + time.Duration(l.env.Rand.Int64N(int64(10*time.Millisecond)))
 		timer := time.NewTimer(max(time.Until(p.call.Add(min(p.left, queueLasts/2))), 0) + late)
 		defer timer.Stop()
 		select {
 		case g := <-p.granted:
-			p.granted <- g // for the next Acquire
+			p.granted <- g // for the next Acquire to find
 			return history.Signal, nil
 		case <-p.cut:
 			return history.Poll, nil
@@ -342,7 +347,7 @@ func (l *handoffLock) Wait(ctx context.Context, key string) (history.Wake, error
 	return history.Poll, errors.Join(context.Cause(ctx), err)
 }
 
-// Close forgets its places and holds.
+// Close gives up the lock's places and holds.
 func (l *handoffLock) Close() error {
 	if l.hub == nil {
 		return nil

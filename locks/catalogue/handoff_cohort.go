@@ -31,14 +31,15 @@ var handoffCohort = locks.Spec{
 	},
 }
 
-// cohortHolds is the most consecutive holds of a process in one grant of the server. Each has its own fencing token.
+// cohortHolds is how many holds in a row a process may have by one grant of the server. Each has its own fencing token.
 const cohortHolds = 32
 
-// cohortLock is one worker's lock. The workers of a process share a cohort for each key.
+// cohortLock is the lock of one worker. The workers of a process that want the same key share a cohort, and hand the
+// lock to each other without asking the server.
 type cohortLock struct {
 	*handoffLock
 	all    *cohorts
-	places map[string]*cohortPlace // its places in the process, by key
+	places map[string]*cohortPlace // key -> place within the process
 }
 
 type cohorts struct {
@@ -46,33 +47,33 @@ type cohorts struct {
 	byKey map[string]*cohort
 }
 
-// Close has nothing to end: timers of leases that are over do nothing.
+// Close need not stop timers: when they fire, they find that the lease is over and do nothing.
 func (*cohorts) Close() error { return nil }
 
 type cohortsKey struct{ client redis.UniversalClient }
 
-// cohort has the workers of a process that want one key. Their leader asks the server, or has the lock. The others
-// stand in line.
+// cohort is the group of workers of a process that want the same key. Their leader asks the server or holds the lock.
+// The others wait in a queue within the process.
 type cohort struct {
 	mu     sync.Mutex
 	leader *cohortPlace
-	held   locks.Lease   // the server's grant to the leader; its token is empty while the leader asks
-	spare  time.Duration // by how much the server's lease is longer than the holder believes
-	passed int           // how often the grant was passed on
+	held   locks.Lease   // the server's grant to the leader; without a token while the leader still asks
+	spare  time.Duration // how much longer the server's lease is than the holder believes
+	passed int           // how often the grant was passed on within the process
 	line   []*cohortPlace
 	expiry *time.Timer // of the lease
 }
 
-// cohortPlace is a worker's place in its process.
+// cohortPlace is a worker's place in the queue of its process.
 type cohortPlace struct {
 	cohort *cohort
 	ttl    time.Duration
 	turn   chan handedOn
-	leads  bool // its worker knows that it leads
+	leads  bool // its worker knows that it is the leader
 }
 
-// handedOn is passed to the next in line: a lease, or a lease without a token. In the second case it leads and asks the
-// server.
+// handedOn is what the next in the queue receives: a lease, or a lease without a token. In the second case it becomes
+// the leader and asks the server.
 type handedOn struct {
 	lease locks.Lease
 	since time.Time
@@ -98,8 +99,8 @@ func (l *cohortLock) cohort(key string) (*cohort, error) {
 	return c, nil
 }
 
-// Acquire asks the server if no worker of the process has the lock or asks for it. Otherwise it takes a place in the
-// process.
+// Acquire asks the server if no worker of the process holds the lock or asks for it. Otherwise it takes a place in the
+// queue of the process.
 func (l *cohortLock) Acquire(ctx context.Context, key string, ttl time.Duration) (locks.Lease, error) {
 	if lease, since, ok := l.Handed(key); ok {
 		lease.Spent += time.Since(since)
@@ -125,7 +126,7 @@ func (l *cohortLock) Acquire(ctx context.Context, key string, ttl time.Duration)
 	return lease, err
 }
 
-// enter makes a place the leader's if there is no leader, and returns whether it is.
+// enter makes a worker the leader if there is none. It returns whether it is.
 func (c *cohort) enter(p *cohortPlace) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -147,7 +148,7 @@ func (l *cohortLock) begin(p *cohortPlace, lease locks.Lease) {
 	c.expire()
 }
 
-// expire makes the next in line the leader when the lease is over, even if its holder is late.
+// expire makes the next worker the leader when the lease has ended, even if the holder has not released.
 func (c *cohort) expire() {
 	if c.expiry != nil {
 		c.expiry.Stop()
@@ -162,7 +163,7 @@ func (c *cohort) expire() {
 	})
 }
 
-// next makes the first in line the leader.
+// next makes the first in the queue the leader.
 func (c *cohort) next() {
 	c.leader, c.held = nil, locks.Lease{}
 	if len(c.line) > 0 {
@@ -171,14 +172,14 @@ func (c *cohort) next() {
 	}
 }
 
-// grantOf returns the server's token of a hold. A hold that was passed on in the process has the same token with a
-// number added.
+// grantOf returns the token that the server knows for a hold. A hold that was passed on within the process has that
+// token with a number appended.
 func grantOf(token string) string {
 	of, _, _ := strings.Cut(token, "#")
 	return of
 }
 
-// Handed returns the lease that the previous holder has passed on, or the server's grant.
+// Handed returns a lease that was passed on within the process, or a grant of the server.
 func (l *cohortLock) Handed(key string) (lease locks.Lease, since time.Time, ok bool) {
 	p, ok := l.places[key]
 	if !ok {
@@ -201,7 +202,7 @@ func (l *cohortLock) Handed(key string) (lease locks.Lease, since time.Time, ok 
 	}
 }
 
-// Extend extends the lease of the grant.
+// Extend extends the lease of the server's grant.
 func (l *cohortLock) Extend(ctx context.Context, lease locks.Lease, ttl time.Duration) (locks.Lease, error) {
 	c, err := l.cohort(lease.Key)
 	if err != nil {
@@ -226,12 +227,12 @@ func (l *cohortLock) Extend(ctx context.Context, lease locks.Lease, ttl time.Dur
 	return lease, err
 }
 
-// another tells whether another hold of the process has this hold's grant by now.
+// another tells whether another worker of the process now holds the lock by the same grant.
 func (c *cohort) another(token string) bool {
 	return c.held.Token != token && grantOf(c.held.Token) == grantOf(token)
 }
 
-// Release passes the lock on: to the next of the process, or to the first in line at the server.
+// Release hands the lock to the next in the queue of the process, or to the first in the queue on the server.
 func (l *cohortLock) Release(ctx context.Context, lease locks.Lease) error {
 	c, err := l.cohort(lease.Key)
 	if err != nil {
@@ -245,7 +246,7 @@ func (l *cohortLock) Release(ctx context.Context, lease locks.Lease) error {
 	}
 	over := c.another(lease.Token)
 	if mine {
-		c.held.Token = "" // it is not passed on any more
+		c.held.Token = "" // without a token, the grant is not passed on again
 		c.expiry.Stop()
 	}
 	c.mu.Unlock()
@@ -262,8 +263,8 @@ func (l *cohortLock) Release(ctx context.Context, lease locks.Lease) error {
 	return err
 }
 
-// pass hands the grant to the next in the process, if the rest of the lease is long enough for its visit and no longer
-// than it asked for.
+// pass hands the grant to the next in the queue of the process. The rest of the lease must be long enough for its
+// visit, and not longer than it asked for.
 func (c *cohort) pass() bool {
 	if len(c.line) == 0 || c.passed+1 == cohortHolds {
 		return false
@@ -283,7 +284,7 @@ func (c *cohort) pass() bool {
 	return true
 }
 
-// Wait waits in the process or, for the leader, at the server.
+// Wait waits in the queue of the process or, if the worker is the leader, on the server.
 func (l *cohortLock) Wait(ctx context.Context, key string) (history.Wake, error) {
 	p, ok := l.places[key]
 	switch {
@@ -305,7 +306,7 @@ func (l *cohortLock) Wait(ctx context.Context, key string) (history.Wake, error)
 		return wake, err
 	}
 	err := context.Cause(ctx)
-	if lease := l.leave(key, p); lease.Token != "" { // it was passed on at this moment
+	if lease := l.leave(key, p); lease.Token != "" { // it was passed on just now
 		left, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.ttl)
 		defer cancel()
 		err = errors.Join(err, l.Release(left, lease))
@@ -313,7 +314,8 @@ func (l *cohortLock) Wait(ctx context.Context, key string) (history.Wake, error)
 	return history.Poll, err
 }
 
-// leave gives up a place. If it was the leader's, another leads. It returns a lease that was passed to it meanwhile.
+// leave gives up a place in the queue. If the worker was the leader, the next one is. It returns a lease if one was
+// passed to it meanwhile.
 func (l *cohortLock) leave(key string, p *cohortPlace) (lease locks.Lease) {
 	delete(l.places, key)
 	c := p.cohort
@@ -334,7 +336,7 @@ func (l *cohortLock) leave(key string, p *cohortPlace) (lease locks.Lease) {
 	return lease
 }
 
-// Close gives up the places of a worker. Its hold is passed on when the lease is over.
+// Close gives up the places of a worker. If it holds the lock, the next worker gets it when the lease ends.
 func (l *cohortLock) Close() error {
 	for key, p := range l.places {
 		l.leave(key, p)

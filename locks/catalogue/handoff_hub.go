@@ -18,23 +18,23 @@ import (
 	"hammerlock/topologies"
 )
 
-// handoffHub receives the grants for the waiters of a process. It has one subscribed connection, in a cluster one for
-// each lock, since a script can publish only on its own node.
+// handoffHub receives the messages of grants for all waiters of a process. It has one subscribed connection or, in a
+// cluster, one for each lock, since a script can publish only on its own node.
 type handoffHub struct {
 	client    redis.UniversalClient
 	scripts   handoffScripts
 	subscribe func(p *redis.PubSub, ctx context.Context, channels ...string) error
 	fences    int64
-	name      string // the process's name, in the names of its channels
+	name      string // name of the process in its channels' names
 	clustered bool
 	running   sync.WaitGroup
 
 	mu      sync.Mutex
-	wires   map[string]*handoffWire  // by lock in a cluster, otherwise one
+	wires   map[string]*handoffWire  // connections; by lock in a cluster, otherwise only one
 	waiting map[string]*handoffPlace // by line
 }
 
-// handoffHubKey identifies the hub that waiters share.
+// handoffHubKey identifies the hub of a process.
 type handoffHubKey struct {
 	client redis.UniversalClient
 	fences int64
@@ -51,19 +51,19 @@ func newHandoffHub(e locks.Env, fences int64) *handoffHub {
 	return h
 }
 
-// handoffWire is a subscription.
+// handoffWire is a subscribed connection.
 type handoffWire struct {
 	home, channel string
 	pubsub        *redis.PubSub
-	ready         chan struct{} // closed when the server knows of it
+	ready         chan struct{} // closed when the server has confirmed the subscription
 
 	mu     sync.Mutex
-	cut    chan struct{} // closed when messages may have been lost, and replaced
+	cut    chan struct{} // closed, and replaced, when messages may have been lost
 	closed bool
 	came   int // messages and confirmations
 }
 
-// wire returns a lock's subscription if the server has confirmed one.
+// wire returns the connection for a lock if its subscription is confirmed; otherwise nil.
 func (h *handoffHub) wire(key string) *handoffWire {
 	h.mu.Lock()
 	w := h.wires[h.home(key)]
@@ -85,17 +85,18 @@ func (h *handoffHub) home(key string) string {
 	return ""
 }
 
-// handoffTimeout limits the confirmation of a subscription, and the release of a grant without a waiter.
+// handoffTimeout limits the time until a subscription is confirmed, and the time for releasing a grant that no worker
+// waits for.
 const handoffTimeout = time.Second
 
-// listen subscribes and waits for the confirmation: without it, the server would take the process for dead.
+// listen subscribes and waits for the confirmation. Without that, the server would assume that the process has died.
 func (h *handoffHub) listen(ctx context.Context, key string) (*handoffWire, error) {
 	h.mu.Lock()
 	w, ok := h.wires[h.home(key)]
 	if !ok {
 		w = &handoffWire{home: h.home(key), channel: h.name, ready: make(chan struct{}), cut: make(chan struct{})}
 		if h.clustered {
-			w.channel = sibling(h.name, key) // a name in the slot of the lock
+			w.channel = sibling(h.name, key) // a channel in the slot of the lock
 		}
 		h.wires[w.home] = w
 		life := context.WithoutCancel(ctx)
@@ -115,9 +116,9 @@ func (h *handoffHub) listen(ctx context.Context, key string) (*handoffWire, erro
 	}
 }
 
-// hear receives messages until the subscription is closed.
+// hear receives messages until the connection is closed.
 func (h *handoffHub) hear(ctx context.Context, w *handoffWire) {
-	_ = h.subscribe(w.pubsub, ctx, w.channel) // if it fails, the library tries again
+	_ = h.subscribe(w.pubsub, ctx, w.channel) // the error is ignored: the library tries again
 	for m := range w.pubsub.ChannelWithSubscriptions() {
 		w.mu.Lock()
 		w.came++
@@ -135,8 +136,8 @@ func (h *handoffHub) hear(ctx context.Context, w *handoffWire) {
 	}
 }
 
-// confirm records that the server has confirmed the subscription. A second confirmation means that the library has
-// subscribed again, so messages in between were lost.
+// confirm notes that the server has confirmed the subscription. A second time means that the library has subscribed
+// again after a lost connection, so messages in between were lost.
 func (w *handoffWire) confirm() {
 	select {
 	case <-w.ready:
@@ -158,7 +159,7 @@ func (w *handoffWire) now() <-chan struct{} {
 	return w.cut
 }
 
-// heard is the number of messages so far.
+// heard is the number of messages that have arrived so far.
 func (w *handoffWire) heard() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -171,7 +172,7 @@ func (w *handoffWire) isClosed() bool {
 	return w.closed
 }
 
-// drop ends a subscription that the server has lost. The next waiter makes another one.
+// drop closes a connection whose subscription the server has lost. The next waiter opens another.
 func (h *handoffHub) drop(w *handoffWire) {
 	h.mu.Lock()
 	if h.wires[w.home] == w {
@@ -183,11 +184,11 @@ func (h *handoffHub) drop(w *handoffWire) {
 	if !w.closed {
 		w.closed = true
 		close(w.cut)
-		_ = w.pubsub.Close() // no client listens any more
+		_ = w.pubsub.Close() // the error is ignored: no client listens any more
 	}
 }
 
-// expect registers a place before its message can come.
+// expect registers a place in the queue before its message can arrive.
 func (h *handoffHub) expect(p *handoffPlace) {
 	h.mu.Lock()
 	h.waiting[p.line] = p
@@ -200,12 +201,12 @@ func (h *handoffHub) forget(p *handoffPlace) {
 	h.mu.Unlock()
 }
 
-// deliver passes a grant to its place. A grant for which no worker waits is released at once: its visit was cancelled,
-// its worker died, or the place was unknown.
+// deliver passes a grant to the worker that waits for it. If there is none (its visit was cancelled, or it has died),
+// the lock is released at once.
 func (h *handoffHub) deliver(ctx context.Context, message string) {
 	key, line, g, ok := readGrant(message)
 	if !ok {
-		return // no other client sends on this channel
+		return // not a grant, and no other message is sent on this channel
 	}
 	h.mu.Lock()
 	p, ok := h.waiting[line]
@@ -218,11 +219,11 @@ func (h *handoffHub) deliver(ctx context.Context, message string) {
 	h.running.Go(func() {
 		ctx, cancel := context.WithTimeout(ctx, handoffTimeout)
 		defer cancel()
-		_ = h.leave(ctx, key, line) // if that fails, the end of the lease ends it
+		_ = h.leave(ctx, key, line) // the error is ignored: the lock is free when the lease ends
 	})
 }
 
-// readGrant parses a message: fence|clock|length of the key|key and line.
+// readGrant parses the message of a grant: fence|clock|length of the key|key and line.
 func readGrant(message string) (key, line string, g handoffGrant, ok bool) {
 	f := strings.SplitN(message, "|", 4)
 	if len(f) < 4 {
@@ -237,12 +238,12 @@ func readGrant(message string) (key, line string, g handoffGrant, ok bool) {
 	return f[3][:n], f[3][n:], handoffGrant{fence, time.Duration(clock) * time.Microsecond}, true
 }
 
-// leave releases a lock, or a place in its queue. ErrLost means that the lock was not the line's.
+// leave releases a lock, or leaves its queue. ErrLost means that the line did not hold the lock.
 func (h *handoffHub) leave(ctx context.Context, key, line string) error {
 	return owned(h.scripts.leave.Run(ctx, h.client, handoffKeys(key), line, h.fences).Int64())
 }
 
-// Close ends the subscriptions. The servers notice that no client listens.
+// Close closes the connections. The servers notice that no client listens any more.
 func (h *handoffHub) Close() error {
 	h.mu.Lock()
 	wires := slices.Collect(maps.Values(h.wires))

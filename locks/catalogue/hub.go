@@ -11,8 +11,8 @@ import (
 	"hammerlock/locks"
 )
 
-// hub is a process's connection for messages. A message wakes one of the waiters of its channel, as in Redisson:
-// further waiters of the process would only compete with it.
+// hub is a process's connection for messages that wake waiters. Each message wakes one of the waiters on its channel,
+// as in Redisson: further waiters of the process would only compete with it.
 type hub struct {
 	pubsub *redis.PubSub
 	done   chan struct{}
@@ -24,7 +24,7 @@ type hub struct {
 type channel struct {
 	waiters   int
 	confirmed chan struct{} // closed when the server has confirmed the subscription
-	permit    chan struct{} // a wake-up that no waiter has used yet
+	permit    chan struct{} // a message that has not woken a waiter yet
 }
 
 func openHub(ctx context.Context, c redis.UniversalClient) *hub {
@@ -50,7 +50,7 @@ func (h *hub) handle(message any) {
 		}
 		select {
 		case <-c.confirmed:
-			c.wake() // after a reconnection, because messages in between were lost
+			c.wake() // woken after a reconnection, because messages may have been lost in between
 		default:
 			close(c.confirmed)
 		}
@@ -89,7 +89,7 @@ func (h *hub) part(ctx context.Context, name string, c *channel) {
 	defer h.mu.Unlock()
 	if c.waiters--; c.waiters == 0 && h.channels[name] == c {
 		delete(h.channels, name)
-		_ = h.pubsub.Unsubscribe(ctx, name) // if it fails, later messages are ignored
+		_ = h.pubsub.Unsubscribe(ctx, name) // the error is ignored: further messages are ignored as well
 	}
 }
 
@@ -100,7 +100,7 @@ func (h *hub) Close() error {
 	return err
 }
 
-// hubKey identifies the hub that waiters share, by its client.
+// hubKey identifies a hub by the client that it belongs to.
 type hubKey struct{ client redis.UniversalClient }
 
 // waiting is embedded in locks whose waiters are woken by messages.
@@ -136,8 +136,8 @@ func (w *waiting) wait(ctx context.Context, name string,
 	return w.sleep(ctx, c, look)
 }
 
-// sleep waits for a wake-up, but no longer than look says. A negative result of look means that there is nothing to
-// wait for: -2 if the lock is free by now (as PTTL says), -1 if it never expires.
+// sleep waits for a message, but not longer than the function look returns, the rest of the holder's lease. As with
+// PTTL, -2 means that the lock is free now, and -1 that it never expires.
 func (w *waiting) sleep(ctx context.Context, c *channel,
 	look func(context.Context) (time.Duration, history.Wake, error)) (history.Wake, error) {
 	left, wake, err := look(ctx)
@@ -149,8 +149,8 @@ func (w *waiting) sleep(ctx context.Context, c *channel,
 	}
 	var over <-chan time.Time
 	if left >= 0 {
-		// A server keeps a key until the end of its last millisecond: without this minimum a waiter would ask again and
-		// again.
+		// A server keeps a key until the end of its last millisecond. With a shorter pause the waiter would ask again
+		// too early.
 		timer := time.NewTimer(max(left, time.Millisecond))
 		defer timer.Stop()
 		over = timer.C
@@ -165,7 +165,7 @@ func (w *waiting) sleep(ctx context.Context, c *channel,
 	}
 }
 
-// gone is PTTL's answer for a missing key.
+// gone is PTTL's reply for a missing key.
 const gone = time.Duration(-2)
 
 func (w *waiting) close() error {

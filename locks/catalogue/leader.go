@@ -25,14 +25,14 @@ var leader = locks.Spec{
 	},
 }
 
-// election is a leader election as libraries offer it.
+// election is a leader election in the form in which libraries offer it.
 type election struct {
 	lease   *renewing
 	elected func(locks.Lease)
 	deposed func()
 }
 
-// campaign asks for the lease once. The winner leads until it resigns or is deposed.
+// campaign tries once to become the leader. A leader stays one until it resigns or loses the lease.
 func (e *election) campaign(ctx context.Context, key string, ttl time.Duration) (locks.Lease, error) {
 	lease, err := e.lease.Acquire(ctx, key, ttl)
 	if err != nil {
@@ -51,7 +51,8 @@ func (e *election) campaign(ctx context.Context, key string, ttl time.Duration) 
 	return lease, nil
 }
 
-// leaderLock makes a lock of an election: winning is a grant, being deposed is a loss, resigning is a release.
+// leaderLock uses an election as a lock: becoming the leader is a grant, losing the lease is a loss, resigning is a
+// release.
 type leaderLock struct{ *renewing }
 
 func (l *leaderLock) Acquire(ctx context.Context, key string, ttl time.Duration) (locks.Lease, error) {
@@ -98,7 +99,7 @@ var leaderForGood = locks.Spec{
 	},
 }
 
-// endlessLock tells its holder of no end of the lease.
+// endlessLock is wrong: it does not tell its holder when the lease ends.
 type endlessLock struct{ leaseLock }
 
 func (l *endlessLock) Acquire(ctx context.Context, key string, ttl time.Duration) (locks.Lease, error) {

@@ -43,7 +43,7 @@ var redlockMulti = locks.Spec{
 
 var multiClaims = history.Claims{Excludes: true, Expires: true, Owned: true, Cleans: true, Sets: true, Crosses: true}
 
-// multiLock is a lock of several keys on one site.
+// multiLock locks several keys of one site in one call.
 type multiLock struct {
 	client redis.UniversalClient
 	site   siteLock
@@ -58,7 +58,7 @@ return 1`)
 for _, key in ipairs(KEYS) do if redis.call("GET", key) ~= ARGV[1] then return 0 end end
 for _, key in ipairs(KEYS) do redis.call("PEXPIRE", key, ARGV[2]) end
 return 1`)
-	// If a hold has lost one of its keys, the others are still released.
+	// If one of the keys is lost, the others are still deleted.
 	deleteAll = redis.NewScript(`
 local all = 1
 for _, key in ipairs(KEYS) do
@@ -67,11 +67,11 @@ end
 return all`)
 )
 
-// allKeys asks a site for all keys of a lease.
+// allKeys has the requests to a site that concern all keys of a lease.
 var allKeys = siteLock{take: takeKeys, keep: keepKeys, give: giveKeys}
 
-// slots groups the keys by script, in an order that is the same for all callers: in a cluster, one group has one hash
-// tag.
+// slots groups keys for scripts: in a cluster, the keys of a script must be in one slot. The order is the same for all
+// callers, so that they do not deadlock.
 func slots(c redis.UniversalClient, lease locks.Lease) (all [][]string) {
 	keys := slices.Clone(lease.Keys)
 	if len(keys) == 0 {
@@ -91,7 +91,7 @@ func slots(c redis.UniversalClient, lease locks.Lease) (all [][]string) {
 	return all
 }
 
-// hashTag is the part of a key that decides on its slot.
+// hashTag is the part of a key that determines its slot.
 func hashTag(key string) string {
 	if _, rest, found := strings.Cut(key, "{"); found {
 		if tag, _, found := strings.Cut(rest, "}"); found && tag != "" {
@@ -113,7 +113,7 @@ func takeKeys(ctx context.Context, c redis.UniversalClient, lease locks.Lease, t
 	return nil
 }
 
-// undone is the result of a failed try after its keys were released: if the release failed, it may still hold some.
+// undone is the error of a failed try whose keys were released. If the release failed, some keys may still be held.
 func undone(err, back error) error {
 	if back == nil || errors.Is(back, locks.ErrLost) {
 		return err
@@ -141,8 +141,8 @@ func giveSlots(ctx context.Context, c redis.UniversalClient, all [][]string, tok
 	return together(errs)
 }
 
-// together joins the results of a call that went to all keys of a hold. The hold is lost if one key is lost; another
-// error leaves the effect unknown.
+// together combines the results of a call for all keys of a hold. If one key is lost, the hold is lost. After another
+// error the effect is unknown.
 func together(errs []error) (err error) {
 	for _, e := range errs {
 		switch {

@@ -7,7 +7,7 @@ import (
 	"hammerlock/locks"
 )
 
-// onceClaims are the claims of a lock that runs a job once a tick.
+// onceClaims are the claims of a lock with which only one of several workers runs a scheduled job at each tick.
 var onceClaims = history.Claims{Excludes: true, Expires: true, Once: true}
 
 var once = locks.Spec{
@@ -25,7 +25,7 @@ var once = locks.Spec{
 
 type onceLock struct{ leaseLock }
 
-// Release leaves the key: the job may end before the last clock reaches its tick.
+// Release does nothing: the lock must stay until the slowest clock has reached the tick, even if the job has ended.
 func (l *onceLock) Release(context.Context, locks.Lease) error { return nil }
 
 var onceReleased = locks.Spec{

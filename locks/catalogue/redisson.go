@@ -25,7 +25,7 @@ var redisson = locks.Spec{
 	},
 }
 
-// redissonLease is the lease that Redisson's watchdog renews if its user names no lease.
+// redissonLease is the lease that Redisson uses, and renews, if the user gives none.
 const redissonLease = 30 * time.Second
 
 type redissonLock struct {
@@ -41,7 +41,7 @@ func (l *redissonLock) Acquire(ctx context.Context, key string, ttl time.Duratio
 	return l.renewing.Acquire(ctx, key, ttl)
 }
 
-// Wait subscribes, checks whether the lock was released meanwhile, and waits for the message of a release, but no
+// Wait subscribes, checks whether the lock has been released meanwhile, and waits for a message of its release, but not
 // longer than the holder's lease.
 func (l *redissonLock) Wait(ctx context.Context, key string) (history.Wake, error) {
 	return l.wait(ctx, redissonSibling(l.within, redissonChannel, key),

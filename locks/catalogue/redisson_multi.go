@@ -34,7 +34,7 @@ func newRedissonMulti(e locks.Env) *redissonMultiLock {
 	return &redissonMultiLock{client: e.Sites[0], within: e.Within, id: uuid()}
 }
 
-// unlock takes the keys lock, channel and the argument owner.
+// unlock has the keys lock, channel and the argument owner.
 var unlock = redis.NewScript(`
 if redis.call("HEXISTS", KEYS[1], ARGV[1]) == 0 then return 0 end
 redis.call("DEL", KEYS[1])
@@ -45,7 +45,7 @@ func (l *redissonMultiLock) Acquire(ctx context.Context, key string, ttl time.Du
 	return l.AcquireAll(ctx, []string{key}, ttl, 0)
 }
 
-// AcquireAll renews each key's lease once it has all of them, so that they end together.
+// AcquireAll extends each key's lease once it has all keys, so that all leases end together.
 func (l *redissonMultiLock) AcquireAll(ctx context.Context, keys []string, ttl, _ time.Duration) (locks.Lease, error) {
 	lease := l.lease(keys)
 	call := time.Now()

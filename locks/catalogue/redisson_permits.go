@@ -35,18 +35,18 @@ type permitsLock struct {
 	enter, leave *redis.Script
 }
 
-// The scripts take the keys permits, leases, channel and the arguments token, number of permits, lease, total number of
+// The scripts have the keys permits, leases, channel and the arguments token, number of permits, lease, total number of
 // permits.
 const permitNow = serverTime + `local asked = tonumber(ARGV[2])
 `
 
-// reclaim returns the permits whose lease is over.
+// reclaim is Lua that returns the permits of holders whose lease has ended.
 const reclaim = `
 local over = redis.call("ZREMRANGEBYSCORE", KEYS[2], "-inf", now)
 if over > 0 then redis.call("INCRBY", KEYS[1], over) end
 `
 
-// taking takes permits and answers 1 if there are enough.
+// taking is Lua that takes permits, and answers 1 if there are enough.
 const taking = `
 if redis.call("EXISTS", KEYS[1]) == 0 then redis.call("SET", KEYS[1], ARGV[4] - redis.call("ZCARD", KEYS[2])) end
 if tonumber(redis.call("GET", KEYS[1])) < asked then return 0 end
@@ -54,7 +54,7 @@ redis.call("DECRBY", KEYS[1], asked)
 for i = 1, asked do redis.call("ZADD", KEYS[2], now + ARGV[3], ARGV[1] .. ":" .. i) end
 return 1`
 
-// giveBack returns the caller's permits, and answers 0 if it has none.
+// giveBack is Lua that returns the caller's permits, and answers 0 if it has none.
 const giveBack = `
 local back = 0
 for i = 1, asked do back = back + redis.call("ZREM", KEYS[2], ARGV[1] .. ":" .. i) end
@@ -86,12 +86,12 @@ func (l *permitsLock) run(ctx context.Context, s *redis.Script, lease locks.Leas
 	return s.Run(ctx, l.client, keys, lease.Token, asked, max(ttl.Milliseconds(), 1), semaphorePermits).Int64()
 }
 
-// Acquire asks for all permits.
+// Acquire takes all permits.
 func (l *permitsLock) Acquire(ctx context.Context, key string, ttl time.Duration) (locks.Lease, error) {
 	return l.AcquireShare(ctx, key, ttl, 0)
 }
 
-// AcquireShare asks for some permits; it gets all of them or none.
+// AcquireShare takes a number of permits, or none if there are not enough.
 func (l *permitsLock) AcquireShare(ctx context.Context, key string, ttl time.Duration, permits int) (locks.Lease,
 	error) {
 	lease := locks.Lease{Key: key, Token: rand.Text(), Permits: permits}

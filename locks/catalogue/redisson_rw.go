@@ -27,7 +27,8 @@ func newRedissonRW(e locks.Env, enter, leave *redis.Script) *redissonRWLock {
 	return &redissonRWLock{client: e.Sites[0], within: e.Within, id: uuid(), enter: enter, leave: leave}
 }
 
-// redissonRWLock names owners as Redisson names its threads, with a number for each hold.
+// redissonRWLock is Redisson's readers-writer lock. Owners are named as Redisson names threads, with a number for each
+// hold.
 type redissonRWLock struct {
 	client redis.UniversalClient
 	within string // see Env
@@ -37,8 +38,8 @@ type redissonRWLock struct {
 	leave  *redis.Script // of readers
 }
 
-// The scripts take the keys lock, lease of the reader, channel and the arguments owner, lease, and the first and last
-// part of a reader's key. They answer 1, or 0 if another has the lock.
+// The scripts have the keys lock, lease of the reader, channel and the arguments owner, lease, and the first and last
+// part of a reader's key. They answer 1, or 0 if another worker holds the lock.
 var (
 	rwRead = redis.NewScript(`
 local mode = redis.call("HGET", KEYS[1], "mode")
@@ -52,7 +53,7 @@ return 1`)
 if redis.call("HEXISTS", KEYS[1], ARGV[1]) == 0 or redis.call("PEXPIRE", KEYS[2], ARGV[2]) == 0 then return 0 end
 if redis.call("PTTL", KEYS[1]) < tonumber(ARGV[2]) then redis.call("PEXPIRE", KEYS[1], ARGV[2]) end
 return 1`)
-	// rwReadLeave keeps the hash as long as the leases of the remaining readers.
+	// rwReadLeave keeps the lock's hash alive as long as the leases of the remaining readers.
 	rwReadLeave = redis.NewScript(`
 local ours = redis.call("DEL", KEYS[2])
 if redis.call("HDEL", KEYS[1], ARGV[1]) == 0 then return 0 end
@@ -99,7 +100,7 @@ func (l *redissonRWLock) run(ctx context.Context, s *redis.Script, lease locks.L
 		rwTimeout).Int64()
 }
 
-// take makes a try under a new owner's name.
+// take makes a try with a new owner name.
 func (l *redissonRWLock) take(ctx context.Context, s *redis.Script, lease locks.Lease, suffix string,
 	ttl time.Duration) (locks.Lease, error) {
 	l.holds++
@@ -108,12 +109,12 @@ func (l *redissonRWLock) take(ctx context.Context, s *redis.Script, lease locks.
 	return from(lease, call, ttl, granted(l.run(ctx, s, lease, ttl)))
 }
 
-// Acquire makes the caller the writer.
+// Acquire takes the lock for writing.
 func (l *redissonRWLock) Acquire(ctx context.Context, key string, ttl time.Duration) (locks.Lease, error) {
 	return l.take(ctx, rwWrite, locks.Lease{Key: key}, ":write", ttl)
 }
 
-// AcquireShare makes the caller a reader.
+// AcquireShare takes the lock for reading.
 func (l *redissonRWLock) AcquireShare(ctx context.Context, key string, ttl time.Duration, _ int) (locks.Lease, error) {
 	return l.take(ctx, l.enter, locks.Lease{Key: key, Permits: 1}, "", ttl)
 }

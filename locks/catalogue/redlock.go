@@ -29,7 +29,7 @@ var redlock = locks.Spec{
 	Open:   func(e locks.Env) (locks.Lock, error) { return newRedlock(e), nil },
 }
 
-// The time that a try gives to a site: a part of the lease, within bounds.
+// How long a try waits for a site: a part of the lease, within these bounds.
 const (
 	siteTimeoutShare = 20
 	minSiteTimeout   = 50 * time.Millisecond
@@ -39,18 +39,18 @@ const (
 type redlockLock struct {
 	sites   []redis.UniversalClient
 	quorum  int
-	patient bool           // waits for a site as long as the client's timeout
+	patient bool           // it waits for a site as long as the client's timeout
 	each    func([]func()) // asks the sites
 	site    siteLock
 }
 
-// siteLock has the requests to one site for a lease: take it, extend it, release it.
+// siteLock has the requests to one site that take, extend and release a lease.
 type siteLock struct {
 	take, keep func(ctx context.Context, c redis.UniversalClient, lease locks.Lease, ttl time.Duration) error
 	give       func(ctx context.Context, c redis.UniversalClient, lease locks.Lease) error
 }
 
-// oneKey asks a site for the key of a lease.
+// oneKey has the requests to a site that concern the single key of a lease.
 var oneKey = siteLock{
 	take: func(ctx context.Context, c redis.UniversalClient, lease locks.Lease, ttl time.Duration) error {
 		return setNX(ctx, c, lease.Key, lease.Token, ttl)
@@ -82,7 +82,8 @@ func (l *redlockLock) acquire(ctx context.Context, lease locks.Lease, ttl time.D
 	return lease, l.giveUp(ctx, lease, ttl, v)
 }
 
-// giveUp undoes a try without a quorum: the grants of a minority would block others until they expire.
+// giveUp undoes a try without a quorum: otherwise the grants of a minority of sites would block other workers until
+// they expire.
 func (l *redlockLock) giveUp(ctx context.Context, lease locks.Lease, ttl time.Duration, v votes) error {
 	undone := l.release(ctx, lease, ttl)
 	if v.ok+v.unknown < l.quorum || v.unknown+undone.unknown < l.quorum {
@@ -91,7 +92,7 @@ func (l *redlockLock) giveUp(ctx context.Context, lease locks.Lease, ttl time.Du
 	return fmt.Errorf("acquire: %w", errors.Join(append(v.errs, undone.errs...)...))
 }
 
-// noQuorum is the error of a try that certainly failed. Grants that came too late do not count as answers.
+// noQuorum is the error of a try that certainly failed. Grants that came too late do not count.
 func (l *redlockLock) noQuorum(v votes) error {
 	e := locks.NoQuorum{Granted: v.ok, Sites: len(l.sites), Silent: len(l.sites) - v.ok - v.busy}
 	if v.ok >= l.quorum {
@@ -124,7 +125,8 @@ func (l *redlockLock) grant(ctx context.Context, lease locks.Lease, ttl time.Dur
 	})
 }
 
-// release asks every site, with its own context: a lock must be released even if its user was cancelled.
+// release sends the release to every site. It uses a context of its own, because the lock must be released even if the
+// user's context was cancelled.
 func (l *redlockLock) release(ctx context.Context, lease locks.Lease, ttl time.Duration) votes {
 	return l.poll(context.WithoutCancel(ctx), ttl, func(ctx context.Context, c redis.UniversalClient) error {
 		return l.site.give(ctx, c, lease)
@@ -133,17 +135,17 @@ func (l *redlockLock) release(ctx context.Context, lease locks.Lease, ttl time.D
 
 func (l *redlockLock) Close() error { return nil }
 
-// votes counts the answers of all sites to one question.
+// votes counts the replies of all sites to one request.
 type votes struct {
 	ok, unknown int
-	lost        int // failures that say: the site no longer has the key
-	busy        int // failures that say: another has the key on this site
+	lost        int // failures because the site does not have the key any more
+	busy        int // failures because another worker has the key on this site
 	errs        []error
 	refusals    []error
 }
 
-// decide gives the majority's answer to a call on a held lock. The hold is lost if too few sites can still have it; a
-// site that was not reached may have it.
+// decide returns the result of a request about a held lock, by majority. The hold is lost if too few sites can still
+// have it. A site that was not reached may have it.
 func (l *redlockLock) decide(v votes, what string) error {
 	switch {
 	case v.ok >= l.quorum:
@@ -160,7 +162,7 @@ func (l *redlockLock) decide(v votes, what string) error {
 	}
 }
 
-// poll asks all sites in parallel and waits for all answers, for each no longer than its share of the lease.
+// poll sends a request to all sites in parallel. It waits for all replies, but for each only for a part of the lease.
 func (l *redlockLock) poll(ctx context.Context, ttl time.Duration,
 	ask func(context.Context, redis.UniversalClient) error) votes {
 	errs := make([]error, len(l.sites))
@@ -176,7 +178,7 @@ func (l *redlockLock) poll(ctx context.Context, ttl time.Duration,
 	return count(errs)
 }
 
-// share limits the time for a site's answer.
+// share returns a context that limits the time for a site's reply.
 func (l *redlockLock) share(ctx context.Context, ttl time.Duration) (context.Context, context.CancelFunc) {
 	if l.patient {
 		return context.WithCancel(ctx)
@@ -184,7 +186,7 @@ func (l *redlockLock) share(ctx context.Context, ttl time.Duration) (context.Con
 	return context.WithTimeout(ctx, siteTimeout(ttl))
 }
 
-// siteTimeout is the time for a site's answer, as a part of the lease.
+// siteTimeout is how long to wait for a site's reply, depending on the lease.
 func siteTimeout(ttl time.Duration) time.Duration {
 	return min(max(ttl/siteTimeoutShare, minSiteTimeout), maxSiteTimeout)
 }

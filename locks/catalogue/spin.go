@@ -21,7 +21,7 @@ var spin = locks.Spec{
 	},
 }
 
-// The backoff is drawn between zero and a bound, which starts and ends at these values.
+// The backoff is drawn from zero to an upper bound, which grows from the first to the second of these values.
 const (
 	firstSpin = time.Millisecond
 	maxSpin   = 128 * time.Millisecond
@@ -41,7 +41,7 @@ func (l *spinLock) Acquire(ctx context.Context, key string, ttl time.Duration) (
 	return lease, err
 }
 
-// Wait backs off, for longer from try to try.
+// Wait waits for the backoff, which becomes longer from try to try.
 func (l *spinLock) Wait(ctx context.Context, _ string) (history.Wake, error) {
 	l.bound = min(max(2*l.bound, firstSpin), maxSpin)
 	err := pause(ctx, time.Duration(l.rand.Int64N(int64(l.bound))+1))

@@ -22,7 +22,7 @@ var (
 		func(copies int) int { return min(copies, 1) })
 )
 
-// replicated is a lock that waits for some of each primary's replicas.
+// replicated describes a lock that is granted only when some replicas of the primary have it (WAIT).
 func replicated(name, until, assumes string, of func(copies int) int) locks.Spec {
 	return locks.Spec{
 		Name: name,
@@ -47,7 +47,7 @@ type waitLock struct {
 	replicas int // number of replicas that must have a grant
 }
 
-// errReplicas means that too few replicas have the grant, which was undone.
+// errReplicas means that too few replicas have the grant, so it was undone.
 var errReplicas = errors.New("too few replicas have it")
 
 func (l *waitLock) Acquire(ctx context.Context, key string, ttl time.Duration) (locks.Lease, error) {
@@ -56,7 +56,7 @@ func (l *waitLock) Acquire(ctx context.Context, key string, ttl time.Duration) (
 	if err != nil {
 		return lease, err
 	}
-	defer func() { _ = conn.Close() }() // back to the pool
+	defer func() { _ = conn.Close() }() // returns the connection to the pool
 	call := time.Now()
 	if err := setNX(ctx, conn, key, lease.Token, ttl); err != nil {
 		return lease, err
@@ -71,7 +71,7 @@ func (l *waitLock) Acquire(ctx context.Context, key string, ttl time.Duration) (
 	return lease, nil
 }
 
-// copied waits, for a part of the lease, until the replicas have what this connection wrote.
+// copied waits until the replicas have what this connection wrote, for a part of the lease at most.
 func (l *waitLock) copied(ctx context.Context, conn *redis.Conn, ttl time.Duration) error {
 	if l.replicas == 0 {
 		return nil
@@ -83,7 +83,7 @@ func (l *waitLock) copied(ctx context.Context, conn *redis.Conn, ttl time.Durati
 	return locks.AfterGrant(err)
 }
 
-// undo releases the grant on the same connection. Its result says what is certain then.
+// undo releases the grant on the same connection. It returns the error of the whole try.
 func (l *waitLock) undo(ctx context.Context, conn *redis.Conn, lease locks.Lease, why error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), maxSiteTimeout)
 	defer cancel()
@@ -96,13 +96,13 @@ func (l *waitLock) undo(ctx context.Context, conn *redis.Conn, lease locks.Lease
 	return why
 }
 
-// Extend succeeds only if the replicas have it as well; otherwise the lease is unchanged.
+// Extend succeeds only if the replicas have the extension as well. Otherwise the lease is unchanged.
 func (l *waitLock) Extend(ctx context.Context, lease locks.Lease, ttl time.Duration) (locks.Lease, error) {
 	conn, err := l.conn(ctx, lease.Key)
 	if err != nil {
 		return lease, err
 	}
-	defer func() { _ = conn.Close() }() // back to the pool
+	defer func() { _ = conn.Close() }() // returns the connection to the pool
 	call := time.Now()
 	if err := extendOwned(ctx, conn, lease.Key, lease.Token, ttl); err != nil {
 		return lease, err
@@ -110,7 +110,7 @@ func (l *waitLock) Extend(ctx context.Context, lease locks.Lease, ttl time.Durat
 	return from(lease, call, ttl, l.copied(ctx, conn, ttl))
 }
 
-// conn is a connection to the primary of the key: WAIT covers the writes of its own connection only.
+// conn returns a connection to the primary of the key, because WAIT covers only the writes of its own connection.
 func (l *waitLock) conn(ctx context.Context, key string) (*redis.Conn, error) {
 	switch c := l.client.(type) {
 	case *redis.Client:

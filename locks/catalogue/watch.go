@@ -27,7 +27,7 @@ type watchLock struct {
 	env locks.Env
 }
 
-// watchTries is the most tries of a transaction whose key was changed meanwhile.
+// watchTries is how often a transaction is tried if its key changes meanwhile.
 const watchTries = 5
 
 func (l *watchLock) Extend(ctx context.Context, lease locks.Lease, ttl time.Duration) (locks.Lease, error) {
@@ -40,7 +40,7 @@ func (l *watchLock) Release(ctx context.Context, lease locks.Lease) error {
 	return l.ifOwned(ctx, lease, func(p redis.Pipeliner) { p.Del(ctx, lease.Key) })
 }
 
-// ifOwned executes the queued command if the key still holds the token.
+// ifOwned executes a command if the value of the key is still the token.
 func (l *watchLock) ifOwned(ctx context.Context, lease locks.Lease, queue func(redis.Pipeliner)) error {
 	var err error = redis.TxFailedErr
 	for try := 0; try < watchTries && errors.Is(err, redis.TxFailedErr); try++ {
@@ -49,7 +49,7 @@ func (l *watchLock) ifOwned(ctx context.Context, lease locks.Lease, queue func(r
 	return err
 }
 
-// once is one transaction; redis.TxFailedErr means that the key was changed and nothing was done.
+// once tries the transaction once. redis.TxFailedErr means that the key was changed, so nothing was done.
 func (l *watchLock) once(ctx context.Context, lease locks.Lease, queue func(redis.Pipeliner)) error {
 	return l.client.Watch(ctx, func(tx *redis.Tx) error {
 		held, err := tx.Get(ctx, lease.Key).Result()
@@ -66,7 +66,7 @@ func (l *watchLock) once(ctx context.Context, lease locks.Lease, queue func(redi
 	}, lease.Key)
 }
 
-// exec runs one queued command as a transaction. Without an effect it returns ErrLost: the key was gone.
+// exec runs one command as a transaction. If it had no effect, the key is gone, and it returns ErrLost.
 func exec(ctx context.Context, tx *redis.Tx, queue func(redis.Pipeliner)) error {
 	replies, err := tx.TxPipelined(ctx, func(p redis.Pipeliner) error { queue(p); return nil })
 	if err != nil {

@@ -26,28 +26,28 @@ var watchdog = locks.Spec{
 	Open:   func(e locks.Env) (locks.Lock, error) { return renew(&leaseLock{e.Sites[0]}, e), nil },
 }
 
-// A lease is renewed after this part of it; after a failed renewal it is tried again sooner.
+// A lease is renewed after this part of it has passed. After a failed renewal it is tried again sooner.
 const (
 	renewShare = 3
 	againShare = 10
 )
 
-// renewing renews the leases of a lock while they are held.
+// renewing adds a watchdog to a lock: it renews leases in the background while they are held.
 type renewing struct {
 	locks.Lock
 	lane     *history.Lane // may be nil
-	trusting bool          // only a server's answer ends a hold, however late it is: for wrong locks
+	trusting bool          // wrong on purpose: only a reply of the server ends a hold, however late it comes
 
 	mu    sync.Mutex // guards the map
 	tasks map[string]*renewal
-	turn  sync.Mutex // guards the lane, which takes one operation at a time
+	turn  sync.Mutex // guards the lane, which records one operation at a time
 }
 
 // renewal is the task that renews one hold.
 type renewal struct {
-	lease locks.Lease // used by the goroutine alone
+	lease locks.Lease // used by the task's goroutine only
 	ttl   time.Duration
-	again atomic.Pointer[time.Time] // the lease's end after the last re-entry; nil = no re-entry
+	again atomic.Pointer[time.Time] // end of the lease as of the last re-entry; nil = there was none
 	lost  chan struct{}
 	stop  context.CancelFunc
 	done  chan struct{}
@@ -65,7 +65,7 @@ func (r *renewing) Acquire(ctx context.Context, key string, ttl time.Duration) (
 	}
 	r.mu.Lock()
 	t, ok := r.tasks[lease.Token]
-	if ok { // a re-entry finds the task of the outermost hold, and extends its lease
+	if ok { // a re-entry finds the task of the outermost hold, and extends the lease through it
 		until := lease.Until
 		t.again.Store(&until)
 	} else {
@@ -75,21 +75,21 @@ func (r *renewing) Acquire(ctx context.Context, key string, ttl time.Duration) (
 	r.mu.Unlock()
 	lease.Lost = t.lost
 	select {
-	case <-t.lost: // the hold is no longer renewed, and its owner knows it
+	case <-t.lost: // the lease is not renewed any more, and the holder was told
 		return lease, errors.Join(locks.ErrLost, r.Lock.Release(ctx, lease))
 	default:
 		return lease, nil
 	}
 }
 
-// task finds the task that renews a hold.
+// task returns the task that renews a hold.
 func (r *renewing) task(lease locks.Lease) *renewal {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.tasks[lease.Token]
 }
 
-// start begins to renew a lease; call is when it was asked for.
+// start begins to renew a lease; call is the time at which the lock was requested.
 func (r *renewing) start(ctx context.Context, lease locks.Lease, call time.Time, ttl time.Duration) *renewal {
 	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	t := &renewal{lease: lease, ttl: ttl, lost: make(chan struct{}), stop: stop, done: make(chan struct{})}
@@ -100,7 +100,7 @@ func (r *renewing) start(ctx context.Context, lease locks.Lease, call time.Time,
 	return t
 }
 
-// run renews until it is stopped or the hold is no longer reliable.
+// run renews the lease until it is stopped, or until the hold can no longer be relied on.
 func (r *renewing) run(ctx context.Context, t *renewal, call time.Time) {
 	timer := time.NewTimer(time.Until(call.Add(t.ttl / renewShare)))
 	defer timer.Stop()
@@ -129,7 +129,7 @@ func (r *renewing) run(ctx context.Context, t *renewal, call time.Time) {
 	}
 }
 
-// end is when an unrenewed hold is given up.
+// end is when a hold is given up if no renewal succeeds.
 func (r *renewing) end(t *renewal) time.Time {
 	if r.trusting {
 		return time.Now().Add(t.ttl)
@@ -140,7 +140,7 @@ func (r *renewing) end(t *renewal) time.Time {
 	return t.lease.Until
 }
 
-// once makes one try to renew and records it. An answer after the end of the lease is useless.
+// once tries to renew once and records that. A reply after the end of the lease does not count.
 func (r *renewing) once(ctx context.Context, t *renewal) (history.Outcome, history.Reason) {
 	ctx, cancel := context.WithDeadline(ctx, earlier(time.Now().Add(t.ttl/renewShare), r.end(t)))
 	defer cancel()
@@ -174,7 +174,7 @@ func earlier(a, b time.Time) time.Time {
 	return b
 }
 
-// Release stops the renewals first, so that none comes after it.
+// Release stops the renewals before it releases, so that none comes after the release.
 func (r *renewing) Release(ctx context.Context, lease locks.Lease) error {
 	if lease.Count <= 1 {
 		r.mu.Lock()

@@ -9,10 +9,11 @@ import (
 	"hammerlock/results"
 )
 
-// RegressionGate is the gate that fails if any metric became worse.
+// RegressionGate is an assertion that fails if any metric has become worse.
 const RegressionGate = "regression"
 
-// ChangeGate is a gate on a comparison: a change of one metric or, without a metric, no metric may become worse.
+// ChangeGate is an assertion about a comparison: how much a metric may change or, without a metric, that none may
+// become worse.
 type ChangeGate struct{ Gate }
 
 // ParseChangeGate reads "response.p99<+10%" or "regression".
@@ -28,7 +29,7 @@ func ParseChangeGate(text string) (ChangeGate, error) {
 	return ChangeGate{g}, errors.Join(err, g.Whole())
 }
 
-// difference is the difference of a metric between two sides.
+// difference is the difference between two sides in a metric.
 type difference struct {
 	metric    results.Metric
 	about     string
@@ -38,15 +39,15 @@ type difference struct {
 	low, high float64 // infinite if there are too few runs
 	floor     float64 // infinite as well
 	saturated bool
-	least     int           // the number of runs, or pairs, from which on a change can be told from noise
+	least     int           // number of runs, or pairs, that are needed to tell a change from noise
 	unit      string        // "runs" or "pairs", and the flag for more of them
 	each      time.Duration // what one takes
 }
 
-// maxRuns is the most runs that a message suggests.
+// maxRuns is the largest number of runs that a message suggests.
 const maxRuns = 1000
 
-// enough says how many runs the gate needs.
+// enough says how many runs the assertion would need.
 func (d *difference) enough(n float64) string {
 	if n > maxRuns {
 		return "more runs do not help against so much noise: a calmer machine does, or a rate that it serves with " +
@@ -57,10 +58,10 @@ func (d *difference) enough(n float64) string {
 		max((time.Duration(n)*d.each).Round(time.Second), time.Second))
 }
 
-// spoiled tells whether a generator that was too slow makes the difference worthless.
+// spoiled tells whether the load generator was too slow in some runs, so that the difference means nothing.
 func (d *difference) spoiled() bool { return d.saturated && d.metric.Timed() }
 
-// checkAll checks gates against the differences.
+// checkAll checks assertions against the differences.
 func checkAll(gates []ChangeGate, all []difference) (checked []GateResult) {
 	for i := range gates {
 		checked = append(checked, gates[i].check(all)...)
@@ -68,8 +69,8 @@ func checkAll(gates []ChangeGate, all []difference) (checked []GateResult) {
 	return checked
 }
 
-// check checks the gate against the differences. A change within the noise passes, unless the noise could hide a change
-// that the gate forbids.
+// check checks the assertion against the differences. A change within the noise passes, unless the noise is so large
+// that it could hide a forbidden change.
 func (g *ChangeGate) check(all []difference) (checked []GateResult) {
 	if g.Metric.Name == "" {
 		return []GateResult{regressions(all)}
@@ -100,7 +101,7 @@ func (g *ChangeGate) judge(d *difference) GateResult {
 		r.Status, r.Summary = GateUnderpowered, "too few runs to tell a change from noise: "+d.enough(0)
 	case d.effect == noise && d.floor > math.Abs(g.limit) && !(g.holds(d.low) && g.holds(d.high)):
 		r.Status = GateUnderpowered
-		// the noise shrinks with the square root of the number of runs
+		// noise shrinks with the square root of the number of runs
 		hidden := d.floor / max(math.Abs(g.limit), 0.001)
 		r.Summary += fmt.Sprintf(", noise; changes up to %s could not be seen: %s", signed(d.floor),
 			d.enough(float64(d.runs)*hidden*hidden))

@@ -14,8 +14,8 @@ import (
 	"hammerlock/results"
 )
 
-// Comparison is a table: for each group of runs and each metric it has every side's value, and whether that differs
-// from the first side's.
+// Comparison is a table: for each group of runs and each metric it has the value of each side, and whether it differs
+// from that of the first side.
 type Comparison struct {
 	Sides  []string     `json:"sides"`
 	By     []string     `json:"by"`
@@ -23,39 +23,40 @@ type Comparison struct {
 	Notes  []string     `json:"notes"`
 	Gates  []GateResult `json:"gates,omitempty"`
 
-	labels []string // names of the sides, with what they differ in
+	labels []string // names of the sides, with the settings in which they differ
 }
 
-// group has the runs that are compared with each other, such as those of one topology.
+// group is a set of runs that are compared with each other, such as those of one topology.
 type group struct {
 	Name string `json:"name"`
 	Rows []row  `json:"rows"`
 }
 
-// row is one metric.
+// row has the values of one metric.
 type row struct {
 	Metric string   `json:"metric"`
 	Cells  []figure `json:"cells"` // one a side
 	metric results.Metric
 }
 
-// figure is one side's value of a metric.
+// figure is the value of a metric for one side.
 type figure struct {
-	Runs   int      `json:"runs"` // number of runs with data
-	Median float64  `json:"median"`
-	Low    *float64 `json:"low"` // lower end of the median's 95 % confidence interval; null with too few runs
+	Runs   int     `json:"runs"` // number of runs that have the metric
+	Median float64 `json:"median"`
+	// lower end of the 95 % confidence interval of the median; null if there are too few runs
+	Low    *float64 `json:"low"`
 	High   *float64 `json:"high"`
 	P      float64  `json:"p"`      // p-value of the Mann-Whitney U test against the first side
-	Change float64  `json:"change"` // as a share of the first side's value
+	Change float64  `json:"change"` // difference from the first side, as a share of its value
 	Effect effect   `json:"effect"`
 
 	sample    *benchmath.Sample
-	saturated bool          // the generator of one of the runs was saturated
-	took      time.Duration // mean time of a run
+	saturated bool          // the load generator was too slow in one of the runs
+	took      time.Duration // mean duration of a run
 }
 
-// New compares every side with the first. Runs are grouped by the named keys; by default by topology and lock, as far
-// as the sides agree in them.
+// New compares every side with the first one. Runs are grouped by the given settings; by default by topology and lock,
+// unless the sides differ in them.
 func New(sides []Side, by []string, metrics []results.Metric) *Comparison {
 	if len(by) == 0 {
 		by = agreement(sides)
@@ -80,7 +81,7 @@ func New(sides []Side, by []string, metrics []results.Metric) *Comparison {
 	return c
 }
 
-// newFigure summarizes the values of a metric over runs.
+// newFigure summarizes a metric over some runs.
 func newFigure(m results.Metric, runs []*results.Run) figure {
 	var values []float64
 	c := figure{P: 1}
@@ -101,7 +102,7 @@ func newFigure(m results.Metric, runs []*results.Run) figure {
 	return c
 }
 
-// compare tests every side against the first.
+// compare tests whether a side differs from the first one.
 func (r *row) compare() {
 	first := &r.Cells[0]
 	for i := range r.Cells[1:] {
@@ -117,7 +118,7 @@ func (r *row) compare() {
 	}
 }
 
-// each calls f for every cell except those of the first side.
+// each calls f for every cell that is not of the first side.
 func (c *Comparison) each(f func(g *group, r *row, k int)) {
 	for i := range c.Groups {
 		for j := range c.Groups[i].Rows {
@@ -129,9 +130,8 @@ func (c *Comparison) each(f func(g *group, r *row, k int)) {
 	}
 }
 
-// decide tells differences from noise with the procedure of Holm (1979) over all tests of the table. It takes the
-// p-values in ascending order and compares each with alpha divided by the number of tests that are left, until one is
-// not small enough.
+// decide tells differences from noise by Holm's procedure (1979) over all tests of the table: in ascending order, each
+// p-value is compared with alpha divided by the number of remaining tests, until one is too large.
 func (c *Comparison) decide() {
 	type test struct {
 		*figure
@@ -149,7 +149,7 @@ func (c *Comparison) decide() {
 			return
 		}
 		switch {
-		case t.Change == 0: // the distributions differ, their medians do not
+		case t.Change == 0: // distributions differ, but not their medians
 		case t.Change > 0 == t.more:
 			t.Effect = Better
 		default:
@@ -158,7 +158,7 @@ func (c *Comparison) decide() {
 	}
 }
 
-// enough says how many runs a side needs before any difference can be seen.
+// enough says how many runs a side needs before any difference could be found.
 func (c *Comparison) enough() {
 	tests, fewest := 0, math.MaxInt
 	c.each(func(_ *group, r *row, k int) {
@@ -182,7 +182,7 @@ func (c *Comparison) enough() {
 	}
 }
 
-// Undecided says why no difference can be judged; empty if some can.
+// Undecided says why no difference can be found; empty if that is possible.
 func (c *Comparison) Undecided() string {
 	undecided := tooFew
 	c.each(func(_ *group, r *row, k int) {
@@ -193,8 +193,8 @@ func (c *Comparison) Undecided() string {
 	return undecided
 }
 
-// runsNeeded is the number of runs a side with which the U test finds the clearest difference, as one of n tests. Two
-// of all ways to divide 2k runs into two halves are that clear.
+// runsNeeded is the smallest number of runs of each side with which the U test can find the clearest possible
+// difference, as one of n tests. With k runs each, 2 of the ways to choose k of 2k runs are that clear.
 func runsNeeded(tests int) int {
 	ways := 1.0
 	for k := 1; ; k++ {
@@ -205,7 +205,7 @@ func runsNeeded(tests int) int {
 	}
 }
 
-// notes says in what else the sides differ, and whether the order of the runs could explain a difference.
+// notes lists other settings in which the sides differ, and whether the order of the runs could explain a difference.
 func notes(sides []Side, by []string) (all []string) {
 	for _, p := range properties {
 		if texts, same := p.ofAll(sides); !same && p.use&note != 0 && !slices.Contains(by, p.name) {
@@ -240,7 +240,7 @@ func sideNames(sides []Side) []string {
 	return human.Names(sides, func(s Side) string { return s.Name })
 }
 
-// labels returns the names of the sides, with the properties in which they differ.
+// labels returns the names of the sides, each with the settings in which they differ.
 func labels(sides []Side, by []string) []string {
 	all := sideNames(sides)
 	for _, p := range properties {
@@ -254,7 +254,7 @@ func labels(sides []Side, by []string) []string {
 	return all
 }
 
-// apart tells whether all runs of one side were made before those of the other.
+// apart tells whether all runs of one side were made before all runs of the other.
 func apart(a, b []results.Run) bool {
 	if len(a) == 0 || len(b) == 0 || len(a)+len(b) < 3 {
 		return false
@@ -264,8 +264,8 @@ func apart(a, b []results.Run) bool {
 		slices.MaxFunc(b, order).Started.Before(slices.MinFunc(a, order).Started)
 }
 
-// CheckGates checks gates on the change of every side against the first. A comparison has no A/A arm: the uncertainty
-// of both intervals is taken as the noise.
+// CheckGates checks assertions about the change from the first side to every other. There is no A/A comparison, so the
+// width of both confidence intervals is taken as the noise.
 func (c *Comparison) CheckGates(gates []ChangeGate) {
 	var all []difference
 	tests := 0

@@ -13,28 +13,28 @@ import (
 	"hammerlock/results"
 )
 
-// Gate is a condition on a run ("response.p99<50ms"), on one of its phases ("steady:response.p99<50ms"), or on the
-// change in a comparison ("response.p99<+10%").
+// Gate is an assertion about a run ("response.p99<50ms"), about one of its phases ("steady:response.p99<50ms"), or
+// about the change in a comparison ("response.p99<+10%").
 type Gate struct {
 	Text     string
-	Phase    string // empty: the whole run
-	Abort    bool   // a run that does not meet it ends early
+	Phase    string // name of the phase; empty = the whole run
+	Abort    bool   // a run that does not satisfy it is ended early
 	Metric   results.Metric
 	Relative bool // the limit is relative to the first side: 0.1 = 10 % more
 	op       string
 	limit    float64
 }
 
-// operators lists the operators of a gate.
+// operators lists the valid comparison operators.
 var operators = []string{"<=", ">=", "<", ">", "=="}
 
 const gateForm = "METRIC OPERATOR VALUE, as in response.p99<50ms, throughput>1000/s, fairness.jain>0.8 or " +
 	"cost.round_trips<=2.1"
 
-// abort is the suffix of a gate that ends runs early.
+// abort is the suffix of a Gate that ends runs early.
 const abort = " abort"
 
-// ParseGate parses a gate: [PHASE:]METRIC OPERATOR VALUE[ abort]. The error names the valid choices.
+// ParseGate parses a Gate: [PHASE:]METRIC OPERATOR VALUE[ abort]. The error lists the valid choices.
 func ParseGate(text string) (g Gate, err error) {
 	text = strings.TrimSpace(text)
 	if strings.ContainsAny(text, "&|,;") {
@@ -62,14 +62,14 @@ func ParseGate(text string) (g Gate, err error) {
 	return g, errors.Join(err, g.inTime(), g.parseLimit(strings.TrimSpace(rest[len(g.op):])))
 }
 
-// late lists the metrics that are known only after a run; ofRuns lists those that only whole runs have.
+// late lists metrics that are known only after a run; ofRuns lists those that only whole runs have.
 var (
 	late   = []string{"counter.lost", "cost.round_trips", "cost.commands", "cost.server_cpu"}
 	ofRuns = []string{"counter.lost", "cost.round_trips", "unavailable.total", "unavailable.longest",
 		"recovery.longest"}
 )
 
-// inTime is an error if the gate needs a metric before it is known.
+// inTime returns an error if the Gate ends runs early, but its metric is known only after the run.
 func (g *Gate) inTime() error {
 	switch name := g.Metric.Name; {
 	case g.Abort && slices.Contains(late, name):
@@ -80,7 +80,7 @@ func (g *Gate) inTime() error {
 	return nil
 }
 
-// Whole is an error if the gate is not about whole runs.
+// Whole returns an error if the Gate is not about whole runs.
 func (g *Gate) Whole() error {
 	if g.Phase != "" || g.Abort {
 		return errors.New("only the gates of runs know phases and abort")
@@ -88,7 +88,7 @@ func (g *Gate) Whole() error {
 	return nil
 }
 
-// parseLimit parses a change or a value of the metric; without a metric only a change.
+// parseLimit parses a value of the metric, or a change. Without a metric it must be a change.
 func (g *Gate) parseLimit(text string) (err error) {
 	number, ok := strings.CutSuffix(text, "%")
 	switch {
@@ -106,37 +106,37 @@ func (g *Gate) parseLimit(text string) (err error) {
 	return err
 }
 
-// holds tells whether a value meets the gate.
+// holds tells whether a value satisfies the Gate.
 func (g *Gate) holds(v float64) bool {
 	return v < g.limit && g.op[0] == '<' || v > g.limit && g.op[0] == '>' || v == g.limit &&
 		strings.HasSuffix(g.op, "=")
 }
 
-// GateStatus is the result of a gate. The zero value is no pass.
+// GateStatus is the outcome of a Gate. The zero value is no pass.
 type GateStatus string
 
-// The outcomes of a gate.
+// The outcomes of a Gate.
 const (
 	GateNoData       GateStatus = "no data"
-	GateNotReached   GateStatus = "not reached"  // another gate ended the run before
+	GateNotReached   GateStatus = "not reached"  // another Gate has ended the run before
 	GateUnderpowered GateStatus = "underpowered" // too little was measured
 	GateInconclusive GateStatus = "inconclusive" // the measurements cannot be trusted
 	GateFail         GateStatus = "fail"
 	GatePass         GateStatus = "pass"
 )
 
-// GateResult is the result of a gate with its value.
+// GateResult is the outcome of a Gate with the value.
 type GateResult struct {
 	Gate     string     `json:"gate"`
 	Topology string     `json:"topology,omitempty"`
 	Lock     string     `json:"lock,omitempty"`
 	Status   GateStatus `json:"status"`
 	Summary  string     `json:"summary"`
-	Value    *float64   `json:"value"` // null if there is none
+	Value    *float64   `json:"value"` // null if there is no value
 	Runs     int        `json:"runs"`
 }
 
-// Check tells whether repeated runs meet the gate: their median decides.
+// Check checks the Gate against repeated runs, by their median.
 func (g *Gate) Check(runs []*results.Run) GateResult {
 	r := GateResult{Gate: g.Text, Status: GateNoData, Runs: len(runs), Summary: "no run has data for it"}
 	if len(runs) == 0 {
@@ -193,8 +193,8 @@ func (g *Gate) Check(runs []*results.Run) GateResult {
 	return r
 }
 
-// outcome is the status for a value. If only a lower bound of the value is known, it can show that an upper limit is
-// broken or that a lower limit is met, and nothing else.
+// outcome returns the status for a value. If only a lower bound of it is known, that can prove that an upper limit is
+// exceeded, or that a lower limit is kept, and nothing else.
 func (g *Gate) outcome(v float64, support results.Support) GateStatus {
 	holds, fromAbove := g.holds(v), !strings.HasPrefix(g.op, ">")
 	switch {
@@ -207,7 +207,7 @@ func (g *Gate) outcome(v float64, support results.Support) GateStatus {
 	}
 }
 
-// WriteGates writes the results of gates as text.
+// WriteGates writes the outcomes as text.
 func WriteGates(w io.Writer, all []GateResult) error {
 	if len(all) == 0 {
 		return nil

@@ -9,26 +9,26 @@ import (
 	"hammerlock/results"
 )
 
-// Side is one side of a comparison: repeated runs under a name.
+// Side is one side of a comparison: repeated runs, with a name.
 type Side struct {
 	Name string
 	Runs []results.Run
 }
 
-// property is a setting of runs in which they may differ.
+// property is a setting in which runs may differ.
 type property struct {
 	name string
 	of   func(*results.Run) string
 	use  use
 }
 
-// use says what a property is used for.
+// use is a set of flags that say how a property is used.
 type use int
 
 const (
 	key    use = 1 << iota // runs can be grouped by it
-	repeat                 // repeated runs must agree in it
-	note                   // a comparison mentions a difference in it
+	repeat                 // repeated runs must have the same
+	note                   // a comparison mentions it if the sides differ
 )
 
 // properties lists the properties of runs.
@@ -48,7 +48,7 @@ var properties = []property{
 	}, note},
 }
 
-// used names the properties with a given use.
+// used lists the names of properties that are used in some way.
 func used(as use) (names []string) {
 	for _, p := range properties {
 		if p.use&as != 0 {
@@ -58,10 +58,10 @@ func used(as use) (names []string) {
 	return names
 }
 
-// Groupings names the keys that runs can be grouped by.
+// Groupings lists the names of properties by which runs can be grouped.
 func Groupings() []string { return used(key) }
 
-// agreement lists those of topology and lock in which all sides agree.
+// agreement returns those of topology and lock which are the same for all sides.
 func agreement(sides []Side) (by []string) {
 	for _, p := range properties {
 		if _, same := p.ofAll(sides); same && p.use&repeat != 0 {
@@ -71,7 +71,7 @@ func agreement(sides []Side) (by []string) {
 	return by
 }
 
-// ofAll lists the values of each side, and tells whether all sides have the same.
+// ofAll returns the values of each side as text, and whether all sides have the same values.
 func (p *property) ofAll(sides []Side) (texts []string, same bool) {
 	var first []string
 	same = true
@@ -91,7 +91,7 @@ func (p *property) ofAll(sides []Side) (texts []string, same bool) {
 	return texts, same
 }
 
-// groupSides sorts runs into groups, in the order of their first runs; each group has a list of runs for every side.
+// groupSides divides runs into groups, in the order of their first runs. Each group has a list of runs for every side.
 func groupSides(sides []Side, by []string) (names []string, groups map[string][][]*results.Run) {
 	groups = map[string][][]*results.Run{}
 	for i := range sides {
@@ -114,7 +114,7 @@ func groupSides(sides []Side, by []string) (names []string, groups map[string][]
 	return names, groups
 }
 
-// CheckGates checks every gate against the runs of each combination of topology and lock.
+// CheckGates checks every Gate against the runs of each combination of topology and lock.
 func CheckGates(gates []Gate, runs []results.Run) (all []GateResult) {
 	names, groups := groupSides([]Side{{Runs: runs}}, used(repeat))
 	for _, name := range names {

@@ -7,7 +7,7 @@ import (
 	"hammerlock/internal/human"
 )
 
-// Mark is the first line of a comment, by which a pipeline finds its earlier comment.
+// Mark is the first line of a comment on a pull request, by which a later CI run finds and replaces the comment.
 const Mark = "<!-- hammerlock comparison -->"
 
 // WriteMarkdown writes the comparison as a comment on a pull request.
@@ -42,7 +42,7 @@ func (v *View) WriteMarkdown(w io.Writer) error {
 	return p.Err
 }
 
-// markdown writes a row for each metric and each side other than the first, which has a column.
+// markdown writes a row for each metric and each side but the first, which is a column.
 func (t *Table) markdown(p *human.Printer, sides []string) {
 	p.Line("")
 	if t.Name != "" {
@@ -69,7 +69,7 @@ func (t *Table) markdown(p *human.Printer, sides []string) {
 	}
 }
 
-// inline escapes markup and cell separators in a text.
+// inline escapes Markdown and the separator of table cells.
 func inline(text string) string {
 	return strings.NewReplacer("|", "\\|", "\n", " ", "<", "&lt;", "*", "\\*", "_", "\\_", "`", "'", "[",
 		"\\[").Replace(text)

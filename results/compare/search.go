@@ -8,7 +8,7 @@ import (
 	"hammerlock/internal/human"
 )
 
-// probe is one measurement of a search: a value, and whether the objective held at it.
+// probe is one measurement of a search: a value, and whether the objective held at that value.
 type probe struct {
 	At     float64    `json:"at"`
 	Result GateResult `json:"result"`
@@ -16,10 +16,10 @@ type probe struct {
 
 // Search looks for the highest value of a setting at which an objective holds.
 type Search struct {
-	From, Most float64 // the first value, and the greatest one
-	Step       float64 // how closely the edge is located, as a share
-	Whole      bool    // the setting is a whole number
-	// Try measures at one value.
+	From, Most float64 // first and largest value to try
+	Step       float64 // how exactly to find the edge, as a share of the value
+	Whole      bool    // the setting is an integer
+	// Try makes a measurement at a value.
 	Try func(at float64) (GateResult, error)
 }
 
@@ -27,18 +27,18 @@ type Search struct {
 type Found struct {
 	Objective string     `json:"objective"`
 	Over      string     `json:"over"`
-	Holds     *float64   `json:"holds"` // null if it held nowhere
+	Holds     *float64   `json:"holds"` // null if the objective held nowhere
 	Breaks    *float64   `json:"breaks"`
-	Status    GateStatus `json:"status"` // pass: both values were confirmed
+	Status    GateStatus `json:"status"` // pass means that both values were confirmed
 	Reason    string     `json:"reason"`
 	Probes    []probe    `json:"probes"`
 }
 
-// A value is confirmed if the objective holds, or breaks, in most of so many measurements.
+// A value is confirmed if most of several measurements agree.
 const (
 	looks    = 3
 	majority = looks/2 + 1
-	attempts = 4 // to find an edge that can be confirmed
+	attempts = 4 // how often to look for an edge that can be confirmed
 )
 
 // search is a search in progress.
@@ -48,8 +48,8 @@ type search struct {
 	err   error
 }
 
-// Run searches: in growing steps until the objective breaks, then by bisection, then with more measurements on both
-// sides of the edge. If a side is not confirmed, the search continues there.
+// Run increases the value in growing steps until the objective fails, then bisects, then repeats measurements on both
+// sides of the edge. If these do not confirm a side, it continues the search there.
 func (s Search) Run() (Found, error) {
 	w := &search{Search: s}
 	low, high := w.bracket()
@@ -81,10 +81,10 @@ func (s Search) Run() (Found, error) {
 	}
 }
 
-// over tells whether a measurement was undecided: then the search ends.
+// over tells whether a measurement had no result, which ends the search.
 func (w *search) over() bool { return w.found.Status != "" }
 
-// least is the smallest sensible value.
+// least is the smallest value to try.
 func (s *Search) least() float64 {
 	if s.Whole {
 		return 1
@@ -92,7 +92,7 @@ func (s *Search) least() float64 {
 	return s.From / 1024
 }
 
-// look tells whether the objective holds at a value; an undecided measurement ends the search.
+// look tells whether the objective holds at a value.
 func (w *search) look(at float64) bool {
 	if w.over() {
 		return false
@@ -109,7 +109,7 @@ func (w *search) look(at float64) bool {
 	return r.Status == GatePass
 }
 
-// bracket finds a value at which the objective holds (0 if there is none) and one at which it breaks (infinite if there
+// bracket finds a value at which the objective holds (0 if there is none), and one at which it fails (infinite if there
 // is none).
 func (w *search) bracket() (low, high float64) {
 	switch {
@@ -122,7 +122,7 @@ func (w *search) bracket() (low, high float64) {
 	}
 }
 
-// upper doubles a value until the objective breaks.
+// upper doubles a value until the objective fails.
 func (w *search) upper(low float64) float64 {
 	for at := low; at < w.Most && !w.over(); {
 		if at = min(2*at, w.Most); !w.look(at) && !w.over() {
@@ -149,7 +149,7 @@ func (w *search) round(x float64) float64 {
 	return x
 }
 
-// bisect narrows the bracket at its geometric mean, until it is narrow enough.
+// bisect halves the interval at its geometric mean until it is narrow enough.
 func (w *search) bisect(low, high float64) (float64, float64) {
 	for high/low > 1+w.Step && !(w.Whole && high-low <= 1) {
 		at := w.round(math.Sqrt(low * high))
@@ -168,7 +168,7 @@ func (w *search) bisect(low, high float64) (float64, float64) {
 	return low, high
 }
 
-// confirm measures again until most of the measurements agree, including the one that led here.
+// confirm repeats a measurement until most of them agree, including the first one.
 func (w *search) confirm(at float64, want GateStatus) bool {
 	agree, differ := 1, 0
 	for agree < majority && differ < majority && !w.over() {

@@ -10,7 +10,7 @@ import (
 	"hammerlock/results"
 )
 
-// WriteText writes the comparison as text. "~" marks a difference within the noise.
+// WriteText writes the comparison as text. "~" marks a difference that may be noise.
 func (c *Comparison) WriteText(w io.Writer) error {
 	p := &human.Printer{W: w}
 	for _, g := range c.Groups {
@@ -35,7 +35,7 @@ func (c *Comparison) WriteText(w io.Writer) error {
 	return p.Err
 }
 
-// writeRow writes a row of columns, with the change against the first side after each of the others.
+// writeRow writes a row of the table. Each side but the first has its change beside it.
 func writeRow(p *human.Printer, label string, cells []string, change func(int) string) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%-26s", label)
@@ -48,7 +48,7 @@ func writeRow(p *human.Printer, label string, cells []string, change func(int) s
 	p.Line("%s", b.String())
 }
 
-// text writes a median with half the width of its interval.
+// text formats a median with half the width of its confidence interval.
 func (c *figure) text(m results.Metric) string {
 	if c.Runs == 0 {
 		return "-"
@@ -62,7 +62,7 @@ func (c *figure) text(m results.Metric) string {
 	return m.Format(c.Median) + fmt.Sprintf(" ± %.0f %%", 100*max(c.Median-*c.Low, *c.High-c.Median)/c.Median)
 }
 
-// verdict writes the change against the first side.
+// verdict formats the change from the first side.
 func (c *figure) verdict() string {
 	p := fmt.Sprintf("(p=%.3f)", c.P)
 	return c.Effect.words("-", "~ "+p, fmt.Sprintf("%s %s %s", whole(c.Change), c.Effect, p))

@@ -12,8 +12,8 @@ import (
 	"hammerlock/results"
 )
 
-// Arm is one of the three arms of a trial. The twin has the settings of the first arm: a difference between these two
-// is noise.
+// Arm is one of three settings that take turns in a trial: A, B, and twin, which is the same as A. A difference between
+// A and twin can only be noise.
 type Arm int
 
 // The arms.
@@ -24,8 +24,8 @@ const (
 	arms
 )
 
-// Schedule is the order of a trial's runs, three for each pair. Every second pair runs in the reverse order of the one
-// before (ABBA), so that a machine that becomes steadily slower or faster favours no arm.
+// Schedule returns the order of a trial's runs, three for each pair. Every second pair runs in reverse order (ABBA), so
+// that a machine that becomes slower or faster favours no arm.
 func Schedule(pairs int, seed uint64) (order []Arm) {
 	random := rand.New(rand.NewPCG(seed, uint64(pairs)))
 	var block []Arm
@@ -41,10 +41,10 @@ func Schedule(pairs int, seed uint64) (order []Arm) {
 	return order
 }
 
-// Pair has the runs of one turn.
+// Pair has the runs of the three arms that were made one after the other.
 type Pair [arms]results.Run
 
-// Trial is the outcome of a paired comparison of two settings.
+// Trial is the result of a paired comparison of two settings.
 type Trial struct {
 	A       string       `json:"a"`
 	B       string       `json:"b"`
@@ -54,29 +54,30 @@ type Trial struct {
 	Notes   []string     `json:"notes"`
 	Gates   []GateResult `json:"gates,omitempty"`
 
-	backoffs [2]string     // settings of the sides, in words
-	each     time.Duration // time of a pair
+	backoffs [2]string     // backoffs of the two sides, as text
+	each     time.Duration // duration of a pair
 }
 
-// contrast is a trial's result for one metric.
+// contrast is the result for one metric.
 type contrast struct {
 	Metric string   `json:"metric"`
-	Pairs  int      `json:"pairs"` // number of pairs with data
+	Pairs  int      `json:"pairs"` // number of pairs that have the metric
 	A      float64  `json:"a"`     // median
 	B      float64  `json:"b"`
-	Change *float64 `json:"change"` // median of B/A - 1 over the pairs
-	Low    *float64 `json:"low"`    // lower end of its confidence interval; null with too few pairs
+	Change *float64 `json:"change"` // median over the pairs of B/A - 1
+	Low    *float64 `json:"low"`    // lower end of its confidence interval; null if there are too few pairs
 	High   *float64 `json:"high"`
-	Floor  *float64 `json:"noise_floor"` // the largest deviation from no change in the interval of twin/A
+	// noise floor: the end of the confidence interval of twin/A - 1 that is farther from 0
+	Floor  *float64 `json:"noise_floor"`
 	Effect effect   `json:"effect"`
 
 	metric    results.Metric
-	values    [2][]float64 // values of the runs of A and B
-	saturated bool         // the generator was saturated in most runs of an arm
+	values    [2][]float64 // values of the runs of A and of B
+	saturated bool         // the load generator was too slow in most runs of an arm
 }
 
-// NewTrial compares the two settings. The intervals hold for all metrics at once (Bonferroni). A change counts if its
-// interval excludes no change and it exceeds the noise floor.
+// NewTrial compares the two settings. The confidence intervals hold for all metrics together (Bonferroni). A change is
+// a difference if its interval does not contain 0 and it exceeds the noise floor.
 func NewTrial(a, b string, pairs []Pair, metrics []results.Metric) *Trial {
 	t := &Trial{A: a, B: b, Pairs: len(pairs)}
 	for i := range pairs {
@@ -117,8 +118,8 @@ func saturatedRuns(pairs []Pair, arm Arm) (n int) {
 	return n
 }
 
-// PairsNeeded is the number of pairs with which the widest interval, from the least to the greatest difference, has the
-// confidence that n metrics together need.
+// PairsNeeded is how many pairs are needed so that the interval from the smallest to the largest difference has the
+// confidence that n metrics together require.
 func PairsNeeded(metrics int) int {
 	n := 1
 	for 2*math.Pow(0.5, float64(n)) > familyAlpha/float64(metrics) {
@@ -164,11 +165,11 @@ func newContrast(m results.Metric, pairs []Pair, level float64) contrast {
 	return c
 }
 
-// contradicted tells whether the medians of the sides differ in the other direction than the median of the pairs: then
-// the sign of the change is unreliable.
+// contradicted tells whether the medians of A and B suggest the opposite of the median over the pairs. Then the sign of
+// the change is unreliable.
 func (c *contrast) contradicted() bool { return c.Change != nil && *c.Change*(c.B-c.A) < 0 }
 
-// ratio is the logarithm of to/from; a value that is not positive counts as the least value.
+// ratio is the logarithm of to/from. A value that is not positive is replaced by the least one.
 func ratio(from, to, least float64) float64 {
 	if to == from {
 		return 0
@@ -182,7 +183,7 @@ func ratio(from, to, least float64) float64 {
 	return math.Log(positive(to) / positive(from))
 }
 
-// conclude says which side is better at what, and whether one side dominates.
+// conclude says which side is better in which respect, and whether one side is better in all.
 func (t *Trial) conclude() {
 	b, a := t.facets(Better), t.facets(Worse)
 	if b != "" {
@@ -206,7 +207,7 @@ func (t *Trial) conclude() {
 	}
 }
 
-// Undecided says why no difference can be judged; empty if some can.
+// Undecided says why no difference can be found; empty if that is possible.
 func (t *Trial) Undecided() string {
 	for _, c := range t.Effects {
 		if c.Effect != none && c.Effect != few {
@@ -216,7 +217,7 @@ func (t *Trial) Undecided() string {
 	return tooFew
 }
 
-// facets lists the facets in which one side is better.
+// facets lists the respects in which one side is better.
 func (t *Trial) facets(e effect) string {
 	var all []string
 	for _, facet := range results.Facets {
@@ -239,7 +240,7 @@ func (t *Trial) facets(e effect) string {
 	return strings.Join(all, " and ")
 }
 
-// CheckGates checks gates on the change between the sides.
+// CheckGates checks assertions about the change from A to B.
 func (t *Trial) CheckGates(gates []ChangeGate) {
 	var all []difference
 	for _, c := range t.Effects {

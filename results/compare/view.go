@@ -9,16 +9,16 @@ import (
 	"hammerlock/results"
 )
 
-// View is a comparison in the form that a page and a comment show.
+// View is a comparison in the form that is shown on a page and in a pull request.
 type View struct {
 	Title   string
-	Failed  string // why a safety property failed in one of the runs; empty otherwise
+	Failed  string // the safety property that failed in one of the runs; empty if none did
 	Sides   []string
 	Tables  []Table
 	Summary []string
 	Notes   []string
 	Gates   []GateResult
-	Method  string // how differences are told from noise
+	Method  string // how differences were told from noise
 	Command string // repeats the comparison
 }
 
@@ -28,27 +28,27 @@ type Table struct {
 	Rows []Row
 }
 
-// Row is one metric.
+// Row has the values of one metric.
 type Row struct {
 	Metric, Says string
 	Cells        []Cell // one a side
 }
 
-// Cell is a side's value of a metric and, except for the first side, its change against the first. Changes are shares.
+// Cell is the value of a metric for one side, with its change from the first side as a share.
 type Cell struct {
-	Side, Value, Verdict, Sign    string // besides the sign there is always a word
+	Side, Value, Verdict, Sign    string // Verdict is in words, so that the sign alone is never the only information
 	Values                        []float64
 	Median                        float64
-	Low, High                     *float64 // ends of the median's confidence interval
+	Low, High                     *float64 // ends of the confidence interval of the median
 	Change, From, To, Noise       *float64 // nil if unknown
 	ChangeText, Interval, Floored string
 	Effect                        effect
 }
 
-// signs are shown before the words of an effect.
+// signs precede the words of an effect.
 var signs = map[effect]string{few: "?", noise: "~", Better: "✓", Worse: "✕"}
 
-// explain fills in the words for a change; cells of the first side have none.
+// explain sets the words for a change. Cells of the first side have none.
 func (c *Cell) explain() {
 	c.Sign, c.ChangeText, c.Interval, c.Floored = signs[c.Effect], "-", "-", "-"
 	if c.Change != nil {
@@ -86,7 +86,7 @@ func (c *Comparison) View() *View {
 	return v
 }
 
-// cell shows what side k says of the row.
+// cell returns the cell of side k in the row.
 func (r *row) cell(k int, side string) Cell {
 	f := &r.Cells[k]
 	x := Cell{Side: side, Value: f.text(r.metric), Effect: f.Effect, Median: f.Median, Low: f.Low, High: f.High}
@@ -143,7 +143,7 @@ func (t *Trial) View() *View {
 	return v
 }
 
-// row shows what a trial says of a metric.
+// row returns the row of a metric.
 func (c *contrast) row(sides []string) Row {
 	a, b := Cell{Side: sides[0], Value: "-"}, Cell{Side: sides[1], Value: "-", Effect: c.Effect,
 		Verdict: c.Effect.words("no data", "noise", "B is "+string(c.Effect)),

@@ -12,7 +12,7 @@ import (
 	"hammerlock/results"
 )
 
-// state is a verdict's style: a word, a sign and a colour; never a colour alone.
+// state is a verdict in a page: a word, a sign and a colour, so that colour is never the only information.
 type state struct{ Class, Sign, Word string }
 
 func stateOf(s checker.Status) state {
@@ -32,7 +32,8 @@ func generatorState(g *results.Generator) state {
 
 // tableView is a table of texts.
 type tableView struct {
-	Class, Note string // facts: two columns, name and value; words: more words than numbers; ops: operations
+	// Class is facts (two columns, name and value), words (more words than numbers) or ops (operations)
+	Class, Note string
 	Head        []string
 	Rows        [][]cellView
 }
@@ -40,8 +41,8 @@ type tableView struct {
 type cellView struct {
 	Text  string
 	State *state
-	Bar   int    // in per cent; 0 = none
-	Link  string // ID of a run; empty = none
+	Bar   int    // length of a bar in percent; 0 = none
+	Link  string // ID of the run that the cell links to; empty = none
 }
 
 // add adds a row of texts and returns it.
@@ -54,14 +55,14 @@ func (t *tableView) add(all ...string) []cellView {
 	return row
 }
 
-// addAll adds the values that are listed under names, in order.
+// addAll adds a map's values in the order of its keys.
 func (t *tableView) addAll(prefix string, values map[string]string) {
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		t.add(prefix+name, values[name])
 	}
 }
 
-// facts makes a table of names and values, without empty values.
+// facts makes a table of names and values. It leaves out empty values.
 func facts(pairs ...string) tableView {
 	t := tableView{Class: "facts"}
 	for i := 0; i+1 < len(pairs); i += 2 {
@@ -72,7 +73,7 @@ func facts(pairs ...string) tableView {
 	return t
 }
 
-// clockText writes a time of the run to the microsecond, so that events can be compared.
+// clockText formats a time of the run to the microsecond, so that events can be compared.
 func clockText(at time.Duration) string {
 	if at == history.Forever {
 		return "never"

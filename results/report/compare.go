@@ -14,7 +14,7 @@ import (
 	"hammerlock/results/compare"
 )
 
-// WriteComparison writes a comparison as a page without scripts and network requests.
+// WriteComparison writes a comparison as a page that needs neither scripts nor network.
 func WriteComparison(v *compare.View, w io.Writer) error {
 	style, s := joined("assets/report.css", "assets/compare.css"), stateOfComparison(v)
 	policy := "default-src 'none'; style-src '" + digest(style) +
@@ -33,7 +33,7 @@ func WriteComparison(v *compare.View, w io.Writer) error {
 	).Render(w)
 }
 
-// sides is a table of numbers, one row a side.
+// sides is a table of the numbers, with a row for each side.
 func sides(t *compare.Table) g.Node {
 	heads := []string{"Number", "Side", "Median", "Runs", "Change", "Verdict",
 		"Change, its interval and the noise floor"}
@@ -65,7 +65,7 @@ func sides(t *compare.Table) g.Node {
 		h.TFoot(h.Tr(h.Td(h.ColSpan("6")), h.Td(axis(t)))))
 }
 
-// gates lists the results of a comparison's gates.
+// gates lists the outcomes of a comparison's assertions.
 func gates(v *compare.View) g.Node {
 	if len(v.Gates) == 0 {
 		return nil
@@ -78,13 +78,13 @@ func gates(v *compare.View) g.Node {
 	return part("Gates", h.Div(h.Class("scroll"), h.Table(h.Class("words"), h.TBody(rows))))
 }
 
-// gateState returns the style of a gate's result.
+// gateState returns how the outcome of an assertion is shown.
 func gateState(s compare.GateStatus) state {
 	shown := map[compare.GateStatus]checker.Status{compare.GatePass: checker.Pass, compare.GateFail: checker.Fail}[s]
 	return state{stateOf(shown).Class, stateOf(shown).Sign, strings.ToUpper(string(s))}
 }
 
-// stateOfComparison is the worst result of a comparison: a failed safety property, a failed gate, or none.
+// stateOfComparison is the worst outcome: a failed safety property, a failed assertion, or none.
 func stateOfComparison(v *compare.View) state {
 	s := state{"plain", "≷", "Comparison"}
 	if len(v.Gates) > 0 {
@@ -106,16 +106,17 @@ func stateOfComparison(v *compare.View) state {
 	return s
 }
 
-// The width and height of the pictures in a row, and half of the height.
+// Width, height and half of the height of the pictures in a row.
 const (
 	forestWide = 320.0
-	forestEdge = 7.0 // margin on both sides, for a mark at the edge
+	forestEdge = 7.0 // margin on both sides, so that a mark at the edge is visible
 	dotsWide   = 220.0
 	rowHigh    = 22.0
 	rowMiddle  = rowHigh / 2
 )
 
-// reach is the largest change in a table as the logarithm of a ratio: at least 10 %, at most a factor of eight.
+// reach is the largest change in a table, as the logarithm of a ratio. It is at least 10 % and at most a factor of
+// eight.
 func reach(t *compare.Table) float64 {
 	most := math.Log(1.1)
 	for i := range t.Rows {
@@ -131,7 +132,7 @@ func reach(t *compare.Table) float64 {
 	return min(most*1.08, math.Log(8))
 }
 
-// place is the position of a change in a picture: no change in the middle, equal ratios at equal distances.
+// place is the position of a change in a picture: no change is in the middle, equal ratios have equal distances.
 func place(share, reach float64) float64 {
 	at := math.Copysign(reach, share)
 	if share > -1 {
@@ -140,7 +141,7 @@ func place(share, reach float64) float64 {
 	return forestWide/2 + (forestWide/2-forestEdge)*at/reach
 }
 
-// forest draws a change with its interval over the noise floor.
+// forest draws a change with its confidence interval above the noise floor (a forest plot).
 func forest(c *compare.Cell, t *compare.Table) g.Node {
 	r := reach(t)
 	var b strings.Builder
@@ -165,7 +166,7 @@ func forest(c *compare.Cell, t *compare.Table) g.Node {
 	return g.Raw(b.String())
 }
 
-// markOf is a diamond, or an arrow if a change lies outside the picture.
+// markOf is a diamond, or an arrow if the change lies outside the picture.
 func markOf(share, reach float64) string {
 	switch {
 	case share <= -1 || math.Log1p(share) < -reach:
@@ -176,7 +177,7 @@ func markOf(share, reach float64) string {
 	return "l5 5l-5 5l-5 -5z"
 }
 
-// axis draws the scale below the changes of a table.
+// axis draws the scale below the pictures of a table.
 func axis(t *compare.Table) g.Node {
 	r, last := reach(t), math.Inf(-1)
 	var b strings.Builder
@@ -201,7 +202,7 @@ func axisText(percent float64) string {
 	return fmt.Sprintf("%+.0f %%", percent)
 }
 
-// dots draws each run of a side, its median and the median's interval, on a scale shared by all sides of the row.
+// dots draws each run of a side, the median and its confidence interval. All sides of the row share the scale.
 func dots(c *compare.Cell, row *compare.Row) g.Node {
 	least, most := math.Inf(1), math.Inf(-1)
 	for _, cell := range row.Cells {

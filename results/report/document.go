@@ -10,12 +10,13 @@ import (
 	"hammerlock/results"
 )
 
-// runDocument is the part of the page's data about one run, for its script.
+// runDocument is the data about one run for the page's script.
 type runDocument struct {
-	ID      string           `json:"id"`
-	Name    string           `json:"name"`
-	Status  string           `json:"status"`
-	Load    int              `json:"load"` // group of compared runs; -1 = its latencies are compared with none
+	ID     string `json:"id"`
+	Name   string `json:"name"`
+	Status string `json:"status"`
+	// number of the group of runs with which its latencies are compared; -1 = with none
+	Load    int              `json:"load"`
 	Trips   *float64         `json:"trips"`
 	P99     *int64           `json:"p99"`
 	Warmup  int64            `json:"warmup"`
@@ -23,16 +24,16 @@ type runDocument struct {
 	Strip   *packedStrip     `json:"strip"`
 	Faults  []faultDocument  `json:"faults"`
 	Phases  []faultDocument  `json:"phases"`
-	Roles   []faultDocument  `json:"roles"` // the servers' changes of roles
+	Roles   []faultDocument  `json:"roles"` // role changes of the servers
 	Outages []faultDocument  `json:"outages"`
 	Workers []results.Worker `json:"workers"`
 }
 
-// faultDocument is a fault, or a phase.
+// faultDocument is a fault, or a phase, in a chart.
 type faultDocument struct {
 	From int64 `json:"from"`
 	To   int64 `json:"to"` // -1: never healed
-	// In and Out: when a fault was in force. Before In it was being injected, after Out it was being healed.
+	// In and Out say when a fault was in force. Before In it was being injected, after Out it was being healed.
 	In   int64  `json:"in,omitempty"`
 	Out  int64  `json:"out,omitempty"`
 	Name string `json:"name"`
@@ -93,7 +94,7 @@ func outages(r *results.Run) []faultDocument {
 	return all
 }
 
-// endless converts a time that never comes to -1.
+// endless returns -1 for a time that never comes.
 func endless(t time.Duration) int64 {
 	if t == history.Forever {
 		return -1

@@ -6,16 +6,16 @@ import (
 	"hammerlock/results"
 )
 
-// loadView compares the runs of one load.
+// loadView compares the runs that had the same load.
 type loadView struct {
 	Title, Load    string // title and settings of the load; empty if all runs have the same
 	Number         int
 	Table          tableView
-	Cost, Response bool // whether these charts have points
+	Cost, Response bool // whether the charts of cost and of response times have data
 }
 
-// loads groups the runs by load, if several can be compared. Beside an open loop, a closed loop shows no latencies:
-// they would be those of the machine.
+// loads groups the runs by their load, if several can be compared. If there is an open loop as well, a closed loop
+// shows no latencies: these would depend on the machine.
 func loads(runs []saved, names []string) (all []loadView) {
 	open := slices.ContainsFunc(runs, func(r saved) bool { return alike(r.Run) && r.Rate > 0 })
 	for number, load := range loadsOf(runs) {
@@ -49,7 +49,7 @@ func loads(runs []saved, names []string) (all []loadView) {
 	return all
 }
 
-// loadsOf lists the loads of a page, in the order of their first runs.
+// loadsOf lists the loads in a page in the order of their first runs.
 func loadsOf(runs []saved) (all []string) {
 	for i := range runs {
 		if load := runs[i].Workload(); alike(runs[i].Run) && !slices.Contains(all, load) {
@@ -59,7 +59,7 @@ func loadsOf(runs []saved) (all []string) {
 	return all
 }
 
-// comparisonTable has one row a run; at has the runs' positions on the page.
+// comparisonTable has a row for each run; at has the positions of the runs in the page.
 func comparisonTable(runs []saved, names []string, at []int, latencies bool) tableView {
 	t, columns := tableView{Class: "runs", Head: []string{"Run", "Safety"}}, results.PageColumns(latencies)
 	for _, c := range columns {

@@ -8,7 +8,7 @@ import (
 	"hammerlock/results"
 )
 
-// Beside has a command's findings besides its saved runs.
+// Beside has what a command has found besides its saved runs.
 type Beside struct {
 	Explored []results.Judgement
 	NotRun   []results.NotRun
@@ -25,14 +25,14 @@ func (b *Beside) runs() (all []saved) {
 	return all
 }
 
-// matrixView is a table of runs by judged properties, with remarks on those that did not pass.
+// matrixView is a table with a row for each run and a column for each property, with notes on those that did not pass.
 type matrixView struct {
 	Table, NotRun tableView
 	Failures      []storyView
-	Open          []string // undecided scenarios, with reasons
+	Open          []string // scenarios without a verdict, with the reasons
 }
 
-// matrix has no table if only one property of the runs was judged, as with bench.
+// matrix makes the table. It is empty if only one property of the runs was judged, as with bench.
 func matrix(runs []saved, names []string, not []results.NotRun) (m matrixView) {
 	judged, head := make([]results.Judgement, len(runs)), []string{"Scenario", "Verdict"}
 	var locks []string
@@ -76,7 +76,7 @@ func matrix(runs []saved, names []string, not []results.NotRun) (m matrixView) {
 	return m
 }
 
-// group adds the rows of a lock under a common heading.
+// group adds the rows of a lock under a heading.
 func (m *matrixView) group(lock string, runs []saved, judged []results.Judgement) {
 	var of []saved
 	var at []int
@@ -99,7 +99,7 @@ func (m *matrixView) group(lock string, runs []saved, judged []results.Judgement
 	}
 }
 
-// row adds a row; a property without a verdict was not judged.
+// row adds a row. A property without a verdict was not judged.
 func (m *matrixView) row(name string, s state, verdicts []checker.Verdict, proof string) []cellView {
 	row := m.Table.add(make([]string, len(m.Table.Head))...)
 	row[0].Text, row[1].State, row[len(row)-1].Text = name, &s, human.Unbroken(proof)

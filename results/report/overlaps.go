@@ -7,12 +7,12 @@ import (
 	"hammerlock/history"
 )
 
-// overlap is a time in which two workers held one page.
+// overlap is a time in which two workers held the lock of the same page.
 type overlap struct {
 	from, to time.Duration
 	a, b     int32
 	key      int32
-	late     bool // only because a worker went on after its lease
+	late     bool // only because one of them went on after the end of its lease
 }
 
 // overlapFinder finds all overlaps of holds.
@@ -22,8 +22,8 @@ type overlapFinder struct {
 }
 
 type keyHolds struct {
-	active []pageHold // holds of visits that go on
-	closed []pageHold // ended holds that may still overlap an active one
+	active []pageHold // holds of visits in progress
+	closed []pageHold // holds that have ended, but may still overlap one in progress
 }
 
 type pageHold struct {
@@ -40,8 +40,8 @@ func (f *overlapFinder) granted(v *stripVisit) {
 	k.active = append(k.active, pageHold{worker: v.worker, from: v.grant})
 }
 
-// done compares a hold with earlier holds that it may overlap. Grants come in the order of their returns, so a hold
-// that ended before the oldest active grant overlaps no later hold.
+// done compares a hold with earlier ones that it may overlap. Grants come in the order of their returns, so a hold that
+// ended before the oldest grant in progress cannot overlap a later hold.
 func (f *overlapFinder) done(v *stripVisit) {
 	k := f.keys[v.key]
 	if k == nil || v.grant == history.Forever {
@@ -73,7 +73,7 @@ func (f *overlapFinder) done(v *stripVisit) {
 	}
 }
 
-// operations passes on the operations of a run; it can be called twice.
+// operations calls a function with each operation of a run. It can be called twice.
 type operations func(each func(*history.Op)) error
 
 // readVisits passes on the visits and the overlaps of a run.
@@ -83,7 +83,7 @@ func readVisits(source operations, found func(overlap), done func(*stripVisit)) 
 	if err := source(r.observe); err != nil {
 		return nil, err
 	}
-	for i := range r.workers { // visits that go on when the history ends
+	for i := range r.workers { // visits in progress at the end of the history
 		r.close(&r.workers[i], r.last)
 	}
 	return r, nil

@@ -11,10 +11,10 @@ import (
 	"hammerlock/history"
 )
 
-// pack collects the data for the page's script: one document, and bytes that it refers to.
+// pack collects the data for the page's script: a document, and bytes to which the document refers.
 type pack struct{ bytes []byte }
 
-// packed is a range of the bytes.
+// packed is a range of these bytes.
 type packed struct {
 	At   int `json:"at"`
 	Size int `json:"size"`
@@ -26,8 +26,8 @@ func (p *pack) add(b []byte) packed {
 	return at
 }
 
-// text is the length of the document, the document and the bytes, compressed and in base64url, which needs no escapes
-// in HTML.
+// text returns the length of the document, the document and the bytes, compressed and in base64url, which needs no
+// escapes in HTML.
 func (p *pack) text(document any) (string, error) {
 	doc, err := json.Marshal(document)
 	if err != nil {
@@ -47,7 +47,7 @@ func (p *pack) text(document any) (string, error) {
 	return base64.RawURLEncoding.EncodeToString(b.Bytes()), nil
 }
 
-// packedStrip is the strip with the ranges of its bytes, and the names of the numbers in them.
+// packedStrip is the strip, with ranges of bytes for its parts and the names of the numbers in them.
 type packedStrip struct {
 	*ownership
 	Planes   [][planes]packed `json:"planes"` // a tier
@@ -57,7 +57,7 @@ type packedStrip struct {
 	Reasons  []string         `json:"reasons"`
 }
 
-// names lists the names of all values up to the last.
+// names lists the names of all values up to the last one.
 func names[T interface {
 	~uint8
 	String() string
@@ -90,8 +90,7 @@ func (w *packer) numbers(all ...int64) {
 	}
 }
 
-// after writes times as differences to the time before; 0 means a time that never comes, and other values are one more
-// than twice the difference.
+// after writes each time as the difference to the one before, doubled, plus one. A time that never comes is 0.
 func (w *packer) after(base time.Duration, all ...time.Duration) {
 	for _, at := range all {
 		if at == history.Forever {
@@ -102,7 +101,7 @@ func (w *packer) after(base time.Duration, all ...time.Duration) {
 	}
 }
 
-// packVisits writes visits as differences to the visit before. The page's script reads them in the same order.
+// packVisits writes visits as differences to the one before. The page's script reads them in the same order.
 func packVisits(visits []stripVisit) []byte {
 	w := &packer{}
 	var before stripVisit
@@ -112,8 +111,8 @@ func packVisits(visits []stripVisit) []byte {
 		if v.worker != before.worker {
 			before.from, before.id = 0, 0
 		}
-		// Bits 0, 2 and 4: outcomes; from bit 6 on: the worker crashed, a try had no answer, the holder learned of the
-		// loss.
+		// Bits 0, 2 and 4 begin the outcomes; bits from 6 on: the worker crashed, a try had no reply, the holder
+		// learned of the loss.
 		flags := int64(v.store) | int64(v.release)<<2 | int64(v.outcome)<<4 |
 			bit(v.crashed)<<6 | bit(v.unknown)<<7 | bit(v.lost != history.Forever)<<8
 		w.numbers(int64(v.worker), int64(v.key), int64(v.from-before.from), flags, int64(v.reason), int64(v.tries))

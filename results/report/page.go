@@ -8,8 +8,8 @@ import (
 	h "maragu.dev/gomponents/html"
 )
 
-// webpage is a whole page. Style and scripts are inlined unchanged, because the page's security policy names them by
-// digest.
+// webpage is a whole page. Style and scripts are inlined unchanged, because the page's content security policy has
+// their digests.
 func webpage(policy, title, style string, body ...g.Node) g.Node {
 	meta := func(name, content string) g.Node { return h.Meta(h.Name(name), h.Content(content)) }
 	return h.Doctype(h.HTML(h.Lang("en"),
@@ -22,7 +22,7 @@ func webpage(policy, title, style string, body ...g.Node) g.Node {
 const logo = `<svg viewBox="0 0 24 24" aria-hidden="true">` +
 	`<path d="M6 11V8a6 6 0 0 1 12 0v3h1v11H5V11zm2.5 0h7V8a3.5 3.5 0 0 0-7 0zM12 14.5v4"/></svg>`
 
-// unread hides signs from screen readers if a word follows; unseen hides elements until a script shows them.
+// unread hides a sign from screen readers if a word follows; unseen hides elements until a script shows them.
 var unread, unseen = g.Attr("aria-hidden", "true"), g.Attr("hidden")
 
 // top is the head of a page.
@@ -31,7 +31,7 @@ func top(kind string, more ...g.Node) g.Node {
 		g.Group(more))
 }
 
-// theme is the button that switches between light and dark.
+// theme is the button that switches between a light and a dark page.
 func theme() g.Node { return h.Button(h.Type("button"), h.ID("theme"), unseen, g.Text("Dark")) }
 
 // seal is the verdict at the top of a page.
@@ -40,7 +40,7 @@ func seal(s state, more ...g.Node) g.Node {
 		h.Div(h.H1(g.Text(s.Word)), g.Group(more)))
 }
 
-// text is an element with one text, or no element if the text is empty.
+// text is an element with a text; no element if the text is empty.
 func text(element func(...g.Node) g.Node, class, words string) g.Node {
 	switch {
 	case words == "":
@@ -154,7 +154,7 @@ func (m *matrixView) node() g.Node {
 	return append(all, h.Section(h.ID("failures"), failures))
 }
 
-// folded is a table that opens with a click on its summary; nothing without rows.
+// folded is a table that opens by a click on its summary; nothing if it has no rows.
 func (t *tableView) folded(summary string) g.Node {
 	if len(t.Rows) == 0 {
 		return nil
@@ -162,7 +162,7 @@ func (t *tableView) folded(summary string) g.Node {
 	return h.Details(text(h.Summary, "", summary), t.node())
 }
 
-// chart is a place for a picture that a script draws; key explains its shades.
+// chart is a place for a picture that a script draws. With key, it explains the shades.
 func chart(kind, title, more string, key bool, of ...g.Node) g.Node {
 	caption := g.Group{h.B(g.Text(title)), g.Text(" ")}
 	if key {
@@ -191,7 +191,7 @@ func (p *page) node() g.Node {
 		h.Script(h.Type("text/plain"), h.ID("data"), g.Text(p.Data)), h.Script(g.Raw(p.Script)))
 }
 
-// compared has what several runs share, and their differences: one section a load.
+// compared has what several runs share, and their differences, in a section for each load.
 func (p *page) compared() g.Node {
 	common := p.Common
 	if common != "" {

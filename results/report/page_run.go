@@ -5,7 +5,7 @@ import (
 	h "maragu.dev/gomponents/html"
 )
 
-// alone is the top of a page with one run.
+// alone is the top of a page with a single run.
 func (r *runView) alone() g.Node {
 	all := g.Group{texts(h.P, "minor", r.Banner.Notes)}
 	if r.Explored {
@@ -58,7 +58,7 @@ func (r *runView) node() g.Node {
 		part("Environment", r.Env.node(), text(h.P, "note", "Started "+r.Started))))
 }
 
-// measured shows the measurements of a load.
+// measured shows the measurements of a run.
 func (r *runView) measured() g.Node {
 	var all g.Group
 	if len(r.Phases.Rows) > 0 {

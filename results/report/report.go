@@ -1,6 +1,5 @@
-// Package report makes one page of saved runs: tables, charts, and who held the lock when. It reads the runs' files, a
-// history in two passes. The page is one file: it needs no network, and its tables need no script. The package judges
-// and measures nothing.
+// Package report makes an HTML page about saved runs: tables, charts, and who held the lock when. The page is a single
+// file that needs no network; its tables need no script. The package reads the files of the runs and judges nothing.
 package report
 
 import (
@@ -28,7 +27,7 @@ const unfinished = ".partial"
 //go:embed assets
 var assets embed.FS
 
-// Write writes a report of the saved runs in some directories. It writes to another name first, so that the file is
+// Write writes a page about the saved runs in some directories. It writes to another name first, so that the file is
 // complete or missing.
 func Write(path string, dirs []string, beside Beside) (err error) {
 	aside := path + unfinished
@@ -78,13 +77,13 @@ type page struct {
 	Runs   []runView
 	Banner bannerView
 	Matrix matrixView // of several runs
-	Loads  []loadView // for loads whose latencies can be compared
-	Common string     // what all runs share of topology, lock and scenario
+	Loads  []loadView // for loads with latencies that can be compared
+	Common string     // topology, lock and scenario, as far as all runs have the same
 	Fold   bool       // there are too many runs to show them one below the other
 }
 
-// unfolded is the most runs that a page shows one below the other. With more runs a table comes first, and a click
-// opens each run.
+// unfolded is how many runs a page shows one below the other. If there are more, a table comes first, and a click opens
+// a run.
 const unfolded = 3
 
 func writePage(w io.Writer, runs []saved, not []results.NotRun) error {
@@ -105,7 +104,7 @@ func writePage(w io.Writer, runs []saved, not []results.NotRun) error {
 	return p.node().Render(w)
 }
 
-// newPage makes a page with its style and scripts. Its security policy allows only the given requests.
+// newPage makes a page with style and scripts. Its content security policy allows only the given requests.
 func newPage(allowed string, scripts ...string) *page {
 	style := joined("assets/uplot.min.css", "assets/report.css")
 	script := joined(append([]string{"assets/uplot.LICENSE", "assets/uplot.min.js", "assets/report.js",
@@ -132,12 +131,12 @@ func joined(names ...string) string {
 func read(asset string) string {
 	text, err := assets.ReadFile(asset)
 	if err != nil {
-		panic("report: " + err.Error()) // the asset is part of the program
+		panic("report: " + err.Error()) // impossible: the asset is embedded in the program
 	}
 	return string(text)
 }
 
-// digest names a text for a content security policy.
+// digest is the name of a text in a content security policy.
 func digest(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])

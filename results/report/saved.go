@@ -11,19 +11,19 @@ import (
 	"hammerlock/results"
 )
 
-// saved is a saved run with everything for its report.
+// saved is a saved run with everything that the page shows of it.
 type saved struct {
 	*results.Run
 	series  *series
 	strip   *ownership
-	faults  []string         // names of faults by number: the planned ones, then those by hand
-	notes   map[int64]string // what the faults did, by number
+	faults  []string         // names of faults by number: planned ones, then those that a user injected
+	notes   map[int64]string // descriptions of what the faults did, by number
 	others  []event          // unplanned events of servers and processes
 	picture []byte           // as SVG
-	shows   string           // the title of the picture
+	shows   string           // title of the picture
 }
 
-// pictures are the files with the picture of a run, with their titles.
+// pictures maps the files that contain a picture of a run to its title.
 var pictures = map[string]string{results.EnvelopeFile: "Where one deviation breaks a lock",
 	results.SequenceFile: "Message by message"}
 
@@ -59,7 +59,7 @@ func readSaved(dir string) (*saved, error) {
 	return r, r.readHistory(path)
 }
 
-// readHistory makes the strip, and collects what the faults did.
+// readHistory reads the history for the strip, and for what the faults did.
 func (r *saved) readHistory(path string) (err error) {
 	faults := map[history.ID]int64{}
 	var others []history.Op
@@ -70,7 +70,7 @@ func (r *saved) readHistory(path string) (err error) {
 			return err
 		}
 		defer file.Close()
-		others = others[:0] // this is called once for each pass
+		others = others[:0] // this function is called for each of the two passes
 		h, err = history.Scan(file, func(op *history.Op) {
 			switch op.Kind {
 			case history.Fault:
@@ -86,7 +86,7 @@ func (r *saved) readHistory(path string) (err error) {
 		return err
 	}
 	if r.strip.Excludes = h.Claims.Excludes; h.Service {
-		r.strip = nil // a service's holders are invisible
+		r.strip = nil // the holders of a service are invisible
 	}
 	for id, text := range h.Notes {
 		if fault, ok := faults[id]; ok {

@@ -17,23 +17,23 @@ import (
 	"hammerlock/results"
 )
 
-// seriesMost is the most points of a time series; in a longer run, a point covers several seconds.
+// seriesMost is how many points a time series has at most. In a longer run, a point covers several seconds.
 const seriesMost = 600
 
-// heatRows is the number of rows of the heat map for a factor of ten.
+// heatRows is the number of rows of the heat map for each power of ten.
 const heatRows = 8
 
-// series is the latency log of a run in the form of the charts. Times are in seconds since the start of the run,
-// latencies in nanoseconds; null is a second without values.
+// series is the latency log of a run in the form of charts. Times are in seconds since the start of the run, latencies
+// in nanoseconds; null is a second without values.
 type series struct {
 	Step  float64             `json:"step"`
 	At    []float64           `json:"at"`
-	Rate  []float64           `json:"rate"` // counted visits a second
+	Rate  []float64           `json:"rate"` // counted visits per second
 	Lines map[string]*line    `json:"lines"`
 	Heat  map[string]*heatMap `json:"heat"`
 }
 
-// line is one distribution: second by second, and over the whole run.
+// line has the percentiles of one distribution, for each second and for the whole run.
 type line struct {
 	P50      []*int64     `json:"p50"`
 	P99      []*int64     `json:"p99"`
@@ -42,11 +42,11 @@ type line struct {
 	Spectrum [][2]float64 `json:"spectrum"` // 1/(1-q), latency
 }
 
-// heatMap counts latencies by second and size: row r has those from 10^((first+r)/heatRows) ns on.
+// heatMap counts latencies by second and size: row r begins at 10^((first+r)/heatRows) ns.
 type heatMap struct {
 	First int          `json:"first"`
 	Rows  int          `json:"rows"`
-	Per   int          `json:"per"` // rows for a factor of ten
+	Per   int          `json:"per"` // number of rows for each power of ten
 	Cells [][3]float64 `json:"cells"`
 }
 
@@ -56,7 +56,7 @@ type second struct {
 	from time.Duration
 }
 
-// readSeries reads the latency log of a saved run. A run without one has no series.
+// readSeries reads the latency log of a saved run; nil if it has none.
 func readSeries(dir string, run *results.Run) (*series, error) {
 	file, err := os.Open(filepath.Join(dir, results.LatencyFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -82,7 +82,7 @@ func readSeries(dir string, run *results.Run) (*series, error) {
 	}
 }
 
-// newSeries drops the last, incomplete interval of a run, because its numbers would look like a fall.
+// newSeries leaves out the last, incomplete interval, because its numbers would look like a drop.
 func newSeries(tags map[string][]second, end time.Duration) *series {
 	if len(tags) == 0 {
 		return nil
@@ -150,11 +150,11 @@ func newLine(seconds []*hdrhistogram.Histogram, all *hdrhistogram.Histogram) *li
 	return l
 }
 
-// spectrum is a distribution by percentile, up to the last percentile that the count supports.
+// spectrum is a distribution by percentile, up to the last one for which there are enough values.
 func spectrum(h *hdrhistogram.Histogram) [][2]float64 {
 	points := [][2]float64{}
 	n := float64(h.TotalCount())
-	const steps = 12 // points for a factor of ten
+	const steps = 12 // number of points for each power of ten
 	for i := 0; n > 0; i++ {
 		x := math.Pow(10, float64(i)/steps)
 		if i > 0 && !results.Supports(1-1/x, h.TotalCount()) {

@@ -12,26 +12,28 @@ import (
 	"hammerlock/results"
 )
 
-// Limits of the ownership strip. A run of any length has a coarse and a fine picture, in which every event leaves its
-// trace, and whole visits in windows around evidence, overlaps and faults.
+// Limits of the strip that shows who held the lock. A run of any length has a coarse and a fine picture in which every
+// event is visible, and single visits in windows around evidence, overlaps and faults.
 const (
 	stripCoarse   = 240_000 // worker times bucket
 	stripFine     = 1_200_000
-	stripVisits   = 60_000 // up to this number all visits are kept
-	stripOverlaps = 20_000 // up to this number all overlaps are kept; of more, evenly chosen ones and the traces of all
+	stripVisits   = 60_000 // up to this number, all visits are kept
+	stripOverlaps = 20_000 // up to this number, all overlaps are listed; if there are more, evenly chosen ones are
 	windowVisits  = 500    // typical number of visits in a window
-	windowsMost   = 60     // around overlaps, and as many around evidence, around faults and at random
+	// number of windows around overlaps, and as many each around evidence, around faults and at random
+	windowsMost = 60
 )
 
 // ownership shows who held the lock when.
 type ownership struct {
-	Workers  int          `json:"workers"`
-	End      int64        `json:"end"`
-	Visits   int          `json:"visits"` // of the run
-	Kept     int          `json:"kept"`
-	Overlaps int          `json:"overlaps"`
-	Late     int          `json:"late"`  // overlaps only because a worker went on after its lease
-	Every    int          `json:"every"` // one in so many overlaps is listed
+	Workers  int   `json:"workers"`
+	End      int64 `json:"end"`
+	Visits   int   `json:"visits"` // of the run
+	Kept     int   `json:"kept"`
+	Overlaps int   `json:"overlaps"`
+	// number of overlaps that exist only because a worker went on after the end of its lease
+	Late     int          `json:"late"`
+	Every    int          `json:"every"` // one in this many overlaps is listed
 	Excludes bool         `json:"excludes"`
 	Keys     int          `json:"keys"`
 	Windows  []stripRange `json:"windows"`
@@ -49,7 +51,7 @@ type stripRange struct {
 	Why  string `json:"why"`
 }
 
-// stripMark is an operation to which a verdict refers.
+// stripMark is an operation that a verdict refers to.
 type stripMark struct {
 	From    int64  `json:"from"`
 	To      int64  `json:"to"`
@@ -59,13 +61,14 @@ type stripMark struct {
 	Checker string `json:"checker"`
 }
 
-// stripTier is the run in buckets of equal length: on each plane, one row of shares a worker.
+// stripTier is the run in intervals of equal length. On each plane it has a row for each worker with shares of the
+// intervals.
 type stripTier struct {
 	Buckets int `json:"buckets"`
 	planes  [planes][]float32
 }
 
-// The planes of a tier, in the order of the page's format.
+// The planes of a tier, in the order of the page's data.
 const (
 	holding = iota
 	waiting
@@ -73,7 +76,7 @@ const (
 	planes
 )
 
-// buildStrip reads the operations twice: first to find out what there is, then to collect what is kept.
+// buildStrip reads the operations twice: first to decide what to keep, then to collect it.
 func buildStrip(source operations, run *results.Run) (*ownership, error) {
 	s := &ownership{Keys: run.Keys, Every: 1, Marks: marks(run), Windows: []stripRange{}}
 	survey, err := readVisits(source, s.found, func(*stripVisit) { s.Visits++ })
@@ -101,8 +104,8 @@ func buildStrip(source operations, run *results.Run) (*ownership, error) {
 	return s, nil
 }
 
-// found lists an overlap. When the list is full, every second entry is dropped, and from then on overlaps are listed at
-// half the density.
+// found lists an overlap. When the list is full, every second entry is dropped, and from then on only half as many
+// overlaps are listed.
 func (s *ownership) found(o overlap) {
 	if o.late {
 		s.Late++
@@ -135,7 +138,7 @@ func marks(run *results.Run) []stripMark {
 	return all
 }
 
-// choose finds the windows: the whole run, or parts with about equally many visits.
+// choose chooses the windows: the whole run, or parts that have about the same number of visits.
 func (s *ownership) choose(run *results.Run) {
 	if s.Visits <= stripVisits {
 		s.Windows = append(s.Windows, stripRange{0, s.End, "the whole run"})
@@ -144,7 +147,7 @@ func (s *ownership) choose(run *results.Run) {
 	half := max(s.End/int64(s.Visits)*windowVisits/2, 1000)
 	covered := int64(-1)
 	around := func(from, to int64, why string) {
-		to = min(to, from+4*half) // of a long one only the beginning
+		to = min(to, from+4*half) // only the beginning of a long one
 		s.Windows = append(s.Windows, stripRange{max(from-half, 0), min(to+half, s.End), why})
 	}
 	for _, m := range s.Marks[:min(len(s.Marks), windowsMost)] {
@@ -176,7 +179,7 @@ func (s *ownership) choose(run *results.Run) {
 	s.merge()
 }
 
-// merge sorts the windows and joins those that meet.
+// merge sorts the windows and joins those that touch.
 func (s *ownership) merge() {
 	slices.SortFunc(s.Windows, func(a, b stripRange) int { return cmp.Compare(a.From, b.From) })
 	merged := s.Windows[:1]
@@ -221,7 +224,7 @@ func (s *ownership) take(v *stripVisit) {
 	}
 }
 
-// paint adds the time between from and to to a worker's buckets of every tier.
+// paint adds the time between from and to to a worker's intervals in every tier.
 func (s *ownership) paint(plane int, worker int32, from, to time.Duration) {
 	to = min(to, time.Duration(s.End))
 	if to < from || int(worker) >= s.Workers {
@@ -254,8 +257,8 @@ func shares(plane []float32) []byte {
 	return b
 }
 
-// Share encodes a share in the format of the page's script, never as 0 if it is greater than 0. It has few values, so
-// that planes compress well, and a square-root scale, since most shares are small.
+// Share encodes a share in one byte for the page's script; it is 0 only if the share is. It takes few values, so that
+// planes compress well, on a square-root scale, since most shares are small.
 func Share(x float64) byte {
 	if x <= 0 {
 		return 0

@@ -14,7 +14,7 @@ import (
 	"hammerlock/results"
 )
 
-// The most rows of the tables of workers and of overlaps.
+// Limits for the rows in the tables of workers and of overlaps.
 const (
 	workersMost  = 64
 	overlapsMost = 20
@@ -146,7 +146,7 @@ func phaseTable(r *results.Run) (t tableView) {
 	return t
 }
 
-// othersMost is the most rows of unplanned events: the longest events.
+// othersMost is how many unplanned events a page lists: the longest ones.
 const othersMost = 20
 
 func (r *saved) otherTable() tableView {
@@ -241,6 +241,6 @@ func environmentTable(r *results.Run) tableView {
 	return t
 }
 
-// alike tells whether a run's latencies can be compared with those of others: scenarios have their own loads and
-// faults.
+// alike tells whether a run's latencies can be compared with those of others. Scenarios cannot, because they have their
+// own loads and faults.
 func alike(r *results.Run) bool { return r.Scenario == "" && !r.Explored }

@@ -22,7 +22,7 @@ type bannerView struct {
 // tileView is a prominent number of a run.
 type tileView struct{ Name, Value, More string }
 
-// storyView is the evidence of a failed property, or of a cause, shown once for all its runs.
+// storyView is the evidence for a failed property, or for a cause. It is shown once for all runs with it.
 type storyView struct {
 	Title    string
 	Means    string
@@ -31,10 +31,10 @@ type storyView struct {
 	In       []cellView
 	Command  string
 	Ops      tableView
-	From, To string // the part of the strip to show, in nanoseconds; empty = none
+	From, To string // part of the strip to show, in nanoseconds; empty = none
 }
 
-// runView is the part of the page about one run.
+// runView is everything that a page shows about one run.
 type runView struct {
 	ID                            string
 	Title, Load, Command          string
@@ -51,7 +51,7 @@ type runView struct {
 	FairnessText, Certified       string
 	Series, Strip                 bool
 	StripText                     string
-	Explored                      bool   // without a load, so nothing was measured
+	Explored                      bool   // it is an exploration, in which nothing was measured
 	Picture, Shows                string // a picture and its title; empty without one
 }
 
@@ -167,7 +167,7 @@ func tiles(r *results.Run) []tileView {
 		{"Cost a visit", trips + " trips", commands + " commands"},
 		{"Views lost", human.Count(r.Views.Lost), "of " + human.Count(r.Views.Acknowledged)},
 	}
-	if r.Scenario != "" { // a scenario's load is there to break things, not to be fast
+	if r.Scenario != "" { // the load of a scenario is made to break things, so its speed means nothing
 		all = slices.DeleteFunc(all, func(t tileView) bool { return t.Name == "Throughput" })
 	}
 	return all

@@ -6,20 +6,20 @@ import (
 	"hammerlock/history"
 )
 
-// stripVisit is a visit in the ownership strip. Times that never came are history.Forever.
+// stripVisit is a visit in the strip. Times that never came are history.Forever.
 type stripVisit struct {
 	worker, key int32
-	id          history.ID // ID of the granted acquire
+	id          history.ID // ID of the Acquire that was granted
 	tries       int32
 	from        time.Duration // call of the first try
-	call, grant time.Duration // call and return of the granted try; Forever if none was
+	call, grant time.Duration // call and return of the try that was granted; Forever if none was
 	load        time.Duration // the load's return
 	storeCall   time.Duration
 	storeReturn time.Duration
 	value       int64 // stored
 	relCall     time.Duration
 	relReturn   time.Duration
-	until       time.Duration // end of the lease, as its holder knows it
+	until       time.Duration // end of the lease as far as its holder knows
 	lost        time.Duration // when its holder learned of the loss, or crashed
 	end         time.Duration
 	store       history.Outcome
@@ -27,26 +27,26 @@ type stripVisit struct {
 	outcome     history.Outcome // of the visit
 	reason      history.Reason
 	crashed     bool
-	unknown     bool // one of the tries had no answer
-	live        bool // the visit goes on
+	unknown     bool // one of the tries had no reply
+	live        bool // the visit is in progress
 }
 
-// held is when its worker stopped acting as the holder.
+// held is when its worker ceased to act as the holder.
 func (v *stripVisit) held() time.Duration { return min(v.relCall, v.end) }
 
-// believed is when its worker should have stopped acting as the holder, at the latest when it did.
+// believed is when its worker should have ceased to act as the holder, but not later than it did.
 func (v *stripVisit) believed() time.Duration { return min(v.held(), v.until, v.lost) }
 
-// visitReader makes visits of operations in the order of their returns.
+// visitReader turns operations, in the order of their returns, into visits.
 type visitReader struct {
 	workers []stripVisit
 	holds   []history.Holding
-	granted func(*stripVisit) // called when a lock was granted; the visit goes on
+	granted func(*stripVisit) // called when a lock is granted; the visit is still in progress
 	done    func(*stripVisit)
-	last    time.Duration // the latest time so far
+	last    time.Duration // latest time so far
 }
 
-// maxRows is the most workers in the strip.
+// maxRows is how many workers a strip shows.
 const maxRows = 1 << 12
 
 func (r *visitReader) observe(op *history.Op) {
@@ -90,7 +90,7 @@ func (r *visitReader) observe(op *history.Op) {
 
 func (r *visitReader) acquire(v *stripVisit, op *history.Op) {
 	if v.live && v.grant != history.Forever {
-		r.close(v, min(op.Call, v.relReturn)) // the history has no ends of visits
+		r.close(v, min(op.Call, v.relReturn)) // the history does not have the ends of visits
 	}
 	if !v.live {
 		*v = stripVisit{
