@@ -17,46 +17,47 @@ import (
 	"hammerlock/locks"
 )
 
-// Command is the hidden argument that makes one of the suite's commands a process that explores. Virtual time is
-// available in tests only, so the process runs what it is asked for as the one test of a test program.
+// Command is the hidden argument that makes a command of the suite a process that explores. Virtual time
+// (testing/synctest) is available in tests only, so this process runs an exploration as the single test of a test
+// program.
 const Command = "explore-process"
 
-// Orders are what such a process is asked for: an exploration, or the replay of one schedule.
+// Orders say what such a process has to do: an exploration, or the replay of one schedule.
 type Orders struct {
 	Lock     string   `json:"lock"`
 	Options  Options  `json:"options"`
 	Replay   bool     `json:"replay,omitempty"`
 	Schedule []Choice `json:"schedule,omitempty"`
-	Sweep    *Sweep   `json:"sweep,omitempty"` // in place of one exploration
+	Sweep    *Sweep   `json:"sweep,omitempty"` // to be done in place of one exploration
 	Command  string   `json:"command"`         // repeats the exploration
-	File     string   `json:"file,omitempty"`  // where the history of a counterexample is written; empty = nowhere
-	// Tell hears now and then how far an exploration has come; nil = not wanted.
+	File     string   `json:"file,omitempty"`  // file for the history of a counterexample; empty = none
+	// Tell is called with the progress of an exploration; may be nil.
 	Tell func(Progress) `json:"-"`
 }
 
-// answer is what it says: progress, and at the end the report.
+// answer is a message of such a process: its progress, or at the end the report.
 type answer struct {
 	Progress *Progress `json:"progress,omitempty"`
 	Report   *Report   `json:"report,omitempty"`
 	Error    string    `json:"error,omitempty"`
 }
 
-// gcPercent is how much garbage such a process lets gather, in percent of what lives.
+// gcPercent is the process's GOGC setting.
 const gcPercent = 400
 
-// endless is how long a schedule may go on when the budget is over.
+// endless is how long a schedule may still take after the time budget has ended.
 const endless = 15 * time.Second
 
-// errEndless says that an exploration did not end, nor was there a violation until then.
+// errEndless says that the exploration did not end although its time budget had, and had found no violation.
 var errEndless = errors.New("a schedule does not end: virtual time stops while a worker computes, " +
 	"or waits for a mutex whose holder waits for a server")
 
-// InProcess carries orders out in a process of its own: the program itself, started again with the arguments and
-// Command.
+// InProcess runs an exploration in a process of its own. That is this program itself, started with the arguments before
+// and Command.
 func InProcess(ctx context.Context, orders Orders, before ...string) (Report, error) {
 	r, died, err := inProcess(ctx, orders, before)
 	if died && orders.Options.jobs() > 1 {
-		orders.Options.Jobs = 1 // which one of the schedules ended the process shows when they run one at a time
+		orders.Options.Jobs = 1 // one at a time, so that it is known which schedule ended the process
 		r, _, err = inProcess(ctx, orders, before)
 	}
 	return r, err
@@ -78,7 +79,8 @@ func inProcess(ctx context.Context, orders Orders, before []string) (r Report, d
 	cmd := exec.CommandContext(ctx, self, append(slices.Clone(before), Command)...)
 	var stderr tail
 	cmd.Stdin, cmd.Stderr = bytes.NewReader(in), &stderr
-	// Its memory lives for one schedule. A single goroutine of a schedule runs at a time.
+	// memory is freed after each schedule, so collecting it rarely is enough; one goroutine of a schedule runs at a
+	// time
 	cmd.Env = append(os.Environ(), fmt.Sprintf("GOGC=%d", gcPercent), fmt.Sprintf("GOMAXPROCS=%d", orders.Options.Jobs))
 	begun := time.Now()
 	a, unheard, failed := orders.hear(cmd)
@@ -101,7 +103,7 @@ func inProcess(ctx context.Context, orders Orders, before []string) (r Report, d
 	return *a.Report, false, nil
 }
 
-// hear runs a process up to its last answer, and hands on its progress.
+// hear reads the answers of the process until the last one, and passes on its progress.
 func (o *Orders) hear(cmd *exec.Cmd) (a answer, unheard, failed error) {
 	out, err := cmd.StdoutPipe()
 	if err == nil {
@@ -119,21 +121,21 @@ func (o *Orders) hear(cmd *exec.Cmd) (a answer, unheard, failed error) {
 	return a, unheard, cmd.Wait()
 }
 
-// Child is such a process, which knows these locks. It does not return.
+// Child is the main function of such a process. It knows the given locks. It does not return.
 func Child(in io.Reader, out io.Writer, known []locks.Spec) {
-	os.Args = os.Args[:1] // it is no argument of a test program
+	os.Args = os.Args[:1] // the testing package must not parse the other arguments
 	test := func(t *testing.T) { Serve(t, in, out, known) }
-	os.Stdout = os.Stderr // for what a test program says of itself
+	os.Stdout = os.Stderr // the testing package's own output must not mix with the answers
 	testing.Main(func(string, string) (bool, error) { return true, nil },
 		[]testing.InternalTest{{Name: "explore", F: test}}, nil, nil)
 }
 
-// Serve is what such a process does when it is a test already: it reads its orders from in and answers on out.
+// Serve is for a process that runs as a test already: it reads its orders from in and writes answers to out.
 func Serve(t *testing.T, in io.Reader, out io.Writer, known []locks.Spec) {
 	t.Helper()
 	answers := json.NewEncoder(out)
 	r, err := execute(t, in, known, func(p Progress) {
-		_ = answers.Encode(answer{Progress: &p}) // there may be no reader
+		_ = answers.Encode(answer{Progress: &p}) // the error is ignored: there may be no reader
 	})
 	a := answer{Report: &r}
 	if err != nil {

@@ -16,30 +16,30 @@ import (
 	"hammerlock/workload"
 )
 
-// pages are what all clients visit: two, if a visit takes several.
+// pages returns the pages that all clients visit: two if a visit takes several, otherwise one.
 func pages(c *history.Claims) []workload.Page {
 	all := []workload.Page{{Lock: "p", Views: "views"}, {Lock: "q", Views: "views of q"}}
 	return all[:min(workload.Lanes(c), len(all))]
 }
 
-// client is one process with one worker, its lock and its connections.
+// client is a simulated process with one worker, its lock and its connections.
 type client struct {
 	number  int
 	workers workload.Workers
 	lock    locks.Lock
 	sites   []redis.UniversalClient
-	lanes   [3]*history.Lane // of its worker, of its renewals, of what happens to its process
-	more    []*history.Lane  // of the other pages of its visits
+	lanes   [3]*history.Lane // lanes record what the worker does, its renewals, and what happens to its process
+	more    []*history.Lane  // lanes for the other pages of its visits
 }
 
-// laneSlots is far more than what happens between two moments of virtual time.
+// laneSlots is far more than the number of operations between two moments of virtual time.
 const laneSlots = 32
 
-// inMemoryAddr is where the servers in memory are said to be: nothing listens there. It is no name, which a library
-// would have resolved by goroutines that live in real time.
+// inMemoryAddr is the address that servers in memory pretend to have. It is not a host name, because a library would
+// look that up in goroutines that live in real time.
 const inMemoryAddr = "127.0.0.1:1"
 
-// openClient makes a client, which lives in a process.
+// openClient makes a client in a process, which several clients may share.
 func (s *schedule) openClient(number int, process *locks.Process) (*client, error) {
 	w, spec, o := s.w, s.spec, s.o
 	c := &client{number: number}
@@ -90,12 +90,13 @@ func (s *schedule) openClient(number int, process *locks.Process) (*client, erro
 	c.workers = workload.Workers{
 		Shape: s.shape(number), Clock: w.clock, Lanes: append(c.lanes[:1:1], c.more...), Counter: counter,
 		Locks: []locks.Lock{lock}, Pages: all, Claims: spec.Claims, Judged: true,
-		Patience: time.Millisecond, // at the end of a schedule, when all contexts have ended
+		// for calls that have not returned at the end of a schedule, when all contexts have ended
+		Patience: time.Millisecond,
 	}
 	return c, nil
 }
 
-// inMemoryClient makes a Redis client whose connections are those of dial.
+// inMemoryClient makes a Redis client that uses the given dial function.
 func inMemoryClient(dial func(context.Context, string, string) (net.Conn, error)) *redis.Client {
 	server := redis.NewClient(&redis.Options{
 		Addr: inMemoryAddr, Protocol: 2, DisableIdentity: true, MaxRetries: -1, ContextTimeoutEnabled: true,
@@ -107,8 +108,8 @@ func inMemoryClient(dial func(context.Context, string, string) (net.Conn, error)
 	return server
 }
 
-// moreLanes makes the lanes of the other pages of visits: their workers come after all clients, as
-// history.Header.Caller has it.
+// moreLanes makes the lanes for the other pages of visits. They are numbered after all clients: see
+// history.Header.Caller.
 func (c *client) moreLanes(w *world, o *Options, n int) {
 	for i := range n {
 		lane := history.NewLane(w.clock, (len(c.lanes)+i)*o.Clients+1+c.number, int32((1+i)*o.Clients+c.number),
@@ -118,8 +119,8 @@ func (c *client) moreLanes(w *world, o *Options, n int) {
 	}
 }
 
-// ungreeted answers HELLO as an old server does, without asking one: it would cost a tenth of a schedule, and RESP 2 is
-// spoken all the same.
+// ungreeted is a client hook that answers the command HELLO like an old server, without sending it: sending would take
+// a tenth of a schedule's time, and the clients use RESP 2 anyway.
 type ungreeted struct{}
 
 func (ungreeted) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
@@ -127,7 +128,8 @@ func (ungreeted) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 		if cmd.Name() != "hello" {
 			return next(ctx, cmd)
 		}
-		cmd.SetErr(redis.Nil) // an error of a server, and not of a connection
+		// this must be an error of the server; after an error of the connection the library would close it
+		cmd.SetErr(redis.Nil)
 		return redis.Nil
 	}
 }
@@ -135,10 +137,10 @@ func (ungreeted) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 func (ungreeted) DialHook(redis.DialHook) redis.DialHook                                  { return nil }
 func (ungreeted) ProcessPipelineHook(redis.ProcessPipelineHook) redis.ProcessPipelineHook { return nil }
 
-// crossingSeed lets the first visits of two clients name both pages, in another order.
+// crossingSeed is a seed with which the first visits of two clients take the same two pages in opposite order.
 const crossingSeed = 21
 
-// shape is what a client does: what its lock claims, it uses.
+// shape is the load of a client. It uses everything that the lock claims to offer.
 func (s *schedule) shape(number int) workload.Shape {
 	o, claims := s.o, &s.spec.Claims
 	shape := workload.Shape{
@@ -146,10 +148,10 @@ func (s *schedule) shape(number int) workload.Shape {
 		Wait: patience, Retry: retry,
 		Visits: o.Visits, End: history.Forever, Seed: 1,
 		Readers: 0.5, Upgrade: 2, Permits: max(claims.Permits, 1),
-		HeedDeadline: !claims.Fences, // a fence is there for those who do not
+		HeedDeadline: !claims.Fences, // fencing is tested by holders that ignore their deadline
 	}
 	switch {
-	case claims.Renews: // a hold is to outlast its lease
+	case claims.Renews: // so that a hold outlasts its lease
 		shape.Hold = max(shape.Hold, o.TTL*11/10)
 	case claims.Expires:
 		shape.Extend = o.TTL
@@ -162,24 +164,24 @@ func (s *schedule) shape(number int) workload.Shape {
 
 func (c *client) close() {
 	if c.lock != nil {
-		_ = c.lock.Close() // the schedule has been judged
+		_ = c.lock.Close() // the error is ignored: the schedule has been judged already
 	}
 	for _, s := range c.sites {
 		_ = s.Close() // likewise
 	}
 }
 
-// calledLock lets a client's calls to its lock be called off, and survives its panics.
+// calledLock wraps a client's lock, so that the search can cancel its calls, and recovers from its panics.
 type calledLock struct {
 	locks.Lock
 	w       *world
 	client  int
 	counter *counter
 	closed  bool
-	heard   time.Time // what came of the last try
+	heard   time.Time // when the last try returned
 }
 
-// call makes a call that can be called off.
+// call makes a lock call that the search can cancel.
 func (c *calledLock) call(ctx context.Context, name string,
 	do func(context.Context) (locks.Lease, error)) (l locks.Lease, err error) {
 	defer c.caught(name, &err)
@@ -198,7 +200,7 @@ func (c *calledLock) Acquire(ctx context.Context, key string, ttl time.Duration)
 	})
 }
 
-// AcquireAll is Acquire of several keys.
+// AcquireAll is Acquire for several keys.
 func (c *calledLock) AcquireAll(ctx context.Context, keys []string, ttl, wait time.Duration) (locks.Lease, error) {
 	return c.call(ctx, "AcquireAll", func(ctx context.Context) (locks.Lease, error) {
 		l, err := c.Lock.(locks.Several).AcquireAll(ctx, keys, ttl, wait)
@@ -207,7 +209,7 @@ func (c *calledLock) AcquireAll(ctx context.Context, keys []string, ttl, wait ti
 	})
 }
 
-// AcquireShare is Acquire for those who are not alone.
+// AcquireShare is Acquire for a shared lock.
 func (c *calledLock) AcquireShare(ctx context.Context, key string, ttl time.Duration, permits int) (locks.Lease,
 	error) {
 	c.counter.reads, c.counter.looked = true, false
@@ -234,7 +236,7 @@ func (c *calledLock) Release(ctx context.Context, l locks.Lease) error {
 	return err
 }
 
-// Close closes the lock once: a client that has died has done so already.
+// Close closes the lock once. If the client has died, it is closed already.
 func (c *calledLock) Close() (err error) {
 	defer c.caught("Close", &err)
 	if c.closed {
@@ -244,20 +246,20 @@ func (c *calledLock) Close() (err error) {
 	return c.Lock.Close()
 }
 
-// waitingLock is a calledLock whose refused users wait for messages. With a wait that is called off its visit ends: the
-// lock has left its queue.
+// waitingLock is a calledLock that offers a Wait. If that is cancelled, the visit ends, because the lock has left its
+// queue.
 type waitingLock struct {
 	*calledLock
 	waiter locks.Waiter
 }
 
-// Handed is there for every waiter: one that is no queue was handed nothing. A grant that came about before its waiter
-// heard that it has to wait has a call that is too late, for no worker makes two calls at a time.
+// Handed wraps that of the lock; a lock without one was handed nothing. If the grant came before its worker learned
+// that it had to wait, it cannot be recorded: its call would overlap the worker's last one.
 func (c *waitingLock) Handed(key string) (l locks.Lease, since time.Time, ok bool) {
 	if q, queues := c.waiter.(locks.Queue); queues {
 		if l, since, ok = q.Handed(key); ok {
 			c.counter.fence = l.Fence
-			if !since.After(c.heard.Add(-time.Microsecond)) { // by which the lock is wrong at most
+			if !since.After(c.heard.Add(-time.Microsecond)) { // the lock's time may be inexact by a microsecond
 				c.w.misplaced()
 			}
 		}

@@ -9,28 +9,28 @@ import (
 	"hammerlock/workload"
 )
 
-// views is what all clients count in. If it is fenced it takes note of the tokens of readers, too: a store that does
-// not would take the late store of a holder whose successor has read already, and lose the successor's.
+// views is the counter that all clients share. If it has fencing, it checks tokens at loads, too. Otherwise it would
+// accept a late store after the next holder has loaded, and lose the next holder's store.
 type views struct {
 	fenced bool
 
 	mu     sync.Mutex
 	counts map[string]workload.Count // by page
-	fence  int64                     // the greatest that it has seen
+	fence  int64                     // greatest fencing token so far
 }
 
-// counter is the views as one client sees them: others may come between.
+// counter is a client's access to the views. Other clients may act between load and store.
 type counter struct {
 	*views
 	w      *world
 	client int
-	fence  int64 // of the client's hold
-	reads  bool  // the hold is a reader's ...
-	looked bool  // ... which has read
+	fence  int64 // fencing token of the client's hold
+	reads  bool  // the hold is a reader's
+	looked bool  // the reader has loaded once
 }
 
-// Load reads the views. No other client comes between a grant and a load that shows its token: until then a fence
-// cannot know of it.
+// Load loads the views. With fencing no other client can act between the grant and the load, because the fence has not
+// seen the new token yet.
 func (c *counter) Load(_ context.Context, page string) (workload.Count, error) {
 	var n workload.Count
 	err := locks.ErrFenced
@@ -49,7 +49,7 @@ func (c *counter) Load(_ context.Context, page string) (workload.Count, error) {
 	return n, err
 }
 
-// look is how a client reads: a reader does so twice.
+// look returns which kind of event a load is: a reader loads twice.
 func (c *counter) look() kind {
 	if c.reads && c.looked {
 		return reload
@@ -58,7 +58,7 @@ func (c *counter) look() kind {
 	return load
 }
 
-// Add would count in one step: what does so is no lock, and is not explored.
+// Add is not supported: only baselines and shared locks count atomically, and these are not explored.
 func (c *counter) Add(context.Context, string, history.ID) (workload.Count, error) {
 	return workload.Count{}, locks.ErrServer
 }
@@ -78,7 +78,7 @@ func (c *counter) Store(_ context.Context, page string, n workload.Count) error 
 	return err
 }
 
-// stale tells whether a greater token was seen than the client's.
+// stale tells whether a greater fencing token than the client's was seen.
 func (c *counter) stale() bool {
 	if !c.fenced {
 		return false
@@ -88,5 +88,5 @@ func (c *counter) stale() bool {
 	return stale
 }
 
-// Close has nothing to give up.
+// Close does nothing.
 func (c *counter) Close() error { return nil }

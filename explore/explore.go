@@ -1,7 +1,7 @@
-// Package explore runs a lock in all interleavings of its messages up to a bound: real clients of the lock on servers
-// in memory, in virtual time, where each message waits until the search lets it go. The result is a history, and
-// checker.Judge judges it. It proves something about the client's algorithm, nothing about Redis: no replication, no
-// disk.
+// Package explore is a model checker for locks: it runs real lock clients against servers in memory, in virtual time,
+// in all orders of their messages up to a bound. Each message waits until the search delivers it. checker.Judge judges
+// the history of each schedule. The result is about the client's algorithm, not about Redis: there is no replication
+// and no disk.
 package explore
 
 import (
@@ -18,46 +18,47 @@ import (
 	"hammerlock/locks"
 )
 
-// Options say what is explored.
+// Options say what is explored. A deviation is a decision that differs from the default, such as a lost message or a
+// paused client.
 type Options struct {
-	Clients    int           // each is a process of its own, unless they are together
+	Clients    int           // number of clients; each is a process of its own, unless Together
 	Visits     int           // of each client
 	Sites      int           // independent servers
-	Deviations int           // from the plain schedule, at most
-	Budget     time.Duration // of real time; 0 = no limit
+	Deviations int           // maximal number of deviations in a schedule; the schedule with none is the plain one
+	Budget     time.Duration // real time for the exploration; 0 = no limit
 	TTL        time.Duration // of a lease
-	Hold       time.Duration // between load and store
-	Pause      time.Duration // how long a paused client is paused
-	Delay      time.Duration // how long messages wait for an expiry; 0 = until the next key expires
-	Hang       time.Duration // how long a hung server hangs; 0 = longer than clients have patience
-	Leap       time.Duration // how far a clock jumps; 0 = to the end of the next lease
-	Together   bool          // all clients live in one process, which shares what its locks share, and does not crash
-	// Random goes on with random schedules beyond the bound until the budget ends; they follow from the seed.
+	Hold       time.Duration // time between load and store
+	Pause      time.Duration // duration of the deviation that pauses a client
+	Delay      time.Duration // duration of the deviation that delays all messages; 0 = until the next key expires
+	Hang       time.Duration // duration of the deviation that stops a server; 0 = longer than the clients' timeouts
+	Leap       time.Duration // how far a clock jumps ahead; 0 = to the end of the next lease
+	Together   bool          // all clients are in one process and share what their locks share; it does not crash
+	// Random means that schedules with more deviations follow until the time budget ends. They are drawn by the seed.
 	Random bool
-	// Schedules asks for that many random schedules, with one deviation to as many as Random goes to, in place of all
-	// up to the bound.
+	// Schedules is a number of random schedules, with one deviation up to as many as Random uses, to run in place of
+	// the search.
 	Schedules int
 	Seed      uint64
-	// Unreduced explores every order, also those that differ from another one in nothing that a client can see.
+	// Unreduced turns partial-order reduction off: it also explores orders that differ in nothing that a client can
+	// see.
 	Unreduced bool
-	// Jobs is how many schedules are run at a time, each by one goroutine after another; 0 = GOMAXPROCS. The findings
-	// do not depend on it.
+	// Jobs is how many schedules run in parallel; 0 = GOMAXPROCS. The findings do not depend on it.
 	Jobs int `json:"Jobs,omitempty"`
 
-	log  io.Writer // what is tried, in case that the process does not survive it; nil = not logged
+	log  io.Writer // gets each schedule before it is run, in case the process does not survive it; nil = not logged
 	tell func(Progress)
-	only act // the one deviation that there is; letGo = all
+	only act // the only kind of deviation to use; letGo = all kinds
 }
 
-// Defaults are two clients with two visits each, on one site, with at most two deviations.
+// Defaults are two clients with two visits each, on one site, and at most two deviations.
 var Defaults = Options{
 	Clients: 2, Visits: 2, Sites: 1, Deviations: 2, Budget: time.Minute,
-	// no multiple of anything: what happens at the same instant has no order
+	// no time is a multiple of another, because the order of things at the same instant is undefined
 	TTL: 300 * time.Millisecond, Hold: 120 * time.Millisecond, Pause: 411 * time.Millisecond,
 }
 
-// Briefly are the options for an answer in a second or two: one deviation; a lock for many sites gets three of them,
-// and one visit a client.
+// Briefly returns options for an answer in a second or two: with one deviation. For a lock on many sites it allows
+// three, with one visit for each client.
 func Briefly(s locks.Spec) Options {
 	o := Defaults
 	if o.Deviations = 1; s.Sites == locks.ManySites {
@@ -66,17 +67,17 @@ func Briefly(s locks.Spec) Options {
 	return o
 }
 
-// Further settings of a client: it is as patient as it takes to call a lock stuck.
+// Settings of the clients. Their patience is as long as the checker needs to find that a lock is stuck.
 const (
 	retry       = 50 * time.Millisecond
 	patience    = 5 * time.Second
 	readTimeout = time.Second
-	serverRound = 2 * time.Millisecond // as for real servers: they round times to milliseconds
+	serverRound = 2 * time.Millisecond // as with real servers, which round times to milliseconds
 )
 
 func (o *Options) jobs() int { return cmp.Or(o.Jobs, runtime.GOMAXPROCS(0)) }
 
-// program says what is run.
+// program describes the clients and their visits.
 func (o *Options) program() string {
 	text := fmt.Sprintf("%s x %s", counted(o.Clients, "client"), counted(o.Visits, "visit"))
 	if o.Sites > 1 {
@@ -85,7 +86,7 @@ func (o *Options) program() string {
 	return text
 }
 
-// Plan says what an exploration will do, and for how long.
+// Plan describes what an exploration will do, and for how long.
 func (o *Options) Plan() string {
 	text := o.program() + ", "
 	if o.Schedules > 0 {
@@ -99,42 +100,43 @@ func (o *Options) Plan() string {
 	return text + fmt.Sprintf(", for at most %v", o.Budget)
 }
 
-// Choice is a deviation: at the decision with that number, counted from 0, the option with that number was taken.
+// Choice is a deviation: at decision number At, counted from 0, option number Option was taken.
 type Choice struct {
-	At     int    `json:"at"`
-	Option int    `json:"option"`
-	What   string `json:"what,omitempty"` // in words; a replay that finds something else there has diverged
-	of     int    // how many options there were; 0 = not compared
+	At     int `json:"at"`
+	Option int `json:"option"`
+	// description of the option; if a replay finds another one at this place, it has diverged
+	What string `json:"what,omitempty"`
+	of   int    // number of options at that decision; 0 = not compared
 }
 
-// Level is what the schedules with the same number of deviations came to.
+// Level has the counts of schedules with the same number of deviations.
 type Level struct {
 	Deviations int `json:"deviations"`
 	Schedules  int `json:"schedules"`
-	// of them: they came to a state that another schedule had been in, and ended there
+	// ended early, because another schedule had been in the same state
 	Merged int `json:"merged"`
-	Spared int `json:"spared"` // not run: they would come at once to a state that another schedule has been in
-	// of them: they were run more than once, until the lock's own chance was as before
+	Spared int `json:"spared"` // not run, because they would at once be in a state of another schedule
+	// run more than once, until the lock's own random choices were the same as before
 	Again    int  `json:"again"`
-	Diverged int  `json:"diverged"` // a replay was never the same: they prove nothing
-	Cut      int  `json:"cut"`      // they were too long
-	Left     int  `json:"left"`     // not run, because the budget had ended
+	Diverged int  `json:"diverged"` // proved nothing: no replay was the same as before
+	Cut      int  `json:"cut"`      // proved nothing: they were too long
+	Left     int  `json:"left"`     // not run, because the time budget had ended
 	Complete bool `json:"complete"`
 }
 
-// Report is what an exploration found. The zero Report claims nothing.
+// Report is the result of an exploration. The zero Report claims nothing.
 type Report struct {
 	Lock    string         `json:"lock"`
 	Options Options        `json:"options"`
 	Status  checker.Status `json:"status"`
-	Reason  string         `json:"reason,omitempty"` // why it is inconclusive
-	// Excluded says that the lock cannot be explored, however much time there is.
+	Reason  string         `json:"reason,omitempty"` // why the exploration is inconclusive
+	// Excluded means that the lock cannot be explored, even with more time.
 	Excluded bool          `json:"excluded,omitempty"`
 	Levels   []Level       `json:"levels"`
 	Beyond   *Beyond       `json:"beyond,omitempty"`
 	Took     time.Duration `json:"took_ns"`
 	Found    *Found        `json:"found,omitempty"`
-	// Envelope is what a sweep found; nil if there was none.
+	// Envelope is the result of a sweep; nil if there was none.
 	Envelope *Envelope `json:"envelope,omitempty"`
 }
 
@@ -144,23 +146,23 @@ type Found struct {
 	Cause    string            `json:"cause"`
 	Summary  string            `json:"summary"`
 	Schedule []Choice          `json:"schedule"`
-	Number   int               `json:"number"` // of the schedule, counted from 1
+	Number   int               `json:"number"` // number of its schedule, counted from 1
 	After    time.Duration     `json:"after_ns"`
 	Trace    []string          `json:"trace"`
 	Messages []Message         `json:"messages,omitempty"`
-	Picture  string            `json:"picture,omitempty"` // the same, as SVG
+	Picture  string            `json:"picture,omitempty"` // the trace as an SVG picture
 	Verdicts []checker.Verdict `json:"verdicts"`
 	History  *history.History  `json:"-"`
 
-	steps int // lines of the whole trace
+	steps int // number of lines of the whole trace
 }
 
-// Text is the trace, line by line, with what its columns are.
+// Text is the trace, with a heading that explains its columns.
 func (f *Found) Text() string {
 	return "        ms   client: what happens (* = a deviation; t1, t2 = tokens)\n" + strings.Join(f.Trace, "\n")
 }
 
-// Schedules counts all that were run.
+// Schedules is the number of schedules that were run.
 func (r *Report) Schedules() (n int) {
 	for _, l := range r.Levels {
 		n += l.Schedules
@@ -168,13 +170,13 @@ func (r *Report) Schedules() (n int) {
 	return n
 }
 
-// Unfinished says that nothing but time was missing.
+// Unfinished tells whether the exploration is inconclusive only because it had too little time.
 func (r *Report) Unfinished() bool {
 	return r.Found == nil && slices.ContainsFunc(r.Levels, func(l Level) bool { return l.Left > 0 })
 }
 
-// covered counts the schedules that were run, and the classes that they and those not run fall into: of equal schedules
-// one has come to its end. It also says how many were run again because the lock had made another random choice.
+// covered describes how many schedules were run, into how many classes of equivalent schedules all fall (of each class
+// only one runs to its end), and how many were repeated because the lock had made another random choice.
 func (r *Report) covered() string {
 	all := Level{}
 	for _, l := range r.Levels {
@@ -190,7 +192,7 @@ func (r *Report) covered() string {
 	return text
 }
 
-// Verdict says in a sentence what was found.
+// Verdict describes in a sentence what was found.
 func (r *Report) Verdict() string {
 	o, n := &r.Options, len(r.Levels)-1
 	of := "of " + o.program()
@@ -219,7 +221,7 @@ func (r *Report) Verdict() string {
 	}
 }
 
-// counted writes a number of things.
+// counted formats a number of things.
 func counted(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
@@ -227,7 +229,7 @@ func counted(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// Bounded says what an exploration without a violation says nothing about.
+// Bounded says what an exploration without a violation does not show.
 const Bounded = "not covered: more clients, visits and deviations; other pauses; the server itself (it is a model of " +
 	"Redis: no replication, no\n" +
 	"failover); a store that is late after its holder's last look at the clock, unless the lock claims fences; " +
@@ -257,7 +259,7 @@ func Excluded(s locks.Spec, o Options) error {
 	return nil
 }
 
-// Check says what is impossible in the options.
+// Check lists what is wrong with the options.
 func (o *Options) Check() (mistakes []string) {
 	for _, n := range []struct {
 		name           string

@@ -6,13 +6,13 @@ import (
 	"strconv"
 )
 
-// frame is one value as it goes over a connection.
+// frame is a value of the Redis protocol as it is sent.
 type frame struct {
 	bytes []byte
-	words []string // its strings, in order
+	words []string // the strings in it, in order
 }
 
-// cut takes one value of RESP 2 off the beginning of b. It reports false if b ends before the value does.
+// cut removes a value (RESP 2) from the beginning of b. It returns false if the value is incomplete.
 func cut(b *[]byte) (f frame, whole bool) {
 	n := f.read(*b, 0)
 	if n == 0 {
@@ -22,7 +22,7 @@ func cut(b *[]byte) (f frame, whole bool) {
 	return f, true
 }
 
-// read reads the value that begins at a place, and returns where it ends; 0 if b ends before.
+// read reads the value that begins at a place, and returns where it ends; 0 if it is incomplete.
 func (f *frame) read(b []byte, at int) int {
 	end := bytes.IndexByte(b[at:], '\n')
 	if end < 0 {
@@ -32,7 +32,7 @@ func (f *frame) read(b []byte, at int) int {
 	if at += end + 1; len(line) == 0 {
 		return at
 	}
-	n, _ := strconv.Atoi(string(line[1:])) // of a line that has no length it is not used
+	n, _ := strconv.Atoi(string(line[1:])) // not used if this kind of line has no length
 	switch {
 	case (line[0] == '*' || line[0] == '$') && n < 0:
 		f.words = append(f.words, "nil")

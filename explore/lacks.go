@@ -8,25 +8,25 @@ import (
 	"strings"
 )
 
-// errLacks says that the lock needs what the server in memory does not know.
+// errLacks says that the lock uses a command that the server in memory does not support.
 var errLacks = errors.New("the server in memory does not know")
 
-// errElsewhere says that the lock does not use the servers that it was given.
+// errElsewhere says that the lock does not use the given servers.
 var errElsewhere = errors.New("the lock makes connections of its own, past those and the dialer that it is given: " +
 	"virtual time does not reach them")
 
-// unknownCommand begins the answer of a server that lacks a command, or one that a script calls.
+// unknownCommand matches the error reply to a command, perhaps in a script, that the server does not support.
 var unknownCommand = regexp.MustCompile(`^-(ERR unknown (sub)?command|.*Unknown Redis command)`)
 
-// lack takes down that the server in memory does not know a command.
+// lack notes that the server in memory does not support a command.
 func (w *world) lack(command string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.lacks = cmp.Or(w.lacks, strings.ToUpper(command))
 }
 
-// lacking says what the lock needs that the server in memory does not know; nil if it knew all. A client that asked for
-// RESP 3 may go on without: only a call that was answered an error shows that it does not.
+// lacking returns an error if the lock needs something that the server in memory does not support. A client that asked
+// for RESP 3 may work without it, so that counts only if one of its commands failed.
 func (w *world) lacking(unanswered bool) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -39,7 +39,7 @@ func (w *world) lacking(unanswered bool) error {
 	return nil
 }
 
-// wants takes down whether the connection was asked for RESP 3, and not used since.
+// wants notes whether a client asked for RESP 3 on this connection and has not sent a command since.
 func (l *link) wants(resp3 bool) {
 	if l.resp3 == resp3 {
 		return

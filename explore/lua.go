@@ -16,21 +16,21 @@ import (
 	"github.com/yuin/gopher-lua/parse"
 )
 
-// interpreter carries scripts out for the servers in memory. They make a Lua state for each call, which costs more than
-// all else together; this one is kept. Nothing of a script stays in it: globals cannot be made.
+// interpreter executes scripts in place of the servers in memory, which would make a new Lua state for each call, at a
+// greater cost than everything else. This one is reused. Scripts leave nothing in it, because they cannot set globals.
 type interpreter struct {
 	state    *lua.LState
-	compiled map[string]*lua.FunctionProto // nil for a script that is left to the server
+	compiled map[string]*lua.FunctionProto // script -> compiled form; nil if the server has to execute it
 	server   *server.Server
-	peer     *server.Peer // its own, for the commands of scripts
-	effects  int          // how many commands of the last script may have changed something
+	peer     *server.Peer // a connection of its own, for the commands in scripts
+	effects  int          // how many commands of the last script may have changed a key
 	answer   bytes.Buffer
 	in       *bufio.Reader
-	failed   error // of the last command that a script called and that ended it
+	failed   error // error of the command in a script by which the script ended
 }
 
-// plain is what scripts use of redis here, special what is left to the servers, when nothing plain is in the text any
-// more.
+// A script whose use of redis is all plain is executed here. If special still matches after plain was removed, the
+// server has to execute it.
 var (
 	plain   = regexp.MustCompile(`\bredis\s*\.\s*(call|pcall|status_reply)\b`)
 	special = regexp.MustCompile(
@@ -45,7 +45,7 @@ func newInterpreter() *interpreter {
 	return i
 }
 
-// open makes a state with what scripts may use.
+// open makes a Lua state with the functions that scripts may use.
 func (i *interpreter) open() {
 	l := lua.NewState(lua.Options{SkipOpenLibs: true})
 	for _, open := range []lua.LGFunction{lua.OpenBase, lua.OpenTable, lua.OpenString, lua.OpenMath} {
@@ -72,7 +72,7 @@ func (i *interpreter) open() {
 	i.state = l
 }
 
-// compile prepares a script. It returns nil for one that is left to the server, as it is if it cannot be compiled.
+// compile compiles a script. It returns nil if the server has to execute it, or if it has an error.
 func (i *interpreter) compile(script string) *lua.FunctionProto {
 	proto, known := i.compiled[script]
 	if known {
@@ -80,16 +80,16 @@ func (i *interpreter) compile(script string) *lua.FunctionProto {
 	}
 	if chunk, err := parse.Parse(strings.NewReader(script), "user_script"); err == nil &&
 		!special.MatchString(plain.ReplaceAllString(script, "")) {
-		if proto, err = lua.Compile(chunk, "user_script"); err == nil { // else the server says what is wrong
-			proto.IsVarArg = 0 // no script reads its varargs, so none are made
+		if proto, err = lua.Compile(chunk, "user_script"); err == nil { // if there is an error, the server reports it
+			proto.IsVarArg = 0 // scripts do not use varargs, so Lua need not make them
 		}
 	}
 	i.compiled[script] = proto
 	return proto
 }
 
-// run carries a request for a script out: eval, text, number of keys, keys, arguments. It reports whether it has: if
-// not, the server has to. Requests are carried out one at a time, so nothing comes between the commands of a script.
+// run executes a request: eval, text, number of keys, keys, arguments. It returns false if the server has to do it.
+// Requests are executed one at a time, so scripts are atomic.
 func (i *interpreter) run(m *miniredis.Miniredis, to *server.Peer, words []string) bool {
 	proto := i.compile(words[1])
 	n, err := strconv.Atoi(words[2])
@@ -105,7 +105,7 @@ func (i *interpreter) run(m *miniredis.Miniredis, to *server.Peer, words []strin
 	l.G.Global.RawSetString("ARGV", list(l, words[3+n:]))
 	l.Push(l.NewFunctionFromProto(proto))
 	if err := l.PCall(0, 1, nil); err != nil {
-		i.state = nil // what a script left half done is gone with it
+		i.state = nil // a state in which a script has failed half-way is not used again
 		to.WriteError(said(i.failed, err))
 		return true
 	}
@@ -114,7 +114,7 @@ func (i *interpreter) run(m *miniredis.Miniredis, to *server.Peer, words []strin
 	return true
 }
 
-// said is what a script that failed is answered with: the error of its command, or its own.
+// said returns the error reply for a script that failed, by its own error or by a command.
 func said(failed, err error) string {
 	var own *lua.ApiError
 	switch {
@@ -134,7 +134,7 @@ func list(l *lua.LState, words []string) *lua.LTable {
 	return t
 }
 
-// call is redis.call: an error of the command ends the script.
+// call is Lua's redis.call: an error of the command ends the script.
 func (i *interpreter) call(l *lua.LState) int {
 	v, err := i.command(l)
 	if err != nil {
@@ -145,7 +145,7 @@ func (i *interpreter) call(l *lua.LState) int {
 	return 1
 }
 
-// pcall is redis.pcall: an error of the command is a value.
+// pcall is Lua's redis.pcall: an error of the command is returned as a value.
 func (i *interpreter) pcall(l *lua.LState) int {
 	v, err := i.command(l)
 	if err != nil {
@@ -188,7 +188,7 @@ func (i *interpreter) command(l *lua.LState) (lua.LValue, error) {
 	return value(l, v), nil
 }
 
-// answered is an answer that says that nothing was done; empty for all others.
+// answered returns the beginning of a reply which shows that nothing was done; empty for other replies.
 func answered(v any) string {
 	switch v {
 	case nil:
@@ -199,7 +199,7 @@ func answered(v any) string {
 	return ""
 }
 
-// value is an answer of the server as a script sees it.
+// value converts a reply of the server to a Lua value.
 func value(l *lua.LState, v any) lua.LValue {
 	switch v := v.(type) {
 	case nil:
@@ -222,7 +222,7 @@ func value(l *lua.LState, v any) lua.LValue {
 	panic(fmt.Sprintf("an answer of type %T", v))
 }
 
-// respond answers with what a script returned.
+// respond sends the value that a script returned as a reply.
 func respond(to *server.Peer, v lua.LValue) {
 	switch v := v.(type) {
 	case lua.LBool:

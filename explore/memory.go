@@ -8,7 +8,8 @@ import (
 	"github.com/alicebob/miniredis/v2/server"
 )
 
-// kit is what the schedules of a search share because it takes long to make. Nothing in it tells one of another.
+// kit has objects that the schedules of a search reuse one after the other, because they are expensive to make. They
+// carry no state from one schedule to the next.
 type kit struct {
 	scripts
 	lua   *interpreter
@@ -17,7 +18,7 @@ type kit struct {
 
 func newKit() *kit { return &kit{scripts: scripts{texts: map[string]string{}}, lua: newInterpreter()} }
 
-// servers are n servers without keys.
+// servers returns n servers without keys.
 func (k *kit) servers(n int) (list []*memory, err error) {
 	for range n {
 		m := miniredis.NewMiniRedis()
@@ -31,7 +32,7 @@ func (k *kit) servers(n int) (list []*memory, err error) {
 	return list, nil
 }
 
-// awake starts a server without a listener: as soon as a client connects.
+// awake starts a server that listens on no address.
 func awake(m *miniredis.Miniredis) error {
 	c, err := m.Dial()
 	if err != nil {
@@ -40,19 +41,19 @@ func awake(m *miniredis.Miniredis) error {
 	return c.Close()
 }
 
-// memory is a server in memory, as long as a schedule lasts.
+// memory is a server in memory, used by one schedule at a time.
 type memory struct {
 	*miniredis.Miniredis
 	kit   *kit
-	spent atomic.Bool // it remembers more than keys, or a connection may have waited for others: it is not used again
+	spent atomic.Bool // it cannot be reused: it has state besides keys, or a connection that waits for others
 }
 
-// connect makes a connection. Commands over it are carried out at once.
+// connect makes a connection, whose commands are executed at once.
 func (m *memory) connect(l *link) *inMemory {
 	return &inMemory{to: m, server: m.Server(), link: l, peer: server.NewPeer(bufio.NewWriterSize(l, 256))}
 }
 
-// end gives the server back when no client is connected any more.
+// end returns the server to the kit when no client is connected any more.
 func (m *memory) end() {
 	if m.spent.Load() {
 		m.Close()
@@ -62,21 +63,21 @@ func (m *memory) end() {
 	m.kit.spare = append(m.kit.spare, m.Miniredis)
 }
 
-// inMemory is a connection to a server in memory.
+// inMemory is the server's end of a connection.
 type inMemory struct {
 	to     *memory
 	server *server.Server
 	link   *link
 	peer   *server.Peer
 
-	listens, closed atomic.Bool // it has subscribed, or is about to; it is closed, perhaps before that
+	listens, closed atomic.Bool // listens: the client has subscribed, or is about to
 }
 
-// blocking are the commands that may wait for another connection.
+// blocking lists commands that may wait for another connection.
 var blocking = map[string]bool{"blpop": true, "brpop": true, "blmove": true, "brpoplpush": true, "bzpopmin": true,
 	"bzpopmax": true, "xread": true, "xreadgroup": true}
 
-// send carries out a request, whole; queued = in a transaction.
+// send executes a complete request; queued means that it is in a transaction.
 func (c *inMemory) send(name string, f *frame, queued bool) {
 	if name == "eval" && !queued && len(f.words) > 2 && c.to.kit.lua.run(c.to.Miniredis, c.peer, f.words) {
 		c.peer.Flush()
@@ -90,7 +91,7 @@ func (c *inMemory) send(name string, f *frame, queued bool) {
 		c.to.spent.Store(true)
 	}
 	if name == "eval" && !queued {
-		c.to.kit.lua.effects++ // what a script of this kind does is not looked at: it counts
+		c.to.kit.lua.effects++ // such a script is not analysed, so it counts as a change
 	}
 	if blocking[name] {
 		c.link.w.links.Go(do)
@@ -100,11 +101,11 @@ func (c *inMemory) send(name string, f *frame, queued bool) {
 		c.listens.Store(true)
 	}
 	if do(); c.listens.Load() && c.closed.Load() {
-		c.unsubscribe() // what closed it may have come before
+		c.unsubscribe() // the subscription may have begun after close was called
 	}
 }
 
-// close ends what waits for others. It does not wait for that: the caller may be in the middle of an answer.
+// close ends the connection. It does not wait for commands that are waiting, because the caller may be within a reply.
 func (c *inMemory) close() {
 	c.closed.Store(true)
 	if listens := c.listens.Load(); listens || c.to.spent.Load() {
@@ -116,7 +117,7 @@ func (c *inMemory) close() {
 	}
 }
 
-// unsubscribe ends the goroutines with which the server serves a subscriber.
+// unsubscribe ends the goroutines by which the server serves a subscriber.
 func (c *inMemory) unsubscribe() {
 	c.server.Dispatch(c.peer, []string{"UNSUBSCRIBE"})
 	c.server.Dispatch(c.peer, []string{"PUNSUBSCRIBE"})

@@ -2,14 +2,14 @@ package explore
 
 import "time"
 
-// step is something that a schedule let happen.
+// step is an event that happened in a schedule.
 type step struct {
 	e    *event
 	act  act
 	mark time.Duration // a stamp
 }
 
-// step takes down what happens next.
+// step records the next event.
 func (t *trace) step(e *event, a act) {
 	if t == nil {
 		return
@@ -23,25 +23,25 @@ func (t *trace) step(e *event, a act) {
 	t.steps = append(t.steps, step{e, a, mark})
 }
 
-// Message is a request or reply of a counterexample, and what became of it.
+// Message is a request or reply in a counterexample, with its fate.
 type Message struct {
-	At     time.Duration `json:"at_ns"` // as in its history
+	At     time.Duration `json:"at_ns"` // time in the history
 	Client int32         `json:"client"`
 	Reply  bool          `json:"reply,omitempty"`
 	Fate   string        `json:"fate,omitempty"` // empty: it arrived
 }
 
-// The fates of messages. Any other one is said in words.
+// Fates of messages. Other fates are described in words.
 const (
-	Lost    = "lost" // its sender gets no error
+	Lost    = "lost" // it got lost, and its sender gets no error
 	Cut     = "cut"  // its connection breaks
 	Refused = "error"
 )
 
 var fateOf = map[act]string{letGo: "", loses: Lost, crashes: Lost, breaks: Cut, refuses: Refused}
 
-// messages lists what a client and a server said to each other. A deviation that holds a message up is not its fate: it
-// comes again later.
+// messages lists the messages between clients and servers. A message that a deviation delays appears again later, with
+// its fate.
 func (t *trace) messages() (list []Message) {
 	for _, s := range t.steps {
 		fate, known := fateOf[s.act]

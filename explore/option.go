@@ -11,41 +11,43 @@ import (
 	"hammerlock/history"
 )
 
-// option is one way to go on. The first one is the default; each of the others is a deviation.
+// option is a possible next step of a schedule. The first option of a decision is the default; each other one is a
+// deviation.
 type option struct {
 	e   *event
 	act act
 }
 
-// act is what an option does.
+// act is what an option does to an event.
 type act uint8
 
 const (
-	letGo       act = iota // the event happens; if it is not the first in line, its client comes first by a preemption
-	pauses                 // the client goes on later, after its lease
-	expires                // no message moves until the next key has expired
-	loses                  // the message is lost, without an error
-	breaks                 // the connection breaks under the message
-	crashes                // the client dies
-	cancelsCall            // the client's call to its lock is called off
-	refuses                // the server answers with an error and does nothing
-	hangs                  // the server carries nothing out for a while
-	forgets                // the server loses all keys
-	leaps                  // the server's clock jumps ahead, to the end of the next lease
-	dies                   // the server never answers again: what is sent to it is lost
+	// the event happens; if it is not the first one in line, another client runs first (preemption)
+	letGo       act = iota
+	pauses          // the client is paused beyond the end of its lease
+	expires         // no message moves until the next key has expired
+	loses           // the message is lost, without an error
+	breaks          // the connection breaks before the message arrives
+	crashes         // the client dies
+	cancelsCall     // the context of the client's lock call is cancelled
+	refuses         // the server replies with an error and does nothing
+	hangs           // the server executes nothing for a while
+	forgets         // the server loses all keys
+	leaps           // the server's clock jumps ahead, to the end of the next lease
+	dies            // the server never replies again: everything sent to it is lost
 )
 
 var acts = [...]string{"goes first", "is paused", "waits for the expiry", "is lost", "meets a broken connection",
 	"crashes", "is called off", "is answered an error", "meets a hung server", "comes after all keys were lost",
 	"comes after the server's clock jumped", "comes to a server that never answers again"}
 
-// what names the option, the same in every replay.
+// what is the description of the option, the same in every replay.
 func (o option) what() string {
 	return fmt.Sprintf("w%02d %s: %s", o.e.client, o.e.name(), acts[o.act])
 }
 
-// alternatives lists the options of a decision. Deviations concern the event that would be next: what happens to
-// another one can as well happen when that is next, for nothing of it can be seen before.
+// alternatives lists the options of a decision. A deviation affects only the event that would be next: another event
+// can be affected when it is next, since nothing sees it before.
 func (s *schedule) alternatives(ready []*event) []option {
 	first := ready[0]
 	s.list = append(s.list[:0], option{first, letGo})
@@ -70,7 +72,8 @@ func (s *schedule) alternatives(ready []*event) []option {
 	return s.list
 }
 
-// asks tells whether anything but the default is asked for: by what is given, or because schedules may branch here.
+// asks tells whether the options of this decision are needed: a deviation is given for it, or the search may branch
+// here.
 func (s *schedule) asks() bool {
 	if n := len(s.taken); n < len(s.given) {
 		return s.given[n].At == len(s.options)
@@ -78,9 +81,9 @@ func (s *schedule) asks() bool {
 	return len(s.given) == 0 || len(s.given) < s.o.Deviations
 }
 
-// commutes tells whether it makes no difference that e happens before first: then it can as well wait. The delivery of
-// a reply does nothing but let its client go on, and what that does next is an event of its own; a request of the same
-// client that is on its way to another site is not taken back. Requests to different sites touch nothing in common.
+// commutes tells whether it makes no difference if e happens before first (partial-order reduction). The delivery of a
+// reply only lets its client continue, and what the client does then is an event of its own. A request that the client
+// has sent to another site is not taken back. Requests to different sites do not affect each other.
 func (s *schedule) commutes(first, e *event) bool {
 	switch {
 	case s.o.Unreduced:
@@ -92,16 +95,16 @@ func (s *schedule) commutes(first, e *event) bool {
 	}
 }
 
-// deviations adds to a list what can happen to an event instead of itself.
+// deviations appends the deviations that are possible for an event.
 func (s *schedule) deviations(list []act, e *event) []act {
 	switch e.kind {
 	case start:
 		return list
 	case request, reply:
-		if !s.o.Together { // of a process that is not stopped renewals go on: only a client's own steps are held up
+		if !s.o.Together { // renewals go on in a process that is not stopped; only the client's own steps are delayed
 			list = append(list, pauses)
 		}
-		if !e.x.listens { // a subscription loses nothing but with its connection
+		if !e.x.listens { // a subscribed connection loses messages only if it breaks
 			list = append(list, loses)
 		}
 		list = append(list, breaks)
@@ -129,12 +132,12 @@ func (s *schedule) deviations(list []act, e *event) []act {
 	return list
 }
 
-// crashable tells whether a process can crash and leave another client that it could affect.
+// crashable tells whether a process may crash: another client must remain.
 func (s *schedule) crashable() bool {
 	return !s.o.Together && count(s.crashed) < s.o.Clients-1
 }
 
-// expiry is when the next key expires, from now; 0 if none does.
+// expiry is the time until the next key expires; 0 if none will.
 func (s *schedule) expiry() time.Duration {
 	var next time.Duration
 	for _, m := range s.servers {
@@ -145,10 +148,10 @@ func (s *schedule) expiry() time.Duration {
 	return next
 }
 
-// slowness is how long messages wait when they are slow.
+// slowness is the duration of the deviation that delays all messages.
 func (s *schedule) slowness() time.Duration { return cmp.Or(s.o.Delay, s.expiry()+time.Microsecond) }
 
-// take lets an option happen.
+// take executes an option.
 func (s *schedule) take(o option) {
 	e := o.e
 	s.state.choose(e, o.act, s.w.clock.Now())
@@ -198,7 +201,7 @@ func (s *schedule) take(o option) {
 	}
 }
 
-// sleep lets so much time pass while no message moves.
+// sleep lets time pass while no message moves.
 func (s *schedule) sleep(d time.Duration) {
 	for end := time.Now().Add(d); time.Now().Before(end); {
 		s.merge.Drain(s.keep)
@@ -212,15 +215,15 @@ func (s *schedule) sleep(d time.Duration) {
 	}
 }
 
-// healing is a fault that is still at work.
+// healing is a fault that is in force.
 type healing struct {
 	number int64
 	from   time.Duration
 	at     time.Time
-	stops  *client // whose process is paused meanwhile; nil = none does
+	stops  *client // client whose process is paused by it; nil = none
 }
 
-// fault records a deviation by what it can do, so that the judge knows it.
+// fault records a deviation as a fault with its effect, so that the judge can allow for it.
 func (s *schedule) fault(name string, lasts time.Duration, effect history.Effect, o option) {
 	from := s.w.clock.Now()
 	i := history.Injection{Name: name, At: fmt.Sprintf("@decision %d", len(s.options)-1), From: from, Effect: effect}
@@ -239,7 +242,7 @@ func (s *schedule) fault(name string, lasts time.Duration, effect history.Effect
 	s.history.Notes[id] = o.what()
 }
 
-// heal records the ends of faults that are over.
+// heal records the end of faults.
 func (s *schedule) heal() {
 	s.healing = slices.DeleteFunc(s.healing, func(h healing) bool {
 		if time.Now().Before(h.at) {
@@ -255,11 +258,12 @@ func (s *schedule) heal() {
 	})
 }
 
-// holding reads a lock's key: its token, empty without one, and how long the server keeps it; 0 = for ever.
+// holding returns the token in a lock's key and the rest of its TTL: an empty token if the lock is free, 0 if it never
+// expires.
 func holding(m *memory, key string) (token string, ttl time.Duration) {
 	token, err := m.Get(key)
 	if err != nil {
-		fields, _ := m.HKeys(key) // it is no hash either: without a holder
+		fields, _ := m.HKeys(key) // an error means that the key is no hash either, so the lock is free
 		token = strings.Join(fields, " ")
 	}
 	return token, m.TTL(key)

@@ -19,7 +19,7 @@ import (
 	"hammerlock/history"
 )
 
-// caught is deferred by what calls a lock. The client of a lock that panics counts as dead, and the schedule ends.
+// caught is deferred by lock calls. A client whose lock panics counts as dead, and the schedule ends.
 func (c *calledLock) caught(call string, err *error) {
 	p := recover()
 	if p == nil {
@@ -31,8 +31,8 @@ func (c *calledLock) caught(call string, err *error) {
 	c.w.panics(c.client, call == "Close", fmt.Sprintf("%s by w%02d panics: %v%s", call, c.client, p, culprit()))
 }
 
-// panics takes the first panic of a client down. After the end all connections break, which no client did: then only a
-// lock that is closed must not panic.
+// panics records the first panic of a client's lock. At the end of a schedule all connections break, for which clients
+// are not to blame: from then on, a panic counts only while the lock is being closed.
 func (w *world) panics(client int, last bool, what string) {
 	w.mu.Lock()
 	if last || !w.ended {
@@ -42,7 +42,7 @@ func (w *world) panics(client int, last bool, what string) {
 	signal(w.arrived)
 }
 
-// hangs takes the first call down that does not return although its context has ended and all connections are broken.
+// hangs records the first lock call that does not return although its context has ended and all connections are broken.
 func (w *world) hangs(all []history.Hung) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -53,7 +53,7 @@ func (w *world) hangs(all []history.Hung) {
 	}
 }
 
-// panicked returns what panicked in a client that lives; empty if nothing did.
+// panicked describes the panic of a client that is alive; empty if there was none.
 func (s *schedule) panicked() string {
 	s.w.mu.Lock()
 	defer s.w.mu.Unlock()
@@ -65,7 +65,7 @@ func (s *schedule) panicked() string {
 	return ""
 }
 
-// culprit is where the code stands that the runtime has found to panic.
+// culprit returns the place in the code that has panicked.
 func culprit() string {
 	pcs := make([]uintptr, 32)
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(1, pcs)])
@@ -81,11 +81,11 @@ func culprit() string {
 	}
 }
 
-// errLeft says that goroutines of a lock never end, so that the time of a schedule cannot end either.
+// errLeft says that a goroutine of the lock never ends, which keeps the virtual time of a schedule from ending.
 var errLeft = errors.New("a goroutine of the lock does not end when the lock is closed")
 
-// inBubble runs what has a time of its own. synctest panics if such a time cannot end, and no lock can cause that
-// otherwise.
+// inBubble runs a function in virtual time. synctest panics if goroutines are left at its end; in these schedules only
+// a lock can be the cause.
 func inBubble(t *testing.T, f func(*testing.T)) (err error) {
 	defer func() {
 		p := recover()
@@ -99,7 +99,7 @@ func inBubble(t *testing.T, f func(*testing.T)) (err error) {
 	return nil
 }
 
-// lefts names the functions, nearest to what waits, that goroutines of a schedule are left in.
+// lefts names the functions that the remaining goroutines of a schedule are in, the innermost first.
 func lefts() string {
 	all := make([]byte, 1<<20)
 	all = all[:runtime.Stack(all, true)]
@@ -120,11 +120,11 @@ func lefts() string {
 	return strings.Join(slices.Compact(names), ", ")
 }
 
-// waiting are the lines of a goroutine that are no function of a lock or library.
+// waiting matches the lines of a stack trace that are not functions of a lock or library.
 var waiting = regexp.MustCompile(`^(\t|created by |(runtime|time|sync|context|internal/\w+)\.)`)
 
-// Lines by which a process tells of its schedules on its standard error, in case it does not survive one: a lock may
-// panic in a goroutine of its own, where no other can catch it.
+// Prefixes of the lines in which a process writes to standard error which schedule it runs. If a lock panics in a
+// goroutine of its own, nothing can recover it, and the process ends; these lines then show the schedule.
 const (
 	beginsSchedule = "explore: schedule"
 	takesDeviation = "explore: deviation "
@@ -138,15 +138,15 @@ func (o *Options) say(prefix string, c *Choice) {
 	}
 	text := []byte(prefix)
 	if c != nil {
-		choice, _ := json.Marshal(c) // it has no parts that cannot be written
+		choice, _ := json.Marshal(c) // an error is impossible for this type
 		text = append(text, choice...)
 	}
-	_, _ = o.log.Write(append(text, '\n')) // there may be no reader
+	_, _ = o.log.Write(append(text, '\n')) // the error is ignored: there may be no reader
 }
 
-// tail keeps the end of what was written: the schedule that a process was at, and what it died of.
+// tail keeps the end of a process's output: the last schedule, and how the process ended.
 type tail struct {
-	text      bytes.Buffer // not embedded: it would be filled past Write
+	text      bytes.Buffer // not embedded, because its ReadFrom would bypass Write
 	schedules int
 }
 
@@ -165,7 +165,7 @@ func (t *tail) Write(b []byte) (int, error) {
 	return n, nil
 }
 
-// last is what it ends with: the reason, if the runtime gives one.
+// last is the last line of the output, or the error that the runtime gives.
 func (t *tail) last() string {
 	text := strings.TrimSpace(t.text.String())
 	if at := dump.FindStringIndex(text); at != nil {
@@ -174,24 +174,23 @@ func (t *tail) last() string {
 	return text[strings.LastIndexByte(text, '\n')+1:]
 }
 
-// ourOwn begins the methods of this package: a panic in one of them is no lock's.
+// ourOwn is the prefix of the methods of this package. A panic in one of them is not the lock's fault.
 const ourOwn = "hammerlock/explore.(*"
 
-// dump begins what the runtime says of the end of a process.
+// dump matches the beginning of what the runtime prints when a process ends.
 var dump = regexp.MustCompile(`(?m)^(panic|fatal error): `)
 
-// mostOfDump is how many lines of it are kept.
+// mostOfDump is how many of these lines are kept.
 const mostOfDump = 16
 
-// died is what an exploration found whose process ended within a schedule: what its lock did there, up to the end. It
-// is nil where that is none of the lock's doing: before any schedule, by a signal, for want of memory, or in this
-// package.
+// died returns the counterexample if the process ended during a schedule: what the lock did there until then. It is nil
+// if the lock is not to blame: before any schedule, by a signal, out of memory, or in this package.
 func (t *tail) died(how error) *Found {
 	said, rest := t.text.String(), ""
 	if at := dump.FindStringIndex(said); at != nil {
 		said, rest = said[:at[0]], strings.TrimSpace(said[at[0]:])
 	}
-	parts := strings.SplitN(rest, "\n\n", 3) // what, the goroutine, all others
+	parts := strings.SplitN(rest, "\n\n", 3) // the panic, the goroutine that panicked, all others
 	var exit *exec.ExitError
 	killed := errors.As(how, &exit) && exit.ExitCode() < 0
 	if t.schedules == 0 || killed || strings.Contains(parts[0], "out of memory") || len(parts) > 1 &&

@@ -14,13 +14,13 @@ const (
 	rowHeight   = 40
 	topOfRows   = 84
 	clockWidth  = 70
-	aside       = 240 // what a client makes of its answers, beside its lifeline
-	commandWide = 290 // a client and the first server: a command
+	aside       = 240 // room beside a client's lifeline for what the client concludes from a reply
+	commandWide = 290 // distance between a client and the first server, for the command
 	abreast     = 120 // servers
 	lineHeight  = 13
 )
 
-// pictureStyle follows the color scheme of the page that shows the picture.
+// pictureStyle adapts to the light or dark colours of the page.
 const pictureStyle = `<style>
 svg{font:12px sans-serif}.head{font-weight:bold;font-size:14px}
 text{fill:#16202c;stroke:#fff;stroke-width:3px;paint-order:stroke}path,line{stroke:#16202c;fill:none}
@@ -33,19 +33,19 @@ line{stroke-dasharray:2 4;opacity:.5}.answer{stroke-dasharray:5 3}.tip{stroke-da
 </style>
 `
 
-// picture draws a counterexample as a sequence diagram: a row a line of the trace, with the commands and their answers
-// between clients and servers. A client's bar is its lease as far as it knows.
+// picture draws a counterexample as a sequence diagram. It has a row for each line of the trace, with the commands and
+// replies between clients and servers. The bar on a client's lifeline is its lease, as far as the client knows.
 type picture struct {
 	strings.Builder
 	lines   []*line
-	clients []int // where their lifelines are
+	clients []int // positions of the lifelines
 	servers []int
-	right   int // from which client on text stands on the right
+	right   int // number of the first client whose texts are on the right
 	wide    int
 	rows    []int // where they are
 }
 
-// picture draws the lines that tell has left.
+// picture draws the lines that tell has kept.
 func (t *trace) picture(clients int) string {
 	p := &picture{lines: t.lines, right: (clients + 1) / 2}
 	p.place()
@@ -93,7 +93,7 @@ func (t *trace) picture(clients int) string {
 	return p.String()
 }
 
-// place gives each row a place, with room for a long command above it.
+// place computes the vertical positions of the rows, with room above each for a long command.
 func (p *picture) place() {
 	y := topOfRows - rowHeight
 	for _, l := range p.lines {
@@ -104,13 +104,13 @@ func (p *picture) place() {
 	}
 }
 
-// y is where a row is.
+// y is the vertical position of a line.
 func (p *picture) y(l *line) int { return p.rows[slices.Index(p.lines, l)] }
 
-// bottom is where the last row is, the verdict.
+// bottom is the position of the last row, which is the verdict.
 func (p *picture) bottom() int { return p.rows[len(p.rows)-1] }
 
-// atTime is where a moment of virtual time is, between two rows.
+// atTime is the position of a moment of virtual time, perhaps between two rows.
 func (p *picture) atTime(at time.Duration) int {
 	next := slices.IndexFunc(p.lines, func(l *line) bool { return l.now >= at })
 	switch {
@@ -123,7 +123,7 @@ func (p *picture) atTime(at time.Duration) int {
 	return p.rows[next-1] + int(time.Duration(p.rows[next]-p.rows[next-1])*(at-from)/(to-from))
 }
 
-// end is where the lifeline of what dies ends.
+// end is where the lifeline of a client or server ends that dies.
 func (p *picture) end(dies func(*line) bool) int {
 	if at := slices.IndexFunc(p.lines, dies); at >= 0 {
 		return p.y(p.lines[at])
@@ -136,7 +136,7 @@ func (p *picture) lifeline(x int, name string, end int) {
 	p.text(x, topOfRows-40, "head", "middle", name)
 }
 
-// band marks how long a client is paused, a server hangs, or all messages are slow.
+// band marks the time for which a client is paused, a server hangs, or messages are delayed.
 func (p *picture) band(l *line) {
 	if l.lasts == 0 {
 		return
@@ -154,7 +154,8 @@ func (p *picture) band(l *line) {
 		p.atTime(l.now+l.lasts)-p.y(l))
 }
 
-// leases draws a client's leases: each from when it heard of it to its end, or to when it knew that it was over.
+// leases draws the leases of a client: each from the moment at which the client learned of it to its end, or until the
+// client learned that it was over.
 func (p *picture) leases(client int) {
 	var from, last *line
 	entered := 0
@@ -182,7 +183,7 @@ func (p *picture) leases(client int) {
 	end(p.bottom())
 }
 
-// told is where a client learns what a line says of it.
+// told is the position at which a client learns what a line says.
 func (p *picture) told(l *line) int {
 	if l.site >= 0 && !l.star {
 		return p.y(l) + rowHeight/2
@@ -195,7 +196,7 @@ func (p *picture) row(l *line) {
 	y := p.y(l)
 	p.text(clockWidth-12, y+4, "soft", "end", stamp(l.now))
 	switch {
-	case l.client < 0 && !l.star: // the verdict, or a gap
+	case l.client < 0 && !l.star: // the verdict, or a gap in the trace
 		p.text(clockWidth, y+4, "odd", "start", wrapped(l.text, p.wide/7)...)
 		return
 	case l.client < 0:
@@ -226,7 +227,7 @@ func (p *picture) row(l *line) {
 	}
 }
 
-// message draws a command with its answer, a message of a server, or what became of one.
+// message draws a command with its reply, or a message of a server, with its fate.
 func (p *picture) message(l *line, x, out int) {
 	y, server := p.y(l), p.servers[l.site]
 	middle := (x + server) / 2
@@ -256,13 +257,13 @@ func (p *picture) message(l *line, x, out int) {
 	}
 }
 
-// command writes a command above its arrow, at its client.
+// command writes a command above its arrow, near its client.
 func (p *picture) command(l *line, x, out int) {
 	text := wrapped(l.text, commandWide/7)
 	p.text(x-14*out, p.y(l)-5-lineHeight*(len(text)-1), "", anchors[1-out], text...)
 }
 
-// atStamp is where the answer to a command arrives.
+// atStamp is the position at which the reply to a command arrives.
 func (p *picture) atStamp(l *line) int {
 	next := slices.IndexFunc(p.lines, func(later *line) bool { return later.at > l.heard })
 	if next < 0 {
@@ -284,7 +285,7 @@ func (p *picture) arrow(class string, x1, y1, x2, y2 int) {
 		class, x1, y1, x2, y2, x2+back, y2-4, y2+4)
 }
 
-// cross marks a deviation: where something ends by a cross, else by a ring.
+// cross marks a deviation: by a cross if something ends there, otherwise by a ring.
 func (p *picture) cross(x, y int, ends bool) {
 	if ends {
 		fmt.Fprintf(p, `<path class="odd tip" d="M%d %dl12 12m-12 0l12-12"/>`+"\n", x-6, y-6)
@@ -293,7 +294,7 @@ func (p *picture) cross(x, y int, ends bool) {
 	}
 }
 
-// text writes lines, the first one at a place.
+// text writes lines of text, the first one at the given place.
 func (p *picture) text(x, y int, class, anchor string, lines ...string) {
 	for i, line := range lines {
 		fmt.Fprintf(p, `<text class="%s" x="%d" y="%d" text-anchor="%s">%s</text>`+"\n", class, x, y+i*lineHeight,
@@ -301,10 +302,10 @@ func (p *picture) text(x, y int, class, anchor string, lines ...string) {
 	}
 }
 
-// anchors say where a text stands: left of its place, on it, right of it.
+// anchors say how a text is aligned: left of its place, centred, or right of it.
 var anchors = [...]string{"end", "middle", "start"}
 
-// wrapped cuts a text into lines of at most that many characters.
+// wrapped breaks a text into lines of at most that many characters.
 func wrapped(text string, most int) (lines []string) {
 	for _, word := range strings.Fields(text) {
 		for len(word) > most {

@@ -6,29 +6,29 @@ import (
 	"time"
 )
 
-// Progress is how far an exploration has come.
+// Progress says how far an exploration has come.
 type Progress struct {
-	// of the schedules that are run now; at most, if they are random
+	// Deviations is their number in the schedules that are run now; for random schedules, the largest number.
 	Deviations int           `json:"deviations"`
 	Run        int           `json:"run"`               // of these schedules
-	Of         int           `json:"of,omitempty"`      // how many there are; 0 = as many as there is time for
-	Further    int           `json:"further,omitempty"` // about how many follow with more deviations
+	Of         int           `json:"of,omitempty"`      // number of such schedules; 0 = as many as there is time for
+	Further    int           `json:"further,omitempty"` // rough number of schedules that follow with more deviations
 	Random     bool          `json:"random,omitempty"`
 	Speed      float64       `json:"speed"`             // schedules a second
-	Left       time.Duration `json:"left_ns,omitempty"` // until the budget ends; 0 = without one
+	Left       time.Duration `json:"left_ns,omitempty"` // time until the budget ends; 0 = no limit
 }
 
-// tellEvery is how often an exploration says how far it has come.
+// tellEvery is how often an exploration reports its progress.
 const tellEvery = 200 * time.Millisecond
 
-// tell says how far a search has come, unless it has just done so.
+// tell reports the progress of a search, unless it has just done so.
 func (s *search) tell(p Progress) {
 	if s.o.tell == nil || time.Since(s.told) < tellEvery {
 		return
 	}
 	s.told = time.Now()
 	for k, more := p.Deviations+1, float64(p.Of); !p.Random && k <= s.o.Deviations; k++ {
-		more *= float64(s.single) / float64(k) // deviations that follow one another, in one order of k
+		more *= float64(s.single) / float64(k) // of the k! orders of k deviations, one is run
 		p.Further += int(more)
 	}
 	p.Speed = float64(s.report.Schedules()+s.report.Beyond.schedules()) / time.Since(s.begun).Seconds()
@@ -38,7 +38,7 @@ func (s *search) tell(p Progress) {
 	s.o.tell(p)
 }
 
-// String says it in a line.
+// String describes the progress in a line.
 func (p Progress) String() string {
 	var text string
 	switch {
@@ -62,12 +62,12 @@ func (p Progress) String() string {
 	return text
 }
 
-// seconds is a time that people wait for.
+// seconds formats a time that a user has to wait.
 func seconds(s float64) time.Duration { return time.Duration(math.Ceil(s)) * time.Second }
 
-// Power says in words with which probability random schedules would have found a bug, by its depth: how many certain
-// deviations it needs. It is a lower bound of the form of PCT's (Burckhardt et al. 2010), which counts orders of
-// threads; this counts what fails and when.
+// Power describes the probability with which random schedules would have found a bug, by its depth: the number of
+// certain deviations that it needs. It is a lower bound like that of PCT (Burckhardt et al. 2010), which counts
+// preemptions of threads where this counts deviations.
 func (b *Beyond) Power() string {
 	if b.schedules() == 0 || b.Options < 2 {
 		return ""
@@ -81,8 +81,8 @@ func (b *Beyond) Power() string {
 		"each one of %d options at one of %d decisions", b.Options-1, b.Decisions)
 }
 
-// once is how probably a schedule has certain deviations and no others: it has so many, at these decisions among all,
-// with these options.
+// once is the probability that a schedule has exactly certain deviations: that it has so many, at these decisions, with
+// these options.
 func (b *Beyond) once(depth int) float64 {
 	p := 1 / float64(b.Deviations-b.Fewest+1)
 	for k := range depth {
@@ -91,7 +91,7 @@ func (b *Beyond) once(depth int) float64 {
 	return min(p, 1)
 }
 
-// found is how probably some schedule does what one does so probably, in percent.
+// found is the probability, in percent, that some schedule does what each single one does with the given probability.
 func (b *Beyond) found(once float64) string {
 	return fmt.Sprintf("%.3g %%", min(-100*math.Expm1(float64(b.Schedules)*math.Log1p(-once)), 99.9))
 }

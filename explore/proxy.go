@@ -11,28 +11,29 @@ import (
 	"time"
 )
 
-// link is a connection between a client and a server. Whatever goes over it waits until the scheduler lets it go. It is
-// its client's end, a net.Conn that nothing ever blocks but a client without an answer, and no goroutine is in between.
+// link is a connection between a client and a server. Everything sent over it waits until the scheduler delivers it.
+// For the client it is a net.Conn. Only reading blocks, until a reply comes. No goroutine is in between.
 type link struct {
 	w            *world
 	client, site int
-	number       int           // among the client's connections to the site
-	far          *inMemory     // the server's end: it writes what the server says to the link
-	wake         chan struct{} // something has changed for the client that reads
+	number       int           // number among the client's connections to this site
+	far          *inMemory     // the server's end; the server writes to the link through it
+	wake         chan struct{} // wakes the client if it is reading
 
-	mu           sync.Mutex
-	asked        []byte // by the client, and not looked at yet
-	asks         bool   // a request waits for the scheduler
-	came         []byte // from the server, and not looked at yet
-	comes        bool   // a reply or message waits for the scheduler
-	ready        []byte // for the client
-	closed       bool
-	deadline     time.Time
-	alarm        *time.Timer // wakes the client that reads, to look at its deadline
-	rings        time.Time   // when it does
-	expected     []*exchange // requests that were sent on, in order: replies come in the same order
-	subscribed   bool        // what comes is no reply any more, but was published, or confirms a subscription
-	clientClosed bool        // its end: what comes is not read
+	mu       sync.Mutex
+	asked    []byte // bytes from the client that were not looked at yet
+	asks     bool   // a request waits for the scheduler
+	came     []byte // bytes from the server that were not looked at yet
+	comes    bool   // a reply or message waits for the scheduler
+	ready    []byte // for the client
+	closed   bool
+	deadline time.Time
+	alarm    *time.Timer // wakes the client that reads at its deadline
+	rings    time.Time   // when it does
+	expected []*exchange // requests that were delivered and have no reply yet; replies come in the same order
+	// from now on the server sends published messages and confirmations of subscriptions, no replies
+	subscribed   bool
+	clientClosed bool // the client has closed its end, so nothing is read any more
 	inMulti      bool
 	resp3        bool // see wants
 }
@@ -43,19 +44,19 @@ type exchange struct {
 	words    []string
 	answer   []string
 	answered bool
-	listens  bool // it goes over a connection with subscriptions
-	pushed   bool // it was published: it answers no request
-	quiet    bool // of no interest to other clients: no scheduling point
+	listens  bool // it is on a connection with subscriptions
+	pushed   bool // it is a published message, which is no reply to a request
+	quiet    bool // other clients cannot notice it, so it is no scheduling point
 	line     *line
-	past     uint64 // see fingerprint: what its sender had seen, then what its server had
-	sent     uint64 // what its sender had seen
-	idle     bool   // it has had no effect on the server
+	past     uint64 // for fingerprint: what its sender had seen, then what its server had seen
+	sent     uint64 // for fingerprint: what its sender had seen
+	idle     bool   // it had no effect on the server
 }
 
-// setUp are the commands with which a connection is set up, and asked whether it is still there.
+// setUp lists commands with which the client library sets up or checks a connection.
 var setUp = map[string]bool{"hello": true, "client": true, "auth": true, "select": true, "ping": true}
 
-// silent are what a server sends over a connection with subscriptions that no client acts on.
+// silent lists messages on a subscribed connection that no client reacts to.
 var silent = map[string]bool{"pong": true, "unsubscribe": true}
 
 // dial connects a client to a site.
@@ -71,14 +72,14 @@ func (w *world) dial(client, site int, to *memory) net.Conn {
 	return nearEnd{l}
 }
 
-// idle tells whether no request waits for its reply.
+// idle tells whether every request has its reply.
 func (l *link) idle() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.expected) == 0
 }
 
-// close breaks the connection for both sides.
+// close breaks the connection for both ends.
 func (l *link) close() {
 	l.mu.Lock()
 	was := l.closed
@@ -91,7 +92,7 @@ func (l *link) close() {
 	}
 }
 
-// Write takes what the server says.
+// Write is called by the server with its replies.
 func (l *link) Write(b []byte) (int, error) {
 	l.mu.Lock()
 	l.came = append(l.came, b...)
@@ -100,7 +101,7 @@ func (l *link) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// say lets the client read something.
+// say passes bytes to the client.
 func (l *link) say(b []byte) {
 	l.mu.Lock()
 	l.ready = append(l.ready, b...)
@@ -108,7 +109,7 @@ func (l *link) say(b []byte) {
 	signal(l.wake)
 }
 
-// requests takes on what the client sends, until a request waits for the scheduler.
+// requests goes through the client's bytes until a request waits for the scheduler.
 func (l *link) requests() {
 	for {
 		l.mu.Lock()
@@ -121,7 +122,7 @@ func (l *link) requests() {
 			over := l.clientClosed && len(l.expected) == 0
 			l.mu.Unlock()
 			if over {
-				l.close() // else the last answer does
+				l.close() // otherwise it is closed by the last reply
 			}
 			return
 		}
@@ -138,14 +139,14 @@ func (l *link) requests() {
 		switch {
 		case !known:
 			l.say([]byte("-NOSCRIPT No matching script.\r\n"))
-		// as an old server: it would cost a tenth of the schedule, and RESP 2 is spoken all the same
+		// as an old server would: sending it would take a tenth of the schedule's time, and RESP 2 is used anyway
 		case name == "hello":
 			l.wants(len(f.words) > 1 && f.words[1] == "3")
 			l.say([]byte("-ERR unknown command\r\n"))
 		case x.quiet:
 			l.send(x, name, &f, queued)
 		default:
-			l.wants(false) // it goes on without
+			l.wants(false) // the client works without RESP 3
 			l.w.post(&event{client: l.client, x: x, site: l.site, conn: l.number, kind: request, words: f.words,
 				happen: func(fate fate) { l.requested(x, name, &f, queued, fate) }})
 			return
@@ -153,7 +154,7 @@ func (l *link) requests() {
 	}
 }
 
-// requested is what becomes of a request that has waited.
+// requested executes the scheduler's decision on a request that has waited.
 func (l *link) requested(x *exchange, name string, f *frame, queued bool, fate fate) {
 	l.mu.Lock()
 	l.asks = false
@@ -167,17 +168,17 @@ func (l *link) requested(x *exchange, name string, f *frame, queued bool, fate f
 	case broken:
 		l.close()
 	}
-	l.requests() // what is lost is never answered
+	l.requests() // a lost request gets no reply
 }
 
-// send sends a request on.
+// send delivers a request to the server.
 func (l *link) send(x *exchange, name string, f *frame, queued bool) {
 	l.mu.Lock()
 	if l.subscribed = x.listens; !l.subscribed {
 		l.expected = append(l.expected, x)
 	}
 	l.mu.Unlock()
-	script := name == "eval" && !queued // the scheduler sends it; a ping may come from any goroutine
+	script := name == "eval" && !queued // the scheduler calls this; only a ping may be sent by any goroutine
 	if script {
 		l.w.kit.lua.effects = 0
 	}
@@ -185,7 +186,7 @@ func (l *link) send(x *exchange, name string, f *frame, queued bool) {
 	x.idle = script && l.w.kit.lua.effects == 0
 }
 
-// replies takes on what the server says, until something waits for the scheduler.
+// replies goes through the server's bytes until something waits for the scheduler.
 func (l *link) replies() {
 	for {
 		l.mu.Lock()
@@ -215,7 +216,7 @@ func (l *link) replies() {
 	}
 }
 
-// replied is what becomes of a reply that has waited.
+// replied executes the scheduler's decision on a reply that has waited.
 func (l *link) replied(b []byte, fate fate) {
 	l.mu.Lock()
 	l.comes = false
@@ -230,7 +231,8 @@ func (l *link) replied(b []byte, fate fate) {
 	l.replies()
 }
 
-// answered finds what a frame of the server answers. A message answers nothing: it stands for itself.
+// answered finds the request that a value from the server is the reply to. A published message is an exchange of its
+// own.
 func (l *link) answered(f *frame) *exchange {
 	if l.subscribed {
 		return &exchange{link: l, words: f.words, listens: true, pushed: true, quiet: silent[f.words[0]]}
@@ -248,7 +250,7 @@ func (l *link) answered(f *frame) *exchange {
 // nearEnd is the client's end of a link.
 type nearEnd struct{ *link }
 
-// Read waits for an answer.
+// Read waits for bytes from the server.
 func (c nearEnd) Read(b []byte) (int, error) {
 	for {
 		c.mu.Lock()
@@ -274,8 +276,8 @@ func (c nearEnd) Read(b []byte) (int, error) {
 	}
 }
 
-// watch sees to it that the alarm rings at the deadline or before. Few deadlines are reached, and each is later than
-// the last one, so one alarm serves many.
+// watch makes sure that the alarm goes off at the deadline or before. One timer serves many deadlines, because few are
+// reached and each is later than the last.
 func (c nearEnd) watch() {
 	switch {
 	case c.closed || c.clientClosed:
@@ -290,7 +292,7 @@ func (c nearEnd) watch() {
 	c.rings = c.deadline
 }
 
-// quiet stops the alarm of a connection that is over.
+// quiet stops the alarm of a connection that has ended.
 func (l *link) quiet() {
 	if l.alarm != nil {
 		l.alarm.Stop()
@@ -312,7 +314,7 @@ func (c nearEnd) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// Close notes that what the server still answers is not heard.
+// Close notes that the client reads nothing any more.
 func (c nearEnd) Close() error {
 	c.mu.Lock()
 	c.clientClosed = true
@@ -336,27 +338,26 @@ func (c nearEnd) SetDeadline(t time.Time) error {
 
 func (c nearEnd) SetReadDeadline(t time.Time) error { return c.SetDeadline(t) }
 
-// SetWriteDeadline does nothing: no write takes any time.
+// SetWriteDeadline does nothing: writing takes no time.
 func (nearEnd) SetWriteDeadline(time.Time) error { return nil }
 
 func (nearEnd) LocalAddr() net.Addr  { return memoryAddr{} }
 func (nearEnd) RemoteAddr() net.Addr { return memoryAddr{} }
 
-// memoryAddr is where all clients and servers are.
+// memoryAddr is the address of all clients and servers.
 type memoryAddr struct{}
 
 func (memoryAddr) Network() string { return "memory" }
 func (memoryAddr) String() string  { return "memory" }
 
-// scripts are those that were ever sent whole. A server that has been told a script once needs its digest only; one
-// that forgot it makes the client send it whole. Neither changes anything a lock could see, so neither is a scheduling
-// point.
+// scripts has the texts of all scripts that were sent, by digest. A client sends a script's digest only, and its text
+// if the server does not know it. No lock can notice the difference, so it is no scheduling point.
 type scripts struct {
 	mu    sync.Mutex
 	texts map[string]string // by digest
 }
 
-// whole puts the text of a script into a request that names its digest. It reports whether the text is known.
+// whole replaces the digest in a request by the text of the script. It returns false if the text is unknown.
 func (s *scripts) whole(f *frame) bool {
 	name := strings.ToLower(f.words[0])
 	if name != "eval" && name != "evalsha" || len(f.words) < 2 {

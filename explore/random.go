@@ -10,15 +10,16 @@ import (
 	"hammerlock/checker"
 )
 
-// Beyond is what random schedules with more deviations than the bound came to.
+// Beyond is the result of random schedules with more deviations than the bound.
 type Beyond struct {
-	Schedules  int    `json:"schedules"`
-	Fewest     int    `json:"fewest"`     // deviations of a schedule
-	Deviations int    `json:"deviations"` // at most
-	Decisions  int    `json:"decisions"`  // of a schedule, at most as far as is known
-	Options    int    `json:"options"`    // of a decision, likewise
-	Wrong      int    `json:"wrong"`      // of them: they were cut or did not fit, and prove nothing
-	Seed       uint64 `json:"seed"`
+	Schedules  int `json:"schedules"`
+	Fewest     int `json:"fewest"`     // smallest and largest number of deviations in a schedule
+	Deviations int `json:"deviations"` // at most
+	Decisions  int `json:"decisions"`  // largest number of decisions in a schedule, as far as is known
+	Options    int `json:"options"`    // largest number of options of a decision, as far as is known
+	// number of schedules that prove nothing, because they were too long or did not fit
+	Wrong int    `json:"wrong"`
+	Seed  uint64 `json:"seed"`
 }
 
 func (b *Beyond) schedules() int {
@@ -38,7 +39,7 @@ func (b *Beyond) String() string {
 	return text
 }
 
-// after goes on with what was said about the schedules up to the bound.
+// after appends the result to a text about the schedules up to the bound.
 func (b *Beyond) after(text string) string {
 	if b.schedules() == 0 {
 		return ""
@@ -46,12 +47,12 @@ func (b *Beyond) after(text string) string {
 	return text + b.String()
 }
 
-// mostBeyond is how many deviations a random schedule has at most beyond the bound.
+// mostBeyond is by how many deviations a random schedule exceeds the bound at most.
 const mostBeyond = 4
 
-// random runs schedules with more deviations than the search, until the budget ends or there were as many as were asked
-// for. Each has that many, at decisions that are drawn evenly from as many as the plain schedule has (as delay-bounded
-// search does: Emmi, Qadeer, Rakamaric 2011). The draw follows from the seed and from the number of the schedule.
+// random runs schedules with more deviations than the search, until the time budget ends or the wanted number was run.
+// The decisions with deviations are drawn evenly from as many as the plain schedule has, as in delay-bounded search
+// (Emmi, Qadeer, Rakamaric 2011). The seed and the number of a schedule determine what is drawn.
 func (s *search) random(more int) (err error) {
 	b := &Beyond{
 		Fewest: more + 1, Deviations: s.o.Deviations + mostBeyond, Decisions: s.length, Options: s.widest,
@@ -102,7 +103,7 @@ func (s *search) random(more int) (err error) {
 	return err
 }
 
-// shrink leaves out the deviations of a counterexample that it does without.
+// shrink removes the deviations from a counterexample that it does not need.
 func (s *search) shrink(d *done) error {
 	k := newKit()
 	for i := 0; i < len(d.run.taken); {

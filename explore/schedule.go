@@ -15,15 +15,17 @@ import (
 	"hammerlock/workload"
 )
 
-// Limits of a schedule: steps, and virtual time without a request.
+// Limits of a schedule: the number of steps, and the virtual time without a request.
 const (
 	mostSteps = 4000
 	mostRest  = 30 * time.Second
-	afterlife = time.Minute            // in which goroutines of the lock can end when all is over
-	nap       = 300 * time.Millisecond // of a rest: clients that send nothing fill their lanes meanwhile
+	afterlife = time.Minute // time for the lock's goroutines to end when everything is closed
+	// how long the scheduler waits at most when no message waits; meanwhile clients record in their lanes, which must
+	// be emptied
+	nap = 300 * time.Millisecond
 )
 
-// schedule is one run of the clients: its deviations are given, everything else goes the default way.
+// schedule is one run of the clients. Some deviations are given; all other decisions take the default.
 type schedule struct {
 	w       *world
 	o       *Options
@@ -34,45 +36,46 @@ type schedule struct {
 	suite   *history.Lane
 	merge   *history.Merge
 	history *history.History
-	seen    func(*schedule) bool // another schedule was in this state: nothing new can follow; nil = not compared
-	given   []Choice
-	draw    func(at, options int) int // takes an option where none is given; nil = the first
+	// tells whether another schedule was in this state, so that nothing new can follow; nil = states are not compared
+	seen  func(*schedule) bool
+	given []Choice
+	draw  func(at, options int) int // draws an option at random where none is given; nil = the first is taken
 
-	current  int         // the client that went last; -1 when time has passed since
-	paused   []time.Time // when a paused client goes on
-	hung     []time.Time // by site: until when it carries nothing out
-	dead     []bool      // by site: it never answers again
+	current  int         // the client that acted last; -1 if time has passed since
+	paused   []time.Time // when each paused client continues
+	hung     []time.Time // by site: until when it executes nothing
+	dead     []bool      // by site: it never replies again
 	crashed  []bool
 	died     []time.Duration // when
-	unheard  []history.Op    // that the dead never heard the end of
+	unheard  []history.Op    // operations of dead clients whose end these never heard
 	healing  []healing
-	states   []passed  // after the last decision that was given
-	ways     []uint64  // of the decisions after that, one after another: where each deviation leads; nil = not compared
-	asked    int       // how many events there were when it was last seen that there were more
+	states   []passed  // states after the last given decision
+	ways     []uint64  // for each option of these decisions: the state that it leads to; nil = not compared
+	asked    int       // number of events when it was last known that more would come
 	quiet    time.Time // since then
 	state    fingerprint
 	taken    []Choice
-	deviated time.Duration // when the last one of them was taken
-	options  []int         // by decision: how many options there were
-	list     []option      // those of this decision
+	deviated time.Duration // when the last given deviation was taken
+	options  []int         // by decision: number of options
+	list     []option      // options of the current decision
 	acts     []act         // likewise
 	merged   bool
-	wrong    error // it diverged, or was cut
+	wrong    error // the schedule has diverged, or was too long
 }
 
-// passed is a state that a schedule was in after a number of decisions.
+// passed is a state of a schedule after a number of decisions.
 type passed struct {
 	state     uint64
 	decisions int
 }
 
-// errDiverged says that a schedule named something that was not there, errCut that it was too long.
+// errDiverged says that a given deviation was not possible, errCut that the schedule was too long.
 var (
 	errDiverged = errors.New("the replay was not the same")
 	errCut      = errors.New("the schedule was too long")
 )
 
-// play runs a schedule in a bubble of its own.
+// play runs a schedule in virtual time, in a bubble of testing/synctest.
 func play(t *testing.T, spec locks.Spec, o *Options, known *kit, given []Choice, seen func(*schedule) bool, told bool,
 	draw func(at, options int) int) (s *schedule, err error) {
 	o.say(beginsSchedule, nil)
@@ -91,9 +94,9 @@ func play(t *testing.T, spec locks.Spec, o *Options, known *kit, given []Choice,
 			s.run(t.Context())
 		}
 		s.close()
-		<-time.After(afterlife) // a library may sleep before it sees that it was closed
+		<-time.After(afterlife) // a library may sleep before it notices that it was closed
 	})
-	if s != nil && s.w.hung != nil && left != nil { // it has never returned: its goroutine is left
+	if s != nil && s.w.hung != nil && left != nil { // its goroutine is left because the call has never returned
 		s.wrong, left = nil, nil
 	}
 	return s, errors.Join(err, left)
@@ -140,7 +143,7 @@ func (s *schedule) header() history.Header {
 	}
 	idle := time.Duration(0)
 	if s.spec.Claims.Wakes {
-		// no client is late in virtual time; one that polls may meet another one again and again, and needs more
+		// clients are never late in virtual time, but one that polls may be refused again and again, so it needs more
 		idle = time.Millisecond
 	}
 	all, callers := len(pages(&s.spec.Claims)), 0
@@ -157,7 +160,7 @@ func (s *schedule) header() history.Header {
 	}
 }
 
-// run lets the clients work until all have finished, and records what is left.
+// run lets the clients work until all have finished, and records which keys are left.
 func (s *schedule) run(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -181,13 +184,13 @@ func (s *schedule) run(ctx context.Context) {
 	s.o.say(endsSchedule, nil)
 	cancel()
 	s.w.end()
-	working.Wait() // first: who is still at work may open something
+	working.Wait() // first, because a client that still works may open something
 	for _, c := range s.clients {
 		c.close()
 	}
 }
 
-// close ends what is left of the bubble.
+// close ends everything that is left in the bubble.
 func (s *schedule) close() {
 	for _, m := range s.servers {
 		m.end()
@@ -195,7 +198,7 @@ func (s *schedule) close() {
 	s.w.links.Wait()
 }
 
-// keep takes an operation into the history. Dead clients are silent, although their goroutines go on.
+// keep adds an operation to the history. Dead clients add nothing, although their goroutines go on.
 func (s *schedule) keep(op *history.Op) {
 	switch w := s.history.Caller(op.Worker); {
 	case w < 0 || !s.crashed[w] || op.Return <= s.died[w]:
@@ -208,8 +211,8 @@ func (s *schedule) keep(op *history.Op) {
 	}
 }
 
-// look records which locks the servers in memory have after a try for several keys was refused: it must have given back
-// what it had.
+// look records which keys exist on the servers after a try for several keys was refused. It must have released those
+// that it had.
 func (s *schedule) look(op *history.Op) {
 	if !s.spec.Claims.Sets || op.Kind != history.Acquire || op.Outcome != history.Failed || len(s.servers) > 1 {
 		return
@@ -225,8 +228,8 @@ func (s *schedule) look(op *history.Op) {
 	}
 }
 
-// able tells whether an event can happen now. A store is not held up unless it is fenced, nor a reader's last look: its
-// client has just looked at the clock, and no lock can help a client that is late between that look and the store.
+// able tells whether an event can happen now. A store, or the last load of a reader, is not delayed unless there is
+// fencing: the client has just looked at the clock, and no lock can prevent a delay between that and the store.
 func (s *schedule) able(e *event) bool {
 	now := time.Now()
 	switch {
@@ -244,11 +247,11 @@ func (s *schedule) punctual(e *event) bool {
 	return e.kind == reload || e.kind == store && !s.views.fenced
 }
 
-// schedule makes one decision after another.
+// schedule makes one decision after the other.
 func (s *schedule) schedule() {
 	for {
-		synctest.Wait()       // now everybody waits for a message or for time
-		s.merge.Drain(s.keep) // a client whose lane is full would wait for that, and never for a message again
+		synctest.Wait()       // now all goroutines wait for a message or for time
+		s.merge.Drain(s.keep) // otherwise a client could wait for room in its lane, rather than for a message
 		if s.panicked() != "" {
 			return
 		}
@@ -272,7 +275,8 @@ func (s *schedule) schedule() {
 	}
 }
 
-// rest lets time pass until something arrives, or a pause or an effect is over. It reports whether that can be.
+// rest lets time pass until something arrives, or until a pause or another deviation ends. It returns false if nothing
+// can.
 func (s *schedule) rest() bool {
 	most := nap
 	for i, until := range s.paused {
@@ -331,23 +335,23 @@ func (s *schedule) decide(options []option) {
 	s.take(options[number])
 }
 
-// joins tells whether another schedule was in this state, after all deviations that were given.
+// joins tells whether another schedule was in this state, after all given deviations.
 func (s *schedule) joins() bool {
 	s.merged = len(s.given) == len(s.taken) && s.seen != nil && s.seen(s)
 	return s.merged
 }
 
-// deviate takes a deviation down.
+// deviate records a deviation.
 func (s *schedule) deviate(c Choice) {
 	s.deviated = s.w.clock.Now()
 	s.taken = append(s.taken, c)
 	s.o.say(takesDeviation, &c)
 }
 
-// ending waits for what no worker will release, and records what is left in the counter and in the servers: the token
-// in a lock's key, and for how long.
+// ending waits for leases that no worker will release. Then it records what is left in the counter and on the servers:
+// the tokens in locks' keys, and the rest of their TTL.
 func (s *schedule) ending() {
-	if slices.Contains(s.crashed, true) { // what the dead hold is no failure before its lease is over
+	if slices.Contains(s.crashed, true) { // locks held by dead clients count as left over only after their lease
 		s.sleep(2 * s.o.TTL)
 	}
 	for key, page := range pages(&s.spec.Claims) {
@@ -356,7 +360,7 @@ func (s *schedule) ending() {
 			Value: n.Views, Seen: n.Writer, Outcome: history.OK})
 		for i := range s.o.Sites {
 			if s.dead[i] {
-				continue // nothing can be released there
+				continue // the server is dead, so nothing can be released there
 			}
 			text, ttl := holding(s.servers[i], page.Lock)
 			token, now, until := history.Hash(text), s.w.clock.Now(), history.Forever

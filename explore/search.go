@@ -13,7 +13,7 @@ import (
 	"hammerlock/locks"
 )
 
-// search goes through all schedules, those with fewer deviations first.
+// search runs all schedules, those with fewer deviations first.
 type search struct {
 	t      *testing.T
 	spec   locks.Spec
@@ -21,26 +21,27 @@ type search struct {
 	begun  time.Time
 	kits   []*kit // one a worker
 	report Report
-	length int // of the longest schedule, in decisions
-	widest int // how many options a decision has at most
-	single int // how many schedules there are with one deviation
+	length int // length of the longest schedule, in decisions
+	widest int // largest number of options of a decision
+	single int // number of schedules with one deviation
 	told   time.Time
-	last   int // the schedule that a level ends with in which a counterexample was found; 0 = none was yet
+	// number of the schedule after which the level ends, because a counterexample was found; 0 = none was found
+	last   int
 	states states
 
-	key    func(*schedule) uint64                 // names a state; nil = nothing is left out
-	branch func(n *node, run *schedule) []*node   // the schedules that follow from one
-	judged func(*schedule, *checker.Verdict) bool // whether a verdict ends the search
+	key    func(*schedule) uint64                 // identifies a state; nil = no schedule is left out
+	branch func(n *node, run *schedule) []*node   // returns the schedules that follow from one
+	judged func(*schedule, *checker.Verdict) bool // tells whether a verdict ends the search
 }
 
-// node is a schedule to run: that of its parent up to one more deviation.
+// node is a schedule to run: that of its parent with one more deviation.
 type node struct {
 	parent *node
 	choice Choice
-	way    uint64 // where the choice leads
+	way    uint64 // the state that the deviation leads to
 }
 
-// path lists the deviations in order.
+// path lists the deviations in their order.
 func (n *node) path() []Choice {
 	var list []Choice
 	for ; n.parent != nil; n = n.parent {
@@ -50,9 +51,9 @@ func (n *node) path() []Choice {
 	return list
 }
 
-// Run explores a lock until it has found a violation, or has run every schedule, or its budget has ended. It is
-// inconclusive where the lock needs something of its server that the one in memory has not; its error says that the
-// lock could not be opened for another reason, or that checkers contradict each other.
+// Run explores a lock until a violation is found, every schedule was run, or the time budget has ended. It is
+// inconclusive if the lock needs something that the server in memory does not support. An error says that the lock
+// could not be opened, or that checkers contradict each other.
 func Run(t *testing.T, spec locks.Spec, o Options) (Report, error) {
 	t.Helper()
 	s := newSearch(t, spec, o)
@@ -64,7 +65,7 @@ func Run(t *testing.T, spec locks.Spec, o Options) (Report, error) {
 	}
 	switch {
 	case errors.Is(err, errLeft) && o.jobs() > 1:
-		o.Jobs = 1 // which goroutines are left shows when no other schedule runs
+		o.Jobs = 1 // only then it is known which schedule has left goroutines
 		return Run(t, spec, o)
 	case errors.Is(err, locks.ErrServer), errors.Is(err, errLeft), errors.Is(err, errElsewhere),
 		errors.Is(err, errLacks):
@@ -89,11 +90,11 @@ func newSearch(t *testing.T, spec locks.Spec, o Options) *search {
 	return s
 }
 
-// levels runs one level after another.
+// levels runs one level after the other.
 func (s *search) levels() error {
 	level, most := []*node{{}}, s.o.Deviations
 	if s.o.Schedules > 0 {
-		most = 0 // the plain schedule says how long they are
+		most = 0 // the number of schedules is known after the plain one
 	}
 	for d := 0; d <= most; d++ {
 		s.report.Levels = append(s.report.Levels, Level{Deviations: d})
@@ -112,19 +113,19 @@ func (s *search) levels() error {
 // done is a schedule that was run and judged.
 type done struct {
 	run   *schedule
-	again bool // it took more than one try
+	again bool // it was run more than once
 	v     *checker.Verdict
 	err   error
 	n     int // its number, counted from 1
 }
 
-// further is how many schedules are run after the first counterexample, to find a shorter one with as many deviations:
+// further is how many schedules are run after the first counterexample, to find a better one with as many deviations:
 // at least 100, or a tenth of those before.
 func further(before int) int { return max(100, before/10) }
 
-// shorter tells whether a counterexample shows more than another one, or has fewer steps: two holders at once say more
-// than a wrong answer. A cause decides between equal ones: two grants at once that nothing in the history explains have
-// none.
+// shorter tells whether a counterexample is better than another: two holders at the same time are better evidence than
+// a wrong reply, and then fewer steps are better. Between equal ones, one with a known cause is better than two grants
+// that nothing explains.
 func (f *Found) shorter(than *Found) bool {
 	shown := func(f *Found) int {
 		if f.Checker != checker.Exclusion.Name || f.Cause == history.Phantom || f.Cause == history.PartKept {
@@ -142,7 +143,7 @@ func (f *Found) shorter(than *Found) bool {
 		cmp.Compare(unexplained(f), unexplained(than))) < 0
 }
 
-// level runs the schedules of a level and returns those of the next one.
+// level runs the schedules of a level. It returns those of the next level.
 func (s *search) level(l *Level, nodes []*node) (next []*node, err error) {
 	if l.Deviations == 1 {
 		s.single = len(nodes)
@@ -194,7 +195,7 @@ func (s *search) level(l *Level, nodes []*node) (next []*node, err error) {
 	return next, err
 }
 
-// count takes a schedule into the report. It reports false if the search ends with it.
+// count adds a schedule to the report. It returns false if the search ends with it.
 func (s *search) count(l *Level, d *done, err *error) bool {
 	switch {
 	case errors.Is(d.run.wrong, errDiverged):
@@ -205,7 +206,8 @@ func (s *search) count(l *Level, d *done, err *error) bool {
 		l.Merged++
 	case s.judged(d.run, d.v):
 		d.n = s.report.Schedules()
-		if *err = s.found(d); errors.Is(*err, errDiverged) { // it depends on chance, as on the order of random tokens
+		// the counterexample depends on chance, such as the order of random tokens
+		if *err = s.found(d); errors.Is(*err, errDiverged) {
 			l.Diverged++
 			*err = nil
 		}
@@ -213,14 +215,14 @@ func (s *search) count(l *Level, d *done, err *error) bool {
 	return *err == nil && (s.report.Found == nil || s.report.Schedules() < s.last)
 }
 
-// mostTries is how often a schedule is run that is not the one that was meant. A lock can choose at random, as select
-// does if two things have happened at the same instant: then a schedule follows from one of several that begin alike.
+// mostTries is how often a schedule is run until it is the wanted one. A lock may choose at random, as select does if
+// two things happen at the same instant. Then the same deviations can result in different schedules.
 const mostTries = 30
 
-// spares tells whether a schedule would come at once to a state that another one has been in.
+// spares tells whether a schedule need not be run: its last deviation leads to a state of another schedule.
 func (s *search) spares(n *node) bool { return n.way != 0 && s.states.has(n.way) }
 
-// untilSame tries until a replay is the same, and counts the tries.
+// untilSame repeats a replay until it is the same. It returns the number of tries.
 func untilSame(try func() error) (tries int, err error) {
 	for tries < mostTries {
 		tries++
@@ -231,16 +233,17 @@ func untilSame(try func() error) (tries int, err error) {
 	return tries, err
 }
 
-// play runs a schedule until it is the one that was meant, and judges it.
+// play runs a schedule until it is the wanted one, and judges it.
 func (s *search) play(k *kit, given []Choice) (d done) {
 	var joins func(*schedule) bool
 	if s.key != nil {
 		joins = func(run *schedule) bool {
 			if len(given) == s.o.Deviations && run.w.clock.Now() > run.deviated {
-				return false // nothing branches any more: states of later instants spare nothing, and fill the memory
+				return false // nothing branches any more, so later states would only fill the memory
 			}
 			state := s.key(run)
-			if n := len(run.states); n == 0 || run.states[n-1].state != state { // a rest that nothing came of
+			// a new state; waiting that changed nothing is left out
+			if n := len(run.states); n == 0 || run.states[n-1].state != state {
 				run.states = append(run.states, passed{state, len(run.options)})
 			}
 			return s.states.has(state)
@@ -259,7 +262,7 @@ func (s *search) play(k *kit, given []Choice) (d done) {
 	return d
 }
 
-// children are the schedules with one more deviation, later than the last one.
+// children returns the schedules with one more deviation, later than the last one.
 func (n *node) children(run *schedule) (list []*node) {
 	for at, i := run.first(), 0; at < len(run.options); at++ {
 		for option := 1; option < run.options[at]; option++ {
@@ -282,7 +285,7 @@ func (s *schedule) first() int {
 	return 0
 }
 
-// judge returns all verdicts, and the first one that failed and is held against the lock; nil without one.
+// judge returns all verdicts, and the first failure for which the lock is to blame; nil if there is none.
 func judge(run *schedule) (all []checker.Verdict, failed *checker.Verdict, err error) {
 	if err = run.w.lacking(false); err != nil {
 		return nil, nil, err
@@ -303,7 +306,7 @@ func judge(run *schedule) (all []checker.Verdict, failed *checker.Verdict, err e
 		return nil, nil, err
 	}
 	all, err = checker.Judge(c)
-	for i := range all { // of a history with a call that is too late none counts
+	for i := range all { // verdicts on a history with a call that is too late do not count
 		if all[i].Status == checker.Fail && !run.w.early && all[i].Holds(run.history) {
 			return all, &all[i], cmp.Or(err, run.w.lacking(all[i].Cause == history.Unanswered))
 		}
@@ -311,7 +314,7 @@ func judge(run *schedule) (all []checker.Verdict, failed *checker.Verdict, err e
 	return all, nil, err
 }
 
-// found runs a counterexample again, with its trace, and puts it into the report unless a shorter one is there.
+// found runs a counterexample again with a trace. It puts it into the report unless that has a better one.
 func (s *search) found(d *done) error {
 	after := time.Since(s.begun)
 	var f *Found
@@ -335,8 +338,7 @@ func (s *search) found(d *done) error {
 	return nil
 }
 
-// Replay runs one schedule. It returns nil if nothing was violated; its error says also that the schedule was not the
-// same.
+// Replay runs a single schedule. It returns nil if nothing was violated, and an error if the schedule was another.
 func Replay(t *testing.T, spec locks.Spec, o Options, given []Choice) (f *Found, err error) {
 	t.Helper()
 	if err = Excluded(spec, o); err != nil {
@@ -374,7 +376,7 @@ func replay(t *testing.T, spec locks.Spec, o *Options, known *kit, given []Choic
 	return f, nil
 }
 
-// replayed says what the replay of a schedule showed.
+// replayed sets the result of a replay.
 func (r *Report) replayed(deviations int) {
 	r.Levels = []Level{{Deviations: deviations, Schedules: 1}}
 	if r.Status = checker.Fail; r.Found == nil {
@@ -382,7 +384,7 @@ func (r *Report) replayed(deviations int) {
 	}
 }
 
-// conclude says what a search without a violation proves.
+// conclude sets the result of a search without a violation.
 func (r *Report) conclude() {
 	r.Status = checker.Pass
 	for _, l := range r.Levels {

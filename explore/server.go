@@ -8,16 +8,16 @@ import (
 	"hammerlock/history"
 )
 
-// refusal is what a server answers that does nothing. Locks take all such answers for the same (locks.Classify).
+// refusal is the reply of a server that does nothing. For locks, all such replies are the same (see locks.Classify).
 const refusal = "LOADING Redis is loading the dataset in memory"
 
-// hangsFor is how long a server hangs: clients give up before, and what they had sent is carried out after that.
+// hangsFor is how long a server hangs: clients give up before, and their requests are executed afterwards.
 func (s *schedule) hangsFor() time.Duration { return cmp.Or(s.o.Hang, readTimeout+s.o.TTL) }
 
-// ofServer adds to a list what can happen to the server of a request before the request gets there.
+// ofServer appends what can happen to the server before a request reaches it.
 func (s *schedule) ofServer(list []act, e *event) []act {
 	m := s.servers[e.site]
-	// subscriptions are taken by servers that refuse all else
+	// servers that refuse other commands still accept subscriptions
 	if !strings.EqualFold(e.words[0], "exec") && !e.x.listens && e.x.link.idle() {
 		list = append(list, refuses)
 	}
@@ -34,13 +34,14 @@ func (s *schedule) ofServer(list []act, e *event) []act {
 	return list
 }
 
-// breakServer lets the server of a request fail. But for a refusal the request is still on its way after that.
+// breakServer lets the server of a request fail. Unless the request is refused, it stays on its way.
 func (s *schedule) breakServer(o option) {
 	e := o.e
 	servers := []history.Party{history.Servers}
 	switch o.act {
 	case refuses:
-		// A command is as good as lost. No renewal may end with it: the next one is answered.
+		// This is the same as a lost command, except that the client gets a reply. A lock must survive that for
+		// renewals, too: the next one succeeds.
 		s.fault("refuse", 0, history.Effect{Hits: []history.Party{history.Servers, history.Links}, Blocks: true,
 			Spares: true}, o)
 		s.w.settle(e, refused)
@@ -61,13 +62,13 @@ func (s *schedule) breakServer(o option) {
 	s.current = e.client
 }
 
-// mostDown is for how long a server is silent: to the end.
+// mostDown is the duration of a server's failure that lasts until the end.
 const mostDown = time.Hour
 
-// down counts the servers that never answer again. They are never a majority.
+// down is the number of servers that never reply again. They are never a majority.
 func (s *schedule) down() int { return count(s.dead) }
 
-// count counts what is true.
+// count returns how many are true.
 func count(all []bool) (n int) {
 	for _, is := range all {
 		if is {
@@ -77,7 +78,7 @@ func count(all []bool) (n int) {
 	return n
 }
 
-// loseDead loses what is on its way to or from servers that never answer again. It reports whether there was anything.
+// loseDead drops messages to and from servers that never reply again. It returns whether there were any.
 func (s *schedule) loseDead() (some bool) {
 	for _, e := range s.w.ready(-1, func(e *event) bool { return e.x != nil && s.dead[e.site] }) {
 		s.w.settle(e, lost)
@@ -86,7 +87,7 @@ func (s *schedule) loseDead() (some bool) {
 	return some
 }
 
-// firstExpiry is when the next key of a server expires, from now; 0 if none does.
+// firstExpiry is the time until the next key of a server expires; 0 if none will.
 func firstExpiry(m *memory) (next time.Duration) {
 	for _, key := range m.Keys() {
 		if ttl := m.TTL(key); ttl > 0 && (next == 0 || ttl < next) {

@@ -7,19 +7,18 @@ import (
 	"time"
 )
 
-// fingerprint sums up what has happened, by what each client and each server has seen of it. Two schedules with the
-// same fingerprint differ only in the order of what no client could tell apart (they are one Mazurkiewicz trace), or in
-// the names of the sites, so that the same follows from both. No site has a name here: it is what was done to it, and
-// who heard of that.
+// fingerprint is a hash of what each client and each server has seen. Two schedules with the same fingerprint differ
+// only in the order of things that no client can tell apart (they are the same Mazurkiewicz trace), or in the names of
+// the sites. So the same can follow from both. A site is identified by what was done to it, and who learned of that.
 type fingerprint struct {
-	clients []uint64 // what it has heard and done, in order
-	sites   []uint64 // what was carried out, in order; the last one is the counter
-	marks   []uint64 // by site: what became of the answers, and what was lost, in no order
+	clients []uint64 // by client: what it has learned and done, in order
+	sites   []uint64 // by site: what it has executed, in order; the last one is the counter
+	marks   []uint64 // by site: the fates of replies, and what was lost, in any order
 }
 
 var seed = maphash.MakeSeed()
 
-// seenAs is what of a decision can be told apart.
+// seenAs is what can be seen of a decision.
 type seenAs struct {
 	client, conn  int
 	kind          kind
@@ -40,7 +39,7 @@ func (f *fingerprint) sent(pending []*event) {
 	}
 }
 
-// choose adds a decision. The sender of a request hears nothing before the reply: until then only the server has seen
+// choose adds a decision. The sender of a request learns nothing before the reply; until then only the server has seen
 // it.
 func (f *fingerprint) choose(e *event, a act, now time.Duration) {
 	what := seenAs{client: e.client, conn: e.conn, kind: e.kind, act: a, now: now}
@@ -57,7 +56,7 @@ func (f *fingerprint) choose(e *event, a act, now time.Duration) {
 	case a == letGo && e.kind == request:
 		what.before, what.there = e.x.past, f.sites[e.site]
 		e.x.sent, e.x.past = e.x.past, maphash.Comparable(seed, what)
-	case a == loses, a == breaks: // of a request without an effect no client can tell whether it was carried out
+	case a == loses, a == breaks: // if a request has no effect, no client can tell whether it was executed
 		if what.there = e.x.past; e.kind == reply && e.x.idle {
 			what.kind, what.there = request, e.x.sent
 		}
@@ -76,7 +75,7 @@ func (f *fingerprint) choose(e *event, a act, now time.Duration) {
 	}
 }
 
-// heard adds what became of a message. Equal answers of one instant are not told apart.
+// heard adds the fate of a message. Equal replies at the same instant are not distinguished.
 func (f *fingerprint) heard(e *event, what seenAs, told bool) {
 	f.marks[e.site] += maphash.Comparable(seed, what)
 	if told {
@@ -85,10 +84,10 @@ func (f *fingerprint) heard(e *event, what seenAs, told bool) {
 	}
 }
 
-// carriedOut adds a request to what its site has seen, if it has had an effect there.
+// carriedOut adds a request to what its site has seen, if it had an effect there.
 func (f *fingerprint) carriedOut(e *event) {
 	x := e.x
-	// A command that may wait for another connection is answered by a goroutine of its own, perhaps at this moment.
+	// A command that may wait for another connection is answered by another goroutine, perhaps at this moment.
 	if !blocking[strings.ToLower(x.words[0])] && x.answered {
 		x.idle = x.idle || harmless(x.words[0], append(x.answer, "")[0])
 	}
@@ -97,7 +96,8 @@ func (f *fingerprint) carriedOut(e *event) {
 	}
 }
 
-// readers are commands that change nothing, in vain what others answer if they have changed nothing.
+// readers are commands that change nothing; in vain has, for other commands, the replies that show that nothing was
+// changed.
 var (
 	readers = strings.Fields("exists get hexists hget hgetall hlen hmget lindex llen lrange mget " +
 		"pttl scard sismember smembers strlen time ttl type zcard zcount zrange zrangebyscore zrank zscore")
@@ -106,20 +106,21 @@ var (
 		"zremrangebyscore": "0"}
 )
 
-// harmless tells from a command and the beginning of its answer that it has changed nothing on its server.
+// harmless tells by a command and the beginning of its reply whether it has changed nothing on the server.
 func harmless(command, answer string) bool {
 	name := strings.ToLower(command)
 	return slices.Contains(readers, name) || answer != "" && inVain[name] == answer
 }
 
-// key names the state that a decision is made in: what was seen, what waits, and whose turn it is.
+// key identifies the state before a decision: what was seen, which events wait, and which client acted last.
 func (s *schedule) key() uint64 {
 	s.w.mu.Lock()
 	defer s.w.mu.Unlock()
 	return s.keyOf(&s.state, s.current, func(*event) bool { return false })
 }
 
-// keyOf names a state by what was seen in it and by whose turn it is. Events that are gone wait no more.
+// keyOf identifies a state by a fingerprint and the client that acted last. The function gone tells which events do not
+// wait any more.
 func (s *schedule) keyOf(f *fingerprint, current int, gone func(*event) bool) uint64 {
 	h := maphash.Comparable(seed, [2]uint64{uint64(current) + 1, uint64(s.w.clock.Now())})
 	for i, x := range f.clients {
@@ -142,7 +143,7 @@ func (s *schedule) keyOf(f *fingerprint, current int, gone func(*event) bool) ui
 		waiting[site] += maphash.Comparable(seed,
 			[5]uint64{uint64(e.client), uint64(e.conn), uint64(e.kind), uint64(left), past})
 	}
-	var sites uint64 // a set: sites have no names
+	var sites uint64 // an unordered set, because sites have no names
 	for i, x := range f.sites {
 		hung := time.Duration(-1) // of the counter
 		if i < len(s.hung) {
@@ -153,9 +154,9 @@ func (s *schedule) keyOf(f *fingerprint, current int, gone func(*event) bool) ui
 	return maphash.Comparable(seed, [2]uint64{h, sites})
 }
 
-// leads says where the options of a decision lead, each without taking it: to the state that is there before any client
-// can react. A client reacts by what it has seen, and posts what it has not posted yet. So the same follows from two
-// options that lead to the same, and from a state where everybody has reacted.
+// leads returns, for each option of a decision, the state that it would lead to before any client reacts. How a client
+// reacts depends only on what it has seen. So if two options lead to the same state, the same follows from both, and
+// also from a state in which all clients have reacted.
 func (s *schedule) leads(options []option) (list []uint64) {
 	s.w.mu.Lock()
 	defer s.w.mu.Unlock()
@@ -173,7 +174,7 @@ func (s *schedule) leadsTo(o option) uint64 {
 		defer func() { e.x.past, e.x.sent = past, sent }()
 	}
 	f.choose(e, o.act, s.w.clock.Now())
-	gone := func(*event) bool { return false } // as of a request it is not known yet what it does
+	gone := func(*event) bool { return false } // for a request, its effect is not known yet
 	switch {
 	case o.act == loses, o.act == breaks, o.act == refuses, o.act == letGo && e.kind != request:
 		gone = func(x *event) bool { return x == e }
@@ -186,7 +187,7 @@ func (s *schedule) leadsTo(o option) uint64 {
 		current = s.current
 	}
 	way := s.keyOf(&f, current, gone)
-	if o.act == pauses { // perhaps of this event alone
+	if o.act == pauses { // it may concern this event alone
 		way = maphash.Comparable(seed, [5]uint64{way, uint64(e.conn), uint64(e.kind), f.sites[e.site], f.marks[e.site]})
 	}
 	return way

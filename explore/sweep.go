@@ -13,36 +13,37 @@ import (
 	"hammerlock/locks"
 )
 
-// Sweep asks how a lock stands one deviation while a number of it grows: where it breaks, and where it stops breaking.
-// Visits are finite, so there is a window rather than a threshold.
+// Sweep examines how a lock reacts to one deviation while a parameter of it grows, such as the length of a pause: from
+// which value on the lock fails, and from which on it does not fail any more. The visits end at some time, so there is
+// a range rather than a threshold.
 type Sweep struct {
 	Parameter string        `json:"parameter"`
 	From      time.Duration `json:"from_ns"`
 	To        time.Duration `json:"to_ns"`
 }
 
-// Envelope is the answer. A point is clean or broken by all schedules with one such deviation.
+// Envelope is the result. A point counts as clean, or broken, by all schedules with one such deviation.
 type Envelope struct {
 	Sweep
 	Points []Point `json:"points"`
 }
 
-// Point is one value of the parameter.
+// Point is the result for one value of the parameter.
 type Point struct {
 	Value     time.Duration `json:"value_ns"`
 	Schedules int           `json:"schedules"`
-	Broken    string        `json:"broken,omitempty"` // how: checker and cause
+	Broken    string        `json:"broken,omitempty"` // checker and cause of the violation; empty = none
 	Complete  bool          `json:"complete"`
 }
 
-// parameter is a number of a deviation.
+// parameter is a number that a deviation has.
 type parameter struct {
 	name string
 	act  act
 	set  func(*Options, time.Duration)
 }
 
-// parameters are what can be swept.
+// parameters lists what can be swept.
 var parameters = []parameter{
 	{"pause", pauses, func(o *Options, d time.Duration) { o.Pause = d }},
 	{"delay", expires, func(o *Options, d time.Duration) { o.Delay = d }},
@@ -50,10 +51,10 @@ var parameters = []parameter{
 	{"clock", leaps, func(o *Options, d time.Duration) { o.Leap = d }},
 }
 
-// intervals divide what is swept.
+// intervals is the number of steps into which the range is divided.
 const intervals = 40
 
-// ParseSweep reads pause=0..2ttl: a parameter and a range, in times or in leases.
+// ParseSweep parses a text such as pause=0..2ttl: a parameter and a range, in times or in leases.
 func ParseSweep(text string, ttl time.Duration) (*Sweep, error) {
 	name, span, _ := strings.Cut(text, "=")
 	first, last, ok := strings.Cut(span, "..")
@@ -72,7 +73,7 @@ func ParseSweep(text string, ttl time.Duration) (*Sweep, error) {
 	return s, nil
 }
 
-// length reads a time: a duration, or a number of leases.
+// length parses a duration, or a number of leases.
 func length(text string, ttl time.Duration) (time.Duration, error) {
 	if text == "0" {
 		return 0, nil
@@ -84,7 +85,7 @@ func length(text string, ttl time.Duration) (time.Duration, error) {
 	return time.ParseDuration(text)
 }
 
-// Run explores a lock at each point, one deviation at a time.
+// Run explores a lock at each point, with one deviation in a schedule.
 func (s *Sweep) Run(t *testing.T, spec locks.Spec, o Options) (Report, error) {
 	t.Helper()
 	r := Report{Lock: spec.Name, Options: o, Status: checker.Pass, Envelope: &Envelope{Sweep: *s}}
@@ -93,7 +94,7 @@ func (s *Sweep) Run(t *testing.T, spec locks.Spec, o Options) (Report, error) {
 	o.Deviations, o.Random, o.only = 1, false, parameters[n].act
 	for i := range intervals + 1 {
 		value := s.From + (s.To-s.From)*time.Duration(i)/intervals
-		value += time.Millisecond // what happens at the same instant as something else has no order
+		value += time.Millisecond // the order of things at the same instant is undefined
 		parameters[n].set(&o, value)
 		if r.Options.Budget > 0 {
 			o.Budget = max(r.Options.Budget-time.Since(begun), 1)
@@ -115,7 +116,7 @@ func (s *Sweep) Run(t *testing.T, spec locks.Spec, o Options) (Report, error) {
 	return r, nil
 }
 
-// String is the row of the envelope: X where a schedule breaks the lock, . where none does, ? where not all were run.
+// String is the result as a row: X where a schedule breaks the lock, . where none does, ? where not all were run.
 func (e *Envelope) String() string {
 	var b strings.Builder
 	for _, p := range e.Points {
@@ -131,7 +132,7 @@ func (e *Envelope) String() string {
 	return b.String()
 }
 
-// verdict says in a sentence where a lock breaks.
+// verdict describes in a sentence where the lock fails.
 func (e *Envelope) verdict(ttl time.Duration) string {
 	var windows []string
 	schedules := 0
@@ -177,7 +178,7 @@ func axis(r *Report, at float64) string {
 	return fmt.Sprintf("%.3g", leases(e.From, r.Options.TTL)*(1-at)+leases(e.To, r.Options.TTL)*at)
 }
 
-// WriteEnvelopesSVG draws the same.
+// WriteEnvelopesSVG draws the rows as a picture.
 func WriteEnvelopesSVG(w io.Writer, all []Report) error {
 	const left, cell, row, top = 150, 12, 22, 30
 	var b strings.Builder

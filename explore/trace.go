@@ -13,49 +13,49 @@ import (
 	"hammerlock/history"
 )
 
-// mostLines is how long a trace is at most.
+// mostLines is how many lines a trace has at most, without the verdict.
 const mostLines = 39 // and the verdict
 
-// trace is what a schedule did, for people.
+// trace records what happened in a schedule, for readers.
 type trace struct {
 	clock  *history.Clock
 	lines  []*line
 	tokens []string
 	sites  int
-	steps  []step // what the schedule let happen
+	steps  []step // the events in order
 
-	mu        sync.Mutex  // guards all of it while clients run
+	mu        sync.Mutex  // guards all fields while clients run
 	exchanges []*exchange // in the order of the replies
 }
 
-// line is something that happened, at a place in the order of everything.
+// line is something that happened, at its place in the order of everything.
 type line struct {
 	at     time.Duration // a stamp
-	now    time.Duration // the time, which stops while messages move
+	now    time.Duration // time, which stands still while messages move
 	client int           // -1 = none
-	text   string        // a command, or what happened
+	text   string        // a command, or a description
 	reply  string
-	says   []string // what the client made of the answer
-	refuse int      // how many refused tries
+	says   []string // what the client concluded from the reply
+	refuse int      // number of refused tries
 
 	star    bool          // a deviation ...
-	act     act           // ... of this kind ...
-	lasts   time.Duration // ... for so long
-	site    int           // where the message goes to or comes from; -1 = no message
-	of      *line         // the command whose reply it is about; itself = a message that answers none
-	heard   time.Duration // when the reply reached the client, a stamp; 0 = never
-	until   time.Duration // the end of the lease that the client has got; 0 = it has got none
-	entered int           // how much deeper the client is in the lock: 1 by a grant, -1 by a release
+	act     act           // for a deviation: its kind
+	lasts   time.Duration // for a deviation: its duration
+	site    int           // where the message goes to, or comes from; -1 = it is no message
+	of      *line         // the command whose reply the line is about; the line itself = a message that is no reply
+	heard   time.Duration // when the reply reached the client; 0 = never
+	until   time.Duration // end of the lease that the client was granted; 0 = none
+	entered int           // how the client's number of holds changes: 1 by a grant, -1 by a release
 }
 
-// add takes a line down.
+// add adds a line.
 func (t *trace) add(client int, star bool, text string) *line {
 	l := &line{at: t.clock.Stamp(), now: t.clock.Now(), client: client, star: star, text: text, site: -1}
 	t.lines = append(t.lines, l)
 	return l
 }
 
-// deviation takes down what is not the default.
+// deviation adds a line for a deviation.
 func (t *trace) deviation(s *schedule, o option) {
 	if t == nil {
 		return
@@ -116,7 +116,7 @@ func (t *trace) deviation(s *schedule, o option) {
 	}
 }
 
-// server names a server.
+// server is the name of a server.
 func (t *trace) server(site int) string {
 	if t.sites > 1 {
 		return fmt.Sprintf("s%d", site)
@@ -124,7 +124,7 @@ func (t *trace) server(site int) string {
 	return "the server"
 }
 
-// executed takes a request down that reaches its server. It returns the line, whose reply is not known yet.
+// executed adds a line for a request that reaches its server. Its reply is not known yet.
 func (w *world) executed(client, site int, words []string) *line {
 	if w.trace == nil {
 		return nil
@@ -136,7 +136,7 @@ func (w *world) executed(client, site int, words []string) *line {
 	return l
 }
 
-// answered takes the reply to a request down.
+// answered adds the reply to the line of its request.
 func (t *trace) answered(x *exchange) {
 	if t == nil {
 		return
@@ -149,7 +149,7 @@ func (t *trace) answered(x *exchange) {
 	}
 }
 
-// sent writes a command, with its site if there are several.
+// sent formats a command, with its site if there are several.
 func (t *trace) sent(site int, words []string) string {
 	if t.sites > 1 {
 		return fmt.Sprintf("s%d %s", site, t.brief(words))
@@ -159,7 +159,8 @@ func (t *trace) sent(site int, words []string) string {
 
 var calledIn = regexp.MustCompile(`redis\.p?call\(\s*["'](\w+)["']`)
 
-// brief writes a command or a reply. A script is what it calls, a token its number in the order of appearance.
+// brief formats a command or a reply briefly: a script by the commands in it, a token by its number in the order of
+// appearance.
 func (t *trace) brief(words []string) string {
 	short := slices.Clone(words)
 	if len(short) > 2 && strings.EqualFold(short[0], "eval") {
@@ -185,11 +186,11 @@ func (t *trace) brief(words []string) string {
 	return strings.Join(short, " ")
 }
 
-// numbered are tokens as brief writes them. Those of refused tries are gone from the trace, so the rest is numbered
-// again.
+// numbered matches tokens as brief writes them. Tokens of refused tries are removed from the trace, so the others are
+// numbered again.
 var numbered = regexp.MustCompile(`\bt\d+\b`)
 
-// token numbers a token.
+// token returns the number of a token.
 func (t *trace) token(word string) string {
 	i := slices.Index(t.tokens, word)
 	if i < 0 {
@@ -199,14 +200,14 @@ func (t *trace) token(word string) string {
 	return fmt.Sprintf("t%d", i+1)
 }
 
-// tell merges what the clients recorded into what was sent, up to the violation. It returns how many lines there are,
-// with those that are left out of a long trace.
+// tell merges the clients' records into the trace, up to the violation. It shortens a long trace, and returns how many
+// lines that had.
 func (t *trace) tell(h *history.History, v *checker.Verdict) int {
 	for i := range h.Ops {
 		op := h.Ops[i]
 		of := h.Caller(op.Worker)
 		if of != op.Worker && op.Kind != history.Store {
-			continue // another page of a visit, to which the same happened
+			continue // another page of the visit, to which the same happened
 		}
 		op.Worker = of
 		t.believe(&op, v.Cause == history.PartKept && h.Caller(v.Evidence[0].Worker) == of &&
@@ -234,7 +235,7 @@ func (t *trace) tell(h *history.History, v *checker.Verdict) int {
 	return whole
 }
 
-// rename numbers the tokens anew, in the order of the lines.
+// rename numbers the tokens again, in the order of the lines.
 func (t *trace) rename() {
 	names := map[string]string{}
 	name := func(old string) string {
@@ -249,9 +250,10 @@ func (t *trace) rename() {
 	}
 }
 
-// ending is when everything has happened that the verdict speaks of: the evidence, and what else the holds in it did.
+// ending is the time at which everything has happened that the verdict is about: its evidence, and all operations of
+// the holds in it.
 func ending(h *history.History, v *checker.Verdict) (end time.Duration) {
-	if v.Cause == history.LostWakeup { // it shows in what does not happen, until its waiter gives up to wait
+	if v.Cause == history.LostWakeup { // the cause is that something does not happen, until the waiter gives up
 		waiter := v.Evidence[0]
 		for _, op := range h.Ops {
 			if op.Worker == waiter.Worker && op.Call > waiter.Return && (end == 0 || op.Return < end) {
@@ -272,7 +274,7 @@ func ending(h *history.History, v *checker.Verdict) (end time.Duration) {
 	return end
 }
 
-// believe says what a client was told, or did. The commands of a refusal that is evidence stay.
+// believe adds what a client was told, or did. If a refusal is evidence, its commands stay in the trace.
 func (t *trace) believe(op *history.Op, evidence bool) {
 	say := func(format string, args ...any) *line {
 		return t.said(op, fmt.Sprintf(format, args...))
@@ -305,7 +307,7 @@ func (t *trace) believe(op *history.Op, evidence bool) {
 	}
 }
 
-// mostEntered is more often than any client enters.
+// mostEntered is greater than any client's number of holds.
 const mostEntered = 100
 
 func (t *trace) said(op *history.Op, text string) *line {
@@ -321,7 +323,7 @@ func until(op *history.Op) string {
 	return " until " + stamp(op.Until)
 }
 
-// refused replaces the commands of a refused try.
+// refused replaces the commands of a refused try by one line.
 func (t *trace) refused(op *history.Op, evidence bool) {
 	try := func(l *line) bool { return l.client == int(op.Worker) && l.at > op.Call && l.at < op.Return }
 	if evidence || slices.ContainsFunc(t.lines, func(l *line) bool { return try(l) && l.star }) {
@@ -333,8 +335,8 @@ func (t *trace) refused(op *history.Op, evidence bool) {
 		text: op.Reason.String()})
 }
 
-// fold makes one line of what belongs together: a command and what its client made of the answer; refused tries that
-// nothing of the same client comes between.
+// fold joins lines: a command with what its client concluded from the reply, and refused tries of a client with nothing
+// in between.
 func (t *trace) fold() {
 	last := map[int]*line{}
 	var list []*line
@@ -357,10 +359,10 @@ func (t *trace) fold() {
 	t.lines = list
 }
 
-// stamp writes a time in milliseconds.
+// stamp formats a time in milliseconds.
 func stamp(d time.Duration) string { return fmt.Sprintf("%.3f", float64(d.Microseconds())/1000) }
 
-// what says what happened.
+// what describes what happened.
 func (l *line) what() string {
 	all := l.says
 	switch {
@@ -376,7 +378,7 @@ func (l *line) what() string {
 	return strings.Join(all, ", ")
 }
 
-// String is the line as it is printed: time in milliseconds, a star for a deviation, client, what happened.
+// String formats a line: time in milliseconds, a star for a deviation, client, what happened.
 func (l *line) String() string {
 	star, text := " ", l.what()
 	if l.star {

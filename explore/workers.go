@@ -2,8 +2,8 @@ package explore
 
 import "sync"
 
-// inOrder runs schedules number 0, 1, ... on all workers side by side, until they are over, and hands them on one by
-// one, in the order of their numbers, until take says no. So it makes no difference how many workers there are.
+// inOrder runs schedules 0, 1, ... on several goroutines until over returns true. It passes them to take one by one in
+// the order of their numbers, until take returns false. So the result does not depend on the number of goroutines.
 func (s *search) inOrder(over func(i int) bool, run func(worker *kit, i int) done, take func(i int, d done) bool) {
 	var mu sync.Mutex
 	var all sync.WaitGroup
@@ -39,10 +39,10 @@ func (s *search) inOrder(over func(i int) bool, run func(worker *kit, i int) don
 	}
 }
 
-// roomy lets new goroutines begin with a stack that is large enough for a call to a server. The runtime gives them as
-// much as goroutines use on average when it collects garbage, so there are some that use much of theirs and do nothing.
-// Without them each goroutine of a schedule copies its stack as it grows: a quarter of the time, where a lock asks
-// three sites at once.
+// roomy lets new goroutines start with a stack that is large enough for a call to a server. The runtime gives them the
+// average stack size of all goroutines as of the last garbage collection, so roomy starts a few that use a lot and do
+// nothing else. Otherwise each goroutine of a schedule would copy its stack as it grows, which takes a quarter of the
+// time if a lock asks three sites at once.
 func roomy() (end func()) {
 	const many, depth = 64, 9
 	var all sync.WaitGroup
@@ -69,7 +69,7 @@ func deep(kilobytes int, over <-chan struct{}) (unused byte) {
 	return room[1]
 }
 
-// states are those that schedules were in, up to the last one that was taken into the report.
+// states has the states of all schedules up to the last one in the report.
 type states struct {
 	mu    sync.RWMutex
 	known map[uint64]bool
@@ -82,8 +82,8 @@ func (s *states) has(state uint64) bool {
 	return s.known[state]
 }
 
-// join adds the way to a schedule, and its states up to the first one that is known, and leaves out of the schedule all
-// from there on. A worker may have run further: it knew only of those schedules that were in the report by then.
+// join adds the states of a schedule up to the first one that is known already, and removes the rest of the schedule.
+// The schedule may have gone on from there, because it knew only the schedules that were in the report at that time.
 func (s *states) join(run *schedule, way uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -9,48 +9,48 @@ import (
 	"hammerlock/history"
 )
 
-// kind says what waits for the scheduler.
+// kind is the kind of an event that waits for the scheduler.
 type kind uint8
 
-// The kinds of event. A client's own step is no message, but others may come between.
+// The kinds of events. A client's own step is no message, but other clients may act before it.
 const (
 	request kind = iota
 	reply
 	start   // a client begins
-	between // between two commands of a lock that belong together
+	between // between two commands of a broken lock that should be one
 	load    // reads the counter
 	store   // writes the counter
-	reload  // reads the counter once more, before a reader goes
+	reload  // a reader loads the counter once more before it releases
 )
 
 var kinds = [...]string{"request", "reply", "start", "step", "load", "store", "load again"}
 
-// event is something that happens when the scheduler lets it.
+// event is something that happens only when the scheduler lets it.
 type event struct {
 	client     int
-	x          *exchange // nil for a client's own step
+	x          *exchange // the request or reply; nil for a client's own step
 	site, conn int       // of its link
-	number     int       // in the order of arrival at the connection
+	number     int       // number in the order of arrival at the connection
 	kind       kind
 	words      []string      // of the request
 	fate       chan fate     // of a step
-	happen     func(fate)    // of a message: carries it out, or not
-	held       time.Time     // it alone is held up until then
-	done       chan struct{} // of a step: closed when it was carried out
+	happen     func(fate)    // for a message: executes the scheduler's decision on it
+	held       time.Time     // until then only this event is delayed
+	done       chan struct{} // for a client's step: closed when it was executed
 }
 
-// fate is what becomes of an event.
+// fate is what the scheduler decides about an event.
 type fate uint8
 
 const (
 	goes    fate = iota
 	lost         // it never arrives, and its sender gets no error
 	broken       // its connection breaks
-	refused      // the server answers with an error
-	over         // the schedule has ended: a step is not taken
+	refused      // the server replies with an error
+	over         // the schedule has ended, so a client's step is not executed
 )
 
-// name is what an event is called where schedules are compared: the same in every run of the same schedule.
+// name identifies an event when schedules are compared. It is the same each time the same schedule runs.
 func (e *event) name() string {
 	if len(e.words) > 0 {
 		return kinds[e.kind] + " " + e.words[0]
@@ -58,29 +58,29 @@ func (e *event) name() string {
 	return kinds[e.kind]
 }
 
-// world is what the clients of one schedule live in.
+// world is the environment in which the clients of one schedule run.
 type world struct {
 	clock   *history.Clock
 	kit     *kit
 	over    chan struct{} // closed when the schedule has ended
-	arrived chan struct{} // wakes the scheduler when nothing else was left to do
+	arrived chan struct{} // wakes the scheduler when nothing was left to do
 	timer   *time.Timer   // does, too
 	links   sync.WaitGroup
 
 	mu       sync.Mutex
 	ended    bool
-	hung     *history.Hung // a call that does not return, and where it waits
+	hung     *history.Hung // a lock call that does not return, and where it waits
 	joined   []*link
 	pending  []*event
-	dialled  [][]int // by client and site
+	dialled  [][]int // by client and site: number of connections made
 	arrivals int
 	finished []bool
-	calls    []func() // by client: calls off its call to the lock; nil outside of one
-	trace    *trace   // nil if it is not read
-	panicked []string // by client: what a call to its lock came to
-	early    bool     // a grant came about before the call that is written down for it
-	lacks    string   // a command that the server in memory does not know; empty = it knew all
-	resp3    int      // connections that were asked for RESP 3, and not used since
+	calls    []func() // by client: cancels its lock call; nil if there is none
+	trace    *trace   // nil if no trace is wanted
+	panicked []string // by client: how its lock call has panicked
+	early    bool     // a grant came before the call that is recorded for it
+	lacks    string   // a command that the server in memory does not support; empty = it supported all
+	resp3    int      // number of connections on which a client asked for RESP 3 and has sent nothing since
 }
 
 func newWorld(clients, sites int, k *kit) *world {
@@ -95,7 +95,7 @@ func newWorld(clients, sites int, k *kit) *world {
 	return w
 }
 
-// post makes an event of what is about to happen.
+// post adds an event that waits for the scheduler.
 func (w *world) post(e *event) {
 	w.mu.Lock()
 	w.arrivals++
@@ -105,14 +105,14 @@ func (w *world) post(e *event) {
 	signal(w.arrived)
 }
 
-// misplaced says that a grant came about before the call that is written down for it.
+// misplaced notes that a grant came before the call that is recorded for it.
 func (w *world) misplaced() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.early = true
 }
 
-// join takes a link in. It reports false if the schedule has ended.
+// join adds a link. It returns false if the schedule has ended.
 func (w *world) join(l *link) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -127,7 +127,7 @@ func (w *world) wasDialled() bool {
 	return len(w.joined) > 0
 }
 
-// end closes all links: nothing that waits happens any more.
+// end closes all links, so that nothing that waits happens any more.
 func (w *world) end() {
 	w.mu.Lock()
 	w.ended = true
@@ -139,7 +139,7 @@ func (w *world) end() {
 	}
 }
 
-// step is an event of a client's own, which does something, unless that is nil. It reports whether the client goes on.
+// step waits as an event of a client and then calls do, which may be nil. It returns whether the client goes on.
 func (w *world) step(client int, k kind, do func()) bool {
 	e := &event{client: client, kind: k, done: make(chan struct{}), fate: make(chan fate, 1)}
 	w.post(e)
@@ -158,7 +158,7 @@ func (w *world) step(client int, k kind, do func()) bool {
 	return true
 }
 
-// signal wakes who waits on a channel with room for one signal.
+// signal wakes a goroutine that waits on a channel with room for one signal.
 func signal(to chan<- struct{}) {
 	select {
 	case to <- struct{}{}:
@@ -166,7 +166,7 @@ func signal(to chan<- struct{}) {
 	}
 }
 
-// settle lets an event happen.
+// settle executes the scheduler's decision on an event.
 func (w *world) settle(e *event, f fate) {
 	w.mu.Lock()
 	w.pending = slices.DeleteFunc(w.pending, func(x *event) bool { return x == e })
@@ -178,8 +178,8 @@ func (w *world) settle(e *event, f fate) {
 	}
 }
 
-// ready lists the events that can happen, in an order that depends on nothing but the schedule: those of the
-// client that went last come first.
+// ready lists the events that can happen, in an order that depends only on the schedule: those of the client that acted
+// last come first.
 func (w *world) ready(current int, can func(*event) bool) []*event {
 	w.mu.Lock()
 	var list []*event
@@ -202,7 +202,7 @@ func (w *world) ready(current int, can func(*event) bool) []*event {
 	return list
 }
 
-// finish says that a client has made all of its visits.
+// finish notes that a client has made all of its visits.
 func (w *world) finish(client int) {
 	w.mu.Lock()
 	w.finished[client] = true
@@ -210,7 +210,7 @@ func (w *world) finish(client int) {
 	signal(w.arrived)
 }
 
-// hangUp closes the subscriptions of a client that died: the server must not take it for a listener.
+// hangUp closes the subscriptions of a client that has died, so that the server does not count it as a listener.
 func (w *world) hangUp(client int) {
 	w.mu.Lock()
 	all := w.joined
@@ -225,14 +225,14 @@ func (w *world) hangUp(client int) {
 	}
 }
 
-// asked counts the events that there were.
+// asked is the number of events so far.
 func (w *world) asked() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.arrivals
 }
 
-// done tells whether everybody has finished who still can, and nothing that they sent is still on its way.
+// done tells whether all clients have finished that still can, and none of their messages is on its way.
 func (w *world) done(can func(client int) bool) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -244,21 +244,21 @@ func (w *world) done(can func(client int) bool) bool {
 	return !slices.ContainsFunc(w.pending, func(e *event) bool { return can(e.client) })
 }
 
-// call notes how a client's call to its lock can be called off; nil says that it is over.
+// call notes how to cancel a client's lock call; nil says that the call has ended.
 func (w *world) call(client int, cancel func()) {
 	w.mu.Lock()
 	w.calls[client] = cancel
 	w.mu.Unlock()
 }
 
-// callable tells whether a client is in a call to its lock that can be called off.
+// callable tells whether a client is in a lock call that can be cancelled.
 func (w *world) callable(client int) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.calls[client] != nil
 }
 
-// cancelCall calls a client's call to its lock off, once.
+// cancelCall cancels a client's lock call, once.
 func (w *world) cancelCall(client int) {
 	w.mu.Lock()
 	cancel := w.calls[client]
@@ -267,7 +267,7 @@ func (w *world) cancelCall(client int) {
 	cancel()
 }
 
-// rest waits until something arrives, at most for so long. Time moves meanwhile: everybody waits for it.
+// rest waits until something arrives, for that time at most. Virtual time advances, since all goroutines wait.
 func (w *world) rest(most time.Duration) {
 	if w.timer == nil {
 		w.timer = time.NewTimer(most)
