@@ -1,6 +1,6 @@
-// Package breaker carries out the faults of a run: those of its plan, and those that somebody injects meanwhile. It
-// records each fault and each heal as operations, and waits until the deployment is healthy again. The fault itself
-// knows what it does.
+// Package breaker injects the faults of a run: those of its plan, and those that a user injects by key. It records each
+// fault and its end as operations, and waits until the deployment is healthy again. What a fault does is in package
+// faults.
 package breaker
 
 import (
@@ -22,61 +22,61 @@ import (
 	"hammerlock/workload"
 )
 
-// healthTimeout bounds how long a deployment may take to be healthy again after the last fault was healed.
+// healthTimeout is how long a deployment may take to become healthy after the last fault has ended.
 const healthTimeout = 30 * time.Second
 
-// Options say what is broken.
+// Options say what is injected.
 type Options struct {
 	Steps []faults.Step
 	Scene faults.Scene
 	Shape *workload.Shape
-	// Extra is how many faults that are in no plan may be at work at the same time.
+	// Extra is how many faults that a user injects may be in force at the same time.
 	Extra int
-	// Begun is told the number and name of a fault whose injection begins, which may take its time; nil = not wanted.
+	// Begun is called with the number and name of a fault whose injection begins, which may take some time; may be nil.
 	Begun func(number int64, name string, at time.Duration)
-	// Stopped is told of workers that a fault holds, and that go on; nil = not wanted.
+	// Stopped is called when a fault stops a worker, and when the worker goes on; may be nil.
 	Stopped func(worker int32, stopped bool)
 }
 
-// Breaker breaks a deployment, and repairs it.
+// Breaker injects faults into a deployment.
 type Breaker struct {
 	o       Options
 	d       *deployment.Deployment
 	r       *recording.Recording
 	session *crew.Session
-	gate    sync.Mutex // of the crew's gate: it serves one fault at a time
-	// Two lanes a fault: its own operations, and the deaths of workers that it causes meanwhile. Those of faults that
-	// are in no plan follow.
+	gate    sync.Mutex // guards the crew's gate, which serves one fault at a time
+	// Each fault has two lanes: for its own operations, and for the deaths of workers that it causes. The lanes for
+	// faults that a user injects come last.
 	lanes []*history.Lane
 
 	mended []mended     // by the number of the step
-	active atomic.Int32 // faults that are not healed
-	extras atomic.Bool  // faults were injected that are in no plan
-	alone  sync.Mutex   // held by a fault that the seed placed: they do not overlap, however long each takes
+	active atomic.Int32 // number of faults in force
+	extras atomic.Bool  // a user has injected faults
+	alone  sync.Mutex   // locked by a fault whose time was drawn: these do not overlap, however long each takes
 	mu     sync.Mutex
 	errs   []error
-	closed bool  // nothing new may be injected
-	free   []int // places in lanes for those
+	closed bool  // no fault may be injected any more
+	free   []int // free lanes for faults that a user injects
 	steps  sync.WaitGroup
 }
 
-// mended is a step that what it broke is healed of, or that has broken nothing and will not.
+// mended is whether a step has been healed, or has broken nothing and will not.
 type mended struct {
 	done <-chan struct{}
-	say  func() // any number of times
+	say  func() // may be called several times
 }
 
-// act is a fault on its way: its number in the history, the place of its lanes, and whether it is in no plan.
+// act is a fault in progress: its number in the history, its lanes, and whether a user has injected it.
 type act struct {
 	number int64
 	place  int
 	extra  bool
 }
 
-// faultSlots is the room of a fault's lane: a few operations, a few deaths.
+// faultSlots is the size of a fault's lane: for a few operations, and a few deaths.
 const faultSlots = 128
 
-// New makes a breaker. It adds its lanes to the recording, which must not have been started.
+// New makes a Breaker. It adds its lanes to the recording, which must not have begun.
 func New(d *deployment.Deployment, r *recording.Recording, s *crew.Session, o Options) *Breaker {
 	b := &Breaker{o: o, d: d, r: r, session: s}
 	for i := range o.Extra {
@@ -92,7 +92,7 @@ func New(d *deployment.Deployment, r *recording.Recording, s *crew.Session, o Op
 	return b
 }
 
-// Start lets the plan begin. When ending is done nothing new is broken, and everything is healed.
+// Start starts to carry out the plan. When ending is done, nothing new is injected, and all faults are healed.
 func (b *Breaker) Start(ctx, ending context.Context) {
 	for i, step := range b.o.Steps {
 		if b.d.Program != nil && step.Point != "" {
@@ -109,7 +109,7 @@ func (b *Breaker) Start(ctx, ending context.Context) {
 	}
 }
 
-// Wait returns when everything is healed; its error says what is not.
+// Wait returns when all faults are healed. Its error says which could not be.
 func (b *Breaker) Wait() error {
 	b.mu.Lock()
 	b.closed = true
@@ -125,7 +125,7 @@ func (b *Breaker) failed(step faults.Step, err error) {
 		if t, ok := errors.AsType[net.Error](err); ok && t.Timeout() {
 			err = fmt.Errorf("%w: %w", ErrNoAnswer, err)
 		}
-		if b.d.Program != nil { // what its messages show is all the same a run
+		if b.d.Program != nil { // the messages that were seen are a run all the same
 			b.d.Program.Note(fmt.Sprintf("%s: %v", step, err))
 			return
 		}

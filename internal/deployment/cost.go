@@ -9,16 +9,16 @@ import (
 	"hammerlock/topologies"
 )
 
-// Cost is what a lock has made its servers do so far.
+// Cost is the work of the servers so far.
 type Cost struct {
 	Known    bool // the servers could be asked
 	Commands int64
 	CPU      time.Duration
 
-	servers string // the processes that were asked: one that was started again does not know what was before
+	servers string // identifies the server processes: one that was restarted has lost its counts
 }
 
-// Since is what was done between two readings.
+// Since is the work between two readings.
 func (c Cost) Since(before Cost) Cost {
 	return Cost{Known: c.Known && before.Known && c.servers == before.servers, Commands: c.Commands - before.Commands,
 		CPU: c.CPU - before.CPU}
@@ -38,11 +38,11 @@ var managing = map[string]bool{
 	"sync": true,
 }
 
-// costTimeout bounds how long the servers may take to say what they did.
+// costTimeout is how long the servers may take to report their work.
 const costTimeout = time.Second
 
-// Cost asks every data node what it has executed. Commands in scripts count, and on replicas too. It is unknown
-// for servers that others run, since they serve others as well, and for those that are not Redis.
+// Cost asks every data node what it has executed. Commands in scripts and on replicas count. It is unknown for attached
+// servers, since other clients use them as well, and for servers that are not Redis.
 func (d *Deployment) Cost(ctx context.Context) Cost {
 	if !d.Topology.Spec.Can().Count {
 		return Cost{}

@@ -1,6 +1,5 @@
-// Package deployment is what a run works on: the servers of a topology, the store of the page views, and the crew of
-// workers. It brings them up, looks into them and takes them down; it measures no lock, breaks nothing and judges
-// nothing.
+// Package deployment starts what a run needs: the servers of a topology, the store of the page views, and the crew of
+// workers. It also watches them during the run, and takes them down. It measures and judges no lock.
 package deployment
 
 import (
@@ -19,35 +18,35 @@ import (
 	"hammerlock/workload"
 )
 
-// Spec says what to bring up.
+// Spec says what to start.
 type Spec struct {
 	Topology topologies.Spec
 	Options  topologies.Options
 	Counter  workload.CounterSpec
-	// Orders are those of the workers, but for the sites and the counter, which follow from the servers.
+	// Orders are for the workers. Sites and counter in them are filled in.
 	Orders    crew.Orders
-	Processes int // that the workers live in; 1 = in this one
-	// Crew makes the crew in another way; nil = in processes of this machine.
+	Processes int // number of worker processes; 1 = workers run in this process
+	// Crew makes the crew in another way; nil = on this machine.
 	Crew crew.Maker
-	// Program is a source of operations in place of workers and a counter; nil if there is none.
+	// Program is a program to watch in place of workers and a counter; nil if there is none.
 	Program *program.Spec
-	// Service is visited in place of a counter of the suite's own; nil if there is none.
+	// Service is a service to visit in place of a counter; nil if there is none.
 	Service *service.Spec
 }
 
-// Deployment is up until Close.
+// Deployment is running until Close.
 type Deployment struct {
 	Topology *topologies.Topology
 	Crew     crew.Crew
 	Pages    []workload.Page
-	Program  *program.Source // the crew, where it is one; else nil
+	Program  *program.Source // the crew, if that is a watched program; else nil
 
 	spec  Spec
 	store store
 	looks looks
 }
 
-// Up brings everything up: servers, then the store, then the workers, who begin later. After an error nothing is left.
+// Up starts the servers, then the store, then the workers, who do not begin yet. After an error nothing is left.
 func (s Spec) Up(ctx context.Context) (*Deployment, error) {
 	if s.Program != nil {
 		return s.watched(ctx)
@@ -59,12 +58,12 @@ func (s Spec) Up(ctx context.Context) (*Deployment, error) {
 	return s.on(ctx, t)
 }
 
-// watched brings up the servers of a program, whose clients come through the source.
+// watched starts the servers for a program that is watched. Its clients connect through the proxy of the source.
 func (s Spec) watched(ctx context.Context) (*Deployment, error) {
 	source := program.New(*s.Program)
 	s.Options.Links = s.Program.Own
 	s.Options.Through = func(n *topologies.Node, client net.Conn) {
-		source.Through(context.WithoutCancel(ctx), n, client) // it ends with the proxy
+		source.Through(context.WithoutCancel(ctx), n, client) // it returns when the proxy closes the connection
 	}
 	t, err := s.Topology.Up(ctx, s.Options)
 	if err != nil {
@@ -77,7 +76,7 @@ func (s Spec) watched(ctx context.Context) (*Deployment, error) {
 	return d, nil
 }
 
-// on brings up what a run needs besides its topology. After an error nothing is left, the topology neither.
+// on starts what a run needs besides its topology. After an error nothing is left, not even the topology.
 func (s Spec) on(ctx context.Context, t *topologies.Topology) (_ *Deployment, err error) {
 	d := &Deployment{Topology: t, spec: s, Pages: workload.Pages(t.Prefix(), s.Orders.Shape.Keys, s.Orders.Shape.Bare)}
 	defer func() {
@@ -114,7 +113,7 @@ func (s Spec) on(ctx context.Context, t *topologies.Topology) (_ *Deployment, er
 	case s.Processes > 1:
 		d.Crew, err = crew.Spread(ctx, o, s.Processes, t.Spawn)
 	default:
-		var counter workload.Counter // nil = the workers open one of their own
+		var counter workload.Counter // nil = each process opens one
 		if d.store.spec.Place == workload.InMemory {
 			counter = d.store.counter
 		}
@@ -123,11 +122,11 @@ func (s Spec) on(ctx context.Context, t *topologies.Topology) (_ *Deployment, er
 	return d, err
 }
 
-// atOnce is how many pages are asked for in one round trip.
+// atOnce is how many pages are read in one round trip.
 const atOnce = 1000
 
-// Views reads the counters of all pages when all workers have gone. There is no second run to read them in: what a busy
-// machine did not answer in time is asked again. An error comes with the counts of the first pages.
+// Views reads the counters of all pages after all workers have ended. It repeats reads that a busy machine did not
+// answer in time, since the run cannot be repeated. With an error it returns the counts of the first pages.
 func (d *Deployment) Views(ctx context.Context) (counts []workload.Count, err error) {
 	for pages := range slices.Chunk(d.Pages, atOnce) {
 		var some []workload.Count
@@ -162,7 +161,7 @@ func (d *Deployment) views(ctx context.Context, pages []workload.Page) (counts [
 	return counts, nil
 }
 
-// CounterClient leads to the server of the page views; nil if they are on none.
+// CounterClient is a client of the server with the page views; nil if there is none.
 func (d *Deployment) CounterClient() redis.UniversalClient { return d.store.client }
 
 // Close takes everything down.

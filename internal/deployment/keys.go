@@ -14,15 +14,15 @@ import (
 	"hammerlock/topologies"
 )
 
-// How often the servers are looked into during a run, for how many pages and for how long at most.
+// How often the servers are searched for keys during a run, for how many pages, and for how long at most.
 const (
 	lookEvery   = 100 * time.Millisecond
 	lookPages   = 4
 	lookTimeout = 50 * time.Millisecond
 )
 
-// WatchKeys records, until done is closed, which locks the servers have, past all links: a lock that was reported as
-// refused must not be there.
+// WatchKeys records, until done is closed, which locks' keys exist on the servers: after a refused try there must not
+// be one. It bypasses all proxies.
 func (d *Deployment) WatchKeys(ctx context.Context, done <-chan struct{}, lane *history.Lane) {
 	d.looks = looks{}
 	next := time.Tick(lookEvery)
@@ -38,7 +38,7 @@ func (d *Deployment) WatchKeys(ctx context.Context, done <-chan struct{}, lane *
 	}
 }
 
-// sight records the locks that a node has. A node that cannot be asked is left out, as are servers that are not Redis.
+// sight records the locks' keys on a node. It skips nodes that cannot be asked or are not Redis.
 func (d *Deployment) sight(ctx context.Context, lane *history.Lane, number int, n *topologies.Node) {
 	if !d.Topology.Spec.Can().Ask() || n.Role == topologies.Sentinel || n.State() != topologies.Up {
 		return
@@ -46,7 +46,7 @@ func (d *Deployment) sight(ctx context.Context, lane *history.Lane, number int, 
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
 	if d.spec.Orders.Lock.Claims.Sets && replica(ctx, n) {
-		return // what a refused try has given back may still be there
+		return // a refused try may not have deleted its key yet
 	}
 	for key, page := range d.Pages[:min(lookPages, len(d.Pages))] {
 		there, err := see(ctx, lane, history.Sight, key, page.Lock, number, n)
@@ -69,8 +69,8 @@ func (d *Deployment) sight(ctx context.Context, lane *history.Lane, number int, 
 	}
 }
 
-// named tells whether the first thousand keys of a node are enough to find one that has the name of a lock in its own:
-// libraries put words before and after it. Nobody else's server is searched.
+// named looks among the first thousand keys of a node for one that contains the name of a lock, since libraries add
+// prefixes and suffixes. Attached servers are not searched.
 func named(ctx context.Context, n *topologies.Node, lock string) bool {
 	pattern := "*" + strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(lock) + "*"
 	found, err := n.Do(ctx, "SCAN", 0, "MATCH", pattern, "COUNT", 1000).Slice()
@@ -81,18 +81,18 @@ func named(ctx context.Context, n *topologies.Node, lock string) bool {
 	return len(keys) > 0
 }
 
-// looks are those into the servers during a run.
+// looks is the state of these searches.
 type looks struct {
 	made  int64
-	found bool // one of them found a key of the lock, of any kind
-	// elsewhere says which server had keys in another database than that of its clients; empty = none
+	found bool // a key of the lock was found, of any type
+	// elsewhere says which server had keys in another database than the clients'; empty = none.
 	elsewhere string
 }
 
-// Elsewhere says which server had keys in another database than that of its clients during the run; empty if none had.
+// Elsewhere says which server had keys in another database than the clients'; empty if none had.
 func (d *Deployment) Elsewhere() string { return d.looks.elsewhere }
 
-// Unseen is how many looks found no key of the lock during the run; 0 if one did.
+// Unseen is how many searches found no key of the lock; 0 if one did.
 func (d *Deployment) Unseen() int64 {
 	if d.looks.found {
 		return 0
@@ -100,8 +100,8 @@ func (d *Deployment) Unseen() int64 {
 	return d.looks.made
 }
 
-// Leftovers records what is left when all workers have gone: the page views, and keys of locks on every primary. A
-// key that cannot be read is an error, and left out.
+// Leftovers records what is left after all workers have ended: the page views, and locks' keys on every primary. A key
+// that cannot be read is left out, and an error is returned.
 func (d *Deployment) Leftovers(ctx context.Context, lane *history.Lane) error {
 	counts, err := d.Views(ctx)
 	if err != nil {
@@ -115,7 +115,7 @@ func (d *Deployment) Leftovers(ctx context.Context, lane *history.Lane) error {
 	}
 	for i, n := range d.Topology.Nodes {
 		failed := d.leftovers(ctx, lane, i, n)
-		if failed != nil && d.Topology.AwaitHealthy(ctx) == nil { // a failover that was not planned may be under way
+		if failed != nil && d.Topology.AwaitHealthy(ctx) == nil { // an unplanned failover may be in progress
 			failed = d.leftovers(ctx, lane, i, n)
 		}
 		if failed != nil {
@@ -130,7 +130,7 @@ func replica(ctx context.Context, n *topologies.Node) bool {
 	return err == nil && info["role"] == "slave"
 }
 
-// leftovers records the locks that a primary still has.
+// leftovers records the locks' keys that a primary still has.
 func (d *Deployment) leftovers(ctx context.Context, lane *history.Lane, number int, n *topologies.Node) error {
 	if !d.Topology.Spec.Can().Ask() || n.Role == topologies.Sentinel || n.State() != topologies.Up {
 		return nil
@@ -156,7 +156,7 @@ func (d *Deployment) leftovers(ctx context.Context, lane *history.Lane, number i
 	return nil
 }
 
-// see records the lock of a page if a node has it. It tells whether there is any key of that name.
+// see records the lock of a page if a node has its key. It returns whether there is any key of that name.
 func see(ctx context.Context, lane *history.Lane, kind history.Kind, key int, lock string, number int,
 	n *topologies.Node) (there bool, err error) {
 	call := lane.Clock().Now()
@@ -170,7 +170,7 @@ func see(ctx context.Context, lane *history.Lane, kind history.Kind, key int, lo
 	return token != 0 || until == history.Forever, err
 }
 
-// goneKey and lastingKey are what PTTL says of a key that is not there, and of one that does not expire.
+// goneKey and lastingKey are the replies of PTTL for a key that does not exist, and for one that does not expire.
 const goneKey, lastingKey = -2, -1
 
 // elsewhere tells whether an error says that another node of the cluster has the key.
@@ -178,8 +178,8 @@ func elsewhere(err error) bool {
 	return redis.HasErrorPrefix(err, "MOVED") || redis.HasErrorPrefix(err, "ASK")
 }
 
-// holding reads a lock's key: the hash of its token, 0 if there is none, and when the server removes it by itself. A
-// key that expires meanwhile is gone. A key of a kind without a readable token is there for ever, without a token.
+// holding reads a lock's key. It returns the hash of its token, 0 if there is none, and when the key expires. If the
+// key has no readable token, it is reported without one and without an expiry.
 func holding(name string, clock *history.Clock, do func(args ...any) *redis.Cmd) (uint64, time.Duration, error) {
 	text, err := do("TYPE", name).Text()
 	if elsewhere(err) {

@@ -13,20 +13,21 @@ import (
 	"hammerlock/topologies"
 )
 
-// losses finds out that a server of others has lost keys although it works: another client emptied it, or it evicted
-// keys to make room. A canary, a key of the suite without an expiry, says whether the database was emptied; the
-// server's own counters say by what, and say it alone where there is no canary. Keys that expired are no loss.
+// losses finds out whether an attached server has lost keys although it works: another client has deleted all, or it
+// has evicted keys to make room. The canary is a key of the suite without an expiry: if it is missing, the database was
+// emptied. The server's counters show the reason, and alone must do if there is no canary. Keys that expired are no
+// loss.
 type losses struct {
-	known    map[string]int64 // the counters of the look before; nil = there is nothing to compare with
+	known    map[string]int64 // counters at the last look; nil = there was none
 	emptied  int              // how often the suite itself has emptied the server
-	canary   string           // its name; empty = no key was taken
-	names    int              // how many names were tried for it: a node of a cluster does not take every key
-	fresh    bool             // the canary is younger than the counters of the look before
-	evicting bool             // in the look before, it had evicted keys
-	since    time.Duration    // when it was last known not to evict
+	canary   string           // name of the canary; empty = none could be written
+	names    int              // number of names that were tried for it: a cluster node refuses keys of other slots
+	fresh    bool             // the canary was written after the counters were last read
+	evicting bool             // keys had been evicted at the last look
+	since    time.Duration    // when it was last known that no keys were being evicted
 }
 
-// The counters of INFO that tell of losses, in the order in which they are named as the cause.
+// Counters in INFO that show losses, in the order in which they are named as the cause.
 const evictedKeys, swaps = "evicted_keys", "cmdstat_swapdb"
 
 const evicts = "it evicted keys (maxmemory)"
@@ -36,23 +37,23 @@ var emptying = []struct{ counter, text string }{
 	{swaps, "SWAPDB was called"},
 }
 
-// canaryNames is how many names of a canary are tried in one look, and mostCanaryNames in all.
+// canaryNames is how many names for a canary are tried in one look, and mostCanaryNames in all.
 const canaryNames, mostCanaryNames = 16, 256
 
-// counters reads what INFO says of losses.
+// counters reads the counters of losses in INFO.
 func counters(info map[string]string) map[string]int64 {
 	all := map[string]int64{evictedKeys: 0}
 	all[evictedKeys], _ = strconv.ParseInt(info[evictedKeys], 10, 64)
 	for _, e := range emptying {
 		calls := int64(0)
-		_, _ = fmt.Sscanf(info[e.counter], "calls=%d", &calls) // it is not there before the first call
+		_, _ = fmt.Sscanf(info[e.counter], "calls=%d", &calls) // the field does not exist before the first call
 		all[e.counter] = calls
 	}
 	return all
 }
 
-// lost compares what the server says with what it said before, and looks for the canary. It records a loss as an
-// incident since the server was last known to be well. Only a primary has keys of its own.
+// lost compares the counters with those at the last look, and looks for the canary. It records a loss as an incident
+// since the last time at which the server was known to be well. Replicas are skipped.
 func (n *watched) lost(ctx context.Context, info map[string]string, emptied int) {
 	l := &n.losses
 	if n.d.Topology.Spec.Can().Own || n.number >= len(n.d.Topology.Nodes) || n.node.Role == topologies.Sentinel ||
@@ -93,7 +94,7 @@ func (n *watched) lost(ctx context.Context, info map[string]string, emptied int)
 	n.evicted(evicted)
 }
 
-// evicted makes one incident of evictions that follow each other.
+// evicted combines evictions that follow each other into one incident.
 func (n *watched) evicted(keys int64) {
 	l := &n.losses
 	switch evicting := keys > 0; {
@@ -106,7 +107,7 @@ func (n *watched) evicted(keys int64) {
 	n.watch.lose(keys)
 }
 
-// setCanary writes a canary. A node of a cluster takes one only under a name that belongs to it.
+// setCanary writes a canary, on a cluster node under a name whose slot it owns.
 func (n *watched) setCanary(ctx context.Context) {
 	l := &n.losses
 	for range canaryNames {
@@ -138,7 +139,7 @@ func (n *watched) loses(what string, since time.Duration) {
 	n.watch.tell(0, "%s from %.3f s to %.3f s", what, since.Seconds(), to.Seconds())
 }
 
-// lose counts keys that were lost.
+// lose counts lost keys.
 func (w *Watch) lose(keys int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

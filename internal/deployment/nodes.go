@@ -17,28 +17,28 @@ import (
 // noAnswer is the state of a node that runs and does not answer.
 const noAnswer = "no answer"
 
-// askTimeout bounds how long a node may take to say what it is.
+// askTimeout is how long a node may take to report its state.
 const askTimeout = 350 * time.Millisecond
 
-// Survey asks all nodes of a topology again and again what they are. It is used by one goroutine.
+// Survey asks all nodes of a topology for their states again and again. It is for a single goroutine.
 type Survey struct {
 	topology *topologies.Topology
-	heard    []measure.NodeState // by node, the last answer of each that runs
+	heard    []measure.NodeState // by node: its last answer, if it runs
 }
 
-// Survey begins a survey.
+// Survey makes a Survey.
 func (d *Deployment) Survey() *Survey {
 	return &Survey{topology: d.Topology, heard: make([]measure.NodeState, len(d.Topology.Nodes))}
 }
 
-// reply is what a node says of itself: the primary that it follows, and how far it has come, both empty if unknown.
+// reply is what a node says about itself: its primary, and its replication offset, both empty if unknown.
 type reply struct {
 	state   measure.NodeState
 	offset  int64
 	primary string
 }
 
-// Look asks every node, all at once. A node that fails to answer once keeps its last state.
+// Look asks all nodes in parallel. A node that fails to answer once keeps its last state.
 func (s *Survey) Look(ctx context.Context) []measure.NodeState {
 	all := s.topology.Nodes
 	replies := make([]reply, len(all))
@@ -100,7 +100,7 @@ func ask(ctx context.Context, n *topologies.Node) reply {
 	return reply{s, offset, ""}
 }
 
-// Cuts writes the rules of links that are in force.
+// Cuts describes the rules of the proxies that are in force.
 func (d *Deployment) Cuts() (list []string) {
 	names := func(all []links.Party) string {
 		words := make([]string, len(all))

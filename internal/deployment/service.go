@@ -15,14 +15,14 @@ import (
 	"hammerlock/workload"
 )
 
-// How long a service may take to be ready, how often it is asked, and how long one question may take.
+// How long a service may take to be ready, how often it is asked, and the timeout of a request.
 const (
 	readyTimeout = 30 * time.Second
 	readyEvery   = 20 * time.Millisecond
 	readyAsk     = time.Second
 )
 
-// openService starts the service's programs, if it has some, waits until it can be visited and asks for its counts.
+// openService starts the service's programs, if there are any, waits until it can be visited and reads its counts.
 func (d *Deployment) openService(ctx context.Context) error {
 	s := d.spec.Service
 	d.Topology.Settings = s.Settings()
@@ -51,15 +51,15 @@ func (d *Deployment) openService(ctx context.Context) error {
 	return err
 }
 
-// ready waits until every address takes connections and the first page has a count. A program that has ended will never
-// do its part.
+// ready waits until every address accepts connections and the first page has a count. It returns an error if a program
+// has ended.
 func (d *Deployment) ready(ctx context.Context, s *service.Spec) error {
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
 	asked := *s
 	asked.Timeout = readyAsk
 	again := time.Tick(readyEvery)
-	wanted := 2 * len(s.Serve) // in a row: behind a balancer each program has its turn
+	wanted := 2 * len(s.Serve) // in a row, because a load balancer asks the programs in turn
 	for good := 0; ; {
 		err := reached(ctx, s.Visit.URLs)
 		if err == nil {
@@ -85,7 +85,7 @@ func (d *Deployment) ready(ctx context.Context, s *service.Spec) error {
 	}
 }
 
-// reached tells whether the hosts of addresses take connections.
+// reached returns nil if the hosts of the addresses accept connections.
 func reached(ctx context.Context, addresses []string) error {
 	for _, address := range addresses {
 		u, err := url.Parse(strings.ReplaceAll(address, service.PagePlace, "0"))
@@ -102,7 +102,7 @@ func reached(ctx context.Context, addresses []string) error {
 	return nil
 }
 
-// ended says which programs of a service ended by themselves.
+// ended says which programs of a service have ended by themselves.
 func (d *Deployment) ended() (texts []string) {
 	for _, p := range d.Topology.Programs() {
 		if why := p.Ended(); why != "" {

@@ -16,19 +16,19 @@ import (
 // counterFile is the name of a counter's file in the deployment's directory.
 const counterFile = "counter.sqlite"
 
-// store is what the page views of a run are kept in.
+// store is where the page views of a run are kept.
 type store struct {
 	spec    workload.CounterSpec
-	counter workload.Counter // as the suite itself reads it
-	access  crew.Counter     // how workers get to it
+	counter workload.Counter // counter of the suite itself
+	access  crew.Counter     // how workers reach it
 
 	own    *topologies.Topology // nil if it has no servers of its own
 	client redis.UniversalClient
-	site   *topologies.Site // what it leads to
-	dir    string           // to be removed; empty if it has none of its own
+	site   *topologies.Site // the site that its client connects to
+	dir    string           // directory to be deleted; empty if there is none
 }
 
-// openStore opens the counter before the workers do, who find it made.
+// openStore opens the counter before the workers do, so that they need not create it.
 func (d *Deployment) openStore(ctx context.Context) (err error) {
 	s := &d.store
 	s.spec = d.spec.Counter
@@ -84,7 +84,7 @@ func (s *store) close() error {
 	return errors.Join(errs...)
 }
 
-// remove closes the store and takes its file away, which may lie where the topology lives on.
+// remove closes the store and deletes its file, since the topology's directory may be reused.
 func (s *store) remove() error {
 	err := s.close()
 	if file := s.access.File; file != "" {

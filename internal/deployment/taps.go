@@ -11,7 +11,7 @@ import (
 	"hammerlock/topologies"
 )
 
-// Stream is what compares operations with the replication streams of the servers that locks live on.
+// Stream makes a witness.Stream for the servers that the locks use.
 func (d *Deployment) Stream(clock *history.Clock) *witness.Stream {
 	var names, keys []string
 	var sites []int
@@ -26,8 +26,8 @@ func (d *Deployment) Stream(clock *history.Clock) *witness.Stream {
 	return witness.NewStream(clock, keys, names, sites)
 }
 
-// Tap reads these streams, past all links, until done is closed. A server that refuses is named in what the stream sums
-// up.
+// Tap reads the replication streams of these servers, bypassing all proxies, until done is closed. Servers that refuse
+// are named in the result.
 func (d *Deployment) Tap(ctx context.Context, done <-chan struct{}, clock *history.Clock, s *witness.Stream) {
 	run := &wire.Run{Clock: clock, Sink: s}
 	var all sync.WaitGroup
@@ -44,14 +44,14 @@ func (d *Deployment) Tap(ctx context.Context, done <-chan struct{}, clock *histo
 				}
 				<-done
 				s.Close(clock.Now())
-				_ = tap.Close() // it has no error
+				_ = tap.Close() // it returns no error
 			})
 		}
 	}
 	all.Wait()
 }
 
-// past connects to a server past its link.
+// past connects to a server without its proxy.
 func past(n *topologies.Node) wire.Dial {
 	dial := topologies.Access{Addrs: []string{n.Back()}, Password: n.Password()}.Site().Passage(0)
 	return func(ctx context.Context) (net.Conn, error) { return dial(ctx, "tcp", n.Back()) }

@@ -10,14 +10,14 @@ import (
 	"hammerlock/topologies"
 )
 
-// Warm keeps topologies up between runs, so that runs that are compared have the same servers under them and none
-// waits for a start. The zero value is ready, a nil one keeps nothing, and any goroutine may use it.
+// Warm keeps topologies running between runs, so that compared runs have the same servers and none waits for a start.
+// The zero value is ready to use, a nil one keeps nothing. It is safe for concurrent use.
 type Warm struct {
 	one sync.Mutex
 	up  map[string][]*topologies.Topology
 }
 
-// take returns servers that are up as a deployment asks for, and keeps them no longer; nil if there are none.
+// take returns running servers with the given key, and removes them; nil if there are none.
 func (w *Warm) take(key string) *topologies.Topology {
 	w.one.Lock()
 	defer w.one.Unlock()
@@ -30,7 +30,7 @@ func (w *Warm) take(key string) *topologies.Topology {
 	return t
 }
 
-// Up brings a deployment up, on servers that are up already if there are some as it asks for.
+// Up starts a deployment, on running servers if there are suitable ones.
 func (w *Warm) Up(ctx context.Context, s Spec) (*Deployment, error) {
 	if w == nil {
 		return s.Up(ctx)
@@ -39,7 +39,7 @@ func (w *Warm) Up(ctx context.Context, s Spec) (*Deployment, error) {
 	if t == nil {
 		return s.Up(ctx)
 	}
-	// Between two runs nobody watches: on a busy machine servers may just be promoting another one.
+	// servers were not watched between the runs: on a busy machine they may be failing over just now
 	within, cancel := context.WithTimeout(ctx, settleTimeout)
 	defer cancel()
 	if t.AwaitHealthy(within) != nil {
@@ -51,14 +51,14 @@ func (w *Warm) Up(ctx context.Context, s Spec) (*Deployment, error) {
 	return s.on(ctx, t)
 }
 
-// settleTimeout bounds how long servers may need to be as good as new, before others take their place.
+// settleTimeout is how long kept servers may take to become healthy. After that, new ones are started.
 const settleTimeout = 5 * time.Second
 
-// emptyTimeout bounds how long it may take to empty the servers for the next run.
+// emptyTimeout is how long it may take to empty the servers for the next run.
 const emptyTimeout = 10 * time.Second
 
-// Keep takes a deployment down but for its servers, which it empties for the next run. A deployment that cannot be
-// emptied is not kept.
+// Keep takes a deployment down, except for its servers, which it empties for the next run. If that fails, it takes them
+// down as well.
 func (w *Warm) Keep(ctx context.Context, d *Deployment) error {
 	if w == nil {
 		return d.Close()
@@ -80,7 +80,7 @@ func (w *Warm) Keep(ctx context.Context, d *Deployment) error {
 	return nil
 }
 
-// Close takes down what is still up.
+// Close takes down the servers that are still running.
 func (w *Warm) Close() error {
 	if w == nil {
 		return nil
@@ -97,7 +97,7 @@ func (w *Warm) Close() error {
 	return errors.Join(errs...)
 }
 
-// key tells apart the topologies that a deployment cannot share.
+// key identifies the settings of a topology, so that a deployment gets servers with the same settings.
 func (s Spec) key() string {
 	s.Options.Tell = nil
 	return fmt.Sprint(s.Topology.Name, s.Topology.Sites, s.Options)

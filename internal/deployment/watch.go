@@ -21,15 +21,16 @@ import (
 	"hammerlock/topologies"
 )
 
-// How often a server is asked how it is, or closely where servers are broken, and how long it may take to answer.
+// How often a server is asked for its state, normally and where servers are broken on purpose, and how long it may take
+// to answer.
 const (
 	watchEvery   = 200 * time.Millisecond
 	watchClosely = 50 * time.Millisecond
 	watchTimeout = 350 * time.Millisecond
 )
 
-// Watch looks after the servers of a run while it goes on. It records which of them takes another role, and which ends,
-// is replaced by another process, falls silent or loses keys although no fault has asked for it.
+// Watch observes the servers of a run. It records which of them changes its role, ends, is replaced by another process,
+// does not answer or loses keys although no fault was injected that explains it.
 type Watch struct {
 	nodes    []*watched
 	note     func(history.ID, string)
@@ -38,16 +39,17 @@ type Watch struct {
 	mu       sync.Mutex
 	texts    []string
 	roles    []results.RoleChange
-	Silent   time.Duration // the longest time for which a server did not answer and then did; to be read after Close
-	Lost     int64         // keys that servers are known to have lost, each of which may have been a lock's; as Silent
+	Silent   time.Duration // longest time for which a server did not answer and then did; to be read after Close
+	// number of keys that servers have lost, each of which may have been a lock's; to be read after Close
+	Lost int64
 }
 
-// Patience is how long a server may go without an answer: a lease that is much longer is not hurt by it.
+// Patience is how long a server may take to answer: a lease that is much longer is not affected.
 func Patience(lease time.Duration) time.Duration {
 	return min(max(lease/4, 250*time.Millisecond), time.Second)
 }
 
-// watched is a server under watch. A single goroutine uses it.
+// watched is a server that is observed, by a single goroutine.
 type watched struct {
 	watch    *Watch
 	d        *Deployment
@@ -55,33 +57,34 @@ type watched struct {
 	number   int
 	lane     *history.Lane
 	heart    *crew.Heartbeat
-	patience time.Duration // it may go so long without an answer
+	patience time.Duration // how long it may take to answer
 
-	well    time.Duration // when it was last known to be well, or under a fault
-	before  time.Duration // and when it was before
-	asked   time.Duration // of Heartbeat.Ran, when the first question was asked that was not answered
-	role    string        // as it said last
-	since   time.Duration // when it was seen to have changed; 0 = it has not
-	runID   string        // of a process that took the place of the one that the suite had started
+	well    time.Duration // when it was last known to be well, or affected by a fault
+	before  time.Duration // the time before that
+	asked   time.Duration // time (Heartbeat.Ran) of the first question that was not answered
+	role    string        // its last known role
+	since   time.Duration // when its role was seen to change; 0 = it did not
+	runID   string        // run ID of a process that has replaced the one which the suite had started
 	trouble string        // empty if it is well
 	sees    bool          // it knows that a primary is down
 	losses  losses
 
-	promotion atomic.Uint64 // the id of the operation by which it became primary; other watchers read it
+	promotion atomic.Uint64 // ID of the operation by which it became primary; other goroutines read it
 }
 
-// WatchOptions say how servers are watched.
+// WatchOptions say how servers are observed.
 type WatchOptions struct {
 	Lane  func() *history.Lane // makes a lane, one for each server
 	Note  func(history.ID, string)
 	Heart *crew.Heartbeat // of this process
-	TTL   time.Duration   // a lease: a server that is silent for much less hurts none
-	// Closely makes it ask more often, for when roles change, and whether sentinels and clusters know that a primary is
-	// down.
+	TTL   time.Duration   // length of a lease: a server that does not answer for much less has no effect
+	// Closely makes it ask more often, so that times of role changes are exact, and also ask whether sentinels and
+	// cluster nodes know that a primary is down.
 	Closely bool
 }
 
-// Watch makes ready to watch all servers, that of the counter too: it counts as the one after the last of the topology.
+// Watch prepares the observation of all servers, with that of the counter, whose number is after the last of the
+// topology.
 func (d *Deployment) Watch(o WatchOptions) *Watch {
 	w := &Watch{note: o.Note, programs: d.ended, closely: o.Closely && d.spec.Topology.Can().Own}
 	for i, n := range d.servers() {
@@ -91,7 +94,7 @@ func (d *Deployment) Watch(o WatchOptions) *Watch {
 	return w
 }
 
-// servers are the nodes of the topology, and that of the counter if it has one of its own.
+// servers are the nodes of the topology, and that of the counter if it has one.
 func (d *Deployment) servers() []*topologies.Node {
 	all := d.Topology.Nodes
 	if d.store.own != nil {
@@ -100,7 +103,7 @@ func (d *Deployment) servers() []*topologies.Node {
 	return all
 }
 
-// Run watches until done is closed.
+// Run observes the servers until done is closed.
 func (w *Watch) Run(ctx context.Context, done <-chan struct{}) {
 	var all sync.WaitGroup
 	for _, n := range w.nodes {
@@ -109,8 +112,8 @@ func (w *Watch) Run(ctx context.Context, done <-chan struct{}) {
 	all.Wait()
 }
 
-// displacedBy is the server that has taken the place of a primary of its site, which still takes itself for one; nil
-// without one. Such a primary serves on, and gives up what it grants meanwhile. A cluster has several primaries.
+// displacedBy returns the server that has replaced a primary which does not know it yet; nil if there is none. Such a
+// primary goes on serving, and what it grants will be lost. A cluster has several primaries.
 func (n *watched) displacedBy() *watched {
 	for _, site := range n.d.Topology.Sites {
 		for _, m := range n.watch.nodes {
@@ -127,15 +130,15 @@ func (n *watched) displacedBy() *watched {
 // primaryRole and replicaRole are roles as servers call them.
 const primaryRole, replicaRole = "master", "slave"
 
-// The unplanned events of servers.
+// Unplanned events of servers.
 const (
 	ended    = "ended unexpectedly "
 	silent   = "did not answer"
 	replaced = "restarted without a planned fault, or is another server"
 )
 
-// Close records what has not come to an end, after Run, when nobody reads the lanes meanwhile. It tells in words what
-// servers did that nobody had asked for.
+// Close records events that have not ended, after Run, when nothing reads the lanes. It describes what servers did
+// without a fault that explains it.
 func (w *Watch) Close() []string {
 	for _, n := range w.nodes {
 		n.evicted(0)
@@ -174,7 +177,7 @@ func (n *watched) run(ctx context.Context, done <-chan struct{}) {
 	}
 }
 
-// look asks the server how it is, unless a fault is at work on it.
+// look asks the server for its state, unless a fault affects it.
 func (n *watched) look(ctx context.Context) {
 	begun, ran := n.lane.Clock().Now(), n.heart.Ran()
 	before := n.node.Life()
@@ -194,7 +197,8 @@ func (n *watched) look(ctx context.Context) {
 		sections = append(sections, "stats", "commandstats")
 	}
 	info, err := n.node.Info(ctx, sections...)
-	// A refused connection shows the end of a process a moment before the suite, which waits for it, does.
+	// A refused connection shows the end of a process a moment before the suite, which waits for the process, knows of
+	// it.
 	for errors.Is(err, syscall.ECONNREFUSED) && n.node.Life() == before && ctx.Err() == nil {
 		select {
 		case <-ctx.Done():
@@ -220,7 +224,7 @@ func (n *watched) look(ctx context.Context) {
 		n.ails(replaced)
 		n.runID = id
 	}
-	if err == nil || !n.d.Topology.Spec.Can().Own { // a canary shows losses also where INFO is refused
+	if err == nil || !n.d.Topology.Spec.Can().Own { // a canary shows losses even if INFO is refused
 		n.lost(ctx, info, before.Emptied)
 	}
 	n.recover(begun)
@@ -230,7 +234,7 @@ func (n *watched) look(ctx context.Context) {
 	}
 }
 
-// notice records that a server has come to know that a primary is down.
+// notice records that a server has learned that a primary is down.
 func (n *watched) notice(ctx context.Context) {
 	if !n.watch.closely || n.number >= len(n.d.Topology.Nodes) {
 		return
@@ -244,14 +248,14 @@ func (n *watched) notice(ctx context.Context) {
 	n.sees = err == nil && sees
 }
 
-// change keeps a change of roles.
+// change adds a role change.
 func (w *Watch) change(c results.RoleChange) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.roles = append(w.roles, c)
 }
 
-// Roles are the changes of roles so far, in the order in which they were seen.
+// Roles returns the role changes so far, in the order in which they were seen.
 func (w *Watch) Roles() []results.RoleChange {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -260,14 +264,14 @@ func (w *Watch) Roles() []results.RoleChange {
 	})
 }
 
-// ails begins an incident. The end of a server says more than a missing answer.
+// ails begins an incident. The end of a server is a better description than a missing answer.
 func (n *watched) ails(what string) {
 	if n.trouble == "" || strings.HasPrefix(what, ended) {
 		n.trouble = what
 	}
 }
 
-// recover says that the server was well at a moment, which ends an incident.
+// recover notes that the server was well at a moment, which ends an incident.
 func (n *watched) recover(at time.Duration) {
 	if n.trouble != "" {
 		n.watch.note(n.lane.Next(), n.says())
@@ -283,7 +287,7 @@ func (n *watched) recover(at time.Duration) {
 	n.before, n.well, n.asked = n.well, at, 0
 }
 
-// says tells the trouble in words.
+// says describes the incident.
 func (n *watched) says() string {
 	if n.number >= len(n.d.Topology.Nodes) {
 		return n.node.Name + " of the counter " + n.trouble
@@ -308,7 +312,7 @@ func (n *watched) take(info map[string]string) {
 		primary, nodes := net.JoinHostPort(info["master_host"], info["master_port"]), n.d.Topology.Nodes
 		if i := slices.IndexFunc(nodes, func(n *topologies.Node) bool { return n.Addr() == primary }); i >= 0 {
 			what += " of " + nodes[i].Name
-			if m := n.watch.nodes[i]; m != n { // sentinels that know it by two names have it follow itself
+			if m := n.watch.nodes[i]; m != n { // sentinels that know it by two names may make it a replica of itself
 				follows = history.ID(m.promotion.Load())
 			}
 		}

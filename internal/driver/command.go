@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Split reads a command as a shell does that knows quotes and backslashes and nothing else.
+// Split splits a command into words like a shell that supports quotes and backslashes only.
 func Split(text string) (words []string, err error) {
 	var word strings.Builder
 	var quote rune
@@ -47,7 +47,7 @@ func Split(text string) (words []string, err error) {
 	return words, nil
 }
 
-// Join writes a command so that Split reads it again.
+// Join formats words so that Split gives them back.
 func Join(words []string) string {
 	quoted := make([]string, len(words))
 	for i, w := range words {
@@ -58,7 +58,7 @@ func Join(words []string) string {
 	return strings.Join(quoted, " ")
 }
 
-// Environment is what a program inherits: the variables that all programs get, and those that are named.
+// Environment returns the environment variables of a program: those that all programs get, and the named ones.
 func Environment(get func(string) string, named []string) (env []string) {
 	for _, name := range slices.Concat(Inherited, named) {
 		if value := get(name); value != "" {

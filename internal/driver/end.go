@@ -10,11 +10,10 @@ import (
 	"hammerlock/history"
 )
 
-// How long a program has to end after each step: it is asked to, its input ends, it gets a signal.
+// endTimeout is how long a program may take to end after each step: a request, the end of its input, a signal.
 const endTimeout = 700 * time.Millisecond
 
-// Close ends the program, if there is one, with everything that it has started. It returns when nothing of that is
-// left.
+// Close ends the program with everything that it has started, and returns when nothing of that is left.
 func (p *Process) Close() {
 	if p != nil {
 		p.closing.Do(p.end)
@@ -25,14 +24,14 @@ func (p *Process) end() {
 	if !p.failed() {
 		p.goodbye()
 	}
-	_ = p.input.Close() // whatever it answers is not read any more
+	_ = p.input.Close() // its remaining replies are not read
 	if !p.over() {
 		_ = p.signal(syscall.SIGTERM)
 		p.over()
 	}
-	_ = p.signal(syscall.SIGKILL) // those that it started are in its group
+	_ = p.signal(syscall.SIGKILL) // processes that it has started are in its group
 	<-p.ended
-	_ = p.output.Close() // somebody who left the group may hold the other ends
+	_ = p.output.Close() // a process that has left the group may hold the other ends
 	_ = p.errors.Close()
 	<-p.read
 	<-p.tail.done
@@ -40,10 +39,10 @@ func (p *Process) end() {
 		_ = r.Close()
 	}
 	p.spawner.Close()
-	_ = p.guard.Close() // it ends those that have left the group
+	_ = p.guard.Close() // this kills processes that have left the group
 }
 
-// goodbye asks the program to end. It need not answer.
+// goodbye asks the program to end. It need not reply.
 func (p *Process) goodbye() {
 	c := newCall(opClose, true)
 	if p.send(request{Op: opClose}, c) != nil {
@@ -67,11 +66,11 @@ func (p *Process) over() bool {
 	}
 }
 
-// signal reaches the program and everything in its group. If that is gone there is nobody to be reached.
+// signal sends a signal to the program and its process group. An error is ignored if the group is gone.
 func (p *Process) signal(s syscall.Signal) error { return syscall.Kill(-p.PID(), s) }
 
-// Broke is how the program ended of its own doing, or what it said of a panic that it has outlived, and when; false
-// without either.
+// Broke returns how the program ended by itself, or what it printed about a panic that it survived, and when; false if
+// there is neither.
 func (p *Process) Broke() (b history.Breakdown, at time.Time, broke bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -84,17 +83,17 @@ func (p *Process) Broke() (b history.Breakdown, at time.Time, broke bool) {
 	return b, at, b.Said != nil
 }
 
-// Last is the last line of its standard error.
+// Last is the last line on its standard error.
 func (p *Process) Last() string {
 	lines := p.tail.last()
 	return lines[len(lines)-1]
 }
 
-// faulty are the signals by which a program ends for what it did itself.
+// faulty lists the signals by which a program ends through its own fault.
 var faulty = []syscall.Signal{syscall.SIGABRT, syscall.SIGSEGV, syscall.SIGBUS, syscall.SIGFPE, syscall.SIGILL,
 	syscall.SIGTRAP, syscall.SIGSYS}
 
-// ownEnd notes how the program has ended, unless others ended it or it had no memory.
+// ownEnd notes how the program has ended, unless it was killed or out of memory.
 func (p *Process) ownEnd() {
 	state, ok := p.cmd.ProcessState.Sys().(syscall.WaitStatus)
 	said, _ := p.tail.alarmed()

@@ -11,12 +11,12 @@ import (
 	"hammerlock/locks"
 )
 
-// Worker is one more worker's access to the lock. Every worker has a number of its own: one that takes the place of a
-// dead one is somebody else.
+// Worker returns a lock object for a further worker. Every worker has a number of its own, also one that replaces a
+// dead one.
 //
-// Whether and when the library renews a lease cannot be seen. So one extension whose outcome is unknown is recorded
-// with each hold, from its grant to the answer to its release: it promises nothing, and the servers may keep the lock
-// for a lease from then on.
+// It is invisible whether and when the library renews a lease. So an extension with an unknown outcome is recorded with
+// each hold, from its grant to the reply to its release: it promises nothing, and the servers may keep the lock for a
+// lease from then on.
 func (p *Process) Worker(renewals *history.Lane) locks.Lock {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -28,7 +28,7 @@ func (p *Process) Worker(renewals *history.Lane) locks.Lock {
 	return w
 }
 
-// patient is a worker whose library waits by itself.
+// patient is a worker whose library waits inside Acquire.
 type patient struct{ *worker }
 
 // AcquireWithin implements locks.Patient.
@@ -42,14 +42,14 @@ func (w *patient) AcquireShareWithin(ctx context.Context, key string, ttl time.D
 	return w.share(ctx, key, ttl, permits, wait)
 }
 
-// worker is a lock as one worker has it.
+// worker is the lock object of a worker.
 type worker struct {
 	p      *Process
 	number int
 	held   map[string]*held // by key
 
 	renewals *history.Lane // nil if the lock does not renew
-	renewal  *history.Op   // the extension that is recorded with the present hold
+	renewal  *history.Op   // the extension that is recorded with the current hold
 }
 
 // renews begins to record that the hold may be renewed.
@@ -58,7 +58,7 @@ func (w *worker) renews(lease *locks.Lease, ttl time.Duration) {
 		return
 	}
 	if lease.Token == "" {
-		lease.Token = rand.Text() // an extension names its hold by it
+		lease.Token = rand.Text() // the extension refers to its hold by the token
 	}
 	w.settle()
 	w.renewal = w.renewals.Call(history.Extend, -1)
@@ -73,7 +73,7 @@ func (w *worker) settle() {
 	}
 }
 
-// held is a hold of the worker, which may have entered it again.
+// held is a hold of the worker, which may have entered it several times.
 type held struct {
 	*hold
 	count int64
@@ -100,7 +100,7 @@ func (w *worker) share(ctx context.Context, key string, ttl time.Duration, permi
 	return lease, err
 }
 
-// mode is how a worker asks for a lock that readers share; empty for any other.
+// mode is how a worker asks for a readers-writer lock; empty for other locks.
 func (w *worker) mode(permits int) string {
 	switch {
 	case !w.p.spec.Claims.Readers:
@@ -128,7 +128,7 @@ func (w *worker) AcquireAll(ctx context.Context, keys []string, ttl, wait time.D
 	return w.acquire(ctx, request{Key: keys[0], Keys: keys}, ttl, wait)
 }
 
-// acquire asks for a key, or for several, the first of which names the hold here.
+// acquire requests a key, or several, of which the first one names the hold here.
 func (w *worker) acquire(ctx context.Context, m request, ttl, wait time.Duration) (locks.Lease, error) {
 	key, lease := m.Key, locks.Lease{Key: m.Key, Keys: m.Keys}
 	most := wait.Milliseconds()
@@ -144,7 +144,7 @@ func (w *worker) acquire(ctx context.Context, m request, ttl, wait time.Duration
 	}
 	lease.Token, lease.Fence = a.Token, a.Fence
 	if err := w.outcome(ctx, &a); err != nil {
-		// it may be held: the worker gives it back
+		// the lock may be held, so the worker releases it
 		if lease.Token != "" && m.Op == opAcquire && !errors.Is(err, locks.ErrBusy) {
 			w.held[key] = &held{hold: &hold{id: c.id, lost: make(chan struct{})}}
 		}
@@ -164,12 +164,12 @@ func (w *worker) acquire(ctx context.Context, m request, ttl, wait time.Duration
 	}
 	lease.Tried = min(time.Duration(max(a.Tried, 0)*float64(time.Millisecond)), time.Since(call))
 	if lease.Until = w.until(call.Add(lease.Tried), ttl, &a); w.p.spec.Claims.Renews {
-		lease.Lost = again.lost // holders of other locks go by the deadline
+		lease.Lost = again.lost // with a lock that renews, holders rely on this; with others, on the deadline
 	}
 	return lease, nil
 }
 
-// outcome is what an answer says of the outcome; nil is OK. An error that came after the call had been called off is of
+// outcome returns the error that a reply means; nil is OK. An error that came after the call was cancelled is due to
 // that.
 func (w *worker) outcome(ctx context.Context, a *message) error {
 	switch {
@@ -188,8 +188,8 @@ func (w *worker) outcome(ctx context.Context, a *message) error {
 	}
 }
 
-// until is the end of a lease that began with a call at the earliest. A lock that renews and names no end is believed
-// in until it reports a loss.
+// until is the end of a lease that begins with a call at the earliest. A lock that renews, and names no end, is relied
+// on until it reports a loss.
 func (w *worker) until(call time.Time, ttl time.Duration, a *message) time.Time {
 	claims := &w.p.spec.Claims
 	switch {
@@ -209,7 +209,7 @@ func (w *worker) Extend(ctx context.Context, lease locks.Lease, ttl time.Duratio
 	return w.prolong(ctx, opExtend, lease, ttl)
 }
 
-// prolong asks for something that gives a hold a lease from now on.
+// prolong sends a request that gives a hold a new lease from now on.
 func (w *worker) prolong(ctx context.Context, op string, lease locks.Lease, ttl time.Duration) (locks.Lease, error) {
 	h, ok := w.held[lease.Key]
 	if !ok {
@@ -244,7 +244,7 @@ func (w *worker) Release(ctx context.Context, lease locks.Lease) error {
 	return w.outcome(ctx, &a)
 }
 
-// Close implements locks.Lock. The worker gives nothing back.
+// Close implements locks.Lock. It releases nothing.
 func (w *worker) Close() error {
 	w.settle()
 	for _, h := range w.held {

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// A ping goes out every pingEvery. While its answer is awaited the time in which this process runs is measured in steps
-// of beat: if more than stall of the wait is missing there, the machine paused and the ping says nothing of the
+// A ping is sent every pingEvery. While its reply is awaited, the time in which this process runs is measured in steps
+// of beat. If more than stall of the wait is missing there, the machine was paused, and the ping says nothing about the
 // program.
 const (
 	pingEvery = 50 * time.Millisecond
@@ -14,14 +14,14 @@ const (
 	stall     = 100 * time.Millisecond
 )
 
-// Ping is the way to the program and back, while the workers use it.
+// Ping is a round-trip time to the program and back, while workers use it.
 type Ping struct {
 	Began time.Time
 	Took  time.Duration
 }
 
-// Watch pings the program until done is closed, and tells of every answer. A program that leaves a ping unanswered is
-// done with.
+// Watch pings the program until done is closed, and passes on every result. If the program does not reply to a ping, it
+// is given up.
 func (p *Process) Watch(done <-chan struct{}, tell func(Ping)) {
 	next := time.Tick(pingEvery)
 	for {
@@ -38,7 +38,7 @@ func (p *Process) Watch(done <-chan struct{}, tell func(Ping)) {
 	}
 }
 
-// Ping sends one; false if it says nothing of the program.
+// Ping sends one ping; false if it says nothing about the program.
 func (p *Process) Ping(done <-chan struct{}) (g Ping, ok bool) {
 	g.Began = time.Now()
 	c := newCall(opPing, true)
@@ -71,7 +71,7 @@ func (p *Process) Ping(done <-chan struct{}) (g Ping, ok bool) {
 	}
 }
 
-// silence is the error of a program that answers nothing.
+// silence is the error of a program that does not reply.
 func (p *Process) silence() error {
 	if n := p.output.bytes.Load(); n > 0 {
 		return fmt.Errorf("it has not answered a ping for %s, and has written %d bytes without a newline: "+

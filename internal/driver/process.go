@@ -17,8 +17,8 @@ import (
 	"hammerlock/topologies"
 )
 
-// patience is how long the program may leave a ping unanswered, at least; a line that it does not read may wait as
-// long. A call waits for its answer until it is called off, and for offPatience then.
+// patience is how long the program may take to reply to a ping, and to read a line, at least. A call waits for its
+// reply until it is cancelled, and for offPatience after that.
 const (
 	patience      = 5 * time.Second
 	offPatience   = 4 * time.Second
@@ -28,14 +28,14 @@ const (
 // maxNoise is how many lines a program may print that are no messages.
 const maxNoise = 10_000
 
-// Process is a driver that runs. Its workers may use it from several goroutines.
+// Process is a running driver program. Its workers may use it concurrently.
 type Process struct {
 	args     []string
 	spec     locks.Spec
 	patience time.Duration
 	cmd      *exec.Cmd
 	spawner  *topologies.Spawner
-	guard    *topologies.Guard // of what the program has started, too
+	guard    *topologies.Guard // kills what the program has started as well
 	input    *os.File
 	output   *partial
 	errors   *os.File
@@ -43,32 +43,32 @@ type Process struct {
 	relays   []io.Closer
 	closing  sync.Once
 
-	done  chan struct{} // closed when it can be used no more; Err says why
+	done  chan struct{} // closed when it cannot be used any more; Err says why
 	ended chan struct{} // closed when the program has ended
 	read  chan struct{} // closed when its output has ended
 
 	mu       sync.Mutex
 	err      error
-	last     uint64 // id of the last request
+	last     uint64 // ID of the last request
 	worker   int    // number of the last worker
 	calls    map[uint64]*call
 	holds    map[uint64]*hold
 	noise    int64
-	sample   string            // the first line of the noise
-	failures map[string]int64  // errors that it answered, by text
-	broke    history.Breakdown // how it ended of its own doing, if it did
+	sample   string            // first line that is no message
+	failures map[string]int64  // text of an error -> how often it was returned
+	broke    history.Breakdown // how it ended by itself, if it did
 	brokeAt  time.Time
-	lines    []byte // requests that are not written yet
-	writing  bool   // a writer is at work, and will write them
+	lines    []byte // requests that were not written yet
+	writing  bool   // a goroutine is writing, and will write them
 }
 
-// call is a request that has no answer yet.
+// call is a request that has no reply yet.
 type call struct {
 	id     uint64
 	op     string
 	answer chan message
-	hold   *hold // of an acquire that went well
-	left   bool  // no caller waits for the answer any more
+	hold   *hold // for an Acquire that was successful
+	left   bool  // no caller waits for the reply any more
 }
 
 func newCall(op string, left bool) *call {
@@ -79,10 +79,10 @@ func newCall(op string, left bool) *call {
 type hold struct {
 	id   uint64
 	lost chan struct{}
-	told bool // it was reported lost
+	told bool // it was reported as lost
 }
 
-// PID is the process that leads the group of the program; 0 of none.
+// PID is the process ID of the program, and of its process group; 0 if there is none.
 func (p *Process) PID() int {
 	if p == nil {
 		return 0
@@ -90,7 +90,7 @@ func (p *Process) PID() int {
 	return p.cmd.Process.Pid
 }
 
-// Err says why the program can be used no more, with what it wrote to its standard error last; nil while it can.
+// Err says why the program cannot be used any more, with the last line of its standard error; nil while it can.
 func (p *Process) Err() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -99,7 +99,7 @@ func (p *Process) Err() error {
 
 func (p *Process) failed() bool { return p.Err() != nil }
 
-// about names the program in an error.
+// about adds the name of the program to an error.
 func (p *Process) about(err error) error {
 	err = fmt.Errorf("driver %s: %w", p.args[0], err)
 	if text := p.tail.text(); text != "" {
@@ -108,7 +108,7 @@ func (p *Process) about(err error) error {
 	return err
 }
 
-// fail ends the use of the program: calls have no answer any more. The first reason counts.
+// fail makes the program unusable: no call gets a reply any more. The first reason is kept.
 func (p *Process) fail(err error) {
 	if errors.Is(err, io.EOF) {
 		err = p.ending()
@@ -121,7 +121,7 @@ func (p *Process) fail(err error) {
 	}
 }
 
-// ending says how a program has ended that closed its output.
+// ending says how a program that has closed its output has ended.
 func (p *Process) ending() error {
 	half := ""
 	if n := p.output.bytes.Load(); n > 0 {
@@ -131,7 +131,7 @@ func (p *Process) ending() error {
 	case <-p.ended:
 		select {
 		case <-p.tail.done:
-		case <-time.After(shortPatience): // something else may hold it open
+		case <-time.After(shortPatience): // another process may hold the output open
 		}
 		p.ownEnd()
 		return fmt.Errorf("it ended unexpectedly (%s)%s", p.cmd.ProcessState, half)
@@ -143,7 +143,7 @@ func (p *Process) ending() error {
 // listen reads what the program writes until its output ends. The first message is the greeting.
 func (p *Process) listen(greetings chan<- message) {
 	defer close(p.read)
-	lines, greeted := bufio.NewReaderSize(p.output, maxLine), false // the buffer bounds the lines
+	lines, greeted := bufio.NewReaderSize(p.output, maxLine), false // the buffer limits the length of lines
 	for {
 		line, err := lines.ReadSlice('\n')
 		if errors.Is(err, bufio.ErrBufferFull) {
@@ -188,7 +188,7 @@ func (p *Process) noisy(line []byte) error {
 	return nil
 }
 
-// event takes in what the program reports without being asked.
+// event handles a message that is not a reply.
 func (p *Process) event(m *message) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -199,14 +199,14 @@ func (p *Process) event(m *message) error {
 		return fmt.Errorf("it reports hold %d as lost, which no acquire had: a hold is named by the id of its acquire",
 			m.Hold)
 	}
-	if h, ok := p.holds[m.Hold]; ok && !h.told { // it may have been given back meanwhile
+	if h, ok := p.holds[m.Hold]; ok && !h.told { // the lock may have been released meanwhile
 		h.told = true
 		close(h.lost)
 	}
 	return nil
 }
 
-// answered hands an answer to the call that waits for it.
+// answered passes a reply to the call that waits for it.
 func (p *Process) answered(m *message, line []byte) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -240,7 +240,7 @@ func (p *Process) answered(m *message, line []byte) error {
 	return nil
 }
 
-// Errors that are kept: so many texts of so many bytes.
+// Limits for error texts that are kept: number and bytes.
 const (
 	maxFailures = 20
 	maxFailure  = 200
@@ -254,7 +254,7 @@ func (p *Process) count(text string) {
 	}
 }
 
-// ask sends a request and waits for its answer. An error says that there is none, so that the outcome is unknown.
+// ask sends a request and waits for its reply. An error means that there is none, so that the outcome is unknown.
 func (p *Process) ask(ctx context.Context, m request) (message, *call, error) {
 	c := newCall(m.Op, false)
 	if err := p.send(m, c); err != nil {
@@ -287,34 +287,35 @@ func (p *Process) await(ctx context.Context, c *call) (message, error) {
 	}
 }
 
-// leave gives up a call: what its answer grants is given back when it comes.
+// leave gives up a call. If its reply grants a lock, that is released.
 func (p *Process) leave(c *call, err error) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	c.left = true
-	if c.hold != nil { // it came just now
+	if c.hold != nil { // the reply came just now
 		delete(p.holds, c.id)
 		p.giveBack(c.id)
 	}
 	return err
 }
 
-// giveBack releases a hold for a caller who has gone. The caller has the mutex.
+// giveBack releases a hold whose caller has gone. The caller has the mutex.
 func (p *Process) giveBack(hold uint64) {
 	go func() { _ = p.send(request{Op: opRelease, Hold: hold}, newCall(opRelease, true)) }() // as a finally block would
 }
 
-// errGone is that of a call to a program that can be used no more. Whether it was carried out is not known.
+// errGone is the error of a call to a program that cannot be used any more. It is unknown whether the call was
+// executed.
 var errGone = fmt.Errorf("the driver is gone: %w", io.ErrUnexpectedEOF)
 
-// Conduct is how the program behaved beside its answers.
+// Conduct is how the program has behaved apart from its replies.
 type Conduct struct {
-	Noise    int64            // lines on its standard output that are no messages
-	Sample   string           // the first of them
-	Failures map[string]int64 // the errors that it answered, by text
+	Noise    int64            // number of lines on its standard output that are no messages
+	Sample   string           // the first such line
+	Failures map[string]int64 // text of an error -> how often it was returned
 }
 
-// Conduct tells how the program behaved so far.
+// Conduct returns how the program has behaved so far.
 func (p *Process) Conduct() Conduct {
 	p.mu.Lock()
 	defer p.mu.Unlock()

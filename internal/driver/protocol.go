@@ -1,6 +1,6 @@
-// Package driver runs a lock that lives in a program of its own and speaks JSON lines on its standard input and output:
-// docs/DRIVERS.md is the protocol. It starts and ends the program, keeps it from blocking or outliving the suite, and
-// says what is certain about every call. It judges nothing.
+// Package driver runs a lock that is in a program of its own, which exchanges JSON lines with the suite on its standard
+// input and output: docs/DRIVERS.md describes the protocol. It starts and ends the program, makes sure that it can
+// neither block nor outlive the suite, and says what is certain about each call.
 package driver
 
 import (
@@ -22,13 +22,13 @@ import (
 	"hammerlock/topologies"
 )
 
-// The first line of a program: its greeting, and the version of the protocol.
+// The first line of a program is its greeting, with the version of the protocol.
 const (
 	greeting = "hammerlock-driver"
 	Protocol = 1
 )
 
-// maxLine bounds a line, the newline included.
+// maxLine is the largest length of a line, with the newline.
 const maxLine = 64 << 10
 
 // request is a line that the suite writes.
@@ -37,8 +37,8 @@ type request struct {
 	Op       string   `json:"op"`
 	Worker   int      `json:"worker,omitempty"`
 	Key      string   `json:"key,omitempty"`
-	Keys     []string `json:"keys,omitempty"` // of an acquire of several, the first of which is Key
-	Mode     string   `json:"mode,omitempty"` // of an acquire of a lock that readers share: reading or writing
+	Keys     []string `json:"keys,omitempty"` // to acquire several keys, of which the first is Key
+	Mode     string   `json:"mode,omitempty"` // to acquire a readers-writer lock: reading or writing
 	Permits  int      `json:"permits,omitempty"`
 	TTL      int64    `json:"ttl_ms,omitempty"`
 	Wait     *int64   `json:"wait_ms,omitempty"`
@@ -49,7 +49,7 @@ type request struct {
 	Lease    int64    `json:"lease_ms,omitempty"`
 }
 
-// site is where a lock can live: an address, or those of sentinels, or of a cluster's nodes.
+// site is a place where a lock can live: the address of a server, or those of sentinels or of a cluster's nodes.
 type site struct {
 	Host     string    `json:"host"`
 	Port     int       `json:"port"`
@@ -65,15 +65,15 @@ type site struct {
 	SentinelPassword string `json:"sentinel_pass,omitempty"`
 }
 
-// security is how connections are secured, as PEM texts.
+// security is the TLS settings, with certificates in PEM.
 type security struct {
-	CA         string `json:"ca,omitempty"` // empty = the authorities that the system trusts
+	CA         string `json:"ca,omitempty"` // empty = the certificate authorities of the system
 	Cert       string `json:"cert,omitempty"`
 	Key        string `json:"key,omitempty"`
-	ServerName string `json:"server_name,omitempty"` // in the certificates; empty = the host of the address
+	ServerName string `json:"server_name,omitempty"` // name in the certificates; empty = the host of the address
 }
 
-// message is a line that the program writes: its greeting, an answer or an event.
+// message is a line that the program writes: its greeting, a reply or an event.
 type message struct {
 	Hello    *string  `json:"hello"`
 	Protocol int      `json:"protocol"`
@@ -101,7 +101,7 @@ type message struct {
 	Hold  uint64 `json:"hold"`
 }
 
-// errNoise says that a line is no message: a library printed it.
+// errNoise says that a line is no message: a library may have printed it.
 var errNoise = errors.New("no JSON object")
 
 func read(line []byte) (m message, err error) {
@@ -123,7 +123,7 @@ func read(line []byte) (m message, err error) {
 	return m, nil
 }
 
-// fits says what the fields of a message must be.
+// fits describes what the fields of a message must be.
 var fits = map[reflect.Kind]string{
 	reflect.Bool: "true or false", reflect.String: "a text", reflect.Slice: "a list of texts",
 	reflect.Int: "a whole number", reflect.Int64: "a whole number below 2^63",
@@ -131,16 +131,16 @@ var fits = map[reflect.Kind]string{
 	reflect.Float64: "a number",
 }
 
-// meant tells whether a line with a field of the wrong type is a message, and nothing that a library printed: it has
-// one of the fields that no message is without.
+// meant tells whether a line with a field of the wrong type is a message, rather than a line that a library has
+// printed: it has one of the fields that every message has.
 func meant(line []byte) bool {
 	var fields map[string]json.RawMessage
-	_ = json.Unmarshal(line, &fields) // a line that is no object has no fields
+	_ = json.Unmarshal(line, &fields) // the error is ignored: a line that is no object has no fields
 	return fields["id"] != nil || fields["event"] != nil || fields["hello"] != nil
 }
 
-// plain reads what most answers are, without their brace: a number, words and texts that JSON writes as they are. It
-// says whether it has understood all of it. The pipe of a quick library costs a tenth less with it (BenchmarkDrivers).
+// plain parses the usual form of a reply (without its first brace): a number, words and texts without escapes. It
+// returns false if there is anything else. This makes calls of fast libraries a tenth faster (BenchmarkDrivers).
 func (m *message) plain(rest []byte) bool {
 	for {
 		name, value, found := bytes.Cut(rest, []byte(`":`))
@@ -156,7 +156,7 @@ func (m *message) plain(rest []byte) bool {
 	}
 }
 
-// field sets a field of a plain answer, whose name has only its first quote.
+// field sets a field of such a reply. The name has only its first quote.
 func (m *message) field(name, value []byte) bool {
 	yes := string(value) == "true"
 	switch string(name) {
@@ -182,19 +182,19 @@ func (m *message) field(name, value []byte) bool {
 	return string(name) == `"tried_ms` && string(value) == "0"
 }
 
-// The claims of the program, not of its lock; certainBusy need not be said.
+// Claims of the program rather than of its lock; certainBusy is implied.
 const (
 	doubtfulBusy = "busy_may_lie"
 	certainBusy  = "busy_is_certain"
 )
 
-// The modes of an acquire of a lock that readers share.
+// Modes in which a readers-writer lock is acquired.
 const (
 	reading = "read"
 	writing = "write"
 )
 
-// traits are what a program can say of its lock that is no promise.
+// traits lists what a program can say about its lock that is no claim.
 var traits = []struct {
 	name, says string
 	flag       func(*locks.Spec) *bool
@@ -212,7 +212,7 @@ var traits = []struct {
 	{"listens", "its waiters subscribe to channels of the servers", func(s *locks.Spec) *bool { return &s.Listens }},
 }
 
-// Claims lists what a program can claim, and what it says by that: the claims of a lock, and its own.
+// Claims lists what a program can claim, with descriptions: the claims of a lock, and its own.
 func Claims() (all [][2]string) {
 	for _, c := range history.AllClaims {
 		if c.Driver != "" {
@@ -227,10 +227,10 @@ func Claims() (all [][2]string) {
 			"for certain. Without it `busy` means that the call had no effect"})
 }
 
-// names are what a driver may be called: they become part of file names.
+// names matches valid names of drivers, which become part of file names.
 var names = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._+-]{0,63}$`)
 
-// spec is the lock as the greeting describes it; the error says all that is wrong with it.
+// spec returns the lock as the greeting describes it. The error lists everything that is wrong with it.
 func (m *message) spec(args, env []string) (locks.Spec, error) {
 	if m.Hello == nil || *m.Hello != greeting {
 		return locks.Spec{}, fmt.Errorf(`its first message is no greeting: it must be {"hello":%q,"protocol":%d,...}`,
@@ -281,7 +281,7 @@ func (m *message) spec(args, env []string) (locks.Spec, error) {
 	return s, nil
 }
 
-// claim takes in what the program claims; it returns what is wrong with that.
+// claim sets the claims of the lock. It returns what is wrong with them.
 func (m *message) claim(s *locks.Spec) (wrong []string) {
 	var good []string
 	for _, c := range Claims() {
@@ -324,10 +324,10 @@ func strange(what string, list, good []string) (wrong []string) {
 	return wrong
 }
 
-// maxValid is the longest validity that can be meant.
+// maxValid is the longest validity that makes sense.
 const maxValid = 365 * 24 * time.Hour
 
-// mistake says what is wrong with an answer; empty if nothing is.
+// mistake says what is wrong with a reply; empty if nothing is.
 func (m *message) mistake(op string) string {
 	said := 0
 	for _, is := range []bool{m.OK, m.Busy, m.Lost, m.Error != nil && !m.Lost} {

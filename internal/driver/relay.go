@@ -12,10 +12,9 @@ import (
 	"hammerlock/topologies"
 )
 
-// reach is how the program reaches a site. Links tell processes apart by the addresses that they connect from, a
-// primary may be moved by hand, and servers of others may want TLS: where there is any of it, the program connects to a
-// relay, which connects as the suite's clients do. Sentinels and clusters name addresses themselves, to which no relay
-// leads.
+// reach returns how the program reaches a site. The program connects to a relay, which connects as the suite's clients
+// do, if proxies tell processes apart by their source addresses, if an operator moves the primary, or if attached
+// servers use TLS. Sentinels and clusters announce addresses to which no relay leads.
 func (p *Process) reach(ctx context.Context, a topologies.Access, source int) (s site, err error) {
 	s = site{User: a.User, Password: a.Password, DB: a.DB, Master: a.Master, Cluster: a.Cluster, Addrs: a.Addrs}
 	plain, elsewhere := !a.Cluster && a.Master == "", len(a.Links)+len(a.Map) > 0
@@ -46,7 +45,7 @@ func (p *Process) reach(ctx context.Context, a topologies.Access, source int) (s
 	return s, err
 }
 
-// relay carries connections of the program to a site.
+// relay forwards connections of the program to a site.
 type relay struct {
 	listener net.Listener
 	to       string
@@ -81,8 +80,8 @@ func (r *relay) serve(ctx context.Context) {
 	}
 }
 
-// carry carries one connection. A connection that cannot be made is reset: the program sees an error, as it would
-// without a relay.
+// carry forwards one connection. If the site cannot be reached, the connection is reset, so that the program sees an
+// error as it would without a relay.
 func (r *relay) carry(ctx context.Context, near *net.TCPConn) {
 	defer r.forget(near)
 	far, err := r.dial(ctx, "tcp4", r.to)
@@ -94,14 +93,14 @@ func (r *relay) carry(ctx context.Context, near *net.TCPConn) {
 	var back sync.WaitGroup
 	back.Go(func() {
 		_, _ = io.Copy(near, far)
-		_ = near.CloseWrite() // what broke, breaks on both sides
+		_ = near.CloseWrite() // if one side breaks, the other one does
 	})
 	_, _ = io.Copy(far, near)
 	_ = far.Close()
 	back.Wait()
 }
 
-// keep notes connections, so that they can be closed; false if the relay is closed already.
+// keep notes connections so that they can be closed; false if the relay is closed already.
 func (r *relay) keep(conns ...net.Conn) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -19,20 +19,20 @@ import (
 	"hammerlock/topologies"
 )
 
-// Inherited are the variables of the suite's environment that a program gets. It must work with these alone: a variable
-// that makes a missing flush work here would be missing elsewhere.
+// Inherited lists the environment variables that a program gets from the suite. They are few, so that a program does
+// not depend on the suite's environment.
 var Inherited = []string{"PATH", "HOME", "LANG", "TMPDIR"}
 
-// helloTimeouts bound how long a program may take to say hello, in each try: a machine may be slow once. openTimeout is
-// how long it may take to connect.
+// helloTimeouts is how long a program may take to send its greeting, in each try, since a machine may be slow once.
+// openTimeout is how long it may take to connect.
 var helloTimeouts = []time.Duration{5 * time.Second, 15 * time.Second}
 
 const openTimeout = 10 * time.Second
 
-// errMute says that a program did not say hello in time.
+// errMute says that a program did not send its greeting in time.
 var errMute = errors.New("no greeting")
 
-// Greet starts a program, hears what it says of itself and ends it.
+// Greet starts a program, reads its greeting and ends it.
 func Greet(ctx context.Context, args, env []string) (locks.Spec, error) {
 	s, p, err := start(ctx, args, env, nil)
 	if err != nil {
@@ -42,8 +42,8 @@ func Greet(ctx context.Context, args, env []string) (locks.Spec, error) {
 	return s, nil
 }
 
-// Start starts the program of a lock and lets it connect to the sites. The program must say the same of itself as
-// before. The caller closes it, also after it has failed.
+// Start starts the program of a lock and lets it connect to the sites. The greeting must be the same as before. The
+// caller closes it, even after it has failed.
 func Start(ctx context.Context, s locks.Spec, o Options) (*Process, error) {
 	again, p, err := start(ctx, s.Program.Args, s.Program.Env, o.Env)
 	if err != nil {
@@ -61,17 +61,17 @@ func Start(ctx context.Context, s locks.Spec, o Options) (*Process, error) {
 	return p, nil
 }
 
-// Options say what a program works on.
+// Options say what a program works with.
 type Options struct {
 	Topology string
 	Sites    []topologies.Access
-	Source   int           // what links tell this process's clients from others by; 0 = nothing
-	Lease    time.Duration // the longest that is asked for
-	Env      []string      // variables besides those that its spec names
+	Source   int           // number by which proxies know this process's clients; 0 = none
+	Lease    time.Duration // longest lease that will be requested
+	Env      []string      // environment variables besides those in its Spec
 }
 
-// start starts a program and reads its greeting, once more if there was none in time. Variables beside its environment
-// are no part of its spec.
+// start starts a program and reads its greeting. If that does not come in time, it tries once more. The variables
+// besides are not part of its Spec.
 func start(ctx context.Context, args, env, besides []string) (s locks.Spec, p *Process, err error) {
 	for _, within := range helloTimeouts {
 		if s, p, err = try(ctx, args, env, besides, within); !errors.Is(err, errMute) {
@@ -111,13 +111,13 @@ func try(ctx context.Context, args, env, besides []string, within time.Duration)
 	return s, p, nil
 }
 
-// launch starts the program with pipes of its own, in a group of its own.
+// launch starts the program with its own pipes, in a process group of its own.
 func (p *Process) launch(env []string) (err error) {
-	var ends [6]*os.File // read and write ends of input, output and errors
+	var ends [6]*os.File // read and write ends of standard input, output and error
 	defer func() {
 		for i, f := range ends {
 			if f != nil && (err != nil || i == 0 || i == 3 || i == 5) {
-				_ = f.Close() // the program has it
+				_ = f.Close() // the program has its own copy
 			}
 		}
 	}()
@@ -145,13 +145,13 @@ func (p *Process) launch(env []string) (err error) {
 	p.tail.done = make(chan struct{})
 	go p.tail.take(p.errors)
 	go func() {
-		_ = p.cmd.Wait() // its state tells how it ended
+		_ = p.cmd.Wait() // the error is ignored: the process state says how it ended
 		close(p.ended)
 	}()
 	return nil
 }
 
-// lookPath finds a program on the path of its own environment.
+// lookPath finds a program in the PATH of its own environment.
 func lookPath(name string, env []string) (string, error) {
 	if strings.Contains(name, "/") {
 		path, err := exec.LookPath(name)
@@ -171,7 +171,7 @@ func lookPath(name string, env []string) (string, error) {
 	return "", fmt.Errorf("there is no program %q on the path; write ./%s for one in this directory", name, name)
 }
 
-// partial counts what came after the last newline.
+// partial counts the bytes after the last newline.
 type partial struct {
 	*os.File
 	bytes atomic.Int64
@@ -179,7 +179,7 @@ type partial struct {
 
 // Read implements io.Reader.
 func (r *partial) Read(b []byte) (int, error) {
-	runtime.Gosched() // those who have just got their answers may ask again: there will be more to read
+	runtime.Gosched() // workers that have just got their replies may send requests, so that there is more to read
 	n, err := r.File.Read(b)
 	if at := strings.LastIndexByte(string(b[:n]), '\n'); at >= 0 {
 		r.bytes.Store(int64(n - at - 1))

@@ -9,29 +9,29 @@ import (
 	"time"
 )
 
-// tailSize is how much is kept of what a program writes to its standard error, mostSaid bounds its lines in a verdict.
+// tailSize is how many bytes of a program's standard error are kept; mostSaid is how many lines a verdict quotes.
 const (
 	tailSize = 4 << 10
 	mostSaid = 20
 )
 
-// tail is the end of what a program wrote to its standard error. Passwords are not shown.
+// tail keeps the end of a program's standard error, without passwords.
 type tail struct {
-	done chan struct{} // closed when there is no more
+	done chan struct{} // closed when the output has ended
 
 	mu      sync.Mutex
 	bytes   []byte
 	secrets []string
-	line    []byte    // that has no end yet
-	alarm   []string  // the first line that tells of a panic, and those after it
+	line    []byte    // the current, incomplete line
+	alarm   []string  // the first line about a panic, and the lines after it
 	at      time.Time // when it came
 }
 
-// alarms are in the lines with which runtimes tell of a panic, or of an exception that no code has caught.
+// alarms matches the lines by which runtimes report a panic, or an exception that was not caught.
 var alarms = regexp.MustCompile(
 	`^(panic|fatal error): |^thread '.*' panicked at |^Exception in thread |UnhandledPromiseRejection`)
 
-// look takes in what came, line by line.
+// look goes through new output, line by line.
 func (t *tail) look(b []byte) {
 	for {
 		line, rest, ended := bytes.Cut(b, []byte("\n"))
@@ -50,14 +50,14 @@ func (t *tail) look(b []byte) {
 	}
 }
 
-// alarmed is what the program said of a panic, and when; nil if it said nothing.
+// alarmed returns what the program printed about a panic, and when; nil if it printed nothing.
 func (t *tail) alarmed() ([]string, time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.clean(t.alarm), t.at
 }
 
-// last are the last lines.
+// last returns the last lines.
 func (t *tail) last() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -74,7 +74,7 @@ func (t *tail) clean(lines []string) (all []string) {
 
 func (t *tail) take(r io.Reader) {
 	defer close(t.done)
-	_, _ = io.Copy(t, r) // whatever ends it, there is no more
+	_, _ = io.Copy(t, r) // whatever the error, the output has ended
 }
 
 // Write implements io.Writer.
@@ -89,7 +89,7 @@ func (t *tail) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// secret names a word that is not shown.
+// secret adds a word that is not shown.
 func (t *tail) secret(word string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -98,7 +98,7 @@ func (t *tail) secret(word string) {
 	}
 }
 
-// mask takes the secrets out of a text.
+// mask removes secrets from a text.
 func (t *tail) mask(text string) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -112,7 +112,7 @@ func (t *tail) masked(text string) string {
 	return text
 }
 
-// text is what there is so far.
+// text returns the output so far.
 func (t *tail) text() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// send leaves a request to be written. A single write takes what all workers have left until then: a write for each of
-// them, and the program waking up for each, costs more than the library's own messages.
+// send queues a request for writing. A single write contains the requests of all workers until then: a write for each,
+// for which the program wakes up each time, would cost more than the library's own messages.
 func (p *Process) send(m request, c *call) error {
 	p.mu.Lock()
 	if p.err != nil {
@@ -34,11 +34,11 @@ func (p *Process) send(m request, c *call) error {
 	if !first {
 		return nil
 	}
-	runtime.Gosched() // workers whose answers came together ask together
+	runtime.Gosched() // workers whose replies came together send requests together
 	return p.write()
 }
 
-// write writes what was left until nothing is. A program that does not read must not block the suite.
+// write writes until the queue is empty. A program that does not read must not block the suite.
 func (p *Process) write() error {
 	var spare []byte
 	for {
@@ -93,7 +93,7 @@ func (m *request) line(b []byte) ([]byte, error) {
 	return append(b, "}\n"...), nil
 }
 
-// plain tells whether JSON writes a text as it is.
+// plain tells whether JSON writes a text without escapes.
 func plain(text string) bool {
 	for i := range len(text) {
 		if c := text[i]; c < ' ' || c > '~' || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' {

@@ -9,10 +9,10 @@ import (
 	"hammerlock/internal/witness"
 )
 
-// mostLines wait to be told. A slow reader gets fewer of them, and slows nothing down.
+// mostLines is how many lines wait to be printed. If the reader is slow, lines are dropped, and nothing is slowed down.
 const mostLines = 1000
 
-// lines are what a watch has to tell. They wait until the ticking tells them: what is read on the wire must not wait.
+// lines waits with what a watch has to print until the next tick, because the reading of traffic must not wait.
 type lines struct {
 	mu     sync.Mutex
 	all    []line
@@ -34,7 +34,7 @@ func (l *lines) add(text string, violation bool) {
 	l.all = append(l.all, line{text, violation})
 }
 
-// tell tells those that wait.
+// tell prints the waiting lines.
 func (s *Source) tell() {
 	s.lines.mu.Lock()
 	all, missed := s.lines.all, s.lines.missed
@@ -52,7 +52,7 @@ func (s *Source) tell() {
 	}
 }
 
-// hearing is the sink of a watch: its reader, and a line about each time in which a stream was not read.
+// hearing is the sink of a watch: its reader, with a line for each time in which a stream was not read.
 type hearing struct {
 	*witness.Reader
 	source *Source
@@ -63,7 +63,7 @@ func (h hearing) Event(e wire.Event) {
 	h.Reader.Event(e)
 	s := h.source
 	if s.spec.Command != "" || s.spec.Service || s.until.Load() > 0 {
-		return // the program's faults explain it, or its end
+		return // it is explained by a fault of the plan, or by the program's end
 	}
 	x := s.servers[e.Server]
 	at := s.started.Add(e.At).UTC().Format(time.RFC3339Nano) + " " + x.Addrs[0] + ": "

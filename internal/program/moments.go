@@ -7,16 +7,16 @@ import (
 	"hammerlock/internal/wire"
 )
 
-// hook is what is done at a kind of commands.
+// hook is a function that is called at a kind of command.
 type hook struct {
 	point string
-	asked bool // before the command is forwarded; else before its reply is passed on
+	asked bool // call it before the command is forwarded; otherwise before its reply is
 	hit   func(lock string) (a *wire.Action, broken bool)
 }
 
-// At lets a function be called at each command of a kind, one of faults.Commands, about a lock, from several
-// goroutines, which it must not block: before the command is forwarded if asked, else before its reply is passed on.
-// It says what becomes of the message, and whether it was that function's: the next one is not asked then.
+// At makes a function be called at each command on a lock of a kind, one of faults.Commands: before the command is
+// forwarded if asked, otherwise before its reply is. Several goroutines call it, and it must not block. It returns what
+// to do with the message, and whether it has handled it; if so, no other function is called.
 func (s *Source) At(point string, asked bool, hit func(lock string) (a *wire.Action, broken bool)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -28,7 +28,7 @@ func (s *Source) At(point string, asked bool, hit func(lock string) (a *wire.Act
 	s.hooks.Store(&all)
 }
 
-// breaks is the hook of the proxies.
+// breaks is the wire.Break of the proxies.
 func (s *Source) breaks(q *wire.Request) *wire.Action {
 	hooks := s.hooks.Load()
 	if hooks == nil {
@@ -53,7 +53,7 @@ func (s *Source) breaks(q *wire.Request) *wire.Action {
 	return nil
 }
 
-// Lock is the lock that was granted last; empty if none was, or no fault is planned.
+// Lock is the lock that was granted last; empty if there was none, or if no fault is planned.
 func (s *Source) Lock() string {
 	if p := s.lock.Load(); p != nil {
 		return *p

@@ -1,6 +1,6 @@
-// Package program is a source of operations: a program that makes its own load, or whatever clients connect, whose
-// messages with the servers are read on their way; or the servers' replication streams alone. It starts and ends the
-// program, and says what was read. It breaks nothing, and judges nothing.
+// Package program is for testing a program that makes its own load, or any clients that connect: it reads their traffic
+// with the servers, or only the servers' replication streams. It starts and ends the program, and returns what was read
+// as operations.
 package program
 
 import (
@@ -24,43 +24,45 @@ import (
 
 // Spec says what is watched.
 type Spec struct {
-	witness.Options               // the keys, and what tells holders apart
-	Args            []string      // the program as it was given, without passwords
-	Command         string        // the program, for the shell; empty = any that connects
-	Whole           string        `json:"-"` // ... with its passwords
-	Env             []string      // variables that it gets besides, with {url} and others in them
-	WholeEnv        []string      `json:"-"` // ... with their passwords
-	Output          *os.File      `json:"-"` // where it prints; nil = to a file in the topology's directory
-	Listen          string        // where the first proxy listens; empty = a free port on loopback
-	TapOnly         bool          // no proxy: only the replication stream is read
-	Own             bool          // the servers are those of the topology, which the suite starts
-	Service         bool          // its programs are those of a service, which others start and visit
-	Scenario        bool          // a fault whose moment never comes is left out: the program does no such thing
-	Duration        time.Duration // how long to watch; 0 = until the program ends, or the watching is ended
-	Keep            time.Duration // how much a watch without a command keeps on disk; 0 = its latest operations alone
-	// Endpoints are servers of others.
+	witness.Options          // the keys, and how holders are told apart
+	Args            []string // command line of the program as the user gave it, without passwords
+	Command         string   // command of the program, for the shell; empty = any client that connects
+	Whole           string   `json:"-"` // Command with passwords
+	Env             []string // additional environment variables, with placeholders such as {url}
+	WholeEnv        []string `json:"-"` // Env with passwords
+	Output          *os.File `json:"-"` // where the program prints; nil = to a file in the topology's directory
+	Listen          string   // address of the first proxy; empty = a free port on loopback
+	TapOnly         bool     // only the replication stream is read, without a proxy
+	Own             bool     // the suite has started the servers
+	Service         bool     // the programs are those of a service, which is visited by the suite
+	// a fault whose moment never comes is ignored, because the program may never send such a command
+	Scenario bool
+	Duration time.Duration // how long to watch; 0 = until the program ends, or the user stops it
+	// how long a watch without a command keeps operations on disk; 0 = only the latest are kept, in memory
+	Keep time.Duration
+	// Endpoints are servers that the suite did not start.
 	Endpoints []topologies.Access `json:"-"`
-	// Untapped says that no replication stream is read.
+	// Untapped means that no replication stream is read.
 	Untapped bool
-	// Say takes a line that says where a proxy is, or what cannot be seen.
+	// Say is called with lines about the addresses of proxies, and about what cannot be seen.
 	Say func(line string) `json:"-"`
-	// Tell takes, of a stream alone, each violation and a summary now and then.
+	// Tell is called, if only streams are read, with each violation and regular summaries.
 	Tell func(line string, violation bool) `json:"-"`
 }
 
-// ErrUnused says that the program ended, not well, before it had anything to do with the locks.
+// ErrUnused says that the program failed before it had sent a command about a lock.
 var ErrUnused = errors.New("had sent no command that concerns a lock of --locks")
 
 const (
 	tickEvery   = 50 * time.Millisecond
-	settleTime  = 500 * time.Millisecond // effects have come so long after the program ended, as a rule
-	settleMost  = 3 * time.Second        // ... at the latest
+	settleTime  = 500 * time.Millisecond // how long after the program's end effects usually come
+	settleMost  = 3 * time.Second        // how long after the program's end effects come at the latest
 	summaryTime = time.Minute
 	mostKept    = 4 << 20 // operations of a run
-	latestKept  = 1 << 18 // ... of a watch without a command, which may go on for weeks: the latest
+	latestKept  = 1 << 18 // latest operations of a watch without a command, which may go on for weeks
 )
 
-// Source is a crew.Crew. It is up between Open and Close.
+// Source is a crew.Crew whose work is done by a program. It is used between Open and Close.
 type Source struct {
 	spec    Spec
 	top     *topologies.Topology
@@ -71,37 +73,37 @@ type Source struct {
 	meter   *measure.Locks
 	run     *wire.Run
 	taps    []io.Closer
-	places  []string // where clients find the servers
+	places  []string // addresses at which clients find the servers
 	deaf    []string // servers without a tap, and why
 	hooks   atomic.Pointer[[]*hook]
-	until   atomic.Int64           // the watching ended then; 0 = it goes on
-	granted chan string            // locks, for faults that wait for a grant
-	lock    atomic.Pointer[string] // the one that was granted last
+	until   atomic.Int64           // when the watching ended; 0 = it goes on
+	granted chan string            // granted locks, for faults that wait for a grant
+	lock    atomic.Pointer[string] // the lock that was granted last
 
-	recorder *recorder // nil = nothing is kept
+	recorder *recorder // nil = nothing is kept on disk
 	lines    lines     // to be told
 
 	mu       sync.Mutex      // guards what follows
-	own      history.History // what the suite has recorded so far
+	own      history.History // what the suite has recorded itself so far
 	program  *topologies.Program
 	proxies  map[*topologies.Node]*wire.Proxy
 	notes    []string
 	finished chan struct{}
 	over     string // why the watching ended early
-	found    int    // violations that a stream alone has shown
-	workers  int    // of the history, as it was written last
+	found    int    // number of violations that streams alone have proved
+	workers  int    // number of workers in the history that was written last
 	keys     int
 	ticking  sync.WaitGroup
 	end      func() // of the ticking
 }
 
-// New makes a source. Its topology must be brought up with Through.
+// New makes a Source. Its topology must be started with Through.
 func New(s Spec) *Source {
 	return &Source{spec: s, granted: make(chan string), proxies: map[*topologies.Node]*wire.Proxy{},
 		finished: make(chan struct{}), end: func() {}}
 }
 
-// Open finds the servers in the topology, and opens taps and proxies. The clock begins.
+// Open finds the servers in the topology, opens taps and proxies, and starts the clock.
 func (s *Source) Open(ctx context.Context, t *topologies.Topology) (err error) {
 	s.top, s.started, s.clock = t, time.Now(), history.NewOrderedClock(0)
 	s.clock.Set(s.started, 1)
@@ -136,7 +138,7 @@ func (s *Source) Open(ctx context.Context, t *topologies.Topology) (err error) {
 	return nil
 }
 
-// violation tells of what a stream alone has shown. The reader calls it.
+// violation prints a violation that a stream alone has proved. The reader calls it.
 func (s *Source) violation(f witness.Finding) {
 	s.lines.add(fmt.Sprintf("%s %s: %s", s.started.Add(f.At).UTC().Format(time.RFC3339Nano), f.Key, f.What), true)
 	s.mu.Lock()
@@ -144,7 +146,7 @@ func (s *Source) violation(f witness.Finding) {
 	s.found++
 }
 
-// tick lets time pass, and tells a summary now and then.
+// tick lets time pass, and prints a summary from time to time.
 func (s *Source) tick(ctx context.Context) {
 	t := time.NewTicker(tickEvery)
 	defer t.Stop()
@@ -165,7 +167,7 @@ func (s *Source) tick(ctx context.Context) {
 	}
 }
 
-// summary tells the numbers of locks: of a stream alone with its counts.
+// summary prints the measurements of locks and, if only streams are read, counts.
 func (s *Source) summary() {
 	tell := s.spec.Say
 	if s.spec.TapOnly {
@@ -178,7 +180,7 @@ func (s *Source) summary() {
 	}
 }
 
-// counts tells the counts of a stream alone.
+// counts prints the counts if only streams are read.
 func (s *Source) counts() {
 	sums, held := s.reader.Sums()
 	s.spec.Tell(fmt.Sprintf("%s %d granted, %d given back, %d expired, %d held, %s",
@@ -186,19 +188,19 @@ func (s *Source) counts() {
 		human.Quantity(s.Found(), "violation")), false)
 }
 
-// Found is how many violations a stream alone has shown.
+// Found is the number of violations that streams alone have proved.
 func (s *Source) Found() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.found
 }
 
-// Begin implements crew.Crew: nothing is recorded in lanes.
+// Begin implements crew.Crew. There are no lanes.
 func (s *Source) Begin(chan<- struct{}) (*crew.Session, error) {
 	return &crew.Session{Clock: s.clock}, nil
 }
 
-// RoundTrips implements crew.Crew: they are not counted.
+// RoundTrips implements crew.Crew. They are not counted.
 func (s *Source) RoundTrips() (int64, bool) { return 0, false }
 
 // Run implements crew.Crew: it lets the program run, or others connect, until that is over.
@@ -207,7 +209,7 @@ func (s *Source) Run(_, stop context.Context) (crew.Report, error) {
 	s.until.Store(int64(s.clock.Now()))
 	for _, x := range s.servers {
 		if x.proxy != nil {
-			_ = x.proxy.Close() // commands in flight are lost
+			_ = x.proxy.Close() // commands in flight are recorded as lost
 		}
 	}
 	for begun := time.Now(); time.Since(begun) < settleTime || !s.reader.Settled() && time.Since(begun) < settleMost; {
@@ -216,12 +218,12 @@ func (s *Source) Run(_, stop context.Context) (crew.Report, error) {
 	}
 	s.tell()
 	if s.spec.TapOnly {
-		s.summary() // of others, the run has it
+		s.summary() // otherwise the run prints it
 	}
 	return crew.Report{}, err
 }
 
-// Finish ends the watching of the programs of a service.
+// Finish ends the watching of a service's programs.
 func (s *Source) Finish() { close(s.finished) }
 
 // watch waits for the end.
@@ -262,8 +264,8 @@ func (s *Source) watch(stop context.Context) error {
 	}
 }
 
-// restarted waits until a program that a fault has killed is started again, which may have happened before this asks.
-// It is false if the program has ended by itself, or the watching is over.
+// restarted waits until a program that a fault has killed was started again. It returns false if the program has ended
+// by itself, or if the watching is over.
 func (s *Source) restarted(ctx context.Context) bool {
 	for s.program.Ended() == "" {
 		if s.program.State() != topologies.Down {
@@ -278,7 +280,7 @@ func (s *Source) restarted(ctx context.Context) bool {
 	return false
 }
 
-// went says how the program ended, if it did not go well.
+// went says how the program ended, if it failed.
 func (s *Source) went() error {
 	why := s.program.Ended()
 	if why == "" || s.program.Succeeded() {
@@ -291,14 +293,14 @@ func (s *Source) went() error {
 	return nil
 }
 
-// Note keeps words for the findings.
+// Note adds a text to the findings.
 func (s *Source) Note(text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.notes = append(s.notes, text)
 }
 
-// Close implements crew.Crew. The topology, and the program in it, are closed by others.
+// Close implements crew.Crew. It does not close the topology, which ends the program.
 func (s *Source) Close() (err error) {
 	s.end()
 	s.ticking.Wait()

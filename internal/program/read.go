@@ -15,10 +15,10 @@ import (
 	"hammerlock/topologies"
 )
 
-// Since are the operations so far but for the first n. Later answers may still change them.
+// Since returns the operations so far, without the first n. Later replies may still change them.
 func (s *Source) Since(n int) []history.Op { return s.reader.Since(n) }
 
-// Written is the history so far, or at its end all of it, with the operations that the suite itself has recorded.
+// Written is the history so far, or all of it at the end, with the operations that the suite has recorded itself.
 func (s *Source) Written(own history.History, over bool) *history.History {
 	s.mu.Lock()
 	gone := s.program == nil || s.program.State() == topologies.Down
@@ -30,7 +30,7 @@ func (s *Source) Written(own history.History, over bool) *history.History {
 	switch {
 	case s.recorder != nil && over:
 		h = witness.Join(&own, s.recorder.latest(s.reader.End(), latestKept), anyLock)
-	case s.recorder != nil: // its pieces have the operations
+	case s.recorder != nil: // the pieces on disk have the operations
 		s.recorder.rest(s.clock.Now(), s.reader.Rest)
 		h = witness.Join(&own, nil, anyLock)
 	case over:
@@ -46,7 +46,7 @@ func (s *Source) Written(own history.History, over bool) *history.History {
 	return h
 }
 
-// happened leaves faults out whose moment never came, as that of an extension: the program does no such thing.
+// happened removes faults whose moment never came, such as an extension, because the program may never do that.
 func happened(h *history.History) {
 	for n := len(h.Faults) - 1; n >= 0; n-- {
 		if slices.ContainsFunc(h.Ops, func(op history.Op) bool { return op.Value == int64(n) }) {
@@ -61,7 +61,7 @@ func happened(h *history.History) {
 	}
 }
 
-// Crashed tells that a fault has killed the program at a time, if it has.
+// Crashed notes that a fault killed the program at a time.
 func (s *Source) Crashed(at time.Duration) {
 	s.mu.Lock()
 	killed := s.program != nil && s.program.Killed()
@@ -92,7 +92,7 @@ func (s *Source) Fill(r *results.Run) {
 	}
 }
 
-// limits names the limits of the watching.
+// limits describes what could not be seen.
 func (s *Source) limits(t *witness.Tallies) string {
 	by := "the server's replication stream told what commands did"
 	switch {
@@ -107,7 +107,7 @@ func (s *Source) limits(t *witness.Tallies) string {
 	return by + "; what holders believe, and what they do without a command, cannot be seen"
 }
 
-// text is the counts.
+// text formats the counts.
 func text(t *witness.Tallies) string {
 	parts := []string{human.Quantity(t.Requests, "request") + " about locks", human.Quantity(t.Effects, "effect"),
 		human.Quantity(t.Grants, "grant"), human.Quantity(t.Releases, "release"), human.Count(t.Expiries) + " expired",
@@ -118,7 +118,7 @@ func text(t *witness.Tallies) string {
 	return strings.Join(parts, " · ")
 }
 
-// seen tells of ambiguities, and of other things that are no violation.
+// seen lists ambiguities, and other observations that are no violations.
 func (s *Source) seen(t *witness.Tallies) (all []results.Fact) {
 	count := func(n int64, what string) {
 		if n > 0 {
@@ -157,13 +157,13 @@ func (s *Source) seen(t *witness.Tallies) (all []results.Fact) {
 	return all
 }
 
-// LockRows are the numbers of the locks so far.
+// LockRows returns the measurements of the locks so far.
 func (s *Source) LockRows() (rows []measure.LockRow, hot []results.HotLock) {
 	now := cmp.Or(time.Duration(s.until.Load()), s.clock.Now())
 	return s.meter.Numbers(now, s.reader.Open(now))
 }
 
-// Locks are the numbers of the locks so far, as a run has them.
+// Locks returns the measurements of the locks so far, for the record of the run.
 func (s *Source) Locks() (all results.Locks) {
 	rows, hot := s.LockRows()
 	for i := range rows {
@@ -173,13 +173,13 @@ func (s *Source) Locks() (all results.Locks) {
 	return all
 }
 
-// Grants are how many locks were granted so far.
+// Grants is the number of grants so far.
 func (s *Source) Grants() int64 {
 	sums, _ := s.reader.Sums()
 	return sums.Grants
 }
 
-// Places says where clients find the servers.
+// Places says at which addresses clients find the servers.
 func (s *Source) Places() string { return strings.Join(s.places, "; ") }
 
 // Servers are how many servers are watched.

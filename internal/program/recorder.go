@@ -19,31 +19,31 @@ import (
 	"hammerlock/internal/witness"
 )
 
-// RecorderDir is the directory, beside the history of a watch, of its flight recorder: a file a piece.
+// RecorderDir is the directory of the flight recorder, beside the history of a watch. It has a file for each piece.
 const RecorderDir = "recorder"
 
-// restFile is the piece that goes on.
+// restFile is the file of the piece that is not complete yet.
 const restFile = "rest"
 
 const (
-	cutAfter    = 10 * time.Second // a violation is cut out so long after it: by then its operations are known
-	restEvery   = 5 * time.Second  // at most so much is lost by kill -9
-	mostPieces  = 2 << 30          // bytes of pieces; the oldest go first
-	mostWaiting = 8                // pieces on their way to the disk
-	mostLocks   = 1000             // that wait to be cut out
+	cutAfter    = 10 * time.Second // how long after a violation it is cut out: by then its operations are known
+	restEvery   = 5 * time.Second  // how much a kill -9 loses at most
+	mostPieces  = 2 << 30          // bytes of all pieces; the oldest are deleted first
+	mostWaiting = 8                // pieces that wait to be written
+	mostLocks   = 1000             // violated locks that wait to be cut out
 	mostCuts    = 100              // of a watch
 )
 
-// Violated is a lock with violations that are not cut out yet.
+// Violated is a lock with violations that were not cut out yet.
 type Violated struct {
-	Key, Cause string // of the first one
+	Key, Cause string // of the first violation
 	At         time.Duration
 	Count      int
 }
 
-// recorder is the flight recorder of a watch that goes on for weeks: it has the operations of the last minutes, in
-// pieces on disk, and says which locks are to be cut out. Handing it a piece does not wait for the disk. A nil
-// recorder keeps nothing.
+// recorder is the flight recorder of a watch that goes on for weeks. It keeps the operations of the last minutes in
+// pieces on disk, and says which violations are to be cut out into a history of their own. It takes pieces without
+// waiting for the disk. A nil recorder keeps nothing.
 type recorder struct {
 	keep    time.Duration
 	queue   chan *witness.Piece
@@ -55,12 +55,12 @@ type recorder struct {
 
 	mu      sync.Mutex
 	pieces  []shelved
-	handled int   // pieces that are on disk, or lost
-	lost    int64 // pieces that the disk had no time or no room for
+	handled int   // number of pieces that were written, or lost
+	lost    int64 // number of pieces for which the disk had no time or no room
 	due     map[string]*Violated
-	cut     map[string]time.Duration // when locks were cut out last
+	cut     map[string]time.Duration // lock -> when it was last cut out
 	cuts    int
-	left    int64 // violations that were not cut out
+	left    int64 // number of violations that were not cut out
 }
 
 // shelved is a piece on disk.
@@ -71,7 +71,7 @@ type shelved struct {
 	size   int64
 }
 
-// packed is a piece as its file has it.
+// packed is a piece in the form of its file.
 type packed struct {
 	witness.Piece
 	Packed, Guessed []byte // the operations
@@ -101,7 +101,7 @@ func (c *recorder) open(dir string) error {
 	return nil
 }
 
-// take takes a piece in, and does not wait.
+// take takes a piece, without waiting.
 func (c *recorder) take(p *witness.Piece) {
 	select {
 	case c.queue <- p:
@@ -117,7 +117,7 @@ func (c *recorder) lose() {
 	c.handled++
 }
 
-// shelve writes a piece, and removes those that are too old.
+// shelve writes a piece, and deletes those that are too old.
 func (c *recorder) shelve(p *witness.Piece) {
 	size, err := write(filepath.Join(c.dir, strconv.Itoa(p.Number)), p)
 	if err != nil {
@@ -139,7 +139,7 @@ func (c *recorder) shelve(p *witness.Piece) {
 	}
 }
 
-// rest writes the piece that goes on, now and then. Without room for it what was written before stays.
+// rest writes the incomplete piece from time to time. If there is no room, the last version stays.
 func (c *recorder) rest(now time.Duration, piece func() *witness.Piece) {
 	if c.written == 0 || now-c.written >= restEvery {
 		c.written = now
@@ -147,7 +147,7 @@ func (c *recorder) rest(now time.Duration, piece func() *witness.Piece) {
 	}
 }
 
-// shelved are the pieces on disk, when those before another one are there.
+// shelved lists the pieces on disk before a given one, as soon as all of them were written.
 func (c *recorder) shelved(before *witness.Piece) []shelved {
 	for {
 		c.mu.Lock()
@@ -164,7 +164,7 @@ func (c *recorder) shelved(before *witness.Piece) []shelved {
 	}
 }
 
-// latest are the pieces before another one, and that one: of at most as many operations.
+// latest returns a piece and those before it, up to a number of operations.
 func (c *recorder) latest(before *witness.Piece, most int) (all []*witness.Piece) {
 	pieces := c.shelved(before)
 	most -= len(before.Ops)
@@ -175,7 +175,7 @@ func (c *recorder) latest(before *witness.Piece, most int) (all []*witness.Piece
 		}
 		p, err := read(filepath.Join(c.dir, strconv.Itoa(s.number)))
 		if err != nil || s.number != next-1 || most < 0 {
-			break // what is missing between two pieces may have been a release
+			break // a release may be among the operations that are missing between two pieces
 		}
 		all, next = append(all, p), s.number
 	}
@@ -183,7 +183,7 @@ func (c *recorder) latest(before *witness.Piece, most int) (all []*witness.Piece
 	return append(all, before)
 }
 
-// violated takes a violation in.
+// violated adds a violation.
 func (c *recorder) violated(n *witness.Notice) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -198,8 +198,9 @@ func (c *recorder) violated(n *witness.Notice) {
 	}
 }
 
-// ripe are the locks that are to be cut out now. A lock that was cut out has to wait until that is older than what is
-// kept, or the watch is over: the next cut has all that came since. The history of the watch has what came last.
+// ripe lists the violated locks that are to be cut out now. A lock that was cut out must wait until that is older than
+// what the recorder keeps, or until the watch ends: the next cut has everything since. The history of the watch has the
+// last part.
 func (c *recorder) ripe(now time.Duration, over bool) (all []Violated) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -228,7 +229,7 @@ func (c *recorder) stop() {
 	c.writing.Wait()
 }
 
-// write writes a piece to a file, which is whole or as it was.
+// write writes a piece to a file, completely or not at all.
 func write(path string, p *witness.Piece) (size int64, err error) {
 	const opSize = 64 // about
 	f := packed{
@@ -244,7 +245,7 @@ func write(path string, p *witness.Piece) (size int64, err error) {
 	err = gob.NewEncoder(to).Encode(&f)
 	size, _ = to.Seek(0, 1)
 	if err = errors.Join(err, to.Close()); err != nil {
-		_ = os.Remove(begun) // there is no room for it
+		_ = os.Remove(begun) // the error is ignored: there is no room for it
 		return 0, err
 	}
 	return size, os.Rename(begun, path)
@@ -267,8 +268,8 @@ func read(path string) (*witness.Piece, error) {
 	return &f.Piece, errors.Join(err, failed)
 }
 
-// Recorded completes the history in the directory of a watch whose writer was killed by what its recorder has left. It
-// is the same one if there is no recorder.
+// Recorded completes the history of a watch whose process was killed by what its recorder has left. Without a recorder
+// it returns the same history.
 func Recorded(dir string, h *history.History) (*history.History, error) {
 	dir = filepath.Join(dir, RecorderDir)
 	found, err := os.ReadDir(dir)
@@ -292,7 +293,7 @@ func Recorded(dir string, h *history.History) (*history.History, error) {
 	}
 	all := c.latest(&witness.Piece{Number: next}, math.MaxInt)
 	all = all[:len(all)-1]
-	known := map[history.ID]bool{} // pieces that were let go since have some of the rest
+	known := map[history.ID]bool{} // operations in complete pieces may be in the rest as well
 	for _, p := range all {
 		for i := 0; i < len(p.Ops) && p.Number >= rest.Number; i++ {
 			known[p.Ops[i].ID] = true
@@ -304,7 +305,7 @@ func Recorded(dir string, h *history.History) (*history.History, error) {
 
 func anyLock(witness.Lock) bool { return true }
 
-// Record begins to keep the operations of the last minutes beside the history of a watch, if that is wanted.
+// Record begins to keep the operations of the last minutes beside the history of a watch, if the Spec says so.
 func (s *Source) Record(dir string) error {
 	if s.recorder == nil {
 		return nil
@@ -312,7 +313,7 @@ func (s *Source) Record(dir string) error {
 	return s.recorder.open(filepath.Join(dir, RecorderDir))
 }
 
-// Violated are the locks whose violations are to be cut out now; over says that the watch has ended.
+// Violated lists the locks whose violations are to be cut out now. Over means that the watch has ended.
 func (s *Source) Violated(over bool) []Violated {
 	if s.recorder == nil {
 		return nil
@@ -320,7 +321,7 @@ func (s *Source) Violated(over bool) []Violated {
 	return s.recorder.ripe(s.clock.Now(), over)
 }
 
-// Cut is what there is of some locks.
+// Cut returns the history of some locks, as far as it is kept.
 func (s *Source) Cut(all []Violated) *history.History {
 	keys := map[string]bool{}
 	for _, v := range all {
@@ -336,7 +337,7 @@ func (s *Source) Cut(all []Violated) *history.History {
 	return h
 }
 
-// Told names a lock's violations.
+// Told describes a lock's violations.
 func (s *Source) Told(v *Violated) string {
 	text := fmt.Sprintf("%s: %s at %s", v.Key, v.Cause, s.started.Add(v.At).UTC().Format(time.RFC3339Nano))
 	if v.Count > 1 {

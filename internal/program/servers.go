@@ -18,12 +18,12 @@ import (
 	"hammerlock/topologies"
 )
 
-// server is one behind a proxy, or one whose stream is read.
+// server is a server behind a proxy, or one whose stream is read.
 type server struct {
 	topologies.Access
 	node  *topologies.Node // of ours
 	proxy *wire.Proxy
-	lost  time.Duration // its stream is not read since then; 0 = it is
+	lost  time.Duration // since when its stream is not read; 0 = it is
 }
 
 // dial connects to a server without a proxy.
@@ -52,7 +52,7 @@ func (x *server) address() string {
 	return u.String()
 }
 
-// find lists the servers: those that others run, or the nodes that hold data.
+// find lists the servers: attached ones, or the nodes that hold data.
 func (s *Source) find() {
 	for _, a := range s.spec.Endpoints {
 		s.servers = append(s.servers, &server{Access: a})
@@ -68,7 +68,7 @@ func (s *Source) find() {
 	}
 }
 
-// Sites are the independent places that a lock stands on.
+// Sites is the number of independent places that a lock uses.
 func (s *Source) Sites() int {
 	if s.spec.Own {
 		return len(s.top.Sites)
@@ -76,7 +76,7 @@ func (s *Source) Sites() int {
 	return len(s.servers)
 }
 
-// Through carries a client's connection to a node of ours through its proxy, and returns when it is over.
+// Through serves a client's connection to a node that the suite has started, through its proxy.
 func (s *Source) Through(ctx context.Context, n *topologies.Node, client net.Conn) {
 	s.mu.Lock()
 	p := s.proxies[n]
@@ -120,7 +120,7 @@ func (s *Source) listen(ctx context.Context) error {
 	return nil
 }
 
-// tap reads a server's replication stream, if that is wanted and the server lets us.
+// tap reads a server's replication stream, if that is wanted and the server allows it.
 func (s *Source) tap(ctx context.Context, i int, x *server) error {
 	name := x.Addrs[0]
 	if s.spec.Untapped {
@@ -160,7 +160,7 @@ func (s *Source) proxy(ctx context.Context, i int, x *server) (err error) {
 	return nil
 }
 
-// compare finds by how much a server's clock is ahead of ours.
+// compare measures by how much a server's clock is ahead of ours.
 func (s *Source) compare(ctx context.Context, i int, c redis.UniversalClient) error {
 	least, most := -time.Duration(history.Forever), time.Duration(history.Forever)
 	for range 5 {
@@ -169,7 +169,7 @@ func (s *Source) compare(ctx context.Context, i int, c redis.UniversalClient) er
 		if err != nil {
 			return err
 		}
-		// A server's clock has microseconds.
+		// the server's clock has microseconds
 		least, most = max(least, at.Sub(time.Now().Round(0))-time.Microsecond),
 			min(most, at.Sub(before.Round(0))+time.Microsecond)
 	}
@@ -177,9 +177,9 @@ func (s *Source) compare(ctx context.Context, i int, c redis.UniversalClient) er
 	return nil
 }
 
-// leadsPast looks for servers of others whose answers lead programs to addresses that are not the proxy's.
+// leadsPast looks for attached servers whose replies lead programs past the proxy, to the servers' own addresses.
 func (s *Source) leadsPast(ctx context.Context, x *server, c redis.UniversalClient) error {
-	info, _ := c.Info(ctx, "server").Result() // where that is hidden, nothing is known
+	info, _ := c.Info(ctx, "server").Result() // the error is ignored: if INFO is refused, nothing is known
 	switch {
 	case x.node != nil:
 	case strings.Contains(info, "redis_mode:sentinel"):
@@ -195,7 +195,7 @@ func (s *Source) leadsPast(ctx context.Context, x *server, c redis.UniversalClie
 	return nil
 }
 
-// Variables are those that the program gets besides its environment.
+// Variables are the additional environment variables of the program.
 func (s *Source) Variables() (env []string) {
 	var urls, nodes, sentinels []string
 	for _, x := range s.servers {

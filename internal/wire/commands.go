@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// command is a command of a client or of a replication stream.
+// command is a command of a client, or in a replication stream.
 type command struct {
-	args []string // nil of an empty line
+	args []string // nil for an empty line
 	cut  int64    // further arguments
 
-	buf  []byte // the arguments, one behind the other
+	buf  []byte // the arguments without gaps
 	ends []int
 }
 
@@ -37,7 +37,7 @@ func (p *command) read(f *flow) error {
 		p.args[i], from = all[from:end], end
 	}
 	if hide(p.args) {
-		for i := range p.args { // all has the secret
+		for i := range p.args { // all arguments contain the secret
 			p.args[i] = strings.Clone(p.args[i])
 		}
 	}
@@ -75,7 +75,7 @@ func (p *command) array(f *flow) error {
 	return nil
 }
 
-// inline reads a command in one line of words. One with quotes is not understood.
+// inline reads a command that is a line of words. Quotes are not supported.
 func (p *command) inline(f *flow) error {
 	line, err := f.line(maxInline)
 	if err != nil {
@@ -117,7 +117,7 @@ func clientName(args []string) string {
 
 const hidden = "***"
 
-// hide takes the secrets out of a command, and tells whether it may have some.
+// hide removes secrets from a command. It returns whether it may have had some.
 func hide(args []string) bool {
 	if len(args) < 2 {
 		return false

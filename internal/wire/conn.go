@@ -12,40 +12,40 @@ import (
 	"hammerlock/history"
 )
 
-// Bounds of the commands in flight that a connection keeps. Beyond them its bytes are passed on unseen.
+// Limits of the commands in flight on a connection. Beyond them its bytes are forwarded without being parsed.
 const (
 	maxFlightSize = 16 << 20
-	requestSize   = 300 // bytes about, without the arguments
+	requestSize   = 300 // about how many bytes a request takes, without arguments
 	lastWords     = time.Second
 )
 
-// conn is a connection of a client through a proxy.
+// conn is a client's connection through a proxy.
 type conn struct {
 	proxy  *Proxy
 	id     int64
 	client net.Conn
 	server net.Conn
-	done   chan struct{} // closed when it is broken
+	done   chan struct{} // closed when the connection is broken
 	broken sync.Once
 
-	// The side of the requests.
+	// For requests:
 	number   int64
-	name     string // of the client: see Request.Client
+	name     string // name of the client: see Request.Client
 	expected expectation
 
-	// The side of the replies.
+	// For replies:
 	session session
-	began   time.Duration // the beginning of the reply under way was passed on; 0 = it was not
+	began   time.Duration // when the beginning of the current reply was forwarded; 0 = it was not
 	lost    bool          // a fault keeps replies from the client
 
-	gone   atomic.Bool // the client has ended its side
-	plain  atomic.Bool // bytes are passed on unseen
-	ending atomic.Bool // an opaque command is in flight
+	gone   atomic.Bool // the client has closed its side
+	plain  atomic.Bool // bytes are forwarded without being parsed
+	ending atomic.Bool // after a command in flight, bytes are not parsed any more
 
 	mu     sync.Mutex // guards the fields below
 	flight []pending  // commands without a reply, the oldest first
 	first  int        // of them
-	size   int        // of requests without a reply, queued ones too
+	size   int        // their size in bytes, with commands of a transaction
 }
 
 // How a connection ends: at once, or when the bytes that were written have arrived.
@@ -75,7 +75,7 @@ func (c *conn) end(now bool) {
 	}
 }
 
-// meet takes the server's side in, unless the connection is broken already.
+// meet adds the server's side, unless the connection is broken already.
 func (c *conn) meet(server net.Conn) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -88,7 +88,7 @@ func (c *conn) meet(server net.Conn) bool {
 	}
 }
 
-// serve carries the connection until both sides have ended.
+// serve serves the connection until both sides have ended.
 func (c *conn) serve() {
 	var sides sync.WaitGroup
 	sides.Go(c.requests)
@@ -98,7 +98,7 @@ func (c *conn) serve() {
 	c.forgo(true)
 }
 
-// unseen says why bytes are passed on unseen from now on, once.
+// unseen reports, once, why bytes are forwarded without being parsed.
 func (c *conn) unseen(why string) error {
 	if c.plain.CompareAndSwap(false, true) {
 		c.proxy.run.Sink.Event(Event{Kind: PassedThrough, Server: c.proxy.server, Conn: c.id,
@@ -120,7 +120,7 @@ func (c *conn) forgo(lost bool) {
 	}
 }
 
-// requests carries the client's commands.
+// requests forwards the client's commands.
 func (c *conn) requests() {
 	f, p := newFlow(c.client, c.server), &command{}
 	var err error
@@ -131,7 +131,7 @@ func (c *conn) requests() {
 		err = c.stop("a request is not RESP")
 	}
 	err = f.rest(err)
-	if f.refused { // the replies before may still be on their way
+	if f.refused { // replies to earlier commands may still be on their way
 		_ = c.server.SetReadDeadline(time.Now().Add(lastWords))
 		return
 	}
@@ -143,7 +143,7 @@ func (c *conn) requests() {
 	_ = c.server.SetReadDeadline(time.Now().Add(lastWords))
 }
 
-// request carries a command.
+// request forwards a command.
 func (c *conn) request(f *flow, p *command) error {
 	if err := f.need(1); err != nil {
 		return err
@@ -161,14 +161,14 @@ func (c *conn) request(f *flow, p *command) error {
 	return err
 }
 
-// stop is where requests cannot be understood any more. The replies to those before are still read.
+// stop ends the parsing of requests. Replies to the earlier ones are still read.
 func (c *conn) stop(why string) error {
 	c.push(pending{role: opaque, text: why})
 	c.ending.Store(true)
 	return errUnparsed
 }
 
-// requested takes in a command that is complete and about to be forwarded.
+// requested handles a command that is complete and about to be forwarded.
 func (c *conn) requested(f *flow, p *command) error {
 	if p.args == nil {
 		return nil
@@ -194,12 +194,12 @@ func (c *conn) requested(f *flow, p *command) error {
 	case full:
 		return c.stop("too many commands are in flight")
 	case e.refused != "":
-		return f.replace("*1\r\n$4\r\nPING\r\n") // its reply holds the place of the refusal's
+		return f.replace("*1\r\n$4\r\nPING\r\n") // the reply to this PING is replaced by the error
 	}
 	return nil
 }
 
-// push notes a command that is about to be forwarded, and tells whether too many are in flight.
+// push adds a command that is about to be forwarded. It returns whether too many are in flight.
 func (c *conn) push(e pending) (full bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -222,7 +222,7 @@ func sizeOf(r *Request) (n int) {
 	return n + requestSize
 }
 
-// head is the oldest command in flight; the zero one if there is none.
+// head is the oldest command in flight; the zero value if there is none.
 func (c *conn) head() (e pending, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -232,8 +232,8 @@ func (c *conn) head() (e pending, ok bool) {
 	return c.flight[c.first], true
 }
 
-// pop takes a confirmation off the oldest command in flight, or its reply, which is all. It is false if more have to
-// come.
+// pop removes the oldest command in flight, or one of the confirmations that it waits for. It returns false if more of
+// these must come.
 func (c *conn) pop(all bool) (e pending, last bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -10,10 +10,10 @@ import (
 	"strconv"
 )
 
-// How much is kept of a value, and which size is an error. A line must hold any error that servers send.
+// Limits of what is kept of a value, and of what is an error.
 const (
 	chunkSize = 16 << 10
-	maxKept   = 256  // bytes of a text; of a longer one its digest
+	maxKept   = 256  // bytes of a text; a longer one is replaced by its digest
 	maxArgs   = 4096 // arguments of a command
 	maxValues = 64   // values of a reply
 	maxQueued = 4096 // values of a reply to EXEC
@@ -26,23 +26,24 @@ const (
 
 var errProtocol = errors.New("not understood as RESP")
 
-// errUnparsed ends the parsing of a connection whose bytes are to be passed on as they are.
+// errUnparsed ends the parsing of a connection, whose bytes are then forwarded as they are.
 var errUnparsed = errors.New("not to be parsed")
 
-// flow is one direction of a connection. Parsers read values from it, and it passes complete values on as they came,
-// before it waits for more. The beginning of a value is held until its end comes, or until it fills the buffer.
+// flow is one direction of a connection. Parsers read values from it. Before it waits for more bytes, it forwards all
+// complete values unchanged. The beginning of a value is held back until the value is complete, or until it fills the
+// buffer.
 type flow struct {
 	from    io.Reader
 	to      io.Writer
-	muted   bool   // nothing more is passed on
-	refused bool   // the other side takes nothing any more
-	long    func() // is called when the beginning of a value is passed on; nil = not
+	muted   bool   // nothing more is forwarded
+	refused bool   // the other side accepts nothing any more
+	long    func() // called when the beginning of a value is forwarded; may be nil
 
 	buf             []byte
-	sent, seen, end int    // buf[sent:end] is not passed on, buf[seen:end] not parsed
-	start           int    // of the value under way
-	torn            bool   // its beginning has been passed on
-	dropped         int64  // bytes that the buffer has no longer
+	sent, seen, end int    // buf[sent:end] was not forwarded, buf[seen:end] not parsed
+	start           int    // start of the current value
+	torn            bool   // the beginning of the current value was forwarded
+	dropped         int64  // number of bytes that were removed from the buffer
 	part            []byte // of a line
 }
 
@@ -50,13 +51,13 @@ func newFlow(from io.Reader, to io.Writer) *flow {
 	return &flow{from: from, to: to, buf: make([]byte, chunkSize)}
 }
 
-// place is how many bytes have been parsed.
+// place is the number of bytes that were parsed.
 func (f *flow) place() int64 { return f.dropped + int64(f.seen) }
 
-// done ends a value.
+// done ends the current value.
 func (f *flow) done() { f.start, f.torn = f.seen, false }
 
-// more passes complete values on, and reads.
+// more forwards complete values, and reads.
 func (f *flow) more() error {
 	if err := f.pass(f.start); err != nil {
 		return err
@@ -78,7 +79,7 @@ func (f *flow) more() error {
 	return err
 }
 
-// shift drops bytes that are parsed and passed on.
+// shift removes bytes that were parsed and forwarded.
 func (f *flow) shift() {
 	n := min(f.sent, f.seen)
 	copy(f.buf, f.buf[n:f.end])
@@ -86,7 +87,7 @@ func (f *flow) shift() {
 	f.dropped += int64(n)
 }
 
-// need waits until some bytes, fewer than the buffer takes, can be parsed.
+// need waits until n bytes, fewer than the buffer takes, can be parsed.
 func (f *flow) need(n int) error {
 	for f.end-f.seen < n {
 		if err := f.more(); err != nil {
@@ -96,7 +97,7 @@ func (f *flow) need(n int) error {
 	return nil
 }
 
-// line reads a line without its last byte. It is valid until the next one.
+// line reads a line without its last byte. It is valid until the next call.
 func (f *flow) line(most int) (line []byte, err error) {
 	f.part = f.part[:0]
 	for {
@@ -123,7 +124,7 @@ func (f *flow) line(most int) (line []byte, err error) {
 	}
 }
 
-// size reads a line that announces one.
+// size reads a line that announces a size.
 func (f *flow) size(sign byte) (int64, error) {
 	line, err := f.line(maxHeader)
 	if err != nil {
@@ -143,7 +144,7 @@ func number(b []byte) (int64, error) {
 	return n, nil
 }
 
-// each hands over a number of bytes, as they come.
+// each passes the next bytes to a function as they come.
 func (f *flow) each(left int64, take func([]byte)) error {
 	for left > 0 {
 		if err := f.need(1); err != nil {
@@ -156,8 +157,7 @@ func (f *flow) each(left int64, take func([]byte)) error {
 	return nil
 }
 
-// text adds a string to b, or the digest of a long one. Like servers, it does not look at the two bytes behind the
-// string.
+// text appends a string to b, or the digest of a long one. Like servers, it ignores the two bytes after the string.
 func (f *flow) text(b []byte, size int64) ([]byte, error) {
 	if size <= maxKept {
 		err := f.need(int(size) + 2)
@@ -181,7 +181,7 @@ func digested(b, sum []byte, size int64) []byte {
 	return strconv.AppendInt(append(b, ':'), size, 10)
 }
 
-// word adds a string that is there to b, or its digest.
+// word appends a string to b, or its digest.
 func word(b, text []byte) []byte {
 	if len(text) <= maxKept {
 		return append(b, text...)
@@ -190,7 +190,7 @@ func word(b, text []byte) []byte {
 	return digested(b, sum[:], int64(len(text)))
 }
 
-// pass passes on the bytes before a place.
+// pass forwards the bytes before a place.
 func (f *flow) pass(upTo int) error {
 	if upTo <= f.sent {
 		return nil
@@ -201,7 +201,7 @@ func (f *flow) pass(upTo int) error {
 	return err
 }
 
-// Write passes bytes on, unless the flow is muted.
+// Write forwards bytes, unless the flow is muted.
 func (f *flow) Write(b []byte) (int, error) {
 	if f.muted {
 		return len(b), nil
@@ -211,7 +211,7 @@ func (f *flow) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// replace passes other bytes on in the place of the value that just ended, of which nothing has been passed on.
+// replace forwards other bytes in place of the value that just ended, of which nothing was forwarded.
 func (f *flow) replace(b string) error {
 	if err := f.pass(f.start); err != nil {
 		return err
@@ -221,7 +221,7 @@ func (f *flow) replace(b string) error {
 	return err
 }
 
-// rest passes on all bytes behind the last value that was parsed, where that can still be done.
+// rest forwards all bytes after the last value that was parsed, if possible.
 func (f *flow) rest(err error) error {
 	switch {
 	case errors.Is(err, errUnparsed):

@@ -12,8 +12,8 @@ import (
 	"hammerlock/history"
 )
 
-// Run has the clock and the sink that the proxies and the taps of a run share. Its fields are set before the first of
-// them is made.
+// Run has the clock and the sink that all proxies and taps of a run share. Its fields are set before the first one is
+// made.
 type Run struct {
 	Clock *history.Clock // an ordered one
 	Sink  Sink
@@ -26,15 +26,15 @@ type Dial func(ctx context.Context) (net.Conn, error)
 
 const acceptPause = 10 * time.Millisecond
 
-// Endpoint is one proxy and its server.
+// Endpoint is a proxy and its server.
 type Endpoint struct {
-	Server int    // its number in requests and events
+	Server int    // number of the server in requests and events
 	Listen string // host:port
 	Dial   Dial
 	Break  Break // nil = nothing is broken
 }
 
-// Proxy stands in front of a server. Its methods may be called from several goroutines.
+// Proxy stands in front of a server. It is safe for concurrent use.
 type Proxy struct {
 	run      *Run
 	server   int
@@ -49,8 +49,8 @@ type Proxy struct {
 	conns  map[*conn]struct{}
 }
 
-// Listen opens a proxy. Clients are served until Close, or until the context ends. Without an address to listen at it
-// has those that it is given by Serve.
+// Listen opens a proxy. It serves clients until Close, or until the context ends. Without an address, its connections
+// come by Serve.
 func (r *Run) Listen(ctx context.Context, e Endpoint) (*Proxy, error) {
 	if r.Clock == nil || r.Sink == nil || e.Dial == nil {
 		return nil, errors.New("a proxy needs a clock, a sink and a server to dial")
@@ -76,7 +76,7 @@ func (r *Run) Listen(ctx context.Context, e Endpoint) (*Proxy, error) {
 // Addr is where it listens.
 func (p *Proxy) Addr() string { return p.listener.Addr().String() }
 
-// Close breaks every connection and waits until all requests in flight have been told as lost.
+// Close breaks every connection and waits until all requests in flight have been passed to the sink as lost.
 func (p *Proxy) Close() error {
 	p.cancel()
 	p.wg.Wait()
@@ -102,7 +102,7 @@ func (p *Proxy) accept(ctx context.Context) {
 		switch {
 		case errors.Is(err, net.ErrClosed):
 			return
-		case err != nil: // a client that has gone, or too many open files
+		case err != nil: // the client has gone, or there are too many open files
 			wait(ctx.Done(), acceptPause)
 		default:
 			p.wg.Go(func() { p.Serve(ctx, client) })
@@ -110,7 +110,7 @@ func (p *Proxy) accept(ctx context.Context) {
 	}
 }
 
-// wait waits; it is false if that was called off.
+// wait waits for d. It returns false if it was interrupted.
 func wait(off <-chan struct{}, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -122,7 +122,7 @@ func wait(off <-chan struct{}, d time.Duration) bool {
 	}
 }
 
-// Serve carries one connection of a client, and returns when it is over.
+// Serve serves a connection of a client until it ends.
 func (p *Proxy) Serve(ctx context.Context, client net.Conn) {
 	c := &conn{proxy: p, id: p.run.conns.Add(1), client: client, done: make(chan struct{})}
 	c.name, _, _ = net.SplitHostPort(client.RemoteAddr().String())

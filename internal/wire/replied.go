@@ -9,7 +9,7 @@ import (
 	"hammerlock/history"
 )
 
-// replies carries the server's replies.
+// replies forwards the server's replies.
 func (c *conn) replies() {
 	f := newFlow(c.server, c.client)
 	f.long = func() {
@@ -31,7 +31,7 @@ func (c *conn) replies() {
 		c.end(err != nil)
 		return
 	}
-	// A client may still read the server's last words.
+	// the client may still read the server's last bytes
 	if half, ok := c.client.(interface{ CloseWrite() error }); c.gone.Load() || !ok || err != nil ||
 		half.CloseWrite() != nil {
 		c.end(err != nil && !c.gone.Load())
@@ -40,7 +40,7 @@ func (c *conn) replies() {
 	}
 }
 
-// reply carries a reply.
+// reply forwards a reply.
 func (c *conn) reply(f *flow) error {
 	if err := f.need(1); err != nil {
 		return err
@@ -64,14 +64,14 @@ func (c *conn) reply(f *flow) error {
 	return err
 }
 
-// replied takes in a reply that is complete and about to be passed on.
+// replied handles a reply that is complete and about to be forwarded.
 func (c *conn) replied(f *flow, r Reply) error {
 	defer func() { c.began = 0 }()
 	head, waited := c.head()
 	if c.session.isMessage(r, head.role) {
 		return c.settle(f, c.confirmed(head, r))
 	}
-	for head.role == subscribes && r.Kind != Error { // it was not confirmed
+	for head.role == subscribes && r.Kind != Error { // the subscription was not confirmed
 		c.pop(true)
 		c.answer(head.request, history.Forever, false)
 		head, waited = c.head()
@@ -89,7 +89,7 @@ func (c *conn) replied(f *flow, r Reply) error {
 	return f.replace("-" + head.refused + "\r\n")
 }
 
-// confirmed takes a message in, which may be the last confirmation that a subscription waits for.
+// confirmed handles a message that may be the last confirmation which a subscription waits for.
 func (c *conn) confirmed(head pending, r Reply) []answered {
 	if !c.session.confirms(r, head.text) || head.role != subscribes {
 		return nil
@@ -101,7 +101,7 @@ func (c *conn) confirmed(head pending, r Reply) []answered {
 	return c.session.take(e, r)
 }
 
-// settle completes requests whose replies have come: it breaks them, stamps them and hands them on.
+// settle completes requests whose replies have come: it breaks them, sets time stamps and passes them to the sink.
 func (c *conn) settle(f *flow, list []answered) (err error) {
 	lost := c.lost || c.gone.Load()
 	for i, a := range list {
@@ -133,14 +133,14 @@ func (c *conn) settle(f *flow, list []answered) (err error) {
 	return err
 }
 
-// secretive tells whether a reply may have secrets in it.
+// secretive tells whether a reply may contain secrets.
 func secretive(r *Request) bool {
 	return r.Args[0] == "ACL" || r.Args[0] == "CONFIG" && r.Reply.Kind != Error && r.Reply.Kind != Simple
 }
 
 var errCut = errors.New("a fault cut the connection")
 
-// act breaks a reply, when all before it has been passed on.
+// act breaks a reply, after everything before it was forwarded.
 func (c *conn) act(f *flow, do *Action) error {
 	if do == nil {
 		return nil
@@ -164,7 +164,7 @@ func (c *conn) act(f *flow, do *Action) error {
 	return nil
 }
 
-// answer hands a request on that is answered, or lost.
+// answer passes a request to the sink that was answered, or lost.
 func (c *conn) answer(r *Request, at time.Duration, lost bool) {
 	c.mu.Lock()
 	c.size -= sizeOf(r)

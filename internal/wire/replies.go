@@ -5,8 +5,8 @@ import "strconv"
 var kinds = map[byte]Kind{'+': Simple, '-': Error, ':': Integer, '(': BigNumber, ',': Double, '#': Bool, '_': Nil,
 	'$': Bulk, '=': Verbatim, '!': Error, '*': Array, '~': Set, '>': Push, '%': Map}
 
-// reply reads a reply of a server, down to a depth. Left is how many values are kept. Types that no server sends unless
-// it is told to debug (attributes, values in pieces) are not understood.
+// reply reads a reply of a server, down to a depth. The argument left is how many values are kept. Types that servers
+// send only for debugging (attributes, streamed values) are not supported.
 func (f *flow) reply(left *int, depth int) (r Reply, err error) {
 	line, err := f.line(maxInline)
 	if err != nil {
@@ -72,7 +72,7 @@ func (f *flow) items(r *Reply, left *int, depth int) error {
 	return nil
 }
 
-// textOf is the kept text of a line; the most frequent ones need no memory.
+// textOf is the kept text of a line. Frequent texts need no memory.
 func textOf(b []byte) string {
 	switch string(b) {
 	case "OK":

@@ -14,10 +14,10 @@ const (
 	executes        // the transaction
 	discards        // the transaction
 	selects         // a database
-	greets          // and may choose the protocol
+	greets          // it may select the protocol as well
 	resets          // the connection
-	subscribes      // or unsubscribes: pushes confirm it
-	opaque          // the bytes behind it are not parsed
+	subscribes      // or unsubscribes; either is confirmed by pushes
+	opaque          // the bytes after it are not parsed
 )
 
 var roles = map[string]role{
@@ -29,11 +29,11 @@ var roles = map[string]role{
 
 // pending is a command without a reply.
 type pending struct {
-	request *Request // nil = it only marks where parsing ends
+	request *Request // nil = it only marks the place where parsing ends
 	role    role
-	count   int64  // of a subscription: confirmations to come
-	text    string // of subscribes the confirmations' name; of selects and greets the choice; of opaque why it is that
-	refused string // the error that is passed on in the place of the reply
+	count   int64  // for a subscription: number of confirmations to come
+	text    string // depends on the role: name of the confirmations, selected database or protocol, or why parsing ends
+	refused string // error that is forwarded in place of the reply
 }
 
 // expect says how a command will be answered.
@@ -49,20 +49,20 @@ func expect(p *command) pending {
 		e.text = name
 	case ordinary:
 		if name == "CLIENT" && len(p.args) > 1 && strings.EqualFold(p.args[1], "REPLY") {
-			e.role, e.text = opaque, "CLIENT REPLY" // some commands are not answered from here on
+			e.role, e.text = opaque, "CLIENT REPLY" // from here on, some commands are not answered
 		}
 	}
 	return e
 }
 
-// answered is a request with its reply, and the state of its connection when it was executed.
+// answered is a request with its reply, and the state of the connection when it was executed.
 type answered struct {
 	pending
 	reply Reply
 	db    int
 }
 
-// selected is the database behind a command that succeeds.
+// selected is the database after a command that succeeds.
 func selected(db int, e pending) int {
 	switch e.role {
 	case selects:
@@ -75,13 +75,13 @@ func selected(db int, e pending) int {
 	return db
 }
 
-// expectation is a connection as it will be if every command that was sent succeeds.
+// expectation is the state of a connection if every command that was sent succeeds.
 type expectation struct {
 	db    int
 	multi bool
 }
 
-// apply takes in a command.
+// apply applies a command.
 func (x *expectation) apply(e pending) {
 	switch e.role {
 	case begins:
@@ -92,19 +92,19 @@ func (x *expectation) apply(e pending) {
 	x.db = selected(x.db, e)
 }
 
-// session is the state of a connection in its server, as replies say.
+// session is the state of a connection on the server, as the replies show it.
 type session struct {
 	db      int
 	resp3   bool
 	multi   bool
 	queue   []pending
-	subs    int64 // subscriptions, but for those to shards
+	subs    int64 // number of subscriptions, except for shard channels
 	shards  int64
-	settled []answered // the answer of take, used again
+	settled []answered // result of take, which is reused
 }
 
-// take takes a reply to a command in, and returns the commands that are answered by it: several by EXEC, none when the
-// command is queued.
+// take handles a reply to a command, and returns the commands that it answers: several by EXEC, none if the command is
+// queued.
 func (s *session) take(e pending, r Reply) []answered {
 	s.settled = s.settled[:0]
 	ok := r.Kind != Error
@@ -120,7 +120,7 @@ func (s *session) take(e pending, r Reply) []answered {
 	return s.settled
 }
 
-// end ends a transaction. The queued commands have the replies that EXEC brings, if it did take place.
+// end ends a transaction. The replies of its commands are in the reply to EXEC, if it was executed.
 func (s *session) end(r Reply, executed bool) {
 	for i, e := range s.queue {
 		reply := Reply{Kind: NotExecuted}
@@ -135,7 +135,7 @@ func (s *session) end(r Reply, executed bool) {
 	s.multi, s.queue = false, nil
 }
 
-// settle applies a command that was executed to the connection.
+// settle applies a command that was executed to the state of the connection.
 func (s *session) settle(e pending, r Reply) {
 	s.settled = append(s.settled, answered{e, r, s.db})
 	if r.Kind == Error || r.Kind == NotExecuted {
@@ -146,12 +146,12 @@ func (s *session) settle(e pending, r Reply) {
 	case resets:
 		s.resp3, s.subs, s.shards = false, 0, 0
 	case greets:
-		s.resp3 = e.text == "3" || s.resp3 && e.text == "HELLO" // without a version it keeps that
+		s.resp3 = e.text == "3" || s.resp3 && e.text == "HELLO" // without a version, HELLO does not change it
 	}
 }
 
-// isMessage tells whether a value is none of the replies that are counted off against commands: a push, or in RESP2 a
-// message to a subscriber, or the confirmation of a subscription.
+// isMessage tells whether a value is no reply to a command: a push or, in RESP2, a message to a subscriber or the
+// confirmation of a subscription.
 func (s *session) isMessage(r Reply, head role) bool {
 	if r.Kind == Push {
 		return true
@@ -167,7 +167,7 @@ func (s *session) isMessage(r Reply, head role) bool {
 	}
 }
 
-// confirms takes the confirmation of a subscription in, and tells whether it is one for a command of that name.
+// confirms handles the confirmation of a subscription. It returns whether it is for a command of that name.
 func (s *session) confirms(r Reply, name string) bool {
 	if len(r.Items) < 3 || !strings.HasSuffix(r.Items[0].Text, "subscribe") {
 		return false

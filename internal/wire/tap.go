@@ -13,18 +13,18 @@ import (
 	"time"
 )
 
-// Source is a server whose replication stream a tap reads. The login needs the commands PSYNC, REPLCONF and INFO.
+// Source is a server whose replication stream a tap reads. The login must be allowed to use PSYNC, REPLCONF and INFO.
 type Source struct {
-	Server         int // its number in effects and events
+	Server         int // number of the server in effects and events
 	Dial           Dial
 	User, Password string
 }
 
-// ErrCounted says that a server has min-replicas-to-write set. It would count a tap as a replica that has its writes.
+// ErrCounted says that a server has min-replicas-to-write set. It would count the tap as a replica.
 var ErrCounted = errors.New("the server refuses writes when too few replicas are connected (min-replicas-to-write), " +
 	"and would count the tap as one")
 
-// hiddenPort is the port that a tap announces. No server can have it, so that sentinels take no tap for a replica.
+// hiddenPort is the port that a tap announces. It is invalid, so sentinels ignore the tap.
 const hiddenPort = "65536"
 
 const (
@@ -37,12 +37,12 @@ const (
 	silence = time.Minute
 )
 
-// Tap reads a server's replication stream as a replica would, and keeps nothing. It never confirms that it has any, so
-// WAIT does not count it and no failover chooses it. Sentinels do not take it for a replica, and no cluster knows it.
+// Tap reads a server's replication stream like a replica, and stores nothing. It never acknowledges data, so WAIT does
+// not count it and no failover chooses it. Sentinels and cluster nodes ignore it.
 //
-// While it is connected, INFO and ROLE of the server show it as a replica, with a port that no server can have. A
-// server that is told to shut down waits for it for shutdown-timeout seconds (10), as for any replica that is behind:
-// close the tap before. To begin, a server waits repl-diskless-sync-delay seconds (5) and forks for a snapshot.
+// While it is connected, INFO and ROLE of the server list it as a replica with an invalid port. A server that shuts
+// down waits for it for shutdown-timeout seconds (10), so close the tap first. To start the stream, the server waits
+// repl-diskless-sync-delay seconds (5) and forks for a snapshot.
 type Tap struct {
 	run    *Run
 	source Source
@@ -50,11 +50,11 @@ type Tap struct {
 	done   chan struct{}
 
 	conn    net.Conn
-	stop    func() bool // closing it with the context
+	stop    func() bool // ends the watching of the context
 	in      *flow
-	id      string // of the server's history
-	offset  int64  // behind the last command that was read
-	replica bool   // the server is one
+	id      string // replication ID
+	offset  int64  // offset after the last command that was read
+	replica bool   // the server is a replica
 	origin  Origin
 	db      int
 	tx      int64
@@ -62,8 +62,8 @@ type Tap struct {
 	sending sync.Mutex
 }
 
-// Tap opens a tap and returns when effects are complete from there on. It lasts until Close, or until the context ends,
-// and connects again when it was disconnected.
+// Tap opens a tap and returns when effects are complete from there on. It reads until Close, or until the context ends,
+// and reconnects if needed.
 func (r *Run) Tap(ctx context.Context, s Source) (*Tap, error) {
 	t := &Tap{run: r, source: s, done: make(chan struct{})}
 	ctx, t.cancel = context.WithCancel(ctx)
@@ -87,7 +87,7 @@ func (t *Tap) event(e Event) {
 	t.run.Sink.Event(e)
 }
 
-// follow reads the stream, and connects again, until the context ends.
+// follow reads the stream, and reconnects, until the context ends.
 func (t *Tap) follow(ctx context.Context) {
 	defer close(t.done)
 	for ctx.Err() == nil {
@@ -102,7 +102,7 @@ func (t *Tap) follow(ctx context.Context) {
 	}
 }
 
-// connect begins the stream, where it ended if the server still has that.
+// connect starts the stream, where it last ended if the server still has that.
 func (t *Tap) connect(ctx context.Context) error {
 	dialling, cancel := context.WithTimeout(ctx, handshaking)
 	defer cancel()
@@ -119,7 +119,7 @@ func (t *Tap) connect(ctx context.Context) error {
 	return nil
 }
 
-// ask sends a command and reads its answer.
+// ask sends a command and reads the reply.
 func (t *Tap) ask(args ...string) (string, error) {
 	if err := t.send(args...); err != nil {
 		return "", err
@@ -151,7 +151,7 @@ func (t *Tap) send(args ...string) error {
 	return err
 }
 
-// line reads an answer. The newlines that a server sends while it makes a snapshot are none.
+// line reads a reply. It skips the newlines that a server sends while it makes a snapshot.
 func (t *Tap) line() (string, error) {
 	for {
 		b, err := t.in.line(maxInline)
@@ -195,7 +195,7 @@ func (t *Tap) handshake() error {
 	return t.start(strings.Fields(answer))
 }
 
-// originOf reads INFO replication.
+// originOf parses INFO replication.
 func originOf(info string) (o Origin) {
 	for line := range strings.Lines(info) {
 		switch name, text, _ := strings.Cut(strings.TrimSpace(line), ":"); name {
@@ -213,7 +213,7 @@ func originOf(info string) (o Origin) {
 	return o
 }
 
-// start takes in from where the stream begins.
+// start parses where the stream begins.
 func (t *Tap) start(answer []string) error {
 	switch {
 	case len(answer) > 0 && answer[0] == "+CONTINUE":
@@ -239,7 +239,7 @@ func (t *Tap) start(answer []string) error {
 	return nil
 }
 
-// skipSnapshot reads a snapshot of a known size, or up to the mark that it announces.
+// skipSnapshot reads over a snapshot of a known size, or up to its end mark.
 func (t *Tap) skipSnapshot() error {
 	line, err := t.line()
 	if err != nil {
@@ -259,13 +259,13 @@ func (t *Tap) skipSnapshot() error {
 		}
 		if i := bytes.Index(f.buf[f.seen:f.end], []byte(mark)); i >= 0 {
 			f.seen += i + len(mark)
-			return t.acknowledge() // the stream does not begin before
+			return t.acknowledge() // the server sends the stream only after this
 		}
 		f.seen = f.end - len(mark) + 1
 	}
 }
 
-// patient is a connection on which something must come now and then.
+// patient is a connection with a timeout for each read.
 type patient struct{ net.Conn }
 
 func (p patient) Read(b []byte) (int, error) {
@@ -273,10 +273,10 @@ func (p patient) Read(b []byte) (int, error) {
 	return p.Conn.Read(b)
 }
 
-// acknowledge says that the tap is there, and has nothing.
+// acknowledge says that the tap is alive, and has no data.
 func (t *Tap) acknowledge() error { return t.send("REPLCONF", "ACK", "0") }
 
-// read tells the effects of the stream until it breaks.
+// read passes on the effects in the stream until it breaks.
 func (t *Tap) read(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var acks sync.WaitGroup
@@ -302,7 +302,7 @@ func (t *Tap) read(ctx context.Context) error {
 	}
 }
 
-// effect takes a command of the stream in.
+// effect handles a command in the stream.
 func (t *Tap) effect(args []string) {
 	if args == nil {
 		return

@@ -5,7 +5,8 @@ import (
 	"hammerlock/internal/wire"
 )
 
-// database tells databases apart: of streams that are read each for itself, those of several servers, too.
+// database returns the number of a server's database. When streams are read independently, the databases of different
+// servers are different.
 func (r *Reader) database(e *wire.Effect) int {
 	if r.o.Alone {
 		return e.DB + e.Server<<20
@@ -13,8 +14,8 @@ func (r *Reader) database(e *wire.Effect) int {
 	return e.DB
 }
 
-// overheard makes operations of a change whose cause is not seen. They have the moment at which the stream told of it:
-// a stream is in the order in which the server executed, and all of it is late by about as much.
+// overheard makes operations of a change whose command was not seen. Their time is when the replication stream showed
+// the change: the stream has the order of execution, and everything in it is late by about the same time.
 func (r *Reader) overheard(l *ledger, c *change, d *diff) {
 	b := l.book
 	op := history.Op{Key: r.page(l.subject), Call: c.at, Return: c.at, Outcome: history.OK}
@@ -44,7 +45,7 @@ func (r *Reader) overheard(l *ledger, c *change, d *diff) {
 		}
 		r.grant(b, act{kind: history.Acquire, server: l.server, token: token, says: did, op: op})
 	}
-	for _, h := range overwritten { // it was not given back before, also if nothing more is seen
+	for _, h := range overwritten { // these were not released before, even if nothing more is seen of them
 		op.TTL = 0
 		op.Kind, op.Hold, op.Worker, op.Token, op.Outcome = history.End, h.id, h.worker, h.mark, history.Failed
 		r.told(nil, h, op, false)

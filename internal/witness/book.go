@@ -9,51 +9,51 @@ import (
 	"hammerlock/history"
 )
 
-// book has the holds of a key, of all servers that it stands on.
+// book has the holds of a lock's key, on all servers that have it.
 type book struct {
 	subject
-	holds   []*hold            // that were not given back
-	acts    []act              // of a lock on several sites: commands to them
-	waiters map[string]*waiter // by token and by holder
-	seen    bool               // a grant was seen: before, the holder is unknown
-	used    time.Duration      // a request or an effect concerned it last
-	freed   time.Duration      // the last hold ended then; 0 = the lock was granted since
+	holds   []*hold            // holds that were not released
+	acts    []act              // for a lock on several sites: recent commands to them
+	waiters map[string]*waiter // by token and by client
+	seen    bool               // a grant was seen; before the first one, the holder is unknown
+	used    time.Duration      // time of the last request or effect on the key
+	freed   time.Duration      // end of the last hold; 0 = the lock was granted since
 }
 
 // hold is a grant, or a possible one.
 type hold struct {
 	token  string
 	mark   uint64 // of its operations
-	who    string // its owner: a connection, or an argument
-	op     int    // its acquire; -1 = it is not kept
+	who    string // its client: a connection, or an argument of its commands
+	op     int    // index of its Acquire; -1 = that was dropped
 	id     history.ID
 	key    int32
 	worker int32
 
-	from   time.Duration // the call of the acquire
-	call   time.Duration // ... or of the last extension
-	end    time.Duration // of its lease, counted from there; Forever without
-	ended  bool          // the servers have it no longer
-	over   time.Duration // ... which was seen then
-	lost   bool          // its acquire had no answer
-	words  bool          // ... and no effect was seen
-	others bool          // no request that was seen asked for it
+	from   time.Duration // call of the Acquire
+	call   time.Duration // call of the Acquire, or of the last extension
+	end    time.Duration // end of its lease, from that call; Forever = it has none
+	ended  bool          // the servers do not have it any more
+	over   time.Duration // when that was seen
+	lost   bool          // its Acquire got no reply
+	words  bool          // no effect of its Acquire was seen
+	others bool          // no request was seen that asked for it
 
 	client  string        // see wire.Request
 	since   time.Duration // it was granted
-	closed  bool          // its end was told
-	endless bool          // that it has no end was told
+	closed  bool          // a notice of its end was given
+	endless bool          // a notice that its lease never ends was given
 }
 
-// waiter is a client that tries.
+// waiter is a client that tries to get the lock.
 type waiter struct {
 	worker int32
 	last   time.Duration
 
 	client       string
 	waits        bool          // it was refused
-	since, tried time.Duration // it was so first and last
-	pause        time.Duration // the longest between two tries
+	since, tried time.Duration // first and last try
+	pause        time.Duration // longest time between two tries
 }
 
 func (r *Reader) book(s subject) *book {
@@ -62,7 +62,7 @@ func (r *Reader) book(s subject) *book {
 	return b
 }
 
-// of finds the hold with a token; nil if there is none, or more than one.
+// of returns the hold with a token; nil if there is none, or more than one.
 func (b *book) of(token string) (found *hold) {
 	for _, h := range b.holds {
 		if h.token == token {
@@ -75,7 +75,7 @@ func (b *book) of(token string) (found *hold) {
 	return found
 }
 
-// owner is the hold with a token that goes on in the servers: of several with one token the last that was granted.
+// owner returns the hold with a token that the servers still have. If several have the same token, it is the last one.
 func (b *book) owner(token string) *hold {
 	h := b.of(token)
 	for i := 0; h == nil && i < len(b.holds); i++ {
@@ -94,8 +94,9 @@ func (r *Reader) who(q *sighting) string {
 	return strconv.FormatInt(q.Conn, 10)
 }
 
-// holder finds whose request it is: that of the hold whose token it names, or the newest hold of its connection. Guess
-// says that the connection told, which may serve several holders at a time. An only hold is its owner's.
+// holder finds the hold that a request belongs to: the one whose token it names, or the newest one of its connection.
+// The result guess means that only the connection shows it, which may be shared by several holders. If there is only
+// one hold, it must be that.
 func (r *Reader) holder(b *book, q *sighting, owner *hold) (h *hold, guess bool) {
 	byToken := !r.promised()
 	for _, arg := range q.args {
@@ -114,7 +115,7 @@ func (r *Reader) holder(b *book, q *sighting, owner *hold) (h *hold, guess bool)
 			}
 		}
 		if q.intent == frees && !owner.outsider() {
-			r.Improper++ // it gives back a lock without having it
+			r.Improper++ // it releases a lock that it does not hold
 		}
 	}
 	if owner != nil && len(b.holds) == 1 && b.holds[0] == owner {
@@ -123,10 +124,10 @@ func (r *Reader) holder(b *book, q *sighting, owner *hold) (h *hold, guess bool)
 	return nil, false
 }
 
-// has tells whether a hold, which was not given back, went on at a time.
+// has tells whether a hold that was not released was valid at a time.
 func (h *hold) has(at time.Duration) bool { return h.end > at && (!h.ended || h.over > at) }
 
-// stop ends a hold in the servers.
+// stop notes that the servers do not have a hold any more.
 func (h *hold) stop(at time.Duration) {
 	if h != nil && !h.ended {
 		h.ended, h.over = true, at
@@ -135,7 +136,7 @@ func (h *hold) stop(at time.Duration) {
 
 func (h *hold) outsider() bool { return h != nil && h.others }
 
-// share counts the holds of a connection that asks for another one.
+// share notes that a connection asks for a lock while it has another hold of it.
 func (r *Reader) share(b *book, who, token string, at time.Duration) {
 	for _, o := range b.holds {
 		if o.who == who && o.token != token && o.has(at) {
@@ -144,7 +145,7 @@ func (r *Reader) share(b *book, who, token string, at time.Duration) {
 	}
 }
 
-// promised is the end of a lease as its holder can count on it.
+// promised is the end of a lease that its holder can rely on.
 func promised(op history.Op) time.Duration {
 	if op.TTL == 0 {
 		return history.Forever
@@ -152,7 +153,7 @@ func promised(op history.Op) time.Duration {
 	return op.Call + surely(op.TTL)
 }
 
-// lasts gives a hold the lease of an operation.
+// lasts sets the lease of a hold to that of an operation.
 func (h *hold) lasts(op *history.Op) {
 	op.Until, h.end = promised(*op), history.Forever
 	if op.TTL > 0 {
@@ -160,7 +161,7 @@ func (h *hold) lasts(op *history.Op) {
 	}
 }
 
-// grant opens a hold.
+// grant begins a hold.
 func (r *Reader) grant(b *book, a act) {
 	q, op, token := a.q, a.op, a.token
 	b.seen = true
@@ -194,7 +195,7 @@ func (r *Reader) grant(b *book, a act) {
 	if h.op >= 0 {
 		h.id = r.ops[h.op].ID
 	}
-	b.lapse(r) // the hold before may have ended since
+	b.lapse(r) // the hold before it may have ended since
 	b.holds = append(b.holds, h)
 	r.begins(b, h, &op, w)
 	if len(r.o.Data) > 0 && h.id != 0 && q != nil {
@@ -202,7 +203,7 @@ func (r *Reader) grant(b *book, a act) {
 	}
 }
 
-// put keeps an operation of a request, or of a client that was not seen. An answer may complete it later.
+// put adds an operation of a request, or of a client that was not seen. A later reply may complete it.
 func (r *Reader) put(q *sighting, op history.Op) int {
 	n := r.add(r, op)
 	if n >= 0 && q != nil && !q.answered {
@@ -213,7 +214,7 @@ func (r *Reader) put(q *sighting, op history.Op) int {
 		if at == history.Forever {
 			at = r.killed
 		}
-		r.dies(op.Worker, at) // it was under way when its client was killed
+		r.dies(op.Worker, at) // its client was killed while it was in progress
 	}
 	return n
 }
@@ -223,16 +224,16 @@ func surely(ttl time.Duration) time.Duration {
 	return max(ttl-ttl/time.Duration(1/Rate)-Round, 0)
 }
 
-// Rate and Round are by how much servers' clocks are believed to run fast or slow, and how exact they are.
+// Rate and Round are how inexact servers' clocks may be: by how much they run fast or slow, and how they round.
 const (
 	Rate  = 0.001
 	Round = 2 * time.Millisecond
 )
 
-// waiting is a client that tries.
+// waiting returns the waiter of a client that tries.
 func (b *book) waiting(r *Reader, q *sighting, token string, call time.Duration) *waiter {
 	name := "c" + r.who(q)
-	if token != "" && r.grants[token] <= 1 { // it is the try's own
+	if token != "" && r.grants[token] <= 1 { // the token is of this try, not of a hold
 		name = "t" + token
 	}
 	if b.waiters == nil {
@@ -249,7 +250,7 @@ func (b *book) waiting(r *Reader, q *sighting, token string, call time.Duration)
 	return w
 }
 
-// extend tells of an extension of a hold.
+// extend adds the extension of a hold.
 func (r *Reader) extend(q *sighting, h *hold, op history.Op, guess bool) {
 	op.Kind, op.Hold, op.Worker, op.Token, op.Until = history.Extend, h.id, h.worker, h.mark, promised(op)
 	if op.Outcome == history.OK {
@@ -260,7 +261,7 @@ func (r *Reader) extend(q *sighting, h *hold, op history.Op, guess bool) {
 	r.told(q, h, op, guess)
 }
 
-// free tells of a release of a hold.
+// free adds the release of a hold.
 func (r *Reader) free(b *book, q *sighting, h *hold, op history.Op, guess bool) {
 	op.Kind, op.Hold, op.Worker, op.Token = history.Release, h.id, h.worker, h.mark
 	if op.Outcome == history.OK {
@@ -268,7 +269,7 @@ func (r *Reader) free(b *book, q *sighting, h *hold, op history.Op, guess bool) 
 	}
 	delete(r.doubted, h)
 	r.told(q, h, op, guess)
-	if op.Value == 0 { // a re-entered hold stays
+	if op.Value == 0 { // an inner release of a reentrant lock does not end the hold
 		for _, p := range r.spans[h.who] {
 			if p.hold == h {
 				p.to = min(p.to, op.Call)
@@ -278,7 +279,7 @@ func (r *Reader) free(b *book, q *sighting, h *hold, op history.Op, guess bool) 
 	}
 }
 
-// told keeps an operation of a hold.
+// told adds an operation of a hold.
 func (r *Reader) told(q *sighting, h *hold, op history.Op, guess bool) int {
 	op.Key = h.key
 	if h.id == 0 || op.Call < h.from {
@@ -294,7 +295,7 @@ func (r *Reader) told(q *sighting, h *hold, op history.Op, guess bool) int {
 	return n
 }
 
-// drop takes a hold out, and frees its worker.
+// drop removes a hold, so that its worker number can be used again.
 func (b *book) drop(r *Reader, h *hold) {
 	if i := slices.Index(b.holds, h); i >= 0 {
 		b.holds = slices.Delete(b.holds, i, i+1)
@@ -302,7 +303,7 @@ func (b *book) drop(r *Reader, h *hold) {
 	}
 }
 
-// refuse tells of a try that got nothing.
+// refuse adds a try that was refused.
 func (r *Reader) refuse(b *book, q *sighting, op history.Op, token string) {
 	if q == nil {
 		return
@@ -310,7 +311,7 @@ func (r *Reader) refuse(b *book, q *sighting, op history.Op, token string) {
 	r.Refused++
 	if h := b.of(token); h != nil && h.lost && !h.words && q.Call > h.call && h.has(q.Call) && h.op >= 0 &&
 		r.grants[token] == 1 {
-		r.phantom = append(r.phantom, h.op) // of its own grant, which it has not heard of
+		r.phantom = append(r.phantom, h.op) // refused because of the client's own grant, of which it does not know
 		r.ops[h.op].Return = max(r.ops[h.op].Call, op.Return)
 		return
 	}
@@ -328,7 +329,8 @@ func (r *Reader) refuse(b *book, q *sighting, op history.Op, token string) {
 	r.put(q, op)
 }
 
-// Crashed tells that the programs were killed at a time, with all holders and waiters, and who is answered later.
+// Crashed notes that the programs were killed at a time, with all holders and waiters. Replies that come later reach no
+// client.
 func (r *Reader) Crashed(at time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -348,11 +350,11 @@ func (r *Reader) Crashed(at time.Duration) {
 func (r *Reader) dies(w int32, at time.Duration) {
 	if r.workers[w].free != history.Forever {
 		r.add(r, history.Op{Kind: history.Crash, Worker: w, Key: -1, Call: at, Return: at, Outcome: history.OK})
-		r.workers[w].free = history.Forever // it does not stand for another client
+		r.workers[w].free = history.Forever // the number is not used for another client
 	}
 }
 
-// sweep forgets holds and waiters that are over, and keys that are free and that no command concerned lately.
+// sweep removes holds and waiters that have ended, and keys that are free and were not used lately.
 func (r *Reader) sweep() {
 	for _, l := range r.ledgers {
 		if !l.none() || len(l.changes) > 0 || l.state.held() {

@@ -11,32 +11,32 @@ import (
 	"hammerlock/internal/wire"
 )
 
-// intent is the aim of a command with a key, as far as its words say that.
+// intent is what a command intends to do with a key, as far as its words show.
 type intent uint8
 
 // The intents.
 const (
 	reads   intent = iota
-	tries          // writes the key only if it is not there
-	sets           // writes it in any case
-	swaps          // writes it in any case, and is told the old value
+	tries          // write the key if it does not exist
+	sets           // write the key in any case
+	swaps          // write the key in any case, and return the old value
 	extends        // changes its end
-	renews         // writes it only if it is there
+	renews         // write the key if it exists
 	frees          // deletes it
-	runs           // a script: its aim shows in its effects
-	enters         // adds to a collection, or counts in it
-	leaves         // takes out of a collection
+	runs           // run a script, whose effects show what it intends
+	enters         // add to a collection, or count in it
+	leaves         // remove from a collection
 )
 
-// form is the intent of a command, and where its arguments say more.
+// form is the intent of a command, with the positions of its arguments.
 type form struct {
 	intent     intent
-	token, end int           // the places of the token and of the end of the lease; 0 = it has none
+	token, end int           // positions of the token and of the end of the lease; 0 = there is none
 	unit       time.Duration // of the end
-	absolute   bool          // the end is a time of the server's clock
+	absolute   bool          // the end is a time on the server's clock
 }
 
-// forms are those of commands whose names say it. SET says it by its options.
+// forms maps command names to their forms. For SET the options matter as well.
 var forms = map[string]form{
 	"SETNX": {intent: tries, token: 2}, "SET": {intent: sets, token: 2}, "GETSET": {intent: swaps, token: 2},
 	"SETEX":  {sets, 3, 2, time.Second, false},
@@ -54,23 +54,23 @@ var forms = map[string]form{
 	"SPOP": {intent: leaves},
 }
 
-// setOptions are options of SET that say when the key ends.
+// setOptions maps the options of SET that say when the key expires.
 var setOptions = map[string]form{
 	"EX": {unit: time.Second}, "PX": {unit: time.Millisecond}, "EXAT": {unit: time.Second, absolute: true},
 	"PXAT": {unit: time.Millisecond, absolute: true},
 }
 
-// words is a command as it is understood of one key.
+// words is what a command says about one key.
 type words struct {
 	intent intent
-	token  string        // the value that it writes; empty if the words do not say it
-	ttl    time.Duration // the lease it asks for; 0 = none, or its words do not say it
-	until  int64         // the server's milliseconds at which the key ends; 0 = its words do not say it
+	token  string        // value that it writes; empty if it does not show
+	ttl    time.Duration // lease that it requests; 0 = none, or it does not show
+	until  int64         // server time in ms at which the key expires; 0 = it does not show
 	script string        // the digest of a script
-	args   []string      // possible tokens: all but names, numbers of keys and keys
+	args   []string      // arguments that may be tokens: all but names, numbers of keys and keys
 }
 
-// keysOf lists the keys of a command, as far as locks and data use it.
+// keysOf lists the keys of a command, for the commands that locks and counters use.
 func keysOf(args []string) []string {
 	if len(args) < 2 {
 		return nil
@@ -100,7 +100,7 @@ func keysOf(args []string) []string {
 	return args[1:2]
 }
 
-// understand reads a command.
+// understand parses a command.
 func understand(args []string) (w words) {
 	f := forms[args[0]]
 	w.intent = f.intent
@@ -128,7 +128,7 @@ func understand(args []string) (w words) {
 	return w
 }
 
-// ends reads the end of the lease that a command asks for.
+// ends parses the end of the lease that a command requests.
 func (w *words) ends(text string, f form) {
 	n, err := strconv.ParseInt(text, 10, 64)
 	switch ms := int64(f.unit / time.Millisecond); {
@@ -146,7 +146,7 @@ func digest(text string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// scriptText is the text of a script that a command brings; empty if it brings none, or one too long to be kept.
+// scriptText is the text of a script in a command; empty if there is none, or if it was too long to be kept.
 func scriptText(args []string) string {
 	switch {
 	case args[0] == "EVAL" && len(args) > 1 && !strings.HasPrefix(args[1], "sha1:"):
@@ -158,7 +158,7 @@ func scriptText(args []string) string {
 	return ""
 }
 
-// options reads the options of a SET.
+// options parses the options of SET.
 func (w *words) options(args []string) {
 	for i, a := range args {
 		name := strings.ToUpper(a)
@@ -173,16 +173,16 @@ func (w *words) options(args []string) {
 	}
 }
 
-// says is the effect of a command, as its reply says.
+// says is what a reply says about the effect of its command.
 type says uint8
 
 const (
-	nothing says = iota // it was not seen, or can mean either
+	nothing says = iota // there was no reply, or it may mean either
 	did
 	didNot
 )
 
-// answered reads the reply to a command. That of a script says only that it may have had an effect, or may not.
+// answered interprets the reply to a command. A script's reply does not show whether it had an effect.
 func (w *words) answered(q *wire.Request) says {
 	r := &q.Reply
 	truth := did
@@ -199,13 +199,13 @@ func (w *words) answered(q *wire.Request) says {
 	case tries, sets, renews:
 		if q.Args[0] == "SET" && slices.ContainsFunc(q.Args[3:],
 			func(a string) bool { return strings.EqualFold(a, "GET") }) {
-			return nothing // it answers the old value
+			return nothing // the reply is the old value
 		}
 	case swaps, enters:
 		return nothing
 	case runs:
 		if truth == did && r.Kind == wire.Integer && r.Int > 1 {
-			return nothing // a time that is left, or a count
+			return nothing // the reply is a TTL, or a count
 		}
 	}
 	return truth

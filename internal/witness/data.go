@@ -10,7 +10,7 @@ import (
 	"hammerlock/internal/wire"
 )
 
-// sheet is a key with data: the commands on it, and their effects.
+// sheet has the commands on a key with data (a page counter), and their effects.
 type sheet struct {
 	uses    []use
 	effects []store
@@ -19,27 +19,27 @@ type sheet struct {
 // use is a read or a write of data.
 type use struct {
 	*wire.Request
-	value string // the value read or written; the sum of an addition
+	value string // value that was read or written; for an addition, the sum
 	kind  history.Kind
 	adds  bool
 }
 
-// store is an effect on data, in the server's order.
+// store is an effect on data, in the order of the server.
 type store struct {
 	at    time.Duration
-	value string // empty: an addition, of which the answer tells
+	value string // empty for an addition, whose reply has the sum
 	use   *use
 	op    int
-	n     int64 // how many stores its writer knew of, with it
+	n     int64 // how many stores the writer knew of, including this one
 }
 
-// span is when a holder had a lock, as the wire shows it.
+// span is the time in which a worker held a lock.
 type span struct {
 	hold     *hold
 	from, to time.Duration
 }
 
-// use takes in a command on data.
+// use adds a command on data.
 func (r *Reader) use(q *wire.Request) {
 	if len(q.Args) < 2 || !matches(r.o.Data, q.Args[1]) || q.Return == history.Forever || q.Reply.Kind == wire.Error ||
 		len(r.ops) >= r.o.Most {
@@ -63,7 +63,7 @@ func (r *Reader) use(q *wire.Request) {
 	s.uses = append(s.uses, u)
 }
 
-// stored takes in an effect on data.
+// stored adds an effect on data.
 func (r *Reader) stored(e *wire.Effect, key string) {
 	if r.o.Most == 0 {
 		return
@@ -72,9 +72,9 @@ func (r *Reader) stored(e *wire.Effect, key string) {
 	s.effects = append(s.effects, store{at: e.At, value: understand(e.Args).token, op: -1})
 }
 
-// settleData makes loads and stores of visits. They are those of the connection that has the lock; where connections
-// serve several holders at a time, of the only holder that did not give its lock back before. The values and the
-// server's order tell which store a load saw.
+// settleData makes Load and Store operations of the commands on data. They belong to the worker whose connection holds
+// the lock; if holders share connections, to the only one that has not released. Values and the server's order show
+// which store a load has seen.
 func (r *Reader) settleData(certain bool) {
 	if r.unreturned = nil; !certain && r.Improper > 0 {
 		r.countUnreturned()
@@ -94,10 +94,10 @@ func (r *Reader) settleData(certain bool) {
 	}
 }
 
-// stays is when holders of a lock heard of their grants, and when they gave them back, each in its order.
+// stays has the times at which holders learned of their grants, and at which they released, both sorted.
 type stays struct{ from, to []time.Duration }
 
-// countUnreturned finds how many holders of each lock had not given it back at a time.
+// countUnreturned computes, for each lock, how many holders had not released at a time.
 func (r *Reader) countUnreturned() {
 	r.unreturned = map[int32]*stays{}
 	for _, list := range r.spans {
@@ -114,17 +114,17 @@ func (r *Reader) countUnreturned() {
 	}
 }
 
-// at is how many had the lock.
+// at is how many workers held the lock at a time.
 func (s *stays) at(t time.Duration) int {
 	begun, _ := slices.BinarySearch(s.from, t+1)
 	over, _ := slices.BinarySearch(s.to, t)
 	return begun - over
 }
 
-// pageOf is the page of the lock under which all uses of data are; false if they are under none, or several, or under
-// which of two holds one is cannot be told.
+// pageOf returns the page of the lock that is held during all uses of data; false if there is none, or more than one,
+// or if it is unclear which of two holds one of them belongs to.
 func (r *Reader) pageOf(s *sheet) (key int32, ok bool) {
-	s.uses = slices.DeleteFunc(s.uses, func(u use) bool { // a read without the lock is no visit
+	s.uses = slices.DeleteFunc(s.uses, func(u use) bool { // a read without the lock is not part of a visit
 		return u.kind == history.Load && r.holding(&u) == nil
 	})
 	for i := range s.uses {
@@ -138,8 +138,8 @@ func (r *Reader) pageOf(s *sheet) (key int32, ok bool) {
 	return key, ok && len(s.uses) > 0
 }
 
-// holding is the hold under which data was used: the last one that its connection was granted before, if it was not
-// given back.
+// holding returns the hold that a use of data belongs to: the last one that its connection was granted before, if it
+// was not released.
 func (r *Reader) holding(u *use) *hold {
 	who := r.who(&sighting{Request: u.Request})
 	list := r.spans[who]
@@ -152,8 +152,8 @@ func (r *Reader) holding(u *use) *hold {
 	return list[n-1].hold
 }
 
-// match finds the request of each effect: the first that was answered of those that wrote the same and were called
-// before it. It is false if one has none, or a write has no effect.
+// match finds the request of each effect: among those that wrote the same value and were called before, the first one
+// that was answered. It returns false if an effect has no request, or a write no effect.
 func (s *sheet) match() bool {
 	var writes []*use
 	for i := range s.uses {
@@ -176,8 +176,8 @@ func (s *sheet) match() bool {
 	return len(writes) == 0
 }
 
-// saw is the store that a read saw: the only one of that value which can have been there; -1 = the value before all. It
-// is false if there are several, or none.
+// saw returns the store that a read has seen, if only one store of that value is possible; -1 = the initial value. It
+// returns false if there are several, or none.
 func (s *sheet) saw(u *use) (at int, ok bool) {
 	at = -2
 	for i := -1; i < len(s.effects); i++ {
@@ -185,11 +185,11 @@ func (s *sheet) saw(u *use) (at int, ok bool) {
 			continue
 		}
 		if i+1 < len(s.effects) && s.effects[i+1].at < u.Call {
-			continue // it was replaced before
+			continue // it had been replaced before
 		}
 		if i < 0 && slices.ContainsFunc(s.effects,
 			func(e store) bool { return e.value == u.value && e.use.Call <= u.Return }) {
-			continue // it may have been there before all, too
+			continue // it may have been the initial value, too
 		}
 		if at != -2 {
 			return 0, false
@@ -199,11 +199,11 @@ func (s *sheet) saw(u *use) (at int, ok bool) {
 	return at, at != -2
 }
 
-// visits tells of the loads and stores on a page.
+// visits adds the loads and stores of a page.
 func (r *Reader) visits(s *sheet, key int32) {
-	read := map[*hold]int{} // by hold: the store that it has seen
+	read := map[*hold]int{} // hold -> the store that it has seen
 	slices.SortFunc(s.uses, func(a, b use) int { return int(a.Return - b.Return) })
-	saw, loads := make([]int, len(s.uses)), map[*hold][]int{} // by use; by hold: into uses
+	saw, loads := make([]int, len(s.uses)), map[*hold][]int{} // by use, and hold -> indices of uses
 	for i := range s.uses {
 		u, ok := &s.uses[i], false
 		if u.kind != history.Load {
@@ -215,7 +215,7 @@ func (r *Reader) visits(s *sheet, key int32) {
 		}
 		loads[r.holding(u)] = append(loads[r.holding(u)], i)
 	}
-	// Stores first, in the server's order, so that loads can name them.
+	// stores come first, in the order of the server, so that loads can refer to them
 	for i := range s.effects {
 		e := &s.effects[i]
 		h, from := r.holding(e.use), i-1

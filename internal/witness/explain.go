@@ -12,17 +12,17 @@ import (
 type act struct {
 	kind   history.Kind
 	server int
-	q      *sighting // nil = by a client that was not seen
+	q      *sighting // nil = the client was not seen
 	token  string
-	hold   *hold // nil of a grant
-	victim *hold // of a release: the hold that it ended, if that is another one
-	guess  bool  // whose it is rests on the connection
-	words  bool  // that it had an effect is known by words alone
+	hold   *hold // nil for a grant
+	victim *hold // for a release: the hold that it ended, if that is of another client
+	guess  bool  // only the connection shows which hold it belongs to
+	words  bool  // only the command's words show that it had an effect
 	says   says
-	op     history.Op // with all else that is known of it
+	op     history.Op // the operation, as far as it is known
 }
 
-// base begins the operations of a request, or of a change without one.
+// base makes an operation of a request, or of a change without a request.
 func (r *Reader) base(l *ledger, c *change, q *sighting) history.Op {
 	op := history.Op{Key: r.page(l.subject), Outcome: history.OK}
 	if q == nil {
@@ -36,7 +36,7 @@ func (r *Reader) base(l *ledger, c *change, q *sighting) history.Op {
 	return op
 }
 
-// tell makes acts of an explained change.
+// tell makes acts of a change that was explained.
 func (r *Reader) tell(l *ledger, c *change, d *diff, q *sighting) {
 	op := r.base(l, c, q)
 	if lapse := len(d.granted) == 0 && len(d.ended) > 0 && r.expired(l, c, d); q == nil && !lapse &&
@@ -62,7 +62,7 @@ func (r *Reader) tell(l *ledger, c *change, d *diff, q *sighting) {
 	}
 }
 
-// tellGrant is about tokens that have come. Those that have gone with it were overwritten.
+// tellGrant is for new tokens. Tokens that have disappeared at the same time were overwritten.
 func (r *Reader) tellGrant(l *ledger, c *change, d *diff, q *sighting, op history.Op) {
 	b := l.book
 	for _, token := range d.ended {
@@ -86,7 +86,7 @@ func (r *Reader) tellGrant(l *ledger, c *change, d *diff, q *sighting, op histor
 			continue
 		}
 		if q != nil && q.intent == swaps && d.before.held() {
-			op.Outcome = history.Unknown // its holder decides by the old value
+			op.Outcome = history.Unknown // the client decides by the old value whether it holds the lock
 		}
 		if d.after.scored || len(d.after.owners) > 1 {
 			op.Permits = 1
@@ -95,7 +95,7 @@ func (r *Reader) tellGrant(l *ledger, c *change, d *diff, q *sighting, op histor
 	}
 }
 
-// recreates tells whether a command that wrote a token which was there before is one that prolongs.
+// recreates tells whether a command that wrote a token which was there before is an extension.
 func (r *Reader) recreates(q *sighting) bool {
 	switch q.intent {
 	case sets, renews:
@@ -107,7 +107,7 @@ func (r *Reader) recreates(q *sighting) bool {
 	return false
 }
 
-// expired tells whether the lease of a key may have been over when its end came.
+// expired tells whether a key's lease may have ended when the key was deleted.
 func (r *Reader) expired(l *ledger, c *change, d *diff) bool {
 	if d.before.until == 0 {
 		return false
@@ -116,10 +116,10 @@ func (r *Reader) expired(l *ledger, c *change, d *diff) bool {
 	return c.at >= from
 }
 
-// tellEnd is about a token that has gone.
+// tellEnd is for a token that has disappeared.
 func (r *Reader) tellEnd(l *ledger, c *change, d *diff, q *sighting, op history.Op, token string) {
 	b := l.book
-	if r.o.Sites > 1 { // whose hold it is shows when the grant is known
+	if r.o.Sites > 1 { // the hold is determined later, when the grant is known
 		if q != nil {
 			r.do(b, act{kind: history.Release, server: l.server, q: q, token: token, says: did, op: op})
 		} else if r.expired(l, c, d) {
@@ -164,7 +164,7 @@ func (r *Reader) tellEnd(l *ledger, c *change, d *diff, q *sighting, op history.
 	}
 }
 
-// taken tells that a holder lost its lock before its lease was over, and no command that was seen did that.
+// taken adds that a holder has lost its lock before the end of the lease, by no command that was seen.
 func (r *Reader) taken(l *ledger, token string, op history.Op, what string) {
 	if h := l.book.owner(token); h != nil && !h.others && r.o.Sites == 1 {
 		r.incident(r, l.server, op.Key, op.Call, op.Return, "the key of page "+strconv.Itoa(int(op.Key))+" "+what+
@@ -172,8 +172,8 @@ func (r *Reader) taken(l *ledger, token string, op history.Op, what string) {
 	}
 }
 
-// touched tells that a lock was changed by a command that was not seen, after a connection to its server was passed on
-// unseen: what it did is not known from there on.
+// touched notes that an unseen command has changed a lock, after a connection to its server could not be parsed any
+// more. From there on it is unknown what that connection did.
 func (r *Reader) touched(l *ledger, key int32) {
 	if v := r.server(l.server); v.unseen > 0 && !l.touched {
 		l.touched = true
@@ -181,7 +181,7 @@ func (r *Reader) touched(l *ledger, key int32) {
 	}
 }
 
-// tellCount is about an owner that entered again, or left and is still in it.
+// tellCount is for a reentrant lock whose owner has entered again, or has left and still holds it.
 func (r *Reader) tellCount(l *ledger, c *change, d *diff, q *sighting, op history.Op) {
 	b := l.book
 	r.Reentrant = true
@@ -204,7 +204,7 @@ func (r *Reader) tellCount(l *ledger, c *change, d *diff, q *sighting, op histor
 	}
 }
 
-// tellMove is about an end that was moved, or a token that was written again.
+// tellMove is for a changed expiry, or a token that was written again.
 func (r *Reader) tellMove(l *ledger, c *change, d *diff, q *sighting, op history.Op) {
 	b := l.book
 	var owner *hold
@@ -218,7 +218,7 @@ func (r *Reader) tellMove(l *ledger, c *change, d *diff, q *sighting, op history
 		}
 		return
 	}
-	// all tokens are the same
+	// all clients use the same token
 	if q.intent == sets && owner != nil && owner.who != r.who(q) && r.grants[owner.token] > 1 {
 		owner.stop(q.Call)
 		r.do(b, act{kind: history.Acquire, server: l.server, q: q, token: owner.token, says: did, op: op})
@@ -237,7 +237,7 @@ func (r *Reader) tellMove(l *ledger, c *change, d *diff, q *sighting, op history
 		says: did, op: op})
 }
 
-// learn keeps the effects of a script, and which of its arguments is the token.
+// learn remembers the effects of a script, and which of its arguments is the token.
 func (r *Reader) learn(q *sighting, d *diff) {
 	if q.intent != runs {
 		return
@@ -260,17 +260,17 @@ func (r *Reader) learn(q *sighting, d *diff) {
 
 func (r *Reader) script(id string) *script {
 	if len(r.scripts) >= mostScripts {
-		clear(r.scripts) // a program writes numbers into their texts
+		clear(r.scripts) // the program's scripts are not constant: they contain numbers
 	}
 	return made(r.scripts, id, script{token: -1})
 }
 
 const mostScripts = 4096
 
-// effectless is about a request that was answered and changed nothing.
+// effectless is for a request that was answered and changed nothing.
 func (r *Reader) effectless(l *ledger, s *sighting) {
 	if s.Lost || s.Return == history.Forever {
-		return // it did nothing, and its sender does not know
+		return // it did nothing, but its sender does not know that
 	}
 	if k := s.Reply.Kind; s.says == didNot && (k == wire.Error || k == wire.NotExecuted) {
 		return
@@ -292,7 +292,7 @@ func (r *Reader) effectless(l *ledger, s *sighting) {
 	}
 }
 
-// idleScript is about a script that changed nothing. Its earlier effects tell its aim.
+// idleScript is for a script that changed nothing. Its earlier effects show what it intended.
 func (r *Reader) idleScript(l *ledger, s *sighting, op history.Op) {
 	k := r.scripts[s.script]
 	if k == nil || k.token < 0 || k.token >= len(s.args) {

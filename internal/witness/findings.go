@@ -9,17 +9,18 @@ import (
 	"hammerlock/internal/human"
 )
 
-// Finding is a violation that a server's stream alone shows.
+// Finding is a violation that a server's replication stream alone proves.
 type Finding struct {
 	At   time.Duration
 	Key  string
 	What string
 }
 
-// endlessBound is how long a lock may stand without an end before that is told: SETNX and EXPIRE are two commands.
+// endlessBound is how long a lock may exist without an expiry before that is reported: SETNX and EXPIRE are two
+// commands.
 const endlessBound = time.Second
 
-// watch tells of violations that a change shows, whatever its cause is.
+// watch reports violations that a change proves, whatever has caused it.
 func (r *Reader) watch(l *ledger, c *change, d *diff) {
 	switch {
 	case len(d.granted) > 0 && len(d.ended) > 0 && !r.expired(l, c, d) && !d.after.scored:
@@ -45,7 +46,7 @@ func (r *Reader) find(f Finding) {
 	}
 }
 
-// tellEndless tells of locks that have had no end for too long, each once.
+// tellEndless reports each lock that has had no expiry for too long, once.
 func (r *Reader) tellEndless() {
 	for l := range r.endless {
 		switch {

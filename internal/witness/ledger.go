@@ -9,29 +9,29 @@ import (
 	"hammerlock/history"
 )
 
-// ledger is a key on a server: its state as the effects have made it, and the requests and effects that are not
+// ledger has the state of a key on a server, as effects have made it, with the requests and effects that were not
 // explained yet.
 type ledger struct {
 	place
 	book    *book
 	state   state
-	known   bool            // the state is: an effect was seen
+	known   bool            // an effect was seen, so the state is known
 	asked   bool            // a request for it was seen on this server
-	since   time.Duration   // it was granted last
-	told    bool            // that it has no end was told
-	touched bool            // by a command that was not seen, of a connection that may be any
-	marks   map[string]bool // tokens that stand for a mode, and for no owner
-	least   time.Duration   // the last explained effect was not before then
-	changes []*change       // effects that are not explained yet, in the server's order
-	room    [1]*change      // for most of them
+	since   time.Duration   // time of the last grant
+	told    bool            // it was reported that it has no expiry
+	touched bool            // an unseen command has changed it, perhaps of a connection that is not parsed
+	marks   map[string]bool // tokens that stand for a mode rather than for a client
+	least   time.Duration   // the last explained effect was not before this time
+	changes []*change       // effects that were not explained yet, in the order of the server
+	room    [1]*change      // memory for the usual single change
 	requests
 }
 
-// change is an effect on a key, or those of a transaction on it.
+// change is an effect on a key, or all effects of a transaction on it.
 type change struct {
 	at       time.Duration
 	tx       int64
-	closed   bool // nothing more belongs to it
+	closed   bool // no further effect belongs to it
 	commands [][]string
 }
 
@@ -45,12 +45,12 @@ func (r *Reader) ledger(at place) *ledger {
 	return l
 }
 
-// answer takes in the answer to a request. Without effects it is all that will ever be known of it.
+// answer adds the reply to a request. If effects cannot be seen, nothing else will be known about it.
 func (r *Reader) answer(e *entry) {
 	l, s := e.ledger, e.sighting
 	switch v := r.server(l.server); {
-	case e.over: // an effect that could not wait for it was its own
-	case !v.tapped || s.Call < v.from || v.from > 0 && !l.known: // the key's content is not known yet
+	case e.over: // an effect that had to be explained before was its effect
+	case !v.tapped || s.Call < v.from || v.from > 0 && !l.known: // the content of the key is not known yet
 		l.drop(e)
 		r.infer(l, s)
 	default:
@@ -60,7 +60,7 @@ func (r *Reader) answer(e *entry) {
 	r.settle(l, r.now)
 }
 
-// settle explains an effect when all requests are answered that may have caused it.
+// settle explains an effect when all requests that may have caused it are answered.
 func (r *Reader) settle(l *ledger, now time.Duration) {
 	for len(l.changes) > 0 {
 		c := l.changes[0]
@@ -80,20 +80,20 @@ func (r *Reader) settle(l *ledger, now time.Duration) {
 	}
 }
 
-// waits tells whether a request is not answered that was called before an effect.
+// waits tells whether a request that was called before an effect has no reply yet.
 func (l *ledger) waits(c *change) bool {
 	e := l.waiting.at(0)
 	return e != nil && e.Call < c.at
 }
 
-// retire gives up to wait for effects of requests that were answered by then.
+// retire gives up waiting for effects of requests that were answered before a time.
 func (r *Reader) retire(l *ledger, by time.Duration) {
 	for _, s := range l.retired(by) {
 		r.effectless(l, s)
 	}
 }
 
-// at is when a request was over. One whose answer was lost may have its effect when the server has time again.
+// at is when a request was over. If its reply was lost, it may have its effect when the server is responsive again.
 func (s *sighting) at() time.Duration {
 	if s.Return == history.Forever {
 		return s.lost + waiterBound
@@ -101,14 +101,14 @@ func (s *sighting) at() time.Duration {
 	return s.Return
 }
 
-// diff is the difference that a change made to a key.
+// diff is the difference that a change has made to a key.
 type diff struct {
 	granted, ended, deeper, shallower, written []string
-	moved                                      bool // its end was moved, or it was written again
+	moved                                      bool // its expiry was changed, or it was written again
 	before, after                              state
 }
 
-// names are the tokens by which a request may be known as its cause.
+// names lists the tokens by which the request that caused the change can be recognized.
 func (d *diff) names() []string {
 	all := slices.Concat(d.granted, d.written, d.ended, d.shallower)
 	if d.moved {
@@ -117,7 +117,7 @@ func (d *diff) names() []string {
 	return all
 }
 
-// execute applies a change, and returns the difference.
+// execute applies a change to the state, and returns the difference.
 func (l *ledger) execute(c *change) (d diff) {
 	d.before = l.state
 	if slices.ContainsFunc(c.commands, func(args []string) bool { return partial[args[0]] }) {
@@ -150,11 +150,11 @@ func (l *ledger) execute(c *change) (d diff) {
 	return d
 }
 
-// apply explains a change by the request that caused it, if one did, and tells the book.
+// apply explains a change by the request that has caused it, if any, and adds it to the book.
 func (r *Reader) apply(l *ledger, c *change) {
-	// No request names the key: none is read, or a script makes its name.
+	// No request names the key: either no requests are read, or a script computes the key's name.
 	alone := r.o.Alone || !l.asked && r.o.Sites == 1 && !r.server(l.server).replica
-	// a command found that the lease was over
+	// a command found that the lease had ended
 	if len(c.commands) > 1 && understand(c.commands[0]).intent == frees && r.mayLapse(l, c) {
 		first := change{at: c.at, commands: c.commands[:1]}
 		c.commands = c.commands[1:]
@@ -179,23 +179,23 @@ func (r *Reader) apply(l *ledger, c *change) {
 		r.Outsiders++
 		r.overheard(l, c, &d)
 		return
-	case !l.asked || r.server(l.server).replica: // a replica's stream, or a key that only others use
+	case !l.asked || r.server(l.server).replica: // a replica's stream, or a key that only other clients use
 		r.watch(l, c, &d)
 		return
 	}
-	e := l.first(&d, func(e *entry) bool { return r.may(l, c, &d, e) }) // effects come as they were executed
+	e := l.first(&d, func(e *entry) bool { return r.may(l, c, &d, e) }) // effects come in the order of execution
 	var q *sighting
 	if e != nil {
 		q = e.sighting
 	}
 	if v := r.server(l.server); q == nil && v.from > 0 && (c.at < v.from+effectBound || !known) {
 		r.watch(l, c, &d)
-		return // its request was answered when no effects were heard
+		return // the request was answered while effects could not be seen
 	}
 	if q != nil {
 		l.least = max(l.least, q.Call)
 		l.drop(e)
-		r.retire(l, q.Call-1) // the effects of requests that were answered by then would have come before this one
+		r.retire(l, q.Call-1) // effects of requests that were answered by then would have come before this one
 		l.mark(q, &d)
 		r.learn(q, &d)
 	}
@@ -210,7 +210,8 @@ func (r *Reader) apply(l *ledger, c *change) {
 	r.tell(l, c, &d, q)
 }
 
-// mark takes tokens out of a change that stand for a mode: a script wrote them beside the token that it was given.
+// mark removes tokens from a change that stand for a mode: a script has written them in addition to the token that it
+// was given.
 func (l *ledger) mark(q *sighting, d *diff) {
 	if q.intent == runs && len(d.granted) > 1 && q.names(d.granted) {
 		if l.marks == nil {
@@ -226,8 +227,8 @@ func (l *ledger) mark(q *sighting, d *diff) {
 		slices.DeleteFunc(slices.Clone(d.written), mark)
 }
 
-// may tells whether a request can have caused a change. Of those which certainly had an effect that is still to come,
-// one that was answered first had it before any that was called later.
+// may tells whether a request can have caused a change. If two requests certainly had effects that are still to come,
+// and one was answered before the other was called, its effect comes first.
 func (r *Reader) may(l *ledger, c *change, d *diff, e *entry) bool {
 	other := l.certain.at(0)
 	if other != nil && other.sighting == e.sighting {
@@ -237,7 +238,7 @@ func (r *Reader) may(l *ledger, c *change, d *diff, e *entry) bool {
 		(len(d.ended) == 0 || len(d.granted) > 0 || !r.lapsed(l, c, d, e.sighting))
 }
 
-// returned is when a request was answered; history.Forever if it was not, so far or for good.
+// returned is when a request was answered; history.Forever if it was not.
 func (s *sighting) returned() time.Duration {
 	if !s.answered {
 		return history.Forever
@@ -245,7 +246,7 @@ func (s *sighting) returned() time.Duration {
 	return s.Return
 }
 
-// fits tells whether what a request asks for and was answered agrees with a change.
+// fits tells whether a change agrees with a request and its reply.
 func (s *sighting) fits(d *diff) bool {
 	if s.says == didNot && s.intent != runs || s.answered && s.says == didNot && len(d.granted) > 0 &&
 		!s.names(d.granted) {
@@ -270,12 +271,11 @@ func (s *sighting) fits(d *diff) bool {
 	return false
 }
 
-// names tells whether a request has one of the tokens among its arguments.
+// names tells whether one of the tokens is an argument of the request.
 func (s *sighting) names(tokens []string) bool { return slices.ContainsFunc(tokens, s.hasToken) }
 
-// lapsed tells whether a key's end came by itself, although a request could explain it: its lease was over when that
-// came; or the lease may have been over, and the request says itself that it did nothing, or is needed to explain a
-// later end.
+// lapsed tells whether a key has expired although a request could explain its end: the lease had certainly ended; or it
+// may have ended, and the request says that it did nothing, or is needed to explain a later end.
 func (r *Reader) lapsed(l *ledger, c *change, d *diff, s *sighting) bool {
 	if d.before.until == 0 {
 		return false
@@ -290,8 +290,8 @@ func (r *Reader) lapsed(l *ledger, c *change, d *diff, s *sighting) bool {
 	return s.intent != frees && s.Call > to || c.at >= from && r.needed(l, s)
 }
 
-// mayLapse tells whether a change that is next deletes a key whose lease may be over: it may be an expiry, and the next
-// change tells.
+// mayLapse tells whether the next change deletes a key whose lease may have ended. It may be an expiry, which the
+// change after it will show.
 func (r *Reader) mayLapse(l *ledger, c *change) bool {
 	if l.state.until == 0 || !c.deletes() {
 		return false
@@ -304,14 +304,14 @@ func (c *change) deletes() bool {
 	return slices.ContainsFunc(c.commands, func(args []string) bool { return understand(args).intent == frees })
 }
 
-// freeing are the clues to requests that may end a key, whatever they were answered.
+// freeing lists the kinds of requests that may delete a key.
 var freeing = []clue{{affirmed, frees, ""}, {affirmed, runs, ""}, {unheard, frees, ""}, {unheard, runs, ""}}
 
-// needed tells whether a request must explain a later end of the key, which came before its lease was over: there are
-// no others.
+// needed tells whether a request is needed to explain a later deletion of the key, before the end of a lease, because
+// there is no other one.
 func (r *Reader) needed(l *ledger, s *sighting) bool {
 	after, ends := l.state.clone(), 0
-	for _, c := range l.changes { // the one that is applied is not among them
+	for _, c := range l.changes { // except for the change that is being applied
 		from := time.Duration(0)
 		if after.until != 0 {
 			from, _ = r.ours(l.server, after.until)
@@ -339,16 +339,16 @@ func (r *Reader) needed(l *ledger, s *sighting) bool {
 	return false
 }
 
-// ours is when a time of a server's clock was, by ours: between two bounds.
+// ours converts a time on a server's clock to a range of times on our clock.
 func (r *Reader) ours(n int, ms int64) (from, to time.Duration) {
 	s := r.server(n)
 	at := time.Duration(ms)*time.Millisecond - time.Duration(r.o.Epoch.UnixNano())
 	return at - s.ahead - time.Millisecond, at - s.behind + time.Millisecond
 }
 
-// lease is the lease that a change gave, at least: one of the arguments of its request if that can be it, else what was
-// left of it when the effect is known to have been there. It counts from when it was executed, which was after the call
-// and before the answer, and before the effect was read; 0 = without an end.
+// lease is the shortest lease that a change can have given: an argument of its request if that fits, else what was left
+// of it when the effect was known. It begins between call and reply of the request, and before the effect was read; 0 =
+// it does not end.
 func (r *Reader) lease(l *ledger, c *change, until int64, s *sighting) time.Duration {
 	if until == 0 {
 		return 0

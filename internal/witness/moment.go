@@ -6,10 +6,10 @@ import (
 	"hammerlock/internal/wire"
 )
 
-// Moments are those at which a reply can be broken.
+// Moments lists the kinds of replies at which a fault can begin.
 var Moments = []string{"granted", "refused", "extended", "released", "read"}
 
-// LockOf is the lock that a command is about.
+// LockOf returns the lock that a command is about.
 func (r *Reader) LockOf(q *wire.Request) (key string, ok bool) {
 	for _, key := range keysOf(q.Args) {
 		if matches(r.o.Locks, key) {
@@ -19,8 +19,8 @@ func (r *Reader) LockOf(q *wire.Request) (key string, ok bool) {
 	return "", false
 }
 
-// Is tells whether a reply that is about to be passed on is such a moment of a lock, or whether the reply to a command
-// that is about to be forwarded can be one. Of scripts it goes by their earlier effects.
+// Is tells whether a reply that is about to be forwarded is such a moment of a lock or, before a command is forwarded,
+// whether its reply can become one. For scripts it uses their earlier effects.
 func (r *Reader) Is(moment string, q *wire.Request) bool {
 	asked := q.Return == 0
 	if _, ok := r.LockOf(q); !ok || q.Reply.Kind == wire.Unseen && !asked {
@@ -51,7 +51,7 @@ func (r *Reader) Is(moment string, q *wire.Request) bool {
 	return false
 }
 
-// didBefore tells whether a script has done such a thing before, or its text says so.
+// didBefore tells whether a script has done such a thing before, or its text suggests it.
 func (r *Reader) didBefore(moment, id string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -6,46 +6,45 @@ import (
 	"hammerlock/history"
 )
 
-// Notice is a step in the life of a lock, as a meter counts it. For and the other durations are 0 where the step has
-// none.
+// Notice is a step in the life of a lock, for measurements. Durations that a step does not have are 0.
 type Notice struct {
 	Kind   NoticeKind
 	Key    string
-	Client string // see wire.Request; empty if it is not known whose step it is
+	Client string // see wire.Request; empty if the client is unknown
 	At     time.Duration
-	For    time.Duration // how long a client has waited, or held the lock
-	Lease  time.Duration // of a hold: the one that it was granted last; 0 = without an end
-	Free   time.Duration // of a grant: how long the lock was free although its new holder waited
-	Handed bool          // of a grant: Free counts
-	Waited bool          // of a grant: a Waits came before
+	For    time.Duration // how long the client has waited, or held the lock
+	Lease  time.Duration // for a hold: its last lease; 0 = it has no end
+	Free   time.Duration // for a grant: how long the lock was free while its new holder waited
+	Handed bool          // for a grant: Free is known
+	Waited bool          // for a grant: the client has waited
 	Cause  string        // of a violation
 }
 
 // NoticeKind is the kind of a step.
 type NoticeKind uint8
 
-// The kinds. A hold ends by one of Released, Ended and Taken, or by Closed if it cannot be told how.
+// The kinds of steps. A hold ends by Released, Ended or Taken, or by Closed if it is unknown how.
 const (
 	Waits       NoticeKind = iota // a client that did not wait is refused
-	Refused                       // ... or any client
+	Refused                       // any client is refused
 	GaveUp                        // a client that waited tries no longer
-	Granted                       // For is the wait
-	Released                      // by its holder, before the lease ended
-	Ended                         // the lease ended under its holder
-	Taken                         // another command ended it
+	Granted                       // a client is granted the lock; For is how long it has waited
+	Released                      // its holder releases it before the end of the lease
+	Ended                         // its lease ends before it is released
+	Taken                         // another command ends it
 	Closed                        // it is over
-	LateRelease                   // a holder gave back what it had no longer, in vain
+	LateRelease                   // a holder releases a lock that it has lost, without an effect
 	Endless                       // a lock is held without an expiry
 	Violation                     // of Cause
 )
 
-// The causes of violations that are seen at once.
+// Causes of violations that are reported at once.
 const (
-	Overwritten    = "overwritten"     // a token took the place of another one whose lease went on
-	ForeignRelease = "foreign-release" // a late release ended the hold of another client
+	Overwritten    = "overwritten"     // a token has replaced another one whose lease had not ended
+	ForeignRelease = "foreign-release" // a late release has ended the hold of another client
 )
 
-// quietBound is how long a client that waits may let pass before it tries again, unless it has done so before.
+// quietBound is how long a waiting client may go without a try, unless it has gone longer before.
 const quietBound = time.Second
 
 func (r *Reader) notice(n Notice) {
@@ -54,7 +53,7 @@ func (r *Reader) notice(n Notice) {
 	}
 }
 
-// begins tells of a grant.
+// begins reports a grant.
 func (r *Reader) begins(b *book, h *hold, op *history.Op, w *waiter) {
 	h.since = op.Return
 	if h.since == history.Forever {
@@ -70,7 +69,7 @@ func (r *Reader) begins(b *book, h *hold, op *history.Op, w *waiter) {
 	r.notice(n)
 }
 
-// refused tells of a try in vain of a client.
+// refused reports a try of a client that was refused.
 func (r *Reader) refused(b *book, w *waiter, op *history.Op) {
 	n := Notice{Kind: Refused, Key: b.key, Client: w.client, At: op.Return}
 	r.notice(n)
@@ -83,7 +82,7 @@ func (r *Reader) refused(b *book, w *waiter, op *history.Op) {
 	w.tried = max(op.Call, min(op.Return, r.now))
 }
 
-// leaves tells that a client waits no longer, and was not granted the lock.
+// leaves reports that a client waits no longer, without a grant.
 func (r *Reader) leaves(b *book, w *waiter) {
 	if w.waits {
 		w.waits = false
@@ -91,7 +90,7 @@ func (r *Reader) leaves(b *book, w *waiter) {
 	}
 }
 
-// ends tells of the end of a hold, once.
+// ends reports the end of a hold, once.
 func (r *Reader) ends(b *book, h *hold, kind NoticeKind, at time.Duration) {
 	if h.closed {
 		return
@@ -105,7 +104,7 @@ func (r *Reader) ends(b *book, h *hold, kind NoticeKind, at time.Duration) {
 	r.notice(Notice{Kind: kind, Key: b.key, Client: h.client, At: b.freed, For: b.freed - h.since, Lease: lease})
 }
 
-// over tells of the end of a hold that was not given back.
+// over reports the end of a hold that was not released.
 func (r *Reader) over(b *book, h *hold) {
 	if h.ended && (h.end == history.Forever || h.over < h.call+surely(h.end-h.call)) {
 		r.ends(b, h, Taken, h.over)
@@ -114,12 +113,12 @@ func (r *Reader) over(b *book, h *hold) {
 	r.ends(b, h, Ended, h.end)
 }
 
-// releases tells of a release. Where no effects are seen, it ended the hold of another client if that went on, and its
-// own did not.
+// releases reports a release. If effects are not seen, it is assumed to end another client's hold if that was valid and
+// the client's own was not.
 func (r *Reader) releases(b *book, a *act) {
 	h, op := a.hold, &a.op
 	if op.Value > 0 {
-		return // a re-entered hold stays
+		return // an inner release of a reentrant lock does not end the hold
 	}
 	victim := a.victim
 	if h.end <= op.Call && r.Permits <= 1 && r.o.Sites == 1 && a.words {
@@ -145,8 +144,8 @@ func (r *Reader) releases(b *book, a *act) {
 	}
 }
 
-// lapse tells of what only time tells of the holds and waiters of a book: leases that ended, locks without one, and
-// clients that wait no longer. An answer, or an effect, may come late.
+// lapse reports what only the passing of time shows: leases that have ended, locks without an expiry, and clients that
+// wait no longer. It allows for replies and effects that come late.
 func (b *book) lapse(r *Reader) {
 	for _, h := range b.holds {
 		if !h.closed && (h.ended || h.end < r.now-roundBound) {
@@ -164,8 +163,8 @@ func (b *book) lapse(r *Reader) {
 	}
 }
 
-// Open is what goes on at a time, which is now: a Waits for each client that waits, and a Granted for each that holds,
-// with how long it does so.
+// Open lists what is going on now: a Waits for each client that waits, and a Granted for each hold, with their
+// durations.
 func (r *Reader) Open(now time.Duration) (all []Notice) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

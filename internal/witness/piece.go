@@ -14,28 +14,28 @@ type Lock struct {
 	Key string
 }
 
-// Piece is a part of what was read. Pieces with numbers that follow each other make a history; see Join.
+// Piece is a part of what was read. Consecutive pieces make a history: see Join.
 type Piece struct {
 	Number  int
-	To      time.Duration         // until when it was read
-	Ops     []history.Op          // their keys are places in Locks
-	Guesses []history.Op          // those that only connections attribute, as they are if connections are shared
+	To      time.Duration         // time up to which it goes
+	Ops     []history.Op          // operations, whose keys are indices in Locks
+	Guesses []history.Op          // operations that only a connection attributes, as they are if connections are shared
 	Notes   map[history.ID]string // by operation
 	Locks   []Lock
 	Workers int
-	Shared  bool // connections were seen to serve several holders at a time
+	Shared  bool // connections are shared by several holders
 	Sums    Tallies
-	Blind   []history.Op // incidents that go on
+	Blind   []history.Op // incidents that have not ended
 }
 
-// Rest is the piece that is not let go so far.
+// Rest is the piece with everything that is still in memory.
 func (r *Reader) Rest() *Piece {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.piece(len(r.ops), nil)
 }
 
-// End is the last piece: nothing is read any more. See History.
+// End is the last piece, after which nothing is read. See History.
 func (r *Reader) End() *Piece {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -43,7 +43,7 @@ func (r *Reader) End() *Piece {
 	return r.piece(len(r.ops), nil)
 }
 
-// piece makes one of the operations before a place, but for those that stay.
+// piece makes a piece of the operations before an index, except for those that stay in memory.
 func (r *Reader) piece(upto int, stays map[int]bool) *Piece {
 	p := &Piece{Number: r.pieces, To: r.now, Notes: map[history.ID]string{}, Workers: len(r.workers),
 		Shared: r.Improper > 0 && !r.promised(), Sums: r.Tallies}
@@ -69,7 +69,7 @@ func (r *Reader) piece(upto int, stays map[int]bool) *Piece {
 		op.Key = n
 		return op
 	}
-	p.Ops = s.ops[:0] // it is a copy, and is read before it is written
+	p.Ops = s.ops[:0] // safe although it is the same memory: each is read before it is overwritten
 	for n, op := range s.ops {
 		if stays[n] {
 			continue
@@ -95,8 +95,8 @@ type noted struct {
 	note string
 }
 
-// Join makes a history of pieces that follow each other, or of some of their locks, with the operations that the suite
-// itself has recorded.
+// Join makes a history of consecutive pieces, or of some of their locks, and of operations that the suite has recorded
+// itself.
 func Join(with *history.History, pieces []*Piece, of func(Lock) bool) *history.History {
 	last, numbers := &Piece{}, map[Lock]int32{}
 	for _, p := range pieces {
@@ -145,8 +145,8 @@ func Join(with *history.History, pieces []*Piece, of func(Lock) bool) *history.H
 	return h
 }
 
-// relaid numbers operations anew, as those of a whole history are. Without the grant that they belong to they are left
-// out. So are, unless all is there, refused tries before the first grant that is known: who had the lock is not known.
+// relaid numbers operations as in a whole history. It leaves out operations of a grant that is missing. Unless the
+// history is whole, it also leaves out refused tries before the first known grant, because the holder is unknown.
 func relaid(all []noted, workers int, whole bool) ([]history.Op, map[history.ID]string) {
 	slices.SortStableFunc(all, func(a, b noted) int {
 		return cmp.Or(cmp.Compare(a.Call, b.Call), cmp.Compare(a.Kind, b.Kind))

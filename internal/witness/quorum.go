@@ -7,21 +7,21 @@ import (
 	"hammerlock/history"
 )
 
-// roundBound is how long after its call all that belongs to a request is known: its answer, and its effects or that it
-// has none.
+// roundBound is how long after its call everything about a request is known: its reply, its effects, or that it has
+// none.
 const roundBound = answerBound + 2*effectBound
 
-// do takes in an act: at once on one site. On several it waits for those that belong to it.
+// do adds an act. If a lock has several sites, it waits for those that belong to it.
 func (r *Reader) do(b *book, a act) {
 	if r.o.Sites == 1 {
 		r.done(b, a)
 		return
 	}
-	a.hold = nil // it is found when the grant is known
+	a.hold = nil // it is determined when the grant is known
 	b.acts = append(b.acts, a)
 }
 
-// tick makes operations of the acts of several sites that are old enough, in the order of their calls.
+// tick makes operations of acts on several sites that are old enough, in the order of their calls.
 func (b *book) tick(r *Reader, now time.Duration) {
 	slices.SortStableFunc(b.acts, func(x, y act) int { return int(x.op.Call - y.op.Call) })
 	for len(b.acts) > 0 && b.acts[0].op.Call < now-roundBound {
@@ -45,7 +45,7 @@ func (b *book) tick(r *Reader, now time.Duration) {
 	}
 }
 
-// majority makes one act of those of a round, as a majority said.
+// majority makes one act of those of a round, by majority.
 func (r *Reader) majority(b *book, round []act) {
 	a, yes, unsure, quorum := round[0], 0, 0, r.o.Sites/2+1
 	for _, o := range round {

@@ -8,43 +8,43 @@ import (
 	"hammerlock/history"
 )
 
-// requests are those about a key on a server that may still have an effect, or have to be told of. What is asked of
-// them takes no longer where there are many: a pipeline may have all of a run's commands in flight.
+// requests has the requests about a key on a server that may still have an effect. Looking them up must not take longer
+// if there are many: a pipeline may have all commands of a run in flight.
 type requests struct {
-	waiting queue           // without an answer so far, by their calls
+	waiting queue           // without a reply so far, by their calls
 	heard   queue           // answered, by their returns
-	lost    queue           // without an answer for good, by when that was known
-	certain queue           // answered that they had an effect, whatever the key was before
+	lost    queue           // those that will never get a reply, by the time at which that was known
+	certain queue           // answered, certainly with an effect
 	causes  map[clue]*queue // those that may have had an effect
 }
 
-// entry is a request as it stands in queues.
+// entry is a request in these queues.
 type entry struct {
 	*sighting
 	ledger *ledger
-	order  time.Duration // its place in them
-	over   bool          // it stands in none of them any more
+	order  time.Duration // its place in the queues
+	over   bool          // it is not in any queue any more
 	queues []*queue
 }
 
-// reply is what a request was answered, as far as it may have had an effect.
+// reply is what the reply to a request says about its effect.
 type reply uint8
 
 const (
-	unheard  reply = iota // nothing, so far or for good
-	affirmed              // that it had one
-	open                  // what can mean either
+	unheard  reply = iota // there is no reply
+	affirmed              // it had an effect
+	open                  // it may have had one
 )
 
-// clue is how the request of an effect is found: by an argument that the effect names, or by the intent of those that
-// need not name one.
+// clue is how the request that has caused an effect is found: by an argument that the effect names, or by its intent if
+// it need not name one.
 type clue struct {
 	reply  reply
 	intent intent
 	token  string
 }
 
-// queue is a list of entries by their places in it. Those that are over are taken out a few at a time.
+// queue is a sorted list of entries. Entries that are over are removed a few at a time.
 type queue struct {
 	clue  clue
 	list  []*entry
@@ -52,10 +52,10 @@ type queue struct {
 	over  int // entries in list[first:]
 }
 
-// nameless are the intents of requests that may cause an effect without naming its token.
+// nameless lists the intents of requests that may have an effect without naming its token.
 var nameless = []intent{frees, extends, runs}
 
-// put adds an entry. Few, if any, belong behind it.
+// put adds an entry, usually at the end or near it.
 func (q *queue) put(e *entry) {
 	i := len(q.list)
 	for i > q.first && q.list[i-1].order > e.order {
@@ -68,7 +68,7 @@ func (q *queue) put(e *entry) {
 	e.queues = append(e.queues, q)
 }
 
-// drop takes note that an entry is over. The first one and the one behind it are not.
+// drop notes that an entry is over. It keeps the first and the second entry valid.
 func (q *queue) drop() {
 	q.over++
 	for q.over > 0 && (q.list[q.first].over || q.list[q.first+1].over) {
@@ -86,7 +86,7 @@ func (q *queue) drop() {
 
 func (q *queue) empty() bool { return q.first+q.over == len(q.list) }
 
-// all are the entries by their places. None may be taken out meanwhile.
+// all iterates over the entries in order. None may be removed meanwhile.
 func (q *queue) all() iter.Seq[*entry] {
 	return func(yield func(*entry) bool) {
 		for _, e := range q.list[q.first:] {
@@ -97,7 +97,7 @@ func (q *queue) all() iter.Seq[*entry] {
 	}
 }
 
-// at is the first entry, or the one behind it; nil without one.
+// at is the first entry, or the second; nil if there is none.
 func (q *queue) at(n int) *entry {
 	if q.first+n >= len(q.list) {
 		return nil
@@ -107,7 +107,7 @@ func (q *queue) at(n int) *entry {
 
 func (q *requests) none() bool { return q.waiting.empty() && q.heard.empty() && q.lost.empty() }
 
-// sent takes in a request that is about to be forwarded.
+// sent adds a request that is about to be forwarded.
 func (l *ledger) sent(s *sighting) {
 	e := &entry{sighting: s, ledger: l, order: s.Call}
 	l.waiting.put(e)
@@ -115,7 +115,7 @@ func (l *ledger) sent(s *sighting) {
 	s.entries = append(s.entries, e)
 }
 
-// index lets an entry be found as the cause of an effect.
+// index makes a request findable as the cause of an effect.
 func (q *requests) index(e *entry, h reply) {
 	put := func(c clue) { made(q.causes, c, queue{clue: c}).put(e) }
 	if slices.Contains(nameless, e.intent) {
@@ -126,7 +126,7 @@ func (q *requests) index(e *entry, h reply) {
 	}
 }
 
-// answered takes in the answer to a request, or that it has none. Fruitless says that it had no effect.
+// answered adds the reply to a request, or that it has none. Fruitless means that it had no effect.
 func (q *requests) answered(e *entry, fruitless bool) {
 	q.drop(e)
 	a := &entry{sighting: e.sighting, ledger: e.ledger, order: e.Return}
@@ -150,7 +150,7 @@ func (q *requests) answered(e *entry, fruitless bool) {
 	}
 }
 
-// drop takes a request out.
+// drop removes a request.
 func (q *requests) drop(e *entry) {
 	if e.over {
 		return
@@ -166,7 +166,7 @@ func (q *requests) drop(e *entry) {
 	e.queues = nil
 }
 
-// retired takes out those that were answered by then, in the order of their answers.
+// retired removes the requests that were answered before a time, and returns them in the order of their replies.
 func (q *requests) retired(by time.Duration) (over []*sighting) {
 	for _, list := range []*queue{&q.heard, &q.lost} {
 		for e := list.at(0); e != nil && e.sighting.at() <= by; e = list.at(0) {
@@ -178,8 +178,8 @@ func (q *requests) retired(by time.Duration) (over []*sighting) {
 	return over
 }
 
-// ranks are the requests that may have caused a change, the likeliest first: those that name a token of it before
-// others, and of either those that were answered that they had an effect.
+// ranks lists the kinds of requests that may have caused a change, the likeliest first: those that name its token come
+// before others, and those that say that they had an effect before those that may have had one.
 var ranks = []struct {
 	named   bool
 	replies []reply
@@ -188,8 +188,8 @@ var ranks = []struct {
 	{false, []reply{open, unheard}},
 }
 
-// first finds that request of the highest rank which may have caused a change and was answered first; nil if there is
-// none.
+// first returns, among the requests of the highest rank that may have caused a change, the one that was answered first;
+// nil if there is none.
 func (q *requests) first(d *diff, may func(*entry) bool) (best *entry) {
 	names := d.names()
 	look := func(c clue) {

@@ -14,53 +14,55 @@ type Tallies struct {
 	Requests, Effects int64 // that concern locks
 	Grants, Releases  int64
 	Expiries, Refused int64
-	Ambiguous         int64         // of which it cannot be told whose they are
-	Improper          int64         // connections were seen to serve several holders at a time
-	Guesses           int64         // that rested on connections, and were made unknown
-	Outsiders         int64         // effects that no request explains which was seen
-	Strange           int64         // keys with commands that are not understood
-	Passed            int64         // connections whose bytes are passed on unseen
-	Lease             time.Duration // the longest that was granted
-	Unreleased        int64         // holds that were not given back
-	Permits           int           // the most owners at a time of a lock that has several
-	Reentrant         bool
-	Full              bool  // more operations came than are kept
-	TapsLost          int64 // streams that broke
-	DataLoose         int64 // commands on data outside of every hold
-	DataUnsure        int64 // reads that may have seen any of several stores
+	Ambiguous         int64 // requests that cannot be attributed to a client
+	Improper          int64 // connections that several holders share
+	// operations that only a connection attributes, and which were therefore made Unknown
+	Guesses    int64
+	Outsiders  int64         // effects without a request that was seen
+	Strange    int64         // keys with commands that the reader does not understand
+	Passed     int64         // connections that are forwarded without being parsed
+	Lease      time.Duration // longest lease that was granted
+	Unreleased int64         // holds that were not released
+	Permits    int           // largest number of holders of a lock at a time, if it admits several
+	Reentrant  bool
+	Full       bool  // there were more operations than are kept
+	TapsLost   int64 // streams that broke
+	DataLoose  int64 // commands on data without holding a lock
+	DataUnsure int64 // reads that may have seen any of several stores
 }
 
-// scribe makes operations. Workers are virtual: there is one for each hold that is open at a time, and for each waiter.
+// scribe writes operations. Its workers are virtual: there is one number for each hold in progress, and for each
+// waiter.
 type scribe struct {
 	ops     []history.Op
 	notes   map[history.ID]string
 	workers []virtual
-	free    []int32             // workers, in the order in which they became free
-	lanes   []history.ID        // by lane: its last number
-	guesses []int               // operations that are known by their connections only
-	victims map[int]*hold       // by operation: whose hold it ended, if it is another's
-	doubted map[*hold][]int     // ... that took a hold from another, until that one is heard of again
-	known   map[history.ID]bool // acquires without an answer whose holders did something with them later
-	phantom []int               // acquires that were refused because they had been granted: see hidden
-	dropped int                 // operations that are kept no longer
-	pieces  int                 // ... in so many pieces
-	passed  time.Duration       // the last of them was cut off then
-	blind   []history.Op        // since when a connection that is passed on unseen may have had a lock, or all
+	free    []int32             // free worker numbers, in the order in which they became free
+	lanes   []history.ID        // by lane: number of its last operation
+	guesses []int               // operations that only a connection attributes
+	victims map[int]*hold       // by operation: the hold of another client that it ended
+	doubted map[*hold][]int     // operations that took the lock from a hold, until its client is heard of again
+	known   map[history.ID]bool // Acquires without a reply whose holders did something with the lock later
+	phantom []int               // Acquires that were refused because of the client's own grant: see hidden
+	dropped int                 // number of operations that were dropped
+	pieces  int                 // number of pieces with these operations
+	passed  time.Duration       // time up to which they go
+	blind   []history.Op        // for a lock, or all: since when a connection that is not parsed may have had it
 }
 
-// virtual is a worker.
+// virtual is a worker number.
 type virtual struct {
 	lanes []lane
-	free  time.Duration // its last operation was over
+	free  time.Duration // end of its last operation
 }
 
-// lane is a track of operations that do not overlap.
+// lane is a sequence of operations that do not overlap.
 type lane struct {
 	number int
 	last   time.Duration
 }
 
-// worker takes one that has been free since before a call, or makes one.
+// worker returns a number that has been free since before a call.
 func (s *scribe) worker(call time.Duration) int32 {
 	if len(s.free) > 0 && s.workers[s.free[0]].free < call {
 		w := s.free[0]
@@ -71,14 +73,14 @@ func (s *scribe) worker(call time.Duration) int32 {
 	return int32(len(s.workers) - 1)
 }
 
-// leave lets a worker stand for another client.
+// leave makes a worker number free for another client.
 func (s *scribe) leave(w int32) {
 	if s.workers[w].free != history.Forever {
 		s.free = append(s.free, w)
 	}
 }
 
-// add keeps an operation and returns its place; -1 if it is not kept.
+// add adds an operation and returns its index; -1 if it is not kept.
 func (s *scribe) add(r *Reader, op history.Op) int {
 	if len(s.ops) >= r.o.Most && !r.o.Rolling {
 		r.Full = r.Full || r.o.Most > 0
@@ -111,7 +113,7 @@ func (s *scribe) append(op history.Op) int {
 	return len(s.ops) - 1
 }
 
-// late completes operations of a request that was answered after they had to be told.
+// late completes operations of a request that was answered after they had to be written.
 func (r *Reader) late(s *sighting) {
 	for _, n := range s.ops {
 		if s.Return != history.Forever && !s.Lost && (s.says != didNot || s.intent == runs) {
@@ -122,7 +124,7 @@ func (r *Reader) late(s *sighting) {
 
 const blindNote = "commands that were not seen may have had a lock: a connection was passed on unseen"
 
-// incident tells that a server took a hold away, and no command that was seen did that.
+// incident adds that a server has lost a hold, by no command that was seen.
 func (s *scribe) incident(r *Reader, server int, key int32, from, to time.Duration, note string) {
 	if n := s.add(r, incidentOf(server, key, from, to)); n >= 0 {
 		s.notes[s.ops[n].ID] = note
@@ -134,8 +136,8 @@ func incidentOf(server int, key int32, from, to time.Duration) history.Op {
 		Outcome: history.OK}
 }
 
-// History is all that was read, as a judge takes it, with other operations, as faults are. The header's numbers are
-// filled in. Over says that the programs have ended, so that keys in the servers are left for good.
+// History returns everything that was read, together with other operations such as faults. It fills in the numbers of
+// the header. Over means that the programs have ended, so that keys which exist are left over.
 func (r *Reader) History(with *history.History, over bool) *history.History {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -143,7 +145,7 @@ func (r *Reader) History(with *history.History, over bool) *history.History {
 	return r.written(r, with)
 }
 
-// end waits for nothing any more.
+// end stops waiting for anything.
 func (r *Reader) end(over bool) {
 	r.now += effectBound + answerBound + groupBound
 	for _, l := range r.ledgers {
@@ -156,8 +158,7 @@ func (r *Reader) end(over bool) {
 	r.finish(over)
 }
 
-// SoFar is what is known of all that was read so far: nothing is waited for, and what later commands may tell is
-// unknown.
+// SoFar returns what is known so far, without waiting for anything: what later commands will show is unknown.
 func (r *Reader) SoFar(with *history.History) *history.History {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -167,7 +168,7 @@ func (r *Reader) SoFar(with *history.History) *history.History {
 	return s.written(r, with)
 }
 
-// written is what a scribe has, as a judge takes it.
+// written is what the scribe has, as a history.
 func (s *scribe) written(r *Reader, with *history.History) *history.History {
 	for _, op := range s.blind {
 		n := s.append(incidentOf(int(op.Value), op.Key, op.Call, r.now))
@@ -189,13 +190,13 @@ func (s *scribe) written(r *Reader, with *history.History) *history.History {
 	return finished(&with.Header, ops, notes, counts{len(s.workers), len(r.pages), &r.Tallies})
 }
 
-// counts are the numbers of a history.
+// counts are the numbers in the header of a history.
 type counts struct {
 	workers, keys int
 	*Tallies
 }
 
-// finished is a history of operations.
+// finished makes a history of operations.
 func finished(header *history.Header, ops []history.Op, notes map[history.ID]string, c counts) *history.History {
 	permits := c.Permits
 	if permits <= 1 {
@@ -215,11 +216,11 @@ func finished(header *history.Header, ops []history.Op, notes map[history.ID]str
 	return out
 }
 
-// promised tells whether it is certain whose a command is.
+// promised tells whether it is certain which client sent a command.
 func (r *Reader) promised() bool { return r.o.Holder.By == ByConnection || r.o.Holder.By == ByArg }
 
-// undecide makes answers unknown that only the connection can attribute, if connections serve several holders at a
-// time, and those that took a hold from another holder who was not heard of again. It returns how many.
+// undecide makes the outcome of operations Unknown which only a connection attributes, if connections are shared, and
+// of those that took the lock from a holder that was not heard of again. It returns how many.
 func (s *scribe) undecide(shared, promised bool) int64 {
 	unsure := map[int]bool{}
 	for _, n := range s.guesses {
@@ -237,7 +238,7 @@ func (s *scribe) undecide(shared, promised bool) int64 {
 	return int64(len(unsure))
 }
 
-// unknown makes an answer unknown, which may have ended the hold of a victim.
+// unknown makes the outcome of an operation Unknown. It may have ended the hold of a victim.
 func unknown(op *history.Op, v *hold) {
 	op.Outcome, op.Reason = history.Unknown, history.None
 	if v != nil && v.id != 0 && op.Call >= v.from {
@@ -245,7 +246,7 @@ func unknown(op *history.Op, v *hold) {
 	}
 }
 
-// finish corrects operations by the knowledge of the end.
+// finish corrects operations by what is known at the end.
 func (r *Reader) finish(over bool) {
 	r.Guesses += r.undecide(r.Improper > 0, r.promised())
 	r.settleData(r.promised())
@@ -255,8 +256,8 @@ func (r *Reader) finish(over bool) {
 	}
 }
 
-// hidden tells of acquires whose first command was granted and had no answer, and whose next one was refused by their
-// own grant.
+// hidden corrects Acquires whose first command was granted without a reply, and whose next command was refused because
+// of that grant.
 func (r *Reader) hidden() {
 	var sights []history.Op
 	for _, n := range r.phantom {
@@ -267,12 +268,12 @@ func (r *Reader) hidden() {
 				Until: op.Return + op.TTL, Call: op.Return, Return: op.Return, Outcome: history.OK})
 		}
 	}
-	for _, op := range sights { // older operations may be forgotten for them
+	for _, op := range sights { // older operations may be dropped for them
 		r.add(r, op)
 	}
 }
 
-// left tells of the keys that are in the servers at the end.
+// left adds the keys that exist on the servers at the end.
 func (r *Reader) left() {
 	for _, l := range r.ledgers {
 		if v := r.server(l.server); !l.state.held() || !l.asked || !v.tapped || v.replica {
@@ -295,7 +296,7 @@ func (r *Reader) left() {
 	}
 }
 
-// page numbers the keys.
+// page returns the number of a key.
 func (r *Reader) page(s subject) int32 {
 	n, ok := r.pages[s]
 	if !ok {

@@ -7,21 +7,21 @@ import (
 	"strings"
 )
 
-// state is what a server has under a key, as far as locks are concerned: its owners and its end.
+// state is the content of a key on a server as far as locks are concerned: its owners and its expiry.
 type state struct {
-	owners  map[string]int64 // by token: the value of a string, a field, a member or an element; with its count
-	until   int64            // the server's milliseconds; 0 = without an end
-	wrote   []string         // tokens that the last commands wrote
-	scored  bool             // the counts are scores of a sorted set
-	counts  bool             // they count how often an owner is in it
+	owners  map[string]int64 // token (the value of a string, or a field, member or element) -> its count
+	until   int64            // server time in ms; 0 = it does not expire
+	wrote   []string         // tokens that the last commands have written
+	scored  bool             // counts are scores of a sorted set
+	counts  bool             // counts are how often an owner has entered
 	strange bool             // a command was not understood
 }
 
-// partial are the commands that change some of a key's owners. The others leave them, or make them anew.
+// partial lists the commands that change only some owners of a key. Other commands replace all, or none.
 var partial = map[string]bool{"HSET": true, "HMSET": true, "HSETNX": true, "HINCRBY": true, "HDEL": true, "SADD": true,
 	"SREM": true, "SPOP": true, "ZADD": true, "ZREM": true, "ZREMRANGEBYSCORE": true, "LREM": true}
 
-// tokens are the owners in order. Most locks have one.
+// tokens lists the owners in order.
 func (s *state) tokens() []string {
 	all := make([]string, 0, len(s.owners))
 	for token := range s.owners {
@@ -49,7 +49,8 @@ func (s *state) write(token string, count int64) {
 
 func (s *state) clear() { s.owners, s.until, s.scored, s.counts = nil, 0, false, false }
 
-// execute applies a command of the replication stream. There are few: servers rewrite most before they pass them on.
+// execute applies a command of the replication stream. These are few kinds, because servers rewrite most commands
+// before they replicate them.
 func (s *state) execute(args []string) {
 	w, rest := understand(args), args[min(2, len(args)):]
 	switch args[0] {
@@ -103,7 +104,7 @@ func (s *state) execute(args []string) {
 	}
 }
 
-// add reads the members of a ZADD.
+// add parses the members in ZADD.
 func (s *state) add(rest []string) {
 	for len(rest) > 0 {
 		if _, err := strconv.ParseFloat(rest[0], 64); err == nil {

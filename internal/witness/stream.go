@@ -10,18 +10,18 @@ import (
 	"hammerlock/internal/wire"
 )
 
-// streamBound is how many grants a Stream keeps: up to 100 MB. Of a longer run it compares nothing.
+// streamBound is how many grants a Stream keeps, in up to 100 MB. If a run has more, nothing is compared.
 const streamBound = 1 << 18
 
-// mostAgainst is how many contradictions are kept.
+// mostAgainst is how many contradictions are listed.
 const mostAgainst = 20
 
-// delivery is how long a server that lives takes to stream what it has executed, at most.
+// delivery is how long a server takes at most to replicate what it has executed.
 const delivery = time.Second
 
-// Stream compares the operations of a run with the replication streams of its servers. It is a wire.Sink of taps;
-// operations come by Observe. A lock that writes its token into its key, as a value or as a field, can be compared; of
-// others, and of one that is handed on within a process, it has nothing to say.
+// Stream compares the operations of a run with the replication streams of its servers. It is a wire.Sink for taps;
+// operations come by Observe. A lock can be compared if it writes its token into its key, as a value or a field, unless
+// it is handed on within a process.
 type Stream struct {
 	clock   *history.Clock
 	mu      sync.Mutex
@@ -36,40 +36,39 @@ type Stream struct {
 	sum     history.Stream
 }
 
-// streamed is a server, as far as its stream is concerned.
+// streamed is a server with the state of its replication stream.
 type streamed struct {
 	name    string
 	site    int
-	origin  string             // the history that its offsets belong to
-	from    time.Duration      // its stream is complete from there
-	away    time.Duration      // since then it is not read; 0 = it is
-	lost    [][2]time.Duration // some of it is missing in these times
+	origin  string             // replication ID that its offsets belong to
+	from    time.Duration      // its stream is complete from here on
+	away    time.Duration      // it has not been read since then; 0 = it is being read
+	lost    [][2]time.Duration // times in which a part of it is missing
 	replica bool
 }
 
 // write is a token that was written on a server.
 type write struct {
 	server     int
-	at, gone   time.Duration // gone: it was removed then; 0 = it is there
+	at, gone   time.Duration // gone is when it was deleted; 0 = it exists
 	offset     int64
 	goneOffset int64
-	until      time.Duration // the end of its lease
-	early      bool          // it was removed before that
+	until      time.Duration // end of its lease
+	early      bool          // it was deleted before the end of its lease
 }
 
-// call is an operation that is looked for.
+// call is an operation whose effect is looked for.
 type call struct {
 	kind         history.Kind
 	known        bool // OK
-	signalled    bool // an acquire after a message of the holder before, who may have handed the lock over
+	signalled    bool // an Acquire after a message of the last holder, which may have handed the lock over
 	token        uint64
 	hold         history.ID
 	call, answer time.Duration
 	worker       int32
 }
 
-// NewStream makes one for the keys of locks on servers, each with its name and the number of its site. The clock is
-// that of the run.
+// NewStream makes a Stream for the keys of locks on servers, each with its name and the number of its site.
 func NewStream(clock *history.Clock, keys, names []string, sites []int) *Stream {
 	s := &Stream{clock: clock, locks: map[string]bool{}, states: map[place]*state{}, writes: map[uint64][]*write{}}
 	for _, k := range keys {
@@ -82,14 +81,14 @@ func NewStream(clock *history.Clock, keys, names []string, sites []int) *Stream 
 	return s
 }
 
-// Refused says that a server's stream cannot be read.
+// Refused notes that a server's stream cannot be read.
 func (s *Stream) Refused(server int, why error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.sum.Breaks = append(s.sum.Breaks, fmt.Sprintf("%s: %v", s.servers[server].name, why))
 }
 
-// Close says that all taps are closed from now on.
+// Close notes that all taps are closed from now on.
 func (s *Stream) Close(at time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -144,7 +143,7 @@ func (s *Stream) effect(e *wire.Effect, at place) {
 	}
 }
 
-// find is the last write of a token on a server; nil if there is none, or it was removed.
+// find returns the last write of a token on a server; nil if there is none, or if it was deleted.
 func (s *Stream) find(token uint64, server int) *write {
 	for _, w := range slices.Backward(s.writes[token]) {
 		if w.server == server && w.gone == 0 {
@@ -170,7 +169,7 @@ func (s *Stream) remove(token string, e *wire.Effect) {
 	}
 }
 
-// forget empties a server.
+// forget notes that a server has lost its keys.
 func (s *Stream) forget(server int, e *wire.Effect) {
 	for at, is := range s.states {
 		if at.server == server {
@@ -209,7 +208,7 @@ func (s *Stream) Event(e wire.Event) {
 	v.replica, v.origin = e.Replica, e.History
 }
 
-// promoted compares what a replica had when it became primary with what the primary before it did.
+// promoted compares what a replica had when it became primary with what the last primary had.
 func (s *Stream) promoted(e wire.Event) {
 	before := slices.IndexFunc(s.servers, func(v *streamed) bool { return v.origin == e.Before && !v.replica })
 	if before < 0 {
@@ -232,7 +231,7 @@ func (s *Stream) promoted(e wire.Event) {
 	s.sum.Forgot = append(s.sum.Forgot, t)
 }
 
-// Observe takes in an operation of the run. One goroutine calls it.
+// Observe adds an operation of the run. It is called by one goroutine.
 func (s *Stream) Observe(op *history.Op) {
 	outermost := op.Kind == history.Acquire && op.Hold == op.ID && op.Token != 0 && op.Permits == 0
 	if op.Outcome == history.Failed || !outermost && (op.Kind != history.Release || op.Value > 0) || s.full {
@@ -243,7 +242,7 @@ func (s *Stream) Observe(op *history.Op) {
 		op.Call, op.Return, op.Worker})
 }
 
-// Sum says, when all taps are closed, how the operations and the streams agree.
+// Sum returns, after all taps were closed, how far operations and streams agree.
 func (s *Stream) Sum() *history.Stream {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -258,7 +257,7 @@ func (s *Stream) Sum() *history.Stream {
 		}
 	}
 	s.sum.Overflow = s.sum.Overflow || s.full
-	if !readable || handed || s.sum.Overflow { // what is handed on within a process the servers hear nothing of
+	if !readable || handed || s.sum.Overflow { // servers do not see a lock that is handed on within a process
 		return &s.sum
 	}
 	for i := range s.calls {
@@ -271,7 +270,8 @@ func (s *Stream) Sum() *history.Stream {
 		if c.kind == history.Release {
 			count = &s.sum.Releases
 			executed = 2*s.on(c.token, func(w *write) bool { return w.gone >= c.call && w.early }) > s.sites
-			none = s.on(c.token, func(w *write) bool { return w.gone >= c.call }) == 0 // the end of a lease may hide it
+			// the effect may be hidden by the end of the lease
+			none = s.on(c.token, func(w *write) bool { return w.gone >= c.call }) == 0
 		}
 		switch {
 		case c.known:
@@ -287,15 +287,15 @@ func (s *Stream) Sum() *history.Stream {
 	return &s.sum
 }
 
-// compare looks for the effect of an answered operation. That of a release may have been the end of its lease.
+// compare looks for the effect of an answered operation. For a release, the end of the lease may have come first.
 func (s *Stream) compare(c *call) {
 	if !s.whole(c.call, c.answer+delivery) {
 		return
 	}
 	s.sum.Compared++
 	all := s.on(c.token, func(*write) bool { return true })
-	executed := 2*all > s.sites    // what the holder before hands over was written before it was asked for
-	if c.kind == history.Release { // a replica may be late, and a stream is read late on a busy machine
+	executed := 2*all > s.sites    // a lock that the last holder hands over was written before it was asked for
+	if c.kind == history.Release { // a replica may be late, and on a busy machine the stream is read late
 		removed := s.on(c.token, func(w *write) bool { return w.gone > 0 && (w.early || w.gone <= c.answer+delivery) })
 		executed = 2*(all-removed) <= s.sites
 	}
@@ -306,7 +306,7 @@ func (s *Stream) compare(c *call) {
 	}
 }
 
-// on counts the sites on which a token was written so.
+// on is the number of sites on which such a write of a token exists.
 func (s *Stream) on(token uint64, so func(*write) bool) int {
 	sites := map[int]bool{}
 	for _, w := range s.writes[token] {

@@ -8,13 +8,14 @@ import (
 	"hammerlock/history"
 )
 
-// pieceTime is how long operations stay in memory where a recorder takes them: all that belongs to them is known then.
+// pieceTime is how long operations stay in memory if a recorder stores them: then everything about them is known.
 const pieceTime = roundBound
 
-// pieceRoom is how many operations have room in any case.
+// pieceRoom is how many operations always have room.
 const pieceRoom = 1 << 12
 
-// pass lets the operations go that are too many or, where a recorder takes them, old enough: a piece at a time.
+// pass removes a piece of operations from memory when there are too many or, if a recorder stores them, when they are
+// old enough.
 func (r *Reader) pass() {
 	n := 0
 	if r.o.Dropped != nil && r.now-r.passed >= pieceTime {
@@ -31,17 +32,17 @@ func (r *Reader) pass() {
 	}
 }
 
-// trim lets the operations before a place go. Grants of holds that go on stay: what happens to their locks later is
-// judged by them. Operations of other holds that come later still name their grants; see relaid.
+// trim removes the operations before an index. Grants of holds in progress stay, because later events are judged by
+// them. Operations of other holds that come later still refer to their grants: see relaid.
 func (r *Reader) trim(from int) {
 	stays := r.staying(from)
 	if r.o.Dropped != nil {
 		r.o.Dropped(r.piece(from, stays))
 		r.pieces++
 	}
-	to := map[int]int{} // by old place: the new one
+	to := map[int]int{} // old index -> new index
 	ids, used, marks := map[history.ID]bool{}, map[int32]bool{}, map[uint64]bool{}
-	ops, notes := r.ops[:0], map[history.ID]string{} // in place: what is read was copied
+	ops, notes := r.ops[:0], map[history.ID]string{} // in place, since what is read was copied
 	for i, op := range r.ops {
 		if i < from && !stays[i] {
 			continue
@@ -57,7 +58,7 @@ func (r *Reader) trim(from int) {
 	}
 	r.dropped += len(r.ops) - len(ops)
 	if r.ops, r.notes = ops, notes; cap(ops) > 4*len(ops)+pieceRoom {
-		r.ops = slices.Clone(ops) // there were many once
+		r.ops = slices.Clone(ops) // their number has shrunk
 	}
 	holds := map[*hold]bool{}
 	for _, h := range r.victims {
@@ -83,8 +84,8 @@ func (r *Reader) trim(from int) {
 	r.renumber(used)
 }
 
-// staying are the places before another one of the grants that stay: those of holds that go on, and were not extended,
-// which tells all of their lease. There may be too many.
+// staying returns the indices of grants that must stay in memory: those of holds in progress that were not extended.
+// There may be too many.
 func (r *Reader) staying(from int) map[int]bool {
 	stays := map[int]bool{}
 	for _, b := range r.books {
@@ -100,7 +101,7 @@ func (r *Reader) staying(from int) map[int]bool {
 	return stays
 }
 
-// moved corrects the places of operations after some were forgotten.
+// moved corrects indices of operations after some were removed.
 func (r *Reader) moved(to map[int]int) {
 	places := func(old []int) (all []int) {
 		for _, n := range old {
@@ -132,13 +133,13 @@ func (r *Reader) moved(to map[int]int) {
 		last[n] = max(last[n], r.ops[i].Return)
 	}
 	for _, v := range r.workers {
-		for i := range v.lanes { // an operation without an answer keeps its lane while it is kept
+		for i := range v.lanes { // an operation without a reply keeps its lane
 			v.lanes[i].last = last[v.lanes[i].number]
 		}
 	}
 }
 
-// renumber gives the pages that are still used the first numbers.
+// renumber gives the pages that are still used the lowest numbers.
 func (r *Reader) renumber(used map[int32]bool) {
 	to := map[int32]int32{}
 	for s, n := range r.pages {

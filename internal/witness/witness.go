@@ -1,6 +1,7 @@
-// Package witness reads a history of a lock from the messages between programs and servers: the holders, their grants,
-// and the commands that ended them. It goes by effects, and by the words of commands only where no effects are seen. An
-// outcome that it cannot tell is Unknown, and counted. It judges nothing.
+// Package witness reconstructs the history of a lock from the network traffic between programs and servers: who held
+// it, when it was granted, and how it was released. It relies on effects (from the replication stream), and on the
+// words of commands only where effects are not seen. If an outcome is unclear it is Unknown, and counted. It judges
+// nothing.
 package witness
 
 import (
@@ -14,10 +15,10 @@ import (
 	"hammerlock/internal/wire"
 )
 
-// Holder is how holders are told apart.
+// Holder says how holders are told apart.
 type Holder struct {
 	By  By
-	Arg int // of ByArg: which argument of its commands, counted from the name, which is 0
+	Arg int // for ByArg: which argument of the commands, counted from the command name, which is 0
 }
 
 // By is a way to tell holders apart.
@@ -25,78 +26,81 @@ type By string
 
 // The ways.
 const (
-	// by the token; where that is not unique, by the connection, if each serves one holder at a time
+	// Auto tells them apart by the token or, if that is not unique, by the connection, if each serves one holder at a
+	// time.
 	Auto         By = "auto"
-	ByToken      By = "token"      // by the token alone
-	ByConnection By = "connection" // each connection serves one holder at a time: that is promised
+	ByToken      By = "token"      // by the token only
+	ByConnection By = "connection" // each connection serves one holder at a time, as the user promises
 	ByArg        By = "arg"        // by an argument
 )
 
 // Options say which keys are read, and how.
 type Options struct {
-	Locks, Data []string // patterns of keys, as KEYS has them
+	Locks, Data []string // patterns of keys, in the syntax of KEYS
 	Holder      Holder
-	Sites       int           // independent servers that a lock stands on; 0 = one
-	Ours        bool          // the servers fail by planned faults alone
-	Epoch       time.Time     // when the clock of the stamps was 0
-	Most        int           // so many operations are kept, and no more; 0 = none, and no history is made
-	Rolling     bool          // the latest of Most are kept, and keys in use, for a watch of weeks; data cannot be
-	Violation   func(Finding) // is called at once for a violation that a server's stream shows; nil = it is not
-	Notice      func(Notice)  // is called at once for each step of a lock, with the reader locked; nil = it is not
-	Alone       bool          // nothing but streams is read, each for itself
-	// Dropped takes the operations that a Rolling reader keeps no longer, with the reader locked; nil = none does.
+	Sites       int       // number of independent servers that a lock uses; 0 = one
+	Ours        bool      // the servers fail only by planned faults
+	Epoch       time.Time // date of the zero of time stamps
+	Most        int       // how many operations are kept; 0 = none, and no history is made
+	// the latest Most operations are kept, and keys in use, for watching over weeks; data keys cannot be read
+	Rolling   bool
+	Violation func(Finding) // called at once for a violation that a server's stream proves; may be nil
+	Notice    func(Notice)  // called at once for each step of a lock, with the reader locked; may be nil
+	Alone     bool          // only replication streams are read, each independently
+	// Dropped takes operations that a Rolling reader removes from memory, with the reader locked; may be nil.
 	Dropped func(*Piece)
 }
 
-// Times that bound waiting.
+// Bounds for waiting.
 const (
-	answerBound = 2 * time.Second       // an effect waits so long for the answers to commands that may have caused it
-	groupBound  = 50 * time.Millisecond // a transaction's effects are all there by then
-	effectBound = 2 * time.Second       // an effect comes at most so long after the answer
-	waiterBound = 10 * time.Second      // a client that has not tried for so long waits no longer
+	answerBound = 2 * time.Second       // how long an effect waits for replies to commands that may have caused it
+	groupBound  = 50 * time.Millisecond // after this time, all effects of a transaction have come
+	effectBound = 2 * time.Second       // how long after the reply an effect comes at the latest
+	waiterBound = 10 * time.Second      // a client that has not tried for this long waits no longer
 	sweepEvery  = time.Second
-	keepBound   = 30 * time.Second // a hold that was over for so long, and was not given back, is forgotten
+	keepBound   = 30 * time.Second // a hold that ended this long ago, and was not released, is dropped
 )
 
-// Reader is a wire.Sink that reads holds out of requests and effects. It keeps those that are open, and the operations.
+// Reader is a wire.Sink that reconstructs holds from requests and effects. It keeps the holds in progress, and the
+// operations.
 type Reader struct {
 	o      Options
 	mu     sync.Mutex
-	now    time.Duration // the latest stamp that was seen
+	now    time.Duration // latest time stamp that was seen
 	swept  time.Duration
-	killed time.Duration // when the programs were killed last
+	killed time.Duration // when the programs were last killed
 
 	servers map[int]*server
 	ledgers map[place]*ledger
-	active  map[*ledger]bool // with something that waits
-	endless map[*ledger]bool // with a holder and no end
+	active  map[*ledger]bool // those with something that waits
+	endless map[*ledger]bool // those with a holder and no expiry
 	books   map[subject]*book
 	scripts map[string]*script
 	flights map[flight]*sighting
 	pages   map[subject]int32
-	grants  map[string]int // by token: how often it was granted
+	grants  map[string]int // token -> how often it was granted
 	sheets  map[subject]*sheet
 	spans   map[string][]*span // by holder
-	// How many holders have each lock, where connections do not tell them apart; nil = they do.
+	// unreturned is how many holders each lock has, if connections do not tell them apart; nil = they do.
 	unreturned map[int32]*stays
 
 	scribe
 	Tallies
 }
 
-// server is the state of one.
+// server is the state of a server.
 type server struct {
 	tapped  bool
-	replica bool          // its effects are those of another one
-	lost    time.Duration // its stream broke last
-	from    time.Duration // its effects are complete for requests from then on
-	unseen  time.Duration // since then a connection to it is passed on unseen; 0 = none is
-	open    []*change     // of its last transaction: more may belong to them
-	ahead   time.Duration // its clock minus ours, at most
+	replica bool          // it is a replica, so its effects are those of its primary
+	lost    time.Duration // when its stream last broke
+	from    time.Duration // its effects are complete for requests after this time
+	unseen  time.Duration // since when a connection to it is not parsed; 0 = all are
+	open    []*change     // of its last transaction, to which more may belong
+	ahead   time.Duration // by how much its clock is ahead of ours at most
 	behind  time.Duration // ... at least
 }
 
-// close ends the transaction that is read.
+// close ends the transaction that is being read.
 func (s *server) close() {
 	for _, c := range s.open {
 		c.closed = true
@@ -104,7 +108,7 @@ func (s *server) close() {
 	s.open = nil
 }
 
-// subject is a key in a database: of all servers of a deployment, or of all sites.
+// subject is a key in a database: on all servers of a deployment, or on all sites.
 type subject struct {
 	db  int
 	key string
@@ -125,16 +129,16 @@ type sighting struct {
 	words
 	says     says
 	answered bool
-	lost     time.Duration // when it was known that it has no answer
+	lost     time.Duration // when it was known that it has no reply
 	entries  []*entry      // one for each lock that it concerns
-	ops      []int         // that tell of it although it was not answered yet
+	ops      []int         // operations that were made of it before it was answered
 }
 
-// script is the knowledge of a script by its effects.
+// script is what is known about a script by its effects.
 type script struct {
-	text                   string // in small letters, if it was short enough to be kept
+	text                   string // in lower case, if it was short enough to be kept
 	grants, extends, frees bool
-	token                  int // of its arguments that are no keys: the token of its grants; -1 = none
+	token                  int // which of its arguments, apart from keys, is the token of its grants; -1 = none
 }
 
 // NewReader makes a reader.
@@ -150,7 +154,7 @@ func NewReader(o Options) *Reader {
 	}
 }
 
-// made returns the value of a key. If there is none, it is the given one from then on.
+// made returns the value of a key; if there is none, it stores the given one.
 func made[K comparable, V any](of map[K]*V, key K, first V) *V {
 	v := of[key]
 	if v == nil {
@@ -162,7 +166,7 @@ func made[K comparable, V any](of map[K]*V, key K, first V) *V {
 
 func (r *Reader) server(n int) *server { return made(r.servers, n, server{}) }
 
-// Clock says by how much a server's clock is ahead of the wall clock of ours: between two bounds.
+// Clock says by how much a server's clock is ahead of our wall clock: between two bounds.
 func (r *Reader) Clock(n int, least, most time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -170,13 +174,13 @@ func (r *Reader) Clock(n int, least, most time.Duration) {
 	s.behind, s.ahead = least, most
 }
 
-// Pattern is the pattern of locks that a key is counted under.
+// Pattern returns the pattern under which a key's lock is counted.
 func (o *Options) Pattern(key string) string {
 	i := slices.IndexFunc(o.Locks, func(p string) bool { return matches([]string{p}, key) })
 	return o.Locks[max(i, 0)]
 }
 
-// matches tells whether a key is one of those that are looked at.
+// matches tells whether a key matches one of the patterns.
 func matches(patterns []string, key string) bool {
 	for _, p := range patterns {
 		if head, ok := strings.CutSuffix(p, "*"); ok && !strings.ContainsAny(head, `*?[\`) {
@@ -276,7 +280,7 @@ func (r *Reader) Effect(e *wire.Effect) {
 	}
 }
 
-// effect adds one to a key.
+// effect adds an effect to a key.
 func (r *Reader) effect(s *server, e *wire.Effect, key string) {
 	r.Effects++
 	l := r.ledger(place{e.Server, subject{r.database(e), key}})
@@ -292,7 +296,7 @@ func (r *Reader) effect(s *server, e *wire.Effect, key string) {
 	r.settle(l, r.now)
 }
 
-// flushed clears every key of a server, or of one database.
+// flushed empties every key of a server, or of one of its databases.
 func (r *Reader) flushed(e *wire.Effect) {
 	for at, l := range r.ledgers {
 		if at.server == e.Server && (at.db == r.database(e) || e.Args[0] == "FLUSHALL") {
@@ -331,15 +335,15 @@ func (r *Reader) Event(e wire.Event) {
 	}
 }
 
-// deafened takes note that neither the commands of a connection nor the effects on its server are seen any more: any
-// lock of that server may have been changed.
+// deafened notes that neither the commands of a connection nor the effects on its server are seen any more, so any lock
+// on that server may have been changed.
 func (r *Reader) deafened(server int) {
 	if v := r.server(server); v.unseen > 0 && !v.tapped && !v.replica {
 		r.blind = append(r.blind, history.Op{Key: -1, Value: int64(server), Call: r.now})
 	}
 }
 
-// Tick lets time pass: changes that waited for long enough are settled, and holds that are over are forgotten.
+// Tick lets time pass: changes that have waited long enough are explained, and holds that have ended are dropped.
 func (r *Reader) Tick(now time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
