@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -42,9 +41,8 @@ type Node struct {
 	dir  string
 
 	mu       sync.Mutex
-	process  *exec.Cmd
-	ended    chan struct{}
-	gate     *gate // nil without a link
+	child    *Child // nil before the first start
+	gate     *gate  // nil without a link
 	paused   bool
 	killed   bool   // the suite has killed the process
 	runID    string // the run id of the running server
@@ -92,7 +90,7 @@ func (n *Node) Start(ctx context.Context) error {
 	if err := n.gate.openToPeers(ctx); err != nil {
 		return err
 	}
-	ended := n.ended
+	ended := n.child.Ended()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	go func() {

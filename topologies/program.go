@@ -25,8 +25,7 @@ var Outside = Spec{
 	healthy: func(context.Context, *Topology) error { return nil },
 }
 
-// Program is a command that was started in a topology. It has its own process group, and ends with the topology even if
-// the suite is killed.
+// Program is a command that was started in a topology, and that ends with it.
 type Program struct {
 	Name    string
 	Command string   // for the shell
@@ -36,13 +35,12 @@ type Program struct {
 	// Ready returns nil when the program works again; the caller sets it.
 	Ready func(context.Context) error
 
-	log    string
-	reaper *reaper
+	log      string
+	topology *Topology
 
 	mu     sync.Mutex
-	cmd    *exec.Cmd
-	ended  chan struct{}
-	state  State
+	child  *Child // nil before the first start
+	paused bool
 	killed bool // Kill or close has ended the program
 }
 
@@ -50,7 +48,7 @@ type Program struct {
 func (t *Topology) Run(p *Program) error {
 	t.starting.Lock()
 	p.Name = fmt.Sprintf("program%d", len(t.programs)+1)
-	p.log, p.reaper = filepath.Join(t.dir, p.Name+".log"), t.reaper
+	p.log, p.topology = filepath.Join(t.dir, p.Name+".log"), t
 	t.programs = append(t.programs, p)
 	t.starting.Unlock()
 	return p.Start()
@@ -71,23 +69,15 @@ func (p *Program) Start() error {
 	if err != nil {
 		return err
 	}
-	// A parent-death signal would reach the shell alone: the reaper ends the whole group.
-	cmd := exec.Command("/bin/sh", "-c", cmp.Or(p.Whole, p.Command))
-	cmd.Env = append(append(cmd.Environ(), p.Env...), p.reaper.Mark())
-	cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = cmp.Or(p.Output, file), cmp.Or(p.Output, file),
-		&syscall.SysProcAttr{Setpgid: true}
-	if err := errors.Join(cmd.Start(), file.Close()); err != nil {
+	cmd, r := exec.Command("/bin/sh", "-c", cmp.Or(p.Whole, p.Command)), p.topology.reaper
+	cmd.Env = append(append(cmd.Environ(), p.Env...), r.Mark())
+	cmd.Stdout, cmd.Stderr = cmp.Or(p.Output, file), cmp.Or(p.Output, file)
+	child, err := startChild(cmd, p.topology.spawner, r, func() {})
+	if err = errors.Join(err, file.Close()); err != nil {
 		p.killed = false // the program cannot start
 		return fmt.Errorf("start %q: %w", p.Command, err)
 	}
-	p.reaper.Watch(cmd.Process.Pid)
-	ended := make(chan struct{})
-	p.cmd, p.ended, p.state, p.killed = cmd, ended, Up, false
-	go func() {
-		_ = cmd.Wait() // the process state has the reason
-		_ = endGroup(cmd.Process.Pid)
-		close(ended)
-	}()
+	p.child, p.paused, p.killed = child, false, false
 	return nil
 }
 
@@ -99,19 +89,20 @@ func (p *Program) State() State {
 }
 
 func (p *Program) now() State {
-	select {
-	case <-p.ended:
+	switch {
+	case !p.child.Alive():
 		return Down
-	default:
-		return p.state
+	case p.paused:
+		return Paused
 	}
+	return Up
 }
 
 // Ending is closed when the program has ended.
 func (p *Program) Ending() <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.ended
+	return p.child.Ended()
 }
 
 // Ended says how the program ended without a planned fault, with its last output; empty otherwise.
@@ -121,7 +112,7 @@ func (p *Program) Ended() string {
 	if p.killed || p.now() != Down {
 		return ""
 	}
-	return fmt.Sprintf("%q ended unexpectedly (%s)%s", p.Command, p.cmd.ProcessState, p.said())
+	return fmt.Sprintf("%q ended unexpectedly (%s)%s", p.Command, p.child.End(), p.said())
 }
 
 // Killed tells whether the program was killed by the suite and not started again.
@@ -135,7 +126,7 @@ func (p *Program) Killed() bool {
 func (p *Program) Succeeded() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return !p.killed && p.now() == Down && p.cmd.ProcessState.Success()
+	return !p.killed && p.now() == Down && p.child.End().Success()
 }
 
 // lastWords is the most of a program's output that a message quotes, in bytes.
@@ -157,15 +148,7 @@ func (p *Program) Kill() error {
 		return errors.New("not running")
 	}
 	p.killed = true
-	return p.kill()
-}
-
-func (p *Program) kill() error {
-	if err := p.signal(syscall.SIGKILL); err != nil {
-		return err
-	}
-	<-p.ended
-	return nil
+	return p.child.Kill()
 }
 
 // Pause stops the program without ending it; Resume lets it go on.
@@ -180,36 +163,20 @@ func (p *Program) become(from, to State, s syscall.Signal) error {
 	if is := p.now(); is != from {
 		return fmt.Errorf("it is %s", is)
 	}
-	p.state = to
-	return p.signal(s)
+	p.paused = to == Paused
+	return p.child.Signal(s)
 }
 
 // endTimeout is the time that a program has to end after SIGTERM.
 const endTimeout = 2 * time.Second
 
-// close ends the program with SIGTERM, then with SIGKILL.
+// close ends the program.
 func (p *Program) close() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.cmd == nil || p.now() == Down {
+	if p.now() == Down {
 		return nil
 	}
 	p.killed = true
-	if err := errors.Join(p.signal(syscall.SIGTERM), p.signal(syscall.SIGCONT)); err != nil {
-		return err
-	}
-	select {
-	case <-p.ended:
-		return nil
-	case <-time.After(endTimeout):
-		return p.kill()
-	}
-}
-
-// signal goes to the whole process group. It does nothing if the program has just ended.
-func (p *Program) signal(s syscall.Signal) error {
-	if err := syscall.Kill(-p.cmd.Process.Pid, s); !errors.Is(err, syscall.ESRCH) {
-		return err
-	}
-	return nil
+	return p.child.Stop(endTimeout)
 }

@@ -94,12 +94,6 @@ func (r *reaper) Mark() string {
 	return r.mark
 }
 
-// Guard is a reaper without a directory: it ends process groups when this process ends, however that ends.
-type Guard = reaper
-
-// OpenGuard opens one. The caller closes it.
-func OpenGuard() (*Guard, error) { return startReaper("") }
-
 // Close ends the reaper, which kills and removes what is left.
 func (r *reaper) Close() error {
 	if err := r.input.Close(); err != nil {

@@ -27,11 +27,8 @@ func (p *Process) end() {
 	}
 	_ = p.input.Close() // whatever it answers is not read any more
 	if !p.over() {
-		_ = p.signal(syscall.SIGTERM)
-		p.over()
+		_ = p.child.Stop(endTimeout)
 	}
-	_ = p.signal(syscall.SIGKILL) // those that it started are in its group
-	<-p.ended
 	_ = p.output.Close() // somebody who left the group may hold the other ends
 	_ = p.errors.Close()
 	<-p.read
@@ -39,8 +36,7 @@ func (p *Process) end() {
 	for _, r := range p.relays {
 		_ = r.Close()
 	}
-	p.spawner.Close()
-	_ = p.guard.Close() // it ends those that have left the group
+	_ = p.child.Close()
 }
 
 // goodbye asks the program to end. It need not answer.
@@ -51,7 +47,7 @@ func (p *Process) goodbye() {
 	}
 	select {
 	case <-c.answer:
-	case <-p.ended:
+	case <-p.child.Ended():
 	case <-p.done:
 	case <-time.After(endTimeout):
 	}
@@ -60,15 +56,12 @@ func (p *Process) goodbye() {
 // over waits for the end of the program, for a while.
 func (p *Process) over() bool {
 	select {
-	case <-p.ended:
+	case <-p.child.Ended():
 		return true
 	case <-time.After(endTimeout):
 		return false
 	}
 }
-
-// signal reaches the program and everything in its group. If that is gone there is nobody to be reached.
-func (p *Process) signal(s syscall.Signal) error { return syscall.Kill(-p.PID(), s) }
 
 // Broke is how the program ended of its own doing, or what it said of a panic that it has outlived, and when; false
 // without either.
@@ -96,7 +89,7 @@ var faulty = []syscall.Signal{syscall.SIGABRT, syscall.SIGSEGV, syscall.SIGBUS, 
 
 // ownEnd notes how the program has ended, unless others ended it or it had no memory.
 func (p *Process) ownEnd() {
-	state, ok := p.cmd.ProcessState.Sys().(syscall.WaitStatus)
+	state, ok := p.child.End().Sys().(syscall.WaitStatus)
 	said, _ := p.tail.alarmed()
 	if said == nil {
 		said = p.tail.last()
@@ -110,5 +103,5 @@ func (p *Process) ownEnd() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.broke, p.brokeAt = history.Breakdown{Text: fmt.Sprintf("the program that has the lock ended unexpectedly (%s)",
-		p.cmd.ProcessState), Said: said}, time.Now()
+		p.child.End()), Said: said}, time.Now()
 }

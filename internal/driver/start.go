@@ -85,7 +85,7 @@ func try(ctx context.Context, args, env, besides []string, within time.Duration)
 	p = &Process{
 		args: args, patience: patience, calls: map[uint64]*call{}, holds: map[uint64]*hold{},
 		failures: map[string]int64{},
-		done:     make(chan struct{}), ended: make(chan struct{}), read: make(chan struct{}),
+		done:     make(chan struct{}), read: make(chan struct{}),
 	}
 	if err := p.launch(slices.Concat(env, besides)); err != nil {
 		return s, nil, err
@@ -111,7 +111,7 @@ func try(ctx context.Context, args, env, besides []string, within time.Duration)
 	return s, p, nil
 }
 
-// launch starts the program with pipes of its own, in a group of its own.
+// launch starts the program with pipes of its own.
 func (p *Process) launch(env []string) (err error) {
 	var ends [6]*os.File // read and write ends of input, output and errors
 	defer func() {
@@ -130,24 +130,14 @@ func (p *Process) launch(env []string) (err error) {
 	if err != nil {
 		return err
 	}
-	if p.guard, err = topologies.OpenGuard(); err != nil {
-		return err
+	p.child, err = topologies.Launch(&exec.Cmd{Path: path, Args: p.args, Env: env, Stdin: ends[0], Stdout: ends[3],
+		Stderr: ends[5]})
+	if err != nil {
+		return fmt.Errorf("start %s: %w", p.args[0], err)
 	}
-	p.cmd = &exec.Cmd{Path: path, Args: p.args, Env: append(env, p.guard.Mark()), Stdin: ends[0], Stdout: ends[3],
-		Stderr: ends[5]}
-	p.spawner = topologies.OpenSpawner()
-	if err := p.spawner.Start(p.cmd); err != nil {
-		p.spawner.Close()
-		return errors.Join(fmt.Errorf("start %s: %w", p.args[0], err), p.guard.Close())
-	}
-	p.guard.Watch(p.cmd.Process.Pid)
 	p.input, p.output, p.errors = ends[1], &partial{File: ends[2]}, ends[4]
 	p.tail.done = make(chan struct{})
 	go p.tail.take(p.errors)
-	go func() {
-		_ = p.cmd.Wait() // its state tells how it ended
-		close(p.ended)
-	}()
 	return nil
 }
 
