@@ -21,9 +21,10 @@ type reports struct {
 	problems error
 }
 
-func (r *reports) save(dir string) {
-	r.dirs = append(r.dirs, dir)
-	r.write(dir, []string{dir}, report.Beside{})
+func (o *options) saveReport(dir string) error {
+	o.reports.dirs = append(o.reports.dirs, dir)
+	o.reports.write(dir, []string{dir}, report.Beside{})
+	return nil // a run is a run without its report
 }
 
 func (r *reports) write(to string, dirs []string, beside report.Beside) {
@@ -41,8 +42,7 @@ func (r *reports) last(out string) string {
 	return filepath.Join(out, report.File)
 }
 
-// close writes one report of all runs, if there are several, and prints what went wrong: a run is a run without its
-// report.
+// close writes one report of all runs, if there are several, and prints what went wrong.
 func (r *reports) close(e Env, o *options, not []results.NotRun) {
 	if len(r.dirs) > 1 {
 		r.write(o.plan.Out, r.dirs, report.Beside{Explored: o.explored, NotRun: not})
