@@ -11,7 +11,7 @@ import (
 var stallLasts = length{leases: 1.3}
 
 // lateHolder is the broken assumption of a holder that is late and goes on all the same.
-var lateHolder = When(func(s Scene) bool { return !s.Heeds }, slowHolder)
+var lateHolder = When(func(s Scene) bool { return !s.HeedDeadline }, slowHolder)
 
 var stallWorker = Fault{
 	Name:   "stall-worker",

@@ -87,28 +87,28 @@ func (n Needs) Or(o Needs) Needs {
 
 // Scene describes where a fault is to happen.
 type Scene struct {
-	Source    Source
-	Topology  string
-	Sites     int
-	Nodes     int      // that hold data
-	Names     []string // the names of all nodes; nil = not known
-	TTL       time.Duration
-	Recovery  time.Duration // see topologies.Spec
-	Can       topologies.Can
-	Keeps     bool // the servers keep acknowledged writes, so a hold outlives a server's death
-	Session   bool // a hold ends with its connection
-	Claims    history.Claims
-	Waits     bool // a try of the lock waits itself: no worker is refused before its patience is over
-	Outlives  bool // a worker's hold outlives the worker, but not its process
-	Program   bool // the lock lives in a program of its own
-	Clocked   bool // the lock's program has a wall clock that can be set
-	Shared    bool // all workers of a process share one object of the lock
-	Processes int
-	Agents    int           // machines with workers; 0 = the suite's own alone
-	AllowLost bool          // an agent may be lost without ending the run
-	Silence   time.Duration // an agent is lost after so long without a message
-	Programs  int           // programs of the visited service, or behind a wire, that the suite has started
-	Heeds     bool          // a late holder does not touch what the lock guards
+	Source       Source
+	Topology     string
+	Sites        int
+	Nodes        int      // that hold data
+	Names        []string // the names of all nodes; nil = not known
+	TTL          time.Duration
+	Recovery     time.Duration // see topologies.Spec
+	Can          topologies.Can
+	Keeps        bool // the servers keep acknowledged writes, so a hold outlives a server's death
+	Session      bool // a hold ends with its connection
+	Claims       history.Claims
+	Waits        bool // a try of the lock waits itself: no worker is refused before its patience is over
+	Outlives     bool // a worker's hold outlives the worker, but not its process
+	Program      bool // the lock lives in a program of its own
+	Clocked      bool // the lock's program has a wall clock that can be set
+	Shared       bool // all workers of a process share one object of the lock
+	Processes    int
+	Agents       int           // machines with workers; 0 = the suite's own alone
+	AllowLost    bool          // an agent may be lost without ending the run
+	Silence      time.Duration // an agent is lost after so long without a message
+	Programs     int           // programs of the visited service, or behind a wire, that the suite has started
+	HeedDeadline bool          // a late holder does not touch what the lock guards
 }
 
 // redundant tells whether replicas can take a primary's place.

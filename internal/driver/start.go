@@ -72,22 +72,22 @@ type Options struct {
 
 // start starts a program and reads its greeting, once more if there was none in time. Variables beside its environment
 // are no part of its spec.
-func start(ctx context.Context, args, env, besides []string) (s locks.Spec, p *Process, err error) {
+func start(ctx context.Context, args, env, added []string) (s locks.Spec, p *Process, err error) {
 	for _, within := range helloTimeouts {
-		if s, p, err = try(ctx, args, env, besides, within); !errors.Is(err, errMute) {
+		if s, p, err = try(ctx, args, env, added, within); !errors.Is(err, errMute) {
 			break
 		}
 	}
 	return s, p, err
 }
 
-func try(ctx context.Context, args, env, besides []string, within time.Duration) (s locks.Spec, p *Process, err error) {
+func try(ctx context.Context, args, env, added []string, within time.Duration) (s locks.Spec, p *Process, err error) {
 	p = &Process{
 		args: args, patience: patience, calls: map[uint64]*call{}, holds: map[uint64]*hold{},
 		failures: map[string]int64{},
 		done:     make(chan struct{}), read: make(chan struct{}),
 	}
-	if err := p.launch(slices.Concat(env, besides)); err != nil {
+	if err := p.launch(slices.Concat(env, added)); err != nil {
 		return s, nil, err
 	}
 	greetings := make(chan message, 1)

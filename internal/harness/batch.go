@@ -28,12 +28,12 @@ type batch struct {
 type question struct {
 	number int
 	longer int   // the factor by which its next run must be longer; 1 = nothing was too slow
-	beside bool  // other runs went on beside the last one
+	shared bool  // other runs went on beside the last one
 	broke  error // why the last run could not be carried out
 }
 
 // spoilt tells whether other runs may have slowed down the last one.
-func (q question) spoilt() bool { return q.beside && q.longer > 1 }
+func (q question) spoilt() bool { return q.shared && q.longer > 1 }
 
 // outcome is the result of a run.
 type outcome struct {
@@ -101,7 +101,7 @@ func (b *batch) ask(ctx, stop context.Context, all []question, begins func(quest
 			starting--
 			b.room.anew()
 		case o := <-ended:
-			o.beside = beside[o.number]
+			o.shared = beside[o.number]
 			delete(beside, o.number)
 			b.take(o)
 		}
@@ -133,7 +133,7 @@ func (b *batch) spent(duration time.Duration) bool {
 
 // take stores the outcome of a run.
 func (b *batch) take(o outcome) {
-	if o.err != nil && o.run == nil && o.beside { // servers may have been too slow to start
+	if o.err != nil && o.run == nil && o.shared { // servers may have been too slow to start
 		o.longer, o.broke = 2, o.err
 		b.open = append(b.open, o.question)
 		return
@@ -270,5 +270,5 @@ func (j *Job) jobs() int {
 	return j.Plan.Jobs
 }
 
-// Beside tells whether runs may go on side by side.
-func (j *Job) Beside() bool { return j.jobs() != 1 && len(j.Combinations) > 1 }
+// Parallel tells whether runs may go on side by side.
+func (j *Job) Parallel() bool { return j.jobs() != 1 && len(j.Combinations) > 1 }

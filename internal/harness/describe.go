@@ -79,8 +79,8 @@ func (c *Combination) scene() faults.Scene {
 		Names: c.Topology.NodeNames(), Recovery: c.Topology.Recovery, Claims: c.Lock.Claims,
 		Can: c.Topology.Can(), Session: c.Lock.Session,
 		Waits: c.Lock.Waits, Outlives: c.Lock.Outlives, Shared: c.Lock.Shared, Processes: p.Processes,
-		Heeds:    p.Workload.HeedDeadline,
-		Programs: p.programs(), AllowLost: p.Fleet.AllowLost, Silence: p.Fleet.Silence, Agents: p.Fleet.Count,
+		HeedDeadline: p.Workload.HeedDeadline,
+		Programs:     p.programs(), AllowLost: p.Fleet.AllowLost, Silence: p.Fleet.Silence, Agents: p.Fleet.Count,
 	}
 	p.source(&s)
 	s.Program = c.Lock.Program != nil

@@ -176,7 +176,7 @@ func (j *Job) count(e *Event) {
 func (j *Job) named(ctx, stop context.Context, number int, started chan<- struct{}) (run *results.Run, longer int,
 	err error) {
 	c := &j.Combinations[number]
-	finish, err := j.besides(ctx, stop, number)
+	finish, err := j.startWatch(ctx, stop, number)
 	if err != nil {
 		started <- struct{}{}
 		return nil, 0, err

@@ -118,7 +118,7 @@ type Combination struct {
 	Before   []string           // why each earlier attempt was inconclusive
 	Earlier  []string           // and the names of those runs
 	server   topologies.Server  // the servers under the lock; zero for a service
-	beside   *Combination       // what is watched meanwhile, for a service; nil = nothing
+	watch    *Combination       // what is watched meanwhile, for a service; nil = nothing
 	// Stretched is the factor of all times; 0 = they are as planned.
 	Stretched int
 }

@@ -110,9 +110,9 @@ func (c *check) scenes(x Combination) (all []Combination) {
 	return all
 }
 
-// beside returns the program run that goes on beside the visits to a service and watches its programs; nil if there is
+// watch returns the program run that goes on beside the visits to a service and watches its programs; nil if there is
 // none.
-func (c *check) beside(ctx context.Context, s *service.Spec) *Combination {
+func (c *check) watch(ctx context.Context, s *service.Spec) *Combination {
 	to := &s.Wire
 	if to.To == "" {
 		if len(to.Locks)+len(to.Data)+len(to.Env) > 0 {
@@ -170,13 +170,13 @@ func (x *Run) endless() bool {
 	return x.deployment.Program != nil && x.combo.Plan.Program.Command == ""
 }
 
-// besides starts the planned watch beside the visits of a combination, and lets it go on until finish is called.
-func (j *Job) besides(ctx, stop context.Context, number int) (finish func() error, err error) {
+// startWatch starts the planned watch beside the visits of a combination, and lets it go on until finish is called.
+func (j *Job) startWatch(ctx, stop context.Context, number int) (finish func() error, err error) {
 	c := &j.Combinations[number]
-	if c.beside == nil {
+	if c.watch == nil {
 		return func() error { return nil }, nil
 	}
-	aside := &Job{Plan: c.beside.Plan, Combinations: []Combination{*c.beside}, Command: j.Command,
+	own := &Job{Plan: c.watch.Plan, Combinations: []Combination{*c.watch}, Command: j.Command,
 		Killed: func(dir string) { j.foundKilled([]string{dir}) },
 		Progress: func(e Event) {
 			if e.Combination, e.Number, e.Of = *c, number+1, len(j.Combinations); e.Said != "" {
@@ -190,7 +190,7 @@ func (j *Job) besides(ctx, stop context.Context, number int) (finish func() erro
 				j.Kept(dir)
 			}
 		}}
-	x, err := aside.Prepare(stop)
+	x, err := own.Prepare(stop)
 	if err != nil {
 		return nil, err
 	}
