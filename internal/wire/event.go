@@ -79,7 +79,6 @@ const (
 type Event struct {
 	Kind   EventKind
 	Server int
-	Conn   int64 // 0 = of a tap
 	At     time.Duration
 	Text   string
 

@@ -6,9 +6,6 @@ import (
 	"hammerlock/internal/wire"
 )
 
-// Moments are those at which a reply can be broken.
-var Moments = []string{"granted", "refused", "extended", "released", "read"}
-
 // LockOf is the lock that a command is about.
 func (r *Reader) LockOf(q *wire.Request) (key string, ok bool) {
 	for _, key := range keysOf(q.Args) {
