@@ -12,7 +12,7 @@ var stallLasts = length{leases: 1.3}
 
 // lateHolder is the assumption that this breaks for a lock without fencing: its holder is paused beyond the lease, and
 // then stores although it is late.
-var lateHolder = When(func(s Scene) bool { return !s.Heeds }, slowHolder)
+var lateHolder = When(func(s Scene) bool { return !s.HeedDeadline }, slowHolder)
 
 var stallWorker = Fault{
 	Name:   "stall-worker",

@@ -86,28 +86,28 @@ func (n Needs) Or(o Needs) Needs {
 
 // Scene describes the deployment, the lock and the load of a run, for the question which faults are possible there.
 type Scene struct {
-	Source    Source
-	Topology  string
-	Sites     int
-	Nodes     int      // that hold data
-	Names     []string // names of all nodes; nil = not known yet
-	TTL       time.Duration
-	Recovery  time.Duration // see topologies.Spec
-	Can       topologies.Can
-	Keeps     bool // servers keep acknowledged writes when they are killed, so held locks survive
-	Session   bool // the server releases a lock when its client's connection or session ends
-	Claims    history.Claims
-	Waits     bool // Acquire waits in the library: no worker is refused before its patience ends
-	Outlives  bool // a lock stays held when its worker ends, until the worker's process ends
-	Program   bool // the lock runs in a program of its own (a driver)
-	Clocked   bool // the wall clock of the lock's program can be set
-	Shared    bool // all workers of a process share one lock object
-	Processes int
-	Agents    int           // number of other machines with workers; 0 = all workers are on this machine
-	AllowLost bool          // the run goes on if an agent is lost
-	Silence   time.Duration // an agent is considered lost after this time without a message
-	Programs  int           // number of programs under test that the suite has started
-	Heeds     bool          // a holder whose deadline has passed does not store
+	Source       Source
+	Topology     string
+	Sites        int
+	Nodes        int      // that hold data
+	Names        []string // names of all nodes; nil = not known yet
+	TTL          time.Duration
+	Recovery     time.Duration // see topologies.Spec
+	Can          topologies.Can
+	Keeps        bool // servers keep acknowledged writes when they are killed, so held locks survive
+	Session      bool // the server releases a lock when its client's connection or session ends
+	Claims       history.Claims
+	Waits        bool // Acquire waits in the library: no worker is refused before its patience ends
+	Outlives     bool // a lock stays held when its worker ends, until the worker's process ends
+	Program      bool // the lock runs in a program of its own (a driver)
+	Clocked      bool // the wall clock of the lock's program can be set
+	Shared       bool // all workers of a process share one lock object
+	Processes    int
+	Agents       int           // number of other machines with workers; 0 = all workers are on this machine
+	AllowLost    bool          // the run goes on if an agent is lost
+	Silence      time.Duration // an agent is considered lost after this time without a message
+	Programs     int           // number of programs under test that the suite has started
+	HeedDeadline bool          // a holder whose deadline has passed does not store
 }
 
 // redundant tells whether there are replicas that can replace a primary.

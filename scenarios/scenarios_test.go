@@ -20,7 +20,7 @@ func (s Scenario) scene(lock locks.Spec, on topologies.Spec) faults.Scene {
 		Topology: on.Name, Sites: on.Sites, Nodes: on.Nodes, TTL: w.TTL, Recovery: on.Recovery, Can: on.Can(),
 		Claims:   lock.Claims,
 		Outlives: lock.Outlives, Shared: lock.Shared, Clocked: lock.Program != nil, Processes: max(s.Processes, 1),
-		Heeds: w.HeedDeadline,
+		HeedDeadline: w.HeedDeadline,
 	}
 }
 

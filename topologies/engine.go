@@ -79,7 +79,7 @@ func (e *Engine) known(ctx context.Context, n *Node) error {
 	if e.identify != nil {
 		return e.identify(ctx, n)
 	}
-	n.runID = strconv.Itoa(n.process.Process.Pid)
+	n.runID = strconv.Itoa(n.child.PID())
 	return nil
 }
 
@@ -258,11 +258,11 @@ func (n *Node) quit(with syscall.Signal) error {
 	}
 	n.killed = true
 	all := n.family()
-	if err := errors.Join(n.signal(syscall.SIGCONT), n.process.Process.Signal(with)); err != nil {
+	if err := errors.Join(n.signal(syscall.SIGCONT), n.child.cmd.Process.Signal(with)); err != nil {
 		return err
 	}
 	select {
-	case <-n.ended:
+	case <-n.child.Ended():
 		return await(all)
 	case <-time.After(endTimeout):
 		return n.finish(syscall.SIGKILL)
@@ -284,7 +284,7 @@ func (n *Node) family() (all []int) {
 			}
 		}
 	}
-	all = children[n.process.Process.Pid]
+	all = children[n.child.PID()]
 	for i := 0; i < len(all); i++ {
 		all = append(all, children[all[i]]...)
 	}

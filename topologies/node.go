@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -43,9 +42,8 @@ type Node struct {
 	dir  string
 
 	mu       sync.Mutex
-	process  *exec.Cmd
-	ended    chan struct{}
-	gate     *gate // the proxy's listener; nil without a proxy
+	child    *Child // nil before the first start
+	gate     *gate  // nil without a link
 	paused   bool
 	killed   bool   // the suite has killed the process, so its end is no surprise
 	runID    string // the run id of the running server
@@ -93,7 +91,7 @@ func (n *Node) Start(ctx context.Context) error {
 	if err := n.gate.openToPeers(ctx); err != nil {
 		return err
 	}
-	ended := n.ended
+	ended := n.child.Ended()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	go func() {

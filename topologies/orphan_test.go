@@ -33,7 +33,7 @@ func victim() {
 			panic(err)
 		}
 		for _, n := range top.Nodes {
-			pids = append(pids, strconv.Itoa(n.process.Process.Pid))
+			pids = append(pids, strconv.Itoa(n.child.PID()))
 		}
 		dir = top.dir
 		if err := top.Nodes[1].Pause(); err != nil {

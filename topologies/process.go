@@ -40,8 +40,8 @@ func (n *Node) Life() Life {
 	switch {
 	case !n.topology.foreign() && !n.alive():
 		l.State = Down
-		if n.process != nil && !n.killed {
-			l.Ended = n.process.ProcessState.String()
+		if n.child != nil && !n.killed {
+			l.Ended = n.child.End().String()
 		}
 	case n.paused, n.asleep.Load() > 0:
 		l.State = Paused
@@ -63,22 +63,16 @@ func (n *Node) spawn() error {
 	}
 	cmd.Dir, cmd.Stdout, cmd.Stderr = n.dir, logFile, logFile
 	cmd.Env = append(cmd.Environ(), n.shimEnv()...)
-	err = errors.Join(n.topology.spawner.Start(cmd), logFile.Close())
-	if err != nil {
+	g := n.gate
+	if n.topology.network != nil {
+		g = &gate{network: n.topology.network, node: n}
+	}
+	child, err := startChild(cmd, n.topology.spawner, n.topology.reaper, func() { g.close() })
+	if err = errors.Join(err, logFile.Close()); err != nil {
 		return fmt.Errorf("start %s: %w", cmd.Path, err)
 	}
-	n.topology.reaper.Watch(cmd.Process.Pid)
-	n.process, n.ended, n.paused, n.killed = cmd, make(chan struct{}), false, false
-	n.pid.Store(int64(cmd.Process.Pid))
-	if n.topology.network != nil {
-		n.gate = &gate{network: n.topology.network, node: n}
-	}
-	go func(ended chan struct{}, g *gate) {
-		_ = cmd.Wait() // the error is ignored: ProcessState has the reason
-		_ = endGroup(cmd.Process.Pid)
-		g.close()
-		close(ended)
-	}(n.ended, n.gate)
+	n.child, n.gate, n.paused, n.killed = child, g, false, false
+	n.pid.Store(int64(child.PID()))
 	return nil
 }
 
@@ -111,7 +105,7 @@ func (n *Node) finish(with syscall.Signal) error {
 	if err := errors.Join(n.signal(syscall.SIGCONT), n.signal(with)); err != nil {
 		return err
 	}
-	<-n.ended
+	<-n.child.Ended()
 	return await(all)
 }
 
@@ -158,30 +152,14 @@ func (n *Node) Sleep(ctx context.Context, d time.Duration) error {
 	return n.Do(ctx, "DEBUG", "SLEEP", d.Seconds()).Err()
 }
 
-func (n *Node) alive() bool {
-	if n.mini != nil {
-		return true
-	}
-	if n.process == nil {
-		return false
-	}
-	select {
-	case <-n.ended:
-		return false
-	default:
-		return true
-	}
-}
+func (n *Node) alive() bool { return n.mini != nil || n.child.Alive() }
 
 // signal sends a signal to the server and every process that it has started.
 func (n *Node) signal(s syscall.Signal) error {
 	all := n.family()
-	err := syscall.Kill(-n.process.Process.Pid, s)
+	err := n.child.Signal(s)
 	for _, pid := range slices.Concat(all, n.family()) {
 		_ = syscall.Kill(pid, s) // the error is ignored: the process may have ended
 	}
 	return err
 }
-
-// endGroup kills the remaining processes of a group whose leader has just ended.
-func endGroup(leader int) error { return syscall.Kill(-leader, syscall.SIGKILL) }

@@ -36,21 +36,20 @@ type Program struct {
 	// Ready returns nil if the program works again after a restart; the caller sets it.
 	Ready func(context.Context) error
 
-	log    string
-	reaper *reaper
+	log      string
+	topology *Topology
 
 	mu     sync.Mutex
-	cmd    *exec.Cmd
-	ended  chan struct{}
-	state  State
-	killed bool // Kill or close has ended the program, so its end is no surprise
+	child  *Child // nil before the first start
+	paused bool
+	killed bool // Kill or close has ended the program
 }
 
 // Run starts a program and adds it to the topology.
 func (t *Topology) Run(p *Program) error {
 	t.starting.Lock()
 	p.Name = fmt.Sprintf("program%d", len(t.programs)+1)
-	p.log, p.reaper = filepath.Join(t.dir, p.Name+".log"), t.reaper
+	p.log, p.topology = filepath.Join(t.dir, p.Name+".log"), t
 	t.programs = append(t.programs, p)
 	t.starting.Unlock()
 	return p.Start()
@@ -71,24 +70,15 @@ func (p *Program) Start() error {
 	if err != nil {
 		return err
 	}
-	// The reaper ends the whole process group if the suite is killed. A parent-death signal would reach the shell
-	// alone.
-	cmd := exec.Command("/bin/sh", "-c", cmp.Or(p.Whole, p.Command))
-	cmd.Env = append(append(cmd.Environ(), p.Env...), p.reaper.Mark())
-	cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = cmp.Or(p.Output, file), cmp.Or(p.Output, file),
-		&syscall.SysProcAttr{Setpgid: true}
-	if err := errors.Join(cmd.Start(), file.Close()); err != nil {
-		p.killed = false // it is down because it cannot start
+	cmd, r := exec.Command("/bin/sh", "-c", cmp.Or(p.Whole, p.Command)), p.topology.reaper
+	cmd.Env = append(append(cmd.Environ(), p.Env...), r.Mark())
+	cmd.Stdout, cmd.Stderr = cmp.Or(p.Output, file), cmp.Or(p.Output, file)
+	child, err := startChild(cmd, p.topology.spawner, r, func() {})
+	if err = errors.Join(err, file.Close()); err != nil {
+		p.killed = false // the program cannot start
 		return fmt.Errorf("start %q: %w", p.Command, err)
 	}
-	p.reaper.Watch(cmd.Process.Pid)
-	ended := make(chan struct{})
-	p.cmd, p.ended, p.state, p.killed = cmd, ended, Up, false
-	go func() {
-		_ = cmd.Wait() // the error is ignored: ProcessState has the reason
-		_ = endGroup(cmd.Process.Pid)
-		close(ended)
-	}()
+	p.child, p.paused, p.killed = child, false, false
 	return nil
 }
 
@@ -100,19 +90,20 @@ func (p *Program) State() State {
 }
 
 func (p *Program) now() State {
-	select {
-	case <-p.ended:
+	switch {
+	case !p.child.Alive():
 		return Down
-	default:
-		return p.state
+	case p.paused:
+		return Paused
 	}
+	return Up
 }
 
 // Ending returns a channel that is closed when the program has ended.
 func (p *Program) Ending() <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.ended
+	return p.child.Ended()
 }
 
 // Ended says how the program ended, with the end of its output, if the suite did not end it; empty otherwise.
@@ -122,7 +113,7 @@ func (p *Program) Ended() string {
 	if p.killed || p.now() != Down {
 		return ""
 	}
-	return fmt.Sprintf("%q ended unexpectedly (%s)%s", p.Command, p.cmd.ProcessState, p.said())
+	return fmt.Sprintf("%q ended unexpectedly (%s)%s", p.Command, p.child.End(), p.said())
 }
 
 // Killed tells whether the suite has killed the program and not yet started it again.
@@ -136,7 +127,7 @@ func (p *Program) Killed() bool {
 func (p *Program) Succeeded() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return !p.killed && p.now() == Down && p.cmd.ProcessState.Success()
+	return !p.killed && p.now() == Down && p.child.End().Success()
 }
 
 // lastWords is how many bytes of a program's output an error message quotes at most.
@@ -158,15 +149,7 @@ func (p *Program) Kill() error {
 		return errors.New("not running")
 	}
 	p.killed = true
-	return p.kill()
-}
-
-func (p *Program) kill() error {
-	if err := p.signal(syscall.SIGKILL); err != nil {
-		return err
-	}
-	<-p.ended
-	return nil
+	return p.child.Kill()
 }
 
 // Pause stops the program (SIGSTOP).
@@ -181,36 +164,20 @@ func (p *Program) become(from, to State, s syscall.Signal) error {
 	if is := p.now(); is != from {
 		return fmt.Errorf("it is %s", is)
 	}
-	p.state = to
-	return p.signal(s)
+	p.paused = to == Paused
+	return p.child.Signal(s)
 }
 
 // endTimeout is how long a program may take to exit after SIGTERM.
 const endTimeout = 2 * time.Second
 
-// close ends the program with SIGTERM, then with SIGKILL.
+// close ends the program.
 func (p *Program) close() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.cmd == nil || p.now() == Down {
+	if p.now() == Down {
 		return nil
 	}
 	p.killed = true
-	if err := errors.Join(p.signal(syscall.SIGTERM), p.signal(syscall.SIGCONT)); err != nil {
-		return err
-	}
-	select {
-	case <-p.ended:
-		return nil
-	case <-time.After(endTimeout):
-		return p.kill()
-	}
-}
-
-// signal goes to the whole process group. It does nothing if the program has just ended.
-func (p *Program) signal(s syscall.Signal) error {
-	if err := syscall.Kill(-p.cmd.Process.Pid, s); !errors.Is(err, syscall.ESRCH) {
-		return err
-	}
-	return nil
+	return p.child.Stop(endTimeout)
 }

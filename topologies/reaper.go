@@ -94,13 +94,7 @@ func (r *reaper) Mark() string {
 	return r.mark
 }
 
-// Guard is a reaper without a directory: it kills process groups when this process ends, in whatever way.
-type Guard = reaper
-
-// OpenGuard starts a Guard. The caller closes it.
-func OpenGuard() (*Guard, error) { return startReaper("") }
-
-// Close ends the reaper, which kills and removes everything that is left.
+// Close ends the reaper, which kills and removes what is left.
 func (r *reaper) Close() error {
 	if err := r.input.Close(); err != nil {
 		return err

@@ -84,7 +84,7 @@ func identifyRedis(ctx context.Context, n *Node) error {
 	if err != nil {
 		return err
 	}
-	if pid := strconv.Itoa(n.process.Process.Pid); info["process_id"] != pid {
+	if pid := strconv.Itoa(n.child.PID()); info["process_id"] != pid {
 		return fmt.Errorf("%s was started as process %s, but the server is process %s, which no fault would reach: %w",
 			n.topology.Options.Server.Path, pid, info["process_id"], errWrapped)
 	}

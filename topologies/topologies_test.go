@@ -488,7 +488,7 @@ func TestPasswordIsNotAmongTheArguments(t *testing.T) {
 	t.Parallel()
 	top := sharing(t, "sentinel")
 	for _, n := range top.Nodes {
-		if args := strings.Join(n.process.Args, " "); strings.Contains(args, top.password) {
+		if args := strings.Join(n.child.cmd.Args, " "); strings.Contains(args, top.password) {
 			t.Errorf("node %s: %s", n.Name, args)
 		}
 	}

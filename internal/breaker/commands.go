@@ -41,7 +41,7 @@ func (b *Breaker) atCommands(ctx, ending context.Context, a act, step faults.Ste
 		go func() {
 			defer b.steps.Done()
 			defer busy.Store(0)
-			b.failed(step, b.beside(ctx, ending, a, step, lock, sync.OnceFunc(func() { close(broken) })))
+			b.failed(step, b.breakAndHeal(ctx, ending, a, step, lock, sync.OnceFunc(func() { close(broken) })))
 		}()
 		if step.Fault.Fits(faults.OfService) { // the program is stopped before it hears of it
 			return &wire.Action{Call: func() { <-broken }}, true
@@ -76,8 +76,8 @@ func (b *Breaker) messaged(a act, m faults.Message, lane *sync.Mutex) {
 	})
 }
 
-// beside breaks the program or its servers, tells when that is done, and heals.
-func (b *Breaker) beside(ctx, ending context.Context, a act, step faults.Step, lock string, broken func()) error {
+// breakAndHeal breaks the program or its servers, tells when that is done, and heals.
+func (b *Breaker) breakAndHeal(ctx, ending context.Context, a act, step faults.Step, lock string, broken func()) error {
 	defer broken()
 	target := b.ofProgram(a.place, step, lock)
 	target.Over = func() {}

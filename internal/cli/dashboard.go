@@ -145,7 +145,7 @@ func (v *view) draw(latest int) {
 	if r.last != nil {
 		s = r.last
 	}
-	if v.job.Beside() {
+	if v.job.Parallel() {
 		with := *s
 		with.Board = &measure.Board{Rows: rows, Chosen: number, Ended: v.ended, Left: v.left}
 		s, controls.Choose, controls.Pause = &with, v.choose, v.pause
@@ -221,7 +221,7 @@ func (e Env) dashboardOrLines(o *options, s signals, job *harness.Job) (own show
 	case d != nil:
 		return shows{newView(d, job, e.Stderr)}, true, nil
 	case !o.quiet:
-		return shows{&progress{w: e.Stderr, beside: job.Beside()}}, false, nil
+		return shows{&progress{w: e.Stderr, parallel: job.Parallel()}}, false, nil
 	}
 	return nil, false, nil
 }

@@ -37,6 +37,9 @@ type options struct {
 	live  []func(context.Context, Env) shows // each opens an output that has an address
 	files []func(*Document) error            // each writes a file that was asked for
 
+	runFiles []output // written beside each run
+	reports  reports
+
 	explores bool                // explore is one of the scenarios
 	explored []results.Judgement // ... and this came of it
 

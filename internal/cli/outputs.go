@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"hammerlock/internal/harness"
 	"hammerlock/internal/settings"
@@ -27,12 +28,14 @@ type output struct {
 	open func(ctx context.Context, e Env, o *options, address string) (show, error)
 	// write makes a file at the end. If it writes nothing, there is no file.
 	write func(io.Writer, *Document) error
-	// end is for what is written at the end without being asked for.
+	// saved writes a file beside a run that was just saved.
+	saved func(o *options, dir string) error
+	// end is for what is written at the end without being asked for, to the file that at names: dir has the runs.
 	end func(Env, *result) error
+	at  func(e Env, dir string) string
 }
 
-// The outputs that several commands have. Each run has its record, its history and its certificate besides, which the
-// harness writes.
+// The outputs that several commands have. The harness has written a run, its history and its certificate before.
 var (
 	jsonOutput = output{name: "json", what: "print one JSON document instead of text",
 		set: func(o *options, f settings.Flag) { o.Toggle(f, "", &o.json) }}
@@ -53,7 +56,9 @@ var (
 		what: "send the numbers of --metrics to an OpenTelemetry collector, as http://127.0.0.1:4318,\n" +
 			"now and then and at the end; OTEL_* variables say more",
 		set: func(o *options, f settings.Flag) { o.hasPlace(f, "url", collectorAddress, openOTLP) }}
-	webOutput = output{name: "web", open: openPage,
+	planOutput   = output{name: "plan", what: "the settings, beside each run", saved: (*options).keepPlan}
+	reportOutput = output{name: "report", what: "a page of each run, and one of all", saved: (*options).saveReport}
+	webOutput    = output{name: "web", open: openPage,
 		what: "show the runs live on a page that is the report at the end; " +
 			"its address has a secret, and is printed;\n" +
 			"without a host: on loopback only, as in :8080, or :0 for any free port"}
@@ -67,15 +72,23 @@ var always = []output{
 		}
 		return writeFile(filepath.Join(r.dir, r.file), os.O_TRUNC, encode(r.document))
 	}},
-	{name: "junit", what: "the verdicts, beside the runs", end: func(_ Env, r *result) error {
+	{name: "junit", what: "the verdicts, beside the runs", at: func(_ Env, dir string) string {
+		path := filepath.Join(dir, junitFile)
+		if _, err := os.Stat(path); err != nil {
+			return "" // it will be made
+		}
+		return path
+	}, end: func(_ Env, r *result) error {
 		if r.dir == "" {
 			return nil
 		}
-		return writeFile(filepath.Join(r.dir, "junit.xml"), os.O_TRUNC, func(w io.Writer) error {
+		return writeFile(filepath.Join(r.dir, junitFile), os.O_TRUNC, func(w io.Writer) error {
 			return results.WriteJUnit(w, r.judged)
 		})
 	}},
-	{name: "github", what: "the summary of a step, and annotations", end: func(e Env, r *result) error {
+	{name: "github", what: "the summary of a step, and annotations", at: func(e Env, _ string) string {
+		return e.Getenv(stepSummary)
+	}, end: func(e Env, r *result) error {
 		if len(r.judged) == 0 {
 			return nil
 		}
@@ -87,9 +100,15 @@ var always = []output{
 	}},
 }
 
+// The file of the verdicts, and the variable that names the file of a step's summary.
+const (
+	junitFile   = "junit.xml"
+	stepSummary = "GITHUB_STEP_SUMMARY"
+)
+
 // planOutputs are those of bench and verify.
 var planOutputs = []output{
-	webOutput,
+	planOutput, reportOutput, webOutput,
 	{name: "benchfmt", what: "write the runs in the format of Go benchmarks, for benchstat",
 		write: func(w io.Writer, d *Document) error { return results.WriteBenchmarks(w, d.Runs) }},
 	metricsOutput, lingerOutput, otlpOutput, jsonOutput, quietOutput, dashboardOutput,
@@ -104,8 +123,23 @@ func (o *options) has(all ...output) {
 			x.set(o, f)
 		case x.open != nil:
 			o.hasPlace(f, "addr", listenAddress, x.open)
-		default:
+		case x.write != nil:
 			o.hasFile(f, x.write)
+		default:
+			o.runFiles = append(o.runFiles, x)
+		}
+	}
+}
+
+// writable reports mistakes in the files of outputs that have no flags: that they can be written is known before
+// anything starts.
+func (o *options) writable(e Env, dir string) {
+	for _, x := range slices.Concat(always, o.runFiles) {
+		if x.at == nil || x.at(e, dir) == "" {
+			continue
+		}
+		if err := settings.Writable(x.at(e, dir)); err != nil {
+			o.Mistake("", "%s (%s): %v", x.at(e, dir), x.what, err)
 		}
 	}
 }
@@ -229,7 +263,7 @@ func judgements(out string, runs []results.Run) (all []results.Judgement) {
 
 // stepSummary adds to the summary of a CI step.
 func (e Env) stepSummary(write func(io.Writer) error) error {
-	if path := e.Getenv("GITHUB_STEP_SUMMARY"); path != "" {
+	if path := e.Getenv(stepSummary); path != "" {
 		return writeFile(path, os.O_APPEND, write)
 	}
 	return nil

@@ -25,10 +25,10 @@ const (
 
 // progress writes in lines what a job does. Runs side by side have one line each, at their end.
 type progress struct {
-	w      io.Writer
-	beside bool
-	last   time.Duration
-	done   int64
+	w        io.Writer
+	parallel bool
+	last     time.Duration
+	done     int64
 }
 
 func (p *progress) tell(e harness.Event) {
@@ -36,7 +36,7 @@ func (p *progress) tell(e harness.Event) {
 	if phase := e.Combination.PhaseAt(e.Live.At); phase != "" && e.Live.At > 0 {
 		head += " " + phase
 	}
-	if p.beside {
+	if p.parallel {
 		if e.Stage == harness.Saved && e.Run != nil {
 			verdict, proof := found(e.Run)
 			p.line("[%d/%d] %s: %s  %s%s", e.Ended, e.Of, e.Combination.Name(), verdict, proof, left(e.Left))

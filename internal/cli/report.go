@@ -21,13 +21,14 @@ type reports struct {
 	problems error
 }
 
-func (r *reports) save(dir string) {
-	r.dirs = append(r.dirs, dir)
-	r.write(dir, []string{dir}, report.Beside{})
+func (o *options) saveReport(dir string) error {
+	o.reports.dirs = append(o.reports.dirs, dir)
+	o.reports.write(dir, []string{dir}, report.Unsaved{})
+	return nil // a run is a run without its report
 }
 
-func (r *reports) write(to string, dirs []string, beside report.Beside) {
-	r.problems = errors.Join(r.problems, report.Write(filepath.Join(to, report.File), dirs, beside))
+func (r *reports) write(to string, dirs []string, unsaved report.Unsaved) {
+	r.problems = errors.Join(r.problems, report.Write(filepath.Join(to, report.File), dirs, unsaved))
 }
 
 // last is the report of all runs, or of the only one; empty without one.
@@ -41,11 +42,10 @@ func (r *reports) last(out string) string {
 	return filepath.Join(out, report.File)
 }
 
-// close writes one report of all runs, if there are several, and prints what went wrong: a run is a run without its
-// report.
+// close writes one report of all runs, if there are several, and prints what went wrong.
 func (r *reports) close(e Env, o *options, not []results.NotRun) {
 	if len(r.dirs) > 1 {
-		r.write(o.plan.Out, r.dirs, report.Beside{Explored: o.explored, NotRun: not})
+		r.write(o.plan.Out, r.dirs, report.Unsaved{Explored: o.explored, NotRun: not})
 	}
 	e.lines("warning:", r.problems)
 }
@@ -73,7 +73,7 @@ func (e Env) reportCommand() *cobra.Command {
 		if page == "" {
 			return e.printRuns(found)
 		}
-		if err := report.Write(page, found.dirs, report.Beside{}); err != nil {
+		if err := report.Write(page, found.dirs, report.Unsaved{}); err != nil {
 			return err
 		}
 		_, _ = fmt.Fprintln(e.Stderr, "wrote", page)

@@ -21,7 +21,6 @@ import (
 type rounds struct {
 	*series
 	c    *cobra.Command
-	kept reports
 	runs []results.Run
 	not  []results.NotRun // scenarios that were not run
 	over bool             // no round follows
@@ -33,13 +32,9 @@ func (e Env) run(ctx context.Context, s signals, c *cobra.Command, o *options) i
 	}
 	o.unexpected()
 	r := &rounds{series: &series{e: e, o: o, root: c}, c: c}
-	r.series.kept = func(dir string) {
-		e.complain(o.keepPlan(dir))
-		r.kept.save(dir)
-	}
 	r.page = func() string {
-		r.kept.close(e, o, r.not)
-		return r.kept.last(o.plan.Out)
+		o.reports.close(e, o, r.not)
+		return o.reports.last(o.plan.Out)
 	}
 	begun, seed := time.Now(), o.plan.Workload.Seed
 	err := r.carryOut(ctx, s, r.check, r.steps)
@@ -66,7 +61,7 @@ func (r *rounds) answer(ctx context.Context, s signals, begun time.Time, seed ui
 	judged := append(o.explored, judgements(o.plan.Out, runs)...)
 	f := results.Findings{Judged: judged, NotRun: r.not, Took: time.Since(begun),
 		Whole:  o.weigh(judged, r.not, cmp.Or(err, context.Cause(stop))),
-		Report: r.kept.last(o.plan.Out), Replay: o.replays(runs), Repeat: o.repeats(r.c, o.plan)}
+		Report: o.reports.last(o.plan.Out), Replay: o.replays(runs), Repeat: o.repeats(r.c, o.plan)}
 	x := o.tapped(exit(stop, f.Whole, gates, err))
 	document := Document{Schema: schema, Exit: x, Runs: runs, Explored: o.explored, NotRun: r.not, Gates: gates,
 		Failovers: gone}

@@ -158,7 +158,7 @@ func (o *options) wireFlags() {
 	o.Text(flag(setting, "redis-server", "the server to start (default: looked for)"), "path", &p.RedisServer)
 	o.Begin(outputSection)
 	o.out("where runs are saved")
-	o.has(webOutput, metricsOutput, lingerOutput, otlpOutput, jsonOutput, quietOutput, dashboardOutput)
+	o.has(reportOutput, webOutput, metricsOutput, lingerOutput, otlpOutput, jsonOutput, quietOutput, dashboardOutput)
 }
 
 // wirePatterns declares which keys are watched, and the variables of commands.

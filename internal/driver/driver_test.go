@@ -166,7 +166,7 @@ func TestALateAnswerIsUnknownAndWhatItGrantsIsGivenBack(t *testing.T) {
 	if outcome, reason := locks.Classify(err); outcome != history.Unknown || reason != history.Canceled {
 		t.Errorf("an acquire that was called off: %v, %v, %v", outcome, reason, err)
 	}
-	if err := p.signal(syscall.SIGCONT); err != nil {
+	if err := p.child.Signal(syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
 	live.Wait(t, "that what was granted to no worker is given back", func() bool {
@@ -267,7 +267,7 @@ func TestNothingIsLeft(t *testing.T) {
 // stop stops a driver, all threads of it: one that runs on for a moment could still answer.
 func stop(t *testing.T, p *Process) {
 	t.Helper()
-	if err := p.signal(syscall.SIGSTOP); err != nil {
+	if err := p.child.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
 	runs := func(stat string) bool {

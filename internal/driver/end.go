@@ -26,11 +26,8 @@ func (p *Process) end() {
 	}
 	_ = p.input.Close() // its remaining replies are not read
 	if !p.over() {
-		_ = p.signal(syscall.SIGTERM)
-		p.over()
+		_ = p.child.Stop(endTimeout)
 	}
-	_ = p.signal(syscall.SIGKILL) // processes that it has started are in its group
-	<-p.ended
 	_ = p.output.Close() // a process that has left the group may hold the other ends
 	_ = p.errors.Close()
 	<-p.read
@@ -38,8 +35,7 @@ func (p *Process) end() {
 	for _, r := range p.relays {
 		_ = r.Close()
 	}
-	p.spawner.Close()
-	_ = p.guard.Close() // this kills processes that have left the group
+	_ = p.child.Close()
 }
 
 // goodbye asks the program to end. It need not reply.
@@ -50,7 +46,7 @@ func (p *Process) goodbye() {
 	}
 	select {
 	case <-c.answer:
-	case <-p.ended:
+	case <-p.child.Ended():
 	case <-p.done:
 	case <-time.After(endTimeout):
 	}
@@ -59,15 +55,12 @@ func (p *Process) goodbye() {
 // over waits for the end of the program, for a while.
 func (p *Process) over() bool {
 	select {
-	case <-p.ended:
+	case <-p.child.Ended():
 		return true
 	case <-time.After(endTimeout):
 		return false
 	}
 }
-
-// signal sends a signal to the program and its process group. An error is ignored if the group is gone.
-func (p *Process) signal(s syscall.Signal) error { return syscall.Kill(-p.PID(), s) }
 
 // Broke returns how the program ended by itself, or what it printed about a panic that it survived, and when; false if
 // there is neither.
@@ -95,7 +88,7 @@ var faulty = []syscall.Signal{syscall.SIGABRT, syscall.SIGSEGV, syscall.SIGBUS, 
 
 // ownEnd notes how the program has ended, unless it was killed or out of memory.
 func (p *Process) ownEnd() {
-	state, ok := p.cmd.ProcessState.Sys().(syscall.WaitStatus)
+	state, ok := p.child.End().Sys().(syscall.WaitStatus)
 	said, _ := p.tail.alarmed()
 	if said == nil {
 		said = p.tail.last()
@@ -109,5 +102,5 @@ func (p *Process) ownEnd() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.broke, p.brokeAt = history.Breakdown{Text: fmt.Sprintf("the program that has the lock ended unexpectedly (%s)",
-		p.cmd.ProcessState), Said: said}, time.Now()
+		p.child.End()), Said: said}, time.Now()
 }

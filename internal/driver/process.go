@@ -8,7 +8,6 @@ import (
 	"io"
 	"maps"
 	"os"
-	"os/exec"
 	"sync"
 	"time"
 
@@ -33,9 +32,7 @@ type Process struct {
 	args     []string
 	spec     locks.Spec
 	patience time.Duration
-	cmd      *exec.Cmd
-	spawner  *topologies.Spawner
-	guard    *topologies.Guard // kills what the program has started as well
+	child    *topologies.Child
 	input    *os.File
 	output   *partial
 	errors   *os.File
@@ -43,9 +40,8 @@ type Process struct {
 	relays   []io.Closer
 	closing  sync.Once
 
-	done  chan struct{} // closed when it cannot be used any more; Err says why
-	ended chan struct{} // closed when the program has ended
-	read  chan struct{} // closed when its output has ended
+	done chan struct{} // closed when it cannot be used any more; Err says why
+	read chan struct{} // closed when its output has ended
 
 	mu       sync.Mutex
 	err      error
@@ -87,7 +83,7 @@ func (p *Process) PID() int {
 	if p == nil {
 		return 0
 	}
-	return p.cmd.Process.Pid
+	return p.child.PID()
 }
 
 // Err says why the program cannot be used any more, with the last line of its standard error; nil while it can.
@@ -128,13 +124,13 @@ func (p *Process) ending() error {
 		half = fmt.Sprintf(", in the middle of a line of %d bytes or more", n)
 	}
 	select {
-	case <-p.ended:
+	case <-p.child.Ended():
 		select {
 		case <-p.tail.done:
 		case <-time.After(shortPatience): // another process may hold the output open
 		}
 		p.ownEnd()
-		return fmt.Errorf("it ended unexpectedly (%s)%s", p.cmd.ProcessState, half)
+		return fmt.Errorf("it ended unexpectedly (%s)%s", p.child.End(), half)
 	case <-time.After(shortPatience):
 		return fmt.Errorf("it closed its standard output and goes on%s; the protocol needs it until the end", half)
 	}

@@ -70,24 +70,24 @@ type Options struct {
 	Env      []string      // environment variables besides those in its Spec
 }
 
-// start starts a program and reads its greeting. If that does not come in time, it tries once more. The variables
-// besides are not part of its Spec.
-func start(ctx context.Context, args, env, besides []string) (s locks.Spec, p *Process, err error) {
+// start starts a program and reads its greeting. If that does not come in time, it tries once more. The variables added
+// are not part of its Spec.
+func start(ctx context.Context, args, env, added []string) (s locks.Spec, p *Process, err error) {
 	for _, within := range helloTimeouts {
-		if s, p, err = try(ctx, args, env, besides, within); !errors.Is(err, errMute) {
+		if s, p, err = try(ctx, args, env, added, within); !errors.Is(err, errMute) {
 			break
 		}
 	}
 	return s, p, err
 }
 
-func try(ctx context.Context, args, env, besides []string, within time.Duration) (s locks.Spec, p *Process, err error) {
+func try(ctx context.Context, args, env, added []string, within time.Duration) (s locks.Spec, p *Process, err error) {
 	p = &Process{
 		args: args, patience: patience, calls: map[uint64]*call{}, holds: map[uint64]*hold{},
 		failures: map[string]int64{},
-		done:     make(chan struct{}), ended: make(chan struct{}), read: make(chan struct{}),
+		done:     make(chan struct{}), read: make(chan struct{}),
 	}
-	if err := p.launch(slices.Concat(env, besides)); err != nil {
+	if err := p.launch(slices.Concat(env, added)); err != nil {
 		return s, nil, err
 	}
 	greetings := make(chan message, 1)
@@ -130,24 +130,14 @@ func (p *Process) launch(env []string) (err error) {
 	if err != nil {
 		return err
 	}
-	if p.guard, err = topologies.OpenGuard(); err != nil {
-		return err
+	p.child, err = topologies.Launch(&exec.Cmd{Path: path, Args: p.args, Env: env, Stdin: ends[0], Stdout: ends[3],
+		Stderr: ends[5]})
+	if err != nil {
+		return fmt.Errorf("start %s: %w", p.args[0], err)
 	}
-	p.cmd = &exec.Cmd{Path: path, Args: p.args, Env: append(env, p.guard.Mark()), Stdin: ends[0], Stdout: ends[3],
-		Stderr: ends[5]}
-	p.spawner = topologies.OpenSpawner()
-	if err := p.spawner.Start(p.cmd); err != nil {
-		p.spawner.Close()
-		return errors.Join(fmt.Errorf("start %s: %w", p.args[0], err), p.guard.Close())
-	}
-	p.guard.Watch(p.cmd.Process.Pid)
 	p.input, p.output, p.errors = ends[1], &partial{File: ends[2]}, ends[4]
 	p.tail.done = make(chan struct{})
 	go p.tail.take(p.errors)
-	go func() {
-		_ = p.cmd.Wait() // the error is ignored: the process state says how it ended
-		close(p.ended)
-	}()
 	return nil
 }
 

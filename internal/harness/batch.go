@@ -27,13 +27,13 @@ type batch struct {
 // question is a combination that has no verdict yet.
 type question struct {
 	number int
-	longer int   // factor by which its next run must be longer; 1 = nothing was too slow
-	beside bool  // other runs were in progress during the last one
-	broke  error // error of the last run, if it failed to run
+	longer int   // the factor by which its next run must be longer; 1 = nothing was too slow
+	shared bool  // other runs went on beside the last one
+	broke  error // why the last run could not be carried out
 }
 
-// spoilt tells whether the last run was too slow, perhaps because of runs beside it.
-func (q question) spoilt() bool { return q.beside && q.longer > 1 }
+// spoilt tells whether other runs may have slowed down the last one.
+func (q question) spoilt() bool { return q.shared && q.longer > 1 }
 
 // outcome is the result of a run.
 type outcome struct {
@@ -101,7 +101,7 @@ func (b *batch) ask(ctx, stop context.Context, all []question, begins func(quest
 			starting--
 			b.room.anew()
 		case o := <-ended:
-			o.beside = beside[o.number]
+			o.shared = beside[o.number]
 			delete(beside, o.number)
 			b.take(o)
 		}
@@ -133,7 +133,7 @@ func (b *batch) spent(duration time.Duration) bool {
 
 // take stores the outcome of a run.
 func (b *batch) take(o outcome) {
-	if o.err != nil && o.run == nil && o.beside { // the servers may have started too slowly because of the other runs
+	if o.err != nil && o.run == nil && o.shared { // the servers may have started too slowly because of the other runs
 		o.longer, o.broke = 2, o.err
 		b.open = append(b.open, o.question)
 		return
@@ -270,5 +270,5 @@ func (j *Job) jobs() int {
 	return j.Plan.Jobs
 }
 
-// Beside tells whether several runs may be in progress at the same time.
-func (j *Job) Beside() bool { return j.jobs() != 1 && len(j.Combinations) > 1 }
+// Parallel tells whether several runs may be in progress at the same time.
+func (j *Job) Parallel() bool { return j.jobs() != 1 && len(j.Combinations) > 1 }

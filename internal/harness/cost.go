@@ -1,10 +1,13 @@
 package harness
 
 import (
+	"context"
 	"time"
 
 	"hammerlock/history"
 	"hammerlock/internal/crew"
+	"hammerlock/internal/deployment"
+	"hammerlock/internal/measure"
 )
 
 // measured returns what the judge must know besides the operations: about the lock's program, about the work of the
@@ -26,4 +29,59 @@ func (x *Run) measured(r *crew.Report) *history.Measured {
 		m.Programs, m.Ended = x.combo.Plan.programs(), x.incidents
 	}
 	return &m
+}
+
+// costs is the work of the servers during the measurement, and in each of its phases.
+type costs struct {
+	whole    deployment.Cost
+	from, to time.Duration // of the whole measurement, as it was read
+	phases   []deployment.Cost
+}
+
+// reading is the servers' counters at a moment, and how late they were read.
+type reading struct {
+	deployment.Cost
+	at, late time.Duration
+}
+
+// costLate is how late a phase's costs may be read, as a share of the phase: a later reading would include visits of
+// the next phase.
+const costLate = 0.1
+
+// since is the work of the servers between two readings; unknown if one of them was too late for that time.
+func (r reading) since(before reading, lasted time.Duration) deployment.Cost {
+	c := r.Cost.Since(before.Cost)
+	c.Known = c.Known && float64(max(r.late, before.late)) <= costLate*float64(lasted)
+	return c
+}
+
+// cost reads the servers' counters at the begin and the end of each phase.
+func (x *Run) cost(ctx context.Context, done <-chan struct{}) (c costs) {
+	read := func(at time.Duration) reading {
+		select {
+		case <-time.After(at - x.session.Clock.Now()):
+		case <-done: // the run has ended early
+			at = x.session.Clock.Now()
+		}
+		asked := x.session.Clock.Now()
+		cost := x.deployment.Cost(ctx)
+		answered := x.session.Clock.Now()
+		return reading{cost, (asked + answered) / 2, answered - at}
+	}
+	p := &x.combo.Plan
+	spans := p.spans()
+	if spans == nil {
+		spans = []measure.Span{{From: p.Warmup, To: p.Warmup + p.Duration}}
+	}
+	last := read(spans[0].From)
+	begin := last
+	for _, s := range spans {
+		if s.From == p.Warmup {
+			begin = last
+		}
+		now := read(s.To)
+		c.phases, last = append(c.phases, now.since(last, s.To-s.From)), now
+	}
+	c.whole, c.from, c.to = last.Since(begin.Cost), begin.at, last.at // no phase follows
+	return c
 }

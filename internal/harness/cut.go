@@ -2,7 +2,6 @@ package harness
 
 import (
 	"fmt"
-	"sync"
 	"time"
 
 	"hammerlock/internal/human"
@@ -13,29 +12,25 @@ import (
 // cutEvery is how often the flight recorder is asked for new violations.
 const cutEvery = time.Second
 
-// cutting saves the history around each violation while a program is watched, and once more at the end.
-func (x *Run) cutting(done <-chan struct{}) *sync.WaitGroup {
-	var cut sync.WaitGroup
-	cut.Go(func() {
-		t := time.NewTicker(cutEvery)
-		defer t.Stop()
-		for over := false; !over; {
-			select {
-			case <-t.C:
-			case <-done:
-				over = true
-			}
-			all := x.deployment.Program.Violated(over)
-			if len(all) == 0 {
-				continue
-			}
-			if err := x.cut(all); err != nil {
-				said := fmt.Sprintf("%s: not cut out: %v", x.deployment.Program.Told(&all[0]), err)
-				x.tell(Event{Stage: Running, Said: said})
-			}
+// cutting saves, while a watch goes on and at its end, the history around violations of its locks.
+func (x *Run) cutting(done <-chan struct{}) {
+	t := time.NewTicker(cutEvery)
+	defer t.Stop()
+	for over := false; !over; {
+		select {
+		case <-t.C:
+		case <-done:
+			over = true
 		}
-	})
-	return &cut
+		all := x.deployment.Program.Violated(over)
+		if len(all) == 0 {
+			continue
+		}
+		if err := x.cut(all); err != nil {
+			said := fmt.Sprintf("%s: not cut out: %v", x.deployment.Program.Told(&all[0]), err)
+			x.tell(Event{Stage: Running, Said: said})
+		}
+	}
 }
 
 // cut saves what the flight recorder has about some locks as a run of its own, and judges it.

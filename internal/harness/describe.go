@@ -80,8 +80,8 @@ func (c *Combination) scene() faults.Scene {
 		Names: c.Topology.NodeNames(), Recovery: c.Topology.Recovery, Claims: c.Lock.Claims,
 		Can: c.Topology.Can(), Session: c.Lock.Session,
 		Waits: c.Lock.Waits, Outlives: c.Lock.Outlives, Shared: c.Lock.Shared, Processes: p.Processes,
-		Heeds:    p.Workload.HeedDeadline,
-		Programs: p.programs(), AllowLost: p.Fleet.AllowLost, Silence: p.Fleet.Silence, Agents: p.Fleet.Count,
+		HeedDeadline: p.Workload.HeedDeadline,
+		Programs:     p.programs(), AllowLost: p.Fleet.AllowLost, Silence: p.Fleet.Silence, Agents: p.Fleet.Count,
 	}
 	p.source(&s)
 	s.Program = c.Lock.Program != nil
@@ -130,18 +130,24 @@ func (x *Run) header() history.Header {
 	plan, w, c, run := &x.combo.Plan, &x.combo.Plan.Workload, &x.combo, x.run
 	h := history.Header{
 		Name: run.Name, Started: run.Started, Command: run.Command, Topology: run.Topology, Lock: run.Lock,
-		Workers: c.recorded(), Processes: plan.Fleet.judged(plan.Processes), Keys: w.Keys, Retry: w.Retry, Wait: w.Wait,
-		Sites:  c.Topology.Sites,
-		Fenced: plan.Counter.Fenced, Service: c.Topology.Can().Lock, Session: c.Lock.Session, Claims: c.Lock.Claims,
-		ServerErrors: !c.Topology.Can().Own || c.server.Embedded(),
+		Sites: c.Topology.Sites, Nodes: len(x.deployment.Topology.Nodes),
 		Bounds: history.Bounds{
 			Agreement: history.Agreement{Slack: x.session.Slack, Doubts: x.session.Doubts}, Rate: x.session.Rate,
-			Round:    serverRound,
-			Recovery: c.Topology.Recovery, Gap: crew.Gap(w.TTL), Linger: c.Lock.Lingers(w.TTL),
-			Idle: c.idle(),
+			Round: serverRound, Recovery: c.Topology.Recovery,
 		},
-		Nodes: len(x.deployment.Topology.Nodes),
 	}
+	for _, step := range c.Steps {
+		h.Faults = append(h.Faults, step.Injection(c.scene()))
+	}
+	if source := x.deployment.Program; source != nil {
+		source.Describe(&h)
+		return h
+	}
+	h.Workers, h.Processes, h.Keys, h.Retry, h.Wait = c.recorded(), plan.Fleet.judged(plan.Processes), w.Keys, w.Retry,
+		w.Wait
+	h.Fenced, h.Service, h.Session, h.Claims = plan.Counter.Fenced, c.Topology.Can().Lock, c.Lock.Session, c.Lock.Claims
+	h.ServerErrors = !c.Topology.Can().Own || c.server.Embedded()
+	h.Bounds.Gap, h.Bounds.Linger, h.Bounds.Idle = crew.Gap(w.TTL), c.Lock.Lingers(w.TTL), c.idle()
 	if h.Workers > w.Workers {
 		h.Callers = w.Workers
 	}
@@ -150,9 +156,6 @@ func (x *Run) header() history.Header {
 	}
 	if plan.Counter.Place == workload.OnTopology {
 		h.Counter = history.CounterOnTopology
-	}
-	for _, step := range c.Steps {
-		h.Faults = append(h.Faults, step.Injection(c.scene()))
 	}
 	return h
 }
@@ -177,8 +180,6 @@ func (x *Run) fill(r *crew.Report, c costs) {
 		finished := math.Round(p.Throughput * time.Duration(p.Measured).Seconds())
 		p.Cost = share(c.phases[i], finished, 0, locks.OneSite)
 	}
-	x.run.Interactive, x.run.Stretched = x.breaker.Interactive(), x.combo.Stretched
-	x.run.Before, x.run.Earlier = x.combo.Before, x.combo.Earlier
 	if x.run.Unseen() {
 		x.run.Label = strings.Join(x.incidents, "; ")
 	}

@@ -28,9 +28,7 @@ func Version() string {
 	return cmp.Or(version, "(devel)")
 }
 
-// Environment describes this machine.
-func Environment() results.Environment { return environment() }
-
+// environment describes this machine.
 var environment = sync.OnceValue(func() results.Environment {
 	e := results.Environment{
 		Suite: Version(), Go: runtime.Version(), OS: runtime.GOOS + "/" + runtime.GOARCH,

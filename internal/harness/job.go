@@ -122,8 +122,8 @@ func (j *Job) Run(ctx, stop context.Context) (runs []results.Run, err error) {
 	return runs, err
 }
 
-// beside keeps the runs of programs that were watched during a combination.
-func (j *Job) beside(number int, all ...results.Run) {
+// keepWatched keeps runs that were saved beside a combination.
+func (j *Job) keepWatched(number int, all ...results.Run) {
 	j.telling.Lock()
 	defer j.telling.Unlock()
 	if j.watched == nil {
@@ -177,7 +177,7 @@ func (j *Job) count(e *Event) {
 func (j *Job) named(ctx, stop context.Context, number int, started chan<- struct{}) (run *results.Run, longer int,
 	err error) {
 	c := &j.Combinations[number]
-	finish, err := j.besides(ctx, stop, number)
+	finish, err := j.startWatch(ctx, stop, number)
 	if err != nil {
 		started <- struct{}{}
 		return nil, 0, err
@@ -189,7 +189,7 @@ func (j *Job) named(ctx, stop context.Context, number int, started chan<- struct
 	}
 	if err == nil {
 		run, err = x.Do(ctx, stop)
-		j.beside(number, x.cuts...)
+		j.keepWatched(number, x.cuts...)
 		longer, err = x.longer, errors.Join(err, x.release(ctx, j.Warm, err == nil && len(x.incidents) == 0))
 	}
 	err = errors.Join(err, finish())
@@ -220,17 +220,13 @@ func (j *Job) prepare(ctx context.Context, number int, warm *Warm) (_ *Run, err 
 		if e.Combination, e.Number, e.Of = x.combo, number+1, len(j.Combinations); x.run != nil {
 			e.Name = x.run.Name
 		}
-		j.telling.Lock()
-		defer j.telling.Unlock()
-		if j.count(&e); j.Progress != nil {
-			j.Progress(e)
-		}
-		if e.Stage == Saved && j.Kept != nil {
-			j.Kept(e.Folder)
-		}
+		j.report(e)
 	}
 	x.tell(Event{Stage: Starting})
-	spec := x.spec()
+	spec := j.deployment(x.combo)
+	if spec.Program != nil {
+		spec.Program.Say = func(line string) { x.tell(Event{Stage: Starting, Said: line}) }
+	}
 	if j.Watched {
 		spec.Options.Tell = x.steps(x.since)
 	}
@@ -261,7 +257,19 @@ func (x *Run) steps(start time.Time) func(doing string) {
 	}
 }
 
-// foundKilled reports runs whose process was killed and whose history was found.
+// report hands an event on to the watchers of the job.
+func (j *Job) report(e Event) {
+	j.telling.Lock()
+	defer j.telling.Unlock()
+	if j.count(&e); j.Progress != nil {
+		j.Progress(e)
+	}
+	if e.Stage == Saved && j.Kept != nil {
+		j.Kept(e.Folder)
+	}
+}
+
+// foundKilled reports the histories of killed runs.
 func (j *Job) foundKilled(dirs []string) {
 	j.telling.Lock()
 	defer j.telling.Unlock()

@@ -85,7 +85,7 @@ func (s *arena) observe(b *testing.B) (x *Run, end func()) {
 	if err = x.begin(); err != nil {
 		b.Fatal(err)
 	}
-	over := x.beside(b.Context())
+	over := x.background(b.Context())
 	return x, func() {
 		over()
 		if err := errors.Join(x.record.Close("", false, nil), x.folder.Discard()); err != nil {

@@ -9,6 +9,7 @@ import (
 	"hammerlock/internal/crew"
 	"hammerlock/internal/deployment"
 	"hammerlock/internal/measure"
+	"hammerlock/internal/recording"
 	"hammerlock/results"
 )
 
@@ -36,6 +37,7 @@ func newPicture(x *Run, h history.Header) *picture {
 		Workers: x.combo.recorded(), Keys: w.Keys, Rate: w.Rate, Phases: x.combo.Plan.spans(),
 	}
 	if source := x.deployment.Program; source != nil {
+		h.Workers, h.Keys = recording.ReadWorkers, recording.ReadKeys
 		head.Watched, head.Workers, head.Label = true, h.Workers, source.Places()
 	}
 	p.viewer = measure.NewViewer(x.meter, head, h, p.told)
@@ -70,9 +72,8 @@ func (p *picture) publish(now, final time.Duration) {
 		p.states = around.Nodes
 	}
 	snapshot := p.viewer.Snapshot(now, string(Running), around)
+	snapshot.Live = p.x.live(snapshot.Live)
 	if source := p.x.deployment.Program; source != nil {
-		snapshot.Live.Done = source.Grants()
-		snapshot.Visits.Done = snapshot.Live.Done
 		snapshot.Safety.Violations += int64(source.Found())
 	}
 	p.x.tell(Event{Stage: Running, Live: snapshot.Live, Snapshot: snapshot})

@@ -116,11 +116,11 @@ type Combination struct {
 	Scenario scenarios.Scenario // the zero Scenario if the plan has none
 	Plan     Plan               // the plan of this run alone
 	Steps    []faults.Step      // what is broken
-	Before   []string           // why each earlier attempt had no verdict
-	Earlier  []string           // names of the runs of these attempts
-	server   topologies.Server  // the server program; zero for a service
-	beside   *Combination       // a program to watch while a service is visited; nil = none
-	// Stretched is the factor by which all times were multiplied; 0 = they are as planned.
+	Before   []string           // why each earlier attempt was inconclusive
+	Earlier  []string           // and the names of those runs
+	server   topologies.Server  // the servers under the lock; zero for a service
+	watch    *Combination       // what is watched meanwhile, for a service; nil = nothing
+	// Stretched is the factor of all times; 0 = they are as planned.
 	Stretched int
 }
 

@@ -9,14 +9,8 @@ import (
 	"time"
 
 	"hammerlock/faults"
-	"hammerlock/history"
 	"hammerlock/internal/attach"
-	"hammerlock/internal/breaker"
-	"hammerlock/internal/crew"
-	"hammerlock/internal/deployment"
-	"hammerlock/internal/measure"
 	"hammerlock/internal/program"
-	"hammerlock/internal/recording"
 	"hammerlock/internal/service"
 	"hammerlock/internal/witness"
 	"hammerlock/locks"
@@ -117,8 +111,9 @@ func (c *check) scenes(x Combination) (all []Combination) {
 	return all
 }
 
-// beside returns a run that watches a service's programs while the service is visited; nil if there is none.
-func (c *check) beside(ctx context.Context, s *service.Spec) *Combination {
+// watch returns the program run that goes on beside the visits to a service and watches its programs; nil if there is
+// none.
+func (c *check) watch(ctx context.Context, s *service.Spec) *Combination {
 	to := &s.Wire
 	if to.To == "" {
 		if len(to.Locks)+len(to.Data)+len(to.Env) > 0 {
@@ -171,129 +166,49 @@ func (p *Plan) source(s *faults.Scene) {
 	}
 }
 
-// spec says what must be started for the run.
-func (x *Run) spec() deployment.Spec {
-	s := x.job.deployment(x.combo)
-	if s.Program != nil {
-		s.Program.Say = func(line string) { x.tell(Event{Stage: Starting, Said: line}) }
-	}
-	return s
-}
-
-// beginProgram prepares the recorder, the viewer and the fault injection of a program's run.
-func (x *Run) beginProgram() (err error) {
-	source := x.deployment.Program
-	if x.session, err = source.Begin(nil); err != nil {
-		return err
-	}
-	x.meter = measure.NewMeter(measure.Options{Workers: recording.ReadWorkers, Keys: recording.ReadKeys,
-		To: history.Forever})
-	o := recording.Options{Clock: x.session.Clock, Reader: source, File: x.folder.Path(results.HistoryFile),
-		Header: x.programHeader(), Observe: x.meter.Observe, Tell: func(now, _ time.Duration) {
-			live := x.meter.Live(now)
-			live.Done = source.Grants()
-			live.Visits.Done = live.Done
-			x.tell(Event{Stage: Running, Live: live})
-		}}
-	b := breaker.Options{Steps: x.combo.Steps, Scene: x.combo.scene(), Shape: &x.combo.Plan.Workload}
-	if x.job.Watched {
-		h := o.Header
-		h.Workers, h.Keys = recording.ReadWorkers, recording.ReadKeys
-		x.picture = newPicture(x, h)
-		o.Observe, o.Tell, b.Extra = x.picture.observe, x.picture.publish, keyPlaces
-	}
-	if err = source.Record(x.folder.Path("")); err != nil {
-		return err
-	}
-	if x.record, err = recording.New(o); err != nil {
-		return err
-	}
-	x.breaker = breaker.New(x.deployment, x.record, x.session, b)
-	return nil
-}
-
-// programHeader returns what a judge must know about a program's run, apart from what is known only at its end.
-func (x *Run) programHeader() history.Header {
-	source, run := x.deployment.Program, x.run
-	h := history.Header{Name: run.Name, Started: run.Started, Command: run.Command, Topology: run.Topology,
-		Lock: run.Lock, Sites: source.Sites(), Nodes: source.Servers(),
-		Bounds:   history.Bounds{Rate: witness.Rate, Round: witness.Round, Recovery: x.combo.Topology.Recovery},
-		NotAbout: []string{history.Liveness, history.Fairness, history.Updates}}
-	for _, step := range x.combo.Steps {
-		h.Faults = append(h.Faults, step.Injection(x.combo.scene()))
-	}
-	return h
-}
-
-// workProgram lets the program work and injects the planned faults.
-func (x *Run) workProgram(ctx, stop context.Context) (report crew.Report, err error) {
-	done := make(chan struct{})
-	var surveyed chan struct{}
-	x.record.Start()
-	cut := x.cutting(done)
-	ending, over := context.WithCancel(stop)
-	defer over()
-	if x.picture != nil {
-		surveyed = make(chan struct{})
-		go func() {
-			defer close(surveyed)
-			x.picture.survey(context.WithoutCancel(ctx), done)
-		}()
-		x.tell(Event{Stage: Running, Controls: x.controls(ctx, ending)})
-	}
-	x.breaker.Start(ctx, ending)
-	report, err = x.deployment.Crew.Run(ctx, stop)
-	over()
-	err = errors.Join(err, x.breaker.Wait())
-	close(done)
-	if surveyed != nil {
-		<-surveyed
-	}
-	cut.Wait()
-	x.record.Stop()
-	x.record.Flush()
-	return report, err
-}
-
-// endless tells whether the run goes on until a user ends it. Such an end is not early.
+// endless tells whether the run goes on until a user ends it: then its end is not early.
 func (x *Run) endless() bool {
 	return x.deployment.Program != nil && x.combo.Plan.Program.Command == ""
 }
 
-// besides starts to watch a program while a service is visited, until finish is called.
-func (j *Job) besides(ctx, stop context.Context, number int) (finish func() error, err error) {
+// startWatch starts the planned watch beside the visits of a combination, and lets it go on until finish is called.
+func (j *Job) startWatch(ctx, stop context.Context, number int) (finish func() error, err error) {
 	c := &j.Combinations[number]
-	if c.beside == nil {
+	if c.watch == nil {
 		return func() error { return nil }, nil
 	}
-	y := &Run{job: j, combo: *c.beside, since: time.Now(), tell: func(e Event) {
-		j.telling.Lock()
-		defer j.telling.Unlock()
-		if e.Combination, e.Number, e.Of = *c, number+1, len(j.Combinations); e.Said != "" && j.Progress != nil {
-			j.Progress(e)
-		}
-		if e.Stage == Saved && j.Kept != nil {
-			j.Kept(e.Folder)
-		}
-	}}
-	spec := y.spec()
-	if y.deployment, err = spec.Up(stop); err != nil {
+	own := &Job{Plan: c.watch.Plan, Combinations: []Combination{*c.watch}, Command: j.Command,
+		Killed: func(dir string) { j.foundKilled([]string{dir}) },
+		Progress: func(e Event) {
+			if e.Combination, e.Number, e.Of = *c, number+1, len(j.Combinations); e.Said != "" {
+				j.report(e)
+			}
+		},
+		Kept: func(dir string) {
+			j.telling.Lock()
+			defer j.telling.Unlock()
+			if j.Kept != nil {
+				j.Kept(dir)
+			}
+		}}
+	x, err := own.Prepare(stop)
+	if err != nil {
 		return nil, err
 	}
-	c.Plan.Service.Env = y.deployment.Program.Variables()
+	c.Plan.Service.Env = x.deployment.Program.Variables()
 	var run *results.Run
 	var failed error
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		run, failed = y.Do(ctx, stop)
+		run, failed = x.Do(ctx, stop)
 	}()
 	return func() error {
-		y.deployment.Program.Finish()
+		x.deployment.Program.Finish()
 		<-done
 		if run != nil {
-			j.beside(number, *run)
+			j.keepWatched(number, *run)
 		}
-		return errors.Join(failed, y.Close())
+		return errors.Join(failed, x.Close())
 	}, nil
 }

@@ -94,7 +94,7 @@ func TestScenariosOfPrograms(t *testing.T) {
 		planned[job.Combinations[i].Scenario.Name] = strings.Join(job.Combinations[i].faultNames(), " ")
 	}
 	if planned["crash"] != "kill-program@granted:5" || planned["ambiguous"] != "cut@granted/10 cut@released/15" ||
-		len(planned) != 5 || job.Beside() {
+		len(planned) != 5 || job.Parallel() {
 		t.Errorf("planned: %v", planned)
 	}
 	if text := strings.Join(job.LeftOut, "\n"); !strings.Contains(text, "forgetful is left out: ") ||

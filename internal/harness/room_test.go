@@ -64,7 +64,7 @@ func TestWhatBreaksBesideOthersIsAskedAgain(t *testing.T) {
 	broken := errors.New("the servers did not come up")
 	for beside, want := range map[bool]error{true: nil, false: broken} {
 		b := batch{Job: &Job{Plan: Plan{Attempts: 1}}, runs: map[int]*results.Run{}}
-		b.take(outcome{question{number: 3, beside: beside}, nil, broken})
+		b.take(outcome{question{number: 3, shared: beside}, nil, broken})
 		if b.err != want || len(b.open) == 1 != beside || beside && !b.open[0].spoilt() {
 			t.Errorf("beside others %v: %v, to be asked again: %v", beside, b.err, b.open)
 		}

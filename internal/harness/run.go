@@ -4,10 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"path/filepath"
-	"slices"
-	"strings"
 	"time"
 
 	"hammerlock/checker"
@@ -15,14 +12,11 @@ import (
 	"hammerlock/internal/breaker"
 	"hammerlock/internal/crew"
 	"hammerlock/internal/deployment"
-	"hammerlock/internal/human"
 	"hammerlock/internal/measure"
 	"hammerlock/internal/program"
 	"hammerlock/internal/recording"
 	"hammerlock/internal/witness"
-	"hammerlock/locks"
 	"hammerlock/results"
-	"hammerlock/workload"
 )
 
 // cleanTimeout limits the time of cleaning up after a run, plus cleanPage for each page.
@@ -107,56 +101,28 @@ func (x *Run) Do(ctx, stop context.Context) (_ *results.Run, err error) {
 	return x.run, nil
 }
 
-// howMuchLonger returns the factor by which a repetition must be longer: how much too slow the machine, a server or the
-// lock's program was, compared with what a lease allows. It is 1 if none was too slow, and 0 if no repetition is
-// needed. A run without a scenario is repeated only after an unplanned event. The end of a service's program is no such
-// event: it is under test.
-func (x *Run) howMuchLonger() int {
-	c, lease := &x.combo, x.combo.Plan.Workload.TTL
-	_, stood := x.meter.Stood()
-	slow := stood > checker.Margin(lease)
-	disturbed := c.Scenario.Name != "" || slow || len(x.incidents) > 0 && !c.Topology.Can().Lock
-	if status, _ := x.run.Safety(); status != checker.Inconclusive || !c.Plan.Verify || !disturbed ||
-		x.run.Interactive {
-		return 0
-	}
-	if c.Scenario.Name == "" || lease == 0 || c.Plan.Program != nil {
-		return 1
-	}
-	by := max(float64(stood)/float64(checker.Margin(lease)),
-		float64(x.watch.Silent)/float64(deployment.Patience(lease)))
-	if d := x.run.Driver; d != nil {
-		by = max(by, float64(d.P50)/float64(checker.Prompt(lease)))
-	}
-	return max(int(math.Ceil(min(by, longest))), 1)
-}
-
-// begin starts the clock, and prepares recording, measurement and fault injection.
+// begin starts the clock, and prepares the recorder, the meter and the breaker.
 func (x *Run) begin() (err error) {
-	if x.deployment.Program != nil {
-		return x.beginProgram()
-	}
-	plan := &x.combo.Plan
+	plan, source := &x.combo.Plan, x.deployment.Program
 	wake := make(chan struct{}, 1)
 	if x.session, err = x.deployment.Crew.Begin(wake); err != nil {
 		return err
 	}
-	x.meter = measure.NewMeter(measure.Options{
-		Workers: x.combo.recorded(), Callers: plan.Workload.Workers, Keys: plan.Workload.Keys, From: plan.Warmup,
-		To:       plan.Warmup + plan.Duration,
-		Excludes: x.combo.Lock.Claims.Alone(), OpenLoop: plan.Workload.Open(), Spans: plan.spans(), Log: x.folder.Log(),
-		Started: x.run.Started,
-		Bears:   x.combo.bears(), Backoff: plan.Workload.Retry,
-	})
+	x.meter = measure.NewMeter(x.metered())
 	o := recording.Options{
 		Clock: x.session.Clock, Lanes: x.session.Lanes, Slack: x.session.Slack, Wake: wake, Abandoned: x.session.Dead,
 		Observe: x.meter.Observe, Tell: func(now, _ time.Duration) {
-			x.tell(Event{Stage: Running, Live: x.meter.Live(now)})
+			x.tell(Event{Stage: Running, Live: x.live(x.meter.Live(now))})
 		},
 		Header: x.header(), Feeds: x.session.Feeds, Written: x.session.Written, Proven: x.session.Proven,
 	}
 	if plan.Verify {
 		o.File = x.folder.Path(results.HistoryFile)
+	}
+	if source != nil {
+		if o.Reader, err = source, source.Record(x.folder.Path("")); err != nil {
+			return err
+		}
 	}
 	b := breaker.Options{Steps: x.combo.Steps, Scene: x.combo.scene(), Shape: &plan.Workload}
 	if x.job.Watched {
@@ -165,7 +131,8 @@ func (x *Run) begin() (err error) {
 		b.Extra, b.Stopped, b.Begun = keyPlaces, x.picture.viewer.Stop, x.picture.viewer.Begin
 	}
 	o.Tell = x.gated(o.Tell)
-	if plan.Tap && plan.Verify && plan.MinReplicas == 0 && x.combo.Topology.Can().Own && x.combo.Topology.Can().Ask() {
+	if plan.Tap && plan.Verify && plan.MinReplicas == 0 && source == nil && x.combo.Topology.Can().Own &&
+		x.combo.Topology.Can().Ask() {
 		x.stream = x.deployment.Stream(x.session.Clock)
 		observe := o.Observe
 		o.Observe = func(op *history.Op) {
@@ -176,27 +143,43 @@ func (x *Run) begin() (err error) {
 	if x.record, err = recording.New(o); err != nil {
 		return err
 	}
-	lane := func() *history.Lane { return x.record.Lane(ownSlots) }
-	x.own, x.keys, x.heart = lane(), lane(),
-		crew.NewHeartbeat(lane(), crew.Gap(plan.Workload.TTL), plan.Fleet.judged(plan.Processes) > 1, x.record.Note)
-	x.watch = x.deployment.Watch(deployment.WatchOptions{Lane: lane, Note: x.record.Note, Heart: x.heart,
-		TTL:     plan.Workload.TTL,
-		Closely: len(x.combo.Steps) > 0 && x.combo.Scenario.Name == ""})
+	x.attend()
 	x.breaker = breaker.New(x.deployment, x.record, x.session, b)
 	return nil
 }
 
-// work lets the workers work and injects faults. At the end it looks for keys that were left over.
-func (x *Run) work(ctx, stop context.Context) (report crew.Report, cost costs, err error) {
+// metered says what is measured: the visits of workers within the planned time, or what is read of a program.
+func (x *Run) metered() measure.Options {
 	if x.deployment.Program != nil {
-		report, err = x.workProgram(ctx, stop)
-		return report, cost, err
+		return measure.Options{Workers: recording.ReadWorkers, Keys: recording.ReadKeys, To: history.Forever}
 	}
 	plan := &x.combo.Plan
-	end := x.beside(ctx)
+	return measure.Options{
+		Workers: x.combo.recorded(), Callers: plan.Workload.Workers, Keys: plan.Workload.Keys, From: plan.Warmup,
+		To: plan.Warmup + plan.Duration, Excludes: x.combo.Lock.Claims.Alone(), OpenLoop: plan.Workload.Open(),
+		Spans: plan.spans(), Log: x.folder.Log(), Started: x.run.Started, Bears: x.combo.bears(),
+		Backoff: plan.Workload.Retry,
+	}
+}
+
+// live are the measurements so far. A program's grants count as its visits.
+func (x *Run) live(l measure.Live) measure.Live {
+	if source := x.deployment.Program; source != nil {
+		l.Done = source.Grants()
+		l.Visits.Done = l.Done
+	}
+	return l
+}
+
+// work lets the workers work, injects faults meanwhile, and at the end looks for leftovers.
+func (x *Run) work(ctx, stop context.Context) (report crew.Report, cost costs, err error) {
+	plan, source := &x.combo.Plan, x.deployment.Program
+	end := x.background(ctx)
 	ending, over := context.WithCancel(stop)
 	defer over()
-	defer time.AfterFunc(plan.Warmup+plan.Duration-x.session.Clock.Now(), over).Stop()
+	if source == nil { // a program ends when it likes
+		defer time.AfterFunc(plan.Warmup+plan.Duration-x.session.Clock.Now(), over).Stop()
+	}
 	x.breaker.Start(ctx, ending)
 	if x.picture != nil {
 		x.tell(Event{Stage: Running, Controls: x.controls(ctx, ending)})
@@ -207,7 +190,7 @@ func (x *Run) work(ctx, stop context.Context) (report crew.Report, cost costs, e
 		err = errors.Join(err, report.Trouble())
 	}
 	servers := x.breaker.Wait()
-	if err == nil && servers == nil && plan.Verify && report.Lost == "" {
+	if err == nil && servers == nil && plan.Verify && report.Lost == "" && source == nil {
 		clean, cancel := context.WithTimeout(context.WithoutCancel(ctx),
 			cleanTimeout+time.Duration(len(x.deployment.Pages))*cleanPage)
 		defer cancel()
@@ -247,22 +230,13 @@ func (x *Run) giveUp() error {
 
 // judge judges the run, by its history if there is one, and otherwise by its totals.
 func (x *Run) judge(ctx context.Context) (err error) {
-	if p := x.deployment.Program; p != nil {
-		p.Fill(x.run)
-		x.run.Interactive, x.run.Before, x.run.Earlier = x.breaker.Interactive(), x.combo.Before, x.combo.Earlier
-		x.tell(Event{Stage: Judging})
-		x.run.Verdicts, err = x.run.Judge(x.folder.Path(""))
+	if source := x.deployment.Program; source != nil {
+		source.Fill(x.run)
+	} else if x.run.Views, err = x.views(ctx); err != nil {
 		return err
 	}
-	tally, err := x.tally(ctx)
-	if err != nil {
-		return err
-	}
-	x.run.Views = results.Views{Acknowledged: tally.Acknowledged, Unknown: tally.Unknown, Fenced: x.meter.Stores.Fenced,
-		Doubt: tally.Doubt, Excused: tally.Excused, Unread: tally.Unread, Missing: tally.Missing}
-	if !tally.Unread {
-		x.run.Views.Final, x.run.Views.Lost = tally.Final, tally.Lost()
-	}
+	x.run.Interactive, x.run.Stretched = x.breaker.Interactive(), x.combo.Stretched
+	x.run.Before, x.run.Earlier = x.combo.Before, x.combo.Earlier
 	if x.combo.Plan.Verify {
 		x.tell(Event{Stage: Judging})
 	}
@@ -279,46 +253,4 @@ func (c *Combination) bears() time.Duration {
 		return 0
 	}
 	return checker.Spare(w.TTL, w.Hold)
-}
-
-// tally reads the counter when all workers have ended. Missing views may be excused by pauses of holders and failures
-// of servers, but only as many as these can have caused. It is an error if the counter cannot be read, unless a server
-// failed without a planned fault.
-func (x *Run) tally(ctx context.Context) (t checker.Tally, err error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx),
-		cleanTimeout+time.Duration(len(x.deployment.Pages))*cleanPage)
-	defer cancel()
-	t = checker.Tally{Acknowledged: x.meter.Stores.Acknowledged, Unknown: x.meter.Stores.Unknown,
-		Doubt: strings.Join(x.incidents, "; "), Missing: x.missing}
-	counts, err := x.deployment.Views(ctx)
-	if t.Unread = err != nil; t.Unread && t.Doubt != "" {
-		return t, nil
-	}
-	if err != nil {
-		return t, fmt.Errorf("read the counter at the end: %w", err)
-	}
-	for _, c := range counts {
-		t.Final += c.Views
-	}
-	t.Excused = x.excused(t.Acknowledged)
-	if at, stood := x.meter.Stood(); t.Doubt == "" && t.Excused > 0 && t.Lost() > 0 {
-		t.Doubt = fmt.Sprintf("the machine paused for %s at %s", human.Duration(stood), human.Duration(at))
-	}
-	return t, nil
-}
-
-// excused is how many of the acknowledged views may be missing under a correct lock: those that late holders may have
-// overwritten, one for each worker each time that a server may have forgotten its lock, and one for each evicted key.
-// If the server of the counter itself failed, all may be missing.
-func (x *Run) excused(acknowledged int64) int64 {
-	p, failed := &x.combo.Plan, x.meter.Failed()
-	if x.combo.Lock.Sites == locks.NoSite || x.combo.Topology.Can().Lock {
-		return 0
-	}
-	if n := len(x.deployment.Topology.Nodes); slices.ContainsFunc(failed, func(node int64) bool {
-		return int(node) >= n || p.Counter.Place == workload.OnTopology
-	}) {
-		return acknowledged
-	}
-	return x.meter.Overwritten() + int64(len(failed)*p.Workload.Workers) + x.watch.Lost
 }

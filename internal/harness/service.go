@@ -61,7 +61,7 @@ func (c *check) service(ctx context.Context) []Combination {
 	if len(own.Visit.URLs) > 0 {
 		x.Lock.Name = own.Name()
 	}
-	x.beside = c.beside(ctx, s)
+	x.watch = c.watch(ctx, s)
 	all := []Combination{x}
 	c.faults(all)
 	return all

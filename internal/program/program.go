@@ -109,7 +109,7 @@ func (s *Source) Open(ctx context.Context, t *topologies.Topology) (err error) {
 	s.clock.Set(s.started, 1)
 	s.find()
 	o := s.spec.Options
-	o.Epoch, o.Sites, o.Most, o.Ours = s.started, s.Sites(), mostKept, s.spec.Own
+	o.Epoch, o.Sites, o.Most, o.Ours = s.started, s.sites(), mostKept, s.spec.Own
 	if s.spec.TapOnly {
 		o.Alone, o.Violation = true, s.violation
 	}
@@ -197,7 +197,7 @@ func (s *Source) Found() int {
 
 // Begin implements crew.Crew. There are no lanes.
 func (s *Source) Begin(chan<- struct{}) (*crew.Session, error) {
-	return &crew.Session{Clock: s.clock}, nil
+	return &crew.Session{Clock: s.clock, Rate: witness.Rate}, nil
 }
 
 // RoundTrips implements crew.Crew. They are not counted.

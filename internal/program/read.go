@@ -182,5 +182,9 @@ func (s *Source) Grants() int64 {
 // Places says at which addresses clients find the servers.
 func (s *Source) Places() string { return strings.Join(s.places, "; ") }
 
-// Servers are how many servers are watched.
-func (s *Source) Servers() int { return len(s.servers) }
+// Describe writes what a judge must know of the source into the header of its history. A program need not be fair, and
+// may wait for as long as it likes.
+func (s *Source) Describe(h *history.Header) {
+	h.Sites, h.Nodes, h.Bounds.Round = s.sites(), len(s.servers), witness.Round
+	h.NotAbout = []string{history.Liveness, history.Fairness, history.Updates}
+}

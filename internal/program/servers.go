@@ -68,8 +68,8 @@ func (s *Source) find() {
 	}
 }
 
-// Sites is the number of independent places that a lock uses.
-func (s *Source) Sites() int {
+// sites are the independent places that a lock stands on.
+func (s *Source) sites() int {
 	if s.spec.Own {
 		return len(s.top.Sites)
 	}

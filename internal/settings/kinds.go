@@ -89,11 +89,16 @@ func (s *Set) Text(f Flag, kind string, to *string) *Value {
 }
 
 // Written declares a flag for a file that will be written: whether that is possible is known before anything starts.
-func (s *Set) Written(f Flag, to *string) { s.text(f, "file", to, writable) }
+func (s *Set) Written(f Flag, to *string) { s.text(f, "file", to, Writable) }
 
-// writable returns an error if a file cannot be written.
-func writable(path string) error {
+var errDirectory = errors.New("it is a directory, and a file is needed")
+
+// Writable returns an error if a file cannot be written.
+func Writable(path string) error {
 	if info, err := os.Stat(path); err == nil {
+		if info.IsDir() {
+			return errDirectory
+		}
 		file, err := os.OpenFile(path, os.O_WRONLY, 0)
 		if err != nil {
 			return errors.Unwrap(err)
@@ -115,7 +120,7 @@ func (s *Set) text(f Flag, kind string, to *string, check func(string) error) *V
 			return fmt.Errorf("it is empty: it takes a %s; or leave it out", kind)
 		}
 		if info, err := os.Stat(text); kind == "file" && err == nil && info.IsDir() {
-			return errors.New("it is a directory, and a file is needed")
+			return errDirectory
 		}
 		if err := check(text); err != nil {
 			return err

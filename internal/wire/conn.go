@@ -101,7 +101,7 @@ func (c *conn) serve() {
 // unseen reports, once, why bytes are forwarded without being parsed.
 func (c *conn) unseen(why string) error {
 	if c.plain.CompareAndSwap(false, true) {
-		c.proxy.run.Sink.Event(Event{Kind: PassedThrough, Server: c.proxy.server, Conn: c.id,
+		c.proxy.run.Sink.Event(Event{Kind: PassedThrough, Server: c.proxy.server,
 			At: c.proxy.run.Clock.Stamp(), Text: why})
 	}
 	return errUnparsed

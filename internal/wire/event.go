@@ -80,7 +80,6 @@ const (
 type Event struct {
 	Kind   EventKind
 	Server int
-	Conn   int64 // 0 = the event is about a tap
 	At     time.Duration
 	Text   string
 

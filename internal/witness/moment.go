@@ -6,10 +6,7 @@ import (
 	"hammerlock/internal/wire"
 )
 
-// Moments lists the kinds of replies at which a fault can begin.
-var Moments = []string{"granted", "refused", "extended", "released", "read"}
-
-// LockOf returns the lock that a command is about.
+// LockOf is the lock that a command is about.
 func (r *Reader) LockOf(q *wire.Request) (key string, ok bool) {
 	for _, key := range keysOf(q.Args) {
 		if matches(r.o.Locks, key) {

@@ -256,7 +256,7 @@ func severalRuns(t *testing.T, chromium context.Context) {
 		t.Fatal(err)
 	}
 	path := filepath.Join(out, File)
-	if err := Write(path, dirs, Beside{}); err != nil {
+	if err := Write(path, dirs, Unsaved{}); err != nil {
 		t.Fatal(err)
 	}
 	b := openTab(t, chromium, 1280, 900)

@@ -8,14 +8,14 @@ import (
 	"hammerlock/results"
 )
 
-// Beside has what a command has found besides its saved runs.
-type Beside struct {
+// Unsaved has a command's findings besides its saved runs.
+type Unsaved struct {
 	Explored []results.Judgement
 	NotRun   []results.NotRun
 }
 
 // runs lists the explorations without findings, which are not saved.
-func (b *Beside) runs() (all []saved) {
+func (b *Unsaved) runs() (all []saved) {
 	for i := range b.Explored {
 		j := &b.Explored[i]
 		all = append(all, saved{Run: &results.Run{Explored: true, Topology: j.Topology, Lock: j.Lock,

@@ -31,7 +31,7 @@ func TestMatrix(t *testing.T) {
 		scenario("scant", verdict("activity", checker.Inconclusive, "")),
 		{Topology: "single", Lock: "lease", Verdicts: []checker.Verdict{verdict("lost-updates", checker.Pass, "")}},
 	})
-	beside := Beside{Explored: []results.Judgement{{Topology: "memory", Lock: "lease", Scenario: "explore",
+	beside := Unsaved{Explored: []results.Judgement{{Topology: "memory", Lock: "lease", Scenario: "explore",
 		Verdicts: []checker.Verdict{verdict("explore", checker.Pass, "")}}}}
 	runs = append(beside.runs(), runs...)
 	names, _ := titles(runs)
@@ -103,7 +103,7 @@ func TestAnAttemptThatWasRepeatedIsLeftOut(t *testing.T) {
 		}))
 	}
 	path := filepath.Join(out, File)
-	if err := Write(path, dirs, Beside{}); err != nil {
+	if err := Write(path, dirs, Unsaved{}); err != nil {
 		t.Fatal(err)
 	}
 	text, err := os.ReadFile(path)

@@ -29,7 +29,7 @@ var assets embed.FS
 
 // Write writes a page about the saved runs in some directories. It writes to another name first, so that the file is
 // complete or missing.
-func Write(path string, dirs []string, beside Beside) (err error) {
+func Write(path string, dirs []string, unsaved Unsaved) (err error) {
 	aside := path + unfinished
 	defer func() {
 		if err == nil {
@@ -45,15 +45,15 @@ func Write(path string, dirs []string, beside Beside) (err error) {
 		return err
 	}
 	buf := bufio.NewWriter(file)
-	if err := errors.Join(writeRuns(buf, dirs, beside), buf.Flush(), file.Close()); err != nil {
+	if err := errors.Join(writeRuns(buf, dirs, unsaved), buf.Flush(), file.Close()); err != nil {
 		return err
 	}
 	return os.Rename(aside, path)
 }
 
 // writeRuns leaves out attempts that another run replaces.
-func writeRuns(w io.Writer, dirs []string, beside Beside) error {
-	runs := beside.runs()
+func writeRuns(w io.Writer, dirs []string, unsaved Unsaved) error {
+	runs := unsaved.runs()
 	for _, dir := range dirs {
 		r, err := readSaved(dir)
 		if err != nil {
@@ -65,7 +65,7 @@ func writeRuns(w io.Writer, dirs []string, beside Beside) error {
 	runs = slices.DeleteFunc(slices.Clone(all), func(r saved) bool {
 		return slices.ContainsFunc(all, func(o saved) bool { return slices.Contains(o.Earlier, r.Name) })
 	})
-	return writePage(w, runs, beside.NotRun)
+	return writePage(w, runs, unsaved.NotRun)
 }
 
 // page has everything that the page shows.

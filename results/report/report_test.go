@@ -22,7 +22,7 @@ const (
 const ms = time.Millisecond
 
 // save writes the report of a saved run into its directory.
-func save(dir string) error { return Write(filepath.Join(dir, File), []string{dir}, Beside{}) }
+func save(dir string) error { return Write(filepath.Join(dir, File), []string{dir}, Unsaved{}) }
 
 // longReport makes the page of a run that never was.
 func longReport(t testing.TB, c crowd) (*ownership, int) {

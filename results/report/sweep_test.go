@@ -29,7 +29,7 @@ func showsPicture(t *testing.T, file string) {
 			}
 		}
 		page := filepath.Join(t.TempDir(), File)
-		if err := Write(page, []string{dir}, Beside{}); err != nil {
+		if err := Write(page, []string{dir}, Unsaved{}); err != nil {
 			t.Fatal(err)
 		}
 		text, err := os.ReadFile(page)

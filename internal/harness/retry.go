@@ -2,8 +2,12 @@ package harness
 
 import (
 	"iter"
+	"math"
 	"slices"
 	"time"
+
+	"hammerlock/checker"
+	"hammerlock/internal/deployment"
 )
 
 // Again says how often a run without a verdict is repeated, and how much longer each repetition is: one factor for each
@@ -85,4 +89,28 @@ func (c *Combination) short() int {
 		return 1
 	}
 	return int((p.Least + ttl - 1) / ttl)
+}
+
+// howMuchLonger is the factor by which a repetition must be longer; 0 = no repetition is needed. It is how much slower
+// the machine, a server or the lock's program was than a lease bears; 1 if none was slow. A run without a scenario is
+// repeated only after an unplanned event. The end of a service's program is no such event, because the service is under
+// test.
+func (x *Run) howMuchLonger() int {
+	c, lease := &x.combo, x.combo.Plan.Workload.TTL
+	_, stood := x.meter.Stood()
+	slow := stood > checker.Margin(lease)
+	disturbed := c.Scenario.Name != "" || slow || len(x.incidents) > 0 && !c.Topology.Can().Lock
+	if status, _ := x.run.Safety(); status != checker.Inconclusive || !c.Plan.Verify || !disturbed ||
+		x.run.Interactive {
+		return 0
+	}
+	if c.Scenario.Name == "" || lease == 0 || c.Plan.Program != nil {
+		return 1
+	}
+	by := max(float64(stood)/float64(checker.Margin(lease)),
+		float64(x.watch.Silent)/float64(deployment.Patience(lease)))
+	if d := x.run.Driver; d != nil {
+		by = max(by, float64(d.P50)/float64(checker.Prompt(lease)))
+	}
+	return max(int(math.Ceil(min(by, longest))), 1)
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"iter"
@@ -27,15 +28,14 @@ type series struct {
 	dir  string         // where the runs are saved; empty = where each plan says
 	warm *harness.Warm  // servers that stay up from run to run; nil = each run has servers of its own
 
-	runs     int              // how many runs there will be; 0 = that depends on them
-	about    time.Duration    // how long they take
-	tells    bool             // the series itself tells of its runs: neither lines nor a dashboard do
-	tolerant bool             // a step that cannot be carried out is reported, and does not end the series
-	kept     func(dir string) // hears of every run that was saved; nil = not wanted
-	page     func() string    // the report of all runs, at the end; nil = none is made
-	views    shows            // at addresses
-	minutes  shows            // that tell a line now and then, and need no snapshots
-	failure  error            // why there is no further step, if that is an error
+	runs     int           // how many runs there will be; 0 = that depends on them
+	about    time.Duration // how long they take
+	tells    bool          // the series itself tells of its runs: neither lines nor a dashboard do
+	tolerant bool          // a step that cannot be carried out is reported, and does not end the series
+	page     func() string // the report of all runs, at the end; nil = none is made
+	views    shows         // at addresses
+	minutes  shows         // that tell a line now and then, and need no snapshots
+	failure  error         // why there is no further step, if that is an error
 	begun    time.Time
 	ended    int
 }
@@ -65,6 +65,7 @@ func newSeries(e Env, c *cobra.Command, o *options) *series {
 // carryOut runs all steps, and closes what showed them. Check, which has found every mistake of the command line, is
 // asked before anything starts.
 func (s *series) carryOut(ctx context.Context, sig signals, check func(context.Context) error, all steps) (err error) {
+	s.o.writable(s.e, cmp.Or(s.dir, s.o.plan.Out))
 	if s.views = s.e.openShows(ctx, s.o); len(s.views) > 0 {
 		s.o.inTurn()
 	}
@@ -125,12 +126,19 @@ func (s *series) one(ctx context.Context, sig signals, st *step) error {
 		return err
 	}
 	j := st.job
-	j.Command, j.Warm, j.Kept, j.Killed = repeatRun(s.root, j.Plan), s.warm, s.kept, s.e.foundKilled
+	j.Command, j.Warm, j.Kept, j.Killed = repeatRun(s.root, j.Plan), s.warm, s.saved, s.e.foundKilled
 	if st.more != nil && !st.more(sig.stop, j) {
 		return nil
 	}
 	st.runs, err = s.show(ctx, sig, j)
 	return err
+}
+
+// saved writes what is to be beside a run.
+func (s *series) saved(dir string) {
+	for _, x := range s.o.runFiles {
+		s.e.complain(x.saved(s.o, dir))
+	}
 }
 
 // show carries a job out, and shows it in the outputs of the command: in the dashboard or in lines, too, unless the

@@ -1,0 +1,65 @@
+package harness
+
+import (
+	"context"
+	"sync"
+
+	"hammerlock/history"
+	"hammerlock/internal/crew"
+	"hammerlock/internal/deployment"
+)
+
+// attend prepares to watch the machine, the servers and the keys of workers. Of a program's servers no more is known
+// than what they say to it.
+func (x *Run) attend() {
+	lane := func() *history.Lane { return x.record.Lane(ownSlots) }
+	plan := &x.combo.Plan
+	if x.deployment.Program != nil {
+		return
+	}
+	x.own, x.keys, x.heart = lane(), lane(),
+		crew.NewHeartbeat(lane(), crew.Gap(plan.Workload.TTL), plan.Fleet.judged(plan.Processes) > 1, x.record.Note)
+	x.watch = x.deployment.Watch(deployment.WatchOptions{Lane: lane, Note: x.record.Note, Heart: x.heart,
+		TTL:     plan.Workload.TTL,
+		Closely: len(x.combo.Steps) > 0 && x.combo.Scenario.Name == ""})
+}
+
+// background starts what goes on during the visits: their records are collected, the servers' counters read, servers
+// and keys watched; of a program, violations are cut out. The returned function ends it, and returns what the
+// measurement cost the servers. A run that ended early is measured up to its end.
+func (x *Run) background(ctx context.Context) (end func() costs) {
+	var all sync.WaitGroup
+	var cost costs
+	done := make(chan struct{})
+	ctx = context.WithoutCancel(ctx)
+	x.record.Start()
+	if x.deployment.Program != nil {
+		all.Go(func() { x.cutting(done) })
+	} else {
+		all.Go(func() { cost = x.cost(ctx, done) })
+		all.Go(func() { x.heart.Run(done) })
+		all.Go(func() { x.watch.Run(ctx, done) })
+	}
+	if x.keys != nil && x.combo.Plan.Verify {
+		all.Go(func() { x.deployment.WatchKeys(ctx, done, x.keys) })
+	}
+	if x.stream != nil {
+		all.Go(func() { x.deployment.Tap(ctx, done, x.session.Clock, x.stream) })
+	}
+	if x.picture != nil {
+		all.Go(func() { x.picture.survey(ctx, done) })
+	}
+	return func() costs {
+		at := x.session.Clock.Now()
+		close(done)
+		all.Wait()
+		x.record.Stop()
+		if x.watch != nil {
+			x.incidents = x.watch.Close()
+		}
+		x.meter.Cut(at)
+		x.stalls = x.record.Flush()
+		x.meter.Finish()
+		return cost
+	}
+}
