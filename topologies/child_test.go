@@ -19,7 +19,8 @@ func TestChild(t *testing.T) {
 	}{
 		"ended":    {"sleep 1000 & echo $!", func(c *Child) error { <-c.Ended(); return nil }},
 		"stopped":  {"sleep 1000 & echo $!; wait", func(c *Child) error { return c.Stop(time.Minute) }},
-		"stubborn": {"trap '' TERM; sleep 1000 & echo $!; wait; wait", func(c *Child) error { return c.Stop(time.Millisecond) }},
+		"stubborn": {"trap '' TERM; sleep 1000 & echo $!; wait; wait",
+			func(c *Child) error { return c.Stop(time.Millisecond) }},
 		"killed":   {"sleep 1000 & echo $!; wait", (*Child).Kill},
 		"apart":    {"setsid sleep 1000 & echo $!; wait", (*Child).Kill},
 	} {
