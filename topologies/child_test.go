@@ -17,12 +17,12 @@ func TestChild(t *testing.T) {
 		script string
 		end    func(*Child) error
 	}{
-		"ended":    {"sleep 1000 & echo $!", func(c *Child) error { <-c.Ended(); return nil }},
-		"stopped":  {"sleep 1000 & echo $!; wait", func(c *Child) error { return c.Stop(time.Minute) }},
+		"ended":   {"sleep 1000 & echo $!", func(c *Child) error { <-c.Ended(); return nil }},
+		"stopped": {"sleep 1000 & echo $!; wait", func(c *Child) error { return c.Stop(time.Minute) }},
 		"stubborn": {"trap '' TERM; sleep 1000 & echo $!; wait; wait",
 			func(c *Child) error { return c.Stop(time.Millisecond) }},
-		"killed":   {"sleep 1000 & echo $!; wait", (*Child).Kill},
-		"apart":    {"setsid sleep 1000 & echo $!; wait", (*Child).Kill},
+		"killed": {"sleep 1000 & echo $!; wait", (*Child).Kill},
+		"apart":  {"setsid sleep 1000 & echo $!; wait", (*Child).Kill},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cmd := exec.Command("/bin/sh", "-c", test.script)
