@@ -40,6 +40,13 @@ var onceAccused = map[string]func(s *script){
 		s.fault(serverDies, 520, 521)
 		s.denied(b, 530, 531)
 	},
+	"a program whose requests waited while the process of its proxy stood still": func(s *script) {
+		s.Wire, s.Bounds.Gap = "as seen", 100*ms
+		s.release(s.acquire(1, 0, 1, 300), 10, 11)
+		s.gap(0, 20, 6000)
+		s.last().Value = 1
+		s.release(s.acquire(2, 15, 6005, 300), 6010, 6011)
+	},
 	"a re-entry without an answer, one release and another's grant, without counts": func(s *script) {
 		s.Claims.Reentrant = true
 		a := s.acquire(1, 0, 1, 300)

@@ -20,12 +20,12 @@ type stoppage struct {
 }
 
 // reachesWorkers tells whether a pause stops workers, or messages: the suite's own process has no workers where they
-// have others, but links, if the plan has a fault for them.
+// have others, but links, if the plan has a fault for them, or the proxy of the program that is watched.
 func (c *Case) reachesWorkers(gap *history.Op) bool {
 	if gap.Value == 0 {
 		return c.working[gap.Process]
 	}
-	return slices.ContainsFunc(c.Faults, func(f history.Injection) bool {
+	return c.Wire != "" || slices.ContainsFunc(c.Faults, func(f history.Injection) bool {
 		return f.Effect.Known() && f.Effect.Hit(history.Links)
 	})
 }

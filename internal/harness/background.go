@@ -3,6 +3,7 @@ package harness
 import (
 	"context"
 	"sync"
+	"time"
 
 	"hammerlock/history"
 	"hammerlock/internal/crew"
@@ -14,14 +15,27 @@ import (
 func (x *Run) attend() {
 	lane := func() *history.Lane { return x.record.Lane(ownSlots) }
 	plan := &x.combo.Plan
+	beats, apart := lane(), plan.Fleet.judged(plan.Processes) > 1 || x.deployment.Program != nil
+	x.heart = crew.NewHeartbeat(beats, x.gap(), apart, x.record.Note)
 	if x.deployment.Program != nil {
 		return
 	}
-	x.own, x.keys, x.heart = lane(), lane(),
-		crew.NewHeartbeat(lane(), crew.Gap(plan.Workload.TTL), plan.Fleet.judged(plan.Processes) > 1, x.record.Note)
+	x.own, x.keys = lane(), lane()
 	x.watch = x.deployment.Watch(deployment.WatchOptions{Lane: lane, Note: x.record.Note, Heart: x.heart,
 		TTL:     plan.Workload.TTL,
 		Closely: len(x.combo.Steps) > 0 && x.combo.Scenario.Name == ""})
+}
+
+// watchGap is the shortest pause that is recorded while a program is watched for weeks: shorter ones would be many, and
+// are no more than a judge allows a busy machine anyway.
+const watchGap = time.Second
+
+// gap is the shortest pause of this process that is recorded.
+func (x *Run) gap() time.Duration {
+	if x.endless() {
+		return watchGap
+	}
+	return crew.Gap(x.combo.Plan.Workload.TTL)
 }
 
 // background starts what goes on during the visits: their records are collected, the servers' counters read, servers
@@ -33,11 +47,11 @@ func (x *Run) background(ctx context.Context) (end func() costs) {
 	done := make(chan struct{})
 	ctx = context.WithoutCancel(ctx)
 	x.record.Start()
+	all.Go(func() { x.heart.Run(done) })
 	if x.deployment.Program != nil {
 		all.Go(func() { x.cutting(done) })
 	} else {
 		all.Go(func() { cost = x.cost(ctx, done) })
-		all.Go(func() { x.heart.Run(done) })
 		all.Go(func() { x.watch.Run(ctx, done) })
 	}
 	if x.keys != nil && x.combo.Plan.Verify {

@@ -133,7 +133,7 @@ func (x *Run) header() history.Header {
 		Sites: c.Topology.Sites, Nodes: len(x.deployment.Topology.Nodes),
 		Bounds: history.Bounds{
 			Agreement: history.Agreement{Slack: x.session.Slack, Doubts: x.session.Doubts}, Rate: x.session.Rate,
-			Round: serverRound, Recovery: c.Topology.Recovery,
+			Round: serverRound, Recovery: c.Topology.Recovery, Gap: x.gap(),
 		},
 	}
 	for _, step := range c.Steps {
@@ -147,7 +147,7 @@ func (x *Run) header() history.Header {
 		w.Wait
 	h.Fenced, h.Service, h.Session, h.Claims = plan.Counter.Fenced, c.Topology.Can().Lock, c.Lock.Session, c.Lock.Claims
 	h.ServerErrors = !c.Topology.Can().Own || c.server.Embedded()
-	h.Bounds.Gap, h.Bounds.Linger, h.Bounds.Idle = crew.Gap(w.TTL), c.Lock.Lingers(w.TTL), c.idle()
+	h.Bounds.Linger, h.Bounds.Idle = c.Lock.Lingers(w.TTL), c.idle()
 	if h.Workers > w.Workers {
 		h.Callers = w.Workers
 	}

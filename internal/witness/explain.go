@@ -26,7 +26,7 @@ type act struct {
 func (r *Reader) base(l *ledger, c *change, q *sighting) history.Op {
 	op := history.Op{Key: r.page(l.subject), Outcome: history.OK}
 	if q == nil {
-		op.Call, op.Return = min(l.least, c.at), c.at
+		op.Call, op.Return = min(max(l.least, r.server(l.server).since(c.at)), c.at), c.at
 		return op
 	}
 	op.Call, op.Return = q.Call, q.Return

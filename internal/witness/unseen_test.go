@@ -90,3 +90,18 @@ func TestKeysThatScriptsMake(t *testing.T) {
 		t.Error("a lock that a script overwrites is not accused")
 	}
 }
+
+// TestAGrantOfAnUnseenClientIsNarrow: it was executed after what was read before it, whichever lock that was about. So
+// it is not taken for a client that asked all the time, and for whom a free lock was not to be had.
+func TestAGrantOfAnUnseenClientIsNarrow(t *testing.T) {
+	_, h := told(t, Options{}, "A 1 2 SET lock:1 a NX PX 100 = OK", "! 3 SET lock:1 a PXAT +101",
+		"A 4 5 EVAL s 1 lock:1 a = 1", "! 5 DEL lock:1",
+		"A 5000 5001 SET lock:2 b NX PX 100 = OK", "! 5002 SET lock:2 b PXAT +5100", "! 5050 SET lock:1 x PXAT +5150",
+		"A 5060 5061 SET lock:1 c NX PX 100 = nil", "! 5062 SET lock:2 z PXAT +5160")
+	n := slices.IndexFunc(h.Ops, func(op history.Op) bool {
+		return op.Kind == history.Acquire && op.Return == 5050*time.Millisecond
+	})
+	if n < 0 || h.Ops[n].Call != 5000*time.Millisecond {
+		t.Errorf("%v, want a grant between 5 s and 5.05 s", h.Ops)
+	}
+}

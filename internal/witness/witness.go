@@ -5,6 +5,7 @@
 package witness
 
 import (
+	"cmp"
 	"path"
 	"slices"
 	"strings"
@@ -98,6 +99,40 @@ type server struct {
 	open    []*change     // of its last transaction, to which more may belong
 	ahead   time.Duration // by how much its clock is ahead of ours at most
 	behind  time.Duration // ... at least
+	order   []executed    // some of its last explained effects, in the order of its stream
+}
+
+// executed says that the effect that was read at a time was executed after its request was called. A server executes
+// in the order of its stream, so the same is true of all effects that were read later, whoever asked for them.
+type executed struct{ read, called time.Duration }
+
+// How far apart the effects in server.order are, and how many there are.
+const (
+	orderEvery = 10 * time.Millisecond
+	orderMost  = 4096
+)
+
+// executed adds an explained effect.
+func (s *server) executed(read, called time.Duration) {
+	if n := len(s.order); n > 0 {
+		if last := s.order[n-1]; read < last.read+orderEvery {
+			return
+		} else if called = max(called, last.called); n == orderMost {
+			s.order = append(s.order[:0], s.order[n/2:]...)
+		}
+	}
+	s.order = append(s.order, executed{read, called})
+}
+
+// since is a time that an effect was not executed before, by those that were read earlier.
+func (s *server) since(read time.Duration) time.Duration {
+	n, _ := slices.BinarySearchFunc(s.order, read, func(e executed, t time.Duration) int {
+		return cmp.Compare(e.read, t)
+	})
+	if n == 0 {
+		return 0
+	}
+	return s.order[n-1].called
 }
 
 // close ends the transaction that is being read.
