@@ -43,7 +43,7 @@ func startChild(cmd *exec.Cmd, s *Spawner, r *reaper, after func()) (*Child, err
 	r.Watch(cmd.Process.Pid)
 	c := &Child{cmd: cmd, ended: make(chan struct{})}
 	go func() {
-		_ = cmd.Wait() // the process state has the reason
+		_ = cmd.Wait() // the error is ignored: ProcessState has the reason
 		_ = c.Signal(syscall.SIGKILL)
 		after()
 		close(c.ended)

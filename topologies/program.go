@@ -42,7 +42,7 @@ type Program struct {
 	mu     sync.Mutex
 	child  *Child // nil before the first start
 	paused bool
-	killed bool // Kill or close has ended the program
+	killed bool // Kill or close has ended the program, so its end is no surprise
 }
 
 // Run starts a program and adds it to the topology.
@@ -75,7 +75,7 @@ func (p *Program) Start() error {
 	cmd.Stdout, cmd.Stderr = cmp.Or(p.Output, file), cmp.Or(p.Output, file)
 	child, err := startChild(cmd, p.topology.spawner, r, func() {})
 	if err = errors.Join(err, file.Close()); err != nil {
-		p.killed = false // the program cannot start
+		p.killed = false // it is down because it cannot start
 		return fmt.Errorf("start %q: %w", p.Command, err)
 	}
 	p.child, p.paused, p.killed = child, false, false

@@ -94,7 +94,7 @@ func (r *reaper) Mark() string {
 	return r.mark
 }
 
-// Close ends the reaper, which kills and removes what is left.
+// Close ends the reaper, which kills and removes everything that is left.
 func (r *reaper) Close() error {
 	if err := r.input.Close(); err != nil {
 		return err

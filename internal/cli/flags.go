@@ -38,7 +38,6 @@ type options struct {
 	files []func(*Document) error            // each writes a file that was asked for
 
 	runFiles []output // written beside each run
-	reports  reports
 
 	explores bool                // explore is one of the scenarios
 	explored []results.Judgement // ... and this came of it

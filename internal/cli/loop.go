@@ -32,6 +32,7 @@ type series struct {
 	about    time.Duration // how long they take
 	tells    bool          // the series itself tells of its runs: neither lines nor a dashboard do
 	tolerant bool          // a step that cannot be carried out is reported, and does not end the series
+	reports  reports       // of its runs, so far
 	page     func() string // the report of all runs, at the end; nil = none is made
 	views    shows         // at addresses
 	minutes  shows         // that tell a line now and then, and need no snapshots
@@ -137,7 +138,7 @@ func (s *series) one(ctx context.Context, sig signals, st *step) error {
 // saved writes what is to be beside a run.
 func (s *series) saved(dir string) {
 	for _, x := range s.o.runFiles {
-		s.e.complain(x.saved(s.o, dir))
+		s.e.complain(x.saved(s, dir))
 	}
 }
 

@@ -29,7 +29,7 @@ type output struct {
 	// write makes a file at the end. If it writes nothing, there is no file.
 	write func(io.Writer, *Document) error
 	// saved writes a file beside a run that was just saved.
-	saved func(o *options, dir string) error
+	saved func(s *series, dir string) error
 	// end is for what is written at the end without being asked for, to the file that at names: dir has the runs.
 	end func(Env, *result) error
 	at  func(e Env, dir string) string
@@ -56,8 +56,8 @@ var (
 		what: "send the numbers of --metrics to an OpenTelemetry collector, as http://127.0.0.1:4318,\n" +
 			"now and then and at the end; OTEL_* variables say more",
 		set: func(o *options, f settings.Flag) { o.hasPlace(f, "url", collectorAddress, openOTLP) }}
-	planOutput   = output{name: "plan", what: "the settings, beside each run", saved: (*options).keepPlan}
-	reportOutput = output{name: "report", what: "a page of each run, and one of all", saved: (*options).saveReport}
+	planOutput   = output{name: "plan", what: "the settings, beside each run", saved: (*series).savePlan}
+	reportOutput = output{name: "report", what: "a page of each run, and one of all", saved: (*series).saveReport}
 	webOutput    = output{name: "web", open: openPage,
 		what: "show the runs live on a page that is the report at the end; " +
 			"its address has a secret, and is printed;\n" +

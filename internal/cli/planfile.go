@@ -64,10 +64,10 @@ func (o *options) writePlan(w io.Writer) error {
 	return p.Err
 }
 
-// keepPlan saves the resolved plan beside a run, if the run has one.
-func (o *options) keepPlan(dir string) error {
-	if o.File == "" {
+// savePlan saves the resolved plan beside a run, if the run has one.
+func (s *series) savePlan(dir string) error {
+	if s.o.File == "" {
 		return nil
 	}
-	return writeFile(filepath.Join(dir, savedPlan), os.O_TRUNC, o.writePlan)
+	return writeFile(filepath.Join(dir, savedPlan), os.O_TRUNC, s.o.writePlan)
 }

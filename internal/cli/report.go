@@ -21,9 +21,9 @@ type reports struct {
 	problems error
 }
 
-func (o *options) saveReport(dir string) error {
-	o.reports.dirs = append(o.reports.dirs, dir)
-	o.reports.write(dir, []string{dir}, report.Unsaved{})
+func (s *series) saveReport(dir string) error {
+	s.reports.dirs = append(s.reports.dirs, dir)
+	s.reports.write(dir, []string{dir}, report.Unsaved{})
 	return nil // a run is a run without its report
 }
 
@@ -43,9 +43,9 @@ func (r *reports) last(out string) string {
 }
 
 // close writes one report of all runs, if there are several, and prints what went wrong.
-func (r *reports) close(e Env, o *options, not []results.NotRun) {
+func (r *reports) close(e Env, out string, unsaved report.Unsaved) {
 	if len(r.dirs) > 1 {
-		r.write(o.plan.Out, r.dirs, report.Unsaved{Explored: o.explored, NotRun: not})
+		r.write(out, r.dirs, unsaved)
 	}
 	e.lines("warning:", r.problems)
 }

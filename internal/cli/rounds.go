@@ -14,6 +14,7 @@ import (
 	"hammerlock/internal/harness"
 	"hammerlock/results"
 	"hammerlock/results/compare"
+	"hammerlock/results/report"
 	"hammerlock/scenarios"
 )
 
@@ -33,8 +34,8 @@ func (e Env) run(ctx context.Context, s signals, c *cobra.Command, o *options) i
 	o.unexpected()
 	r := &rounds{series: &series{e: e, o: o, root: c}, c: c}
 	r.page = func() string {
-		o.reports.close(e, o, r.not)
-		return o.reports.last(o.plan.Out)
+		r.reports.close(e, o.plan.Out, report.Unsaved{Explored: o.explored, NotRun: r.not})
+		return r.reports.last(o.plan.Out)
 	}
 	begun, seed := time.Now(), o.plan.Workload.Seed
 	err := r.carryOut(ctx, s, r.check, r.steps)
@@ -61,7 +62,7 @@ func (r *rounds) answer(ctx context.Context, s signals, begun time.Time, seed ui
 	judged := append(o.explored, judgements(o.plan.Out, runs)...)
 	f := results.Findings{Judged: judged, NotRun: r.not, Took: time.Since(begun),
 		Whole:  o.weigh(judged, r.not, cmp.Or(err, context.Cause(stop))),
-		Report: o.reports.last(o.plan.Out), Replay: o.replays(runs), Repeat: o.repeats(r.c, o.plan)}
+		Report: r.reports.last(o.plan.Out), Replay: o.replays(runs), Repeat: o.repeats(r.c, o.plan)}
 	x := o.tapped(exit(stop, f.Whole, gates, err))
 	document := Document{Schema: schema, Exit: x, Runs: runs, Explored: o.explored, NotRun: r.not, Gates: gates,
 		Failovers: gone}

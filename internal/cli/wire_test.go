@@ -417,8 +417,12 @@ func TestLiveWireOfDeploymentsOfOthers(t *testing.T) {
 		got := Verify(t.Context(), Env{Args: args, Stdout: &stdout, Stderr: &stderr, Getenv: func(string) string {
 			return ""
 		}})
-		if text := stderr.String(); got != code || !strings.Contains(text, addr+want) {
+		text := stderr.String()
+		if got != code || !strings.Contains(text, addr+want) {
 			t.Errorf("%s: exit %d, want %d with %q:\n%s%s", kind, got, code, want, stdout.String(), text)
+		}
+		if strings.Contains(text, addr+" is at 127.0.0.1:0\n") {
+			t.Errorf("it is not said where clients find the proxy:\n%s", text)
 		}
 	}
 	tell("sentinel", func(s *topologies.Site) (string, string) {

@@ -32,7 +32,7 @@ type question struct {
 	broke  error // why the last run could not be carried out
 }
 
-// spoilt tells whether other runs may have slowed down the last one.
+// spoilt tells whether the last run was too slow, perhaps because of runs beside it.
 func (q question) spoilt() bool { return q.shared && q.longer > 1 }
 
 // outcome is the result of a run.

@@ -34,28 +34,28 @@ func (x *Run) measured(r *crew.Report) *history.Measured {
 // costs is the work of the servers during the measurement, and in each of its phases.
 type costs struct {
 	whole    deployment.Cost
-	from, to time.Duration // of the whole measurement, as it was read
+	from, to time.Duration // times of the first and the last reading
 	phases   []deployment.Cost
 }
 
-// reading is the servers' counters at a moment, and how late they were read.
+// reading is the servers' counters at a moment, with the delay of the reading.
 type reading struct {
 	deployment.Cost
 	at, late time.Duration
 }
 
-// costLate is how late a phase's costs may be read, as a share of the phase: a later reading would include visits of
-// the next phase.
+// costLate is how late the counters may be read at the end of a phase, as a share of its length: after that they would
+// include visits of the next phase.
 const costLate = 0.1
 
-// since is the work of the servers between two readings; unknown if one of them was too late for that time.
+// since returns the servers' work between two readings; unknown if one of them was too late for a phase of that length.
 func (r reading) since(before reading, lasted time.Duration) deployment.Cost {
 	c := r.Cost.Since(before.Cost)
 	c.Known = c.Known && float64(max(r.late, before.late)) <= costLate*float64(lasted)
 	return c
 }
 
-// cost reads the servers' counters at the begin and the end of each phase.
+// cost reads the servers' counters at the beginning and the end of each phase.
 func (x *Run) cost(ctx context.Context, done <-chan struct{}) (c costs) {
 	read := func(at time.Duration) reading {
 		select {

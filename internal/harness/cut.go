@@ -12,7 +12,7 @@ import (
 // cutEvery is how often the flight recorder is asked for new violations.
 const cutEvery = time.Second
 
-// cutting saves, while a watch goes on and at its end, the history around violations of its locks.
+// cutting saves the history around each violation while a program is watched, and once more at the end.
 func (x *Run) cutting(done <-chan struct{}) {
 	t := time.NewTicker(cutEvery)
 	defer t.Stop()

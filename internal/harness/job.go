@@ -269,7 +269,7 @@ func (j *Job) report(e Event) {
 	}
 }
 
-// foundKilled reports the histories of killed runs.
+// foundKilled reports runs whose process was killed and whose history was found.
 func (j *Job) foundKilled(dirs []string) {
 	j.telling.Lock()
 	defer j.telling.Unlock()

@@ -166,7 +166,7 @@ func (p *Plan) source(s *faults.Scene) {
 	}
 }
 
-// endless tells whether the run goes on until a user ends it: then its end is not early.
+// endless tells whether the run goes on until a user ends it. Such an end is not early.
 func (x *Run) endless() bool {
 	return x.deployment.Program != nil && x.combo.Plan.Program.Command == ""
 }

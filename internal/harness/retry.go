@@ -91,10 +91,10 @@ func (c *Combination) short() int {
 	return int((p.Least + ttl - 1) / ttl)
 }
 
-// howMuchLonger is the factor by which a repetition must be longer; 0 = no repetition is needed. It is how much slower
-// the machine, a server or the lock's program was than a lease bears; 1 if none was slow. A run without a scenario is
-// repeated only after an unplanned event. The end of a service's program is no such event, because the service is under
-// test.
+// howMuchLonger returns the factor by which a repetition must be longer: how much too slow the machine, a server or the
+// lock's program was, compared with what a lease allows. It is 1 if none was too slow, and 0 if no repetition is
+// needed. A run without a scenario is repeated only after an unplanned event. The end of a service's program is no such
+// event: it is under test.
 func (x *Run) howMuchLonger() int {
 	c, lease := &x.combo, x.combo.Plan.Workload.TTL
 	_, stood := x.meter.Stood()

@@ -101,7 +101,7 @@ func (x *Run) Do(ctx, stop context.Context) (_ *results.Run, err error) {
 	return x.run, nil
 }
 
-// begin starts the clock, and prepares the recorder, the meter and the breaker.
+// begin starts the clock, and prepares recording, measurement and fault injection.
 func (x *Run) begin() (err error) {
 	plan, source := &x.combo.Plan, x.deployment.Program
 	wake := make(chan struct{}, 1)
@@ -171,7 +171,7 @@ func (x *Run) live(l measure.Live) measure.Live {
 	return l
 }
 
-// work lets the workers work, injects faults meanwhile, and at the end looks for leftovers.
+// work lets the workers work and injects faults. At the end it looks for keys that were left over.
 func (x *Run) work(ctx, stop context.Context) (report crew.Report, cost costs, err error) {
 	plan, source := &x.combo.Plan, x.deployment.Program
 	end := x.background(ctx)

@@ -25,8 +25,8 @@ func (x *Run) views(ctx context.Context) (results.Views, error) {
 	return v, err
 }
 
-// tally reads the counter when all workers have ended. If views are missing, pauses of holders and failures of servers
-// may explain them, but only as many as they can have cost. A counter that cannot be read is an error, unless a server
+// tally reads the counter when all workers have ended. Missing views may be excused by pauses of holders and failures
+// of servers, but only as many as these can have caused. It is an error if the counter cannot be read, unless a server
 // failed without a planned fault.
 func (x *Run) tally(ctx context.Context) (t checker.Tally, err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx),
@@ -51,9 +51,9 @@ func (x *Run) tally(ctx context.Context) (t checker.Tally, err error) {
 	return t, nil
 }
 
-// excused is the number of acknowledged views that may be missing under a right lock. It adds what late holders
-// overwrote, one view a worker for each time that servers may have forgotten the holder (one of several independent
-// sites suffices), and one for each evicted key. If the counter's own server failed, it is all.
+// excused is how many of the acknowledged views may be missing under a correct lock: those that late holders may have
+// overwritten, one for each worker each time that a server may have forgotten its lock, and one for each evicted key.
+// If the server of the counter itself failed, all may be missing.
 func (x *Run) excused(acknowledged int64) int64 {
 	p, failed := &x.combo.Plan, x.meter.Failed()
 	if x.combo.Lock.Sites == locks.NoSite || x.combo.Topology.Can().Lock {

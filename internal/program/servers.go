@@ -154,7 +154,11 @@ func (s *Source) proxy(ctx context.Context, i int, x *server) (err error) {
 	s.mu.Lock()
 	s.proxies[x.node] = x.proxy
 	s.mu.Unlock()
-	place := fmt.Sprintf("%s is at %s", x.Addrs[0], cmp.Or(e.Listen, x.addr()))
+	at := x.addr()
+	if e.Listen != "" { // in front of a node of ours, too
+		at = x.proxy.Addr()
+	}
+	place := fmt.Sprintf("%s is at %s", x.Addrs[0], at)
 	s.places = append(s.places, place)
 	s.spec.Say(place)
 	return nil
