@@ -242,9 +242,8 @@ func (t *teller) instantsOf(h *hold, from time.Duration) (list []instant, end ti
 			by, back := plus(op.Return, t.half), max(at, op.Call-t.half)
 			// this concerns only what it had on a few sites
 			if t.Sites > 1 && over > back && op.Kind == history.Release && back <= by {
-				list = append(list, instant{at: back, what: "does", op: n},
-					instant{at: back, what: "ends", op: h.acquire})
-				return t.denied(list, calls[k+1:], back)
+				gone := instant{at: back, what: "ends", op: h.acquire}
+				return t.denied(append(list, instant{at: back, what: "does", op: n}, gone), calls[k+1:], back)
 			}
 			if list, end, ok = t.lose(h, list, at, over, by); !ok {
 				return nil, 0, false
