@@ -57,7 +57,7 @@ var errEndless = errors.New("a schedule does not end: virtual time stops while a
 func InProcess(ctx context.Context, orders Orders, before ...string) (Report, error) {
 	r, died, err := inProcess(ctx, orders, before)
 	if died && orders.Options.jobs() > 1 {
-		orders.Options.Jobs = 1 // one at a time, so that it is known which schedule ended the process
+		orders.Options.Jobs = 1 // one job at a time, so that the schedule that ended the process is known
 		r, _, err = inProcess(ctx, orders, before)
 	}
 	return r, err

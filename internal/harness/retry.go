@@ -16,8 +16,8 @@ type Again []int
 
 // The policies of repetition. For the runs of a job, see Plan.again.
 var (
-	NextSeed = Again{1, 1, 1, 1} // for a scenario in which a broken lock must fail
-	Doubling = Again{1, 2, 2, 2} // for a fault, or a chapter of the tour, that must show an effect
+	NextSeed = Again{1, 1, 1, 1} // policy for a scenario in which a broken lock must fail
+	Doubling = Again{1, 2, 2, 2} // policy for a fault, or a chapter of the tour, that must show an effect
 	Sixteen  = Again{1, 4, 4}    // for a search that measured too little
 )
 
