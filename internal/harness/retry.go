@@ -21,7 +21,8 @@ var (
 	Sixteen  = Again{1, 4, 4}    // for a search that measured too little
 )
 
-// again returns the policy for the runs of a job. Doubling would be too slow: many runs would need a third try.
+// again returns the policy for the runs of a job. The second try is three times as long: with twice the time, many
+// runs would need a third one.
 func (p *Plan) again() Again {
 	return append(Again{1, 3}, slices.Repeat(Again{2}, p.Attempts)...)[:p.Attempts]
 }
