@@ -9,32 +9,34 @@ import (
 	"hammerlock/model"
 )
 
-// account is the cheapest story of a page, in terms of the case: all that is wrong in it is wrong with the lock.
+// account is what the cheapest story of a page says about the lock. A story is an explanation of all answers, at the
+// lowest cost in violations (see package model).
 type account struct {
 	slips  []slip
-	broke  map[int32]int   // by hold: the first slip that ended it while it was promised
-	ofHold map[int32][]int // by hold: the slips that are about it, or against it
-	shared bool            // holds of the page share the lock
-	loose  freeing         // where they do: releases of what was over
+	broke  map[int32]int   // hold -> the first slip that ended it although its lease was guaranteed
+	ofHold map[int32][]int // hold -> the slips that it made, or that were made against it
+	shared bool            // holds of the page share the lock (readers, or permits)
+	loose  freeing         // if holds share the lock: releases of holds that were over
 }
 
 func newAccount() *account { return &account{broke: map[int32]int{}, ofHold: map[int32][]int{}} }
 
-// slip is a step of a story without which no right lock on whole servers explains the page.
+// slip is a step of a story that no correct lock on servers that forget nothing would make.
 type slip struct {
 	model.Step
-	hold, against int32   // into Case.holds; -1 = none
-	op            int32   // into Ops: the call; -1 = none
-	first         int     // the slip that led to it: itself, or an earlier one
-	why           *window // made servers forget; nil for a deviation
-	told          bool    // two holds that had the lock at once by it have been told of
+	hold, against int32   // indices in Case.holds; -1 = none
+	op            int32   // index of the call in Ops
+	first         int     // the slip that caused it: itself, or an earlier one
+	why           *window // what made servers forget; nil if the lock is wrong
+	told          bool    // two holders at once were already explained by it
 }
 
-// A long page is told in parts, for a hold takes about 300 bytes meanwhile. What is legal stays so without some of its
-// holds, so that no part shows anything that is not so; some of those before and after it are told with it.
+// A long page is explained in parts, because a hold takes about 300 bytes meanwhile. This shows nothing false: if a
+// history is legal, it is legal without some of its holds. Some holds before and after a part are explained with it.
 const partHolds, besideHolds = 1 << 17, 1 << 10
 
-// tell tells the story of a page; nil where the model has no word for something, or did not find one.
+// tell explains the holds of a page; nil if the model does not support something in it, or found no explanation in
+// time.
 func (c *Case) tell(holds []int32) *account {
 	if c.stories == nil {
 		c.stories = map[int32]*account{}
@@ -48,9 +50,9 @@ func (c *Case) tell(holds []int32) *account {
 	return t
 }
 
-// account tells it. Holds that exclude all others have one story. Each that shares the lock has its own, with those
-// that exclude it: what it was answered is a matter of its own lease, and that all who share fit together is one of
-// sums.
+// account does that. All exclusive holds have one story together. Each hold that shares the lock has a story of its
+// own, with the holds that exclude it: its answers depend on its own lease alone. Whether all that share the lock fit
+// together is checked by sums.
 func (c *Case) account(holds []int32) *account {
 	t := newAccount()
 	alone, shared := c.split(holds)
@@ -73,7 +75,7 @@ func (c *Case) account(holds []int32) *account {
 	return t
 }
 
-// split sorts out the holds that exclude all others, and those that share the lock.
+// split separates exclusive holds from those that share the lock.
 func (c *Case) split(holds []int32) (alone, shared []int32) {
 	shares := func(n int32) bool { return c.holds[n].Permits > 0 }
 	if !slices.ContainsFunc(holds, shares) {
@@ -89,9 +91,9 @@ func (c *Case) split(holds []int32) (alone, shared []int32) {
 	return alone, shared
 }
 
-// excluders are a hold, and those of others that were asked for until it had its last answer, which exclude it: of one
-// that shares the lock all that do not, of another the first one that does and was granted. An upgrade takes its own
-// place.
+// excluders are a hold, and the holds of others that exclude it and were requested before its last answer. For a shared
+// hold these are all exclusive ones; for an exclusive one the first shared one that was granted. The shared hold that
+// it was upgraded from is none of them.
 func (c *Case) excluders(n int32, alone, shared []int32) []int32 {
 	h, list := &c.holds[n], []int32{n}
 	if h.upgraded {
@@ -121,7 +123,7 @@ func (c *Case) excluders(n int32, alone, shared []int32) []int32 {
 	return list
 }
 
-// plain tells whether a hold has nothing to explain: each answer came before its lease can have been over.
+// plain tells whether a hold needs no explanation: each of its answers came before its lease can have ended.
 func (r *ruler) plain(h *hold) bool {
 	if h.Outcome != history.OK || len(r.c.reenters(h)) > 0 || len(r.c.ownSights(h)) > 0 {
 		return false
@@ -140,7 +142,8 @@ func (r *ruler) plain(h *hold) bool {
 	return true
 }
 
-// inParts tells the stories of so many holds at a time, with so many beside them. It is false if one was not found.
+// inParts explains the holds in parts of that size, with some holds beside each part. It returns false if a part was
+// not explained.
 func (c *Case) inParts(t *account, holds []int32, many, beside int) bool {
 	for from := 0; from < len(holds); from += many {
 		to := min(from+many, len(holds))
@@ -153,8 +156,8 @@ func (c *Case) inParts(t *account, holds []int32, many, beside int) bool {
 	return true
 }
 
-// among tells the story of holds of which each excludes the one before it, as if all excluded each other; nil without
-// one.
+// among explains holds each of which excludes the one before it, as if all excluded each other; nil if there is no
+// story.
 func (c *Case) among(holds []int32) *account {
 	t := newAccount()
 	t.shared = true
@@ -166,8 +169,9 @@ func (c *Case) among(holds []int32) *account {
 	return t
 }
 
-// loosen lists the releases of what was over, where holds share the lock: each may have freed what another had. Where
-// success says no more than that a release was called, they are those of what may have been over, or never granted.
+// loosen lists releases of holds that were over, if holds share the lock: each may have freed the lock of another hold.
+// If success says no more than that a release was called, the list has releases of holds that may have been over, or
+// were never granted.
 func (t *account) loosen(r *ruler, shared []int32) {
 	c := r.c
 	for i := range t.slips {
@@ -192,14 +196,13 @@ func (t *account) loosen(r *ruler, shared []int32) {
 	}
 }
 
-// freeing are releases by call. Up to each, until is when the last of them was answered.
+// freeing are releases by call. For each, until is the last answer to it and all before it.
 type freeing struct {
 	ops   []int32
 	until []time.Duration
 }
 
-// freed is the last release of what was over that was called before a moment and answered after another; -1 without
-// one.
+// freed is the last such release that was called before one moment and answered after another; -1 if there is none.
 func (t *account) freed(c *Case, since, by time.Duration) int32 {
 	f := &t.loose
 	at, _ := slices.BinarySearchFunc(f.ops, by, func(n int32, t time.Duration) int {
@@ -213,7 +216,7 @@ func (t *account) freed(c *Case, since, by time.Duration) int32 {
 	return -1
 }
 
-// freer is the release that took the lock from a hold before a moment; -1 without one.
+// freer is the release that freed the lock of a hold before a moment; -1 if there is none.
 func (t *account) freer(c *Case, n int32, by time.Duration) int32 {
 	if k, ok := t.broke[n]; ok && t.slips[k].deviates(history.ForeignRelease) {
 		return t.slips[k].op
@@ -221,8 +224,8 @@ func (t *account) freer(c *Case, n int32, by time.Duration) int32 {
 	return t.freed(c, c.holds[n].Call, by)
 }
 
-// slips takes in what is wrong in a story of some holds of a page. A holder that lost the lock by a slip goes on, since
-// it does not know: all that comes of it belongs to that slip.
+// slips adds the slips in a story of some holds. A holder that lost the lock by a slip does not know that, so
+// everything that follows is attributed to the same slip.
 func (c *Case) slips(t *account, p *pages, s *model.Story, first, last int32) {
 	led, held := map[int32]int{}, []int32(nil)
 	for i := range s.Steps {
@@ -263,7 +266,7 @@ func (c *Case) slips(t *account, p *pages, s *model.Story, first, last int32) {
 	}
 }
 
-// knows tells whether a mistake of a hold was told already, in another story.
+// knows tells whether the same slip was already found in another story.
 func (t *account) knows(h int32, x *model.Step) bool {
 	return x.Deviation != nil && slices.ContainsFunc(t.ofHold[h], func(n int) bool {
 		k := &t.slips[n]
@@ -271,7 +274,7 @@ func (t *account) knows(h int32, x *model.Step) bool {
 	})
 }
 
-// hold is the case's number of a hold of the page.
+// hold converts the number of a hold in the page to its index in the case.
 func (p *pages) hold(n int32) int32 {
 	if n < 0 {
 		return -1
@@ -279,12 +282,12 @@ func (p *pages) hold(n int32) int32 {
 	return p.holds[n]
 }
 
-// deviates tells whether a slip is a deviation of that name.
+// deviates tells whether a slip is the deviation with that name.
 func (k *slip) deviates(cause string) bool { return k.Deviation != nil && k.Deviation.Name == cause }
 
-// of is the slip that explains why two holds had the lock at once: it ended one of them while that was promised, or
-// else it is an answer or an act of one of them. Deviations of the lock come before losses of the servers: they are
-// wrong in any case. -1 without one.
+// of returns the slip that explains why two workers held the lock at once: it ended one hold although that was
+// guaranteed, or it is an answer to one of them. Slips of the lock come before losses of the servers, because they are
+// wrong in any case. -1 if there is none.
 func (t *account) of(p pair) int {
 	best, class := -1, 4
 	look := func(n int, broke bool) {
@@ -312,7 +315,7 @@ func (t *account) of(p pair) int {
 	return best
 }
 
-// names makes a finding about two holds of the slip that explains them.
+// names makes a finding about two holds from the slip that explains them.
 func (c *Case) names(t *account, p pair) (f finding, ok bool) {
 	n := t.of(p)
 	if n < 0 {
@@ -327,11 +330,11 @@ func (c *Case) names(t *account, p pair) (f finding, ok bool) {
 	k.told = true
 	switch {
 	case t.shared && (f.cause == history.FalseRelease || f.cause == history.DoubleRelease):
-		f.cause = history.ForeignRelease // it freed what others had, for it had nothing
-	case f.cause == history.FalseExtension && c.gaveBack(first): // nothing is said against the one before that
+		f.cause = history.ForeignRelease // its own hold was over, so it freed the lock of another one
+	case f.cause == history.FalseExtension && c.gaveBack(first): // the hold before is not to blame
 		f.cause = history.DoubleGrant
 	case first.Kind == model.Extend && first.against >= 0 && c.share(&c.holds[first.hold], &c.holds[first.against]):
-		f.cause = history.DoubleGrant // no server can tell which of two holds with one token is extended
+		f.cause = history.DoubleGrant // a server cannot tell two holds with the same token apart
 	}
 	if f.cause == history.DoubleGrant {
 		f.op = -1
@@ -339,13 +342,13 @@ func (c *Case) names(t *account, p pair) (f finding, ok bool) {
 	return f, true
 }
 
-// gaveBack tells whether an extension without an answer came after one that was not kept: a library that could not
-// extend may give back what it has.
+// gaveBack tells whether the lock was released after an extension without an answer that did not succeed: a library
+// that cannot extend may release.
 func (c *Case) gaveBack(k *slip) bool {
 	return c.unheard(&c.holds[k.hold], c.Ops[k.op].Return, history.Forever) >= 0
 }
 
-// doubles finds the double grants that the story shows and no two holds alone.
+// doubles finds double grants that only the story shows, rather than two holds alone.
 func (x *examiner) doubles() {
 	if x.told == nil {
 		return
@@ -359,7 +362,7 @@ func (x *examiner) doubles() {
 	}
 }
 
-// slipped yields the slips of all pages, by time.
+// slipped iterates over the slips of all pages, by time.
 func (c *Case) slipped(yield func(*slip) bool) {
 	for _, holds := range c.byKey {
 		t := c.tell(holds)

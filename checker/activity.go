@@ -81,18 +81,18 @@ func (c *Case) effort() (e effort) {
 		refused bool
 	}
 	keys := make([]last, c.keys)
-	ticks := make([]bool, c.keys)             // that were tried before, of a lock that grants each key once
-	since := make([]time.Duration, c.workers) // the first try of each worker's wait; 0 = it does not wait
+	ticks := make([]bool, c.keys)             // a key was tried before, with a lock that grants each key once
+	since := make([]time.Duration, c.workers) // first try of each worker's current wait; 0 = it does not wait
 	for i := range c.Ops {
 		op := &c.Ops[i]
 		switch op.Kind {
-		// unknown acquires and extensions are not judged, and hide nothing; nor do releases of what may never have been
-		// granted
+		// the outcomes of Acquire and Extend are not judged if unknown, and hide nothing; the same holds for releases
+		// of holds that may never have been granted
 		case history.Release, history.Store:
 			if op.Kind == history.Release && !c.had(op) {
 				break
 			}
-			// lost: of several pages it is not known which
+			// "lost" for several pages does not say which one
 			if op.Outcome == history.Unknown && op.Reason != history.Lost {
 				e.unknown++
 			} else if op.Outcome == history.OK {
@@ -112,7 +112,7 @@ func (c *Case) effort() (e effort) {
 			since[op.Worker] = op.Call
 		}
 		if c.Claims.Once && ticks[op.Key] {
-			e.handOffs++ // what another worker has tried, too
+			e.handOffs++ // counts if another worker has tried, too
 		}
 		ticks[op.Key] = true
 		k := &keys[op.Key]
@@ -134,13 +134,13 @@ func (c *Case) effort() (e effort) {
 	return e
 }
 
-// had tells whether what a release is of was granted for certain.
+// had tells whether the hold that a release belongs to was certainly granted.
 func (c *Case) had(op *history.Op) bool {
 	h := c.hold(op.Hold)
 	return h == nil || h.Outcome == history.OK
 }
 
-// stoodLongest is the longest time for which a process was paused; nil if none did.
+// stoodLongest is the longest pause of a process; nil if there was none.
 func (c *Case) stoodLongest() (longest *window) {
 	for i := range c.windows {
 		w := &c.windows[i]
@@ -151,7 +151,7 @@ func (c *Case) stoodLongest() (longest *window) {
 	return longest
 }
 
-// failures names the servers and programs that failed by themselves, and faults that could not be healed.
+// failures describes servers and programs that failed without a planned fault, and faults that could not be ended.
 func (c *Case) failures() (doubts []string) {
 	if c.Measured != nil {
 		doubts = append(doubts, c.Measured.Ended...)
@@ -169,10 +169,10 @@ func (c *Case) failures() (doubts []string) {
 	return doubts
 }
 
-// enoughOfAFault is the share of its planned time that a fault must have been in force.
+// enoughOfAFault is the share of its planned length for which a fault must have been in force.
 const enoughOfAFault = 0.5
 
-// coincided tells which faults, by their places in the header, met a holder or a waiter.
+// coincided tells, for each fault in the header, whether a worker held the lock or waited for it while it was in force.
 func (c *Case) coincided() []bool {
 	met := make([]bool, len(c.Faults))
 	for _, w := range c.windows {
@@ -184,8 +184,8 @@ func (c *Case) coincided() []bool {
 	return met
 }
 
-// idleFaults names the planned faults that were not injected, that were healed almost at once, for they had begun late,
-// or that coincided with neither a holder nor a waiter.
+// idleFaults describes planned faults that were not injected, that ended almost at once because they began late, or
+// that coincided with neither a holder nor a waiter.
 func (c *Case) idleFaults(met []bool) (doubts []string) {
 	injected, short := make([]bool, len(c.Faults)), map[int64]time.Duration{}
 	for _, w := range c.windows {

@@ -9,23 +9,23 @@ import (
 	"hammerlock/internal/human"
 )
 
-// blames counts violations by cause and keeps the first witness of each cause. What something unplanned explains is
-// counted apart, and is excused. The zero value is ready.
+// blames counts violations by cause and keeps the first witness of each. Violations that an unplanned event explains
+// are counted separately, as excused. The zero value is ready to use.
 type blames[W any] struct {
 	counts  map[string]int64
 	first   map[string]W
 	excused int64
-	excuse  *window // the first that explains one
+	excuse  *window // the first event that explains a violation
 	spared  W       // what that explains
 }
 
-// testimony is a witness in words.
+// testimony is a witness in the form of a text.
 type testimony struct {
 	evidence []history.Op
 	story    []string
 }
 
-// blame counts a violation, unless something unplanned explains it: then it is false.
+// blame counts a violation. It returns false if an unplanned event (why) explains it.
 func (b *blames[W]) blame(cause string, witness W, why *window) bool {
 	if why != nil {
 		if b.excused++; b.excuse == nil {
@@ -42,8 +42,8 @@ func (b *blames[W]) blame(cause string, witness W, why *window) bool {
 	return true
 }
 
-// into writes the counts into a verdict, and fails it if there are violations. It returns the witness of the worst
-// cause: the first of the list that occurred.
+// into writes the counts into a verdict, which fails if there are violations. It returns the witness of the worst
+// cause: the first in the list that occurred.
 func (b *blames[W]) into(v *Verdict, causes []string) (worst W) {
 	if v.Misses == nil {
 		v.Misses = map[string]int64{}
@@ -61,13 +61,13 @@ func (b *blames[W]) into(v *Verdict, causes []string) (worst W) {
 	return worst
 }
 
-// excuseText says what is excused, and why.
+// excuseText says how much was excused, and why.
 func (b *blames[W]) excuseText(what string) string {
 	return fmt.Sprintf("excused: %s %s: %s", human.Count(b.excused), what, b.excuse)
 }
 
-// gravest orders the causes: the errors of the lock before those of the service and of the holder, and of each the
-// usual one first, or that which began first.
+// gravest sorts the causes: errors of the lock, then of the service, then of the holder, and among these the most
+// common one first, or the one that began first.
 func (f *findings) gravest(c *Case) []string {
 	order := slices.Clone(severity)
 	slices.SortStableFunc(order, func(a, b string) int {
@@ -77,13 +77,13 @@ func (f *findings) gravest(c *Case) []string {
 		}
 		return n
 	})
-	if i := slices.Index(order, history.DoubleGrant); f.bare { // a release only may explain others
+	if i := slices.Index(order, history.DoubleGrant); f.bare { // a wrong release may be the reason for the others
 		order = slices.Insert(slices.Delete(order, i, i+1), 0, history.DoubleGrant)
 	}
 	return order
 }
 
-// partyOf orders causes by who answers for them: the lock, then the service, then the holder.
+// partyOf sorts causes by who is to blame: the lock, then the service, then the holder.
 func partyOf(cause string) int {
 	switch cause {
 	case history.Overrun:

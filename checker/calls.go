@@ -25,18 +25,18 @@ type callsCheck struct {
 	*Case
 	blames[testimony]
 	returned  int64
-	slowest   time.Duration // of the calls that nothing disturbed, without the waiting of an acquire
-	slowEver  time.Duration // of all that returned by themselves
+	slowest   time.Duration // longest call that nothing disturbed, without the time for which an Acquire waited
+	slowEver  time.Duration // longest call of all that returned by themselves
 	undecided string
 	vain      bool          // a try ended in an error
-	failed    int64         // calls that ended in an error while nothing was or had been broken
-	prompt    time.Duration // see promptness; 0 = it is not known yet
+	failed    int64         // calls that ended in an error before anything was broken
+	prompt    time.Duration // see promptness; 0 = not computed yet
 
-	disturbing *disturbances // nil = not looked for yet
+	disturbing *disturbances // nil = not computed yet
 }
 
-// judgeCalls blames a call that did not return although servers had answered for longer than its bound, or although its
-// context had ended long ago; and what the lock's own doing has ended.
+// judgeCalls blames a lock for a call that did not return although servers answered for longer than its bound, or
+// although its context had ended long before, and for crashes that the lock caused.
 func judgeCalls(c *Case) Verdict {
 	k := &callsCheck{Case: c}
 	m := cmp.Or(c.Measured, &history.Measured{})
@@ -69,8 +69,8 @@ func judgeCalls(c *Case) Verdict {
 	return k.verdict(open)
 }
 
-// awaited tells whether an operation is a call of the lock that a worker waits for. Renewals in the background have a
-// lane of their own, in which no hold was granted.
+// awaited tells whether an operation is a lock call that a worker waits for. Renewals in the background are not: they
+// are in a lane of their own without grants.
 func awaited(op *history.Op) bool {
 	switch op.Kind {
 	case history.Acquire, history.Release:
@@ -81,14 +81,14 @@ func awaited(op *history.Op) bool {
 	return false
 }
 
-// calledOff tells whether a call returned only when the suite had called it off after the run's end, or never.
+// calledOff tells whether a call returned only because the suite cancelled it after the end of the run, or never.
 func (c *Case) calledOff(op *history.Op) bool {
 	return c.Measured != nil && slices.ContainsFunc(c.Measured.Hung, func(h history.Hung) bool {
 		return h.Worker == c.Caller(op.Worker) && op.Return > h.CalledOff
 	})
 }
 
-// measure takes in how long a call took that was not called off.
+// measure notes how long a call took that was not cancelled.
 func (k *callsCheck) measure(op *history.Op) {
 	if op.Reason == history.Canceled || k.calledOff(op) {
 		return
@@ -105,7 +105,8 @@ func (k *callsCheck) measure(op *history.Op) {
 	}
 }
 
-// bound is how long a call may take where servers answer: its wait, a lease, and what is measured in this run.
+// bound is how long a call may take while servers answer: its wait, a lease, and the longest times measured in this
+// run.
 func (k *callsCheck) bound(kind history.Kind) time.Duration {
 	bound := k.slowest + patience
 	if k.Claims.Expires {
@@ -117,7 +118,7 @@ func (k *callsCheck) bound(kind history.Kind) time.Duration {
 	return bound
 }
 
-// disturbances are the windows that keep servers from answering, and those in which messages may be lost.
+// disturbances are the times in which servers may not answer, and those in which messages may be lost.
 type disturbances struct{ all, links reaching }
 
 func (c *Case) disturbances() *disturbances {
@@ -135,8 +136,8 @@ func (c *Case) disturbances() *disturbances {
 	return &disturbances{newReaching(all), newReaching(links)}
 }
 
-// served is since when servers answered a call that was open between two moments, what kept them from it before that,
-// and whether a message of it may be lost.
+// served returns since when servers have answered during a call, what prevented that before, and whether one of its
+// messages may have been lost.
 func (k *callsCheck) served(from, to time.Duration) (since time.Duration, why *window, lost bool) {
 	if k.disturbing == nil {
 		k.disturbing = k.disturbances()
@@ -148,15 +149,15 @@ func (k *callsCheck) served(from, to time.Duration) (since time.Duration, why *w
 	return since, why, lost
 }
 
-// ran is how long a process ran between two moments.
+// ran is how long a process ran between two moments, without its pauses.
 func (k *callsCheck) ran(process int16, from, to time.Duration) time.Duration {
-	if to <= from || int(process) >= len(k.pauses) { // of a history without operations
+	if to <= from || int(process) >= len(k.pauses) { // there may be no operations
 		return 0
 	}
 	return to - from - k.stillFor(process, from, to)
 }
 
-// hung judges a call that had to be called off. A driver has no context that could have ended.
+// hung judges a call that had to be cancelled. In a driver there is no context that could have ended.
 func (k *callsCheck) hung(h *history.Hung, driver bool) {
 	op := k.calling(h)
 	if op.Kind != 0 && !awaited(&op) {
@@ -190,8 +191,8 @@ func (k *callsCheck) hung(h *history.Hung, driver bool) {
 	k.accuseCall(history.HungCall, &op, story)
 }
 
-// calling is the call that a worker was in when it was called off, else the one that it did not come back from. Without
-// a Kind it is one that stands in no record, as that of a waiter for a message, since the last record of the worker.
+// calling returns the call that a worker was in when it was cancelled, or else the one that it did not return from.
+// Without a Kind it is a call that is not recorded, such as the wait for a message, since the worker's last record.
 func (k *callsCheck) calling(h *history.Hung) (found history.Op) {
 	for i := range k.Ops {
 		op := &k.Ops[i]
@@ -219,7 +220,7 @@ func callName(op *history.Op) string {
 	return fmt.Sprintf("%s of page %d", op.Kind, op.Key)
 }
 
-// meanwhile says what servers answered to others while a call was open.
+// meanwhile says what servers answered to other workers during a call.
 func (k *callsCheck) meanwhile(call *history.Op, to time.Duration) string {
 	n, last := int64(0), time.Duration(0)
 	for i := range k.Ops {
@@ -236,7 +237,7 @@ func (k *callsCheck) meanwhile(call *history.Op, to time.Duration) string {
 		clock(last))
 }
 
-// unanswered blames the calls that a program did not answer at all, also when it had been asked to call them off.
+// unanswered blames calls that a lock's program did not answer at all, even after it was asked to cancel them.
 func (k *callsCheck) unanswered() {
 	for i := range k.Ops {
 		op := &k.Ops[i]
@@ -260,7 +261,7 @@ func (k *callsCheck) unanswered() {
 	}
 }
 
-// crashed blames what has ended, or said that it panicked. The evidence is the last call of its process before that.
+// crashed blames a process that ended, or reported a panic. The evidence is its last call before that.
 func (k *callsCheck) crashed(b *history.Breakdown) {
 	var last history.Op
 	for i := range k.Ops {

@@ -12,31 +12,31 @@ import (
 	"hammerlock/internal/human"
 )
 
-// leastPatience is the shortest time in which any client gives up a request.
+// leastPatience is a time after which no client has given up a request yet.
 const leastPatience = 2 * time.Millisecond
 
-// mostAnswers is of about how many answers it is looked at how long they took.
+// mostAnswers is about how many answers are used to find out how long they take.
 const mostAnswers = 1 << 16
 
-// callErrors are the calls of one kind that ended in an error while nothing was or had been broken.
+// callErrors are the calls of one kind that ended in an error before anything was broken.
 type callErrors struct {
 	called, failed, prompt int64
-	first                  *history.Op // of the prompt ones
+	first                  *history.Op // the first one that came promptly
 }
 
-// endedInError tells whether a call ended in an error of the lock, and not in one of the answers that a lock has.
+// endedInError tells whether a call ended in an error of the lock, rather than in a regular answer such as "busy".
 func endedInError(op *history.Op) bool {
 	refused := op.Outcome == history.Failed && op.Reason == history.Refused
 	unsupported := op.Outcome == history.Failed && op.Reason == history.Other && op.Kind == history.Extend
 	return (vainly(op) || refused) && !unsupported && op.Reason != history.Crashed && op.Reason != history.Canceled
 }
 
-// errorsInCalm blames the calls that were answered an error while nothing was or had been broken. Two kinds of errors
-// can be the machine's: of a request that had no answer, and one that came later than most answers do, as that of a
-// client whose patience is shorter than the machine is late. They leave the verdict open, where they are most calls.
+// errorsInCalm blames calls that ended in an error before anything was broken. Two kinds of errors may be the machine's
+// fault: of a request without an answer, and one that came later than most answers do, such as a timeout of the client
+// on a machine that is too slow. If most calls ended in these, the verdict is inconclusive.
 func (k *callsCheck) errorsInCalm() {
 	if k.Wire != "" {
-		return // what a program makes of the commands that were seen there is not known
+		return // it is unknown what a program under test makes of the replies that were seen
 	}
 	until, off := k.broken(), k.firstCalledOff()
 	var kinds [history.Release + 1]callErrors
@@ -63,7 +63,7 @@ func (k *callsCheck) errorsInCalm() {
 	k.blameErrors(kinds[:])
 }
 
-// blameErrors judges the errors of each kind of call, the most frequent first.
+// blameErrors judges the errors of each kind of call, the most frequent kind first.
 func (k *callsCheck) blameErrors(kinds []callErrors) {
 	slices.SortStableFunc(kinds, func(a, b callErrors) int { return cmp.Compare(b.prompt, a.prompt) })
 	var called, failed int64
@@ -91,7 +91,7 @@ func (k *callsCheck) blameErrors(kinds []callErrors) {
 	}
 }
 
-// broken is when something was broken for the first time, or may have been.
+// broken is when something was broken, or may have been, for the first time.
 func (k *callsCheck) broken() time.Duration {
 	until := history.Forever
 	for i := range k.windows {
@@ -108,8 +108,8 @@ func (k *callsCheck) broken() time.Duration {
 	return until
 }
 
-// firstCalledOff is when each process had a call called off for the first time: its client may have lost a connection
-// by that.
+// firstCalledOff is, for each process, when a call was cancelled for the first time: its client may have lost a
+// connection by that.
 func (k *callsCheck) firstCalledOff() []time.Duration {
 	first := slices.Repeat([]time.Duration{history.Forever}, max(k.processes, 1))
 	for i := range k.Ops {
@@ -120,8 +120,8 @@ func (k *callsCheck) firstCalledOff() []time.Duration {
 	return first
 }
 
-// owed tells whether a call had to be answered without an error: its process was not paused just before, and what it is
-// of was held for certain.
+// owed tells whether a call should have succeeded: its process was not paused just before, and its hold was certainly
+// valid.
 func (k *callsCheck) owed(op *history.Op) bool {
 	if k.stillFor(op.Process, minus(op.Call, k.lease), op.Return) > 0 {
 		return false
@@ -134,11 +134,11 @@ func (k *callsCheck) owed(op *history.Op) bool {
 		(h.TTL == 0 || op.Return < plus(h.Call, h.TTL-Margin(h.TTL)))
 }
 
-// seesLateness tells whether each lateness that matters was recorded, as in virtual time.
+// seesLateness tells whether every delay that matters was recorded, as in virtual time.
 func (k *callsCheck) seesLateness() bool { return k.Bounds.Gap > 0 && k.Bounds.Gap <= leastPatience }
 
-// promptness is how long an error may take that no lateness of the machine explains: no longer than three in four
-// answers take, or half of the pings of the program that has the lock where no call had an answer.
+// promptness is how fast an error must come to be certainly no fault of the machine: as fast as three in four answers
+// or, if no call had an answer, within half of a typical ping of the lock's program.
 func (k *callsCheck) promptness() time.Duration {
 	if k.prompt > 0 {
 		return k.prompt
@@ -159,7 +159,7 @@ func (k *callsCheck) promptness() time.Duration {
 	return k.prompt
 }
 
-// said is what the first error of the same kind said.
+// said returns the text of the first error of the same kind.
 func (k *callsCheck) said(op *history.Op) string {
 	what := op.Kind.String() + " " + op.Outcome.String() + " " + op.Reason.String()
 	if k.Measured != nil && k.Measured.Said[what] != "" {
@@ -168,7 +168,7 @@ func (k *callsCheck) said(op *history.Op) string {
 	return what
 }
 
-// allSaid is what all kinds of errors said.
+// allSaid returns the texts of all kinds of errors.
 func (k *callsCheck) allSaid() string {
 	if k.Measured == nil {
 		return "no text was kept"

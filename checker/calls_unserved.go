@@ -7,10 +7,10 @@ import (
 	"hammerlock/internal/human"
 )
 
-// manyErrors is how many tries that end in errors tell.
+// manyErrors is how many tries with an error are enough to blame the lock.
 const manyErrors = 20
 
-// vainly tells whether a try ended in an error of the lock, and not in an answer.
+// vainly tells whether a try ended in an error of the lock, rather than in a regular answer.
 func vainly(op *history.Op) bool {
 	return op.Outcome == history.Unknown && op.Reason != history.Busy || op.Outcome == history.Failed &&
 		(op.Reason == history.Other || op.Reason == history.Unreachable)
@@ -20,16 +20,15 @@ func tried(op *history.Op) bool {
 	return op.Kind == history.Acquire && op.Worker >= 0 && op.Return != history.Forever && op.Reason != history.Canceled
 }
 
-// vainTries are the tries of a process that have ended in errors since it was served last: the first and the last of
-// them.
+// vainTries are the tries of a process that have ended in errors since it was last served: the first and the last one.
 type vainTries struct {
 	served, going bool
 	first, last   int
 }
 
-// unserved blames a process that was served before, and whose tries all ended in errors for longer than the bound,
-// although servers answered: of a client that goes on asking one that is no primary any more, which may well answer
-// that nothing is left to release.
+// unserved blames a lock if one of its processes was served before, and then all its tries ended in errors for longer
+// than the bound although servers answered. For example, a client may go on asking a server that is no primary any
+// more.
 func (k *callsCheck) unserved() {
 	all := make([]vainTries, len(k.pauses)) // by process
 	for i := range k.Ops {

@@ -11,119 +11,125 @@ import (
 	"hammerlock/history"
 )
 
-// Case is a history prepared for the checkers: its holds, and an index of its operations.
+// Case is a history prepared for the checkers, with its holds and indices of its operations.
 type Case struct {
 	*history.History
-	holds     []hold            // those of a key together, by the call of their acquires
-	byCall    []int32           // into holds: all of them, by call
-	links     []int32           // into Ops: extensions and re-entries, those of a hold together
-	index     history.Index     // from 1 on into Ops; from -1 down into holds, which know their operations
-	byKey     [][]int32         // into holds: those of a key, by call; the first key granted is the first
-	place     []int32           // by key, from -1 on: its place in byKey, plus one; 0 without holds
-	repeats   []int32           // into Ops: second releases of a hold
-	sentAgain map[int32][]int32 // the same, by hold
-	upgrades  []int32           // into Ops: acquires that took the place of a shared hold
-	events    []int32           // into Ops: faults, heals, found keys; releases and extensions without a hold
+	holds     []hold            // all holds; those of a key are adjacent, sorted by the calls of their Acquires
+	byCall    []int32           // indices of all holds, by call
+	links     []int32           // indices of extensions and re-entries in Ops; those of a hold are adjacent
+	index     history.Index     // ID of an operation -> from 1: its index in Ops; from -1 down: the index of its hold
+	byKey     [][]int32         // by key: indices of its holds, by call; the key that was granted first is first
+	place     []int32           // by key, from -1: index in byKey, plus one; 0 = the key has no holds
+	repeats   []int32           // indices in Ops of second releases of a hold
+	sentAgain map[int32][]int32 // hold -> its second releases
+	upgrades  []int32           // indices in Ops of Acquires that upgraded a shared hold to an exclusive one
+	// indices in Ops of faults, heals, keys that were seen; releases and extensions without a hold
+	events []int32
 
-	windows   []window            // what was at work that no lock answers for
-	servers   []*window           // those of them that are no pauses
+	windows   []window            // faults and unplanned events
+	servers   []*window           // those windows that are not pauses of processes
 	planned   reaching            // faults that can make servers forget
-	emptied   reaching            // those of them that lose more than time
-	roles     []*window           // changes of roles that belong to one
-	forgetful []*window           // servers that may have forgotten something by themselves
+	emptied   reaching            // faults that can make servers forget more than the passing of time
+	roles     []*window           // role changes that belong to a fault
+	forgetful []*window           // servers that may have forgotten something without a fault
 	whole     reaching            // the same
-	ofKey     map[int32]*reaching // the same, of a key; made when it is asked for
-	counter   reaching            // when the counter's server may have forgotten something unasked
+	ofKey     map[int32]*reaching // key -> those that concern the key; computed when needed
+	counter   reaching            // when the counter's server may have forgotten something without a fault
 	sights    map[int32][]*history.Op
-	sightsBy  map[int32]map[uint64][]*history.Op // by key and token, of tokens that one hold has
-	refusals  [][]int32                          // by key, from -1 on: see refusalsOf; nil = not looked for yet
-	// calls that did not reach a server, or had no answer; nil = not looked for yet
+	// by key and token, if a token belongs to one hold only: when the key was seen
+	sightsBy map[int32]map[uint64][]*history.Op
+	refusals [][]int32 // by key, from -1: see refusalsOf; nil = not computed yet
+	// unheardOf has the calls that did not reach a server, or had no answer; nil = not computed yet.
 	unheardOf []period
 	pauses    []pauses // by process
-	unasked   []pauses // those that no fault asked for
-	disturbed spans    // when the lock cannot be expected to be granted at once
-	displaced spans    // when a waiter's place may have been lost
-	hitches   spans    // when a process was paused for a moment
-	lingers   bool     // it has sites, a queue or messages: what is granted to nobody may delay others
+	unasked   []pauses // by process: pauses that no fault has caused
+	disturbed spans    // times in which no prompt grant can be expected
+	displaced spans    // times in which a waiter may have lost its place in the queue
+	hitches   spans    // short pauses of any process
+	// the lock has several sites, a queue or messages, so that a grant which no worker gets may delay others
+	lingers bool
 
-	ttl    time.Duration // the longest lease that was asked for, or that a lock with a lease of its own named
-	lease  time.Duration // the longest life that a server may give to it
-	begin  time.Duration // when the lock was asked for first
-	visits bool          // the history tells when visits end
-	viewed bool          // the counter was used
+	ttl    time.Duration // longest lease that was requested, or that the lock has by default
+	lease  time.Duration // longest time for which servers may keep such a lease
+	begin  time.Duration // when the lock was requested first
+	visits bool          // the history shows when visits end
+	viewed bool          // the history has operations on the counter
 
-	several map[history.ID]bool // acquires that are part of one for several pages; nil = not looked for yet
+	several map[history.ID]bool // Acquires that are part of a call for several pages; nil = not computed yet
 
-	workers, keys, processes int     // one more than the greatest number of each
+	workers, keys, processes int     // largest number of each, plus one
 	working                  []bool  // by process: it has workers
-	opened                   int     // how many acquires make a hold
-	granted                  []grant // these acquires, until they are holds
-	waited                   []int32 // by key: how many waits there are; nil = not counted yet
+	opened                   int     // number of Acquires that make a hold
+	granted                  []grant // these Acquires, before they are holds
+	waited                   []int32 // by key: number of waits; nil = not computed yet
 
-	exchanged time.Duration // what exchanges alone bound the clocks of two machines to; 0 = the bounds are those
-	apart     error         // why the stamps of two machines cannot be compared; nil = they can
+	// largest difference between the clocks of two machines by message exchanges alone; 0 = as in the bounds
+	exchanged time.Duration
+	apart     error // why time stamps of two machines cannot be compared; nil = they can
 
 	once     sync.Once
-	findings findings           // of the exclusion checker, which others need too
-	stories  map[int32]*account // by key; nil = not looked for yet, or the model has no word for the page
+	findings findings           // result of the exclusion checker, which other checkers use, too
+	stories  map[int32]*account // key -> result of the model; nil = not computed yet, or not supported
 
-	space   history.Space // of what is as long as the history, until the case is freed
-	scratch history.Space // the same, until the checker at work, or Prepare, is done
+	space   history.Space // memory until the case is freed
+	scratch history.Space // memory until the current checker, or Prepare, has ended
 }
 
-// Free gives the memory back that a case of a long history has beside the heap. Its verdicts stay.
+// Free frees the memory that a case of a long history has outside of the heap. Verdicts remain valid.
 func (c *Case) Free() {
 	c.space.Free()
 	c.scratch.Free()
 }
 
-// hold is an acquire that was granted or may have been, with all operations that belong to it. There are millions of
-// them: it is two cache lines without a pointer, and has copies only of what is compared again and again.
+// hold is an Acquire that was granted, or may have been, with all operations that belong to it. Since there are
+// millions of them, a hold has two cache lines and no pointers, and copies only what is often compared.
 type hold struct {
 	acquire int32 // into Ops
-	Release int32 // into Ops: its first release, -1 without one
-	// into Ops: its last store and the load before, or its first and last load if it is not exclusive; -1 without one
+	Release int32 // index in Ops of its first release; -1 = none
+	// Uses has indices in Ops: of its last store and the load before or, for a shared hold, of its first and last load;
+	// -1 = none.
 	Uses     [2]int32
 	extends  part // its extensions, by call
-	reenters part // inner acquires and releases, by call
+	reenters part // inner Acquires and releases of a reentrant lock, by call
 
 	Worker    int32
 	Key       int32
 	Process   int16
 	Permits   uint16          // 0 = exclusive
-	Outcome   history.Outcome // of the acquire: OK or Unknown; one that Failed is no hold
-	Contended bool            // another worker tried for the lock during it
-	Exposed   bool            // ... and would have been seen to share it, whatever the clocks of their processes are
-	ending    ending          // what is known of its release
-	cut       bool            // the history ends before it does
-	doubtful  bool            // its release may be an inner one
-	upgraded  bool            // an exclusive hold has taken its place: what counts as its release is that one's acquire
-	answer    history.Outcome // of its first release
-	load      int32           // into Ops: its last load so far; -1 without one
+	Outcome   history.Outcome // outcome of the Acquire: OK or Unknown; if it Failed there is no hold
+	Contended bool            // another worker tried to get the lock during it
+	// if two workers held the lock at once, that try would have shown it despite clock differences
+	Exposed  bool
+	ending   ending          // what is known about its release
+	cut      bool            // the history ends before the hold does
+	doubtful bool            // its release may be an inner one
+	upgraded bool            // it was upgraded to an exclusive hold, whose Acquire counts as its release
+	answer   history.Outcome // outcome of its first release
+	load     int32           // index in Ops of its last load so far; -1 = none
 
 	Call    time.Duration // of the acquire
 	Return  time.Duration // of the acquire
-	TTL     time.Duration // 0 = without expiry
-	Until   time.Duration // its holder may believe in it before then, by the last answer
-	Lost    time.Duration // when the holder was told that it is lost; Forever if it was not
-	Crashed time.Duration // when its worker was killed; Forever if it was not
+	TTL     time.Duration // 0 = the lease does not end
+	Until   time.Duration // deadline of its holder, by the last answer
+	Lost    time.Duration // when the holder was told that it is lost; Forever = never
+	Crashed time.Duration // when its worker was killed; Forever = never
 
-	releaseCall, releaseReturn, stored time.Duration // copies from Ops; Forever if there are none
+	releaseCall, releaseReturn, stored time.Duration // copies from Ops; Forever = there is none
 }
 
-// part is a hold's part of a case's links.
+// part is the range of a hold's entries in Case.links.
 type part struct{ from, to int32 }
 
-// acquire is the operation that a hold began with.
+// acquire is the Acquire of a hold.
 func (c *Case) acquire(h *hold) *history.Op { return &c.Ops[h.acquire] }
 
-// extends are a hold's extensions, into Ops, by call.
+// extends lists a hold's extensions as indices in Ops, by call.
 func (c *Case) extends(h *hold) []int32 { return c.links[h.extends.from:h.extends.to:h.extends.to] }
 
-// reenters are a hold's inner acquires and releases, into Ops, by call.
+// reenters lists a hold's inner Acquires and releases as indices in Ops, by call.
 func (c *Case) reenters(h *hold) []int32 { return c.links[h.reenters.from:h.reenters.to:h.reenters.to] }
 
-// op returns the operation with that ID, nil without one.
+// op returns the operation with that ID; nil if there is none.
 func (c *Case) op(id history.ID) *history.Op {
 	if i := c.at(id); i >= 0 {
 		return &c.Ops[i]
@@ -131,7 +137,7 @@ func (c *Case) op(id history.ID) *history.Op {
 	return nil
 }
 
-// hold returns the hold of an acquire, nil without one.
+// hold returns the hold of an Acquire; nil if there is none.
 func (c *Case) hold(acquire history.ID) *hold {
 	if i := c.holdAt(acquire); i >= 0 {
 		return &c.holds[i]
@@ -139,7 +145,7 @@ func (c *Case) hold(acquire history.ID) *hold {
 	return nil
 }
 
-// at is the place of the operation with that ID, -1 without one.
+// at returns the index of the operation with that ID; -1 if there is none.
 func (c *Case) at(id history.ID) int32 {
 	i := c.index.Find(id)
 	if i < 0 {
@@ -148,7 +154,7 @@ func (c *Case) at(id history.ID) int32 {
 	return i - 1
 }
 
-// holdAt is the place of the hold of an acquire, -1 without one.
+// holdAt returns the index of the hold of an Acquire; -1 if there is none.
 func (c *Case) holdAt(acquire history.ID) int32 {
 	if i := c.index.Find(acquire); i < 0 {
 		return -i - 1
@@ -156,7 +162,7 @@ func (c *Case) holdAt(acquire history.ID) int32 {
 	return -1
 }
 
-// Prepare reads a history's holds. The history must be valid: see history.Validate.
+// Prepare makes a Case from a history, which must be valid: see history.Validate.
 func Prepare(h *history.History) (*Case, error) {
 	if len(h.Ops) >= math.MaxInt32 {
 		return nil, fmt.Errorf("%d operations are more than a case can hold", len(h.Ops))
@@ -187,11 +193,11 @@ func Prepare(h *history.History) (*Case, error) {
 	return c, nil
 }
 
-// What a worker or a key may be numbered at least, so that arrays by number stay small. A page costs a few bytes, and
-// may never be visited; a worker costs hundreds.
+// Worker and key numbers up to these are always accepted; greater ones only if the history is large, because arrays are
+// indexed by them.
 const mostWorkers, mostKeys = 1 << 16, 1 << 20
 
-// number builds the index of the operations. It refuses IDs that would make it huge.
+// number builds the index of the operations. It returns an error if IDs would make that too large.
 func (c *Case) number() error {
 	var lanes history.Spans
 	room, more := uint64(8*len(c.Ops))+4096, 64*len(c.Ops)
@@ -241,13 +247,13 @@ func (c *Case) number() error {
 	return nil
 }
 
-// grant is what is compared of an acquire that makes a hold.
+// grant has the fields of an Acquire by which holds are sorted.
 type grant struct {
 	call       time.Duration
 	index, key int32
 }
 
-// survey takes in what one operation shows of the whole history.
+// survey notes what an operation shows about the whole history.
 func (c *Case) survey(op *history.Op) {
 	switch op.Kind {
 	case history.Acquire:
@@ -268,7 +274,7 @@ func (c *Case) survey(op *history.Op) {
 	c.working[op.Process] = c.working[op.Process] || op.Worker >= 0
 }
 
-// grants makes a hold of every acquire that was granted or may have been.
+// grants makes a hold of every Acquire that was granted, or may have been.
 func (c *Case) grants() {
 	slices.SortFunc(c.granted, func(a, b grant) int {
 		return cmp.Or(cmp.Compare(a.call, b.call), cmp.Compare(a.index, b.index))
@@ -294,13 +300,12 @@ func (c *Case) grants() {
 	c.granted = nil
 }
 
-// opens tells whether an operation is an acquire that makes a hold: not refused, and no re-entry.
+// opens tells whether an operation is an Acquire that makes a hold: it was not refused, and is no re-entry.
 func opens(op *history.Op) bool {
 	return op.Kind == history.Acquire && op.Outcome != history.Failed && op.Outermost()
 }
 
-// stamp is a time and the index of what happened then. Sorting stamps moves 16 bytes where sorting operations moves
-// 128.
+// stamp is a time, with the index of what happened then. Sorting stamps moves 16 bytes each, sorting operations 128.
 type stamp struct {
 	at    time.Duration
 	index int32
@@ -313,8 +318,7 @@ func (s stamp) compare(t stamp) int {
 	return cmp.Compare(s.index, t.index)
 }
 
-// group gives every hold its place: those of a key stand together, so that to look at one key after another reads each
-// part of a long case once.
+// group sorts the holds by key, so that a checker that goes from key to key reads memory in order.
 func (c *Case) group() {
 	c.place = make([]int32, c.keys+1)
 	var sizes []int32
@@ -333,7 +337,7 @@ func (c *Case) group() {
 			c.byKey[k] = append(c.byKey[k], next)
 			next++
 		}
-		sizes[k] = next - n // from where on its next one stands
+		sizes[k] = next - n // where the key's next hold belongs
 	}
 	for i, g := range c.granted {
 		at := &sizes[c.place[g.key+1]-1]
@@ -342,7 +346,7 @@ func (c *Case) group() {
 	}
 }
 
-// room makes an empty list with room for each size, all in one array.
+// room makes empty lists with the given capacities in a single array.
 func room[T any](space *history.Space, sizes []int32) [][]T {
 	sum := 0
 	for _, n := range sizes {

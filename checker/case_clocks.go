@@ -9,16 +9,16 @@ import (
 	"hammerlock/history"
 )
 
-// scope says which clocks are compared, and so by how much each of them may be off.
+// scope says which clocks are compared with each other, and thus how much they may differ.
 type scope uint8
 
 const (
-	asRead     scope = iota // as if all were right, as those of one process are
-	onMachine               // those of the processes of a machine
+	asRead     scope = iota // clocks count as correct, such as within a process
+	onMachine               // clocks of the processes of one machine
 	everywhere              // any
 )
 
-// half is by how much the clock of a hold may be off: two clocks differ by the sum of theirs at most.
+// half is how far the clock of a hold may be off. Two clocks differ by at most the sum of theirs.
 func (r *ruler) half(h *hold) time.Duration {
 	c := r.c
 	switch {
@@ -45,14 +45,14 @@ func (c *Case) anySlack() time.Duration {
 	return 0
 }
 
-// group is holds that are compared with each other.
+// group is a set of holds that are compared with each other.
 type group struct {
 	scope scope
 	holds []int32
 }
 
-// groups lists all holds, then those of each machine, then those of each process: the closer the clocks, the more is
-// certain.
+// groups returns all holds, then those of each machine, then those of each process: the closer the clocks, the more can
+// be proved.
 func (c *Case) groups(holds []int32) []group {
 	if c.Processes < 2 || c.Bounds.Slack == 0 {
 		return []group{{asRead, holds}}
@@ -77,12 +77,12 @@ func (c *Case) groups(holds []int32) []group {
 	return list
 }
 
-// sight is a load that saw a store of another machine. It returned after the store was called, whatever the lock does,
-// and so the clock of its machine is ahead of the writer's by most at most.
+// sight is a load that saw a store of another machine. The load returned after the store was called, so the clock of
+// its machine is at most that much ahead of the writer's.
 type sight struct{ at, most time.Duration }
 
-// sights are those of one machine of the stores of another, by time, without those that others make superfluous: the
-// bound of each holds at other times, too, wider by the drift between them.
+// sights are such loads, by time. Those that others make redundant are left out: each bound holds at other times too,
+// if it is widened by the drift of the clocks.
 type sights []sight
 
 func (e sights) add(s sight, drift float64) sights {
@@ -95,12 +95,12 @@ func (e sights) add(s sight, drift float64) sights {
 	return append(e, s)
 }
 
-// later is the bound at another time.
+// later returns the bound at another time.
 func (s sight) later(t time.Duration, drift float64) time.Duration {
 	return s.most + time.Duration(drift*float64(max(t-s.at, s.at-t)))
 }
 
-// at is the bound at a time.
+// at returns the best bound at a time.
 func (e sights) at(t time.Duration, drift float64) time.Duration {
 	n, _ := slices.BinarySearchFunc(e, t, func(s sight, t time.Duration) int { return cmp.Compare(s.at, t) })
 	least := history.Forever
@@ -110,26 +110,26 @@ func (e sights) at(t time.Duration, drift float64) time.Duration {
 	return least
 }
 
-// worst is the widest bound of any time up to the end.
+// worst is the widest bound at any time up to the end.
 func (e sights) worst(end time.Duration, drift float64) time.Duration {
 	if len(e) == 0 {
 		return history.Forever
 	}
 	worst := max(e[0].later(0, drift), e[len(e)-1].later(end, drift))
-	for i, s := range e[1:] { // between two it is widest where their bounds meet
+	for i, s := range e[1:] { // between two sights it is widest where their bounds are equal
 		worst = max(worst, (e[i].later(s.at, drift)+s.most)/2)
 	}
 	return worst
 }
 
-// agree narrows the bounds of the machines' clocks, which exchanges of messages have given, by what the counter shows:
-// it orders loads and stores by itself. It is an error if the two bounds contradict each other. A clock that was
-// stepped, of which nothing is known, has no drift that would carry a bound from one time to another.
+// agree narrows the bounds of the machines' clocks, which come from message exchanges, by the loads and stores on the
+// counter. It returns an error if the two contradict each other. A clock that was set, without a known drift, cannot
+// carry a bound to another time.
 func (c *Case) agree() error {
 	if slices.ContainsFunc(c.Bounds.Doubts, func(d history.Doubt) bool { return d.Offset == history.MaxDoubt }) {
 		return nil
 	}
-	drift := 2.02 * c.Bounds.Rate // of two clocks, with what rounding adds
+	drift := 2.02 * c.Bounds.Rate // for two clocks, with rounding
 	seen := c.sightings(drift / 2)
 	if len(seen) == 0 {
 		return nil
@@ -161,7 +161,7 @@ func (c *Case) agree() error {
 	if share >= 1 {
 		return nil
 	}
-	lost := time.Duration(0) // by which the suite's own clock, which sees nothing, is as far from the others' as before
+	lost := time.Duration(0) // the suite's own clock is not narrowed, so it may be that much farther from the others
 	for p := range doubts[1:] {
 		d := &doubts[p+1]
 		narrow := time.Duration(share*float64(offsets[d.Machine])) + 1
@@ -177,8 +177,8 @@ func (c *Case) agree() error {
 	return nil
 }
 
-// keepApart lets nothing be compared between machines, whose clocks contradict each other. What is inside one is judged
-// as ever.
+// keepApart forbids comparisons between machines whose clocks contradict each other. Within a machine everything is
+// judged as usual.
 func (c *Case) keepApart() {
 	doubts := slices.Clone(c.Bounds.Doubts)
 	for p := range doubts {
@@ -189,10 +189,10 @@ func (c *Case) keepApart() {
 	c.History = &h
 }
 
-// sightings lists what the workers of each machine saw of each other one; nothing if there is one machine only.
+// sightings lists what the workers of each machine saw of each other machine; nothing if there is only one.
 func (c *Case) sightings(drift float64) map[[2]int]sights {
 	doubts, seen := c.Bounds.Doubts, map[[2]int]sights{}
-	if len(doubts) < 3 { // the suite itself is the first
+	if len(doubts) < 3 { // the first one is the suite itself
 		return nil
 	}
 	for i := range c.Ops {
@@ -202,7 +202,7 @@ func (c *Case) sightings(drift float64) map[[2]int]sights {
 		}
 		store := c.op(op.Seen)
 		if store == nil || store.Kind != history.Store || store.Call == 0 {
-			continue // a time before the beginning, as far as is known of the clock, has become 0
+			continue // the time was before the start of the clock, and was set to 0
 		}
 		reader, writer := &doubts[op.Process], &doubts[store.Process]
 		if reader.Machine == writer.Machine {
@@ -216,7 +216,7 @@ func (c *Case) sightings(drift float64) map[[2]int]sights {
 	return seen
 }
 
-// differ is by how much the clocks of two processes that visit may differ at most.
+// differ is by how much the clocks of two processes with workers may differ at most.
 func (c *Case) differ() time.Duration {
 	if len(c.Bounds.Doubts) > 1 {
 		return history.Agree(c.Bounds.Doubts[1:]).Slack

@@ -18,7 +18,7 @@ import (
 // What a fault of the plan explains is a violation all the same, with a cause of its own; what was not planned is held
 // against no lock.
 
-// forgot finds what may have made the servers give up a hold by a moment, within its lease.
+// forgot returns what may have made the servers lose a hold by a moment, within its lease; nil if nothing.
 func (c *Case) forgot(h *hold, by time.Duration) *window {
 	r, since := ruler{c: c}, h.Call
 	if op := c.acquire(h); c.Claims.Begins && op.Until != history.Forever && op.Until > 0 {
@@ -31,7 +31,7 @@ func (c *Case) forgot(h *hold, by time.Duration) *window {
 	}
 	last, sites := c.remembered(h, by)
 	switch {
-	case c.Sites > 1 && !w.fault && sites > c.Sites/2: // others are no majority
+	case c.Sites > 1 && !w.fault && sites > c.Sites/2: // the other sites are no majority
 		return nil
 	case last > since && c.onlyServer() && (c.Nodes == 1 || !w.fault):
 		return c.forgotten(h.Key, last, by)
@@ -39,9 +39,8 @@ func (c *Case) forgot(h *hold, by time.Duration) *window {
 	return w
 }
 
-// remembered reads from the servers' keys what they had not forgotten of a hold by a moment: when its key was seen
-// for the last time, and on how many sites no server has failed since then. What is seen after a failure was not lost
-// in it.
+// remembered uses the keys that were seen on the servers: it returns when the hold's key was last seen, and on how many
+// sites no server has failed since. A failure before that has not lost the key.
 func (c *Case) remembered(h *hold, by time.Duration) (last time.Duration, sites int) {
 	token, seen := c.acquire(h).Token, map[int64]time.Duration{}
 	list := c.sightsOf(h.Key)
@@ -64,8 +63,8 @@ func (c *Case) remembered(h *hold, by time.Duration) (last time.Duration, sites 
 	return last, sites
 }
 
-// onlyServer tells whether the lock has one server, as far as is seen, in a history that does not say how many there
-// are: keys were seen on one, and that is the one that failed.
+// onlyServer tells, if the history does not say how many servers the lock has, whether it seems to have one: keys were
+// seen on one server, which is the one that failed.
 func (c *Case) onlyServer() bool {
 	if c.Nodes > 0 || c.Sites > 1 {
 		return c.Nodes == 1
@@ -90,14 +89,14 @@ func (c *Case) onlyServer() bool {
 	return true
 }
 
-// forgotten finds what may have made the servers forget, by a moment, what they did for a key since another. What was
-// planned comes first.
+// forgotten returns what may have made the servers forget, between two moments, what they did for a key. Planned faults
+// come first.
 func (c *Case) forgotten(key int32, since, by time.Duration) *window {
 	return c.first(since, by, &c.planned, c.losses(key))
 }
 
-// first finds a window that was at work between two moments. The suite's clock wrote it down, and the moments are a
-// worker's: they may be as far from it as clocks differ.
+// first returns a window that was in force between two moments. Windows have times of the suite's clock, moments those
+// of a worker's, so the clocks' difference is allowed for.
 func (c *Case) first(since, by time.Duration, lists ...*reaching) *window {
 	slack := c.anySlack()
 	for _, list := range lists {
@@ -108,8 +107,8 @@ func (c *Case) first(since, by time.Duration, lists ...*reaching) *window {
 	return nil
 }
 
-// unfenced finds why a fence need not have kept the holder of an earlier grant out while a later one used the page: the
-// servers have begun the fences anew, so the later grant has no greater fence. No clock does that.
+// unfenced returns why a fence may not have rejected an earlier holder while a later one used the page: the servers
+// have lost the counter of fencing tokens, so the later grant has no greater token. A wrong clock is no reason.
 func (c *Case) unfenced(earlier, later *hold) *window {
 	fences := cmp.Compare(c.acquire(earlier).Fence, c.acquire(later).Fence)
 	if cmp.Or(fences, cmp.Compare(later.Return, earlier.Return)) < 0 {
@@ -121,13 +120,13 @@ func (c *Case) unfenced(earlier, later *hold) *window {
 	return c.first(earlier.Call, later.Return, &c.emptied, c.losses(later.Key))
 }
 
-// accident is an unplanned event that may have made the servers forget, between two moments, what they did for
-// a key; nil if a fault can have done so, too.
+// accident returns an unplanned event that may have made the servers forget, between two moments, what they did for a
+// key; nil if there is none, or if a planned fault may be the reason.
 func (c *Case) accident(key int32, since, by time.Duration) *window {
 	return unplanned(c.forgotten(key, since, by))
 }
 
-// unplanned is a window that no fault asked for, or nil.
+// unplanned returns the window if it is not of a fault, else nil.
 func unplanned(w *window) *window {
 	if w != nil && w.fault {
 		return nil
@@ -135,8 +134,7 @@ func unplanned(w *window) *window {
 	return w
 }
 
-// miscounted finds unplanned events that may have made the counter's server forget what was stored on a
-// page.
+// miscounted returns an unplanned event that may have made the counter's server forget stores on a page.
 func (c *Case) miscounted(key int32, since, by time.Duration) *window {
 	if c.Counter == history.CounterOnTopology {
 		return c.accident(key, since, by)
@@ -144,12 +142,12 @@ func (c *Case) miscounted(key int32, since, by time.Duration) *window {
 	return c.first(since, by, &c.counter)
 }
 
-// stretched finds what may have made a lease longer: a clock of a server that ran behind, or was set.
+// stretched returns what may have made a lease longer: a server's clock that was slow, or was set back.
 func (c *Case) stretched(from, to time.Duration) *window {
 	return c.atWork(from, to, func(e *history.Effect) bool { return !e.Known() || e.Loses == history.LosesTime })
 }
 
-// atWork finds the first fault of the plan that can do it and was at work between two moments.
+// atWork returns the first planned fault of a kind that was in force between two moments.
 func (c *Case) atWork(from, to time.Duration, can func(*history.Effect) bool) *window {
 	for _, w := range c.servers {
 		if w.fault && w.meets(from, to) && can(w.effect) {
@@ -159,7 +157,7 @@ func (c *Case) atWork(from, to time.Duration, can func(*history.Effect) bool) *w
 	return nil
 }
 
-// reaching are windows by their beginning. Up to each, last is the one that ends last.
+// reaching is a list of windows by their beginning. For each, last is the one of those so far that ends last.
 type reaching struct {
 	all  []*window
 	from []time.Duration
@@ -178,7 +176,7 @@ func newReaching(list []*window) (r reaching) {
 	return r
 }
 
-// find is a window that was at work between two moments, nil without one.
+// find returns a window that was in force between two moments; nil if there is none.
 func (r *reaching) find(since, by time.Duration) *window {
 	n, found := slices.BinarySearch(r.from, by)
 	for found && n < len(r.from) && r.from[n] == by {
@@ -190,8 +188,9 @@ func (r *reaching) find(since, by time.Duration) *window {
 	return r.last[n-1]
 }
 
-// findLosses sorts out the windows in which servers may forget: of the plan; of the lock's servers; of the counter's,
-// which may be any where no record says how many nodes the lock has.
+// findLosses finds the windows in which servers may forget: those of planned faults, those of the lock's servers, and
+// those of the counter's server. If the history does not say how many nodes the lock has, any server may be the
+// counter's.
 func (c *Case) findLosses() {
 	plan, emptied, counter := c.roles, slices.Clone(c.roles), []*window(nil)
 	for i := range c.windows {
@@ -208,7 +207,8 @@ func (c *Case) findLosses() {
 		if kind != history.Incident && kind != history.Role {
 			continue
 		}
-		if w.effect.Loses != history.NoLoss { // of sites that leave a majority, too: a grant may stand on a bare one
+		// even if a majority of sites is left: a lock may have been granted by a bare majority
+		if w.effect.Loses != history.NoLoss {
 			c.forgetful = append(c.forgetful, w)
 		}
 		if w.effect == counting || c.Nodes == 0 {
@@ -223,8 +223,8 @@ func (c *Case) findLosses() {
 	c.whole, c.ofKey = newReaching(slices.Clone(c.forgetful)), map[int32]*reaching{}
 }
 
-// losses are the windows in which servers may have forgotten, by themselves, what they did for a key. A window without
-// an end reaches to the first proof that its server is whole.
+// losses lists the windows in which servers may have forgotten, without a fault, what they did for a key. A window
+// without an end lasts until something shows that its server has lost nothing.
 func (c *Case) losses(key int32) *reaching {
 	if len(c.forgetful) == 0 {
 		return &c.whole
@@ -258,8 +258,8 @@ func (c *Case) losses(key int32) *reaching {
 	return &r
 }
 
-// elsewhere tells whether a server never had a key: the key was seen after that server had failed, and never on it.
-// Each of independent sites has all keys.
+// elsewhere tells whether a server never had a key: the key was seen after the server's failure, and never on that
+// server. Independent sites all have every key.
 func (c *Case) elsewhere(key int32, w *window) bool {
 	if c.Sites > 1 {
 		return false
@@ -272,7 +272,7 @@ func (c *Case) elsewhere(key int32, w *window) bool {
 		slices.ContainsFunc(seen, func(op *history.Op) bool { return op.Call > after })
 }
 
-// sightsOf lists when a key was seen in the servers.
+// sightsOf lists when a key was seen on the servers.
 func (c *Case) sightsOf(key int32) []*history.Op {
 	if c.sights == nil {
 		c.sights = map[int32][]*history.Op{}
@@ -285,7 +285,8 @@ func (c *Case) sightsOf(key int32) []*history.Op {
 	return c.sights[key]
 }
 
-// ownSights lists when the key of a hold was seen in the servers: by its token, if no other hold of the page has that.
+// ownSights lists when the key of a hold was seen on the servers, by its token if no other hold of the page has the
+// same.
 func (c *Case) ownSights(h *hold) []*history.Op {
 	all, token := c.sightsOf(h.Key), c.acquire(h).Token
 	if len(all) == 0 || token == 0 {
@@ -313,8 +314,8 @@ func (c *Case) ownSights(h *hold) []*history.Op {
 	return by[token]
 }
 
-// wholes are the answers that show what the servers had for a key before, by their call: each ends with the first
-// answer of those that were called then or later.
+// wholes lists answers that show that a server still had the key from before, by call. Each period ends with the first
+// answer among the calls from there on.
 func (c *Case) wholes(key int32) (list []period) {
 	for _, n := range c.holdsOf(key) {
 		h := &c.holds[n]
@@ -331,11 +332,11 @@ func (c *Case) wholes(key int32) (list []period) {
 	return list
 }
 
-// noticed is how long before its end a server may have been known to be well for the last time.
+// noticed is how long before its end a server may last have been known to be well.
 const noticed = time.Second
 
-// outage is when the clients of a server that was lost at a moment, or soon after, have noticed it: when the last call
-// was over that was made within that time and did not reach it, or had no answer.
+// outage is when the clients have noticed that a server was lost: the end of the last call within that time which did
+// not reach it, or had no answer.
 func (c *Case) outage(lost time.Duration) time.Duration {
 	if c.unheardOf == nil {
 		inTheWay := func(e *history.Effect) bool { return e.Blocks || e.Hit(history.Links) }
@@ -361,7 +362,7 @@ func (c *Case) outage(lost time.Duration) time.Duration {
 	return over
 }
 
-// countsAgain is when the counter's server has shown that it still has what it had when it was lost.
+// countsAgain is when the counter's server has shown that it still has the counts.
 func (c *Case) countsAgain(lost time.Duration) time.Duration {
 	after := c.outage(lost)
 	for i := range c.Ops {

@@ -8,7 +8,7 @@ import (
 	"hammerlock/history"
 )
 
-// follow assigns every operation to its hold. A watchdog's extensions have only the token.
+// follow assigns every operation to its hold. Extensions by a watchdog have only the token.
 func (c *Case) follow() {
 	var tokens []token
 	crashes := map[int32][]time.Duration{}
@@ -39,7 +39,7 @@ func (c *Case) follow() {
 		at := c.holdAt(op.Hold)
 		if at < 0 {
 			if (op.Kind == history.Release || op.Kind == history.Extend) && op.Outcome == history.OK {
-				c.events = append(c.events, int32(i)) // of an acquire that was reported as failed
+				c.events = append(c.events, int32(i)) // the Acquire was reported as failed
 			}
 			continue
 		}
@@ -47,11 +47,11 @@ func (c *Case) follow() {
 		case op.Kind == history.Extend:
 			extends = history.Append(&c.scratch, extends, link{at, int32(i)})
 		case op.Kind == history.Acquire && int32(i) != h.acquire,
-			// the owner still has it
+			// the owner still holds the lock
 			op.Kind == history.Release && op.Value > 0 && (op.Outcome == history.OK || op.Reason == history.Refused):
 			reenters = history.Append(&c.scratch, reenters, link{at, int32(i)})
 			if op.Kind == history.Acquire && op.Outcome != history.Failed && op.Until != 0 {
-				// unless it prolongs nothing: see settle
+				// an extension that extends nothing is handled in settle
 				extends = history.Append(&c.scratch, extends, link{at, int32(i)})
 			}
 		default:
@@ -70,9 +70,9 @@ func (c *Case) follow() {
 	}
 }
 
-// upgrade ends the shared hold that an exclusive one has taken the place of: the servers kept it until they were asked,
-// and its holder believed in it until it was answered. Of one without an answer it is not known whether a release of
-// the shared hold found it later.
+// upgrade ends the shared hold that an exclusive one has replaced. Servers kept it until the upgrade was called, and
+// its holder relied on it until the answer. If there was no answer, it is unknown whether a later release of the shared
+// hold found it.
 func (c *Case) upgrade() {
 	for _, i := range c.upgrades {
 		op := &c.Ops[i]
@@ -90,9 +90,9 @@ func (c *Case) upgrade() {
 	c.repeats = slices.DeleteFunc(c.repeats, func(i int32) bool { return c.hold(c.Ops[i].Hold).upgraded })
 }
 
-// uncounted finds the outermost releases of holds that were re-entered under a lock that tells no counts: there are as
-// many inner ones before as there were re-entries. Where one of these had no answer, the first release that can be the
-// outermost one is taken, and may be an inner one.
+// uncounted finds the outermost release of holds that were re-entered, if the lock does not report counts: before it
+// there are as many inner releases as re-entries. If one of these had no answer, the first release that can be the
+// outermost is taken, and is marked as doubtful.
 func (c *Case) uncounted() {
 	if !c.Claims.Reentrant {
 		return
@@ -117,19 +117,19 @@ func (c *Case) uncounted() {
 				doubtful++
 			}
 		}
-		// what had no effect counts nothing
+		// operations without an effect do not count
 		list := slices.DeleteFunc(append(again[c.acquire(h).ID], h.Release), func(k int32) bool {
 			return c.Ops[k].Outcome == history.Failed && c.Ops[k].Reason != history.Lost
 		})
 		slices.SortFunc(list, func(a, b int32) int { return cmp.Compare(c.Ops[a].Call, c.Ops[b].Call) })
 		for _, k := range list[:max(len(list)-1, 0)] {
 			if c.Ops[k].Outcome == history.Unknown {
-				doubtful++ // so may a release
+				doubtful++ // a release without an answer may have had no effect
 			}
 		}
 		entries = min(entries, len(list))
 		if lost := slices.IndexFunc(list, func(k int32) bool { return c.Ops[k].Outcome == history.Failed }); lost >= 0 {
-			entries = min(entries, lost) // it is all gone
+			entries = min(entries, lost) // the whole hold is lost
 		}
 		inside := slices.Concat(c.reenters(h), list[:entries])
 		slices.SortFunc(inside, func(a, b int32) int { return cmp.Compare(c.Ops[a].Call, c.Ops[b].Call) })
@@ -145,24 +145,24 @@ func (c *Case) uncounted() {
 		if entries < len(list) {
 			h.releases(list[entries], &c.Ops[list[entries]])
 			for _, k := range list[entries:min(entries+doubtful+1, len(list))] {
-				inner[k] = true // it is no repetition of another
+				inner[k] = true // it does not repeat another release
 			}
 		}
 	}
 	c.repeats = slices.DeleteFunc(c.repeats, func(i int32) bool { return inner[i] })
 }
 
-// link says that an operation belongs to a hold.
+// link assigns an operation to a hold.
 type link struct{ hold, op int32 }
 
-// keep adds a hold's operations to the links.
+// keep stores a hold's operations in Case.links.
 func (c *Case) keep(list []int32) part {
 	from := int32(len(c.links))
 	c.links = append(history.Reserve(&c.space, c.links, len(list)), list...)
 	return part{from, int32(len(c.links))}
 }
 
-// bind hands every hold its part of the links, by call.
+// bind gives each hold its part of the links, by call.
 func (c *Case) bind(links []link, of func(*hold) *part) {
 	slices.SortFunc(links, func(a, b link) int {
 		if a.hold != b.hold {
@@ -184,7 +184,7 @@ func (c *Case) bind(links []link, of func(*hold) *part) {
 	}
 }
 
-// token leads from a token to its hold.
+// token connects a token with a hold.
 type token struct {
 	token uint64
 	hold  int32
@@ -201,7 +201,8 @@ func (c *Case) tokens() []token {
 	return list
 }
 
-// renewed are the holds that a watchdog's extension is of, by its token: several of a visit to several pages.
+// renewed returns the holds that an extension by a watchdog renews, by its token: several if the visit is to several
+// pages.
 func (c *Case) renewed(all *[]token, op *history.Op) []token {
 	t := op.Token
 	if op.Kind != history.Extend || op.Hold != 0 || t == 0 {
@@ -234,7 +235,7 @@ func (c *Case) assign(h *hold, i int32) {
 		}
 		c.repeats = append(c.repeats, i)
 	case history.Load:
-		if h.Permits > 0 && h.Uses[0] >= 0 { // it looks again before it goes
+		if h.Permits > 0 && h.Uses[0] >= 0 { // a reader loads again before it releases
 			h.Uses[1], h.stored = i, op.Call
 			return
 		}
@@ -253,7 +254,7 @@ func (c *Case) assign(h *hold, i int32) {
 	}
 }
 
-// releases takes an operation for the first release of a hold.
+// releases sets an operation as the first release of a hold.
 func (h *hold) releases(i int32, op *history.Op) {
 	h.Release, h.releaseCall, h.releaseReturn, h.ending, h.answer = i, op.Call, op.Return, maybe, op.Outcome
 	if op.Outcome == history.Failed && op.Reason == history.Lost {
@@ -261,7 +262,7 @@ func (h *hold) releases(i int32, op *history.Op) {
 	}
 }
 
-// settle finds the end of a hold, the holder's last deadline and its crash.
+// settle computes the end of a hold, the holder's last deadline and its crash.
 func (c *Case) settle(h *hold, crashes []time.Duration) {
 	if h.Release >= 0 {
 		h.doubtful = h.doubtful || len(c.reenters(h)) > 0 && h.answer == history.Unknown
@@ -276,10 +277,10 @@ func (c *Case) settle(h *hold, crashes []time.Duration) {
 	for _, i := range extends {
 		op := &c.Ops[i]
 		if op.Outcome == history.OK && h.Outcome == history.Unknown {
-			h.Outcome, h.Return, h.Until = history.OK, op.Return, history.Forever // by then it surely was there
+			h.Outcome, h.Return, h.Until = history.OK, op.Return, history.Forever // the lock was certainly held by then
 		}
 		if op.Until != 0 && op.Outcome != history.Failed && (op.Call <= h.releaseReturn || h.doubtful) {
-			h.Until = op.Until // the holder believes it, also if the extension had no answer
+			h.Until = op.Until // the holder relies on it even if the extension had no answer
 		}
 		if op.Outcome == history.Failed && op.Reason == history.Lost {
 			h.Lost = min(h.Lost, op.Return)
@@ -289,7 +290,7 @@ func (c *Case) settle(h *hold, crashes []time.Duration) {
 		h.Crashed = crashes[n]
 	}
 	if c.Session && h.Crashed != history.Forever && h.ending == endless {
-		h.ending, h.releaseCall = maybe, h.Crashed // its connection went with it
+		h.ending, h.releaseCall = maybe, h.Crashed // the hold ended with its connection
 	}
 	if n := h.Uses[1]; n >= 0 && h.Crashed != history.Forever && c.Ops[n].Outcome == history.Unknown &&
 		c.Ops[n].Return >= h.Crashed {
@@ -297,8 +298,8 @@ func (c *Case) settle(h *hold, crashes []time.Duration) {
 	}
 }
 
-// reentered tells whether the lock may have been granted anew to the owner of a hold that was over: by a re-entry
-// between two moments, unless it was counted as one of several, or by one without an answer that was called before.
+// reentered tells whether the lock may have been granted again to an owner whose hold had ended: by a re-entry between
+// two moments (unless it was counted as one of several), or by one without an answer that was called before.
 func (c *Case) reentered(h *hold, from, to time.Duration) bool {
 	return slices.ContainsFunc(c.reenters(h), func(i int32) bool {
 		op := &c.Ops[i]
@@ -307,15 +308,14 @@ func (c *Case) reentered(h *hold, from, to time.Duration) bool {
 	})
 }
 
-// cutOff reads the holds of a history whose end is missing. What a worker did after its last record is not known: it
-// may have asked for the release of a hold that it had then, and the lock may have heard of it. A hold is over if its
-// worker ended the visit, or tried for another.
+// cutOff handles a history whose end is missing. What a worker did after its last record is unknown: it may have called
+// a release that had an effect. A hold is over if its worker has ended the visit, or has tried for another lock.
 func (c *Case) cutOff() {
 	if c.Partial == "" {
 		return
 	}
-	last := map[int]time.Duration{} // by lane: the last return
-	open := map[int]int32{}         // by lane: one more than the hold of a visit that goes on
+	last := map[int]time.Duration{} // lane -> last return
+	open := map[int]int32{}         // lane -> hold of the visit in progress, plus one
 	for i := range c.Ops {
 		op := &c.Ops[i]
 		lane := op.ID.Lane()
@@ -339,11 +339,11 @@ func (c *Case) cutOff() {
 	}
 }
 
-// contend marks the holds during which another worker tried for the lock. It compares each try with the last grant that
-// returned before it did.
+// contend marks the holds during which another worker tried to get the lock. Each try is compared with the last grant
+// that had returned before.
 func (c *Case) contend() {
-	last := map[int32]int32{}                // by key: one more than the grant that was the last to return
-	waited := make([]*history.Op, c.workers) // by worker: the try before, if it was refused
+	last := map[int32]int32{}                // key -> last hold whose grant returned, plus one
+	waited := make([]*history.Op, c.workers) // by worker: its last try, if it was refused
 	for i := range c.Ops {
 		op := &c.Ops[i]
 		if op.Kind != history.Acquire || op.Worker < 0 || !op.Outermost() {
@@ -351,7 +351,7 @@ func (c *Case) contend() {
 		}
 		since := op.Call
 		if w := waited[op.Worker]; op.Outcome == history.OK && w != nil && w.Key == op.Key && op.Call <= w.Return+1 {
-			since = w.Call // one call, see Lane.Split
+			since = w.Call // both are parts of one call, see Lane.Split
 		}
 		waited[op.Worker] = nil
 		if op.Outcome == history.Failed {
@@ -366,10 +366,10 @@ func (c *Case) contend() {
 	}
 }
 
-// tried takes in a try for the lock that returned after h was granted. Two beliefs overlap for certain if each begins
-// before the other ends by more than the clocks of their processes may differ: a try that was refused would have been
-// granted when it returned, another when it was called at the earliest, and one that has waited since then all the
-// time.
+// tried notes a try that returned after h was granted. If the lock were broken, would the try show it? Two holds
+// overlap for certain if each begins before the other ends by more than the clocks may differ. A try that was refused
+// could have been granted when it returned; another one at its call at the earliest, and one that has waited at any
+// time since.
 func (c *Case) tried(h *hold, op *history.Op, since time.Duration) {
 	if h.Worker == op.Worker || since >= h.trusted() || !c.clash(h.Permits, op.Permits) && op.Reason != history.Busy {
 		return

@@ -7,13 +7,13 @@ import (
 	"hammerlock/history"
 )
 
-// ruler measures holds. Its times may be history.Forever.
+// ruler computes when holds may have begun and ended. Its times may be history.Forever.
 type ruler struct {
 	c     *Case
 	scope scope
 }
 
-// least is T1, the shortest life that a server may give a lease; Forever if leases do not expire.
+// least is T1, the shortest time for which a server may keep a lease; Forever if leases do not end.
 func (r *ruler) least(ttl time.Duration) time.Duration {
 	if !r.c.Claims.Expires || ttl <= 0 {
 		return history.Forever
@@ -21,7 +21,7 @@ func (r *ruler) least(ttl time.Duration) time.Duration {
 	return max(ttl-r.drift(ttl), 0)
 }
 
-// most is T2, the longest life that a server may give a lease.
+// most is T2, the longest time for which a server may keep a lease.
 func (r *ruler) most(ttl time.Duration) time.Duration {
 	if !r.c.Claims.Expires || ttl <= 0 {
 		return history.Forever
@@ -33,7 +33,7 @@ func (r *ruler) drift(ttl time.Duration) time.Duration {
 	return time.Duration(float64(ttl)*r.c.Bounds.Rate) + r.c.Bounds.Round
 }
 
-// plus adds a duration to a time; beyond the last time it is Forever.
+// plus adds a duration to a time; Forever if that is too late for a time.
 func plus(t, d time.Duration) time.Duration {
 	if t == history.Forever || d == history.Forever || t > history.Forever-d {
 		return history.Forever
@@ -41,7 +41,7 @@ func plus(t, d time.Duration) time.Duration {
 	return t + d
 }
 
-// minus takes a duration from a time. Forever before any time is -Forever.
+// minus subtracts a duration from a time.
 func minus(t, d time.Duration) time.Duration {
 	switch {
 	case t == history.Forever:
@@ -52,26 +52,27 @@ func minus(t, d time.Duration) time.Duration {
 	return t - d
 }
 
-// ending is what is known of how a hold ended in the servers.
+// ending says how a hold ended on the servers.
 type ending uint8
 
 const (
-	endless  ending = iota // no release: it ends by expiry, or never
-	returned               // its release took effect between call and return, so that it was held until the call
-	maybe                  // its release may have taken effect at any time from the call on
-	gone                   // its release was answered that it was over
+	endless  ending = iota // there was no release: it ends by expiry, or never
+	returned               // its release took effect between call and return, so it was held until the call
+	maybe                  // its release may have taken effect at any time after the call
+	gone                   // the answer to its release was that it had been lost
 )
 
-// believed is B: from grant to the first of release call, deadline, loss signal and crash.
+// believed is B, the time in which the holder relies on the lock: from the grant to the first of release call,
+// deadline, loss signal and crash.
 func (h *hold) believed() (from, to time.Duration) { return h.Return, h.trusted() }
 
 // lapse is when B would have ended without a release.
 func (h *hold) lapse() time.Duration { return min(h.Until, h.Lost, h.Crashed) }
 
-// trusted is the end of B. A hold that was upgraded is believed in until the upgrade was answered.
+// trusted is the end of B. A hold that was upgraded is relied on until the answer to the upgrade.
 func (h *hold) trusted() time.Duration { return min(h.lapse(), h.back()) }
 
-// back is when a hold's holder gave it back: it called its release, or heard that it was upgraded.
+// back is when a holder gave the lock back: it called Release, or learned that it was upgraded.
 func (h *hold) back() time.Duration {
 	if h.upgraded {
 		return h.releaseReturn
@@ -79,9 +80,9 @@ func (h *hold) back() time.Duration {
 	return h.releaseCall
 }
 
-// assured is when the lease is over at the earliest if it is not given back: last proof + T1. Of extensions that
-// overlap, any may have been the last. One that is in doubt can only have made the lease shorter, and only by its own
-// TTL: if it landed after the proof, its lease counts from then.
+// assured is the earliest end of a lease that is not released: last proof + T1. If extensions overlap, any of them may
+// have been the last. One without an answer can only have shortened the lease, to its own TTL from the time when it
+// took effect.
 func (r *ruler) assured(h *hold) time.Duration {
 	end, next, proof := history.Forever, history.Forever, time.Duration(0)
 	for _, n := range slices.Backward(r.c.extends(h)) {
@@ -103,7 +104,7 @@ func (r *ruler) assured(h *hold) time.Duration {
 	return min(end, r.granted(h))
 }
 
-// latest is when the lease of a hold is over at the latest, as far as is known.
+// latest is the latest end of a lease, as far as is known.
 func (r *ruler) latest(h *hold) time.Duration {
 	end := history.Forever
 	if h.Outcome == history.OK {
@@ -120,16 +121,16 @@ func (r *ruler) latest(h *hold) time.Duration {
 	return end
 }
 
-// granted is how long a hold's acquire was good for at least.
+// granted is how long the lease of an Acquire lasts at least.
 func (r *ruler) granted(h *hold) time.Duration {
-	if h.TTL > 0 && !r.c.Claims.Begins { // the operation would say no more, and need not be read
+	if h.TTL > 0 && !r.c.Claims.Begins { // reading the operation would give the same result
 		return plus(h.Call, r.least(h.TTL))
 	}
 	return r.promised(r.c.acquire(h))
 }
 
-// promised is how long a call that was granted, or may have been, is good for at least: call + T1. Where no record says
-// what was asked for, or where leases begin before that, it is until the holder was told.
+// promised is how long the lease by a call lasts at least: call + T1. If it is not recorded what was requested, or if
+// leases may begin before the call, it is until the holder's deadline.
 func (r *ruler) promised(op *history.Op) time.Duration { return r.promisedFrom(op, op.Call) }
 
 func (r *ruler) promisedFrom(op *history.Op, call time.Duration) time.Duration {
@@ -139,34 +140,35 @@ func (r *ruler) promisedFrom(op *history.Op, call time.Duration) time.Duration {
 	case op.TTL == 0 && op.Until != 0:
 		return op.Until
 	case r.c.Claims.Begins && op.Kind == history.Acquire && (op.Until == 0 || op.Until == history.Forever):
-		return op.Call // when it began is not known
+		return op.Call // it is unknown when the lease began
 	case r.c.Claims.Begins && op.Until != 0 && op.Until != history.Forever:
 		return min(op.Until, end)
 	}
 	return end
 }
 
-// slot says when a hold may have begun in the servers, and when it has ended at the earliest then.
+// slot says when a hold may have begun on the servers, and how early it may then have ended.
 type slot struct {
-	lo, hi time.Duration // it began in [lo, hi]
+	lo, hi time.Duration // it began between lo and hi
 	kind   ending
 	call   time.Duration // of the release
 	least  time.Duration // T1, counted from the start; Forever if the end does not depend on the start
-	most   time.Duration // where an extension without an answer may have shortened that: as far as it is good for
+	most   time.Duration // if an extension without an answer may have shortened the lease: until when
 	over   time.Duration // last proof + T1
 }
 
-// slot finds the bounds of a hold's start. The last extension binds the start from behind: the lease has to reach
-// from one to the next, and to a release that succeeded. (Algorithm L of the method.) All of a
-// hold is on one clock; compared with others it may be off.
+// slot computes bounds for the start of a hold. Its last extension gives a lower bound, because the lease has to last
+// from each extension to the next, and to a successful release (algorithm L in METHOD.md). All times of a hold are of
+// one clock, which may differ from other clocks.
 func (r *ruler) slot(h *hold, coupled bool) slot {
 	s := slot{lo: h.Call, hi: h.Return, kind: h.ending, call: h.releaseCall, over: r.assured(h), least: r.least(h.TTL),
 		most: history.Forever}
-	need := -history.Forever // the lease was alive then
+	need := -history.Forever // the lease was valid then
 	if s.kind == returned {
 		need = s.call
 	}
-	// unknown: an extension without an answer may have carried the lease further than is known
+	// refreshed and unknown tell whether an extension without an answer may have made the lease last longer than is
+	// known.
 	refreshed, unknown := false, false
 	for _, n := range slices.Backward(r.c.extends(h)) {
 		op := &r.c.Ops[n]
@@ -180,7 +182,7 @@ func (r *ruler) slot(h *hold, coupled bool) slot {
 		need = max(op.Call, minus(need, r.most(op.TTL)))
 	}
 	if s.kind == gone && (r.c.Sites > 1 || s.over > h.releaseReturn) {
-		// it was answered to be over while it was guaranteed; or a few of its sites had kept it until then
+		// the answer was that it is lost, although it was guaranteed; or a few sites had kept it until then
 		s.kind = maybe
 	}
 	if refreshed || r.c.Claims.Begins {
@@ -202,7 +204,7 @@ func (r *ruler) slot(h *hold, coupled bool) slot {
 	return s
 }
 
-// end is when a hold that began at x has ended at the earliest.
+// end is the earliest end of a hold that began at x.
 func (s *slot) end(x time.Duration) time.Duration {
 	over := s.over
 	if s.least != history.Forever {

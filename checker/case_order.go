@@ -8,19 +8,18 @@ import (
 	"hammerlock/history"
 )
 
-// row is one page's operations of one process, which has one clock, in the order of their returns: those of a greater
-// value than all before.
+// row has operations of one process on one page, in the order of their returns: those with a greater value than all
+// before.
 type row struct {
 	process int16
 	ops     []stamp
-	most    int64 // the value of the last
+	most    int64 // value of the last one
 }
 
-// inRealTime shows every picked operation together with the one of the greatest value that had certainly returned
-// before its call; -1 without one. A negative value does not count. Of equal ones it is that of the process that had
-// the first of all. It needs no sorting: the operations stand in the order of their returns, and few return while
-// another is open. Nor does it look at all processes: values grow, and the rows of a page stand in the order of their
-// greatest ones.
+// inRealTime shows, with every operation that pick selects, the one with the greatest value among those that had
+// certainly returned before its call; -1 if there is none. Negative values do not count. Among equal values it is that
+// of the process which had the first one. It needs no sorting, since operations are in the order of their returns. It
+// does not look at all processes, because rows are sorted by their greatest values.
 func (c *Case) inRealTime(pick func(*history.Op) bool, value func(i int32) int64, called func(i, best int32)) {
 	rows := make([][]*row, c.keys)
 	for n := range c.Ops {
@@ -47,7 +46,7 @@ func (c *Case) inRealTime(pick func(*history.Op) bool, value func(i int32) int64
 	}
 }
 
-// grow adds an operation to the row of its process, and puts that row in its place among a page's.
+// grow adds an operation to the row of its process, and moves that row to its place among those of the page.
 func grow(space *history.Space, page []*row, process int16, s stamp, value int64) []*row {
 	at := slices.IndexFunc(page, func(r *row) bool { return r.process == process })
 	if at < 0 {
@@ -66,7 +65,7 @@ func grow(space *history.Space, page []*row, process int16, s stamp, value int64
 	return page
 }
 
-// before counts the returns before a time. It looks from the end, in steps that double.
+// before counts the returns before a time. It searches from the end, in steps that double.
 func (r *row) before(t time.Duration) int {
 	high, step := len(r.ops), 1
 	for high-step >= 0 && r.ops[high-step].at >= t {
@@ -80,12 +79,12 @@ func (r *row) before(t time.Duration) int {
 	return low + n
 }
 
-// before tells whether a return in one process came before a call in another for certain.
+// before tells whether a return in one process was certainly before a call in another.
 func (c *Case) before(ret, call time.Duration, a, b int16) bool {
 	return ret != history.Forever && ret < call-c.slack(a, b)
 }
 
-// end is the last moment that the workers' history knows.
+// end is the last time in the workers' records.
 func (c *Case) end() time.Duration {
 	var last time.Duration
 	for i := len(c.Ops) - 1; i >= 0; i-- {
@@ -100,23 +99,24 @@ func (c *Case) end() time.Duration {
 	return last
 }
 
-// longest is the longest life that a server may give to a lease that was asked for, whatever the lock claims.
+// longest is the longest time for which a server may keep a lease that was requested, whatever the lock claims.
 func (c *Case) longest(ttl time.Duration) time.Duration {
 	return plus(plus(ttl, (&ruler{c: c}).drift(ttl)), c.Bounds.Linger)
 }
 
-// wait is one worker's wait for a lock, over all the tries of a visit.
+// wait is the wait of a visit for a lock, over all its tries.
 type wait struct {
-	start time.Duration // the call of the first try
-	// the same, or the call of an earlier visit's try without an answer, which may have stood in the queue since
+	start time.Duration // call of the first try
+	// stood is start, or the call of a try in an earlier visit that had no answer: it may have been in the queue since.
 	stood  time.Duration
-	stop   time.Duration // the return of the grant, or when the visit gave up
-	asked  time.Duration // the call of the last try
-	denied time.Duration // the call of the last try that was refused as busy
-	queued time.Duration // the return of the first refusal since when the lock knew of it without a break; or Forever
-	again  time.Duration // that of the first one since the last disturbance: who was forgotten then is in line again
-	last   time.Duration // the return of the last try
-	hold   int32         // into holds: what it was granted; -1 if nothing
+	stop   time.Duration // return of the grant, or when the visit gave up
+	asked  time.Duration // call of the last try
+	denied time.Duration // call of the last try that was refused as busy
+	// return of the first refusal after which the waiter has certainly kept its place in the queue; or Forever
+	queued time.Duration
+	again  time.Duration // return of the first refusal since the last disturbance: the waiter is in the queue (again)
+	last   time.Duration // return of the last try
+	hold   int32         // index of the hold that was granted; -1 = none
 	key    int32
 	worker int32
 
@@ -124,7 +124,7 @@ type wait struct {
 	permits uint16 // 0 = exclusive
 }
 
-// manyWaits is how many waits there are for each key: a list that grows as it is written takes twice the memory.
+// manyWaits counts the waits of each key: allocating a list of unknown length takes twice the memory.
 func (c *Case) manyWaits() []int32 {
 	if c.waited == nil {
 		c.waited = make([]int32, c.keys)
@@ -137,11 +137,11 @@ func (c *Case) manyWaits() []int32 {
 	return c.waited
 }
 
-// waits emits every wait, in the order of their stops but for those without an End. In a history without End operations
-// it is unknown which tries belong together, so each is a wait of its own.
+// waits emits every wait, in the order of their stops; waits without an End come last. In a history without End
+// operations it is unknown which tries belong together, so each try is a wait.
 func (c *Case) waits(emit func(*wait)) {
 	open := slices.Repeat([]wait{{worker: -1}}, c.workers)
-	unanswered := map[[2]int32]time.Duration{} // by worker and key: the call of the first try without an answer
+	unanswered := map[[2]int32]time.Duration{} // by worker and key: call of the first try without an answer
 	stop := func(w *wait, at time.Duration) {
 		if w.worker >= 0 {
 			w.stop = at
@@ -167,7 +167,7 @@ func (c *Case) waits(emit func(*wait)) {
 			w.try(op, (&ruler{c: c}).least(op.TTL))
 			of := [2]int32{op.Worker, op.Key}
 			since, ok := unanswered[of]
-			if ok { // it may land at any time since
+			if ok { // it may take effect at any time from then on
 				w.stood = min(w.stood, since)
 			} else if op.Outcome == history.Unknown {
 				unanswered[of] = op.Call
@@ -186,9 +186,9 @@ func (c *Case) waits(emit func(*wait)) {
 	}
 }
 
-// try adds a try. A waiter may lose its place when a try of it ended in any other way than by a plain refusal, and when
-// the lock may not have heard of it for a lease: a try is heard of at its call at the earliest, and the next one at its
-// return at the latest.
+// try adds a try to a wait. A waiter may lose its place in the queue if a try ends in another way than by a refusal, or
+// if the lock may not hear of it for a lease: it may hear of a try at its call at the earliest, and of the next one at
+// its return at the latest.
 func (w *wait) try(op *history.Op, lease time.Duration) {
 	if w.worker < 0 {
 		*w = wait{start: op.Call, stood: op.Call, queued: history.Forever, again: history.Forever, asked: op.Call,
@@ -197,7 +197,8 @@ func (w *wait) try(op *history.Op, lease time.Duration) {
 	if op.Return-w.asked > lease {
 		w.queued = history.Forever
 	}
-	if op.Call <= w.last+1 { // of one call, see Lane.Split: what was refused before it need not have had a place
+	// part of the same call, see Lane.Split: the refused part need not have had a place in the queue
+	if op.Call <= w.last+1 {
 		for _, since := range []*time.Duration{&w.queued, &w.again} {
 			if *since == w.last {
 				*since = history.Forever
@@ -214,8 +215,8 @@ func (w *wait) try(op *history.Op, lease time.Duration) {
 	}
 }
 
-// standing notes since when the waiter surely stands in the queue: a lock may have forgotten it in a disturbance, but
-// not after the next refusal.
+// standing notes since when the waiter has certainly been in the queue. In a disturbance the lock may have forgotten
+// it, until the next refusal.
 func (w *wait) standing(op *history.Op, disturbed spans) {
 	if w.queued == history.Forever || w.again == history.Forever || w.again < w.queued {
 		w.again = w.queued
@@ -229,7 +230,7 @@ func (w *wait) standing(op *history.Op, disturbed spans) {
 	}
 }
 
-// asked is the longest lease that was asked for, or that a lock with a lease of its own named.
+// asked is the longest lease that was requested, or that the lock has by default.
 func (c *Case) asked() (ttl time.Duration) {
 	for i := range c.holds {
 		h := &c.holds[i]

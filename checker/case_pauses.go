@@ -8,19 +8,20 @@ import (
 	"hammerlock/history"
 )
 
-// pauses are the times in which a process was paused, in order; none meets another.
+// pauses are the times in which a process was paused, sorted and disjoint.
 type pauses struct {
 	list  []stoppage
-	until []time.Duration // how long all up to and with each lasted
+	until []time.Duration // by pause: sum of the lengths of all pauses up to and including it
 }
 
 type stoppage struct {
 	period
-	window *window // the first of those that it is made of
+	window *window // the first recorded gap that it consists of
 }
 
-// reachesWorkers tells whether a pause stops workers, or messages: the suite's own process has no workers where they
-// have others, but links, if the plan has a fault for them, or the proxy of the program that is watched.
+// reachesWorkers tells whether a pause affects workers or messages. If workers run in their own processes, the suite's
+// own process has none, but it has the network proxies, if the plan has a fault for them, and the proxy of a program
+// that is watched.
 func (c *Case) reachesWorkers(gap *history.Op) bool {
 	if gap.Value == 0 {
 		return c.working[gap.Process]
@@ -30,7 +31,7 @@ func (c *Case) reachesWorkers(gap *history.Op) bool {
 	})
 }
 
-// findPauses sorts the pauses by process: all, and those that no fault asked for.
+// findPauses sorts the pauses by process: all of them, and those that no fault has caused.
 func (c *Case) findPauses(all []window) {
 	c.pauses, c.unasked = c.pausesOf(all), c.pausesOf(c.windows)
 }
@@ -70,7 +71,7 @@ func (c *Case) pausesOf(windows []window) []pauses {
 	return of
 }
 
-// upTo is how long the process was paused up to a moment, and how many pauses had begun by then.
+// upTo returns how long the process was paused up to a moment, and how many pauses had begun by then.
 func (p *pauses) upTo(t time.Duration) (sum time.Duration, begun int) {
 	n, _ := slices.BinarySearchFunc(p.list, t, func(x stoppage, t time.Duration) int { return cmp.Compare(x.from, t) })
 	if n == 0 {
@@ -79,7 +80,7 @@ func (p *pauses) upTo(t time.Duration) (sum time.Duration, begun int) {
 	return p.until[n-1] - max(p.list[n-1].to-t, 0), n
 }
 
-// between is how long the process was paused between two moments.
+// between returns how long the process was paused between two moments.
 func (p *pauses) between(from, to time.Duration) time.Duration {
 	if to <= from {
 		return 0
@@ -97,13 +98,13 @@ func (p *pauses) last(t time.Duration) *window {
 	return nil
 }
 
-// stillFor is for how long a process was paused between two moments, also because a fault asked for it.
+// stillFor is how long a process was paused between two moments, by faults as well.
 func (c *Case) stillFor(process int16, from, to time.Duration) time.Duration {
 	return c.pauses[process].between(from, to)
 }
 
-// late excuses what a process did at a moment although it should have done it by a deadline: it was paused since it
-// had the duty for so long at least, in pauses that began before the deadline. nil = it had time enough.
+// late excuses a process that did something at a moment although it should have done it by a deadline: it was paused
+// for at least that long since it had the duty, in pauses that began before the deadline. nil = there is no excuse.
 func (c *Case) late(process int16, since, deadline, at, least time.Duration) *window {
 	p := &c.unasked[process]
 	before, n := p.upTo(deadline)
@@ -118,23 +119,22 @@ func (c *Case) late(process int16, since, deadline, at, least time.Duration) *wi
 	return p.last(deadline)
 }
 
-// Margin is how long a process may stand still without that being an explanation for a lease of so long that was not
-// renewed: a watchdog has to leave itself a third of it.
+// Margin is how long a process may be paused without excusing that a lease was not renewed: a watchdog should keep a
+// third of the lease in reserve.
 func Margin(ttl time.Duration) time.Duration { return ttl / 3 }
 
-// Spare is how long a holder may pause without being late, where only sums are kept of its visit: half of what that
-// leaves of its lease, for on a busy machine it is late before and after, too.
+// Spare is how long a holder may be paused without being late, if only totals are known: half of the time that the
+// visit leaves of its lease, because on a busy machine it is late before and after the pause as well.
 func Spare(ttl, hold time.Duration) time.Duration { return max(ttl-hold, 2) / 2 }
 
-// enough is how much of the time between the answer to the last renewal and the end of a lease excuses that it was not
-// renewed: a third of the lease, or less where less than a third would have been left.
+// enough is how long a pause must be to excuse that a lease was not renewed between the answer to the last renewal and
+// its end: a third of the lease, or less if little was left.
 func enough(h *hold, since, over time.Duration) time.Duration {
 	return min(Margin(h.TTL), over-since-Margin(h.TTL))
 }
 
-// unrenewable excuses that a lease was not renewed since its holder had heard of the last renewal and before it was
-// over: its process was paused for long enough, or servers did not serve for as long, or forgot it. What a fault asked
-// for comes first.
+// unrenewable excuses that a lease was not renewed between the last renewal's answer and its end: the process was
+// paused long enough, or servers did not answer for as long, or forgot it. Planned faults come first.
 func (c *Case) unrenewable(h *hold, proof *history.Op, over time.Duration) *window {
 	since, least := proof.Return, enough(h, proof.Return, over)
 	if w := c.stopped(h.Process, since, over, least); w != nil {
@@ -146,7 +146,7 @@ func (c *Case) unrenewable(h *hold, proof *history.Op, over time.Duration) *wind
 	served := func(e *history.Effect) bool { return e != stoodFor && e.Blocks || !e.Known() }
 	for _, w := range c.servers {
 		to := w.to
-		if w.effect.StopsService() && proof.Call <= to { // what was asked for since shows that they serve again
+		if w.effect.StopsService() && proof.Call <= to { // the call shows that they answer again
 			to = plus(to, c.recovery())
 		}
 		if silent := min(to, over) - max(w.from, since); served(w.effect) && silent > 0 && silent >= least {
@@ -159,16 +159,16 @@ func (c *Case) unrenewable(h *hold, proof *history.Op, over time.Duration) *wind
 	return nil
 }
 
-// unseen tells whether a hold may have been renewed at any time: of the renewals of a driver a history has one
-// extension without an answer, which is open for as long as the hold.
+// unseen tells whether a hold may have been renewed at any time: for a driver, renewals are recorded as one extension
+// without an answer for the whole hold.
 func (c *Case) unseen(h *hold) bool {
 	return c.Measured != nil && c.Measured.Driver != nil && slices.ContainsFunc(c.extends(h), func(i int32) bool {
 		return c.Ops[i].Hold == 0 && c.Ops[i].Outcome == history.Unknown
 	})
 }
 
-// stopped finds the fault that stopped a process between two moments, for so long at least. Where no record says how
-// long which process was paused, it may have been each.
+// stopped returns the fault that paused a process between two moments for at least that long. If pauses were not
+// recorded, any process may have been paused by it.
 func (c *Case) stopped(process int16, from, to, least time.Duration) *window {
 	w := c.atWork(from, to, func(e *history.Effect) bool { return e.Hit(history.Clients) })
 	if w == nil {
@@ -184,7 +184,7 @@ func (c *Case) stopped(process int16, from, to, least time.Duration) *window {
 	return w
 }
 
-// recorded tells whether a pause of any process was written down during a window.
+// recorded tells whether a pause of any process was recorded during a window.
 func (c *Case) recorded(w *window) bool {
 	return slices.ContainsFunc(c.pauses, func(p pauses) bool {
 		before, begun := p.upTo(w.from)

@@ -12,13 +12,13 @@ import (
 // period is a span of time.
 type period struct{ from, to time.Duration }
 
-// meets tells whether two periods have a moment in common.
+// meets tells whether two periods overlap or touch.
 func (w period) meets(from, to time.Duration) bool { return from <= w.to && to >= w.from }
 
-// spans are periods in order, none of which meets another.
+// spans are disjoint periods in order.
 type spans []period
 
-// newSpans joins the periods that meet.
+// newSpans joins overlapping periods.
 func newSpans(list []period) (s spans) {
 	slices.SortFunc(list, func(a, b period) int { return cmp.Compare(a.from, b.from) })
 	for _, p := range list {
@@ -31,7 +31,7 @@ func newSpans(list []period) (s spans) {
 	return s
 }
 
-// of lists the spans that meet a period.
+// of lists the spans that overlap a period.
 func (s spans) of(p period) spans {
 	first, _ := slices.BinarySearchFunc(s, p.from, func(w period, from time.Duration) int {
 		return cmp.Compare(w.to, from)
@@ -45,7 +45,7 @@ func (s spans) of(p period) spans {
 
 func (s spans) meets(from, to time.Duration) bool { return len(s.of(period{from, to})) > 0 }
 
-// without lists what the spans leave of a period.
+// without lists the parts of a period outside of the spans.
 func (s spans) without(p period) (rest []period) {
 	for _, w := range s.of(p) {
 		if w.from > p.from {
@@ -59,7 +59,7 @@ func (s spans) without(p period) (rest []period) {
 	return rest
 }
 
-// length is how long a period is outside of the spans.
+// length is how much of a period is outside of the spans.
 func (s spans) length(p period) (sum time.Duration) {
 	for _, r := range s.without(p) {
 		sum += r.to - r.from
@@ -67,7 +67,7 @@ func (s spans) length(p period) (sum time.Duration) {
 	return sum
 }
 
-// apart is how many of the periods there are at most of which no two overlap.
+// apart is the largest number of the periods of which no two overlap.
 func apart(list []period) (n int64) {
 	slices.SortFunc(list, func(a, b period) int { return cmp.Compare(a.to, b.to) })
 	last := time.Duration(math.MinInt64)
@@ -79,17 +79,16 @@ func apart(list []period) (n int64) {
 	return n
 }
 
-// hitch tells whether a process was paused for a moment, as they often do on a busy machine.
+// hitch tells whether a window is a short pause of a process, which is frequent on a busy machine.
 func (c *Case) hitch(w *window) bool {
 	return c.Ops[w.op].Kind == history.Gap && w.to-w.from < Margin(c.lease)
 }
 
-// disturb finds when the lock cannot be expected to be granted at once: while servers do not serve, and for as long as
-// they need to recover; and until leases have ended that no worker will give back, because keys were lost. What else
-// happens to a worker ends with its own hold, which is known: what had no answer may be held for a lease. Where more
-// than that is at work, answers and workers that are late or lost may delay others for a lease, too: a minority of the
-// sites that was granted to no worker, a queue that somebody stands in who does not run, a message that was not heard.
-// A hitch costs no lease: it makes a time that is judged shorter.
+// disturb computes when no prompt grant can be expected: while servers do not answer and while they recover, and until
+// leases have ended that no worker will release because keys were lost. Other trouble of a worker ends with its hold,
+// which is known; a call without an answer may hold the lock for a lease. Sites, queues and messages may delay workers
+// for another lease: a minority of sites that granted to no worker, a dead waiter in a queue, a lost message. A short
+// pause only shortens the time that is judged.
 func (c *Case) disturb() {
 	var disturbed, places, hitches []period
 	for i := range c.windows {
@@ -119,18 +118,18 @@ func (c *Case) disturb() {
 			continue
 		}
 		p := period{w.from, plus(to, felt)}
-		if disturbed = append(disturbed, p); to >= c.begin { // no worker had a place before that could be lost
-			places = append(places, period{minus(p.from, c.anySlack()), p.to}) // by a worker's clock
+		if disturbed = append(disturbed, p); to >= c.begin { // no worker had a place in a queue before
+			places = append(places, period{minus(p.from, c.anySlack()), p.to}) // in terms of a worker's clock
 		}
 	}
 	c.disturbed, c.displaced, c.hitches = newSpans(disturbed), newSpans(places), newSpans(hitches)
 }
 
-// fewKeys is for how many it is looked for the first proof that each is served.
+// fewKeys is the number of keys up to which servedAgain searches.
 const fewKeys = 64
 
-// servedAgain is when, after a moment, each page was granted that was asked for at all; Forever if none was, or there
-// are many.
+// servedAgain is when, after a moment, each page that was requested at all had been granted; Forever if one was not, or
+// if there are many.
 func (c *Case) servedAgain(after time.Duration) time.Duration {
 	if len(c.byKey) > fewKeys {
 		return history.Forever

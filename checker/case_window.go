@@ -10,34 +10,33 @@ import (
 	"hammerlock/internal/human"
 )
 
-// window is a period in which something was at work that no lock answers for: a fault, or an unplanned event: a server
-// that ended unexpectedly, a process that stood still. Whom it reaches, and what it excuses there, is in
-// case_excuse.go.
+// window is a time in which something was in force for which the lock is not to blame: a planned fault, or an unplanned
+// event such as a server that ended or a process that was paused. What it excuses is in case_excuse.go.
 type window struct {
 	period
-	op, heal int32 // into Ops; heal is -1 if it was never healed
+	op, heal int32 // indices in Ops; heal is -1 if it never ended
 	name     string
 	note     string
 	effect   *history.Effect
 	fault    bool // it was injected
-	failed   bool // it could not be injected, and may have had an effect all the same
+	failed   bool // it could not be injected, but may have had an effect
 }
 
-// The effects of unplanned events. A server that failed may have lost its keys, one that took another role the
-// last writes. Of independent sites one that fails leaves a majority that serves: see findLosses for what it forgets.
+// Effects of unplanned events. A server that failed may have lost its keys, one with a new role the last writes. If one
+// of several independent sites fails, a majority is left: see findLosses.
 var (
 	failing = &history.Effect{Hits: []history.Party{history.Servers}, Loses: history.LosesKeys, Blocks: true}
 	ofASite = &history.Effect{Hits: []history.Party{history.Servers}, Loses: history.LosesKeys, Blocks: true,
 		Spares: true}
 	changing = &history.Effect{Hits: []history.Party{history.Servers}, Loses: history.LosesWrites, Blocks: true}
-	// the counter's own server, which no lock stands on, or a process without workers
+	// for the counter's own server, which has no locks, or a process without workers
 	counting = &history.Effect{Hits: []history.Party{history.Nobody}}
 	stoodFor = &history.Effect{Hits: []history.Party{history.Clients, history.Holders}, Blocks: true}
 )
 
-// findWindows lists what was at work, in the order in which it began to show.
+// findWindows lists the windows in the order in which they began to have an effect.
 func (c *Case) findWindows() {
-	open := map[int64]int{} // by the number of the fault, plus one
+	open := map[int64]int{} // number of the fault, plus one -> index
 	for _, i := range c.events {
 		op := &c.Ops[i]
 		w := window{period: period{op.Call, op.Return}, op: i, heal: -1, note: c.Notes[op.ID]}
@@ -46,7 +45,7 @@ func (c *Case) findWindows() {
 			f := &c.Faults[op.Value]
 			w.name, w.effect, w.fault, w.failed = f.Name, &f.Effect, true, op.Outcome == history.Failed
 			if w.to = max(w.to, f.To); f.ByHand || c.Partial != "" {
-				w.to = history.Forever // unless it is healed
+				w.to = history.Forever // until its heal is found
 			}
 			open[op.Value] = len(c.windows) + 1
 		case history.Heal:
@@ -70,7 +69,7 @@ func (c *Case) findWindows() {
 			continue
 		}
 		if !w.fault && w.note != "" {
-			w.name, w.note = w.note, "" // the words name the node
+			w.name, w.note = w.note, "" // the text names the node
 		}
 		c.windows = append(c.windows, w)
 	}
@@ -87,14 +86,15 @@ func (c *Case) findWindows() {
 	c.findLosses()
 }
 
-// mostFailover is how long after a promotion the servers may still be about to tell the former primary of it. Between
-// sentinels 1.9 s were seen on a busy machine.
+// mostFailover is how long after a promotion the former primary may be unaware of it. With sentinels, 1.9 s were seen
+// on a busy machine.
 const mostFailover = 10 * time.Second
 
-// failovers lets a promotion last until the former primary is a replica of the new one: it serves on until then, and
-// gives up what it has granted meanwhile.
+// failovers extends a promotion until the former primary is a replica of the new one: until then it goes on serving,
+// and what it grants will be lost.
 func (c *Case) failovers(all []window) {
-	roles, shown := map[history.ID]*window{}, map[history.ID]time.Duration{} // shown: by when a role itself had changed
+	// shown: by when the role itself had changed
+	roles, shown := map[history.ID]*window{}, map[history.ID]time.Duration{}
 	for i := range all {
 		w, op := &all[i], &c.Ops[all[i].op]
 		if op.Kind != history.Role {
@@ -107,8 +107,8 @@ func (c *Case) failovers(all []window) {
 	}
 }
 
-// serverEffect is what a server that did something by itself can have done to the lock: nothing if it is the counter's,
-// or no site.
+// serverEffect is what a server that did something without a fault can have done to the lock: nothing if it is the
+// counter's.
 func (c *Case) serverEffect(node int64, alone *history.Effect) *history.Effect {
 	switch {
 	case c.Nodes > 0 && node >= int64(c.Nodes) || c.Sites > 1 && node >= int64(c.Sites):
@@ -119,9 +119,9 @@ func (c *Case) serverEffect(node int64, alone *history.Effect) *history.Effect {
 	return alone
 }
 
-// addUp says of a fault that it left no majority, although it would have done so alone, if another one was at work at
-// the same time or less than a lease before: what clients gave up to wait for came about when the sites were back, and
-// stays there until its lease is over. Before the first call there was nothing to wait for.
+// addUp notes that a fault left no majority, although it would have left one alone, because another was in force at the
+// same time or less than a lease before: requests that clients had given up were executed when the sites were back, and
+// lasted for a lease. Before the first call there was nothing to give up.
 func (c *Case) addUp() {
 	var alone []*window
 	for i := range c.windows {
@@ -141,7 +141,7 @@ func (c *Case) addUp() {
 	}
 }
 
-// strangers finds the faults that stopped processes, as is seen, but none with workers: they reached no worker.
+// strangers finds faults that stopped processes, but none with workers, as the recorded pauses show.
 func (c *Case) strangers(all []window) {
 	for i := range all {
 		f := &all[i]
@@ -158,11 +158,11 @@ func (c *Case) strangers(all []window) {
 	}
 }
 
-// dropPlanned takes out what was to be expected of the faults: roles change where another server takes the place of one
-// that is out, which one that only hangs, or has a wrong clock, is not, and a process that a fault stops is paused. It
-// takes out what reaches no worker, too: pauses of a process without workers.
+// dropPlanned removes what was to be expected from the faults: role changes where a server replaces one that is down
+// (not one that only hangs, or has a wrong clock), and pauses of processes that a fault stopped. It also removes pauses
+// of processes without workers.
 func (c *Case) dropPlanned(all []window) (list []window) {
-	// few, where gaps may be many
+	// faults are few, while gaps may be many
 	faults := slices.DeleteFunc(slices.Clone(all), func(w window) bool { return !w.fault })
 	for _, w := range all {
 		expected := c.Ops[w.op].Kind == history.Gap && !c.reachesWorkers(&c.Ops[w.op])
@@ -181,7 +181,7 @@ func (c *Case) dropPlanned(all []window) (list []window) {
 		if !expected {
 			list = append(list, w)
 		} else if c.Ops[w.op].Kind == history.Role {
-			if w.fault = true; w.effect.BreaksPromises() { // what it makes a server forget was asked for
+			if w.fault = true; w.effect.BreaksPromises() { // what it makes a server forget was planned
 				c.roles = append(c.roles, &w)
 			}
 		}
@@ -189,12 +189,12 @@ func (c *Case) dropPlanned(all []window) (list []window) {
 	return list
 }
 
-// unknownRecovery is what a deployment is given that does not say how long it needs.
+// unknownRecovery is used for deployments that do not say how long they need to recover.
 const unknownRecovery = 5 * time.Second
 
 func (c *Case) recovery() time.Duration { return cmp.Or(c.Bounds.Recovery, unknownRecovery) }
 
-// String names the fault with its times.
+// String names the window with its times.
 func (w *window) String() string {
 	s := fmt.Sprintf("%s from %s", w.name, clock(w.from))
 	if w.to != history.Forever {
@@ -206,7 +206,7 @@ func (w *window) String() string {
 	return s
 }
 
-// clock writes a time of the run.
+// clock formats a time of the run.
 func clock(t time.Duration) string {
 	if t == history.Forever {
 		return "for ever"
@@ -222,7 +222,7 @@ func who(worker int32) string {
 	return fmt.Sprintf("w%02d", worker)
 }
 
-// name names a hold: by its token in a few digits if it has one.
+// name names a hold, by its token in a few digits if it has one.
 func (c *Case) name(h *hold) string {
 	op := c.acquire(h)
 	if op.Token == 0 {
@@ -231,7 +231,7 @@ func (c *Case) name(h *hold) string {
 	return "token " + short(op.Token)
 }
 
-// short is a token in a few digits. All of its bits count: the hashes of similar texts differ in few.
+// short formats a token in a few digits. It uses all bits, because hashes of similar texts may differ in few.
 func short(token uint64) string {
 	return fmt.Sprintf("%04x", uint16(token^token>>16^token>>32^token>>48))
 }

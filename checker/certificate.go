@@ -10,11 +10,11 @@ import (
 	"hammerlock/history"
 )
 
-// Contradicts tells whether calls of a small history have no legal order. The judge does not answer that itself: what
-// checks certificates does.
+// Contradicts tells whether calls of a small history have no legal order. The checker of certificates answers that, not
+// the judge itself.
 type Contradicts func(part *history.History, calls []string) bool
 
-// certificate writes what proves verdicts, as history/FORMAT.md describes it: facts, and then a line for each verdict.
+// certificate writes proofs of verdicts, in the format of history/FORMAT.md: facts, and then a line for each verdict.
 type certificate struct {
 	*Case
 	sweeper *sweeper
@@ -24,8 +24,8 @@ type certificate struct {
 	err     error
 	text    []byte
 
-	chained []bool // by key: its chain is written
-	told    string // why there is no story of all pages; empty if there is one
+	chained []bool // by key: the chain of its stores was written
+	told    string // why not all pages have a story; empty if they have
 }
 
 // proof is a line of a certificate.
@@ -38,7 +38,7 @@ type proof struct {
 	Why     string   `json:"why,omitempty"` // why there is no proof
 }
 
-// WriteCertificate writes what proves the verdicts on a case.
+// WriteCertificate writes proofs of the verdicts on a case.
 func (c *Case) WriteCertificate(w io.Writer, verdicts []Verdict, refutes Contradicts) error {
 	x := &certificate{Case: c, sweeper: newSweeper(c), refutes: refutes, w: bufio.NewWriterSize(w, 1<<16)}
 	x.put(struct {
@@ -86,7 +86,7 @@ func (x *certificate) line(text []byte) {
 // id is the name of an operation in the history's file.
 func (x *certificate) id(n int32) string { return x.Ops[n].ID.String() }
 
-// prove finds the proof of a verdict, or says why it has none.
+// prove returns the proof of a verdict, or why there is none.
 func (x *certificate) prove(v *Verdict) (name string, of []int32, why string) {
 	switch v.Status {
 	case Pass:
@@ -102,7 +102,7 @@ func (x *certificate) prove(v *Verdict) (name string, of []int32, why string) {
 	return "", nil, "it claims nothing: " + v.Summary
 }
 
-// passed names the proof of a verdict that passed.
+// passed returns the name of the proof for a verdict that passed.
 func (x *certificate) passed(v *Verdict) (name string, of []int32, why string) {
 	switch v.Checker {
 	case Exclusion.Name:
@@ -137,7 +137,7 @@ func (x *certificate) passed(v *Verdict) (name string, of []int32, why string) {
 	return "", nil, "there is no proof of that yet"
 }
 
-// anyLost tells whether an owner was told that its hold was lost.
+// anyLost tells whether any owner was told that its hold was lost.
 func (c *Case) anyLost() bool {
 	for i := range c.Ops {
 		op := &c.Ops[i]
@@ -149,8 +149,8 @@ func (c *Case) anyLost() bool {
 	return false
 }
 
-// excused are the operation that recorded an unplanned event and those of what it explains; nil without them, or if it
-// reaches them by what is no operation.
+// excused lists the operations of an unplanned event and of what it excuses; nil if there are none, or if they are not
+// operations.
 func (x *certificate) excused(v *Verdict) []int32 {
 	if v.excuse == nil {
 		return nil
@@ -163,7 +163,7 @@ func (x *certificate) excused(v *Verdict) []int32 {
 	}
 	for _, w := range x.windows {
 		if w.fault && w.from <= event.Return && event.Call <= plus(w.to, x.recovery()) {
-			return nil // which of the two it is takes more than a formula
+			return nil // a formula cannot tell which of the two it is
 		}
 	}
 	list, from, to := x.spared(v.spared), history.Forever, time.Duration(0)
@@ -177,7 +177,7 @@ func (x *certificate) excused(v *Verdict) []int32 {
 	return append([]int32{v.excuse.op}, list...)
 }
 
-// spared are the operations of what would have been a violation without an excuse.
+// spared lists the operations of what would have been a violation without an excuse.
 func (x *certificate) spared(violation any) (list []int32) {
 	add := func(n int32) {
 		if n >= 0 && !slices.Contains(list, n) {

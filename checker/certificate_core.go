@@ -7,11 +7,11 @@ import (
 	"hammerlock/history"
 )
 
-// mostCalls is how many calls a core has at most.
+// mostCalls is the largest number of calls in a core (a small contradiction).
 const mostCalls = 12
 
-// core finds a few calls that contradict each other, among those of the holds that the evidence names. It is shrunk by
-// relaxing: what is left out may have happened at any time, or never.
+// core finds a few calls that contradict each other, among those of the holds in the evidence. It removes calls as long
+// as the rest is still contradictory: a removed call may have happened at any time, or never.
 func (x *certificate) core(evidence []int32) (string, []int32) {
 	if x.refutes == nil {
 		return "", nil
@@ -60,7 +60,7 @@ func (x *certificate) ids(calls []int32) (list []string) {
 	return list
 }
 
-// callsOf lists the calls of holds that say something, by call: of each its acquire, its last extensions, its releases.
+// callsOf lists the relevant calls of holds: of each its Acquire, its last extensions, and its releases.
 func (x *certificate) callsOf(holds, evidence []int32) (list []int32) {
 	add := func(n int32) {
 		if n >= 0 && !slices.Contains(list, n) {
@@ -96,7 +96,7 @@ func (x *certificate) callsOf(holds, evidence []int32) (list []int32) {
 	return list
 }
 
-// neighbours are holds, and those that were granted beside them or right before.
+// neighbours returns holds together with those that were granted at the same time or just before.
 func (x *certificate) neighbours(holds []int32) []int32 {
 	list := slices.Clone(holds)
 	all := x.holdsOf(x.holds[holds[0]].Key)
@@ -111,7 +111,7 @@ func (x *certificate) neighbours(holds []int32) []int32 {
 	return list
 }
 
-// part is a small history: the operations of holds, and what may have broken promises.
+// part makes a small history: the operations of some holds, and the faults and events that may matter.
 func (x *certificate) part(holds []int32) *history.History {
 	part := &history.History{Header: x.Header, Partial: x.Partial}
 	names, tokens, workers := map[history.ID]bool{}, map[uint64]bool{}, map[int32]bool{}

@@ -7,7 +7,7 @@ import (
 	"hammerlock/history"
 )
 
-// chains writes the chain of each page's stores, where it is whole.
+// chains writes the chain of each page's stores, if it is complete.
 func (x *certificate) chains() {
 	x.chained = make([]bool, x.keys)
 	stores, finals := make([]bool, x.keys), make([]int32, x.keys)
@@ -36,7 +36,7 @@ func (x *certificate) chains() {
 	}
 }
 
-// chain counts the stores of a page's chain from its end on; 0 if it is not whole.
+// chain counts the stores of a page's chain from its end; 0 if it is not complete.
 func (x *certificate) chain(end history.ID, key int32) (n int) {
 	for id := end; id != 0; n++ {
 		at := x.at(id)
@@ -67,10 +67,10 @@ func (x *certificate) inChain(store int32) bool {
 	return false
 }
 
-// noProof is said of causes for which no formula is there.
+// noProof is the reason for causes that have no formula.
 const noProof = "there is no proof of that cause yet"
 
-// failed finds the proof of a verdict that failed.
+// failed returns the proof of a verdict that failed.
 func (x *certificate) failed(v *Verdict) (name string, of []int32, why string) {
 	var evidence []int32
 	for i := range v.Evidence {
@@ -82,7 +82,7 @@ func (x *certificate) failed(v *Verdict) (name string, of []int32, why string) {
 	switch v.Checker {
 	case Exclusion.Name, linearizable.Name, release.Name:
 		if name, of = x.together(v.Cause, evidence); v.Checker == release.Name && name != "core" {
-			name = "" // what was believed says nothing of answers
+			name = "" // what holders believed says nothing about answers
 		}
 	case leaseValidity.Name:
 		name, of = x.lease(v.Cause, evidence)
@@ -102,7 +102,7 @@ func (x *certificate) failed(v *Verdict) (name string, of []int32, why string) {
 	return name, of, ""
 }
 
-// near is an unplanned event of a server that was at work about when operations were.
+// near returns an unplanned event of a server at about the time of some operations.
 func (x *certificate) near(of []int32) *window {
 	from, to := history.Forever, time.Duration(0)
 	for _, n := range of {
@@ -117,7 +117,8 @@ func (x *certificate) near(of []int32) *window {
 	return nil
 }
 
-// together proves that two or more had a lock that excludes that, or that its answers contradict each other.
+// together proves that two or more workers held the lock although that is forbidden, or that answers contradict each
+// other.
 func (x *certificate) together(cause string, evidence []int32) (string, []int32) {
 	var acquires []int32
 	for _, n := range evidence {
@@ -142,7 +143,7 @@ func (x *certificate) together(cause string, evidence []int32) (string, []int32)
 	return "", nil
 }
 
-// overran finds the late store of one of two holds: the other had begun when it was over, and went on.
+// overran returns the late store of one of two holds: it came after its own hold had ended and the other had begun.
 func (x *certificate) overran(acquires, evidence []int32) []int32 {
 	a, b := x.hold(x.Ops[acquires[0]].ID), x.hold(x.Ops[acquires[1]].ID)
 	i := a.use(x.Case)
@@ -163,7 +164,7 @@ func (x *certificate) overran(acquires, evidence []int32) []int32 {
 	return nil
 }
 
-// doubts tells whether the process of a hold was paused between its grant and its store: that may excuse it.
+// doubts tells whether the process of a hold was paused between its grant and its store, which may excuse it.
 func (x *certificate) doubts(h *hold) bool {
 	return slices.ContainsFunc(x.windows, func(w window) bool {
 		op := &x.Ops[w.op]
@@ -171,7 +172,7 @@ func (x *certificate) doubts(h *hold) bool {
 	})
 }
 
-// believe tells whether beliefs overlap for certain.
+// believe tells whether holders certainly relied on the lock at the same time.
 func (x *certificate) believe(acquires []int32) bool {
 	a, b := x.hold(x.Ops[acquires[0]].ID), x.hold(x.Ops[acquires[1]].ID)
 	if a == nil || b == nil || a.Outcome != history.OK || b.Outcome != history.OK ||
@@ -184,7 +185,7 @@ func (x *certificate) believe(acquires []int32) bool {
 	if a.Process == b.Process {
 		slack = 0
 	}
-	for i := range x.Ops { // a pause may excuse that one of them went on
+	for i := range x.Ops { // a pause may excuse one of them
 		op := &x.Ops[i]
 		if op.Kind == history.Gap && (op.Process == a.Process && op.Return >= a.Call && op.Call <= aTo ||
 			op.Process == b.Process && op.Return >= b.Call && op.Call <= bTo) {
@@ -204,14 +205,14 @@ func (x *certificate) lease(cause string, evidence []int32) (string, []int32) {
 		if op.Until != history.Forever && op.Until > most {
 			return "claim", evidence[:1]
 		}
-		return "", nil // that others were told so, too, is no formula
+		return "", nil // whether others were told the same is not part of a formula
 	case history.RenewalFailure:
 		return x.unrenewed(evidence)
 	}
 	return x.core(evidence)
 }
 
-// unrenewed proves a failed renewal where nothing is in the history that may excuse it.
+// unrenewed proves a failed renewal if the history has nothing that may excuse it.
 func (x *certificate) unrenewed(evidence []int32) (string, []int32) {
 	h := x.hold(x.Ops[evidence[0]].ID)
 	if h == nil || len(evidence) != 2 || len(x.windows) > 0 || h.Crashed != history.Forever {
@@ -234,7 +235,7 @@ func (x *certificate) unrenewed(evidence []int32) (string, []int32) {
 	return "unrenewed", evidence
 }
 
-// lost proves that a page view was lost, or that the counter showed what it should not.
+// lost proves that a page view was lost, or that the counter returned a wrong value.
 func (x *certificate) lost(evidence []int32) (string, []int32) {
 	var stores, loads []int32
 	for _, n := range evidence {
@@ -286,7 +287,7 @@ func (x *certificate) lost(evidence []int32) (string, []int32) {
 	return "", nil
 }
 
-// finished tells whether a page's chain is written, or empty.
+// finished tells whether a page's chain was written, or is empty.
 func (x *certificate) finished(key int32) bool {
 	for i := range x.Ops {
 		if op := &x.Ops[i]; op.Kind == history.Final && op.Key == key && op.Outcome == history.OK {
@@ -306,7 +307,7 @@ func (x *certificate) older(seen history.ID, store int32) bool {
 	return true
 }
 
-// left proves that a key stayed in the servers.
+// left proves that a key was left over on the servers.
 func (x *certificate) left(cause string, evidence []int32) (string, []int32) {
 	last := evidence[len(evidence)-1]
 	found, a := &x.Ops[last], &x.Ops[evidence[0]]
@@ -326,7 +327,7 @@ func (x *certificate) left(cause string, evidence []int32) (string, []int32) {
 		switch op := &x.Ops[i]; op.Kind {
 		case history.Fault, history.Heal, history.Gap, history.Incident, history.Role:
 			if op.Kind == history.Fault || op.Call <= found.Call && op.Return >= a.Call {
-				return "", nil // whether that excuses it is more than a formula
+				return "", nil // a formula cannot tell whether that excuses it
 			}
 		}
 	}

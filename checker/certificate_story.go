@@ -9,24 +9,24 @@ import (
 	"hammerlock/history"
 )
 
-// instant is a fact of a page's story.
+// instant is the time at which a call took effect, in a page's story.
 type instant struct {
 	at   time.Duration
 	what string // does, ends, forgets
 	op   int32
 	by   *window
 
-	order float64 // that of its hold, where two happen at once
+	order float64 // that of its hold, to order effects at the same instant
 }
 
-// mostInstants is how many operations a history may have whose story is written.
+// mostInstants is how many operations a history may have for its story to be written.
 const mostInstants = 5_000_000
 
 func (i instant) compare(j instant) int {
 	return cmp.Or(cmp.Compare(i.at, j.at), cmp.Compare(i.order, j.order))
 }
 
-// tellStory writes the instants of all calls, page by page, if the history can be told so.
+// tellStory writes when each call took effect, page by page, if that is possible.
 func (x *certificate) tellStory(verdicts []Verdict) {
 	passed := slices.ContainsFunc(verdicts, func(v Verdict) bool {
 		told := []string{Exclusion.Name, release.Name, leaseValidity.Name}
@@ -79,24 +79,25 @@ func (x *certificate) instant(i instant) {
 	x.line(x.text)
 }
 
-// teller gives the calls of a page their instants: it goes forward, and each hold begins as early as it can.
+// teller assigns the calls of a page the instants at which they took effect. It goes forward in time, and each hold
+// begins as early as possible.
 type teller struct {
 	*certificate
 	half     time.Duration
 	instants []instant
-	free     time.Duration // when the last exclusive hold was over
-	readers  time.Duration // when the last shared one was
+	free     time.Duration // end of the last exclusive hold
+	readers  time.Duration // end of the last shared hold
 	placed   []placed      // exclusive holds, by time
-	done     float64       // how many have their instants
+	done     float64       // number of holds that have their instants
 }
 
-// placed is when an exclusive hold had the page, and its place among all.
+// placed is the time of an exclusive hold, and its number.
 type placed struct {
 	period
 	order float64
 }
 
-// add takes in the instants of a hold.
+// add adds the instants of a hold.
 func (t *teller) add(list []instant, order float64) {
 	for _, i := range list {
 		i.order = order
@@ -105,7 +106,7 @@ func (t *teller) add(list []instant, order float64) {
 	t.done++
 }
 
-// page tells the story of one page, or says why it cannot.
+// page assigns the instants of a page, or says why that is impossible.
 func (t *teller) page(holds []int32) string {
 	var jobs []timed
 	coupled := t.Sites < 2
@@ -123,7 +124,7 @@ func (t *teller) page(holds []int32) string {
 				}
 			}
 			if op == nil {
-				continue // that it did nothing is possible
+				continue // it may have had no effect
 			}
 			s.hi = op.Return + t.half
 		}
@@ -141,7 +142,7 @@ func (t *teller) page(holds []int32) string {
 	return ""
 }
 
-// place gives a hold its instants: behind those before it, or in a gap between them.
+// place assigns the instants of a hold: after those before it, or in a gap between them.
 func (t *teller) place(j *timed) bool {
 	h := &t.holds[j.hold]
 	switch {
@@ -166,7 +167,7 @@ func (t *teller) place(j *timed) bool {
 		t.free = end
 		return true
 	}
-	for i := len(t.placed) - 1; i >= 0 && t.readers == 0; i-- { // a gap before one of those
+	for i := len(t.placed) - 1; i >= 0 && t.readers == 0; i-- { // in a gap before an earlier hold
 		from, order := j.slot.lo, t.placed[i].order-1
 		if i > 0 {
 			from, order = max(from, t.placed[i-1].to), (t.placed[i-1].order+t.placed[i].order)/2
@@ -184,7 +185,7 @@ func (t *teller) place(j *timed) bool {
 	return false
 }
 
-// calls lists what a hold did and was answered, by call: its extensions and releases.
+// calls lists the extensions and releases of a hold, by call.
 func (t *teller) calls(h *hold) []int32 {
 	list := slices.Clone(t.extends(h))
 	if h.Release >= 0 {
@@ -198,7 +199,7 @@ func (t *teller) calls(h *hold) []int32 {
 	})
 }
 
-// needs is up to when the lease before each of a hold's calls must last.
+// needs is until when the lease must last before each of a hold's calls.
 func (t *teller) needs(calls []int32) []time.Duration {
 	needs := make([]time.Duration, len(calls)+1)
 	needs[len(calls)] = -history.Forever
@@ -215,7 +216,7 @@ func (t *teller) needs(calls []int32) []time.Duration {
 	return needs
 }
 
-// instantsOf gives the calls of a hold that began at a moment their instants, as early as they can be.
+// instantsOf assigns the calls of a hold that began at a moment, each as early as possible.
 func (t *teller) instantsOf(h *hold, from time.Duration) (list []instant, end time.Duration, ok bool) {
 	calls := t.calls(h)
 	needs := t.needs(calls)
@@ -238,24 +239,24 @@ func (t *teller) instantsOf(h *hold, from time.Duration) (list []instant, end ti
 			if needs[k+1] > -history.Forever {
 				return nil, 0, false // it goes on
 			}
-			by := plus(op.Return, t.half)
-			back := max(at, op.Call-t.half)
-			if t.Sites > 1 && over > back && op.Kind == history.Release && back <= by { // of what it had on a few sites
-				list = append(list, instant{at: back, what: "does", op: n})
-				list = append(list, instant{at: back, what: "ends", op: h.acquire})
-				return t.denied(list, calls[k+1:], back)
+			by, back := plus(op.Return, t.half), max(at, op.Call-t.half)
+			// this concerns only what it had on a few sites
+			if t.Sites > 1 && over > back && op.Kind == history.Release && back <= by {
+				gone := instant{at: back, what: "ends", op: h.acquire}
+				return t.denied(append(list, instant{at: back, what: "does", op: n}, gone), calls[k+1:], back)
 			}
 			if list, end, ok = t.lose(h, list, at, over, by); !ok {
 				return nil, 0, false
 			}
 			return t.denied(list, calls[k:], end)
-		case op.Kind == history.Extend: // it is a permission: only where the lease must last for longer
+		// an extension may have had an effect or not: use it only if the lease must last longer
+		case op.Kind == history.Extend:
 			if needs[k+1] > last && op.Call-t.half <= last {
 				at = max(at, op.Call-t.half, min(last, minus(needs[k+1], t.sweeper.most(op.TTL))))
 				list = append(list, instant{at: at, what: "does", op: n})
 				life, base = op, at
 			}
-		default: // a release without an answer, or of a lock that does not say whose it was
+		default: // a release without an answer, or whose answer does not show whose lock it was
 			if needs[k+1] > -history.Forever {
 				continue
 			}
@@ -277,7 +278,7 @@ func (t *teller) instantsOf(h *hold, from time.Duration) (list []instant, end ti
 	return list, end, true
 }
 
-// denied gives the calls that were denied after a hold was over their instants.
+// denied assigns the calls that were denied after a hold had ended.
 func (t *teller) denied(list []instant, calls []int32, end time.Duration) ([]instant, time.Duration, bool) {
 	at := end
 	for _, n := range calls {
@@ -296,7 +297,7 @@ func (t *teller) denied(list []instant, calls []int32, end time.Duration) ([]ins
 	return list, end, true
 }
 
-// ends is when a lease that began at a moment may end at the earliest.
+// ends is the earliest end of a lease that began at a moment.
 func (t *teller) ends(op *history.Op, base time.Duration) time.Duration {
 	least := t.sweeper.least(op.TTL)
 	told := op.Until != 0 && op.Until != history.Forever
@@ -332,7 +333,7 @@ func (t *teller) lose(h *hold, list []instant, at, over, by time.Duration) ([]in
 	return append(list, instant{at: over, what: "forgets", op: h.acquire, by: w}), over, true
 }
 
-// enough tells whether there were permits enough at each instant.
+// enough tells whether there were enough permits at each instant.
 func (t *teller) enough() bool {
 	list, out, held := slices.Clone(t.instants), 0, map[int32]bool{}
 	slices.SortStableFunc(list, instant.compare)

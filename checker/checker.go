@@ -27,15 +27,15 @@ var All = []Checker{
 type Checker struct {
 	Name string
 	Doc  string
-	// Causes are what its verdicts fail with, the worst first.
+	// Causes lists the causes with which its verdicts fail, the worst first.
 	Causes []string
-	// Applies says whether the lock claims the property; nil = always. What it does not claim is not judged.
+	// Applies tells whether the lock claims the property; nil = always. A property that is not claimed is not judged.
 	Applies func(*history.Header) bool
 	Check   func(*Case) Verdict
 }
 
-// Judge returns the verdict of every checker. An error says that checkers contradict each
-// other, so that no verdict can be trusted.
+// Judge returns the verdict of every checker. An error says that checkers contradict each other, so that none can be
+// trusted.
 func Judge(c *Case) ([]Verdict, error) {
 	all := All
 	if c.Header.Service {

@@ -10,7 +10,7 @@ import (
 	"hammerlock/internal/human"
 )
 
-// Exclusion judges whether two holders had the lock at a time.
+// Exclusion judges whether two workers held the lock at the same time.
 var Exclusion = Checker{
 	Name: "exclusion",
 	Doc: "no two holders at a time, but readers, nor more permits than there are: none believes in the lock, " +
@@ -29,25 +29,26 @@ var severity = []string{history.DoubleGrant, history.ForeignRelease, history.Sil
 // finding is one violation with its cause.
 type finding struct {
 	cause string
-	pair  pair    // the earlier hold and the one it collides with; -1 without one
-	op    int32   // into Ops: further evidence; -1 without one
-	why   *window // what explains it; nil = nothing does
+	pair  pair    // the earlier hold and the one that it overlaps; -1 = none
+	op    int32   // index of further evidence in Ops; -1 = none
+	why   *window // what explains it; nil = nothing
 
-	follows bool // it follows from an earlier one, which is the incident
-	again   bool // another one comes of the same incident
+	follows bool // it is a consequence of an earlier violation
+	again   bool // another violation has the same origin
 }
 
-// findings are what the exclusion checker found.
+// findings is the result of the exclusion checker.
 type findings struct {
 	blames[finding]
-	incidents map[string]int64 // by cause: those that do not follow from an earlier one
-	losses    []pair           // the first few grants that the servers cannot have given
+	incidents map[string]int64 // by cause: violations that are no consequence of an earlier one
+	losses    []pair           // the first few grants that contradict the servers' promises
 	misses    map[string]int64
-	bare      bool  // on a page without a story two were granted the lock, and no release can have freed it in between
-	doubled   int64 // beliefs that overlap an earlier one for certain
+	// on a page without a story, the lock was granted to two, and no release can have freed it in between
+	bare    bool
+	doubled int64 // number of holds whose holder certainly relied on the lock together with an earlier one
 }
 
-const keptLosses = 8 // witnesses that porcupine is asked about
+const keptLosses = 8 // number of witnesses that porcupine checks
 
 // examine finds all violations of exclusion. Several checkers use the result.
 func (c *Case) examine() *findings {
@@ -66,7 +67,7 @@ func (c *Case) examine() *findings {
 func checkExclusion(c *Case) Verdict {
 	f := c.examine()
 	v := Verdict{Misses: maps.Clone(f.misses), Doubled: f.doubled}
-	short := int64(0) // contended, and too short for the clocks' slack
+	short := int64(0) // holds with contention that are too short for the differences of clocks
 	for i := range c.holds {
 		switch h := &c.holds[i]; {
 		case h.Outcome != history.OK:
@@ -108,7 +109,7 @@ func checkExclusion(c *Case) Verdict {
 	return v
 }
 
-// none says that nothing was found among n, with what that bounds their rate by: 3/n (the rule of three).
+// none says that nothing was found among n, and how far that bounds the rate: 3/n (the rule of three).
 func none(what string, n int64, of string) string {
 	return fmt.Sprintf("0 %s in %s %s: %s", what, human.Count(n), of, atMost(n))
 }
@@ -142,7 +143,7 @@ func (x *examiner) key(holds []int32) {
 	})
 }
 
-// pairs finds holds that overlap and exclude each other.
+// pairs finds overlapping holds that exclude each other.
 func (x *examiner) pairs(holds []int32) {
 	s, possible := x.sweeper, map[int32]bool{}
 	s.beliefs(holds, func(p pair, certain bool) {
@@ -154,8 +155,8 @@ func (x *examiner) pairs(holds []int32) {
 		x.doubled++
 		x.collision(p)
 	})
-	// On several sites a hold begins with the last site of its majority, and ends with the first: late does not mean
-	// longer.
+	// on several sites a hold begins with the last site of a majority and ends with the first, so beginning late does
+	// not mean ending late
 	coupled := x.c.Sites < 2
 	groups := x.c.groups(holds)
 	for _, g := range groups {
@@ -173,10 +174,9 @@ func (x *examiner) pairs(holds []int32) {
 	}
 }
 
-// late is an overrun. A process that was paused for most of the time by which the holder was late explains it: on a
-// machine that stands still its goroutines are late before and after, too. Where servers have begun the fences anew, it
-// is they who let it store. Else a fence lets it store only if it was drawn in another order than the lock was granted
-// in.
+// late handles a store after the holder's deadline. It is excused if the process was paused for most of the time by
+// which it was late. If servers have lost the counter of fencing tokens, they are to blame. Otherwise a fence accepts
+// the store only if tokens were drawn in another order than the lock was granted.
 func (x *examiner) late(p pair) finding {
 	h, o := &x.c.holds[p.first], &x.c.holds[p.second]
 	if w := x.c.unfenced(h, o); w != nil {
@@ -189,8 +189,8 @@ func (x *examiner) late(p pair) finding {
 		why: x.c.late(h.Process, h.Return, h.given(), h.stored, (h.stored-h.given())/2)}
 }
 
-// add counts a violation. What is explained by something unplanned is not the lock's. The witness is the
-// earliest incident.
+// add counts a violation. If an unplanned event explains it, the lock is not to blame. The witness is the earliest
+// violation that is no consequence.
 func (x *examiner) add(f finding) {
 	if !x.blame(f.cause, f, unplanned(f.why)) {
 		return
@@ -204,7 +204,7 @@ func (x *examiner) add(f finding) {
 	}
 }
 
-// began is when a violation began; what follows from another comes after all others.
+// began is when a violation began. Consequences of others come last.
 func (c *Case) began(f finding) time.Duration {
 	switch {
 	case f.follows:
@@ -215,7 +215,7 @@ func (c *Case) began(f finding) time.Duration {
 	return c.holds[f.pair.second].Return
 }
 
-// loss is a grant that the servers cannot have given while they kept their promises.
+// loss handles a grant that contradicts the servers' promises to an earlier hold.
 func (x *examiner) loss(p pair) {
 	if len(x.losses) < keptLosses {
 		x.losses = append(x.losses, p)
@@ -226,7 +226,7 @@ func (x *examiner) loss(p pair) {
 	}
 }
 
-// worst names the cause of a broken guarantee: an excuse for one reader does not excuse a writer beside another.
+// worst returns the worst cause: what excuses one reader does not excuse a writer beside another.
 func (x *examiner) worst(p pair) finding {
 	f := x.broken(p)
 	for q := range x.besides(p) {
@@ -240,10 +240,9 @@ func (x *examiner) worst(p pair) finding {
 	return f
 }
 
-// broken names the cause of a broken guarantee: where holds share the lock, a release of what was over; else the slip
-// of the page's story that explains it. Where holds share the lock that is the story of the two, and of those because
-// of which the first one was late. What else remains is that servers forgot the first hold, or that two were granted
-// the lock.
+// broken finds the cause of a broken promise. If holds share the lock: a release of a hold that was over. Otherwise the
+// slip in the page's story that explains it. If neither exists, servers forgot the first hold, or the lock was granted
+// twice.
 func (x *examiner) broken(p pair) finding {
 	i, j := &x.c.holds[p.first], &x.c.holds[p.second]
 	t, chain := x.told, []pair{p}
@@ -270,12 +269,12 @@ func (x *examiner) broken(p pair) finding {
 	}
 	by := j.Return
 	if j.Outcome != history.OK && j.Release >= 0 {
-		by = max(by, x.c.Ops[j.Release].Return) // until then it may have been granted
+		by = max(by, x.c.Ops[j.Release].Return) // it may have been granted at any time until then
 	}
 	if w := x.c.forgot(i, by); w != nil {
 		return finding{cause: history.ServiceLoss, pair: p, op: w.op, why: w}
 	}
-	for q := range x.sweeper.before(p) { // the first hold of p began later if servers kept the one before
+	for q := range x.sweeper.before(p) { // the first hold of p began later if servers kept the one before it
 		if w := x.c.forgot(&x.c.holds[q.first], x.c.holds[q.second].Return); w != nil {
 			return finding{cause: history.ServiceLoss, pair: p, op: w.op, why: w}
 		}
@@ -283,7 +282,7 @@ func (x *examiner) broken(p pair) finding {
 	return finding{cause: history.DoubleGrant, pair: p, op: -1}
 }
 
-// collision names the cause of two beliefs that overlap.
+// collision finds the cause if two holders relied on the lock at once.
 func (x *examiner) collision(p pair) {
 	i, j := &x.c.holds[p.first], &x.c.holds[p.second]
 	s := x.sweeper
@@ -298,16 +297,16 @@ func (x *examiner) collision(p pair) {
 		x.add(x.worst(p))
 		return
 	}
-	// The first lease was over: its holder should not have believed in it any more.
+	// the first lease had ended, so its holder should not have relied on it
 	if x.c.Claims.Renews && i.Until > over {
 		if f := x.unrenewed(p); f.cause != history.Overrun || i.stored != history.Forever && i.stored > j.Return {
 			x.add(f)
 		} else {
-			x.misses["overrun"]++ // it believed while its process was stopped, and was told before it stored
+			x.misses["overrun"]++ // its process was paused, and it was told before it stored
 		}
 		return
 	}
-	// A lease that lingers may be told. Servers that forgot it cut that short.
+	// the deadline may include the linger time; servers that forgot the lock cut that short
 	lingers := x.c.Bounds.Linger > 0 && i.Until <= plus(over, x.c.Bounds.Round+x.c.Bounds.Linger) &&
 		x.c.forgot(i, j.Return) != nil
 	if i.Until > over && !lingers {
@@ -318,7 +317,7 @@ func (x *examiner) collision(p pair) {
 	x.add(x.worst(p))
 }
 
-// proof is the call that the lease of a hold counts from: its acquire, or the last extension that succeeded.
+// proof is the call from which the lease of a hold counts: its Acquire, or its last successful extension.
 func (h *hold) proof(c *Case) *history.Op {
 	if n := lastProof(c, h, history.Forever); n >= 0 {
 		return &c.Ops[n]
@@ -326,8 +325,8 @@ func (h *hold) proof(c *Case) *history.Op {
 	return c.acquire(h)
 }
 
-// unrenewed is a lease that ran out under a holder who went on believing in it: its process was stopped, or its lock
-// failed.
+// unrenewed handles a lease that ended although the holder relied on it: its process was paused, or its lock failed to
+// renew.
 func (x *examiner) unrenewed(p pair) finding {
 	i := &x.c.holds[p.first]
 	if op := x.c.presumed(i); op >= 0 {
@@ -336,11 +335,11 @@ func (x *examiner) unrenewed(p pair) finding {
 	proof, over := i.proof(x.c), x.sweeper.assured(i)
 	since, least := proof.Return, enough(i, proof.Return, over)
 	if over-since < Margin(i.TTL) {
-		since = proof.Call // when it was answered too little of the lease was left
+		since = proof.Call // too little of the lease was left when the answer came
 	}
 	w := x.c.stopped(i.Process, since, over, least)
-	// Where renewals have no answer, or cannot be seen, the last one may have been late. A library hears with the next
-	// one that the lock is lost: so the lease ended no longer than a lease before the other grant.
+	// If renewals have no answer, or are invisible, the last one may have been late. With the next one the library
+	// learns that the lock is lost, so the lease ended at most a lease before the other grant.
 	granted := x.c.holds[p.second].Return
 	if from := max(since, minus(granted, 2*i.TTL)); w == nil && x.c.unsettled(i, from, granted) {
 		w = x.c.stopped(i.Process, from, granted, Margin(i.TTL))
@@ -351,8 +350,8 @@ func (x *examiner) unrenewed(p pair) finding {
 	return finding{cause: history.RenewalFailure, pair: p, op: -1, why: x.c.late(i.Process, since, over, over, least)}
 }
 
-// unsettled tells whether an extension without an answer was under way between two moments: it may have renewed the
-// hold then.
+// unsettled tells whether an extension without an answer was in progress between two moments: it may have renewed the
+// hold.
 func (c *Case) unsettled(h *hold, from, to time.Duration) bool {
 	return slices.ContainsFunc(c.extends(h), func(n int32) bool {
 		op := &c.Ops[n]
@@ -360,8 +359,8 @@ func (c *Case) unsettled(h *hold, from, to time.Duration) bool {
 	})
 }
 
-// presumed finds the extension without an answer that a holder believed in beyond all that it had been told; -1 if
-// there is none.
+// presumed finds the extension without an answer on which a holder relied beyond its known deadline; -1 if there is
+// none.
 func (c *Case) presumed(h *hold) int32 {
 	told, last := c.acquire(h).Until, int32(-1)
 	for _, n := range c.extends(h) {
@@ -380,7 +379,7 @@ func (c *Case) presumed(h *hold) int32 {
 	return last
 }
 
-// share tells whether two holds have one token: then it is not the extension that fails to tell them apart.
+// share tells whether two holds have the same token, so that an extension cannot tell them apart.
 func (c *Case) share(h, o *hold) bool {
 	token := c.acquire(h).Token
 	return token != 0 && token == c.acquire(o).Token

@@ -12,13 +12,12 @@ import (
 // Holds are exclusive, or have some of the lock's permits. Readers have one each, of as many as there are readers; a
 // semaphore has as many as it claims.
 
-// clash tells whether holds of a and b permits exclude each other: one of them is exclusive, or there are not enough
-// for both.
+// clash tells whether two holds exclude each other: one is exclusive, or there are not enough permits for both.
 func (c *Case) clash(a, b uint16) bool {
 	return a == 0 || b == 0 || c.Claims.Permits > 0 && int(a)+int(b) > c.Claims.Permits
 }
 
-// weight is how many permits of a semaphore a hold has.
+// weight is the number of permits that a hold of a semaphore has.
 func (c *Case) weight(h *hold) int {
 	if h.Permits == 0 {
 		return c.Claims.Permits
@@ -26,7 +25,7 @@ func (c *Case) weight(h *hold) int {
 	return int(h.Permits)
 }
 
-// mode says in words how a hold shares the lock; empty for one that does not.
+// mode describes how a hold shares the lock; empty if it is exclusive.
 func (c *Case) mode(h *hold) string {
 	switch {
 	case h.Permits == 0:
@@ -37,9 +36,8 @@ func (c *Case) mode(h *hold) string {
 	return fmt.Sprintf(", %d of %d permits,", h.Permits, c.Claims.Permits)
 }
 
-// semaphore finds the violations among the holds of a key of which there are permits. It is what pairs does, with sums
-// in place of pairs: first what the servers cannot have granted, so that what is left is a holder that believed for too
-// long.
+// semaphore finds the violations among the holds of a key with permits. It does the same as pairs, with sums of
+// permits: first, grants that contradict the servers' promises; then, holders that relied on the lock for too long.
 func (x *examiner) semaphore(holds []int32) {
 	s, groups := x.sweeper, x.c.groups(holds)
 	for _, g := range groups {
@@ -56,21 +54,22 @@ func (x *examiner) semaphore(holds []int32) {
 	}
 }
 
-// believes is B, shorter at either end by what its clock may be off: of such intervals, any that have a moment in
-// common have one whatever the clocks are.
+// believes is B, shortened at both ends by the possible error of the clock: if such intervals have a moment in common,
+// they overlap whatever the clocks are.
 func (s *sweeper) believes(h *hold) (from, to time.Duration) {
 	from, to = h.believed()
 	return from + s.half(h), minus(to, s.half(h))
 }
 
-// guaranteed is when a hold surely existed, whenever it began: from its last possible start to its first possible end.
+// guaranteed is when a hold certainly existed, whenever it began: from its latest possible start to its earliest
+// possible end.
 func (s *sweeper) guaranteed(h *hold) (from, to time.Duration) {
 	t := s.slot(h, false)
 	return t.hi, t.end(t.lo)
 }
 
-// crowds calls found for each hold that begins when, with it, more permits are out than there are, with those that have
-// them. The holds that have not ended stand in a heap: O(n log n).
+// crowds calls found for each hold at whose beginning more permits are taken than exist, with the other holders. Holds
+// that have not ended are in a heap: O(n log n).
 func (s *sweeper) crowds(holds []int32, span func(*hold) (from, to time.Duration),
 	found func(n int32, others []timed)) {
 	var held heap
@@ -89,8 +88,8 @@ func (s *sweeper) crowds(holds []int32, span func(*hold) (from, to time.Duration
 	})
 }
 
-// overdrawn blames a hold that the servers granted although too many permits were out. A hold that they forgot explains
-// that only if the others leave enough.
+// overdrawn blames a hold that was granted although too many permits were taken. If the servers forgot a hold, that
+// explains it only if the others leave enough permits.
 func (x *examiner) overdrawn(n int32, others []timed) {
 	if x.blamed[n] {
 		return
@@ -110,7 +109,7 @@ func (x *examiner) overdrawn(n int32, others []timed) {
 		kept = others
 	}
 	far := slices.MaxFunc(kept, func(a, b timed) int { return cmp.Compare(a.at, b.at) })
-	if x.told != nil { // a permit that had come back before: there has been one too many since
+	if x.told != nil { // there has been one permit too many since an earlier wrong release
 		f.op = x.told.freed(x.c, -history.Forever, x.c.holds[n].Return)
 	}
 	switch {
@@ -124,8 +123,8 @@ func (x *examiner) overdrawn(n int32, others []timed) {
 	x.add(f)
 }
 
-// others are the holds beside a pair, in the order of their calls, that were believed in when the second hold of the
-// pair was granted: with it they have more permits than there are.
+// others lists the holds beside a pair that were relied on when the second hold of the pair was granted: together they
+// have more permits than exist.
 func (c *Case) others(p pair) (list []int32) {
 	last := &c.holds[p.second]
 	out := c.weight(&c.holds[p.first]) + c.weight(last)
@@ -144,8 +143,7 @@ func (c *Case) others(p pair) (list []int32) {
 	return list
 }
 
-// overbelieved blames, of the holders of too many permits that the servers may have granted, the one whose lease was
-// over first.
+// overbelieved blames, among the holders of too many permits, the one whose lease ended first.
 func (x *examiner) overbelieved(n int32, others []timed) {
 	if x.blamed[n] {
 		return
@@ -157,7 +155,7 @@ func (x *examiner) overbelieved(n int32, others []timed) {
 	x.collision(pair{first.hold, n})
 }
 
-// besides yields the other readers that a writer collides with.
+// besides iterates over the other readers that a writer collides with.
 func (x *examiner) besides(p pair) func(yield func(pair) bool) {
 	return func(yield func(pair) bool) {
 		c, s, w := x.c, x.sweeper, &x.c.holds[p.second]

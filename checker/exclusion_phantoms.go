@@ -9,8 +9,8 @@ import (
 	"hammerlock/history"
 )
 
-// phantoms finds acquires that were reported as refused although their token was in the servers, or was released
-// or extended.
+// phantoms finds Acquires that were reported as refused although their token was on the servers, or was released or
+// extended.
 func (x *examiner) phantoms() {
 	seen := x.unownedTokens()
 	for _, n := range x.c.events {
@@ -25,7 +25,7 @@ func (x *examiner) phantoms() {
 	if len(seen) == 0 {
 		return
 	}
-	asked := map[uint64]bool{} // by tries that were refused
+	asked := map[uint64]bool{} // tokens of tries that were refused
 	for i := range x.c.Ops {
 		op := &x.c.Ops[i]
 		if op.Kind != history.Acquire || op.Outcome != history.Failed || op.Token == 0 {
@@ -39,7 +39,7 @@ func (x *examiner) phantoms() {
 		switch {
 		case !ok || x.c.Ops[n].Call < op.Return:
 		case op.Reason == history.Quorum:
-			x.misses["minority"]++ // a minority of the sites granted it and could not be asked to release it
+			x.misses["minority"]++ // a minority of the sites granted it and could not be reached for the release
 		case x.c.partial(op) && x.c.forgotten(op.Key, op.Call, x.c.Ops[n].Return) != nil:
 			x.misses["given back around a fault"]++
 		default:
@@ -50,8 +50,8 @@ func (x *examiner) phantoms() {
 	x.strays(seen)
 }
 
-// unownedTokens are the tokens that were seen in the servers and belong to no hold, with the last operation that saw
-// each. What is seen during the run on one of several sites does not count: a minority's grant may be on its way out.
+// unownedTokens maps tokens that were seen on the servers and belong to no hold to the last operation that saw them.
+// With several sites only the end of the run counts: during the run a minority's grant may be about to be released.
 func (x *examiner) unownedTokens() map[uint64]int32 {
 	seen := map[uint64]int32{}
 	for _, n := range x.c.events {
@@ -70,17 +70,17 @@ func (x *examiner) unownedTokens() map[uint64]int32 {
 	return seen
 }
 
-// knownSights is how many keys must have been seen with the token of a hold for a lock to be one that keeps those.
+// knownSights is how many keys must have been seen with the token of a hold to conclude that the lock writes tokens
+// into its key.
 const knownSights = 3
 
-// mostStrays is how many keys of no call are looked at: each is compared with all calls, and one is enough.
+// mostStrays is how many unexplained keys are examined: each is compared with all calls, and one is enough.
 const mostStrays = 32
 
-// strays finds keys that no call accounts for: on the only server a key has a token of no call, at a moment when no
-// hold is open, and the try that made it was refused by its answer. A lock that tries again within a call, with another
-// token because an answer was lost, leaves such a key until its lease is over. A lock that grants before it is asked
-// sets keys at any time. The tokens are unowned, each with the
-// operation that saw it last.
+// strays finds keys that no call explains: on the only server, a key has the token of no call while no hold is open,
+// and it was made by a try that was refused. A lock that tries again within a call, with another token after a lost
+// answer, leaves such a key for a lease. A lock that grants before it is asked sets keys at any time, so it is not
+// judged. The argument maps unowned tokens to the last operation that saw them.
 func (x *examiner) strays(unowned map[uint64]int32) {
 	c := x.c
 	if len(unowned) == 0 || !c.Claims.Cleans || c.Nodes != 1 || c.Claims.Permits > 0 || c.Claims.Sets ||
@@ -96,15 +96,15 @@ func (x *examiner) strays(unowned map[uint64]int32) {
 		switch try := x.maker(op); {
 		case try < 0:
 		case c.stretched(c.Ops[try].Call, op.Return) != nil:
-			x.misses["a key of no call, and a clock"]++ // when it was made is not known
+			x.misses["a key of no call, and a clock"]++ // a clock was set, so it is unknown when it was made
 		default:
 			x.add(finding{cause: history.Phantom, pair: pair{try, -1}, op: n})
 		}
 	}
 }
 
-// keepsTokens tells whether what is seen of the lock's keys is the token of a hold, and never another one's than that
-// of a hold that was surely open then.
+// keepsTokens tells whether the lock's keys have the tokens of holds: no key was seen with a token of another hold than
+// the one that was certainly open.
 func (x *examiner) keepsTokens() bool {
 	known := 0
 	for _, n := range x.c.events {
@@ -123,10 +123,10 @@ func (x *examiner) keepsTokens() bool {
 	return known >= knownSights
 }
 
-// mostLooks is how many holds are looked at for the one with the token that was seen: it is one of the last.
+// mostLooks is how many holds are searched for the token that was seen: it is one of the last.
 const mostLooks = 64
 
-// owners tells whether a hold has the token that was seen, and whether only others were surely open then.
+// owners tells whether a hold has the token that was seen, and whether only other holds were certainly open then.
 func (x *examiner) owners(sight *history.Op) (others, own bool) {
 	holds := x.c.holdsOf(sight.Key)
 	at, _ := slices.BinarySearchFunc(holds, sight.Return+1, func(n int32, t time.Duration) int {
@@ -142,26 +142,26 @@ func (x *examiner) owners(sight *history.Op) (others, own bool) {
 	return others && !open, own
 }
 
-// held tells whether a hold of the page may have been open at a sight.
+// held tells whether a hold of the page may have been open when the key was seen.
 func (x *examiner) held(sight *history.Op) bool {
 	return slices.ContainsFunc(x.c.holdsOf(sight.Key), func(n int32) bool {
 		h := &x.c.holds[n]
 		end := history.Forever
 		switch {
 		case h.Outcome != history.OK:
-			// a late command can have had its effect until then
+			// a late command may have had its effect until then
 			end = h.Return + 2*max(h.TTL+x.c.Bounds.Linger, time.Second)
 		case h.answer != history.Unknown && h.Release >= 0:
 			end = h.releaseReturn
-		case !x.c.Claims.Renews: // what became of it is not known
+		case !x.c.Claims.Renews: // it is unknown what happened to it
 			end = x.sweeper.latest(h)
 		}
 		return h.Call <= sight.Return && (h.Return == history.Forever || end >= sight.Call)
 	})
 }
 
-// maker is the refused try that a key with such a life comes from; -1 if it can be another call's that is still open,
-// or no try was asking then. A lease may linger, so that the key was made by as much earlier.
+// maker returns the refused try that must have made a key with that TTL; -1 if it may be of another call that is still
+// open, or if no try was in progress then. If leases may linger, the key may have been made that much earlier.
 func (x *examiner) maker(sight *history.Op) (try int32) {
 	c := x.c
 	try = -1

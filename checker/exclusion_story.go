@@ -10,7 +10,7 @@ import (
 	"hammerlock/internal/human"
 )
 
-// tell writes a verdict's summary, story and evidence from a finding.
+// tell writes a finding into a verdict: summary, story and evidence.
 func tell(c *Case, v *Verdict, f finding) {
 	if f.cause == history.Phantom || f.cause == history.PartKept {
 		tellPhantom(c, v, f)
@@ -43,7 +43,7 @@ func tell(c *Case, v *Verdict, f finding) {
 		v.Evidence = append(v.Evidence, c.Ops[f.op])
 	}
 	grant := second(c, j, f.op == j.Release)
-	switch { // in the order of the effects
+	switch { // in the order of their effects
 	case f.cause != history.ForeignRelease:
 		v.Story = append(v.Story, grant)
 	case f.op == i.Release:
@@ -83,7 +83,7 @@ func freeingText(c *Case, r *ruler, f finding) string {
 	return fmt.Sprintf("the release by %s was %s: %s", who(op.Worker), spanned(op), freed)
 }
 
-// spanned says when a call was made and when it was answered: its effect lies in between.
+// spanned says when a call was made and answered: its effect was in between.
 func spanned(op *history.Op) string {
 	if op.Return == history.Forever {
 		return fmt.Sprintf("called at %s and never answered", clock(op.Call))
@@ -91,7 +91,7 @@ func spanned(op *history.Op) string {
 	return fmt.Sprintf("called at %s and answered at %s", clock(op.Call), clock(op.Return))
 }
 
-// disturbed says what was out of order between two moments.
+// disturbed lists faults and events between two moments.
 func disturbed(c *Case, from, to time.Duration) (story []string) {
 	for n := range c.windows {
 		switch w := &c.windows[n]; {
@@ -105,7 +105,7 @@ func disturbed(c *Case, from, to time.Duration) (story []string) {
 	return story
 }
 
-// second says what the second of two holders was told. Blamed is one whose release is all that is known of its hold.
+// second says what the second holder was told. With blamed, its release is all that is known about its hold.
 func second(c *Case, j *hold, blamed bool) string {
 	switch {
 	case j.Outcome == history.OK:
@@ -118,8 +118,8 @@ func second(c *Case, j *hold, blamed bool) string {
 		who(j.Worker), clock(j.Call), c.name(j))
 }
 
-// use is the operation on the counter that tells most of a hold: its store, or a load that a fence refused; -1 without
-// one.
+// use returns the most informative operation of a hold on the counter: its store, or a load that a fence rejected; -1
+// if there is none.
 func (h *hold) use(c *Case) int32 {
 	if n := h.Uses[0]; h.Uses[1] < 0 && n >= 0 && c.Ops[n].Reason == history.Fenced {
 		return n
@@ -127,7 +127,7 @@ func (h *hold) use(c *Case) int32 {
 	return h.Uses[1]
 }
 
-// used says what the first of two holders did while the second had the lock.
+// used says what the first holder did while the second held the lock.
 func used(op *history.Op, i, j *hold) string {
 	did := "stored"
 	if op.Kind == history.Load {
@@ -203,7 +203,7 @@ func promise(r *ruler, h *hold) string {
 	return s
 }
 
-// lastProof is the last extension that had succeeded by a moment, -1 without one.
+// lastProof is the last extension that had succeeded by a moment; -1 if there is none.
 func lastProof(c *Case, h *hold, by time.Duration) int32 {
 	last := int32(-1)
 	for _, n := range c.extends(h) {
@@ -214,8 +214,8 @@ func lastProof(c *Case, h *hold, by time.Duration) int32 {
 	return last
 }
 
-// consequence says why the pair is a violation, and whose. Where the remedy of the cause does not fit what it tells, it
-// has another one, which is empty where the history does not show what is wrong.
+// consequence says why two holds are a violation, and who is to blame. It returns a remedy if the cause's usual one
+// does not fit; an empty one if the history does not show what is wrong.
 func consequence(c *Case, r *ruler, f finding) (story []string, remedy string, known bool) {
 	if f.cause != history.DoubleGrant {
 		return whyOf(c, r, f), "", false
@@ -224,12 +224,12 @@ func consequence(c *Case, r *ruler, f finding) (story []string, remedy string, k
 	return story, remedy, remedy != ofTheCause
 }
 
-// whyOf says why a pair is a violation that is no unexplained double grant.
+// whyOf says why two holds are a violation, if the cause is known.
 func whyOf(c *Case, r *ruler, f finding) []string {
 	i, j := &c.holds[f.pair.first], &c.holds[f.pair.second]
 	extended := f.cause == history.SilentReacquire || f.cause == history.FalseExtension
 	if extended && c.Ops[f.op].Worker == j.Worker && i.Worker != j.Worker {
-		i, j = j, i // it is the extension of the second
+		i, j = j, i // the second one's extension is to blame
 	}
 	switch f.cause {
 	case history.ServiceLoss:
@@ -271,7 +271,7 @@ func whyOf(c *Case, r *ruler, f finding) []string {
 	return nil
 }
 
-// What to do about two grants at once, by what the story tells. Of what it does not show there is nothing to say.
+// Advice for a double grant, depending on what the story shows.
 const (
 	ofTheCause = "the remedy of the cause"
 	notShown   = ""
@@ -283,7 +283,7 @@ const (
 		"a key that is there. See locks/catalogue/lease.go."
 )
 
-// doubled says what is known of two grants at once that nothing explains, and what to do about it.
+// doubled says what is known about an unexplained double grant, and what to do.
 func doubled(c *Case, r *ruler, f finding, i, j *hold) (story []string, remedy string) {
 	if n := c.unseenKeys(); n > 0 && i.Process != j.Process {
 		return []string{fmt.Sprintf("%s is in process %d, %s in process %d, "+
@@ -329,8 +329,7 @@ func doubled(c *Case, r *ruler, f finding, i, j *hold) (story []string, remedy s
 		"cause not shown: two grants at once, no expiry, no release and no fault in between"), notShown
 }
 
-// unseenKeys is how many looks into the servers found no key of the lock, if none found one; 0 if one did, or if none
-// was made.
+// unseenKeys is how many searches on the servers found no key of the lock; 0 if one did, or if there was no search.
 func (c *Case) unseenKeys() int64 {
 	if c.Measured == nil {
 		return 0
@@ -338,8 +337,8 @@ func (c *Case) unseenKeys() int64 {
 	return c.Measured.Unseen
 }
 
-// unansweredTry is the last try of another worker for the page of hold i, without an answer, that was over while i had
-// it and before j was granted it; nil without one.
+// unansweredTry is the last try of another worker without an answer that ended while i held the lock and before j was
+// granted it; nil if there is none.
 func (c *Case) unansweredTry(i, j *hold) (last *history.Op) {
 	for n := range c.Ops {
 		op := &c.Ops[n]
@@ -351,8 +350,8 @@ func (c *Case) unansweredTry(i, j *hold) (last *history.Op) {
 	return last
 }
 
-// mistaken says that calls of a hold's process had no answer when it was granted: one that comes late may be read as
-// that of another.
+// mistaken says that calls of a hold's process had no answer when it was granted: a late answer may be taken for that
+// of another call.
 func (c *Case) mistaken(h *hold) []string {
 	n := 0
 	for i := range c.Ops {
@@ -370,7 +369,7 @@ func (c *Case) mistaken(h *hold) []string {
 		human.Quantity(n, "call"), who(h.Worker))}
 }
 
-// sameToken is an earlier hold of the page that was granted with the token of a hold; nil without one.
+// sameToken is an earlier hold of the page that has the same token; nil if there is none.
 func (c *Case) sameToken(h *hold) *hold {
 	for _, n := range c.holdsOf(h.Key) {
 		if k := &c.holds[n]; k != h && c.share(k, h) && k.Outcome == history.OK && k.Return <= h.Call {
@@ -387,8 +386,8 @@ func longer(a, b time.Duration) string {
 	return human.Duration(a - b)
 }
 
-// unheard is the last extension of a hold that was called between two moments and had no answer; -1 without one. A lock
-// may give back what it could not extend.
+// unheard is the last extension of a hold that was called between two moments and had no answer; -1 if there is none. A
+// lock that cannot extend may release.
 func (c *Case) unheard(h *hold, from, by time.Duration) int32 {
 	for _, n := range slices.Backward(c.extends(h)) {
 		if op := &c.Ops[n]; op.Outcome == history.Unknown && op.Call >= from && op.Call < by {

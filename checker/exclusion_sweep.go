@@ -8,29 +8,28 @@ import (
 	"hammerlock/history"
 )
 
-// pair is a hold and an earlier one that it collides with.
+// pair is a hold with an earlier one that it collides with.
 type pair struct{ first, second int32 }
 
-// sweeper finds the pairs of holds of one key that collide. Its arrays are used for one key after another.
+// sweeper finds the pairs of holds of a key that collide. Its arrays are reused from key to key.
 type sweeper struct {
 	ruler
-	order []stamp // the holds by the start of what is compared
-	queue heap    // those that may yet be overtaken by a later call
-	// of losses: a hold that must have begun late, and so ended late, and the one because of which
+	order []stamp // holds by the start of what is compared
+	queue heap    // holds that a later call may still precede
+	// late maps, for losses, a hold that must have begun and ended late to the hold because of which.
 	late  map[int32]int32
-	until []time.Duration // how far the beliefs reach up to each of the order
+	until []time.Duration // by position in order: how far the holders' reliance reaches up to there
 }
 
-// timed is a hold with what is compared, and when that begins.
+// timed is a hold with the interval that is compared, and its start.
 type timed struct {
 	at   time.Duration
 	hold int32
 	slot slot
 }
 
-// inOrder visits the holds that measure keeps in the order in which what it measures begins. The holds stand in the
-// order of their calls, and nothing begins before its call: few have to be kept, so that time and memory hardly
-// depend on how many there are.
+// inOrder visits holds by the start of the interval that measure returns. Holds are sorted by their calls, and nothing
+// begins before its call, so only few must be kept at a time.
 func (s *sweeper) inOrder(holds []int32, measure func(h *hold) (t timed, keep bool), visit func(t *timed)) {
 	s.queue = s.queue[:0]
 	early := time.Duration(0)
@@ -56,8 +55,8 @@ func (s *sweeper) inOrder(holds []int32, measure func(h *hold) (t timed, keep bo
 
 func (t *timed) before(u *timed) bool { return t.at < u.at || t.at == u.at && t.hold < u.hold }
 
-// heap has the first one at its head. It is our own: with container/heap a sweep takes 25 % longer, and the exclusion
-// checker 20 %.
+// heap has the earliest entry first. It is written here because with container/heap a sweep takes 25 % longer, and the
+// exclusion checker 20 %.
 type heap []timed
 
 func (p *heap) push(t timed) {
@@ -96,16 +95,16 @@ func (p *heap) pop() {
 
 func newSweeper(c *Case) *sweeper { return &sweeper{ruler: ruler{c: c}} }
 
-// reach is a hold whose interval reached furthest of all so far.
+// reach is a hold whose interval ends later than all before.
 type reach struct {
 	hold     int32
 	process  int16
 	from, to time.Duration
 }
 
-// beliefs calls found for each hold whose holder believed in it while an earlier one still believed in its own,
-// with the one that believed longest, and tells whether that is certain in spite of the processes' clocks.
-// One sort and one sweep: O(n log n) at worst for a few processes, exact within a process.
+// beliefs calls found for each hold whose holder relied on the lock while an earlier one still did, with the one that
+// did so longest, and whether that is certain in spite of clock differences. It sorts once and sweeps once: O(n log n)
+// for few processes, exact within a process.
 func (s *sweeper) beliefs(holds []int32, found func(p pair, certain bool)) {
 	far := newFronts(&s.c.Bounds.Agreement)
 	s.inOrder(holds, func(h *hold) (timed, bool) {
@@ -121,7 +120,7 @@ func (s *sweeper) beliefs(holds []int32, found func(p pair, certain bool)) {
 	})
 }
 
-// fronts are how far the exclusive holds of a key reach, and the shared ones, which clash with no shared one.
+// fronts are the exclusive holds of a key that reach furthest, and the shared ones, which do not exclude each other.
 type fronts [2]frontier
 
 func newFronts(clocks *history.Agreement) fronts { return fronts{{clocks: clocks}, {clocks: clocks}} }
@@ -133,7 +132,7 @@ func (f *fronts) of(shared bool) *frontier {
 	return &f[0]
 }
 
-// collide finds one of those that reach furthest that overlaps the new one and excludes it.
+// collide finds one of the furthest reaching holds that overlaps the new one and excludes it.
 func (f *fronts) collide(now reach, shared bool) (first int32, certain bool) {
 	first, certain = f[0].collide(now)
 	if shared || certain || len(f[1].reach) == 0 {
@@ -145,13 +144,13 @@ func (f *fronts) collide(now reach, shared bool) (first int32, certain bool) {
 	return first, certain
 }
 
-// frontier is the beliefs of a key that reach furthest so far, in the order in which they begin: one of each process.
+// frontier has the holds that reach furthest so far, one of each process, in the order in which they begin.
 type frontier struct {
 	reach  []reach
 	clocks *history.Agreement
 }
 
-// add takes a belief in, also in the place of one that is over, and returns its place; -1 if one of its process reaches
+// add adds a hold, perhaps in place of one that has ended, and returns its index; -1 if one of the same process reaches
 // further.
 func (z *frontier) add(now reach) (place int) {
 	place = len(z.reach)
@@ -170,8 +169,8 @@ func (z *frontier) add(now reach) (place int) {
 	return place
 }
 
-// collide finds the one that reaches furthest of those that overlap the new one, for certain if there are such. Times
-// of different processes may be off by what their clocks may differ in either direction.
+// collide finds, among the holds that overlap the new one, the one that reaches furthest, preferably one that overlaps
+// for certain. Times of different processes may differ by the clocks' differences in either direction.
 func (z *frontier) collide(now reach) (first int32, certain bool) {
 	to := time.Duration(0)
 	first = -1
@@ -189,13 +188,13 @@ func (z *frontier) collide(now reach) (first int32, certain bool) {
 	return first, certain
 }
 
-// losses calls found for each hold that the servers cannot have granted while they kept every promise to the earlier
-// ones: algorithm L of the method. Holds whose lease may have been over before the answer arrived promise nothing and
-// are left out, so that the order of all others is forced: O(n log n) at worst, and exact if there are none.
+// losses calls found for each hold whose grant contradicts the servers' promises to earlier holds: algorithm L in
+// METHOD.md. Holds whose lease may have ended before their answer arrived promise nothing and are left out, so that the
+// order of the others is determined: O(n log n), and exact if there are none of these.
 func (s *sweeper) losses(holds []int32, coupled bool, found func(p pair)) {
 	s.late = map[int32]int32{}
-	now, last := -history.Forever, int32(-1)    // the end of the last exclusive hold
-	read, reader := -history.Forever, int32(-1) // of the shared ones since, the end that is last
+	now, last := -history.Forever, int32(-1)    // end of the last exclusive hold
+	read, reader := -history.Forever, int32(-1) // latest end of the shared holds since
 	s.inOrder(holds, func(h *hold) (timed, bool) {
 		t := s.slot(h, coupled)
 		return timed{at: t.hi, slot: t}, h.Outcome == history.OK && t.end(t.lo) > t.hi
@@ -208,7 +207,7 @@ func (s *sweeper) losses(holds []int32, coupled bool, found func(p pair)) {
 		}
 		if x > t.hi {
 			found(pair{by, o.hold})
-			x = t.lo // go on as if only the newer one existed, so that one loss counts once
+			x = t.lo // continue as if only the newer hold existed, so that one loss counts once
 		}
 		end := t.end(x)
 		if end > t.end(t.lo) {
@@ -224,8 +223,8 @@ func (s *sweeper) losses(holds []int32, coupled bool, found func(p pair)) {
 	s.late = nil
 }
 
-// before yields the pairs that come to the same as one that losses has found: its first hold had to begin late, and so
-// ended late, because of the hold before it, and so on.
+// before iterates over pairs that amount to the same as one that losses found: its first hold had to begin, and end,
+// late because of the hold before it, and so on.
 func (s *sweeper) before(p pair) func(yield func(pair) bool) {
 	return func(yield func(pair) bool) {
 		for last := p.first; ; {
@@ -238,14 +237,14 @@ func (s *sweeper) before(p pair) func(yield func(pair) bool) {
 	}
 }
 
-// moment is a time in which a hold surely existed at some instant.
+// moment is a period in which a hold certainly existed at some instant.
 type moment struct {
 	from, to time.Duration
 	hold     int32
 }
 
-// moments lists those of the holds that losses leaves out: of an acquire without an answer, when a release of it
-// succeeded; of one whose lease may have been over before it was answered, all of the acquire.
+// moments lists those of holds that losses leaves out: of an Acquire without an answer, if a release of it succeeded;
+// if the lease may have ended before the answer, the time of the Acquire.
 func (s *sweeper) moments(holds []int32, coupled bool) (list []moment) {
 	for _, n := range holds {
 		h := &s.c.holds[n]
@@ -263,8 +262,8 @@ func (s *sweeper) moments(holds []int32, coupled bool) (list []moment) {
 	return list
 }
 
-// proof is the release that shows that an acquire without an answer had been granted, nil without one. That of a lock
-// that does not say whose it was shows nothing.
+// proof is the release that proves that an Acquire without an answer had been granted; nil if there is none. A release
+// proves nothing if its answer does not say whose lock it was.
 func (s *sweeper) proof(h *hold) *history.Op {
 	if s.c.Claims.Owned && h.Release >= 0 && s.c.Ops[h.Release].Outcome == history.OK {
 		return &s.c.Ops[h.Release]
@@ -272,9 +271,8 @@ func (s *sweeper) proof(h *hold) *history.Op {
 	return nil
 }
 
-// proven calls found for each hold that losses leaves out and that is known to have existed in a moment in which the
-// servers had promised the lock to another. What an acquire without an answer did that is not proved cannot be known;
-// that it did nothing is always possible, so it is dropped.
+// proven calls found for each hold that losses leaves out and that certainly existed while the servers had promised the
+// lock to another. An Acquire without an answer that is not proved may have done nothing, so it is ignored.
 func (s *sweeper) proven(holds []int32, coupled bool, found func(p pair)) {
 	points := s.moments(holds, coupled)
 	if len(points) == 0 {
@@ -307,8 +305,8 @@ func (s *sweeper) proven(holds []int32, coupled bool, found func(p pair)) {
 	}
 }
 
-// overruns calls found for each hold whose holder stored after it had ceased to believe, with a hold that was
-// granted in between and not yet over when the first one's visit was at work; -1 without one.
+// overruns calls found for each hold whose holder stored after its deadline, with a hold that was granted in between
+// and had not ended; -1 if there is none.
 func (s *sweeper) overruns(holds []int32, found func(p pair)) {
 	if !slices.ContainsFunc(holds, func(n int32) bool { return s.c.holds[n].late() }) {
 		return
@@ -335,8 +333,8 @@ func (s *sweeper) overruns(holds []int32, found func(p pair)) {
 	}
 }
 
-// given is until when a hold was its holder's, as far as it knew: a crash does not end that.
-// A release that may be an inner one does not, either.
+// given is until when a hold belonged to its holder, as far as it knew. Neither a crash nor a release that may be an
+// inner one ends that.
 func (h *hold) given() time.Duration {
 	if h.doubtful {
 		return min(h.Until, h.Lost)
@@ -344,12 +342,12 @@ func (h *hold) given() time.Duration {
 	return min(h.Until, h.Lost, h.back())
 }
 
-// late tells whether a holder stored although it knew, or could have known, that the lock was no longer its own.
+// late tells whether a holder stored although it knew, or could have known, that it did not hold the lock any more.
 func (h *hold) late() bool {
 	return h.Outcome == history.OK && h.stored != history.Forever && h.stored > h.given()
 }
 
-// read is when a hold had the answer to its first load.
+// read is when the first load of a hold returned.
 func (c *Case) read(h *hold) time.Duration {
 	if h.Uses[0] < 0 || c.Ops[h.Uses[0]].Outcome != history.OK {
 		return history.Forever
@@ -357,8 +355,8 @@ func (c *Case) read(h *hold) time.Duration {
 	return c.Ops[h.Uses[0]].Return
 }
 
-// meets finds a hold that was granted after another's belief had ended and before it stored. A fence puts uses in the
-// order of their tokens: a store that it takes comes before the other's load, unless that had been answered.
+// meets finds a hold that was granted after another's deadline and before its store. Fencing orders uses by their
+// tokens: a store that it accepts comes before the later holder's load, unless that had returned.
 func (s *sweeper) meets(n int32, h *hold) int32 {
 	end, store := h.given(), h.stored
 	begin := end
@@ -366,7 +364,7 @@ func (s *sweeper) meets(n int32, h *hold) int32 {
 		begin = max(begin, s.c.Ops[h.Uses[0]].Call)
 	}
 	at, _ := slices.BinarySearchFunc(s.order, end, func(o stamp, t time.Duration) int { return cmp.Compare(o.at, t) })
-	reach, _ := slices.BinarySearch(s.until, begin) // those before were over
+	reach, _ := slices.BinarySearch(s.until, begin) // those before had ended
 	for at = max(at, reach); at < len(s.order) && s.order[at].at < store; at++ {
 		o := &s.c.holds[s.order[at].index]
 		from, to := o.believed()
@@ -379,16 +377,15 @@ func (s *sweeper) meets(n int32, h *hold) int32 {
 	return -1
 }
 
-// ordered tells whether a fence puts what a hold does to a page before what a later one does, however late that is: the
-// counter refuses the earlier token from the later one's load on, the tokens are in the order of the grants, and no
-// server began them anew.
+// ordered tells whether fencing orders a hold's use of a page before a later hold's, however late it is: the counter
+// rejects the earlier token from the later one's load on, tokens grow from grant to grant, and no server has lost their
+// counter.
 func (s *sweeper) ordered(o, h *hold) bool {
 	fence, later := s.c.acquire(o).Fence, s.c.acquire(h).Fence
 	return s.c.Fenced && fence > 0 && later > fence && h.Uses[0] >= 0 && !s.regressed(h, o) && s.c.unfenced(h, o) == nil
 }
 
-// regressed tells whether a hold has a greater token than another, although it cannot have been granted after that,
-// which had the lock until then.
+// regressed tells whether a hold has a greater token than another one, although that one must have been granted later.
 func (s *sweeper) regressed(h, o *hold) bool {
 	held := min(s.assured(o), o.releaseCall)
 	fence := s.c.acquire(o).Fence

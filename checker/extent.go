@@ -10,26 +10,27 @@ import (
 	"hammerlock/internal/human"
 )
 
-// Extent is how far a run went: its maxima, and what kinds of trouble it met. A verdict that passes says nothing about
-// a longer lease, a longer wait, or an error that no call has ended in.
+// Extent says how much a run tested: its maxima, and the kinds of trouble in it. A passing verdict says nothing about a
+// longer lease, a longer wait, or an error that did not occur.
 type Extent struct {
-	Lease     time.Duration `json:"longest_lease_ns"` // that was asked for; 0 = none
-	Hold      time.Duration `json:"longest_hold_ns"`  // until it was given back, or no longer believed in
-	Renewals  int           `json:"most_renewals"`    // of one hold: extensions, or the whole leases that it outlasted
-	Wait      time.Duration `json:"longest_wait_ns"`  // of a waiter, granted the lock or not
+	Lease time.Duration `json:"longest_lease_ns"` // longest lease that was requested; 0 = none
+	Hold  time.Duration `json:"longest_hold_ns"`  // longest hold, until it was released or no longer relied on
+	// most renewals of one hold: extensions, or whole leases that it outlasted
+	Renewals  int           `json:"most_renewals"`
+	Wait      time.Duration `json:"longest_wait_ns"` // longest wait, whether the lock was granted or not
 	Workers   int           `json:"workers"`
 	Processes int           `json:"processes"`
 	Keys      int           `json:"keys"`
-	Errors    []string      `json:"errors"` // that calls of the lock ended in, as history.Reason has them
-	Faults    []string      `json:"faults"` // that coincided with a holder or waiter
-	Claims    []string      `json:"claims"` // that the lock makes
+	Errors    []string      `json:"errors"` // reasons of errors in which lock calls ended, by history.Reason
+	Faults    []string      `json:"faults"` // faults that coincided with a holder or waiter
+	Claims    []string      `json:"claims"` // claims of the lock
 }
 
-// errorReasons are those of calls that were answered an error, or nothing.
+// errorReasons are the reasons of calls that ended in an error, or had no answer.
 var errorReasons = []history.Reason{history.Unreachable, history.Refused, history.Timeout, history.Dropped,
 	history.Other}
 
-// extent measures what the history tried. It is told which faults coincided with a holder or waiter.
+// extent computes what the history tested. The argument says which faults coincided with a holder or waiter.
 func (c *Case) extent(met []bool) *Extent {
 	t := &Extent{Lease: c.ttl, Workers: c.workers, Keys: c.keys, Errors: []string{}, Faults: []string{},
 		Claims: []string{}}
@@ -82,7 +83,7 @@ func (c *Case) extent(met []bool) *Extent {
 	return t
 }
 
-// Add takes in what another run tried.
+// Add adds what another run tested.
 func (t *Extent) Add(o *Extent) {
 	t.Lease, t.Hold, t.Wait = max(t.Lease, o.Lease), max(t.Hold, o.Hold), max(t.Wait, o.Wait)
 	t.Renewals, t.Workers = max(t.Renewals, o.Renewals), max(t.Workers, o.Workers)
@@ -95,7 +96,7 @@ func (t *Extent) Add(o *Extent) {
 	t.Errors, t.Faults, t.Claims = join(t.Errors, o.Errors), join(t.Faults, o.Faults), join(t.Claims, o.Claims)
 }
 
-// Text says how far the run went, in one sentence.
+// Text says in one sentence how much was tested.
 func (t *Extent) Text() string {
 	var most []string
 	longest := func(what string, d time.Duration) {

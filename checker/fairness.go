@@ -21,15 +21,15 @@ type bypasses struct {
 	*Case
 	pages   [][]period // by key
 	granted [][]bool   // the same
-	waits   []wait     // of a lock that claims an order, in the order of their stops
-	overs   []int64    // by number: the grants that passed over so many earlier waiters
+	waits   []wait     // waits for a lock that claims an order, in the order of their stops
+	overs   []int64    // by number of earlier waiters: number of grants that bypassed as many
 	grants  []int64    // by worker
 	longest *wait
 
-	compared       int64 // grants of waits that began after another wait was queued, for certain
+	compared       int64 // grants to waits that certainly began after another wait was queued
 	wrong, excused int64
-	evidence       [2]*wait      // the wait that was passed over, and the later one
-	since          time.Duration // the refusal that put the first of them in the queue
+	evidence       [2]*wait      // the wait that was bypassed, and the later one
+	since          time.Duration // the refusal by which the first one was put into the queue
 }
 
 func judgeFairness(c *Case) Verdict {
@@ -37,7 +37,7 @@ func judgeFairness(c *Case) Verdict {
 	return v
 }
 
-// weighFairness returns, with the verdict, how many grants passed over how many earlier waiters.
+// weighFairness also returns how many grants bypassed how many earlier waiters.
 func weighFairness(c *Case) (Verdict, []int64) {
 	b := c.bypasses()
 	if b.longest == nil {
@@ -83,8 +83,8 @@ func (c *Case) bypasses() *bypasses {
 	return b
 }
 
-// bypassed counts, for each grant, the waits for its page that began earlier and went on, with a Fenwick tree over the
-// waits by their start (Fenwick, A New Data Structure for Cumulative Frequency Tables, 1994).
+// bypassed counts, for each grant, the waits for its page that had begun earlier and went on, with a Fenwick tree over
+// the waits by their start (Fenwick, A New Data Structure for Cumulative Frequency Tables, 1994).
 func (b *bypasses) bypassed() {
 	most := 0
 	for _, page := range b.pages {
@@ -126,7 +126,7 @@ func (b *bypasses) bypassed() {
 	}
 }
 
-// order finds the inversions since the last disturbance, which nothing excuses, and then all others.
+// order finds inversions since the last disturbance, which nothing excuses, and then all others.
 func (b *bypasses) order() {
 	found, seen := history.Make[bool](&b.scratch, len(b.waits)), history.Make[bool](&b.scratch, len(b.waits))
 	b.inverted(func(w *wait) time.Duration { return w.again }, found, seen)
@@ -135,7 +135,8 @@ func (b *bypasses) order() {
 	}
 }
 
-// inverted finds inversions among all waits, with the slack between processes, and then those of each process alone.
+// inverted finds inversions among all waits, allowing for clock differences between processes, and then those of each
+// process alone.
 func (b *bypasses) inverted(since func(*wait) time.Duration, found, seen []bool) {
 	all := history.Make[int32](&b.scratch, len(b.waits))
 	of := make([][]int32, b.processes)
@@ -153,10 +154,9 @@ func (b *bypasses) inverted(since func(*wait) time.Duration, found, seen []bool)
 	}
 }
 
-// inversions finds grants of waits that began after another wait was queued, which called another try after that
-// grant, and were not found before. A reader passes over another one only if that was refused once more: a server may
-// let both in at once. It takes the waits by their first call; of those that were queued before, the one that called
-// its last try last is enough.
+// inversions finds grants to waits that began after another wait was queued, if that one tried again after the grant. A
+// reader bypasses another reader only if that was refused once more, because a server may admit both at once. Waits are
+// taken by their first call. Among those queued before, it is enough to look at the one with the latest last try.
 func (b *bypasses) inversions(waits []int32, slack time.Duration, since func(*wait) time.Duration, found, seen []bool) {
 	byCall, byQueue := clone(&b.scratch, waits), clone(&b.scratch, waits)
 	before := func(a, b time.Duration) bool { return a != history.Forever && a < b-slack }
@@ -191,7 +191,7 @@ func (b *bypasses) inversions(waits []int32, slack time.Duration, since func(*wa
 	}
 }
 
-// latest is the wait, plus one, whose try was called last.
+// latest is the wait (index plus one) whose last try was called latest.
 type latest struct {
 	wait  int32
 	asked time.Duration
@@ -214,7 +214,8 @@ func (b *bypasses) invert(earlier, later *wait, since time.Duration) {
 }
 
 func (b *bypasses) verdict() Verdict {
-	granted, worst, usual := int64(0), len(b.overs)-1, 0 // the most that a grant passed over, and the 99th percentile
+	// the largest number bypassed by a grant, and the 99th percentile
+	granted, worst, usual := int64(0), len(b.overs)-1, 0
 	for _, times := range b.overs {
 		granted += times
 	}
@@ -261,7 +262,7 @@ func (b *bypasses) jain() float64 {
 	return sum * sum / (float64(max(b.workers, b.Workers)) * squares)
 }
 
-// tell puts into the verdict the refusals of the earlier wait, before and after the later one's grant.
+// tell adds to the verdict the refusals of the earlier wait before and after the later one's grant.
 func (b *bypasses) tell(v *Verdict) {
 	earlier, later := b.evidence[0], b.evidence[1]
 	for i := range b.Ops {

@@ -24,9 +24,9 @@ var fenceCauses = []string{history.StaleStore, history.Repeated, history.Regress
 type fences struct {
 	*Case
 	grants   int64
-	compared int64 // grants that came after another for certain
+	compared int64 // grants that certainly came after another
 	refused  int64
-	unfenced int64 // stale stores that a counter without a fence accepted
+	unfenced int64 // stale stores that a counter without fencing accepted
 	blames[[2]int32]
 }
 
@@ -38,8 +38,8 @@ func judgeFencing(c *Case) Verdict {
 	return g.verdict()
 }
 
-// disorder blames a grant or a store that came after another. Of two grants that go on at the same time, either may be
-// the first.
+// disorder blames a grant or a store that came after another with a greater token. Of two grants in progress at the
+// same time, either may be the first.
 func (g *fences) disorder(cause string, before, after int32) {
 	a, b := &g.Ops[before], &g.Ops[after]
 	why := g.accident(a.Key, min(a.Call, b.Call), max(a.Return, b.Return))
@@ -53,8 +53,8 @@ func isGrant(op *history.Op) bool {
 	return op.Kind == history.Acquire && op.Outcome == history.OK && op.Key >= 0 && op.Outermost()
 }
 
-// repeats finds tokens that were given twice, and counts refused loads. It sorts only if tokens do not grow in the
-// order of the grants' returns.
+// repeats finds tokens that were given twice, and counts rejected loads. It sorts only if tokens are not ascending in
+// the order of the grants' returns.
 func (g *fences) repeats() {
 	grown := make([]int64, g.keys)
 	suspect := make([]bool, g.keys)
@@ -62,7 +62,7 @@ func (g *fences) repeats() {
 	for i := range g.Ops {
 		op := &g.Ops[i]
 		if op.Kind == history.Load && op.Outcome == history.Failed && op.Reason == history.Fenced {
-			g.refused++ // a counter that is shown tokens refuses a stale holder its load already
+			g.refused++ // a counter that checks tokens at loads rejects a stale holder's load already
 		}
 		if !isGrant(op) {
 			continue
@@ -102,7 +102,7 @@ func (g *fences) fence(i int32) int64 {
 	return -1
 }
 
-// order finds grants whose token is not greater than that of every grant that returned before their call.
+// order finds grants whose token is not greater than those of all grants that had returned before their call.
 func (g *fences) order() {
 	fencedGrant := func(op *history.Op) bool { return isGrant(op) && op.Fence != 0 }
 	g.inRealTime(fencedGrant, g.fence, func(i, best int32) {
@@ -115,8 +115,8 @@ func (g *fences) order() {
 	})
 }
 
-// resource finds stores that the counter accepted with a smaller token than that of the store that they replaced, or of
-// one that had returned before their call. A refused store is correct.
+// resource finds stores that the counter accepted although their token is smaller than that of the store which they
+// replaced, or of one that had returned before their call. Rejecting a store is correct.
 func (g *fences) resource() {
 	store := func(op *history.Op) bool { return op.Kind == history.Store && op.Key >= 0 && op.Fence != 0 }
 	g.inRealTime(store, g.fence, func(i, older int32) {

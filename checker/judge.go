@@ -12,8 +12,8 @@ func JudgeFile(path string) ([]Verdict, error) {
 	return judge(h)
 }
 
-// JudgeHistory judges operations that were recorded elsewhere. Its error names the first thing that cannot have
-// happened so.
+// JudgeHistory judges operations that were recorded by another program. An error describes the first thing in it that
+// is impossible.
 func JudgeHistory(h *history.History) ([]Verdict, error) {
 	if err := h.Validate(); err != nil {
 		return nil, err

@@ -18,17 +18,18 @@ var leaseValidity = Checker{
 	Check:   checkLeaseValidity,
 }
 
-// leases gathers what is wrong with the leases of a case.
+// leases collects what is wrong with the leases of a case.
 type leases struct {
 	ruler
 	blames[testimony]
 	misses map[string]int64
 
-	extends bool // the history has extensions, of any hold
+	extends bool // the history has extensions
 
-	late      []period      // answers with deadlines beyond call + T1 that a stall before the send would explain
+	// answers with a deadline after call + T1, which a delay before the request was sent would explain
+	late      []period
 	firstLate [2]int32      // the first of them: hold and operation
-	quick     time.Duration // the quickest of them
+	quick     time.Duration // the fastest of them
 }
 
 // leaseCauses are the causes, the worst first.
@@ -77,9 +78,9 @@ func (l *leases) fail(cause, story string, evidence ...history.Op) {
 	l.blame(cause, testimony{evidence, []string{story}}, nil)
 }
 
-// claims compares each deadline with the guaranteed end of its lease. A library may count from a moment between the
-// recorder's stamp and the send: a difference that this explains is only counted here, and judged by habit. It returns
-// how many leases there were: each extension that succeeded is one more.
+// claims compares each deadline with the guaranteed end of the lease. A library may count from a moment between the
+// recorded call and the sending of the request. A deviation which that explains is only counted here, and judged by
+// habit. It returns the number of leases: each successful extension is one more.
 func (l *leases) claims(n int32, h *hold) (leases int64) {
 	l.claim(n, h.acquire, h)
 	for _, i := range l.c.extends(h) {
@@ -105,8 +106,8 @@ func (l *leases) claim(n, i int32, h *hold) {
 		}
 		return
 	}
-	// Whether a server rounds down is not known: who relies on that it does not is not accused. Who is told of a lease
-	// that is longer than was asked for may believe in it.
+	// Whether servers round times down is unknown, so nobody is accused for relying on that. If leases may linger, the
+	// holder may rely on that as well.
 	sure := life + l.c.Bounds.Round + l.c.Bounds.Linger
 	switch {
 	case op.Until <= op.Call+sure:
@@ -116,7 +117,7 @@ func (l *leases) claim(n, i int32, h *hold) {
 				"are sure until %s only",
 				who(op.Worker), clock(op.Return), l.c.name(h), clock(op.Until), human.Duration(op.TTL), clock(op.Call),
 				clock(op.Call+life)), *op)
-	case 2*(op.Until-op.Call-sure) < op.Return-op.Call: // it takes its own time before it reads its clock
+	case 2*(op.Until-op.Call-sure) < op.Return-op.Call: // the client takes time before it reads its clock
 		l.misses["late-stamp"]++
 	default:
 		if len(l.late) == 0 {
@@ -127,9 +128,9 @@ func (l *leases) claim(n, i int32, h *hold) {
 	}
 }
 
-// habit judges the deadlines that count from a moment between call and return. A stall before the send looks like a
-// library that counts from the reply. But a stall is rare among slow answers, and the library does it every time. A
-// stall hits all who are about to send: of answers that overlap, one counts.
+// habit judges deadlines that count from a moment between call and return. A delay before sending looks like a library
+// that counts from the reply. But delays are rare among slow answers, whereas such a library does it every time. A
+// delay affects all workers that are about to send, so overlapping answers count once.
 func (l *leases) habit() {
 	late := int64(len(l.late))
 	if late == 0 {
@@ -150,7 +151,7 @@ func (l *leases) habit() {
 	l.counts[history.OverClaim] += late - 1
 }
 
-// slow lists the answers with a deadline that took as long as the quickest late one.
+// slow lists the answers with a deadline that took at least as long as the fastest late one.
 func (l *leases) slow() (list []period) {
 	add := func(n int32) {
 		op := &l.c.Ops[n]
@@ -174,9 +175,9 @@ func (l *leases) slow() (list []period) {
 	return list
 }
 
-// loss judges a hold that was answered to be over. Before last proof + T1 a fault of a server explains it as a near
-// miss; without one it is a foreign release, if one is found, or a premature loss. After it, the watchdog failed, if
-// there is one.
+// loss judges a hold that was reported as lost. Before last proof + T1, a server's fault makes it a near miss; without
+// one it is a foreign release, if one is found, or a premature loss. After that time the watchdog failed, if there is
+// one.
 func (l *leases) loss(n int32, h *hold, story *account) {
 	told := int32(-1)
 	if h.Release >= 0 {
@@ -219,8 +220,8 @@ func (l *leases) loss(n int32, h *hold, story *account) {
 	l.unrenewed(h, at, evidence)
 }
 
-// unrenewed judges a lease that ran out, of a lock that renews: from when its holder had heard of the last renewal
-// until the lease was over there was time to renew it.
+// unrenewed judges a lease that ended although the lock renews leases: was there enough time to renew it between the
+// answer to the last renewal and its end?
 func (l *leases) unrenewed(h *hold, at time.Duration, evidence []history.Op) {
 	proof := l.c.acquire(h)
 	if n := lastProof(l.c, h, at); n >= 0 {
@@ -234,7 +235,7 @@ func (l *leases) unrenewed(h *hold, at time.Duration, evidence []history.Op) {
 			return e.Hit(history.Links) && (e.Blocks || !e.Known())
 		}))
 	}
-	// what is left of it when it is answered may be too short
+	// a renewal may be answered too late to leave enough of the lease
 	if why != nil && why.effect != stoodFor || over-proof.Return < Margin(h.TTL) {
 		l.misses["renewal-failure"]++
 		return
@@ -245,9 +246,8 @@ func (l *leases) unrenewed(h *hold, at time.Duration, evidence []history.Op) {
 		cmp.Or(why, l.unanswered(h, proof.Return, over)))
 }
 
-// unanswered finds that a hold's renewals were asked for and had no answer for a third of its lease before it was over,
-// and that nothing is known of why not; nil if there were answers, or messages were late, which a lock has to bear: it
-// can ask again.
+// unanswered finds that renewals of a hold were sent and had no answer for a third of the lease before it ended, for
+// unknown reasons. It returns nil if there were answers, or if messages were only late: the lock can send again.
 func (l *leases) unanswered(h *hold, from, to time.Duration) *window {
 	w := &window{
 		name:   "renewals of " + who(h.Worker) + " had no answer, and why is not known",
@@ -261,12 +261,12 @@ func (l *leases) unanswered(h *hold, from, to time.Duration) *window {
 			w.from, w.to = min(w.from, op.Call), op.Return
 		}
 	}
-	again := min(2, int64((to-from)/max(Margin(h.TTL), 1))) // so often there was time to ask
+	again := min(2, int64((to-from)/max(Margin(h.TTL), 1))) // so often there was time to ask again
 	if l.c.atWork(from, to, func(e *history.Effect) bool { return e.Hit(history.Links) }) != nil {
 		if asked < again {
 			return nil
 		}
-		silent = min(w.to, to) - w.from // it asked again and again, and gave each time up before the answer came
+		silent = min(w.to, to) - w.from // it asked again and again, and gave up each time before the answer came
 	}
 	if silent < enough(h, from, to) {
 		return nil
@@ -274,8 +274,8 @@ func (l *leases) unanswered(h *hold, from, to time.Duration) *window {
 	return w
 }
 
-// repeated tells whether a release may have been sent twice: the first answer was lost, and the second is that nothing
-// was left to release. Where messages are only late, its sender has to have given up to wait for the first.
+// repeated tells whether a release may have been sent twice: the first answer was lost, and the second says that the
+// lock was not held. If messages are only late, the sender must have given up waiting for the first.
 func (l *leases) repeated(told int32) bool {
 	op := &l.c.Ops[told]
 	links := func(e *history.Effect) bool {
@@ -284,14 +284,14 @@ func (l *leases) repeated(told int32) bool {
 	return op.Kind == history.Release && l.c.atWork(op.Call, op.Return, links) != nil
 }
 
-// released tells whether a hold may have been released before then, so that its extension fails.
+// released tells whether a hold may have been released before a moment, so that its extension fails.
 func (l *leases) released(h *hold, by time.Duration) bool {
 	return h.Release >= 0 && l.c.Ops[h.Release].Outcome != history.Failed && l.c.Ops[h.Release].Call < by
 }
 
-// outlived finds what shows, before a moment, that a hold was kept for longer than its lease can have lasted: its key
-// was seen with a longer life, or another was refused and no other hold explains that. It need not have expired then,
-// and its life is to blame. nil without it.
+// outlived finds proof, before a moment, that the servers kept a hold for longer than its lease can last: its key was
+// seen with a longer TTL, or another worker was refused and no other hold explains that. Then it need not have expired.
+// nil if there is none.
 func (l *leases) outlived(h *hold, last, by time.Duration) (shown *history.Op, story string) {
 	token := l.c.acquire(h).Token
 	for _, op := range l.c.sightsOf(h.Key) {

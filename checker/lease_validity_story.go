@@ -7,7 +7,7 @@ import (
 	"hammerlock/history"
 )
 
-// early blames what ended a lease before its time: a release of another hold, or the servers.
+// early blames what ended a lease too early: a release of another hold, or the servers.
 func (l *leases) early(h *hold, at, over time.Duration, op int32, evidence []history.Op) {
 	begin := h.proof(l.c).Call
 	if op >= 0 {
@@ -24,13 +24,13 @@ func (l *leases) early(h *hold, at, over time.Duration, op int32, evidence []his
 			who(h.Worker), clock(at), l.c.name(h), clock(begin), clock(over)), evidence...)
 }
 
-// told blames a lease that the story of a page shows to be wrong: it ended early, lasted too long, was not made longer,
-// or was taken back. A foreign release belongs here if the owner has heard of it.
+// told blames a lease that is wrong according to a page's story: it ended early, lasted too long, was not extended, or
+// was revived. A foreign release belongs here if its victim has learned of it.
 func (l *leases) told(k *slip) {
 	c, evidence := l.c, []history.Op(nil)
 	text := ""
 	switch h := &c.holds[k.hold]; {
-	case k.deviates(history.PrematureLoss) && c.Sites < 2: // of several sites see loss
+	case k.deviates(history.PrematureLoss) && c.Sites < 2: // for several sites see loss
 		text = fmt.Sprintf("%s had %s no more at %s; the lease counted from %s was sure until %s, "+
 			"and there was no fault",
 			who(h.Worker), c.name(h), clock(k.At), clock(h.proof(c).Call), clock(l.assured(h)))
@@ -81,7 +81,7 @@ func (l *leases) told(k *slip) {
 	l.fail(k.Deviation.Name, text, append([]history.Op{*c.acquire(&c.holds[k.hold])}, evidence...)...)
 }
 
-// denied is the first call of a hold that was told that the lock is not its own; nil without one.
+// denied is the first call of a hold that was answered "not yours"; nil if there is none.
 func (l *leases) denied(h *hold) *history.Op {
 	for _, n := range append(l.c.extends(h), h.Release) {
 		if n < 0 {
@@ -94,7 +94,7 @@ func (l *leases) denied(h *hold) *history.Op {
 	return nil
 }
 
-// before is when a lease was over at the latest by what was answered before one of its hold's extensions.
+// before is the latest end of a lease according to the answers before one of its extensions.
 func (l *leases) before(h *hold, extension int32) time.Duration {
 	last := plus(h.Return, l.most(h.TTL))
 	for _, n := range l.c.extends(h) {

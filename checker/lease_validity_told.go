@@ -10,40 +10,42 @@ import (
 	"hammerlock/internal/human"
 )
 
-// Told says how soon the holders heard of it whose holds ended under them: another was granted the lock, or a release,
-// an extension or the lock itself said that the hold is lost. Times count from when the hold was lost: from the
-// earliest of the other's grant, the fault that made servers forget it, and the end of the lease by its last renewal. A
-// time in which the holder's process was paused is left out.
+// Told says how soon holders learned that they had lost the lock: another worker was granted it, or a release, an
+// extension or the lock itself reported the loss. Times count from the loss: the earliest of the other grant, the fault
+// that made servers forget the hold, and the end of the lease by the last renewal. Pauses of the holder's process are
+// left out.
 type Told struct {
 	Notice
-	// Faults has the same by fault, for those that were in force when a hold was lost; only if there were several.
+	// Faults has the same for each fault, for the holds that were lost while it was in force; only if there were
+	// several.
 	Faults []FaultNotice `json:"faults,omitempty"`
 }
 
-// FaultNotice is the notice of holds that were lost while a fault was in force.
+// FaultNotice is the Notice for holds that were lost while a fault was in force.
 type FaultNotice struct {
-	Fault int64 `json:"fault"` // its place in Header.Faults
+	Fault int64 `json:"fault"` // index in Header.Faults
 	Notice
 }
 
-// Notice is how soon some holders were told.
+// Notice says how soon some holders were told.
 type Notice struct {
-	Count int64 `json:"count"` // holds that were lost, of workers that lived
-	Never int64 `json:"never"` // their holders heard nothing before they gave the lock back
-	// Unknown are those who were told, and of whom it is not known since when: the lock does not say when it renewed.
+	Count int64 `json:"count"` // number of lost holds whose workers lived
+	Never int64 `json:"never"` // number of these whose holders learned nothing before they released
+	// Unknown is the number of holders that were told, but it is unknown when the lock was lost, because the lock does
+	// not say when it renewed.
 	Unknown int64 `json:"unknown,omitempty"`
-	// Of those who were told: by a signal of the lock, or an extension that failed.
+	// P50 is for those that were told: by a signal of the lock, or by an extension that failed.
 	P50 *int64 `json:"p50_ns"`
-	P99 *int64 `json:"p99_ns"` // null below a hundred
+	P99 *int64 `json:"p99_ns"` // null if there are fewer than a hundred
 	Max *int64 `json:"max_ns"`
-	// Inside is the longest time in which a holder that was never told went on.
+	// Inside is the longest time for which a holder that was never told went on.
 	Inside int64 `json:"inside_ns,omitempty"`
-	Lease  int64 `json:"lease_ns"` // the longest that was asked for
+	Lease  int64 `json:"lease_ns"` // longest lease that was requested
 
-	after []int64 // how soon each of them was told, in order; not kept in files
+	after []int64 // how soon each was told, sorted; not stored in files
 }
 
-// Add takes in what another run showed. Faults of different runs are not told apart.
+// Add adds another run. Faults of different runs are not distinguished.
 func (t *Told) Add(o *Told) {
 	t.Count, t.Never, t.Unknown = t.Count+o.Count, t.Never+o.Never, t.Unknown+o.Unknown
 	t.Inside, t.Lease, t.Faults = max(t.Inside, o.Inside), max(t.Lease, o.Lease), nil
@@ -55,7 +57,7 @@ func (t *Told) Add(o *Told) {
 	t.quantiles()
 }
 
-// quantiles are of all who were told. There are none if some of these are from a file.
+// quantiles computes the quantiles. There are none if some of the data is from a file.
 func (n *Notice) quantiles() {
 	n.P50, n.P99 = nil, nil
 	told := len(n.after)
@@ -67,16 +69,15 @@ func (n *Notice) quantiles() {
 	}
 }
 
-// loss is a hold that was lost under its holder.
+// loss is a hold that was lost before its holder released it.
 type loss struct {
 	fault int64 // -1 = none
 	told  bool
-	known bool          // since when it was lost
-	after time.Duration // until it was told, or gave the lock back
+	known bool          // it is known when it was lost
+	after time.Duration // time until the holder was told, or released
 }
 
-// heard finds the holds that were lost under their holders; nil for a lock that neither renews leases nor tells of
-// losses.
+// heard finds the holds that were lost; nil for a lock that neither renews leases nor reports losses.
 func (l *leases) heard() *Told {
 	signals := slices.ContainsFunc(l.c.holds, func(h hold) bool { return h.Lost != history.Forever })
 	if !l.c.Claims.Renews && !signals {
@@ -108,8 +109,8 @@ func (l *leases) heard() *Told {
 	return t
 }
 
-// next is the first grant to another worker that excludes a hold, of those that follow; Forever if its holder was gone
-// by then.
+// next is the first later grant to another worker that excludes a hold; Forever if its holder had released or died by
+// then.
 func (l *leases) next(h *hold, later []int32) time.Duration {
 	for _, n := range later {
 		o := &l.c.holds[n]
@@ -124,16 +125,17 @@ func (l *leases) next(h *hold, later []int32) time.Duration {
 	return history.Forever
 }
 
-// gone is when the holder gives its hold back, or dies.
+// gone is when the holder releases, or dies.
 func (l *leases) gone(h *hold) time.Duration { return min(h.Crashed, h.back()) }
 
-// lost tells whether a hold was lost under its holder, when another was granted the lock at a moment, or never.
+// lost tells whether a hold was lost before its holder released it. The argument is when another worker was granted the
+// lock, or Forever.
 func (l *leases) lost(h *hold, other time.Duration) (x loss, lost bool) {
 	heard, end := h.Lost, l.gone(h)
 	if heard >= end {
 		heard = history.Forever
 	}
-	proved := min(heard, other) // by then it was lost
+	proved := min(heard, other) // it had been lost by then
 	if h.Release >= 0 && h.ending == gone && h.Crashed == history.Forever {
 		proved = min(proved, h.releaseReturn)
 	}

@@ -21,17 +21,17 @@ var linearizable = Checker{
 }
 
 const (
-	aroundWitness   = 150 // holds on either side of a witness
+	aroundWitness   = 150 // number of holds on either side of a witness
 	windowsAtRandom = 8
 	secondOpinion   = 10 * time.Second // for one window
 
-	harnessError = history.HarnessError // the cause of a verdict that proves an error of the suite
+	harnessError = history.HarnessError // cause of a verdict that shows an error of the suite
 )
 
 func checkLinearizable(c *Case) Verdict {
 	v := Verdict{Causes: map[string]int64{}, Misses: map[string]int64{}}
 	var samples [][]int32
-	r := rand.New(rand.NewPCG(uint64(len(c.Ops)), uint64(len(c.holds)))) // the history is the seed
+	r := rand.New(rand.NewPCG(uint64(len(c.Ops)), uint64(len(c.holds)))) // the seed depends on the history only
 	for n := 0; n < windowsAtRandom && len(c.holds) > 0; n++ {
 		samples = add(samples, c.around(int32(r.IntN(len(c.holds)))))
 	}
@@ -65,7 +65,7 @@ func checkLinearizable(c *Case) Verdict {
 	return v
 }
 
-// add adds a window, unless it is there already, as in a short history, whose windows all have the same holds.
+// add adds a window unless it is already there: in a short history all windows have the same holds.
 func add(windows [][]int32, window []int32) [][]int32 {
 	if slices.ContainsFunc(windows, func(w []int32) bool { return slices.Equal(w, window) }) {
 		return windows
@@ -73,16 +73,15 @@ func add(windows [][]int32, window []int32) [][]int32 {
 	return append(windows, window)
 }
 
-// around lists the holds near one, of its key.
+// around lists the holds of a key near a given one.
 func (c *Case) around(hold int32) []int32 {
 	holds := c.holdsOf(c.holds[hold].Key)
 	at, _ := slices.BinarySearch(holds, hold)
 	return holds[max(at-aroundWitness, 0):min(at+aroundWitness, len(holds))]
 }
 
-// compareWithPorcupine compares porcupine with the exact checker on a window. Porcupine has no clock: for it a lease
-// may end at any time after last proof + T1, so it is compared with the sweep that assumes the same. A violation
-// without clocks is one with clocks, too.
+// compareWithPorcupine compares the exact checker with porcupine on a window of holds. For porcupine, which has no
+// clock, a lease may end at any time after last proof + T1, so it is compared with a sweep that assumes the same.
 func (c *Case) compareWithPorcupine(v *Verdict, holds []int32) {
 	s := newSweeper(c)
 	s.scope = everywhere
@@ -116,8 +115,8 @@ func (c *Case) compareWithPorcupine(v *Verdict, holds []int32) {
 	}
 }
 
-// certain leaves out what the model has no word for, the holds of readers, and those that the exact checker drops:
-// unproven ones, and those whose lease may have ended before the answer arrived.
+// certain removes what the model does not support: shared holds, and those that the exact checker ignores because they
+// are unproven, or their lease may have ended before the answer.
 func (s *sweeper) certain(holds []int32) []int32 {
 	var list []int32
 	for _, n := range holds {
@@ -137,7 +136,7 @@ func (s *sweeper) certain(holds []int32) []int32 {
 	return list
 }
 
-// step is an operation of the model of a lock.
+// step is an operation in porcupine's model of a lock.
 type step struct {
 	kind action
 	hold int32
@@ -146,12 +145,12 @@ type step struct {
 type action uint8
 
 const (
-	take action = iota // the lock must be free
-	give               // it must be the hold's
-	lose               // it is free from now on if it was the hold's
+	take action = iota // requires that the lock is free
+	give               // requires that this hold has the lock
+	lose               // frees the lock if this hold has it
 )
 
-// leaseModel is a lock whose leases may expire: the state is the hold that has it, -1 if none has.
+// leaseModel is a lock whose leases may expire: its state is the hold that has the lock; -1 = none.
 var leaseModel = porcupine.Model{
 	Init: func() any { return int32(-1) },
 	Step: func(state, input, _ any) (bool, any) {
@@ -171,9 +170,9 @@ var leaseModel = porcupine.Model{
 	Hash: func(state any) uint64 { return uint64(state.(int32)+1) * 0x9e3779b97f4a7c15 },
 }
 
-// encode turns holds into an ordinary history. An expiry is an operation that may happen at any time after last
-// proof + T1; a release whose effect is unknown is one that may happen at any time from its call on. Touching
-// times count as concurrent in porcupine and here.
+// encode converts holds to operations for porcupine. An expiry is an operation that may happen at any time after last
+// proof + T1; a release with an unknown effect may happen at any time after its call. Operations that touch in time
+// count as concurrent in both checkers.
 func (s *sweeper) encode(holds []int32) []porcupine.Operation {
 	var list []porcupine.Operation
 	add := func(k action, n int32, call, ret time.Duration) {

@@ -15,16 +15,17 @@ var liveness = Checker{
 	Doc: "the lock is not idle for long while a worker waits, no writer starves if the lock claims it, " +
 		"and no key outlives its holder and its lease",
 	Causes: liveCauses,
-	// A tick that is over is granted to no worker any more, who may ask for as long as it likes.
+	// with a lock for scheduled jobs, no worker is granted a tick that is over, however long it waits
 	Applies: func(h *history.Header) bool { return !h.Claims.Once },
 	Check:   judgeLiveness,
 }
 
-// patience is how long the lock may be idle beyond what the run explains, so that a loaded machine is no violation. A
-// history can name another time.
+// patience is how long the lock may be idle beyond what the run explains, so that a busy machine is no violation. A
+// history can set another time.
 const patience = time.Second
 
-// collisions is how often in a row all who try for independent sites may each get some and none a majority.
+// collisions is how often in a row all workers that try at the same time may each get some of several sites, and none a
+// majority.
 const collisions = 4
 
 // liveCauses are the causes, the worst first.
@@ -41,27 +42,27 @@ type livenessCheck struct {
 	*Case
 	blames[testimony]
 	waits     int64
-	end       time.Duration // the last moment that the workers' history knows
+	end       time.Duration // last time in the workers' records
 	bound     time.Duration // a longer dead time is "stuck"
-	judged    time.Duration // in all: what no fault disturbs, in pieces that are longer than the bound
-	dead      time.Duration // the longest dead time, by the belief of the holders
+	judged    time.Duration // total time that is judged: without faults, in pieces longer than the bound
+	dead      time.Duration // longest time without a holder while a worker waited
 	deadAll   time.Duration
-	deadFault time.Duration // the longest that a fault explains
-	alone     [][]period    // by page: the waits of visits, joined where they overlap
-	wanted    int           // how many permits of a semaphore must be free for it to be idle
+	deadFault time.Duration // the longest of those that a fault explains
+	alone     [][]period    // by page: waits of visits, joined where they overlap
+	wanted    int           // number of permits that must be free for a semaphore to count as idle
 	misses    map[string]int64
 
-	refusedFree []barred // see bars; nil = it is not known yet
+	refusedFree []barred // see bars; nil = not computed yet
 }
 
-// judgeLiveness calls a lock stuck only if it was idle after the last moment at which any server may have kept it for a
-// holder, so expiries and unknown outcomes need no bound of their own.
+// judgeLiveness calls a lock stuck only if it was idle after the last moment at which any server can have kept it for a
+// holder. So expiries and unknown outcomes need no tolerance of their own.
 func judgeLiveness(c *Case) Verdict {
 	v, _ := weighLiveness(c)
 	return v
 }
 
-// weighLiveness returns, with the verdict, the times behind it.
+// weighLiveness also returns the times behind the verdict.
 func weighLiveness(c *Case) (Verdict, *livenessCheck) {
 	l := &livenessCheck{Case: c, misses: map[string]int64{}, end: c.end()}
 	call, try := l.slowest()
@@ -81,7 +82,7 @@ func weighLiveness(c *Case) (Verdict, *livenessCheck) {
 		l.deadAll += s.to - s.from
 	})
 	held, blamed := l.kept, l.stuck
-	// permits change hands so often that what is kept for no worker cannot be told from what is being given back
+	// permits change hands too often to tell one that is kept for no worker from one that is being released
 	if l.Claims.Permits > 0 {
 		held, blamed = l.believed, l.withheld
 	}
@@ -106,9 +107,9 @@ func weighLiveness(c *Case) (Verdict, *livenessCheck) {
 	return l.verdict(scanned), l
 }
 
-// slowest is the longest call outside of faults, of those that do not wait for a lock or made no session, and the
-// longest try that found no quorum. A call to a lock that expires counts for a lease at most: a lock that takes longer
-// to try for a lease than that lasts can never be granted, and must not explain that alone.
+// slowest returns the longest call without faults (that does not wait for a lock and had a connection), and the longest
+// try that found no quorum. For a lock with leases a call counts with a lease at most: a lock that takes longer than a
+// lease for a try can never be granted, which must not excuse it.
 func (l *livenessCheck) slowest() (call, try time.Duration) {
 	lease := history.Forever
 	if l.lease > 0 && l.Claims.Expires {
@@ -137,7 +138,7 @@ func (l *livenessCheck) slowest() (call, try time.Duration) {
 	return call, try
 }
 
-// dies tells whether a period is longer than the bound, without the moments in which a process was paused.
+// dies tells whether a period is longer than the bound, without short pauses of processes.
 func (l *livenessCheck) dies(p period) bool {
 	return p.to-p.from > l.bound && l.hitches.length(p) > l.bound
 }
@@ -160,7 +161,7 @@ func (l *livenessCheck) waiting() [][]period {
 		}
 	})
 	apart := time.Duration(0)
-	if !l.visits { // no record says which tries are one visit's
+	if !l.visits { // it is not recorded which tries belong to one visit
 		apart = l.bound / 2
 	}
 	for k, page := range pages {
@@ -169,8 +170,8 @@ func (l *livenessCheck) waiting() [][]period {
 	return pages
 }
 
-// comeAgain joins the waits of visits that follow each other within half of the bound: who comes again and again waits,
-// however short each visit is. A lock with a queue may keep the place of a visit that is over.
+// comeAgain joins waits of visits that follow each other within half of the bound: a worker that comes again and again
+// counts as waiting, however short each visit is. A lock with a queue may still have the place of an earlier visit.
 func (l *livenessCheck) comeAgain(waiting [][]period) [][]period {
 	if l.Claims.Ordered || l.Claims.Writers || l.Claims.Wakes || l.Claims.Permits > 0 {
 		return nil
@@ -182,18 +183,18 @@ func (l *livenessCheck) comeAgain(waiting [][]period) [][]period {
 	return pages
 }
 
-// waited tells whether a worker waited for a page all the time, in one visit or in visits that overlap.
+// waited tells whether workers waited for a page without interruption, in one visit or in overlapping ones.
 func (l *livenessCheck) waited(s stretch) bool {
 	return len(spans(l.alone[s.key]).without(s.period)) == 0
 }
 
-// joined joins, in place, the waits for a page that overlap, or are less apart than a time.
+// joined joins, in place, the waits for a page that overlap or are less than a time apart.
 func joined(page []period, apart time.Duration) []period {
 	byStop := func(a, b period) int { return cmp.Compare(a.to, b.to) }
 	if !slices.IsSortedFunc(page, byStop) {
 		slices.SortFunc(page, byStop)
 	}
-	// Of the waits that stopped before this one, it overlaps the last ones.
+	// it can overlap only the last of the waits that stopped before it
 	list := page[:0]
 	for _, s := range page {
 		for n := len(list); n > 0 && list[n-1].to >= s.from; n = len(list) {
@@ -209,8 +210,8 @@ func joined(page []period, apart time.Duration) []period {
 	return list
 }
 
-// idle emits, in order, what the waits for each page have in common with the times in which no hold covers it, or in
-// which a semaphore has as many permits left as are wanted. held is the period that a hold covers.
+// idle emits, in order, the times in which a worker waits for a page and no hold covers it or, for a semaphore, enough
+// permits are free. The function held returns the period that a hold covers.
 func (l *livenessCheck) idle(waiting [][]period, held func(*hold) period, emit func(stretch)) {
 	s := newSweeper(l.Case)
 	for page, waits := range waiting {
@@ -238,7 +239,7 @@ func (l *livenessCheck) idle(waiting [][]period, held func(*hold) period, emit f
 	}
 }
 
-// onPage lists the holds of what liveness takes for a page, by call.
+// onPage lists the holds of a page, as liveness counts pages, by call.
 func (l *livenessCheck) onPage(page int32) (list []int32) {
 	if !l.Claims.Sets || page != l.joint(page) {
 		return l.holdsOf(page)
@@ -251,7 +252,7 @@ func (l *livenessCheck) onPage(page int32) (list []int32) {
 	return list
 }
 
-// covers visits the periods that holds cover in the order in which they begin. None begins before its hold's call.
+// covers visits the periods that holds cover, by their beginning. None begins before its hold's call.
 func (s *sweeper) covers(holds []int32, held func(*hold) period, visit func(n int32, p period)) {
 	s.inOrder(holds, func(h *hold) (timed, bool) {
 		p := held(h)
@@ -259,7 +260,7 @@ func (s *sweeper) covers(holds []int32, held func(*hold) period, visit func(n in
 	}, func(t *timed) { visit(t.hold, period{t.at, t.slot.hi}) })
 }
 
-// believed is when a hold's holder believed in it.
+// believed is the period in which a holder relied on its hold.
 func (l *livenessCheck) believed(h *hold) period {
 	if h.Outcome != history.OK {
 		return period{}
@@ -267,8 +268,8 @@ func (l *livenessCheck) believed(h *hold) period {
 	return period{h.Return, h.trusted()}
 }
 
-// kept is when a server may have kept the lock for a hold. What is renewed after its holder has given it back, however
-// that was answered, is kept for no worker: the lock is to blame.
+// kept is the period in which a server may have kept the lock for a hold. If a lease is renewed after the holder has
+// released, the lock is to blame, so that does not count.
 func (l *livenessCheck) kept(h *hold) period {
 	w := period{h.Call, 0}
 	// it was granted somewhere in the call, but a late answer is no excuse for a long one
@@ -292,7 +293,7 @@ func (l *livenessCheck) kept(h *hold) period {
 	}
 	switch {
 	case ttl == 0 && l.Claims.Expires && h.Until != history.Forever:
-		w.to = history.Forever // no record says how long the servers keep it
+		w.to = history.Forever // it is not recorded how long the servers keep it
 	case ttl == 0 && h.Outcome == history.OK:
 		w.to = h.trusted()
 	case ttl == 0:
@@ -305,7 +306,7 @@ func (l *livenessCheck) kept(h *hold) period {
 			w.to = max(w.to, h.Until) // a lock may have a longer lease of its own
 		}
 		if l.Bounds.Linger > 0 && h.Release >= 0 && h.answer == history.Unknown && h.releaseReturn != history.Forever {
-			w.to = max(w.to, h.releaseReturn+l.longest(ttl)) // whatever is sent keeps a session
+			w.to = max(w.to, h.releaseReturn+l.longest(ttl)) // every request keeps a session alive
 		}
 	}
 	if h.Release >= 0 && (h.answer == history.OK || h.ending == gone && h.Outcome == history.OK) {
@@ -316,24 +317,23 @@ func (l *livenessCheck) kept(h *hold) period {
 	return w
 }
 
-// vain tells whether a try for several sites took longer than the lease that it asked for, while at most a minority of
-// them was broken. No worker can have believed in what it left behind, so that it keeps the lock for no worker: the
-// lock is to blame.
+// vain tells whether a try on several sites took longer than the lease that it requested, while at most a minority of
+// them was broken. No worker can rely on the result, so the lock is to blame if it keeps others out.
 func (l *livenessCheck) vain(op *history.Op) bool {
 	return l.Sites > 1 && l.Claims.Expires && op.Kind == history.Acquire && op.Outcome == history.Unknown &&
 		op.TTL > 0 && op.Return != history.Forever &&
 		op.Latency() > l.longest(op.TTL) && !l.disturbed.meets(op.Call, op.Return)
 }
 
-// landed is when the last command that may have granted or prolonged a hold has taken effect: one without an answer
-// that was sent to servers that did not answer, or into links that carried nothing, may do so as soon as they do again.
+// landed is when the last command that may have granted or extended a hold has taken effect. A command without an
+// answer, sent to a server that did not answer or into a cut link, may take effect as soon as they work again.
 func (l *livenessCheck) landed(h *hold, proof time.Duration) time.Duration {
 	sent := func(op *history.Op) {
 		by := op.Return
 		for i := range l.windows {
 			if w := &l.windows[i]; op.Outcome == history.Unknown && (w.effect.Blocks || !w.effect.Known()) &&
 				w.meets(op.Call, by) {
-				by = max(by, w.to) // another one may begin as this one ends
+				by = max(by, w.to) // another fault may begin as this one ends
 				proof = max(proof, w.to)
 			}
 		}
@@ -349,7 +349,7 @@ func (l *livenessCheck) landed(h *hold, proof time.Duration) time.Duration {
 	return proof
 }
 
-// accuse blames the lock. Nothing unplanned can explain what is left when disturbed times are taken out.
+// accuse blames the lock. Disturbed times were removed before, so nothing unplanned can explain what is left.
 func (l *livenessCheck) accuse(cause string, evidence []history.Op, story ...string) {
 	l.blame(cause, testimony{evidence, story}, nil)
 }

@@ -9,15 +9,15 @@ import (
 	"hammerlock/internal/human"
 )
 
-// barred is a try that was refused although no worker can have had the lock, after more of them than can be refused
-// because they met.
+// barred is a try that was refused although no worker can have held the lock, after more such tries than can have
+// refused each other.
 type barred struct {
 	stretch
 	try  *history.Op
-	last *hold // that was granted last before it; nil = none
+	last *hold // last hold before it; nil = none
 }
 
-// bars finds the first such try of each stretch in which no worker can have had the lock.
+// bars finds the first such try in each period in which no worker can have held the lock.
 func (l *livenessCheck) bars() []barred {
 	if l.refusedFree != nil {
 		return l.refusedFree
@@ -55,8 +55,8 @@ func (l *livenessCheck) bars() []barred {
 	return l.refusedFree
 }
 
-// barredBy is a try that was refused while the key of an earlier hold, or of an earlier try, stood there and no worker
-// can have had the lock; nil if there is none.
+// barredBy returns a try that was refused because of the leftover key of an earlier hold or try, while no worker can
+// have held the lock; nil if there is none.
 func (l *livenessCheck) barredBy(op *history.Op, o *owner) *history.Op {
 	since := l.trace(op, o)[0].Return
 	for _, b := range l.bars() {
@@ -68,9 +68,9 @@ func (l *livenessCheck) barredBy(op *history.Op, o *owner) *history.Op {
 	return nil
 }
 
-// writersBarred blames a lock that refuses a writer again and again, for longer than the bound in all, although no
-// worker can have it: other readers come meanwhile, so that it is never idle for that long at a time. A lock with a
-// queue may refuse one waiter for the sake of another.
+// writersBarred blames a lock that refuses a writer again and again, for longer than the bound in total, although no
+// worker can hold it: readers hold it in between, so it is never idle for that long at a time. A lock with a queue may
+// refuse one waiter in favour of another.
 func (l *livenessCheck) writersBarred() {
 	if !l.Claims.Readers || l.lingers {
 		return
@@ -105,9 +105,9 @@ func (l *livenessCheck) writersBarred() {
 	}
 }
 
-// writers lists, for each visit that wanted the lock for itself, its tries that were refused.
+// writers lists, for each visit that wanted the lock exclusively, its refused tries.
 func (l *livenessCheck) writers() (visits [][]*history.Op) {
-	open := map[int32]int{} // by worker: the place of its visit, plus one
+	open := map[int32]int{} // by worker: index of its visit, plus one
 	for i := range l.Ops {
 		op := &l.Ops[i]
 		refused := op.Kind == history.Acquire && op.Outcome == history.Failed && op.Reason == history.Busy

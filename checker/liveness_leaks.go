@@ -9,25 +9,26 @@ import (
 	"hammerlock/internal/human"
 )
 
-// owner is what the history has of a token that was found after the run.
+// owner is what the history has about a token that was found after the run.
 type owner struct {
 	hold    *hold
-	refused int32 // into Ops, plus one: an acquire that was refused as busy
-	sites   int   // where it was found
+	refused int32 // index in Ops, plus one, of an Acquire that was refused as busy
+	sites   int   // number of sites on which it was found
 
-	asked    time.Duration // the longest lease that was asked for by those that were refused
-	overlong bool          // it was seen with a longer life than any lease
+	asked    time.Duration // longest lease that refused tries had requested
+	overlong bool          // it was seen with a longer TTL than any lease
 }
 
-// leaks judges the keys that were found after the run, and those that were seen during it with a longer life than any
-// lease. It is false if none was found after it.
+// leaks judges keys that were found after the run, and keys seen during it with a longer TTL than any lease. It returns
+// false if none was found after the run.
 func (l *livenessCheck) leaks() bool {
 	owners := map[uint64]*owner{}
 	scanned := false
 	for _, i := range l.events {
 		op := &l.Ops[i]
 		found := op.Kind == history.Found && op.Outcome != history.Failed
-		if l.Claims.Permits > 0 || !found && !l.overlong(op) { // of a semaphore it tells how many are free
+		// for a semaphore, the key has the number of free permits
+		if l.Claims.Permits > 0 || !found && !l.overlong(op) {
 			continue
 		}
 		o := owners[l.mark(op.Token, op.Key)]
@@ -64,29 +65,29 @@ func (l *livenessCheck) leaks() bool {
 		case op.Kind == history.Found && op.Outcome != history.Failed:
 			l.found(op, o)
 		case o != nil && !o.overlong && l.overlong(op):
-			o.overlong = true // it is seen again and again
+			o.overlong = true // the same key is seen again and again
 			l.outlives(op, o)
 		}
 	}
 	return scanned
 }
 
-// overlong tells whether a key was seen during the run that will live longer than any lease.
+// overlong tells whether a key was seen during the run with a longer TTL than any lease.
 func (l *livenessCheck) overlong(op *history.Op) bool {
 	return op.Kind == history.Sight && op.Outcome != history.Failed && op.Until-op.Return > l.lease && l.ttl > 0
 }
 
-// outlives blames a key with a longer life than any lease, unless a clock explains it.
+// outlives blames a key with a longer TTL than any lease, unless a clock explains it.
 func (l *livenessCheck) outlives(op *history.Op, o *owner) {
 	switch {
 	case op.Until-op.Return <= l.longest(o.asked):
-		return // a try that was refused had asked for as long a lease
+		return // a refused try had requested such a long lease
 	case op.Until == history.Forever && (!l.Claims.Expires || o.hold == nil || op.Call < o.hold.Return):
-		return // it may be a record that stays when the lock is free, or is not granted yet
+		return // it may be a key that exists while the lock is free, or was not granted yet
 	}
 	trace, since := l.trace(op, o), time.Duration(0)
 	if len(trace) > 1 {
-		since = trace[0].Call // else it is not known who asked for it
+		since = trace[0].Call // otherwise it is unknown who wrote it
 	}
 	if l.stretched(since, op.Return) != nil {
 		l.misses["over-life"]++
@@ -97,8 +98,8 @@ func (l *livenessCheck) outlives(op *history.Op, o *owner) {
 			op.Key, op.Value, clock(op.Call), clock(op.Until), human.Duration(l.ttl)))
 }
 
-// found judges one key. One that will expire is counted, and no violation, after a fault, or on a minority of the
-// sites if the lock may have given a slow one up.
+// found judges one key. A key that will expire is only counted after a fault, or if it is on a minority of the sites
+// and the lock may have given up a slow one.
 func (l *livenessCheck) found(op *history.Op, o *owner) {
 	where := fmt.Sprintf("the key of page %d was on node %d at %s", op.Key, op.Value, clock(op.Call))
 	switch {
@@ -106,15 +107,15 @@ func (l *livenessCheck) found(op *history.Op, o *owner) {
 		l.stays(history.Leak, op, o, where+" and never expires")
 		return
 	case op.Until <= op.Call:
-		return // it has expired and is not yet removed
+		return // it has expired and was not deleted yet
 	case op.Until-op.Return > l.lease && l.ttl > 0:
 		l.outlives(op, o)
 		return
 	}
 	cause, quick := "", false
-	var calls []*history.Op // after which nothing should be left
+	var calls []*history.Op // calls after which nothing should be left
 	if o.hold != nil {
-		// it may have had its effect after the release
+		// its effect may have come after the release
 		late := func(i int32) bool { return l.Ops[i].Outcome == history.Unknown }
 		if r := o.hold.Release; r >= 0 && l.Ops[r].Outcome == history.OK &&
 			!slices.ContainsFunc(l.reenters(o.hold), late) {
@@ -150,8 +151,8 @@ func (l *livenessCheck) found(op *history.Op, o *owner) {
 	}
 }
 
-// stays blames a key that stays, of a lock that claims to clean, or one by which others were refused. Any other is a
-// record, which a lock may keep when it is free.
+// stays blames a key that stays, if the lock claims to clean up, or if other workers were refused because of it. A lock
+// may keep other keys while it is free.
 func (l *livenessCheck) stays(cause string, op *history.Op, o *owner, story string) {
 	if l.Claims.Cleans {
 		l.accuse(cause, l.trace(op, o), story)
@@ -166,8 +167,8 @@ func (l *livenessCheck) stays(cause string, op *history.Op, o *owner, story stri
 		"%s; %s was refused at %s, when no worker can have had the lock", story, who(try.Worker), clock(try.Return)))
 }
 
-// left tells whether a disturbance can have left a key behind: while the hold was asked for, prolonged or given back,
-// or because servers forgot since that it was given back.
+// left tells whether a disturbance may have left a key: during the Acquire, an extension or the release of its hold, or
+// because servers forgot the release.
 func (l *livenessCheck) left(found *history.Op, calls []*history.Op) bool {
 	last := time.Duration(0)
 	for _, op := range calls {
@@ -178,13 +179,13 @@ func (l *livenessCheck) left(found *history.Op, calls []*history.Op) bool {
 	return l.forgotten(found.Key, last, found.Call) != nil
 }
 
-// patientCall is the shortest time after which a library gives up to wait for a site: what it asked for may then come
-// about without its knowledge.
+// patientCall is the shortest time after which a library gives up waiting for a site. Its request may then take effect
+// without its knowledge.
 const patientCall = 20 * time.Millisecond
 
 func (l *livenessCheck) quick(op *history.Op) bool { return op.Latency() < patientCall }
 
-// trace is the evidence of a key that was found: who asked for it, who gave it back, where it was.
+// trace is the evidence about a key that was found: who requested it, who released it, where it was.
 func (l *livenessCheck) trace(op *history.Op, o *owner) []history.Op {
 	var list []history.Op
 	if o.hold != nil {

@@ -11,8 +11,8 @@ import (
 	"hammerlock/internal/human"
 )
 
-// want finds how many permits must be free for those to be served who are judged: the fewest that a worker asks for,
-// or, if the lock serves in order, so that they may wait behind others, the most.
+// want computes how many permits must be free for the judged workers to be served: the smallest number that a worker
+// requests or, if the lock serves in order, so that they may wait behind others, the largest.
 func (l *livenessCheck) want() {
 	for i := range l.Ops {
 		if op := &l.Ops[i]; op.Kind == history.Acquire {
@@ -24,14 +24,14 @@ func (l *livenessCheck) want() {
 	}
 }
 
-// served tells whether a worker that asks for that many permits must be served when as many are free as are judged.
+// served tells whether a worker that requests that many permits must be served when the wanted number is free.
 func (l *livenessCheck) served(permits uint16) bool {
 	return l.Claims.Permits == 0 || cmp.Or(int(permits), l.Claims.Permits) <= l.wanted
 }
 
-// full visits the times in which more permits of a semaphore are out than a number.
+// full visits the times in which more than a number of permits are taken.
 func (s *sweeper) full(holds []int32, most int, held func(*hold) period, visit func(period)) {
-	var out heap // by when they come back
+	var out heap // by the end of their holds
 	sum, since := 0, time.Duration(-1)
 	change := func(at time.Duration, by int) {
 		switch sum += by; {
@@ -55,8 +55,8 @@ func (s *sweeper) full(holds []int32, most int, held func(*hold) period, visit f
 	back(history.Forever)
 }
 
-// withheld blames the stretches in which a semaphore surely never had all permits out that are wanted, and tries were
-// refused, over longer than the bound, at moments at which the servers cannot have kept those permits for a worker.
+// withheld blames periods longer than the bound in which a semaphore certainly had the wanted permits free, and tries
+// were refused although the servers cannot have kept those permits for a worker.
 func (l *livenessCheck) withheld(left []stretch) {
 	if len(left) == 0 {
 		return
@@ -66,14 +66,14 @@ func (l *livenessCheck) withheld(left []stretch) {
 	for _, s := range left {
 		always[s.key] = []period{{0, l.end}}
 	}
-	l.idle(always, func(h *hold) period { // a hold may have begun as soon as it was asked for
+	l.idle(always, func(h *hold) period { // a hold may have begun as soon as it was requested
 		w := l.kept(h)
 		if w.from < w.to {
 			w.from = h.Call
 		}
 		return w
 	}, func(s stretch) { free = append(free, s) })
-	first, last := make([]int32, len(left)), make([]int32, len(left)) // into Ops, plus one
+	first, last := make([]int32, len(left)), make([]int32, len(left)) // indices in Ops, plus one
 	for i := range l.Ops {
 		op := &l.Ops[i]
 		if op.Kind != history.Acquire || op.Outcome != history.Failed || op.Reason != history.Busy || op.Key < 0 ||
@@ -108,9 +108,9 @@ func (l *livenessCheck) withheld(left []stretch) {
 	}
 }
 
-// starved finds writers that waited for longer than a lease and the bound while readers were granted the lock who had
-// come a lease after them or later: those who were there before are gone by then. A writer has its place while it asks
-// again within a lease: see wait. Such waits of a lock that does not claim to prevent them are only told.
+// starved finds writers that waited for longer than a lease and the bound, while the lock was granted to readers that
+// came at least a lease after them. A writer keeps its place while it tries again within a lease: see wait. If the lock
+// does not claim to prevent that, it is only reported.
 func (l *livenessCheck) starved() {
 	if !l.Claims.Readers {
 		return
@@ -130,7 +130,7 @@ func (l *livenessCheck) starved() {
 		}
 	})
 	for _, key := range slices.Sorted(maps.Keys(writers)) {
-		// by their first call; of those that came after a moment, the one that was granted first is enough
+		// by first call; among those that came after a moment, it is enough to look at the one that was granted first
 		list, come := writers[key], readers[key]
 		slices.SortFunc(come, func(a, b wait) int { return cmp.Compare(a.start, b.start) })
 		first := make([]int, len(come))
@@ -158,7 +158,7 @@ func (l *livenessCheck) passedOver(w, reader *wait) {
 		return
 	}
 	if l.counts[history.Starved] > 0 {
-		l.accuse(history.Starved, nil) // the first is told
+		l.accuse(history.Starved, nil) // only the first one is described
 		return
 	}
 	var evidence []history.Op

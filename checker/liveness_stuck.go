@@ -10,10 +10,10 @@ import (
 	"hammerlock/internal/human"
 )
 
-// stuck blames the stretches in which no worker had the lock for too long although one tried for it.
+// stuck blames periods in which no worker held the lock for too long although one tried to get it.
 func (l *livenessCheck) stuck(left []stretch) {
 	refusals := l.refusals(left)
-	last := make([]time.Duration, l.keys) // when a page's lock was granted for the last time
+	last := make([]time.Duration, l.keys) // by page: the last grant of its lock
 	for i := range l.holds {
 		if h := &l.holds[i]; h.Key >= 0 && h.Outcome == history.OK {
 			last[l.joint(h.Key)] = max(last[l.joint(h.Key)], h.Return)
@@ -62,7 +62,7 @@ func (l *livenessCheck) stuck(left []stretch) {
 const removeTheKey = "Let a release, and the end of a lease, remove the key of the lock: it was there when no worker " +
 	"had the lock any more. See locks/catalogue/lease.go."
 
-// remedyOfStuck is what to do about a lock that a waiter asked for in vain: it did try again.
+// remedyOfStuck is the advice if a waiter did try again, in vain.
 func remedyOfStuck(evidence []history.Op) string {
 	if slices.ContainsFunc(evidence, func(op history.Op) bool { return op.Kind == history.Sight }) {
 		return removeTheKey
@@ -70,7 +70,8 @@ func remedyOfStuck(evidence []history.Op) string {
 	return notShown
 }
 
-// keyIn is a sight of the lock's key in a stretch in which no worker can have held it; nil without one.
+// keyIn returns an operation that saw the lock's key in a period in which no worker can have held it; nil if there is
+// none.
 func (l *livenessCheck) keyIn(s stretch) *history.Op {
 	for key := range l.keys {
 		if l.joint(int32(key)) != s.key {
@@ -85,7 +86,7 @@ func (l *livenessCheck) keyIn(s stretch) *history.Op {
 	return nil
 }
 
-// unwoken blames a stretch in which the lock was free, and a worker waited for it all the time without a try.
+// unwoken blames a period in which the lock was free, and a worker waited for it all the time without a try.
 func (l *livenessCheck) unwoken(s stretch, sleeper int32, last time.Duration) {
 	cause, op := history.LostWakeup, &l.Ops[sleeper]
 	if s.from >= last && s.to-s.from > 2*l.lease {
@@ -97,10 +98,9 @@ func (l *livenessCheck) unwoken(s stretch, sleeper int32, last time.Duration) {
 		l.called(s.key), clock(s.from), clock(s.to), who(op.Worker), clock(op.Return)))
 }
 
-// sleepers finds, for each of the stretches, in order by page, a try that was refused and that its visit repeated only
-// when the stretch had lasted for longer than the bound, and a lease where a message may have been lost. It is -1
-// without one. A worker that waits has not stopped to ask; but where no record says when the machine paused, the
-// longest silence of all may be that.
+// sleepers returns, for each period (in order by page), a refused try that its visit repeated only when the period had
+// lasted for longer than the bound, plus a lease if a message may have been lost; -1 if there is none. If pauses of the
+// machine are not recorded, the longest silence of all workers may be one.
 func (l *livenessCheck) sleepers(list []stretch) []int32 {
 	found, least := make([]int32, len(list)), make([]time.Duration, len(list))
 	if len(list) == 0 {
@@ -130,11 +130,10 @@ func (l *livenessCheck) sleepers(list []stretch) []int32 {
 	return found
 }
 
-// deaf lists when a message to a waiter may be lost, so that it sleeps until a lease ends: while something is at work
-// on more than holders, and until a listener has had time to listen again, which is as long once more, a lease and the
-// bound; and for so long after a worker died, had no answer, was called off or gave up. It is all the time if no worker
-// was ever woken by a message and the lock does not claim to wake waiters: then waiters look now and then, and may do
-// so as rarely as they like.
+// deaf lists when a message to a waiter may be lost, so that it sleeps until a lease ends: while a fault or event
+// affects more than holders, and until listeners have had time to subscribe again (as long once more, a lease and the
+// bound); and for that long after a worker died, had no answer, was cancelled or gave up. If no worker was ever woken
+// by a message and the lock does not claim that, it is all the time: waiters may poll as rarely as they like.
 func (l *livenessCheck) deaf() spans {
 	told := l.Claims.Wakes
 	for i := range l.Ops {
@@ -150,7 +149,7 @@ func (l *livenessCheck) deaf() spans {
 	return newSpans(list)
 }
 
-// after is the place of the first stretch of a page that ends after a moment, in a list in order.
+// after is the index of the first period of a page that ends after a moment, in an ordered list.
 func after(list []stretch, key int32, at time.Duration) int {
 	n, _ := slices.BinarySearchFunc(list, stretch{period{to: at}, key}, func(s, t stretch) int {
 		return cmp.Or(cmp.Compare(s.key, t.key), cmp.Compare(s.to, t.to+1))
@@ -158,10 +157,10 @@ func after(list []stretch, key int32, at time.Duration) int {
 	return n
 }
 
-// aMoment is too short a silence to matter beside the patience.
+// aMoment is a silence that is too short to matter beside the patience.
 const aMoment = patience / 20
 
-// silences lists when no worker was called or answered, where gaps are not recorded.
+// silences lists when no worker made a call or got an answer, if pauses are not recorded.
 func (l *livenessCheck) silences() (list spans) {
 	if l.Bounds.Gap > 0 {
 		return nil
@@ -181,7 +180,7 @@ func (l *livenessCheck) silences() (list spans) {
 	return list
 }
 
-// cut takes out of a stretch what a fault may explain, and returns the parts that are still too long.
+// cut removes from a period what a fault may explain. It returns the parts that are still too long.
 func (l *livenessCheck) cut(s stretch) (rest []stretch) {
 	for _, d := range l.disturbed.of(s.period) {
 		l.deadFault = max(l.deadFault, min(s.to, d.to)-max(s.from, d.from))
@@ -194,16 +193,16 @@ func (l *livenessCheck) cut(s stretch) (rest []stretch) {
 	return rest
 }
 
-// unheard tells whether a try ended before the server heard of it: no session could be made. (Where connections come
-// from a pool, the lock may keep them.)
+// unheard tells whether a try ended before the server heard of it: no connection could be made. With a connection pool,
+// the lock may have kept connections.
 func (l *livenessCheck) unheard(op *history.Op) bool {
 	return l.Session && op.Outcome == history.Failed && op.Reason == history.Unreachable
 }
 
-// refusals finds, for each stretch, a try that proves it, or -1: one that was called half a bound after its start or
-// later and was refused before the next holder asked for it, or could not be made for a reason that is the
-// client's (Other), or one that had no answer for a whole bound. Where no visit lasted so long, more must have been
-// refused in it than can be refused because they met.
+// refusals returns, for each period, a try that proves it, or -1: one that was called at least half a bound after its
+// start and was refused before the next holder requested the lock (or failed for a reason of the client, Other), or one
+// that had no answer for a whole bound. If no visit lasted that long, more tries must have been refused than can have
+// refused each other.
 func (l *livenessCheck) refusals(list []stretch) []int32 {
 	proofs := slices.Repeat([]int32{-1}, len(list))
 	if len(list) == 0 {
@@ -232,7 +231,7 @@ func (l *livenessCheck) refusals(list []stretch) []int32 {
 			again := refused && op.Call >= late && op.Return <= asked[at] && needed[at] <= 0
 			ends := op.Return
 			if h := l.hold(op.ID); h != nil {
-				ends = min(ends, h.Crashed) // the dead ask for nothing
+				ends = min(ends, h.Crashed) // dead workers request nothing
 			}
 			hung := op.Call <= late && ends >= list[at].from+l.bound && !l.unheard(op) && !l.calledOff(op)
 			if proofs[at] < 0 && (again || hung) {
@@ -243,8 +242,8 @@ func (l *livenessCheck) refusals(list []stretch) []int32 {
 	return proofs
 }
 
-// asked lists, for each stretch, in order by page, when the first try was called that was granted the lock in it or at
-// its end: from then on the lock may have been that one's.
+// asked returns, for each period (in order by page), when the first try was called that was granted the lock in it or
+// at its end: from then on the lock may have belonged to it.
 func (l *livenessCheck) asked(list []stretch) []time.Duration {
 	times := make([]time.Duration, len(list))
 	for i := range list {

@@ -10,17 +10,17 @@ import (
 	"hammerlock/internal/human"
 )
 
-// nap is the time in which a worker that was refused waits and does not ask again.
+// nap is the time in which a refused worker waits without a try.
 type nap struct {
 	period
 	key   int32
-	op    int32 // the try that was refused, into Ops
-	heard bool  // a message ended it
+	op    int32 // index in Ops of the try that was refused
+	heard bool  // it was ended by a message
 }
 
-// naps lists them, in the order of their ends.
+// naps lists them in the order of their ends.
 func (l *livenessCheck) naps() (list []nap) {
-	tried := make([]int32, l.workers) // by worker: its last try, if it waits for a page; plus one
+	tried := make([]int32, l.workers) // by worker: its last try, if it waits for a page; index plus one
 	over := func(worker int32, at time.Duration, heard bool) {
 		if i := tried[worker] - 1; i >= 0 {
 			list = history.Append(&l.scratch, list, nap{period{l.Ops[i].Return, at}, l.joint(l.Ops[i].Key), i, heard})
@@ -52,22 +52,22 @@ func (l *livenessCheck) naps() (list []nap) {
 	return list
 }
 
-// fewUnheard is how many releases in a row may wake no worker for the bound before a lock is blamed, someUnheard after
-// how many something else than a message may wake all who waited. For each stray message that there may have been of
-// the page it is unheardEach more.
+// fewUnheard is how many releases in a row must wake no waiter for the bound before the lock is blamed; someUnheard is
+// the number if waiters are woken by something else than a message. For each message of the page that may have gone to
+// a dead listener, unheardEach more are needed.
 const fewUnheard, someUnheard, unheardEach = 3, 20, 2
 
-// unheardRun are releases of a page, one after the other, each of which woke none of those who waited.
+// unheardRun is a series of releases of a page, none of which woke a waiter.
 type unheardRun struct {
 	first, last int32 // into Ops
-	sleeper     int32 // the try after which a worker slept through the last one, into Ops
-	count, long int   // all of them, and those after which all slept on for longer than the bound
+	sleeper     int32 // index in Ops of the try of a waiter that slept through the last one
+	count, long int   // number of all, and of those after which all waiters slept for longer than the bound
 }
 
-// unheardReleases blames a lock that says that a release wakes who waits, if release after release woke none of those
-// who waited, while others came and were granted it at once: the lock is never idle for long then. A release is unheard
-// if everyone who waited slept on for longer than the bound, or for longer than a moment and was woken by no message
-// then. It says nothing while something is at work on more than holders, or where pauses are not recorded.
+// unheardReleases blames a lock that claims that a release wakes waiters, if release after release woke none of them
+// while others came and were granted the lock at once. A release is unheard if all waiters slept for longer than the
+// bound, or for longer than a moment and then were not woken by a message. Times in which a fault or event affects more
+// than holders are left out, and histories without recorded pauses.
 func (l *livenessCheck) unheardReleases() {
 	if !l.Claims.Wakes || !l.Claims.Alone() || l.Claims.Sets || l.Bounds.Gap == 0 {
 		return
@@ -85,9 +85,9 @@ func (l *livenessCheck) unheardReleases() {
 		return cmp.Or(cmp.Compare(x.Key, y.Key), cmp.Compare(x.Call, y.Call))
 	})
 	muted, lost := l.muted(), l.strays()
-	var asleep heap // those of the page, by when they wake
+	var asleep heap // waiters of the page, by when they wake
 	var run unheardRun
-	at, key, hearing := 0, int32(-1), 0 // how many of those asleep will be woken by a message
+	at, key, hearing := 0, int32(-1), 0 // number of waiters that will be woken by a message
 	for _, r := range releases {
 		op := &l.Ops[r]
 		if op.Key != key {
@@ -107,7 +107,7 @@ func (l *livenessCheck) unheardReleases() {
 		}
 		moment, bound := l.awake(op, aMoment), l.awake(op, l.bound)
 		switch {
-		case len(asleep) == 0 || muted.meets(op.Call, bound): // there was no worker to wake, or nothing is known
+		case len(asleep) == 0 || muted.meets(op.Call, bound): // there was no waiter, or nothing is known
 		case asleep[0].at <= moment, asleep[0].at <= bound && hearing > 0:
 			l.endRun(&run, lost)
 		default:
@@ -121,7 +121,7 @@ func (l *livenessCheck) unheardReleases() {
 	l.endRun(&run, lost)
 }
 
-// awake is when who heard of a release has had a time to ask, without the moments in which a process was paused.
+// awake is when a worker that heard of a release has had a certain time to try, without short pauses of processes.
 func (l *livenessCheck) awake(release *history.Op, after time.Duration) time.Duration {
 	p := period{release.Call, plus(release.Return, after)}
 	return plus(p.to, p.to-p.from-l.hitches.length(p))
@@ -134,7 +134,7 @@ func one(yes bool) int {
 	return 0
 }
 
-// endRun ends a run of releases, and blames the lock for it if it is long.
+// endRun ends a series of releases, and blames the lock if it is long.
 func (l *livenessCheck) endRun(run *unheardRun, lost []stray) {
 	defer func() { *run = unheardRun{} }()
 	if run.long <= fewUnheard && run.count <= someUnheard {
@@ -157,8 +157,8 @@ func (l *livenessCheck) endRun(run *unheardRun, lost []stray) {
 		clock(sleeper.Return)))
 }
 
-// muted lists when a message to a waiter may be lost for something that is at work on more than holders, until a
-// listener has had time to listen again, which is as long once more, a lease and the bound.
+// muted lists when a message to a waiter may be lost because a fault or event affects more than holders, until
+// listeners have had time to subscribe again (as long once more, a lease and the bound).
 func (l *livenessCheck) muted() spans {
 	var list []period
 	for i := range l.windows {
@@ -172,13 +172,13 @@ func (l *livenessCheck) muted() spans {
 	return newSpans(list)
 }
 
-// stray is when a message of a page may have gone to a worker that hears it no more; key -1 = of any page.
+// stray is when a message of a page may have gone to a worker that cannot hear it; key -1 = of any page.
 type stray struct {
 	at  time.Duration
 	key int32
 }
 
-// strays lists them: of workers that died, had no answer, were called off or gave up.
+// strays lists them, for workers that died, had no answer, were cancelled or gave up.
 func (l *livenessCheck) strays() (list []stray) {
 	for i := range l.Ops {
 		op := &l.Ops[i]

@@ -15,33 +15,33 @@ var updateCauses = []string{history.Exclusion, history.ChangedRead, history.Stal
 	history.Overwritten, history.Duplicate, history.Corrupt, history.Phantom,
 	history.ZombieWrite, history.Overrun}
 
-// updates is the tree of stores: each names the one that it replaces. The counter's history is one path of it, the
-// chain that ends in what was read at the end; every other store is lost.
+// updates is the tree of stores: each names the one that it replaces. The history of the counter is one path in it, the
+// chain that ends in the final value; all other stores are lost.
 type updates struct {
 	*Case
-	named []bool  // by operation: a store that an operation saw
-	place []int32 // by operation: a store's place in its chain, growing; 0 outside
-	link  []int32 // by operation, plus one: in the chain, its next; outside, where its branch left the chain
+	named []bool  // by operation: a store that another operation saw
+	place []int32 // by operation: index of a store in its chain, growing; 0 = it is in none
+	link  []int32 // by operation, plus one: in the chain, the next store; outside, where its branch left the chain
 	pages []page  // by key
 
 	astray map[replacing]bool // acknowledged stores outside of their chains
 
-	byValue []counted // by key, where nothing says whose stores were seen
+	byValue []counted // by key, if no operation names the store that it saw
 
 	acknowledged, lost int64
-	unseen             int64 // not acknowledged, but seen, and lost
-	unexplained        int64 // reads of stores that the history does not have, or whose value it does not have
+	unseen             int64 // stores that were seen, but not acknowledged, and lost
+	unexplained        int64 // reads of a store, or of a value, that the history does not have
 	blames[witness]
 }
 
 type page struct {
-	end     int32 // the last store of the chain, plus one
-	first   int32 // the first store of the chain, plus one
-	base    int64 // what it had before the first store
+	end     int32 // last store of the chain, plus one
+	first   int32 // first store of the chain, plus one
+	base    int64 // value before the first store
 	based   bool  // ... is known
 	stores  bool
 	final   bool // the page was read at the end
-	cropped bool // the chain leads to a store that the history does not have
+	cropped bool // the chain begins with a store that the history does not have
 }
 
 // witness is the evidence of a violation.
@@ -68,7 +68,7 @@ func judgeLostUpdates(c *Case) Verdict {
 	return u.verdict()
 }
 
-// wrong blames a store or what was read. It is false if something unplanned explains it.
+// wrong blames a store, or a value that was read. It returns false if an unplanned event explains it.
 func (u *updates) wrong(cause string, store, other int32) bool {
 	return u.blame(cause, witness{store, other}, u.explains(cause, store, other))
 }
@@ -80,7 +80,7 @@ func (u *updates) loses(cause string, store, other int32) {
 	}
 }
 
-// read finds out which stores were seen, and compares what was read with what was written.
+// read finds out which stores were seen, and compares values read with values written.
 func (u *updates) read() {
 	for i := range u.Ops {
 		op := &u.Ops[i]
@@ -122,7 +122,7 @@ func (u *updates) read() {
 			if u.begins(op, op.Value-wrote) {
 				continue
 			}
-			u.unexplained++ // it names no store, and has not the value that the page began with
+			u.unexplained++ // it names no store, and differs from the initial value
 			continue
 		}
 		if op.Kind == history.Store && op.Outcome == history.Failed {
@@ -136,7 +136,7 @@ func (u *updates) read() {
 	}
 }
 
-// nameless tells whether the history says nowhere whose stores were seen, although some were.
+// nameless tells whether no operation in the history names the store that it saw.
 func (u *updates) nameless() bool {
 	some := false
 	for i := range u.Ops {
@@ -151,7 +151,7 @@ func (u *updates) nameless() bool {
 	return some
 }
 
-// begins tells whether a page began with a value, as the first operation that saw no store says.
+// begins tells whether a page had a value at the beginning, according to the first operation that saw no store.
 func (u *updates) begins(op *history.Op, value int64) bool {
 	p := &u.pages[op.Key]
 	if !p.based {
@@ -160,12 +160,13 @@ func (u *updates) begins(op *history.Op, value int64) bool {
 	return value == p.base
 }
 
-// blank tells whether a store is an increment without an answer: what it wrote and replaced is unknown.
+// blank tells whether a store is an increment without an answer, so that its value and the store that it replaced are
+// unknown.
 func blank(op *history.Op) bool {
 	return op.Kind == history.Store && op.Outcome == history.Unknown && op.Value == 0
 }
 
-// seen is the store that an operation read, -1 if there was none or it is unknown.
+// seen is the store that an operation read; -1 if there was none, or if it is unknown.
 func (u *updates) seen(op *history.Op) int32 {
 	i := u.at(op.Seen)
 	if i < 0 || u.Ops[i].Kind != history.Store || u.Ops[i].Key != op.Key {
@@ -181,14 +182,14 @@ func (u *updates) see(store, by int32) {
 	u.named[store] = true
 }
 
-// effective tells whether a store certainly took effect: it was acknowledged, or an operation saw it.
+// effective tells whether a store certainly took effect: it was acknowledged, or seen.
 func (u *updates) effective(i int32) bool {
 	op := &u.Ops[i]
 	return op.Kind == history.Store && op.Key >= 0 &&
 		(op.Outcome == history.OK || u.named[i])
 }
 
-// deepest gives every page that was not read at the end the end that loses the fewest acknowledged stores.
+// deepest chooses, for pages that were not read at the end, the end that loses the fewest acknowledged stores.
 func (u *updates) deepest() {
 	unread := false
 	for k := range u.pages {
@@ -198,7 +199,7 @@ func (u *updates) deepest() {
 		return
 	}
 	const acknowledged = 1 << 32
-	// stores up to there, acknowledged ones first; -1 = being counted
+	// number of stores up to there, acknowledged ones first; -1 = being counted
 	depth := history.Make[int64](&u.scratch, len(u.Ops))
 	best := make([]int64, u.keys)
 	var path []int32
@@ -229,10 +230,10 @@ func (u *updates) deepest() {
 	}
 }
 
-// chains marks the chains that end in the pages' ends, all of them from behind, so that a long history is read once. A
-// store that was answered after the one that replaced it is followed at once.
+// chains marks the chains that end in the final values. It goes through the history backwards, once. A store that was
+// answered after the one which replaced it is followed at once.
 func (u *updates) chains() {
-	const ahead = -1 // the place of a store that was not come to yet
+	const ahead = -1 // index of a store that was not reached yet
 	for k := range u.pages {
 		if end := u.pages[k].end; end > 0 {
 			u.place[end-1] = ahead
@@ -263,7 +264,7 @@ func (u *updates) chains() {
 	}
 }
 
-// missing names the cause of every acknowledged store outside of its chain.
+// missing finds the cause for every acknowledged store outside of its chain.
 func (u *updates) missing() {
 	for i := range u.Ops {
 		if u.place[i] > 0 {
@@ -284,7 +285,7 @@ func (u *updates) missing() {
 			u.unseen++
 			continue
 		}
-		if u.explains(cause, left, other) != nil { // which reaches no further than the stores that it overwrote
+		if u.explains(cause, left, other) != nil { // an excuse covers only the stores that it can have overwritten
 			if later := u.overwrites(int32(i), other); later != other {
 				cause, left, other = u.conflict(int32(i), later), int32(i), later
 			}
@@ -293,8 +294,8 @@ func (u *updates) missing() {
 	}
 }
 
-// overwrites is the first store of the chain, from one on, that was not answered yet when a lost store was called:
-// those before cannot have overwritten it.
+// overwrites returns the first store of the chain, from a given one, that had no answer yet when a lost store was
+// called: earlier ones cannot have overwritten it.
 func (u *updates) overwrites(lost, from int32) int32 {
 	op := &u.Ops[lost]
 	for from >= 0 && u.before(u.Ops[from].Return, op.Call, u.Ops[from].Process, op.Process) && u.link[from] > 0 {
@@ -303,7 +304,7 @@ func (u *updates) overwrites(lost, from int32) int32 {
 	return from
 }
 
-// left is the store with which a lost store's branch left the chain. Each branch is followed once.
+// left returns the store at which a lost store's branch left the chain. Each branch is followed once.
 func (u *updates) left(i int32) int32 {
 	var path []int32
 	at := i

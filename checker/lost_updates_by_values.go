@@ -11,22 +11,22 @@ import (
 	"hammerlock/internal/human"
 )
 
-// counted is what the values of a page tell where no record says whose stores were seen.
+// counted has the values of a page, if no operation names the store that it saw.
 type counted struct {
-	least        int64 // the smallest value that was read, or replaced
+	least        int64 // smallest value that was read or replaced
 	known        bool  // ... is known
 	acknowledged int64
 	unknown      int64
 	final        int64
 	read         bool              // the page was read at the end
-	by           map[int64][]int32 // by value: the acknowledged stores of it; all but one of them are lost
-	doubled      int64             // how many these are
+	by           map[int64][]int32 // value -> acknowledged stores of it; all but one are lost
+	doubled      int64             // number of these lost stores
 }
 
-// byValues judges a history whose operations name no stores. Each store writes one more than its visit read, so two
-// acknowledged stores of one value have replaced the same one, and one of them is lost; and the page has grown by as
-// many as were acknowledged. That finds that page views are lost, and of two of one value whose; without a count at the
-// end, or with stores that had no answer, it may not find them all.
+// byValues judges a history whose operations do not name stores. Each store writes one more than its visit read. So two
+// acknowledged stores of the same value have replaced the same one, and one is lost; and the page must have grown by
+// the number of acknowledged stores. Without a final value, or with stores that had no answer, it may not find all
+// losses.
 func (u *updates) byValues() Verdict {
 	pages := make([]counted, u.keys)
 	for i := range u.Ops {
@@ -73,8 +73,7 @@ func (u *updates) byValues() Verdict {
 	return u.ofValues(unread, inexact, more)
 }
 
-// blamePage blames lost stores of a page, without as many as visits can have overwritten that were late and
-// have an excuse.
+// blamePage blames lost stores of a page, except for as many as excused late visits can have overwritten.
 func (u *updates) blamePage(p *counted, lost int64) {
 	w, most := u.overwritten(p)
 	if most = min(most, lost); most > 0 {
@@ -95,8 +94,8 @@ func (u *updates) blamePage(p *counted, lost int64) {
 	}
 }
 
-// overwritten is how many stores of a page late visits with an excuse can have overwritten, and the first excuse: those
-// that were answered between its load and its own answer.
+// overwritten returns how many stores of a page excused late visits can have overwritten, and the first excuse: for
+// each, the stores that were answered between its load and its own answer.
 func (u *updates) overwritten(p *counted) (why *window, most int64) {
 	var returns []time.Duration
 	var late []int32

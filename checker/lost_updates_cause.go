@@ -10,7 +10,8 @@ import (
 	"hammerlock/internal/human"
 )
 
-// cause says why the branch that begins with a store was lost, and which store of the chain replaced it, -1 if none.
+// cause returns why the branch that begins with a store was lost, and which store of the chain replaced it; -1 if none
+// did.
 func (u *updates) cause(branch int32) (string, int32) {
 	op := &u.Ops[branch]
 	rival := int32(-1)
@@ -25,8 +26,8 @@ func (u *updates) cause(branch int32) (string, int32) {
 	return u.conflict(branch, rival), rival
 }
 
-// forgotten names the loss of a store that the counter acknowledged and no longer knew. Only a counter that stands on
-// the topology may lose anything unasked.
+// forgotten is the cause if the counter acknowledged a store and then lost it. Only a counter on the topology under
+// test may lose anything without a fault.
 func (u *updates) forgotten(otherwise string) string {
 	if u.Counter == history.CounterOnTopology {
 		return history.StoreLoss
@@ -34,7 +35,7 @@ func (u *updates) forgotten(otherwise string) string {
 	return otherwise
 }
 
-// conflict says how two stores could replace the same one.
+// conflict returns the cause if two stores replaced the same one.
 func (u *updates) conflict(a, b int32) string {
 	for _, pair := range [2][2]int32{{a, b}, {b, a}} {
 		store, load := &u.Ops[pair[0]], u.load(pair[1])
@@ -42,9 +43,9 @@ func (u *updates) conflict(a, b int32) string {
 			continue
 		}
 		if store.Outcome == history.OK {
-			return u.forgotten(history.StaleRead) // it was stored, and then it was not there
+			return u.forgotten(history.StaleRead) // it was stored, and then missing
 		}
-		return history.ZombieWrite // it came after its visit had given it up
+		return history.ZombieWrite // it took effect after its visit had given it up
 	}
 	cause := history.Exclusion
 	for _, i := range [2]int32{a, b} {
@@ -63,14 +64,14 @@ func (u *updates) conflict(a, b int32) string {
 	return cause
 }
 
-// ofTheLock are the causes by which a store can be lost although the counter is right: both visits were inside, or one
-// was late.
+// ofTheLock lists the causes by which a store can be lost although the counter is correct: both visits held the lock,
+// or one was late.
 var ofTheLock = []string{history.Exclusion, history.ChangedRead, history.Overrun, history.ZombieWrite}
 
-// explains finds what can have lost a store and is not the lock's. Of a visit that was late: its process was paused
-// for so long that it could not be in time; what a fault asked for explains only a store that was on its way when it
-// began, for no lock can call that back. Of two visits that were inside: servers may have forgotten one. Of anything
-// else: the counter's server may have forgotten the store.
+// explains returns what may have lost a store without fault of the lock. If a visit was late, its process was paused
+// for too long to be in time; a planned fault explains only a store that was on its way when it began, because no lock
+// can stop that. If two visits held the lock, servers may have forgotten one hold. Otherwise the counter's server may
+// have forgotten the store.
 func (u *updates) explains(cause string, store, other int32) *window {
 	if !slices.Contains(ofTheLock, cause) {
 		to := u.end()
@@ -96,7 +97,7 @@ func (u *updates) explains(cause string, store, other int32) *window {
 		}
 		if at, late := u.lateness(cause, h, i); late > 0 {
 			if cause == history.Overrun || cause == history.ZombieWrite {
-				late /= 2 // what waits in a paused process is late before and after, too
+				late /= 2 // a worker in a paused process is also late before and after the pause
 			}
 			if w := u.Case.late(op.Process, h.Return, h.lapse(), at, late); w != nil {
 				return w
@@ -115,7 +116,7 @@ func (u *updates) explains(cause string, store, other int32) *window {
 	return nil
 }
 
-// lateness is when a visit used the counter, and by how much that was after its hold had ended.
+// lateness returns when a visit used the counter, and how long after the end of its hold that was.
 func (u *updates) lateness(cause string, h *hold, i int32) (at, late time.Duration) {
 	at = u.Ops[i].Return
 	if cause == history.Overrun {
@@ -127,8 +128,7 @@ func (u *updates) lateness(cause string, h *hold, i int32) (at, late time.Durati
 	return at, at - h.lapse()
 }
 
-// load is the load whose value a store replaced, -1 if it is not known. That of an earlier store of the hold stands
-// before it in its lane.
+// load returns the load whose value a store replaced; -1 if it is unknown. It is before the store in its lane.
 func (u *updates) load(store int32) int32 {
 	op := &u.Ops[store]
 	h := u.hold(op.Hold)
@@ -148,11 +148,11 @@ func (u *updates) load(store int32) int32 {
 	return at
 }
 
-// replacing names a store by its hold and by what it replaces.
+// replacing identifies stores by their hold and the store that they replace.
 type replacing struct{ hold, seen history.ID }
 
-// stale finds loads that saw an older store than one that had returned before their call. A load whose visit lost its
-// store is blamed there. Only the chain is looked at: a page with another branch has failed already.
+// stale finds loads that saw an older store than one that had returned before their call. If the visit of the load lost
+// its store, that is blamed instead. Only the chain is examined: a page with another branch has failed already.
 func (u *updates) stale() {
 	loadOrStore := func(op *history.Op) bool {
 		return op.Outcome == history.OK && (op.Kind == history.Load || op.Kind == history.Store)
@@ -182,7 +182,7 @@ func (u *updates) stale() {
 	})
 }
 
-// verdict puts the worst first.
+// verdict reports the worst cause.
 func (u *updates) verdict() Verdict {
 	v := Verdict{Exposed: u.acknowledged, Misses: map[string]int64{}}
 	worst := u.into(&v, updateCauses)
@@ -225,7 +225,7 @@ func (u *updates) verdict() Verdict {
 	return v
 }
 
-// tell puts the two visits of a finding into the verdict: their loads and stores in the order of their calls.
+// tell adds the two visits of a finding to the verdict: their loads and stores by call.
 func (u *updates) tell(v *Verdict, f witness) {
 	var list []int32
 	for _, i := range [2]int32{f.store, f.other} {
@@ -249,7 +249,7 @@ func (u *updates) tell(v *Verdict, f witness) {
 	}
 }
 
-// sentence tells what an operation did to the counter.
+// sentence describes an operation on the counter.
 func (u *updates) sentence(op *history.Op) string {
 	s := ""
 	switch op.Kind {

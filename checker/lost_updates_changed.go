@@ -2,8 +2,8 @@ package checker
 
 import "hammerlock/history"
 
-// changed finds readers who loaded a page twice, when they came and before they went, and saw two stores: another
-// stored while it was theirs. It takes no clock to find one, only to name its cause.
+// changed finds readers that loaded a page at the beginning and the end of their visit and saw different stores:
+// another worker has stored in between. Clocks are not needed to find that, only for its cause.
 func (u *updates) changed() {
 	for _, n := range u.byCall {
 		h := &u.holds[n]
@@ -25,8 +25,8 @@ func (u *updates) changed() {
 	}
 }
 
-// interference names the cause of a changed page: the reader looked after its hold had ended, the writer stored after
-// its own, or, without either, both were inside.
+// interference returns the cause of a changed page: the reader loaded after its hold had ended, the writer stored after
+// its own, or else both held the lock.
 func (u *updates) interference(h *hold, again *history.Op, store int32) string {
 	if again.Return > h.lapse() {
 		return history.Overrun

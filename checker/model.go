@@ -15,8 +15,8 @@ type PageStory struct {
 	model.Story
 }
 
-// Stories are those of all pages of a history, by the model of its lock: of a page on which holds share the lock that
-// of each of them, and that of all others.
+// Stories returns the stories of all pages of a history, by the model of its lock. If holds share the lock, each has
+// its own, and the exclusive ones have one together.
 func Stories(h *history.History) ([]PageStory, error) {
 	c, err := Prepare(h)
 	if err != nil {
@@ -40,11 +40,11 @@ func Stories(h *history.History) ([]PageStory, error) {
 	return list, nil
 }
 
-// mostOfAPart is how many states the search for a story looks at, of a part of a page.
+// mostOfAPart is how many states are searched for the story of a part of a page.
 const mostOfAPart = 10_000
 
-// story explains a page: all of its holds, and then those of each machine and of each process alone, whose clocks are
-// closer. What these prove is so whatever the others did. It is the story that costs most.
+// story explains a page: all of its holds, then those of each machine and of each process alone, whose clocks agree
+// better. What these prove is true whatever the others did. It returns the story with the highest cost.
 func (c *Case) story(holds []int32) (page *pages, worst model.Story) {
 	if text := c.beyondModel(); text != "" {
 		return nil, model.Story{Status: model.NotModelled, Missing: text}
@@ -59,7 +59,7 @@ func (c *Case) story(holds []int32) (page *pages, worst model.Story) {
 	return page, worst
 }
 
-// beyondModel says what the model has no word for.
+// beyondModel says what the model does not support; empty if nothing.
 func (c *Case) beyondModel() string {
 	switch {
 	case !c.Claims.Excludes:
@@ -70,15 +70,15 @@ func (c *Case) beyondModel() string {
 	return ""
 }
 
-// pages makes the pages of a case for the model.
+// pages converts the pages of a case for the model.
 type pages struct {
 	*ruler
 	*model.Page
-	holds []int32   // of the case, by their place in the page
+	holds []int32   // number of a hold in the page -> its index in the case
 	why   []*window // by window of the page
 }
 
-// page is what the model has to explain of some holds of a page.
+// page is what the model has to explain about some holds of a page.
 func (c *Case) page(holds []int32, s scope) *pages {
 	p := &pages{ruler: &ruler{c: c, scope: s}, holds: holds, Page: &model.Page{Rules: model.Rules{
 		Expires: c.Claims.Expires, Owned: c.Claims.Owned,
@@ -98,7 +98,7 @@ func (c *Case) page(holds []int32, s scope) *pages {
 		}
 		if h.Release >= 0 {
 			p.add(h, int32(i), h.Release)
-		} else if h.ending == maybe || h.upgraded { // its worker died, the record of it ends, or the upgrade freed it
+		} else if h.ending == maybe || h.upgraded { // its worker died, its record ends, or an upgrade freed it
 			p.Calls = append(p.Calls, model.Call{Hold: int32(i), Kind: model.Release, Unanswered: true,
 				From: h.releaseCall - p.half(h), To: history.Forever})
 		}
@@ -113,7 +113,8 @@ func (c *Case) page(holds []int32, s scope) *pages {
 	return p
 }
 
-// stands tells whether a hold of several sites was seen on so many that no accident left it without a majority.
+// stands tells whether a hold on several sites was seen on so many that no unplanned event can have left it without a
+// majority.
 func (c *Case) stands(h *hold) bool {
 	if c.Sites < 2 || len(c.forgetful) == 0 {
 		return false
@@ -123,7 +124,7 @@ func (c *Case) stands(h *hold) bool {
 	return sites > c.Sites/2
 }
 
-// add takes in a call of a hold. One that was refused says that the lock is not its own, or shows nothing.
+// add adds a call of a hold. If it was refused, that says that the lock was not its own, or nothing.
 func (p *pages) add(h *hold, place, i int32) {
 	op := &p.c.Ops[i]
 	half := p.half(h)
@@ -143,7 +144,7 @@ func (p *pages) add(h *hold, place, i int32) {
 		call.Kind == model.Release && p.c.mayBeInner(h, op):
 		call.Unanswered, call.To = true, history.Forever
 	case op.Outcome == history.Failed && op.Reason == history.Lost:
-		// It was sent again, and had its effect the first time; or it has freed a few sites, as soon as it was called.
+		// it was sent again, and had its effect the first time; or it freed a few sites at once
 		if (&leases{ruler: *p.ruler}).repeated(i) || p.c.Sites > 1 && op.Kind == history.Release {
 			first := call
 			first.Unanswered, first.To = true, history.Forever
@@ -158,7 +159,7 @@ func (p *pages) add(h *hold, place, i int32) {
 	p.Calls = append(p.Calls, call)
 }
 
-// ends takes in what a call was told of the end of its lease, where that is not by when it was asked, and for what.
+// ends sets what the answer to a call says about the end of the lease, if that does not follow from the request.
 func (p *pages) ends(call *model.Call, op *history.Op) {
 	if !p.c.Claims.Expires || op.Until == 0 || op.Until == history.Forever || op.Outcome != history.OK {
 		return
@@ -172,8 +173,7 @@ func (p *pages) ends(call *model.Call, op *history.Op) {
 	}
 }
 
-// inner takes in what a hold's owner did inside of it. A release does not free the lock, and may have made the lease
-// longer.
+// inner adds what a hold's owner did in inner holds. An inner release does not free the lock, and may extend the lease.
 func (p *pages) inner(h *hold, place, i int32) {
 	op := &p.c.Ops[i]
 	switch {
@@ -191,13 +191,14 @@ func (p *pages) inner(h *hold, place, i int32) {
 	}
 }
 
-// mayBeInner tells whether a release of a hold may be the outermost one, or not: a call before has no answer.
+// mayBeInner tells whether it is unknown if a release of a hold is the outermost one, because a call before has no
+// answer.
 func (c *Case) mayBeInner(h *hold, release *history.Op) bool {
 	return c.reentered(h, history.Forever, release.Call) || h.doubtful && slices.ContainsFunc(c.reenters(h),
 		func(i int32) bool { return c.Ops[i].Outcome == history.Unknown && c.Ops[i].Call < release.Call })
 }
 
-// alone tells whether no other call of a hold can have had its effect during one: what the hold itself touched
+// alone tells whether no other call of a hold can have had its effect during a call. What the hold itself changed
 // meanwhile is refused rightly.
 func (p *pages) alone(h *hold, op *history.Op) bool {
 	for _, n := range append(slices.Clip(p.c.extends(h)), h.Release) {
@@ -209,9 +210,8 @@ func (p *pages) alone(h *hold, op *history.Op) bool {
 	return true
 }
 
-// sights takes in when the keys of holds were seen on the only server. Of a lock that does not clean up they may stay
-// when the hold is over, and where a lease begins before it is asked for, one key may be that of several holds, one
-// after the other.
+// sights adds when the keys of holds were seen on the only server. If a lock does not clean up, keys may stay after the
+// hold; and if a lease may begin before the request, one key may belong to several holds in turn.
 func (p *pages) sights(key int32, holds []int32) {
 	if p.c.Nodes > 1 || p.c.Sites > 1 || p.c.Claims.Begins || len(p.c.sightsOf(key)) == 0 {
 		return
@@ -219,7 +219,7 @@ func (p *pages) sights(key int32, holds []int32) {
 	for i, n := range holds {
 		h := &p.c.holds[n]
 		for _, op := range p.c.ownSights(h) {
-			// an acquire of several commands may begin its lease once more
+			// an Acquire with several commands may restart its lease
 			if op.Kind != history.Sight || op.Call < h.Return {
 				continue
 			}
@@ -233,15 +233,15 @@ func (p *pages) sights(key int32, holds []int32) {
 	}
 }
 
-// overlong tells whether a key that was seen will live for longer than any lease. Its token and its expiry are read one
-// after the other: a shorter one may be that of the next hold.
+// overlong tells whether a key was seen with a longer TTL than any lease. Its token and its expiry are read one after
+// the other, so a shorter one may belong to the next hold.
 func (p *pages) overlong(h *hold, sight *history.Op) bool {
 	return p.c.Claims.Cleans && p.c.Claims.Expires && h.TTL > 0 && (sight.Until == history.Forever ||
 		sight.Until-sight.Return > p.c.lease && p.c.stretched(h.Call, sight.Return) == nil)
 }
 
-// atWork takes in the windows in which servers may forget, or lengthen, what they have of a key. The suite's clock
-// wrote them down, which may be as far from those of the calls as the slack, with what the calls are off already.
+// atWork adds the windows in which servers may forget, or extend, what they have of a key. They are widened by the
+// possible difference between the suite's clock and those of the calls.
 func (p *pages) atWork(key int32, slack time.Duration) {
 	from, to := history.Forever, -history.Forever
 	for i := range p.Calls {
@@ -263,7 +263,8 @@ func (p *pages) atWork(key int32, slack time.Duration) {
 			Restores: !planned || !e.Known() || e.Loses == history.LosesWrites,
 			Late:     planned && (!e.Known() || e.Loses == history.LosesTime)})
 	}
-	if p.c.Sites > 1 { // a grant may stand on exactly a majority: one site that comes back empty lets another have one
+	// a lock may be granted by exactly a majority, so that one site that comes back empty lets another have one
+	if p.c.Sites > 1 {
 		for i := range p.c.windows {
 			w := &p.c.windows[i]
 			if lost := !w.effect.Known() || w.effect.Loses != history.NoLoss; lost {

@@ -20,16 +20,16 @@ var once = Checker{
 // onceCauses are the causes, the worst first.
 var onceCauses = []string{history.RunTwice, history.LeftOut, history.ServiceLoss}
 
-// tick is what became of a key.
+// tick is what happened to a key, one for each tick of a schedule.
 type tick struct {
-	asked   int64       // tries that were answered
+	asked   int64       // number of tries that were answered
 	granted *history.Op // the certain grant whose lease lasts longest
 	unsure  bool        // another try may have been granted
-	refused *history.Op // the first try that was told that another has it
+	refused *history.Op // the first try that was told that another worker has it
 }
 
-// judgeOnce looks at each key by itself. A grant whose answer is missing can have been the one that is looked for. No
-// server invents a key that was never set: nothing excuses a tick that is left out.
+// judgeOnce judges each key independently. A grant without an answer may be the one that is missing. Nothing excuses a
+// tick that no worker was granted: no server invents a key that was never set.
 func judgeOnce(c *Case) Verdict {
 	v := Verdict{Summary: "fewer than two workers asked for the same tick"}
 	ticks, b := make([]tick, c.keys), blames[testimony]{}
@@ -88,12 +88,12 @@ func (c *Case) sure(grant *history.Op) time.Duration {
 	return plus(grant.Call, (&ruler{c: c}).least(grant.TTL))
 }
 
-// during tells whether a grant was heard of before the lease of another was over, whichever of them was the first.
+// during tells whether a grant was known before the lease of another had ended, whichever came first.
 func (c *Case) during(grant, other *history.Op) bool {
 	return grant.Return+c.slack(grant.Process, other.Process) < c.sure(other)
 }
 
-// again is what two grants of one tick show. Servers may have forgotten the one by the time of the other.
+// again is the cause of two grants of the same tick. Servers may have forgotten the first by then.
 func (c *Case) again(first, second *history.Op) (cause string, t testimony, why *window) {
 	cause = history.RunTwice
 	w := c.forgotten(first.Key, min(first.Call, second.Call), max(first.Return, second.Return))

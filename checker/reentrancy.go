@@ -22,23 +22,23 @@ var reentrancy = Checker{
 // reentryCauses are the causes, the worst first.
 var reentryCauses = []string{history.WrongCount, history.TokenChanged, history.SelfRefusal}
 
-// nested is what may be true of a hold: how often it is entered, and how many calls without an answer may yet have
-// their effect.
+// nested has the possible states of a hold: how often it was entered, and how many calls without an answer may still
+// have an effect.
 type nested struct {
 	states  []depth       // nil = entered once
-	good    time.Duration // how long the last grant or extension that was acknowledged is good for at least
-	over    bool          // the owner was answered so, or it may have expired: nothing more is claimed
+	good    time.Duration // until when the lease of the last acknowledged grant or extension lasts at least
+	over    bool          // the owner was told that it is lost, or it may have expired, so nothing more is judged
 	inner   bool
-	counted bool // the lock tells how many holds there are
+	counted bool // the lock reports the number of holds
 }
 
 type depth struct{ holds, ins, outs int32 }
 
-// mostStates is how many a hold may have until nothing more is claimed of it.
+// mostStates is the number of possible states up to which a hold is judged.
 const mostStates = 256
 
-// move goes from every state that may be true, when any of the calls without an answer may have had its effect, to the
-// next one. It is false, and nothing is changed, without one.
+// move goes from every possible state, after any of the calls without an answer may have had its effect, to the next
+// one. If there is none, it changes nothing and returns false.
 func (n *nested) move(next func(depth) (depth, bool)) bool {
 	before, after := n.possible(), map[depth]bool{}
 	for _, d := range before {
@@ -54,7 +54,7 @@ func (n *nested) move(next func(depth) (depth, bool)) bool {
 	return true
 }
 
-// possible lists the states that may be true now.
+// possible lists the states that are possible now.
 func (n *nested) possible() []depth {
 	list := slices.Clone(n.states)
 	if list == nil {
@@ -78,16 +78,16 @@ func (n *nested) possible() []depth {
 type reentries struct {
 	*Case
 	ruler
-	under   map[int32]*nested // by hold: of those that something is still claimed of
+	under   map[int32]*nested // hold -> its states, as long as it is judged
 	exposed int64
 	blames[[2]int32]
 }
 
-// judgeReentrancy replays each hold's count. The operations of a hold are one worker's, so the order of their returns
-// is the order of their calls.
+// judgeReentrancy replays the count of each hold. A hold's operations are those of one worker, so the order of their
+// returns is the order of their calls.
 func judgeReentrancy(c *Case) Verdict {
 	r := &reentries{Case: c, ruler: ruler{c: c}, under: map[int32]*nested{}}
-	renewed := map[int32]int32{} // by extension that names no hold: the hold
+	renewed := map[int32]int32{} // extension that names no hold -> the hold
 	for n := range c.holds {
 		for _, i := range c.extends(&c.holds[n]) {
 			if c.Ops[i].Hold == 0 {
@@ -156,7 +156,7 @@ func (r *reentries) enter(n *nested, h *hold, i int32) {
 	}
 	switch op.Outcome {
 	case history.OK:
-		free := slices.ContainsFunc(n.possible(), func(d depth) bool { return d.holds == 0 }) // this one may be new
+		free := slices.ContainsFunc(n.possible(), func(d depth) bool { return d.holds == 0 }) // this may be a new hold
 		if op.TTL > 0 {
 			n.good = r.promised(op)
 		}
@@ -176,7 +176,7 @@ func (r *reentries) enter(n *nested, h *hold, i int32) {
 	}
 }
 
-// held tells whether the owner certainly had the hold when it was told that it is lost, and no fault explains that.
+// held tells whether the owner certainly held the lock when it was told that it is lost, and no fault explains that.
 func (r *reentries) held(n *nested, h *hold, op *history.Op) bool {
 	gone := r.forgot(h, op.Return)
 	return (gone == nil || !gone.fault) && !slices.ContainsFunc(n.possible(), func(d depth) bool {
@@ -196,7 +196,7 @@ func (r *reentries) leave(n *nested, h *hold, i int32) {
 		if op.Reason == history.Lost && n.inner && r.held(n, h, op) {
 			r.wrong(history.SelfRefusal, n, h, i)
 		}
-		// who says how many are to be left leaves a nested hold with the next one
+		// with explicit counts, a lost nested hold is left by the next release
 		if n.over = op.Reason == history.Lost; n.counted {
 			n.move(func(d depth) (depth, bool) { return depth{max(d.holds-1, 1), d.ins, d.outs}, true })
 		}
@@ -205,7 +205,7 @@ func (r *reentries) leave(n *nested, h *hold, i int32) {
 	}
 }
 
-// told enters or leaves a hold, and compares the count with the lock's answer, which is taken from then on.
+// told enters or leaves a hold, and compares the count with the lock's answer, which counts from then on.
 func (r *reentries) told(n *nested, h *hold, i int32, by int32) {
 	said, counts := r.Ops[i].Value, n.counted && (by < 0 || r.Ops[i].Value != 0)
 	if n.move(func(d depth) (depth, bool) {
@@ -220,8 +220,7 @@ func (r *reentries) told(n *nested, h *hold, i int32, by int32) {
 	}
 }
 
-// wrong blames an answer. What servers forgot because of a fault is judged as exclusion: the owner was granted the lock
-// anew.
+// wrong blames an answer. If servers forgot the hold because of a fault, that is judged as exclusion.
 func (r *reentries) wrong(cause string, n *nested, h *hold, i int32) {
 	why := r.forgot(h, r.Ops[i].Return)
 	if why != nil && why.fault {

@@ -51,7 +51,7 @@ func checkRelease(c *Case) Verdict {
 	return v
 }
 
-// told blames an answer, or a release, that the story of a page shows to be wrong.
+// told blames an answer, or a release, that is wrong according to a page's story.
 func (s *releases) told(k *slip) {
 	if k.Deviation == nil || k.Deviation.Claim != "owned" {
 		s.excuses(k)
@@ -66,7 +66,7 @@ func (s *releases) told(k *slip) {
 	s.blame(k.Deviation.Name, testimony{append(evidence, *op), append(story, s.c.answered(k))}, nil)
 }
 
-// answered says what a call was answered wrongly.
+// answered says what was wrong with an answer.
 func (c *Case) answered(k *slip) string {
 	h, op := &c.holds[k.hold], &c.Ops[k.op]
 	switch {
@@ -87,14 +87,14 @@ func (c *Case) answered(k *slip) string {
 		who(op.Worker), clock(op.Return), c.name(h))
 }
 
-// releases judges what releases were answered.
+// releases judges the answers to releases.
 type releases struct {
 	*sweeper
 	blames[testimony]
 }
 
-// excuses takes in the answers that an accident explains: a hold that the servers forgot by it was released, or was
-// refused as another's.
+// excuses adds answers that an unplanned event explains: servers forgot a hold, which then was released, or was refused
+// as another's.
 func (s *releases) excuses(k *slip) {
 	if k.Deviation != nil || k.why.fault {
 		return
@@ -113,7 +113,7 @@ func (s *releases) excuses(k *slip) {
 	}
 }
 
-// succeeds tells whether one of some calls was answered with success.
+// succeeds tells whether one of some calls was successful.
 func (c *Case) succeeds(calls []int32) bool {
 	return slices.ContainsFunc(calls, func(n int32) bool { return c.Ops[n].Outcome == history.OK })
 }

@@ -7,9 +7,8 @@ import (
 	"hammerlock/history"
 )
 
-// equalTokens blames a lock that gave two holds of a page, of different workers, the same token: who compares
-// tokens takes the one for the other. A server that has lost its data may draw a number anew; and on the wire one
-// worker may look like two.
+// equalTokens blames a lock that gave the same token to two workers: a comparison of tokens takes one for the other. A
+// server that has lost its data may draw a number again; and in network traffic one worker may look like two.
 func (s *releases) equalTokens() {
 	c := s.c
 	if c.Wire != "" {

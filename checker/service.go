@@ -10,8 +10,8 @@ import (
 	"hammerlock/internal/human"
 )
 
-// OfServices lists the checkers of a service that does its own locking: it is judged from outside, by its answers and
-// by the count at the end.
+// OfServices lists the checkers for a service that does its own locking: it is judged from outside, by its answers and
+// by the final count.
 var OfServices = []Checker{
 	{Name: "activity",
 		Doc:   "enough was tried: visits at the same time, faults that coincided with visits, few unknown outcomes",
@@ -30,10 +30,10 @@ var OfServices = []Checker{
 		Causes: []string{history.Panicked, history.Stuck}, Check: judgePrograms},
 }
 
-// served is what a history says of the visits to one page of a service.
+// served has the visits to one page of a service.
 type served struct {
-	told    []*history.Op // acknowledged visits that were told a count, by that count
-	silent  int64         // acknowledged visits that were told none
+	told    []*history.Op // acknowledged visits whose answer had a count, by that count
+	silent  int64         // number of acknowledged visits without a count
 	unknown []*history.Op // by call
 	final   int64
 	read    bool // the count was read at the end
@@ -41,7 +41,8 @@ type served struct {
 
 func (s *served) acknowledged() int64 { return int64(len(s.told)) + s.silent }
 
-// lost is how many acknowledged visits are certainly missing from the final count, more how many views were never sent.
+// lost is how many acknowledged visits are certainly missing from the final count; more is how many views were counted
+// too much.
 func (s *served) lost() int64 { return max(s.acknowledged()-s.final, 0) }
 func (s *served) more() int64 { return max(s.final-s.acknowledged()-int64(len(s.unknown)), 0) }
 
@@ -110,7 +111,7 @@ func judgeVisits(c *Case) Verdict {
 	return v
 }
 
-// met counts the acknowledged visits that overlapped with another visit to the same page.
+// met counts the acknowledged visits that overlapped another visit to the same page.
 func (c *Case) met() (n int64) {
 	byCall := make([][]*history.Op, c.keys)
 	for i := range c.Ops {
@@ -120,7 +121,7 @@ func (c *Case) met() (n int64) {
 	}
 	for _, ops := range byCall {
 		slices.SortFunc(ops, func(a, b *history.Op) int { return cmp.Compare(a.Call, b.Call) })
-		busy := history.Forever // until when a visit before this one had no answer; Forever - none
+		busy := history.Forever // until when an earlier visit had no answer; -Forever = none
 		for i, op := range ops {
 			before := i > 0 && op.Call < busy
 			after := i+1 < len(ops) && ops[i+1].Call < op.Return
@@ -135,8 +136,8 @@ func (c *Case) met() (n int64) {
 	return n
 }
 
-// judgeSums compares the acknowledged visits with the final count. If every acknowledged visit was told a count of its
-// own, and the final one is none below, then none is lost, whatever became of visits without an answer.
+// judgeSums compares the acknowledged visits with the final count. If every acknowledged visit was told a different
+// count, and the final one is not smaller, none is lost, whatever happened to visits without an answer.
 func judgeSums(c *Case) Verdict {
 	var acknowledged, unknown, final, lost, more int64
 	unread, named := false, true
@@ -183,12 +184,12 @@ func judgeSums(c *Case) Verdict {
 	return v
 }
 
-// counts lists one visit for each count that visits were told.
+// counts lists one visit for each count that was told.
 func (s *served) counts() []*history.Op {
 	return slices.CompactFunc(slices.Clone(s.told), func(a, b *history.Op) bool { return a.Value == b.Value })
 }
 
-// untold is the verdict on counts where no answer tells one.
+// untold is the verdict if the answers have no counts.
 var untold = Verdict{Status: NotJudged, Summary: "the answers tell no count"}
 
 func judgeDuplicates(c *Case) Verdict {
@@ -219,7 +220,7 @@ func judgeDuplicates(c *Case) Verdict {
 	return v
 }
 
-// answered tells of a visit and its answer.
+// answered describes a visit and its answer.
 func answered(op *history.Op) string {
 	return fmt.Sprintf("%s visited page %d at %s and was told at %s that it was number %s", who(op.Worker), op.Key,
 		clock(op.Call), clock(op.Return), human.Count(op.Value))

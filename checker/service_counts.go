@@ -15,8 +15,8 @@ import (
 var countCauses = []string{history.Duplicate, history.OutOfOrder, history.Backwards, history.SkippedCount}
 
 // judgeCounts judges whether the answers are those of a counter that adds one at a time (linearizability: Herlihy, Wing
-// 1990). The counts say the order of the visits, so one pass over them finds every contradiction; porcupine must find
-// the same in windows of them.
+// 1990). The counts give the order of the visits, so one pass finds every contradiction. Porcupine must find the same
+// in windows of visits.
 func judgeCounts(c *Case) Verdict {
 	var v Verdict
 	var b blames[testimony]
@@ -27,7 +27,7 @@ func judgeCounts(c *Case) Verdict {
 		v.Exposed += int64(len(p.told))
 		p.inOrder(&b)
 		p.within(&b)
-		if answers += p.acknowledged(); c.Partial == "" { // who made a count may be missing
+		if answers += p.acknowledged(); c.Partial == "" { // the visit that made a count may be missing
 			p.gaps(&b)
 		}
 	}
@@ -53,14 +53,14 @@ func judgeCounts(c *Case) Verdict {
 	return v
 }
 
-// inOrder finds visits that had their answer before another one began and were told no smaller count.
+// inOrder finds visits that were answered before another one began and were told no smaller count.
 func (s *served) inOrder(b *blames[testimony]) {
 	s.disorder(s.told, func(cause string, smaller, greater *history.Op) {
 		b.blame(cause, testimony{[]history.Op{*greater, *smaller}, []string{answered(greater), answered(smaller)}}, nil)
 	})
 }
 
-// disorder reports what contradicts the order of counts among visits that stand in it.
+// disorder reports what contradicts the order of counts.
 func (*served) disorder(told []*history.Op, found func(cause string, smaller, greater *history.Op)) {
 	var last *history.Op // the latest call among those with smaller counts
 	for i, op := range told {
@@ -76,7 +76,7 @@ func (*served) disorder(told []*history.Op, found func(cause string, smaller, gr
 	}
 }
 
-// within finds counts that the page cannot have had: less than when the run began, or more than at its end.
+// within finds counts that are impossible: smaller than at the beginning of the run, or greater than at its end.
 func (s *served) within(b *blames[testimony]) {
 	for _, op := range s.told {
 		switch {
@@ -90,13 +90,13 @@ func (s *served) within(b *blames[testimony]) {
 	}
 }
 
-// gaps finds counts that no visit can have made. Each count that no visit was told needs a visit without an answer that
-// began before a visit was told a greater one. Of these the ones that began first serve the smallest counts.
+// gaps finds counts that no visit can have made. Each count that was told to no visit needs a visit without an answer,
+// which began before a greater count was told. Of these, the ones that began first are used for the smallest counts.
 func (s *served) gaps(b *blames[testimony]) {
 	if s.silent > 0 || len(s.told) == 0 {
 		return
 	}
-	deadline := make([]time.Duration, len(s.told)+1) // before which something is told that is at least told[i]
+	deadline := make([]time.Duration, len(s.told)+1) // when a count of at least told[i] was told
 	deadline[len(s.told)] = history.Forever
 	for i := len(s.told) - 1; i >= 0; i-- {
 		deadline[i] = min(deadline[i+1], s.told[i].Return)
@@ -129,14 +129,14 @@ func (s *served) gaps(b *blames[testimony]) {
 	}
 }
 
-// most is the greatest count that all visits together can make.
+// most is the greatest count that all visits together can reach.
 func (s *served) most() int64 { return s.acknowledged() + int64(len(s.unknown)) }
 
-// windowOfCounts is how many visits porcupine is asked about at a time.
+// windowOfCounts is the number of visits in a window for porcupine.
 const windowOfCounts = 300
 
-// compareWithPorcupine asks for a second opinion on windows of neighbouring counts. Of visits that were told the same
-// count it takes one: two of them need no opinion, and there are exponentially many ways to choose.
+// compareWithPorcupine checks windows of neighbouring counts with porcupine. If several visits were told the same
+// count, only one is taken: that is an error anyway, and there are exponentially many ways to choose.
 func (s *served) compareWithPorcupine(v *Verdict, r *rand.Rand) {
 	all := s.counts()
 	for n := 0; n < windowsAtRandom && len(all) > 1; n++ {
@@ -161,8 +161,8 @@ func (s *served) compareWithPorcupine(v *Verdict, r *rand.Rand) {
 	}
 }
 
-// ranked are visits as porcupine takes them, with the places of their counts in the window: what lies between two of
-// them is not judged here.
+// ranked converts visits for porcupine, with the ranks of their counts in the window: gaps between counts are not
+// judged here.
 func ranked(told []*history.Op) (list []porcupine.Operation) {
 	for i, op := range told {
 		list = append(list, porcupine.Operation{ClientId: int(op.Worker), Output: int64(i) + 1, Call: int64(op.Call),
@@ -171,7 +171,7 @@ func ranked(told []*history.Op) (list []porcupine.Operation) {
 	return list
 }
 
-// counterModel is a counter: the state is its count, and a visit is told one more.
+// counterModel is a counter: its state is the count, and a visit is told one more.
 var counterModel = porcupine.Model{
 	Init: func() any { return int64(0) },
 	Step: func(state, _, output any) (bool, any) {

@@ -8,9 +8,9 @@ import (
 	"hammerlock/internal/human"
 )
 
-// judgePrograms judges the programs of a service that the suite has started. None ends without a planned fault. When
-// all of them are up and no fault is at work any more, the service answers: one that answers no visit for as long as a
-// visit is waited for, up to the end of the run, is down.
+// judgePrograms judges the programs of a service. None may end without a planned fault. While all of them run and no
+// fault is in force, the service must answer: if it answers no visit for as long as a visit waits, until the end of the
+// run, it is down.
 func judgePrograms(c *Case) Verdict {
 	if c.Measured == nil || c.Measured.Programs == 0 {
 		return Verdict{Status: NotJudged, Summary: "the suite started no program of the service"}
@@ -40,8 +40,8 @@ func judgePrograms(c *Case) Verdict {
 	return v
 }
 
-// unservedVisits are the visits since the last answer and the last fault: the first of them, how many they are, and for
-// how long the service answered none, without the machine's pauses. There is none while a fault is at work.
+// unservedVisits returns the visits since the last answer and the last fault: the first one, their number, and for how
+// long none was answered, without pauses of the machine. There are none while a fault is in force.
 func (c *Case) unservedVisits() (first *history.Op, visits int64, lasted time.Duration) {
 	var from, end time.Duration
 	for i := range c.windows {

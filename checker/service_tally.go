@@ -7,28 +7,26 @@ import (
 	"hammerlock/internal/human"
 )
 
-// Tally is what is left of a history when only its sums were kept: it finds that page views are missing, not
-// whose.
+// Tally has the totals of a run without a history. It can show that page views are missing, not which.
 type Tally struct {
-	Acknowledged int64 // stores that were acknowledged
-	Unknown      int64 // stores that may have taken effect
-	Final        int64 // page views in the counter at the end, over all pages
-	// Doubt names what no lock answers for and may have changed the sums: a server that ended unexpectedly. Excused is
-	// how many page views that can have cost at most.
+	Acknowledged int64 // number of acknowledged stores
+	Unknown      int64 // number of stores that may have taken effect
+	Final        int64 // final number of page views, over all pages
+	// Doubt names an unplanned event, such as a server that ended, that may have changed the totals. Excused is how
+	// many page views that can have cost at most.
 	Doubt   string
 	Excused int64
-	Unread  bool // the counter could not be read at the end, for the doubt's reason
-	// Missing says that visits are not in the sums and may have been counted: of a machine of workers that was lost.
-	// Nothing else makes a count greater.
+	Unread  bool // the counter could not be read at the end, because of Doubt
+	// Missing means that visits of a lost machine are not in the totals, but may have been counted. Nothing else makes
+	// the final number too large.
 	Missing bool
 }
 
 // Lost is how many acknowledged page views are certainly missing.
 func (t Tally) Lost() int64 { return max(t.Acknowledged-t.Final, 0) }
 
-// Verdict compares the counter with the acknowledged visits. Each store writes one more than a load saw, so the
-// count can never exceed the number of stores; if some may have taken effect without an answer, they may make up
-// for lost ones.
+// Verdict compares the counter with the acknowledged visits. Each store writes one more than a load saw, so the count
+// cannot exceed the number of stores. Stores without an answer may have taken effect and hide lost ones.
 func (t Tally) Verdict() Verdict {
 	v := Verdict{Checker: "lost-updates", Exposed: t.Acknowledged, Violations: t.Lost()}
 	switch {

@@ -9,13 +9,14 @@ import (
 	"hammerlock/history"
 )
 
-// Stated is a verdict that needs no proof from a history: on an expectation, on a gate, or on an exploration as a
-// whole. Cause is empty unless it failed.
+// Stated is a verdict that needs no history as proof: on an expectation, an assertion, or a whole exploration. Cause is
+// empty unless it failed.
 func Stated(name string, status Status, cause, summary string) Verdict {
 	return Verdict{Checker: name, Status: status, Cause: cause, Summary: summary}
 }
 
-// BrokeDown is the verdict on a lock that panicked or ended its process. The evidence is the last operation before.
+// BrokeDown is the verdict on a lock that panicked or ended its process. The evidence is the last operation before
+// that.
 func BrokeDown(b *history.Breakdown, before []history.Op) Verdict {
 	lines := strings.Split(b.Text, "\n")
 	v := Stated(history.Panicked, Fail, history.Panicked, lines[0])
@@ -25,7 +26,8 @@ func BrokeDown(b *history.Breakdown, before []history.Op) Verdict {
 	return ended(v, lines, before)
 }
 
-// NeverReturned is the verdict on a call of the lock that does not return in a world without time and connections.
+// NeverReturned is the verdict on a lock call that does not return although its context has ended and all connections
+// are broken.
 func NeverReturned(h *history.Hung, before []history.Op) Verdict {
 	summary := fmt.Sprintf("a call of the lock by %s does not return, although its context has ended and all "+
 		"connections are broken", who(h.Worker))
@@ -41,8 +43,8 @@ func ended(v Verdict, story []string, before []history.Op) Verdict {
 	return v
 }
 
-// Holds tells whether a violation is held against the lock where the faults of the history were planned to break what
-// any lock relies on. Then only what the judge blames on something else counts.
+// Holds tells whether the lock is to blame for a violation if planned faults broke what any lock relies on. Then only
+// verdicts count that have another cause.
 func (v *Verdict) Holds(h *history.History) bool {
 	broke := func(such func(*history.Effect) bool) bool {
 		return slices.ContainsFunc(h.Faults, func(f history.Injection) bool { return such(&f.Effect) })
@@ -54,11 +56,12 @@ func (v *Verdict) Holds(h *history.History) bool {
 		return !only(history.ServiceLoss)
 	case linearizable.Name:
 		return !broke((*history.Effect).BreaksPromises)
-	case lostUpdates.Name: // fences need no clock
+	case lostUpdates.Name: // fencing does not depend on clocks
 		return !forgot && (h.Fenced || !broke((*history.Effect).BreaksPromises))
 	case fencing.Name, reentrancy.Name:
 		return !forgot
-	case release.Name: // many draws fall into one instant of virtual time, so that tokens made of a clock are equal
+	// in virtual time many tokens are made at the same instant, so tokens made from a clock are equal
+	case release.Name:
 		return !only(history.EqualTokens)
 	}
 	return true

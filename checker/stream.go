@@ -8,35 +8,34 @@ import (
 	"hammerlock/history"
 )
 
-// Stream judges during the run, with bounded memory: it finds two holders that believe in one lock at a time, and two
-// acknowledged stores that replace the same page view. What it finds is certain; the checkers of the whole history find
-// more. It takes operations in the order of their returns, from one goroutine. It remembers holds that are over, by
-// their IDs and tokens, for what it hears of them late counts; so it reads them for itself, and not by history.Holding,
-// which has the latest one of a worker.
+// Stream judges during a run, in bounded memory: it finds two workers that rely on the same lock at the same time, and
+// two acknowledged stores that replace the same page view. Its findings are certain; the checkers of the whole history
+// find more. It is given operations in the order of their returns, by one goroutine. It remembers ended holds by their
+// IDs and tokens, since operations about them may come late.
 type Stream struct {
-	// Overlap, if it is not nil, is called for every two beliefs that overlap, with their workers and the period.
+	// Overlap, if it is not nil, is called for every two workers that relied on the lock at once, with the period.
 	Overlap func(workers [2]int32, from, to time.Duration)
 
 	excludes bool
-	service  bool // a service was visited: its answers are judged when all are there
+	service  bool // a service is visited: it is judged at the end only
 	clocks   *history.Agreement
-	now      time.Duration // everything that returned by then was seen
+	now      time.Duration // everything that had returned by then was seen
 
 	lines          []*line                // by key; nil if the page had no hold yet
-	holds          map[history.ID]*belief // those whose end is unknown
-	tokens         map[uint64]*belief     // of them, for extensions that have only the token
-	waiting        int                    // beliefs in all lines
+	holds          map[history.ID]*belief // holds whose end is unknown
+	tokens         map[uint64]*belief     // the same by token, for extensions that have no hold ID
+	waiting        int                    // number of beliefs in all lines
 	free           []*belief
-	crashed        []history.ID  // their workers were killed, perhaps during a release that was not observed yet
-	incompleteFrom time.Duration // from then on some holds were not kept; Forever if all were
+	crashed        []history.ID  // holds whose workers were killed, perhaps during a release that was not observed yet
+	incompleteFrom time.Duration // some holds after this time were not kept; Forever = all were
 	updates        chains
 	found          []Violation
 	count          int64
 }
 
-// Violation is one that was found during the run.
+// Violation is a violation that was found during the run.
 type Violation struct {
-	Checker string // that finds it, too
+	Checker string // name of the checker that finds it as well
 	Text    string
 	At      time.Duration // when it happened
 	Seen    time.Duration // when it was proved
@@ -45,11 +44,12 @@ type Violation struct {
 }
 
 const (
-	keptViolations = 64      // the others are only counted
-	mostBeliefs    = 1 << 16 // that may wait for the end of an earlier one
+	keptViolations = 64      // further violations are only counted
+	mostBeliefs    = 1 << 16 // number of holds that may wait for the end of an earlier one
 )
 
-// belief is a hold, from its grant to the first of release call, deadline, loss signal and crash.
+// belief is the period in which a holder relied on its hold: from its grant to the first of release call, deadline,
+// loss signal and crash.
 type belief struct {
 	id       history.ID
 	token    uint64
@@ -60,32 +60,32 @@ type belief struct {
 	shared   bool
 	call     time.Duration
 	from, to time.Duration
-	extended time.Duration // call of the last extension that counts
+	extended time.Duration // call of the last extension that succeeded
 	lost     time.Duration
 	crashed  time.Duration // when its worker was killed
 }
 
-// line is a page's beliefs in the order of their grants, from the first one that has not ended.
+// line has a page's beliefs in the order of their grants, from the first one that has not ended.
 type line struct {
 	queue  []*belief
 	fronts [2]front // of exclusive holds, and of shared ones
 	n      int32
 }
 
-// front is how far beliefs reach that do not differ in whom they exclude.
+// front says how far the beliefs reach, for exclusive or for shared holds.
 type front struct {
 	far     frontier
-	beliefs []belief // those of the frontier
+	beliefs []belief // the beliefs of the frontier
 }
 
-// NewStream makes a stream for a run with that header.
+// NewStream makes a Stream for a run with that header.
 func NewStream(h *history.Header) *Stream {
 	return &Stream{excludes: h.Claims.Excludes, service: h.Service, holds: map[history.ID]*belief{},
 		tokens: map[uint64]*belief{}, incompleteFrom: history.Forever, updates: newChains(),
 		clocks: &h.Bounds.Agreement}
 }
 
-// Observe takes an operation in.
+// Observe adds an operation.
 func (s *Stream) Observe(op *history.Op) {
 	if op.Return != history.Forever {
 		s.now = max(s.now, op.Return)
@@ -126,7 +126,7 @@ func (s *Stream) Observe(op *history.Op) {
 	}
 }
 
-// UpTo says that every operation that was called before now was observed, or has no return: see history.Merge.Drain.
+// UpTo says that every operation called before now was observed, or has no return: see history.Merge.Drain.
 func (s *Stream) UpTo(now time.Duration) {
 	s.now = max(s.now, now)
 	s.crashed = slices.DeleteFunc(s.crashed, func(id history.ID) bool {
@@ -141,7 +141,7 @@ func (s *Stream) UpTo(now time.Duration) {
 	})
 }
 
-// SafeUpTo is the time up to which everything was judged: what is found later happened later.
+// SafeUpTo is the time up to which everything was judged.
 func (s *Stream) SafeUpTo() time.Duration {
 	if !s.excludes {
 		return s.now
@@ -155,10 +155,10 @@ func (s *Stream) SafeUpTo() time.Duration {
 	return safe
 }
 
-// Violations returns how many were proved, and the first of them; the slice only ever grows.
+// Violations returns how many were proved, and the first of them. The slice only grows.
 func (s *Stream) Violations() (int64, []Violation) { return s.count, s.found }
 
-// report counts a violation, and keeps it with its words if it is one of the first.
+// report counts a violation, and keeps the first ones with a text.
 func (s *Stream) report(v Violation, text func() string) {
 	if s.count++; len(s.found) < keptViolations {
 		v.Text = text()
@@ -177,7 +177,7 @@ func (s *Stream) grant(op *history.Op) {
 		call: op.Call, from: op.Return,
 		to: op.Until, lost: history.Forever, crashed: history.Forever}
 	if b.to == 0 {
-		b.to = history.Forever // it was told no end
+		b.to = history.Forever // it was given no deadline
 	}
 	s.holds[b.id] = b
 	if b.token != 0 {
@@ -187,7 +187,7 @@ func (s *Stream) grant(op *history.Op) {
 	s.waiting++
 }
 
-// line is a page's.
+// line returns a page's line.
 func (s *Stream) line(key int32) *line {
 	if more := int(key) + 1 - len(s.lines); more > 0 {
 		s.lines = append(s.lines, make([]*line, more)...)
@@ -213,7 +213,7 @@ func (s *Stream) extend(op *history.Op) {
 	}
 }
 
-// settle ends a belief at the latest at the given time, and judges what waited for that.
+// settle ends a belief not later than the given time, and judges what had waited for that.
 func (s *Stream) settle(b *belief, at time.Duration) {
 	b.settled, b.to = true, min(b.to, b.lost, b.crashed, at)
 	delete(s.holds, b.id)
@@ -225,7 +225,7 @@ func (s *Stream) settle(b *belief, at time.Duration) {
 	}
 }
 
-// judge compares the beliefs at the head of a line whose ends are known, as the exclusion checker does.
+// judge compares the beliefs at the head of a line whose ends are known, like the exclusion checker.
 func (s *Stream) judge(l *line) {
 	n := 0
 	for ; n < len(l.queue) && l.queue[n].settled; n++ {
@@ -276,7 +276,7 @@ func (s *Stream) overlap(l *front, first int32, b *belief) {
 	})
 }
 
-// belief takes one that was judged, or makes one.
+// belief reuses one that was judged, or makes one.
 func (s *Stream) belief() *belief {
 	n := len(s.free)
 	if n == 0 {

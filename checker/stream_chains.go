@@ -2,15 +2,15 @@ package checker
 
 import "hammerlock/history"
 
-// mostParents is how many page views are kept. Those that a worker has loaded and not yet replaced are kept for longer.
+// mostParents is how many page views are kept. Those that a worker has loaded and not replaced yet are kept longer.
 const mostParents = 1 << 15
 
-// chains keeps which store replaced each of the last page views. A second acknowledged store that names the same one is
-// a fork, of which one branch is lost.
+// chains remembers which store replaced each of the last page views. If a second acknowledged store names the same one,
+// one of the two is lost.
 type chains struct {
 	places map[parent]int32 // in ring
-	ring   []replaced       // the oldest first, from next on
-	next   int              // where the oldest is, when the ring is full
+	ring   []replaced       // a ring with the oldest at next
+	next   int              // index of the oldest, when the ring is full
 	loaded map[int32]parent // by worker: what it will replace
 }
 
@@ -20,19 +20,19 @@ type parent struct {
 	seen history.ID
 }
 
-// replaced is a page view, and which store replaced it.
+// replaced is a page view, with the store that replaced it.
 type replaced struct {
 	view   parent
 	child  history.ID // 0 = none yet
 	worker int32
-	pins   int32 // workers that have loaded it
+	pins   int32 // number of workers that have loaded it
 }
 
 func newChains() chains {
 	return chains{places: map[parent]int32{}, loaded: map[int32]parent{}}
 }
 
-// observe takes a load or a store in and returns the earlier store that replaced the same page view, if there is one.
+// observe adds a load or a store. It returns the earlier store that replaced the same page view, if there is one.
 func (c *chains) observe(op *history.Op) *replaced {
 	if op.Key < 0 {
 		return nil
@@ -48,7 +48,7 @@ func (c *chains) observe(op *history.Op) *replaced {
 	}
 	defer c.unpin(op.Worker)
 	if op.Outcome != history.OK {
-		return nil // it may not have happened
+		return nil // it may have had no effect
 	}
 	e := c.entry(p)
 	if e.child != 0 {
@@ -68,7 +68,8 @@ func (c *chains) unpin(worker int32) {
 	c.ring[c.places[p]].pins--
 }
 
-// entry finds a page view or adds it in place of the oldest one without pins. It is valid until the next one is added.
+// entry finds a page view, or adds it in place of the oldest that no worker has loaded. The pointer is valid until the
+// next call.
 func (c *chains) entry(p parent) *replaced {
 	if at, ok := c.places[p]; ok {
 		return &c.ring[at]
@@ -83,7 +84,7 @@ func (c *chains) entry(p parent) *replaced {
 				*old = replaced{view: p}
 				return old
 			}
-		} // all are pinned, by as many workers
+		} // all of them were loaded by workers
 	}
 	c.places[p] = int32(len(c.ring))
 	c.ring = append(c.ring, replaced{view: p})

@@ -1,5 +1,5 @@
-// Package checker judges histories. It sees no Redis and no clock but the history's, so that any program can make a
-// verdict again from a file. A verdict is Pass only if enough was tried; in doubt it is Inconclusive.
+// Package checker judges histories. It uses nothing but the history, so any program can repeat a verdict from a file. A
+// verdict is Pass only if enough was tested; in doubt it is Inconclusive.
 package checker
 
 import (
@@ -10,7 +10,7 @@ import (
 	"hammerlock/internal/glossary"
 )
 
-// Status is what a checker found.
+// Status is the result of a checker.
 type Status uint8
 
 // The statuses. The zero value claims nothing.
@@ -18,7 +18,7 @@ const (
 	Inconclusive Status = iota
 	Pass
 	Fail
-	NotJudged // the lock does not claim the property; this counts for nothing
+	NotJudged // the lock does not claim the property, so this counts for nothing
 )
 
 var statuses = [...]string{"inconclusive", "pass", "fail", "not judged"}
@@ -40,38 +40,39 @@ func (s *Status) UnmarshalText(text []byte) error {
 	return fmt.Errorf("unknown status %q", text)
 }
 
-// Verdict is what one checker says of one run.
+// Verdict is what a checker says about a run.
 type Verdict struct {
 	Checker  string       `json:"checker"`
 	Status   Status       `json:"status"`
-	Cause    string       `json:"cause"` // the class of the worst finding; empty unless it failed
+	Cause    string       `json:"cause"` // cause of the worst violation; empty unless it failed
 	Summary  string       `json:"summary"`
 	Story    []string     `json:"story,omitempty"`  // the evidence in sentences, with times
-	Remedy   string       `json:"remedy,omitempty"` // what to do about the cause, and where it is done
-	Evidence []history.Op `json:"evidence"`         // the fewest operations that show it
+	Remedy   string       `json:"remedy,omitempty"` // advice, and the setting or code that it concerns
+	Evidence []history.Op `json:"evidence"`         // the fewest operations that show the violation
 
-	HandOffs   int64            `json:"hand_offs,omitempty"` // of activity: from one worker to another that waited
-	Exposed    int64            `json:"exposed"`             // occasions on which it could have failed
-	Violations int64            `json:"violations"`          // occasions on which it did
-	Causes     map[string]int64 `json:"causes,omitempty"`    // violations by cause
-	Misses     map[string]int64 `json:"misses,omitempty"`    // what is worth counting and no violation, by name
+	// for activity: hand-offs from one worker to another that waited
+	HandOffs   int64            `json:"hand_offs,omitempty"`
+	Exposed    int64            `json:"exposed"`          // number of occasions on which the property could have failed
+	Violations int64            `json:"violations"`       // number of occasions on which it did
+	Causes     map[string]int64 `json:"causes,omitempty"` // violations by cause
+	Misses     map[string]int64 `json:"misses,omitempty"` // counts of noteworthy events that are no violations, by name
 
-	// Doubled, of exclusion, are the holds that began while another one was believed in that excludes them, for
-	// certain.
+	// Doubled, for exclusion, is how many holds certainly began while another worker relied on a hold that excludes
+	// them.
 	Doubled int64 `json:"doubled,omitempty"`
-	// Told, of lease-validity, says how soon holders heard that they had lost a lock that renews or signals; nil for
+	// Told, for lease-validity, says how soon holders learned that they had lost a lock that renews or signals; nil for
 	// other locks.
 	Told *Told `json:"told,omitempty"`
-	// Extent, of activity, is how far the run went; nil in the files of older runs.
+	// Extent, for activity, says how much the run tested; nil in old files.
 	Extent *Extent `json:"tried,omitempty"`
 
 	excuse  *window // the first unplanned event that explains what would have been a violation
 	spared  any     // that violation's witness
-	scant   bool    // it is inconclusive for want of occasions, and nothing speaks against the lock
-	advised bool    // the story has said what to do, or that the history does not tell
+	scant   bool    // it is inconclusive only because there were too few occasions
+	advised bool    // the story has given advice, or says that the history does not show the reason
 }
 
-// Advise writes the remedies of the causes that verdicts failed with, where no story has another one.
+// Advise sets the remedies of causes with which verdicts failed, unless a story has another one.
 func Advise(all []Verdict) {
 	for i := range all {
 		if v := &all[i]; !v.advised {
@@ -80,11 +81,11 @@ func Advise(all []Verdict) {
 	}
 }
 
-// advise says what to do about what the story tells; empty if the history does not show what is wrong.
+// advise sets the advice for what the story shows; empty if the history does not show what is wrong.
 func (v *Verdict) advise(remedy string) { v.Remedy, v.advised = remedy, true }
 
-// Proved is when the last operation of the evidence was over: what the verdict says was certain from then on. It is 0
-// if there is no evidence.
+// Proved is the end of the last operation in the evidence: from then on the verdict was certain. It is 0 if there is no
+// evidence.
 func (v *Verdict) Proved() (at time.Duration) {
 	for i := range v.Evidence {
 		at = max(at, v.Evidence[i].Latest())

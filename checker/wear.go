@@ -9,31 +9,30 @@ import (
 	"hammerlock/internal/human"
 )
 
-// What a process may have more of at the end of a rest than at the end of the one before. Each is far above what the
-// right locks of the catalogue need: pools and threads that are made when they are first wanted, no more than a few for
-// each worker.
+// Limits of the growth of resources from one pause of the load to the next. Each is far above what the correct locks of
+// the catalogue need, such as pools and threads that are made on demand.
 const (
-	callsForOne  = 20       // calls for a goroutine, thread, file or connection,
-	spareOnes    = 20       // and these, and one for four workers, whatever the calls are
+	callsForOne  = 20       // calls for each goroutine, thread, file or connection
+	spareOnes    = 20       // and this many more, plus one for four workers, whatever the number of calls
 	bytesForCall = 64       // of a heap,
 	spareHeap    = 1 << 18  // at least
-	spareProgram = 16 << 20 // of the memory of a program, before it is shown
-	spareCPU     = 0.15     // of the time of one
+	spareProgram = 16 << 20 // growth of the memory of a program up to which it is not shown
+	spareCPU     = 0.15     // growth of the CPU time of an idle process
 	fewCalls     = 100      // less say nothing
 )
 
 const goroutines = "goroutines"
 
-// worn is a kind of thing that a process has.
+// worn is a kind of resource.
 type worn struct {
 	name string
 	of   func(*history.Wear) float64
-	most func(calls, workers float64) float64 // how many more are explained
+	most func(calls, workers float64) float64 // number of additional ones that are explained
 	text func(float64) string
 }
 
-// kinds lists what is looked at. The memory of a program is only shown: it is what the program has from the system, and
-// one that collects its garbage takes more and more of that before it collects for the first time.
+// kinds lists the resources. The memory of a program is only shown: what it has from the system grows for a long time
+// with a garbage collector.
 func kinds(program bool) []worn {
 	ones := func(calls, workers float64) float64 { return max(calls/callsForOne, spareOnes+workers/4) }
 	things := goroutines
@@ -54,12 +53,12 @@ func kinds(program bool) []worn {
 	return list
 }
 
-// callCounts is what a process had done up to a moment.
+// callCounts has the numbers of calls of a process up to a moment.
 type callCounts struct{ taken, refused, lost int64 }
 
 func (t callCounts) all() int64 { return t.taken + t.refused + t.lost }
 
-// done counts the tries of a process up to a moment, and what it could not renew.
+// done counts the tries of a process up to a moment, and failed renewals.
 func (c *Case) done(process int16, until time.Duration) (t callCounts) {
 	for i := range c.Ops {
 		op := &c.Ops[i]
@@ -76,13 +75,13 @@ func (c *Case) done(process int16, until time.Duration) (t callCounts) {
 	return t
 }
 
-// weighWear judges what the processes that have the lock keep of its calls. Only what grows from each rest to the next,
-// two times or more, is held against the lock: what is made once and kept is none of it.
+// weighWear judges whether the processes of the lock leak resources. Only growth in each of at least two intervals
+// counts: resources that are made once and kept are no leak.
 func weighWear(c *Case) Verdict {
 	v := Verdict{Checker: history.Client, Summary: "what the lock's processes keep is not known"}
 	m := c.Measured
 	var total callCounts
-	var program int64 // by how much the memory of one has grown at most
+	var program int64 // largest growth of the memory of a program
 	rests := 0
 	for _, samples := range byProcess(m.Wear) {
 		done := make([]callCounts, len(samples))
@@ -122,7 +121,7 @@ func weighWear(c *Case) Verdict {
 	return v
 }
 
-// byProcess divides the samples, which are in the order of time for each process.
+// byProcess divides the samples by process.
 func byProcess(all []history.Wear) (list [][]history.Wear) {
 	for _, w := range all {
 		at := slices.IndexFunc(list, func(s []history.Wear) bool { return s[0].Process == w.Process })
@@ -134,7 +133,7 @@ func byProcess(all []history.Wear) (list [][]history.Wear) {
 	return list
 }
 
-// story says how much a process has of something in each rest, if it has more than is explained each time; nil if not.
+// story describes the growth of a resource, if it is more than explained in each interval; nil if not.
 func (k *worn) story(samples []history.Wear, done []callCounts) []string {
 	text := fmt.Sprintf("process %d has %s %s in its first rest", samples[0].Process, k.text(k.of(&samples[0])), k.name)
 	var most []string

@@ -22,7 +22,7 @@ import (
 // program.
 const Command = "explore-process"
 
-// Orders say what such a process has to do: an exploration, or the replay of one schedule.
+// Orders say what an exploring process has to do: an exploration, or the replay of one schedule.
 type Orders struct {
 	Lock     string   `json:"lock"`
 	Options  Options  `json:"options"`
@@ -35,7 +35,7 @@ type Orders struct {
 	Tell func(Progress) `json:"-"`
 }
 
-// answer is a message of such a process: its progress, or at the end the report.
+// answer is a message of an exploring process: its progress, or at the end the report.
 type answer struct {
 	Progress *Progress `json:"progress,omitempty"`
 	Report   *Report   `json:"report,omitempty"`
@@ -57,7 +57,7 @@ var errEndless = errors.New("a schedule does not end: virtual time stops while a
 func InProcess(ctx context.Context, orders Orders, before ...string) (Report, error) {
 	r, died, err := inProcess(ctx, orders, before)
 	if died && orders.Options.jobs() > 1 {
-		orders.Options.Jobs = 1 // one at a time, so that it is known which schedule ended the process
+		orders.Options.Jobs = 1 // one job at a time, so that the schedule that ended the process is known
 		r, _, err = inProcess(ctx, orders, before)
 	}
 	return r, err
@@ -121,7 +121,7 @@ func (o *Orders) hear(cmd *exec.Cmd) (a answer, unheard, failed error) {
 	return a, unheard, cmd.Wait()
 }
 
-// Child is the main function of such a process. It knows the given locks. It does not return.
+// Child is the main function of an exploring process. It knows the given locks. It does not return.
 func Child(in io.Reader, out io.Writer, known []locks.Spec) {
 	os.Args = os.Args[:1] // the testing package must not parse the other arguments
 	test := func(t *testing.T) { Serve(t, in, out, known) }

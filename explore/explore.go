@@ -45,7 +45,7 @@ type Options struct {
 	// Jobs is how many schedules run in parallel; 0 = GOMAXPROCS. The findings do not depend on it.
 	Jobs int `json:"Jobs,omitempty"`
 
-	log  io.Writer // gets each schedule before it is run, in case the process does not survive it; nil = not logged
+	log  io.Writer // log gets each schedule before it is run, in case the process does not survive it; nil = not logged
 	tell func(Progress)
 	only act // the only kind of deviation to use; letGo = all kinds
 }
@@ -72,7 +72,7 @@ const (
 	retry       = 50 * time.Millisecond
 	patience    = 5 * time.Second
 	readTimeout = time.Second
-	serverRound = 2 * time.Millisecond // as with real servers, which round times to milliseconds
+	serverRound = 2 * time.Millisecond // round like real servers, which round times to milliseconds
 )
 
 func (o *Options) jobs() int { return cmp.Or(o.Jobs, runtime.GOMAXPROCS(0)) }

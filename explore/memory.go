@@ -45,7 +45,7 @@ func awake(m *miniredis.Miniredis) error {
 type memory struct {
 	*miniredis.Miniredis
 	kit   *kit
-	spent atomic.Bool // it cannot be reused: it has state besides keys, or a connection that waits for others
+	spent atomic.Bool // the server cannot be reused: it has state besides keys, or a connection that waits for others
 }
 
 // connect makes a connection, whose commands are executed at once.

@@ -33,7 +33,7 @@ type Message struct {
 
 // Fates of messages. Other fates are described in words.
 const (
-	Lost    = "lost" // it got lost, and its sender gets no error
+	Lost    = "lost" // the message got lost, and its sender gets no error
 	Cut     = "cut"  // its connection breaks
 	Refused = "error"
 )

@@ -146,7 +146,7 @@ func (o *Options) say(prefix string, c *Choice) {
 
 // tail keeps the end of a process's output: the last schedule, and how the process ended.
 type tail struct {
-	text      bytes.Buffer // not embedded, because its ReadFrom would bypass Write
+	text      bytes.Buffer // not embedded, because ReadFrom of an embedded Buffer would bypass Write
 	schedules int
 }
 

@@ -31,7 +31,7 @@ type link struct {
 	alarm    *time.Timer // wakes the client that reads at its deadline
 	rings    time.Time   // when it does
 	expected []*exchange // requests that were delivered and have no reply yet; replies come in the same order
-	// from now on the server sends published messages and confirmations of subscriptions, no replies
+	// subscribed: the server now sends published messages and confirmations of subscriptions, no replies.
 	subscribed   bool
 	clientClosed bool // the client has closed its end, so nothing is read any more
 	inMulti      bool
@@ -45,10 +45,10 @@ type exchange struct {
 	answer   []string
 	answered bool
 	listens  bool // it is on a connection with subscriptions
-	pushed   bool // it is a published message, which is no reply to a request
+	pushed   bool // a published message, which is no reply to a request
 	quiet    bool // other clients cannot notice it, so it is no scheduling point
 	line     *line
-	past     uint64 // for fingerprint: what its sender had seen, then what its server had seen
+	past     uint64 // input of fingerprint: what the sender had seen, then what the server had seen
 	sent     uint64 // for fingerprint: what its sender had seen
 	idle     bool   // it had no effect on the server
 }
@@ -122,7 +122,7 @@ func (l *link) requests() {
 			over := l.clientClosed && len(l.expected) == 0
 			l.mu.Unlock()
 			if over {
-				l.close() // otherwise it is closed by the last reply
+				l.close() // otherwise the connection is closed by the last reply
 			}
 			return
 		}
@@ -139,7 +139,8 @@ func (l *link) requests() {
 		switch {
 		case !known:
 			l.say([]byte("-NOSCRIPT No matching script.\r\n"))
-		// as an old server would: sending it would take a tenth of the schedule's time, and RESP 2 is used anyway
+		// answered here, as an old server would: sending HELLO would take a tenth of the schedule's time, and RESP 2 is
+		// used anyway
 		case name == "hello":
 			l.wants(len(f.words) > 1 && f.words[1] == "3")
 			l.say([]byte("-ERR unknown command\r\n"))

@@ -50,7 +50,7 @@ type schedule struct {
 	unheard  []history.Op    // operations of dead clients whose end these never heard
 	healing  []healing
 	states   []passed  // states after the last given decision
-	ways     []uint64  // for each option of these decisions: the state that it leads to; nil = not compared
+	ways     []uint64  // for each option of a decision: the state that it leads to; nil = states are not compared
 	asked    int       // number of events when it was last known that more would come
 	quiet    time.Time // since then
 	state    fingerprint
@@ -251,7 +251,7 @@ func (s *schedule) punctual(e *event) bool {
 func (s *schedule) schedule() {
 	for {
 		synctest.Wait()       // now all goroutines wait for a message or for time
-		s.merge.Drain(s.keep) // otherwise a client could wait for room in its lane, rather than for a message
+		s.merge.Drain(s.keep) // this prevents that a client waits for room in its lane, rather than for a message
 		if s.panicked() != "" {
 			return
 		}

@@ -65,7 +65,7 @@ func Run(t *testing.T, spec locks.Spec, o Options) (Report, error) {
 	}
 	switch {
 	case errors.Is(err, errLeft) && o.jobs() > 1:
-		o.Jobs = 1 // only then it is known which schedule has left goroutines
+		o.Jobs = 1 // with one job it is known which schedule has left goroutines
 		return Run(t, spec, o)
 	case errors.Is(err, locks.ErrServer), errors.Is(err, errLeft), errors.Is(err, errElsewhere),
 		errors.Is(err, errLacks):

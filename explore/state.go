@@ -11,9 +11,9 @@ import (
 // only in the order of things that no client can tell apart (they are the same Mazurkiewicz trace), or in the names of
 // the sites. So the same can follow from both. A site is identified by what was done to it, and who learned of that.
 type fingerprint struct {
-	clients []uint64 // by client: what it has learned and done, in order
-	sites   []uint64 // by site: what it has executed, in order; the last one is the counter
-	marks   []uint64 // by site: the fates of replies, and what was lost, in any order
+	clients []uint64 // by client: hash of what it has learned and done, in order
+	sites   []uint64 // by site: hash of what it has executed, in order; the last one is the counter
+	marks   []uint64 // by site: hash of the fates of replies, and of what was lost, in any order
 }
 
 var seed = maphash.MakeSeed()
@@ -174,7 +174,7 @@ func (s *schedule) leadsTo(o option) uint64 {
 		defer func() { e.x.past, e.x.sent = past, sent }()
 	}
 	f.choose(e, o.act, s.w.clock.Now())
-	gone := func(*event) bool { return false } // for a request, its effect is not known yet
+	gone := func(*event) bool { return false } // it is not known yet what effect a request will have
 	switch {
 	case o.act == loses, o.act == breaks, o.act == refuses, o.act == letGo && e.kind != request:
 		gone = func(x *event) bool { return x == e }

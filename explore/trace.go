@@ -41,9 +41,9 @@ type line struct {
 	star    bool          // a deviation ...
 	act     act           // for a deviation: its kind
 	lasts   time.Duration // for a deviation: its duration
-	site    int           // where the message goes to, or comes from; -1 = it is no message
+	site    int           // the site that a message goes to, or comes from; -1 = the line is no message
 	of      *line         // the command whose reply the line is about; the line itself = a message that is no reply
-	heard   time.Duration // when the reply reached the client; 0 = never
+	heard   time.Duration // time at which the reply reached the client; 0 = never
 	until   time.Duration // end of the lease that the client was granted; 0 = none
 	entered int           // how the client's number of holds changes: 1 by a grant, -1 by a release
 }

@@ -34,9 +34,9 @@ type event struct {
 	kind       kind
 	words      []string      // of the request
 	fate       chan fate     // of a step
-	happen     func(fate)    // for a message: executes the scheduler's decision on it
+	happen     func(fate)    // executes the scheduler's decision on a message
 	held       time.Time     // until then only this event is delayed
-	done       chan struct{} // for a client's step: closed when it was executed
+	done       chan struct{} // closed when a client's step was executed
 }
 
 // fate is what the scheduler decides about an event.
@@ -44,7 +44,7 @@ type fate uint8
 
 const (
 	goes    fate = iota
-	lost         // it never arrives, and its sender gets no error
+	lost         // the message never arrives, and its sender gets no error
 	broken       // its connection breaks
 	refused      // the server replies with an error
 	over         // the schedule has ended, so a client's step is not executed
@@ -75,9 +75,9 @@ type world struct {
 	dialled  [][]int // by client and site: number of connections made
 	arrivals int
 	finished []bool
-	calls    []func() // by client: cancels its lock call; nil if there is none
+	calls    []func() // by client: function that cancels its lock call; nil if there is none
 	trace    *trace   // nil if no trace is wanted
-	panicked []string // by client: how its lock call has panicked
+	panicked []string // by client: text of the panic of its lock call
 	early    bool     // a grant came before the call that is recorded for it
 	lacks    string   // a command that the server in memory does not support; empty = it supported all
 	resp3    int      // number of connections on which a client asked for RESP 3 and has sent nothing since

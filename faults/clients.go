@@ -68,7 +68,7 @@ var stopProcess = Fault{
 			return "", nil, err
 		}
 		sleep(ctx, stallLasts.of(t.TTL))
-		caught.Go() // after the signal was sent, because a signal may take effect later than this order
+		caught.Go() // the worker goes on after the signal was sent, because the signal may take effect later
 		return fmt.Sprintf("stopped the process of w%02d %s for %s", caught.Worker, caught.where(),
 			stallLasts.of(t.TTL)), nil, p.Continue()
 	},
@@ -86,7 +86,7 @@ var killProcess = Fault{
 			return "", nil, err
 		}
 		err = p.Kill()
-		caught.Die() // before the signal is sent, because the process may end as soon as it is
+		caught.Die() // the worker dies before the signal is sent, because its process may end at once
 		return fmt.Sprintf("killed the process of w%02d %s", caught.Worker, caught.where()), nil, err
 	},
 }

@@ -345,7 +345,7 @@ func outage(s Scene) history.Effect {
 func death(s Scene) history.Effect {
 	e := outage(s)
 	if !s.redundant() && !s.Keeps {
-		// with the site's keys lost, a lock that was held on a bare majority has none any more
+		// the site has lost its keys, so a lock that was held on a bare majority of sites is lost
 		e.Loses, e.Spares = history.LosesKeys, false
 	}
 	return e

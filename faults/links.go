@@ -87,7 +87,8 @@ var abandonCommand = Fault{
 	Effect: always(history.Effect{Hits: []history.Party{history.Links}, Blocks: true}),
 	breaks: lateHolder,
 	Inject: func(_ context.Context, t *Target) (string, Heal, error) {
-		late := stallLasts.of(t.TTL) // after that time another worker, or the same one, holds the lock again
+		// the delay is so long that by then another worker, or the same one, holds the lock again
+		late := stallLasts.of(t.TTL)
 		return t.link(links.Rule{
 			From: []links.Party{links.AllClients}, To: []links.Party{links.AllNodes}, OneWay: true,
 			Effect: links.Delay, Latency: late, Abandoned: true, Pace: abandonedPace,

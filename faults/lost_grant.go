@@ -83,7 +83,7 @@ func unreplicated(ctx context.Context, t *Target, site *topologies.Site, primary
 	ctx, cancel := context.WithTimeout(ctx, catchTimeout)
 	defer cancel()
 	for {
-		// at the end of this, another holder of the lock may be in its visit
+		// when this time ends, another holder of the lock may still be in its visit
 		free, cancel := context.WithTimeout(ctx, t.TTL/10)
 		poll(free, func() bool { return content(free, primary, name) == "" })
 		cancel()

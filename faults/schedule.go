@@ -23,8 +23,8 @@ const (
 type Step struct {
 	Fault Fault
 	Arg   string
-	From  time.Duration // since the run's start; with a Point, the fault waits for that from here on
-	To    time.Duration // when the fault is healed; 0 = it ends by itself, or with the run
+	From  time.Duration // time since the run's start; with a Point, the fault waits for that from here on
+	To    time.Duration // time at which the fault is healed; 0 = it ends by itself, or with the run
 	Lasts time.Duration // how long the fault lasts after it begins; 0 = not given
 	Moment
 	Alone bool // the time was drawn at random, so the step waits for earlier steps to end

@@ -1,5 +1,5 @@
-// Package locks is what a lock under test is: its Spec, its methods, what it is given and what its errors say. A lock
-// makes one try and says what is certain about its outcome; waiting, backing off and judging are for others. The locks
+// Package locks defines what a lock under test is: its Spec, its methods, what it is given and what its errors mean. A
+// lock makes one try and says what is certain about the outcome. Waiting and backing off are done by workers. The locks
 // of the suite are in locks/catalogue.
 package locks
 
@@ -25,35 +25,35 @@ type Spec struct {
 	Name    string
 	Doc     string
 	Source  string // where the algorithm is described
-	Library bool   // it is a library, as people use it
+	Library bool   // it is a library, used as people use it
 	Sites   Sites
-	Engine  string // the servers it is a client of, as topologies name them; empty = Redis
-	Assumes string // what it needs to be safe
-	Broken  string // why it is wrong; empty for a lock that is right within its assumptions
+	Engine  string // the engine of its servers, as topologies name it; empty = Redis
+	Assumes string // assumptions under which it is safe
+	Broken  string // why it is wrong; empty for a lock that is correct under its assumptions
 	Expect  []Expectation
-	Needs   []Release // the servers that have its commands, any of them; empty for a lock that runs on all
+	Needs   []Release // servers that have its commands, one of which is needed; empty = all have them
 	Claims  history.Claims
-	// Counting is how visits count under it. Other values are baselines, which use no lock.
+	// Counting is how visits count. Other values than TwoSteps are baselines, which use no lock.
 	Counting Counting
 	Listens  bool // its waiters subscribe to channels
-	// Outlives says that what a worker holds lives on when the worker has died: a library renews it as long as the
-	// process lives, or it has a mutex of its process locked. Only the end of the whole process is a crash.
+	// Outlives means that a lock stays held when its worker has died, until the process ends: a library renews it as
+	// long as the process lives, or it holds a mutex of the process. Only the end of the process is a crash.
 	Outlives bool
-	// Linger is how much longer than ttl a lease may last, whose holder is told of it or is gone; nil = no longer.
+	// Linger is how much longer than ttl a lease may last, if its holder knows that or is gone; nil = no longer.
 	Linger func(ttl time.Duration) time.Duration
-	// Session says that a hold ends with the connection that it was granted on.
+	// Session means that a hold ends with the connection that it was granted on.
 	Session bool
-	// Waits says that it waits by itself: what Open returns is Patient.
+	// Waits means that Acquire waits by itself: Open returns a Patient.
 	Waits bool
-	// Shared says that several workers may use one object of the lock at the same time.
+	// Shared means that several workers may use one lock object concurrently.
 	Shared bool
-	// Queues says that workers of a process wait for a mutex while its holder waits for the server.
+	// Queues means that workers of a process wait for a mutex while its holder waits for the server.
 	Queues bool
 	Open   func(Env) (Lock, error)
-	// Defaults says that its clients can name no database and no user: its servers have database 0 and the default
+	// Defaults means that its clients can select no database and no user: its servers use database 0 and the default
 	// user.
 	Defaults bool
-	// Program is where the lock lives if it is none of this program's; Open is nil then.
+	// Program is the program that the lock runs in, if it is not part of this one; Open is nil then.
 	Program *Program
 }
 
@@ -62,24 +62,25 @@ type Counting int
 
 // The ways to count.
 const (
-	TwoSteps   Counting = iota // load, stay, store: what a lock has to guard
-	OneStep                    // the store adds one by itself
-	Optimistic                 // a store that has no effect if anybody else stored since the load; it is repeated
-	Elsewhere                  // a visit is one request to a service that does its own locking
+	TwoSteps   Counting = iota // load, wait, store: a lock must guard this
+	OneStep                    // an atomic increment
+	Optimistic                 // a store that fails if another worker has stored since the load; it is repeated
+	Elsewhere                  // a visit is a request to a service that does its own locking
 )
 
-// Expectation is a failure that verify has to find, and the run that shows it. A broken lock must show one of its
-// causes. A right one must pass all scenarios but those that it names, and show the cause there, and where a fault
-// breaks what it assumes.
+// Expectation is a failure that verify must find, and the run that shows it. A broken lock must show one of its causes.
+// A correct one must pass all scenarios except those named here, in which it must show the cause, and those whose fault
+// breaks its assumptions.
 type Expectation struct {
-	Cause    string // as history names it
-	Scenario string // that shows it; empty, of a broken lock = several do
-	Fault    string // that shows it of a right lock, as the command line takes it
-	// Sometimes says that the scenario shows it of a right lock in some runs only: then to pass is as expected, too.
+	Cause    string // name of the cause in history
+	Scenario string // scenario that shows it; for a broken lock, empty = several do
+	Fault    string // for a correct lock: the fault that shows it, in the syntax of the command line
+	// Sometimes means that a correct lock shows it in some runs only, so a pass is expected as well.
 	Sometimes bool
 }
 
-// Expected are the causes that a lock has to show with a fault; without one, those that a broken lock has to show.
+// Expected lists the causes that a lock must show under a fault or, if that is empty, those that a broken lock must
+// show.
 func (s Spec) Expected(fault string) (causes []string) {
 	for _, e := range s.Expect {
 		if e.Fault == fault && !slices.Contains(causes, e.Cause) {
@@ -89,19 +90,19 @@ func (s Spec) Expected(fault string) (causes []string) {
 	return causes
 }
 
-// Shows tells whether the entry of a lock says that it fails in a scenario.
+// Shows tells whether the lock is expected to fail in a scenario.
 func (s Spec) Shows(scenario string) bool {
 	return slices.ContainsFunc(s.Expect, func(e Expectation) bool { return e.Scenario == scenario })
 }
 
-// Release is a server that has what a lock needs, from a version on.
+// Release is a server program from a version on.
 type Release struct {
-	Name  string // as the server calls itself
+	Name  string // name of the program, as it reports it
 	Since string // major.minor
 }
 
-// Runs says whether the lock's commands are known to the server: nil, or an ErrServer that names the version it has
-// and the ones it would need. A server whose version is not known is given a try.
+// Runs returns nil if the server has the lock's commands, or an ErrServer with the version it has and those that have
+// them. A server of unknown version is assumed to have them.
 func (s Spec) Runs(server topologies.Server) error {
 	if len(s.Needs) == 0 || server == (topologies.Server{}) {
 		return nil
@@ -116,7 +117,7 @@ func (s Spec) Runs(server topologies.Server) error {
 	return fmt.Errorf("%w: %s needs %s or newer, this is %s", ErrServer, s.Name, strings.Join(wants, ", "), server)
 }
 
-// Offers says what a lock lacks that its spec promises; nil if it has all.
+// Offers says what a lock lacks that its Spec promises; nil if it has everything.
 func (s Spec) Offers(l Lock) error {
 	_, shares := l.(Sharer)
 	_, upgrades := l.(Upgrader)
@@ -143,7 +144,7 @@ func (s Spec) Lingers(ttl time.Duration) time.Duration {
 	return s.Linger(ttl)
 }
 
-// Auto is the lock that a topology is made for: the first of them that fits it, needs all of its sites, and is right.
+// Auto is the lock for a topology: the first correct one that fits it and uses all of its sites.
 func Auto(all []Spec, t topologies.Spec) Spec {
 	sites := OneSite
 	if t.Sites > 1 {
@@ -157,10 +158,10 @@ func Auto(all []Spec, t topologies.Spec) Spec {
 	return Spec{}
 }
 
-// Sites says on how many sites a lock lives.
+// Sites says how many sites a lock needs.
 type Sites int
 
-// The numbers of sites. A lock that needs no server runs anywhere.
+// A lock that needs no server runs on any topology.
 const (
 	NoSite Sites = iota
 	OneSite
@@ -172,29 +173,29 @@ func (s Sites) Fits(n int) bool { return s != OneSite || n == 1 }
 
 // Env is what a lock is given when it is opened, once for each worker.
 type Env struct {
-	// Sites are shared by all workers of the process; the lock must not close them. Servers that are not Redis have
-	// none: there are Places.
+	// Sites are Redis clients, one for each site, which all workers of the process share; the lock must not close them.
+	// For servers other than Redis use Places.
 	Sites   []redis.UniversalClient
-	Rand    *rand.Rand // of this worker alone
+	Rand    *rand.Rand // for this worker alone
 	Process *Process
-	// Renewals is where a lock that renews leases in the background records its extensions, from one goroutine at
-	// a time: an Op that names no Hold but the Token. It is nil unless the lock claims Renews.
+	// Renewals is where a lock that renews leases in the background records its extensions, from one goroutine at a
+	// time: as an Op that names the Token, not the Hold. It is nil unless the lock claims Renews.
 	Renewals *history.Lane
-	// Places are what Sites lead to, in the same order, for libraries that make connections of their own.
+	// Places are the sites that Sites connect to, in the same order, for libraries that make their own connections.
 	Places []*topologies.Site
-	// Source is what links tell the process's clients from others by, for the same libraries; 0 = nothing.
+	// Source is the number by which proxies identify the process's clients, for such libraries; 0 = none.
 	Source int
-	// Server is what runs at the sites; zero if that is not known.
+	// Server is the program at the sites; zero if it is unknown.
 	Server topologies.Server
-	// Within begins the names of all keys and channels where servers belong to others; empty = names are as the lock's
-	// own or its model's are. Keys that the lock is given begin with it.
+	// Within is the prefix of all keys and channels on attached servers; empty = the lock names them itself. The keys
+	// that the lock is given begin with it.
 	Within string
-	// Pause is called between the two commands of a lock that needs two, so that a fault can hold or kill the worker
-	// there. An error ends the call at once, with nothing undone. It is nil if no fault asks for it.
+	// Pause is called between the two commands of a broken lock that should be one, so that a fault can stop or kill
+	// the worker there. An error ends the call at once, with nothing undone. It is nil if no fault needs it.
 	Pause func(ctx context.Context, key string) error
 }
 
-// Between is called by a lock between its two commands: it does what Pause says.
+// Between calls Pause, if there is one.
 func (e Env) Between(ctx context.Context, key string) error {
 	if e.Pause == nil {
 		return nil
@@ -202,125 +203,125 @@ func (e Env) Between(ctx context.Context, key string) error {
 	return e.Pause(ctx, key)
 }
 
-// Process is what the workers of one process share. Its zero value is ready.
+// Process has what the workers of a process share. Its zero value is ready to use.
 type Process struct {
-	Kept sync.Map // what locks keep as long as the process lives, by keys of types of their own
+	Kept sync.Map // values that locks keep as long as the process lives, under keys of their own types
 
 	mu     sync.Mutex
 	shared map[any]*shared
 }
 
-// Lease is a hold as its holder knows it. It is plain data.
+// Lease is a granted lock, as its holder knows it. It is plain data.
 type Lease struct {
 	Key string
-	// of a hold of several keys: all of them, in the order in which they were asked for; nil = Key alone
+	// Keys lists all keys of a lock on several, in the order of the request; nil = only Key.
 	Keys  []string
-	Token string    // marks the hold in the servers; unique
+	Token string    // identifies the hold on the servers; unique
 	Fence int64     // fencing token; 0 = the lock has none
-	Until time.Time // its holder may believe in it before then; zero = without end
-	// Permits is how many of the lock's permits it has: 1 of a reader; 0 = it is exclusive.
+	Until time.Time // deadline until which the holder may rely on it; zero = it does not end
+	// Permits is the number of permits: 1 for a reader; 0 = exclusive.
 	Permits int
-	Count   int64 // holds that the owner of a reentrant lock has with this one; 0 = the lock is not reentrant
-	// Spent is the part of the TTL that was over when Acquire was called: a lock that waits by itself may have been
-	// granted before.
+	Count   int64 // number of holds of a reentrant lock's owner, with this one; 0 = it is not reentrant
+	// Spent is the part of the TTL that had passed when Acquire was called: a lock that waits may have been granted
+	// before.
 	Spent time.Duration
-	// Tried is how long after the call of an AcquireWithin, or of an Acquire that was refused before, the try began, at
-	// the earliest, that was granted: until then the lock waited for others. The TTL counts from there.
+	// Tried is how long after the call of AcquireWithin (or of an Acquire that was refused before) the successful try
+	// began at the earliest: until then the lock waited for others. The TTL counts from there.
 	Tried time.Duration
-	// Lost is closed when the lock finds out that the hold is lost or can be relied on no more; nil if it never says.
+	// Lost is closed when the lock finds out that the hold is lost or cannot be relied on any more; nil if it never
+	// does.
 	Lost <-chan struct{}
 }
 
-// Lock is one worker's access to a lock. A worker calls one method at a time.
+// Lock is a worker's access to a lock. A worker calls one method at a time.
 type Lock interface {
-	// Acquire makes one try. ErrBusy says that another worker holds the lock. After an error whose outcome is
-	// Unknown the lease still names the token, so that the hold can be given back if it came about after all.
+	// Acquire makes one try. ErrBusy says that another worker holds the lock. After an error whose outcome is Unknown,
+	// the lease has the token, so that it can be released in case it was granted.
 	Acquire(ctx context.Context, key string, ttl time.Duration) (Lease, error)
-	// Extend lengthens the lease to ttl from now. ErrLost says that it is no longer ours.
+	// Extend extends the lease to ttl from now. ErrLost says that the lock is not held any more.
 	Extend(ctx context.Context, l Lease, ttl time.Duration) (Lease, error)
-	// Release gives the hold back. ErrLost says that it was no longer ours.
+	// Release releases the lock. ErrLost says that it was not held any more.
 	Release(ctx context.Context, l Lease) error
-	// Close ends what runs in the background. It gives nothing back: that is how a worker dies, too.
+	// Close ends background work. It releases nothing, as if the worker had died.
 	Close() error
 }
 
-// Waiter is a lock that can wait better than by polling. Wait is called after an Acquire that was refused. It returns
-// when another try makes sense, and says why; the worker does not poll besides. It returns an error when ctx is done or
-// when it cannot wait: then the worker polls. After a Wait without error the worker tries at least once: it may be the
-// only one that was woken. A visit that gives up calls Wait once more with a ctx that is done, so that the lock can
-// leave a queue.
+// Waiter is a lock that can wait better than by polling. Wait is called after an Acquire was refused. It returns when
+// another try makes sense, and why. It returns an error when ctx is done, or when it cannot wait: then the worker
+// polls. After a Wait without an error the worker must try at least once, because it may be the only one that was
+// woken. A visit that gives up calls Wait once more with a ctx that is done, so that the lock can leave a queue.
 type Waiter interface {
 	Wait(ctx context.Context, key string) (history.Wake, error)
 }
 
 // Queue is a Waiter that may be granted the lock while it waits. Handed returns such a grant, if there is one that has
-// not expired, and when it came about at the earliest: until then Lease.Spent counts. Acquire would return it as well.
+// not expired, with the earliest time at which it was made; Lease.Spent counts until then. Acquire would return it as
+// well.
 type Queue interface {
 	Waiter
 	Handed(key string) (lease Lease, since time.Time, ok bool)
 }
 
-// Patient is a lock that waits by itself: AcquireWithin makes tries for so long, and ErrBusy says that none was
-// granted. If Lease.Tried is unknown, the lease counts from the call.
+// Patient is a lock that waits by itself: AcquireWithin tries for that long, and ErrBusy says that none was successful.
+// If Lease.Tried is unknown, the lease counts from the call.
 type Patient interface {
 	AcquireWithin(ctx context.Context, key string, ttl, wait time.Duration) (Lease, error)
 }
 
-// Sharer is a lock that several may hold at once, readers or holders of permits: AcquireShare asks for so many permits.
-// A reader asks for 1.
+// Sharer is a lock that several may hold at once: readers, or holders of permits. AcquireShare requests a number of
+// permits; a reader requests 1.
 type Sharer interface {
 	AcquireShare(ctx context.Context, key string, ttl time.Duration, permits int) (Lease, error)
 }
 
-// PatientSharer is a Patient whose readers, or who ask for permits, wait in the lock as well.
+// PatientSharer is a Patient that also waits by itself for shared use.
 type PatientSharer interface {
 	AcquireShareWithin(ctx context.Context, key string, ttl time.Duration, permits int,
 		wait time.Duration) (Lease, error)
 }
 
-// Several is a lock that takes several keys in one call, all of them or none: ErrBusy says that it has none of them.
-// A lock that waits itself (Spec.Waits) may wait for so long; another makes one try. Extend and Release are of all of
-// them.
+// Several is a lock that takes several keys in one call, all or none: ErrBusy says that it has none. A lock with
+// Spec.Waits may wait for that long; others make one try. Extend and Release concern all keys.
 type Several interface {
 	AcquireAll(ctx context.Context, keys []string, ttl, wait time.Duration) (Lease, error)
 }
 
-// Upgrader is a lock whose reader can become the writer. The page stays as the reader has seen it until then: ErrBusy
-// says that it is a reader still, because there are others, ErrLost that it is not.
+// Upgrader is a lock whose reader can become the writer. Nobody else writes in between. ErrBusy says that it is still a
+// reader, because there are others; ErrLost that it is not.
 type Upgrader interface {
 	Upgrade(ctx context.Context, l Lease, ttl time.Duration) (Lease, error)
 }
 
-// ErrBusy and ErrLost say that the call had certainly no effect. ErrMaybeBusy is the refusal of a lock that answers the
-// same when something else went wrong: what the call did is not known.
+// ErrBusy and ErrLost say that the call certainly had no effect. ErrMaybeBusy is the refusal of a lock that gives the
+// same answer if something else went wrong, so that the effect is unknown.
 var (
 	ErrBusy      = errors.New("the lock is held by another worker")
 	ErrMaybeBusy = errors.New("the lock is held by another worker, or something else went wrong")
 	ErrLost      = errors.New("the lock is no longer ours")
 )
 
-// ErrFenced says that the store has taken a greater fencing token, ErrConflict that somebody else stored since the
-// load, ErrRefused that the store answered that it will not. Nothing was written.
+// ErrFenced says that the store has seen a greater fencing token, ErrConflict that another worker has stored since the
+// load, ErrRefused that the store refused. Nothing was written.
 var (
 	ErrFenced   = errors.New("the store refused a stale fencing token")
 	ErrConflict = errors.New("another worker stored in between")
 	ErrRefused  = errors.New("the store refused")
 )
 
-// ErrCrashed says that the worker was killed in the middle of the call. Completed steps stay done.
+// ErrCrashed says that the worker was killed in the middle of the call. Completed steps are not undone.
 var ErrCrashed = errors.New("the worker was killed")
 
 // ErrServer says that the servers lack what a lock needs.
 var ErrServer = errors.New("the servers cannot run this lock")
 
-// ErrQuorum says that too few sites granted the lock to hold it; what they granted has been given back.
+// ErrQuorum says that too few sites granted the lock; their grants were released.
 var ErrQuorum = errors.New("no quorum")
 
-// NoQuorum is an ErrQuorum that says why. Silent is how many sites neither granted the lock nor answered that it is
-// held: without such sites the try was refused, as by one server that answers "busy".
+// NoQuorum is an ErrQuorum with details. Silent is how many sites neither granted the lock nor answered that it is
+// held. If it is 0, the try was refused.
 type NoQuorum struct{ Granted, Sites, Silent int }
 
-// Error says what the sites did.
+// Error describes what the sites did.
 func (e NoQuorum) Error() string {
 	text := fmt.Sprintf("%d of %d sites granted", e.Granted, e.Sites)
 	if e.Silent > 0 {
@@ -329,10 +330,10 @@ func (e NoQuorum) Error() string {
 	return text + ": " + ErrQuorum.Error()
 }
 
-// Is tells that the error is an ErrQuorum.
+// Is makes errors.Is match ErrQuorum.
 func (e NoQuorum) Is(target error) bool { return target == ErrQuorum }
 
-// Silent is how many sites did not answer a try that found no quorum. It is 1 if the error does not say.
+// Silent is how many sites did not answer a try that found no quorum; 1 if the error does not say.
 func Silent(err error) int {
 	if e, ok := errors.AsType[NoQuorum](err); ok {
 		return e.Silent

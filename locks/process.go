@@ -6,7 +6,7 @@ type shared struct {
 	users int
 }
 
-// Share returns what stands under the key; the first user opens it. Who is done with it calls Drop.
+// Share returns the value under the key, which the first user opens. Each user calls Drop at the end.
 func Share[T interface{ Close() error }](p *Process, key any, open func() (T, error)) (T, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -25,7 +25,7 @@ func Share[T interface{ Close() error }](p *Process, key any, open func() (T, er
 	return value, nil
 }
 
-// Drop closes what stands under the key if it had its last user.
+// Drop closes the value under the key if this was its last user.
 func (p *Process) Drop(key any) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -61,7 +61,7 @@ func holds(c *history.Claim, scenario string, verdicts []checker.Verdict) (prove
 }
 
 // Conformance summarizes what the runs of a lock show about each of its claims. A claim holds if some run has judged
-// all of it and no run has violated it. Of several failures it keeps the shortest story of an exact checker.
+// all of it and no run has violated it. If there are several failures, it keeps the shortest story of an exact checker.
 func Conformance(made history.Claims, runs []Run) (all []Claim) {
 	for i := range history.AllClaims {
 		c := &history.AllClaims[i]

@@ -195,7 +195,8 @@ func rank(sorted []int64, q float64) int {
 type failoverTable struct {
 	title string
 	head  []string
-	row   func(*Failover) []string // returns nil if the question has no answer for a row
+	// row returns the cells of a row; nil if the question of the table has no answer for it
+	row func(*Failover) []string
 }
 
 // failoverTables are the tables, one for each question of a reader.

@@ -95,7 +95,7 @@ func (f *Folder) removeDead(out string, most int64) error {
 			lock, failed = os.Open(filepath.Join(dir, killedFile))
 		}
 		if failed != nil {
-			continue // it was left on purpose, or finished just now
+			continue // the run was left on purpose, or finished just now
 		}
 		if syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil {
 			_, missing := os.Stat(filepath.Join(dir, HistoryFile))

@@ -51,7 +51,8 @@ func WriteJUnit(w io.Writer, all []Judgement) error {
 		j := &all[i]
 		suite := junitSuite{Name: j.Name(), Time: seconds(j.Took)}
 		if j.Scenario == "" && len(j.Faults) > 0 {
-			suite.Name += " " + strings.Join(j.Faults, " ") // only if there is no scenario, which has its own faults
+			// a scenario has its own faults, which need not be in the name
+			suite.Name += " " + strings.Join(j.Faults, " ")
 		}
 		if !j.Started.IsZero() {
 			suite.Started = j.Started.UTC().Format("2006-01-02T15:04:05")

@@ -104,7 +104,7 @@ func refusedLogin(err error) bool {
 		redis.HasErrorPrefix(err, "ERR AUTH")
 }
 
-// unreachable wraps an error of a server that does not answer with advice to the user.
+// unreachable adds advice for the user to the error of a server that does not answer.
 func (n *Node) unreachable(err error) error {
 	where := n.front
 	if n.back != n.front {
@@ -113,8 +113,7 @@ func (n *Node) unreachable(err error) error {
 	return Unreachable(where, n.front, n.topology.Spec.attached.TLS, err)
 }
 
-// Unreachable wraps an error of an attached server that does not answer with advice. The argument where says which
-// server it is.
+// Unreachable adds advice to the error of an attached server that does not answer; where says which server it is.
 func Unreachable(where, addr string, secured *TLS, err error) error {
 	var reply redis.Error
 	refused := errors.As(err, &reply)

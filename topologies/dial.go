@@ -108,7 +108,7 @@ func (s *Site) movedTo() string {
 	}
 	text, err := os.ReadFile(s.access.Moved)
 	if err != nil {
-		return "" // there is no file: the primary was never moved
+		return "" // without the file, the primary was never moved
 	}
 	return string(text)
 }

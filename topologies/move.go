@@ -30,7 +30,7 @@ func (s *Site) Move(ctx context.Context, key string, pause time.Duration) (from,
 		ids[n], primaries[n] = m.id, m.primary == "-" && len(m.slots) > 0
 	}
 	at := slices.Index(s.Nodes, from)
-	// not straight back to the former owner, which a client may still use
+	// never straight back to the former owner, which a client may still use
 	for _, n := range slices.Concat(s.Nodes[at+1:], s.Nodes[:at]) {
 		if to == nil && primaries[n] {
 			to = n

@@ -233,7 +233,7 @@ func (t *Topology) claim(ctx context.Context) (err error) {
 	if t.reaper, err = startReaper(t.dir); err != nil {
 		return err
 	}
-	if err := os.Mkdir(t.dir, 0o700); err != nil { // after the reaper, because the suite may be killed in between
+	if err := os.Mkdir(t.dir, 0o700); err != nil { // made after the reaper, because the suite may be killed in between
 		return fmt.Errorf("make a directory for the nodes: %w", err)
 	}
 	if err := t.buildShims(ctx); err != nil {

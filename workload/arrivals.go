@@ -28,7 +28,7 @@ type arrivals struct {
 
 // visit is one visit of the schedule.
 type visit struct {
-	planned time.Duration // when the visit is due at the planned rate
+	planned time.Duration // time at which the visit is due at the planned rate
 	key     int32
 }
 

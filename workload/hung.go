@@ -34,7 +34,7 @@ func (w *worker) leave() {
 type waits struct {
 	turn      uint64
 	inside    time.Duration // time inside the call, without the time for which this process was paused
-	calledOff time.Duration // when the call's context was cancelled, on the run's clock; 0 = it was not
+	calledOff time.Duration // time on the run's clock at which the call's context was cancelled; 0 = it was not
 	ended     bool
 }
 

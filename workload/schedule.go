@@ -68,7 +68,7 @@ type pace struct {
 	drawn int            // index in the trace, or in the burst of the stretch
 
 	stretch int
-	at      time.Duration // when the last visit was due, or the beginning of the stretch
+	at      time.Duration // due time of the last visit, or the beginning of the stretch
 	left    float64       // the part of the last step that is beyond its stretch; 0 = none
 }
 

@@ -26,7 +26,7 @@ type worker struct {
 	// now is the last reading of the clock; 0 if something was sent or waited for since. It saves readings, which are
 	// expensive.
 	now   time.Duration
-	free  time.Duration // when the visit was due and the worker was free for it
+	free  time.Duration // time at which the visit was due and the worker was free for it
 	began time.Duration // when the visit began
 	grant grant         // of the visit
 	// without a judge: the record of the store, which is written together with the end of the visit; nil = none
@@ -190,7 +190,7 @@ type grant struct {
 	more  []spot // the additional pages of the visit
 	lease locks.Lease
 	asked time.Duration // when it called
-	at    time.Duration // when the worker learned that the lock was granted
+	at    time.Duration // time at which the worker learned that the lock was granted
 	// permits is the number that the visit requests; 0 = all of them.
 	permits int
 }
@@ -221,7 +221,7 @@ func (w *worker) acquire(ctx context.Context, g *grant) history.Reason {
 		case reason == history.Crashed:
 			return reason
 		case outcome == history.Unknown && g.lease.Token != "":
-			w.release(g.key, id, &g.lease, 0) // it may have been granted, and no one else would release it
+			w.release(g.key, id, &g.lease, 0) // the lock may have been granted, and nothing else would release it
 		}
 		if !w.pass(ctx, Refused, g.key, 0) {
 			return history.Crashed

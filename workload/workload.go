@@ -52,9 +52,10 @@ type Shape struct {
 	TTL        time.Duration // of each lease
 	Hold       time.Duration // time between load and store
 	// each Hold or Term is drawn from a range of this half-width, as a share of its mean; 0 = no spread
-	Spread     float64
-	Term       time.Duration // for this long a visit loads, waits and stores repeatedly, as a leader does; 0 = once
-	Faithful   bool          // closed loop: each worker always visits the same page, as a candidate for leadership does
+	Spread float64
+	Term   time.Duration // for this long a visit loads, waits and stores repeatedly, as a leader does; 0 = once
+	// closed loop: each worker always visits the same page, like a candidate in a leader election
+	Faithful   bool
 	Think      time.Duration // closed loop: pause of a worker between two visits
 	Wait       time.Duration // patience: a visit gives up this long after its due time
 	Hurry      time.Duration // closed loop: patience of every second worker, starting with the first; 0 = as Wait

@@ -1,6 +1,6 @@
 // Package breaker injects the faults of a run: those of its plan, and those that a user injects by key. It records each
-// fault and its end as operations, and waits until the deployment is healthy again. What a fault does is in package
-// faults.
+// fault and its end as operations, and waits until the deployment is healthy again. Package faults has the faults
+// themselves.
 package breaker
 
 import (

@@ -20,18 +20,18 @@ import (
 	"hammerlock/results/compare"
 )
 
-// The defaults of a trial. Many short runs show more than few long ones.
+// Defaults of a trial. Many short runs are better evidence than a few long ones.
 const (
 	abPairs    = 12
 	abDuration = time.Second
 	abWarmup   = 200 * time.Millisecond
 	maxPairs   = 1000
 
-	// abProgram is the setting that names another build of bench.
+	// abProgram is the setting of a side that names another build of bench.
 	abProgram = "bench"
 )
 
-// trial is a comparison of two sides in turns.
+// trial is a comparison of two sides whose runs take turns.
 type trial struct {
 	comparing
 	*series
@@ -40,10 +40,10 @@ type trial struct {
 	whole []compare.Pair
 }
 
-// side is one of the two.
+// side is one of the two sides of a trial.
 type side struct {
 	name    string
-	program string // another build; empty for this one
+	program string // path of another build of bench; empty = this one
 	o       *options
 }
 
@@ -109,7 +109,7 @@ func (t *trial) answer(stop context.Context, err error) int {
 		t.summarize(t.e)})
 }
 
-// check finds every mistake of both sides, those that both make once.
+// check finds the errors of both sides; those that both have are reported once.
 func (t *trial) check(stop context.Context, args []string) error {
 	var problem error
 	for i, arg := range args[:min(len(args), len(t.sides))] {
@@ -128,8 +128,8 @@ func (t *trial) check(stop context.Context, args []string) error {
 	return cmp.Or(t.o.invalid(), problem)
 }
 
-// newSide is a side with the flags that hold for both, and its own settings: flags without their dashes, of a plan or
-// one of more, each of which adds a flag and says its name.
+// newSide makes a side from the flags that hold for both and its own settings, which are flags without dashes. Each
+// function of more adds a flag and returns its name.
 func newSide(common *options, text string, more ...func(*options) string) *side {
 	s := &side{name: text, o: &options{Set: settings.New(), plan: common.plan}}
 	if own := common.plan.Service; own != nil {
@@ -153,14 +153,14 @@ func newSide(common *options, text string, more ...func(*options) string) *side 
 			s.o.Mistake("", "%q: no such setting of one side%s", name,
 				cmp.Or(human.Meant(name, good), "; bench plan prints all that there are"))
 		default:
-			_ = s.o.Flags.Set(name, v) // what is wrong with it is a mistake
+			_ = s.o.Flags.Set(name, v) // an error in the value is collected
 		}
 	}
 	return s
 }
 
-// ofSide are the parts of "lock=redsync,backoff=1ms". Text after a comma without a name belongs to the value before
-// it.
+// ofSide splits a text such as "lock=redsync,backoff=1ms". A part after a comma that has no name belongs to the value
+// before it.
 func ofSide(text string) (parts []string) {
 	for part := range strings.SplitSeq(text, ",") {
 		if len(parts) > 0 && !strings.Contains(part, "=") {
@@ -172,7 +172,7 @@ func ofSide(text string) (parts []string) {
 	return parts
 }
 
-// checkSide adds the mistakes of one side to the list of both, and returns what this machine cannot do.
+// checkSide adds the errors of a side to the list of both. It returns an error if this machine cannot run it.
 func (t *trial) checkSide(stop context.Context, s *side) error {
 	s.o.plan.Preset = !t.o.Flags.Changed("topology") && !s.o.Flags.Changed("topology")
 	job, err := s.o.plan.Check(stop, s.o.Mistakes)
@@ -193,7 +193,7 @@ func (t *trial) checkSide(stop context.Context, s *side) error {
 	return err
 }
 
-// steps are the runs of the schedule. A pair that is not whole when it ends is left out.
+// steps yields the runs of the schedule. A pair that is incomplete at the end is dropped.
 func (t *trial) steps(yield func(*step) bool) {
 	var pair compare.Pair
 	done := map[compare.Arm]bool{}
@@ -202,7 +202,8 @@ func (t *trial) steps(yield func(*step) bool) {
 		st := &step{plan: s.o.plan,
 			title: fmt.Sprintf("pair %d of %d: %s  %s", i/len(pair)+1, t.pairs, armNames[arm], s.name)}
 		st.plan.Workload.Seed += uint64(i / len(pair))
-		if t.sides[0].program+t.sides[1].program != "" { // both are run as programs: how they are run is no difference
+		// if one side is a program, both are run as programs, so that this makes no difference
+		if t.sides[0].program+t.sides[1].program != "" {
 			args := settings.Before(append(arguments(t.root, st.plan), "--out", t.dir))
 			st.instead = func(ctx, stop context.Context) (*results.Run, error) { return s.runProgram(ctx, stop, args) }
 		}

@@ -13,15 +13,15 @@ import (
 	"hammerlock/topologies"
 )
 
-// Arguments is what a process was started with, without the passwords in it, which are overwritten where every user of
-// the machine can read them.
+// Arguments returns the arguments of the process without passwords. It overwrites the passwords in the process's
+// memory, because every user of the machine can read command lines.
 func Arguments(args []string) []string { return attach.Hide(args) }
 
-// Environment reads the environment of the process, out of which it takes the passwords: no process that is started has
-// them.
+// Environment removes passwords from the environment, so that no child process gets them, and returns a function that
+// reads variables.
 func Environment() func(string) string { return attach.HideEnvironment() }
 
-// addrFlag names an existing deployment; all other flags of its section are about it.
+// addrFlag names an existing deployment. The other flags of its section need it.
 const addrFlag = "addr"
 
 // attachFlags declares the flags of an existing deployment.
@@ -62,8 +62,8 @@ func (o *options) attachFlags() {
 		strings.Join(topologies.DestructiveNames(), ", ")), &a.Allow, topologies.DestructiveNames())
 }
 
-// unattached refuses flags of an existing deployment where no deployment is named: the runs would go to servers that
-// the suite starts. A side of a comparison may name one.
+// unattached refuses flags about an existing deployment if none is named: the runs would use servers that the suite
+// starts. A side of a comparison may name one.
 func (o *options) unattached(args []string) {
 	named := func(arg string) bool { return strings.Contains(arg, addrFlag+"=") }
 	if o.Value(addrFlag) == nil || o.Flags.Changed(addrFlag) || slices.ContainsFunc(args, named) {
@@ -77,7 +77,7 @@ func (o *options) unattached(args []string) {
 	})
 }
 
-// resolveAttached puts what a checked plan runs on an existing deployment in place of what it would run elsewhere.
+// resolveAttached sets what a checked plan runs on an existing deployment.
 func (o *options) resolveAttached() {
 	if !o.plan.Attach.Asked() || len(o.plan.Topologies) != 1 {
 		return
@@ -89,7 +89,7 @@ func (o *options) resolveAttached() {
 	}
 }
 
-// attached adds to the flags of an existing deployment its secrets and a listener. Each line is told once.
+// attached adds passwords and a listener to the flags of an existing deployment. Each line is printed once.
 func (e Env) attached(o *options) {
 	said := map[string]bool{}
 	o.plan.Attach.Secrets = e.secrets

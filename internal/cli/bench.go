@@ -34,7 +34,7 @@ func (e Env) benchCommand() *cobra.Command {
 	return bench
 }
 
-// planCommand is a command that carries out a plan; it can be called run below its own name.
+// planCommand is a command that runs a plan. It is also available as "run" below its own name.
 func (e Env) planCommand(c *cobra.Command, p harness.Plan) *cobra.Command {
 	o := newOptions(c, p)
 	o.allFlags()
@@ -48,11 +48,12 @@ func (e Env) planCommand(c *cobra.Command, p harness.Plan) *cobra.Command {
 	return e.command(c, o, do)
 }
 
-// allFlags declares the flags of a command that carries out plans.
+// allFlags declares the flags of a command that runs plans.
 func (o *options) allFlags() {
 	o.count = 1
 	o.planFlags()
-	if o.listing = o.plan.Service == nil; o.listing { // with a service, --count is the request for the count
+	// for a service, --count is another flag: the request that reads its count
+	if o.listing = o.plan.Service == nil; o.listing {
 		o.Begin(agentsSection)
 		o.fleetFlags()
 		o.Begin(runSection)

@@ -21,9 +21,9 @@ import (
 	"hammerlock/topologies"
 )
 
-// firstLoads are the loads of a bench that is told of none. The latencies of the first are those of the locks, as a
-// machine of two cores has time for it; the second shows locks under contention, with latencies of the machine. The
-// first has 700 visits, give or take 26, for a p99 needs 500.
+// firstLoads are the loads of bench if no flag sets the load. In the first one, latencies are those of the locks,
+// because a machine with two cores has time to spare; it has 700 +- 26 visits, and a p99 needs 500. The second shows
+// locks under contention, where latencies depend on the machine.
 var firstLoads = []func(*harness.Plan){
 	func(p *harness.Plan) {
 		p.Workload.Workers, p.Workload.Rate, p.Warmup, p.Duration = 8, 100, time.Second, 7*time.Second
@@ -33,8 +33,7 @@ var firstLoads = []func(*harness.Plan){
 	},
 }
 
-// loads are the loads that a job is carried out with, one after the other: the plan's own, if a flag or a file says
-// one.
+// loads returns the loads to run one after the other: only the plan's own, if a flag or a file sets one.
 func (o *options) loads() []func(*harness.Plan) {
 	p := &o.plan
 	own := p.Verify || p.Service != nil || len(p.Services) > 0 || p.Fleet.Agents != "" || o.File != "" || o.count > 1 ||
@@ -49,8 +48,8 @@ func (o *options) loads() []func(*harness.Plan) {
 	return firstLoads
 }
 
-// The load of the one failover that a first bench shows: the primary is killed when the load has begun, and is started
-// again when the others have had the time to take its place.
+// The load of the single failover that bench shows: the primary is killed soon after the beginning, and restarted when
+// a replica has had time to replace it.
 const (
 	firstKill     = 700 * time.Millisecond
 	firstHeal     = 3800 * time.Millisecond
@@ -58,7 +57,7 @@ const (
 	firstLease    = time.Second
 )
 
-// failOver kills the primary once under each lock whose topology goes on without it.
+// failOver kills the primary once under each lock whose topology has a failover.
 func (e Env) failOver(ctx context.Context, s signals, c *cobra.Command, o *options) []results.Failover {
 	f := &failovers{series: newSeries(e, c, o)}
 	f.root, f.tolerant = e.verifyCommand(), true
@@ -69,7 +68,7 @@ func (e Env) failOver(ctx context.Context, s signals, c *cobra.Command, o *optio
 	w.Workers, w.Keys, w.Rate, w.TTL = 16, 64, 200, firstLease
 	job, err := p.Check(s.stop, nil)
 	if err != nil {
-		return nil // what this load cannot show
+		return nil // something that this load cannot show
 	}
 	p.Faults = []string{fmt.Sprintf("kill-primary@%s", firstKill), fmt.Sprintf("heal@%s", firstHeal)}
 	for _, x := range job.Combinations {
@@ -86,7 +85,7 @@ func (e Env) failOver(ctx context.Context, s signals, c *cobra.Command, o *optio
 	return f.all
 }
 
-// firstOfEach are the runs of an open loop, one of each topology and lock.
+// firstOfEach returns the open-loop runs, one for each topology and lock.
 func firstOfEach(runs []results.Run) (first []*results.Run) {
 	for i := range runs {
 		r := &runs[i]
@@ -98,7 +97,7 @@ func firstOfEach(runs []results.Run) (first []*results.Run) {
 	return first
 }
 
-// answers are the rows of the first table.
+// answers returns the rows of the first table.
 func answers(runs []results.Run, gone []results.Failover) (all []results.Answer) {
 	for _, r := range firstOfEach(runs) {
 		a := results.Answer{Run: r, Safe: "-", Gone: "-"}
@@ -120,8 +119,7 @@ func answers(runs []results.Run, gone []results.Failover) (all []results.Answer)
 	return all
 }
 
-// writeFirst writes the answer for a reader who chooses, then the tables of the first loads, and where to go from
-// there.
+// writeFirst writes the table for choosing a topology, then the tables of the first loads, and where to read on.
 func writeFirst(w io.Writer, runs []results.Run, gone []results.Failover, report string) error {
 	crowd := slices.IndexFunc(runs, func(r results.Run) bool { return r.Rate == 0 })
 	if crowd < 0 {
@@ -149,7 +147,7 @@ func writeFirst(w io.Writer, runs []results.Run, gone []results.Failover, report
 	return errors.Join(p.Err, writeReport(w, report))
 }
 
-// writeReport ends a result with the address of its report, if it has one.
+// writeReport writes the address of the report, if there is one.
 func writeReport(w io.Writer, report string) error {
 	p := &human.Printer{W: w}
 	if page, err := filepath.Abs(report); err == nil && report != "" {

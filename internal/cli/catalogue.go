@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	_ "modernc.org/sqlite" // the counters in a file
+	_ "modernc.org/sqlite" // for counters in a file
 
 	"hammerlock/faults"
 	"hammerlock/internal/crew"
@@ -19,19 +19,19 @@ import (
 	"hammerlock/workload"
 )
 
-// taps say whether servers' replication streams are read where they can be.
+// taps are the values of a flag: whether to read the servers' replication streams.
 var taps = settings.Catalogue[bool]{All: []bool{true, false},
 	Name: func(read bool) string { return map[bool]string{true: "auto", false: "off"}[read] }}
 
-// syncs say how often servers sync their log of writes; off = they have none.
+// syncs are the values of a flag: how often servers sync their append-only file; off = they have none.
 var syncs = settings.Catalogue[topologies.Durability]{All: []topologies.Durability{"", topologies.SyncEverySecond,
 	topologies.SyncAlways},
 	Name: func(d topologies.Durability) string { return cmp.Or(string(d), "off") }}
 
-// autoLock is the name that asks for the lock a topology is made for, which a plan knows as the zero Spec.
+// autoLock is the name for the default lock of each topology, which is the zero Spec in a plan.
 const autoLock = "auto"
 
-// lockNames lists the locks that are right. The others are many, and --list says what is wrong with each.
+// lockNames lists the correct locks. There are many wrong ones; --list says what is wrong with each.
 func lockNames(all []locks.Spec) string {
 	own, libraries, broken := []string{autoLock}, []string{}, 0
 	for _, s := range all {
@@ -48,7 +48,7 @@ func lockNames(all []locks.Spec) string {
 		strings.Join(own, ", "), strings.Join(libraries, ", "), broken)
 }
 
-// everyScenario is the name that asks for all scenarios that apply.
+// everyScenario is the name for all scenarios that apply.
 const everyScenario = "all"
 
 var (
@@ -58,7 +58,7 @@ var (
 		Name: func(m results.Metric) string { return m.Name }}
 )
 
-// everyTopology is the name that asks for all topologies.
+// everyTopology is the name for all topologies.
 const everyTopology = "all"
 
 func topologiesOf(k crew.Catalogue) settings.Catalogue[topologies.Spec] {
@@ -79,7 +79,7 @@ func locksOf(k crew.Catalogue) settings.Catalogue[locks.Spec] {
 	return c
 }
 
-// lockGroups are the names of several locks at once: verify --expect takes them.
+// lockGroups are names for several locks at once, for verify --expect.
 var lockGroups = map[string]func(locks.Spec) bool{
 	"all":    func(s locks.Spec) bool { return s.Name != "" },
 	"right":  func(s locks.Spec) bool { return s.Name != "" && s.Broken == "" },
@@ -89,7 +89,7 @@ var lockGroups = map[string]func(locks.Spec) bool{
 // faultNames lists the values of --fault, without times and points.
 func faultNames() []string { return append([]string{faults.Auto, faults.None}, faults.Names()...) }
 
-// knows is all that the command knows by name, and its worker processes with it.
+// knows returns everything that the command and its worker processes know by name.
 func (e Env) knows() crew.Catalogue {
 	return crew.Catalogue{
 		Topologies: slices.Concat(topologies.All, e.More.Topologies), Locks: slices.Concat(known.Locks, e.More.Locks),

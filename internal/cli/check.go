@@ -58,8 +58,8 @@ func judgeFiles(o *options, args []string) (all []results.Judgement, err error) 
 	return results.Standing(all), errors.Join(errs...)
 }
 
-// judged judges again what was saved: a run, what is left of one whose writer was killed, or a history in a file. It
-// has a Saved unless nothing could be read.
+// judged judges again what was saved: a run, a run whose process was killed, or a history in a file. It sets Saved
+// unless nothing could be read.
 func judged(path string) (j results.Judgement, err error) {
 	if r, err := results.ReadRun(path); err == nil {
 		verdicts, err := r.Judge(path)

@@ -1,5 +1,5 @@
-// Package cli is the command line that both commands share: flags to a plan, events to progress lines, results
-// and errors to output and exit codes.
+// Package cli is the command line of bench and verify: it turns flags into a plan, events into progress lines, and
+// results and errors into output and exit codes.
 package cli
 
 import (
@@ -29,18 +29,18 @@ import (
 	"hammerlock/locks/known"
 )
 
-// Env is what a command is given by the process it runs in.
+// Env has what a command needs from its process.
 type Env struct {
 	Args   []string
 	Stdin  io.Reader
-	Getenv func(string) string // nil = nothing is set
+	Getenv func(string) string // nil = no variable is set
 	Stdout io.Writer
 	Stderr io.Writer
-	// More adds names to the catalogue of the command: locks, counters and topologies of another module.
+	// More adds locks, counters and topologies of another module.
 	More crew.Catalogue
 
 	secrets   attach.Secrets
-	terminals [2]*os.File // behind Stdout and Stderr, for a dashboard; nil if they are something else
+	terminals [2]*os.File // terminals behind Stdout and Stderr, for a dashboard; nil if these are not terminals
 }
 
 // Bench runs the command "bench" and returns its exit code.
@@ -49,16 +49,15 @@ func Bench(ctx context.Context, e Env) int { return e.execute(ctx, Env.benchComm
 // Verify runs the command "verify" and returns its exit code.
 func Verify(ctx context.Context, e Env) int { return e.execute(ctx, Env.verifyCommand) }
 
-// execute runs the command that the arguments name. Worker processes are started with one argument and need no
-// commands.
+// execute runs the command that the arguments name. Worker processes are started with a single argument.
 func (e Env) execute(ctx context.Context, tree func(Env) *cobra.Command) (code int) {
 	if len(e.Args) == 1 && e.Args[0] == crew.Command {
 		return e.work(ctx)
 	}
 	if len(e.Args) == 1 && e.Args[0] == explore.Command {
-		explore.Child(e.Stdin, e.Stdout, known.Locks) // it ends the process
+		explore.Child(e.Stdin, e.Stdout, known.Locks) // this ends the process
 	}
-	// A crash in another goroutine ends by a signal, and leaves no memory of the process in the user's directory.
+	// A panic in another goroutine should end by a signal, but leave no core dump.
 	debug.SetTraceback("crash")
 	_ = syscall.Setrlimit(syscall.RLIMIT_CORE, &syscall.Rlimit{})
 	defer func() {
@@ -88,16 +87,16 @@ func (e Env) execute(ctx context.Context, tree func(Env) *cobra.Command) (code i
 	root.SilenceErrors, root.SilenceUsage = true, true
 	root.SetOut(e.Stdout)
 	root.SetErr(e.Stderr)
-	root.SetArgs(append([]string{}, e.Args...)) // nil would mean those of the process
+	root.SetArgs(append([]string{}, e.Args...)) // nil would mean the arguments of the process
 	err := root.ExecuteContext(ctx)
 	if code, ok := errors.AsType[ended](err); ok || err == nil {
 		return int(code)
 	}
-	e.complain(err) // of a command that comes with the library
+	e.complain(err) // for commands of the library, such as completion
 	return Usage
 }
 
-// work is a worker process. It does not handle signals: the suite ends it.
+// work is the main function of a worker process. It ignores signals, since the suite ends it.
 func (e Env) work(ctx context.Context) int {
 	err := crew.Child(ctx, e.Stdin, e.Stdout, e.knows())
 	e.complain(err)
@@ -107,13 +106,13 @@ func (e Env) work(ctx context.Context) int {
 	return Passed
 }
 
-// ended is the exit code of a command that has reported everything itself.
+// ended is the exit code of a command that has already written its output.
 type ended int
 
 func (x ended) Error() string { return "exit code " + strconv.Itoa(int(x)) }
 
-// command makes do carry out a command. The library stops at the first mistake; here all of them are collected in the
-// options, and do is called nevertheless: it reports them together with the mistakes that only it can find.
+// command makes do the function of a command. The library stops at the first error in the flags; here all errors are
+// collected in the options, and do is called anyway to find and report further ones.
 func (e Env) command(c *cobra.Command, o *options, do func(ctx context.Context, args []string) int) *cobra.Command {
 	arguments := c.Args
 	o.plan.Getenv = e.Getenv
@@ -140,13 +139,13 @@ func (e Env) command(c *cobra.Command, o *options, do func(ctx context.Context, 
 	}
 	c.Flags().VisitAll(func(f *pflag.Flag) {
 		if v := settings.ValueOf(f); v != nil && v.Complete != nil {
-			_ = c.RegisterFlagCompletionFunc(f.Name, v.Complete) // fails only if done twice
+			_ = c.RegisterFlagCompletionFunc(f.Name, v.Complete) // an error is impossible: it is called once
 		}
 	})
 	return c
 }
 
-// simple is for commands that find no further mistakes and have no exit code of their own.
+// simple is for commands that find no further errors and have no exit codes of their own.
 func (e Env) simple(o *options, do func(ctx context.Context, args []string) error) func(context.Context, []string) int {
 	return func(ctx context.Context, args []string) int {
 		err := o.invalid()
@@ -160,7 +159,7 @@ func (e Env) simple(o *options, do func(ctx context.Context, args []string) erro
 	}
 }
 
-// takes checks the number of arguments. The first one that is too many may be the misspelt name of a command.
+// takes checks the number of arguments. The first superfluous one may be the misspelt name of a command.
 func takes(least, most int) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		if len(args) < least {
@@ -176,14 +175,14 @@ func takes(least, most int) cobra.PositionalArgs {
 			}
 			errs = append(errs, fmt.Errorf("%q: unexpected argument%s", args[i], hint))
 			if names = nil; command != "" {
-				break // what follows are its arguments
+				break // the rest are its arguments
 			}
 		}
 		return errors.Join(errs...)
 	}
 }
 
-// expected says which commands are below one, or where its flags are.
+// expected says which commands are below one, or where its flags are described.
 func expected(c *cobra.Command) string {
 	if names := below(c); len(names) > 0 {
 		return "; the commands are " + strings.Join(names, ", ")
@@ -191,7 +190,7 @@ func expected(c *cobra.Command) string {
 	return fmt.Sprintf("; see %s --help", c.CommandPath())
 }
 
-// valueOf says which flag an argument is a value of, if there is one.
+// valueOf says of which flag an argument is a value, if any.
 func valueOf(c *cobra.Command, arg string) (hint string) {
 	c.Flags().VisitAll(func(f *pflag.Flag) {
 		if v := settings.ValueOf(f); v != nil && hint == "" && slices.Contains(v.Enum, arg) {
@@ -201,7 +200,7 @@ func valueOf(c *cobra.Command, arg string) (hint string) {
 	return hint
 }
 
-// unlimited is the most arguments of a command that takes any number of them.
+// unlimited is the maximum for a command that takes any number of arguments.
 const unlimited = math.MaxInt
 
 func (e Env) manualCommand() *cobra.Command {

@@ -17,7 +17,7 @@ import (
 	"hammerlock/results/report"
 )
 
-// comparing is the metrics and gates of a comparison, and what is written of it.
+// comparing has the metrics and assertions of a comparison, and its outputs.
 type comparing struct {
 	show  []results.Metric
 	gates []compare.ChangeGate
@@ -53,12 +53,12 @@ func (c *comparing) summarize(e Env) error {
 	return e.stepSummary(c.view.WriteMarkdown)
 }
 
-// called is the command as it was called.
+// called is the command line as the user typed it.
 func (e Env) called(program string) string {
 	return strings.Join(append([]string{program}, human.Names(e.Args, quote)...), " ")
 }
 
-// shown are the metrics to compare: those of --show, and those of the gates.
+// shown returns the metrics to compare: those of --show, and those of the assertions.
 func (c *comparing) shown() []results.Metric {
 	all := c.show
 	for _, g := range c.gates {
@@ -117,8 +117,8 @@ func (e Env) compare(ctx context.Context, o *options, with *comparing, by, args 
 		err: with.summarize(e)})
 }
 
-// nameSides names sides that were given as patterns or lists by the topology and lock of their runs, if these tell all
-// of them apart.
+// nameSides names sides that were given as patterns or lists by the topology and lock of their runs, if that
+// distinguishes them.
 func nameSides(sides []compare.Side, args []string) {
 	names, seen := make([]string, len(sides)), map[string]bool{}
 	for i, s := range sides {

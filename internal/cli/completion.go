@@ -11,7 +11,7 @@ import (
 	"hammerlock/internal/settings"
 )
 
-// completeSettings offers what a side of a comparison can set, and the values of what it sets.
+// completeSettings completes the settings of a side of a comparison, and their values.
 func completeSettings(c *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 	names := human.Names(settings.Having(c.Flags(), ofPlan), func(name string) string { return name + "=" })
 	at := strings.LastIndex(typed, ",") + 1

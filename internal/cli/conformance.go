@@ -49,7 +49,7 @@ func (e Env) conformanceCommand() *cobra.Command {
 	}))
 }
 
-// oneLock makes the plan of a step of the lock that the arguments name.
+// oneLock sets the plan of a step to the lock that the arguments name.
 func (o *options) oneLock(args []string, st *step) error {
 	for _, name := range args[:min(len(args), 1)] {
 		lock, err := locksOf(o.plan.Known).Find(name)
@@ -63,7 +63,7 @@ func (o *options) oneLock(args []string, st *step) error {
 	return nil
 }
 
-// undecided names the claims that no run has judged.
+// undecided lists the claims that no run has judged.
 func undecided(all []results.Claim) string {
 	var names []string
 	for _, c := range all {
@@ -87,7 +87,7 @@ func (e Env) conformance(stop context.Context, o *options, st *step, err error) 
 	whole := results.Weigh(judged, nil, "", nil)
 	x := exit(stop, whole, nil, nil)
 	if x.Code == Inconclusive {
-		x = Exit{} // what counts is whether every claim was decided by some run
+		x = Exit{} // the exit code depends on whether every claim was decided
 	}
 	x = x.undecided(undecided(all))
 	document := struct {

@@ -24,7 +24,8 @@ const (
 	tuiOff  = "off"
 )
 
-// openDashboard takes the terminal if a dashboard is wanted and possible; otherwise it returns nil, and plain lines do.
+// openDashboard takes the terminal if a dashboard is wanted and possible; otherwise it returns nil, and lines are
+// printed.
 func (e Env) openDashboard(o *options, options dashboard.Options) (*dashboard.Dashboard, error) {
 	if o.tui == tuiOff || o.tui == tuiAuto && (o.json || o.quiet) {
 		return nil, nil
@@ -47,7 +48,7 @@ func (e Env) openDashboard(o *options, options dashboard.Options) (*dashboard.Da
 	return d, nil
 }
 
-// frames makes a snapshot of what a job reports.
+// frames makes snapshots of a job's events.
 type frames struct{ last *measure.Snapshot }
 
 func (f *frames) next(e harness.Event) *measure.Snapshot {
@@ -67,15 +68,15 @@ func (f *frames) next(e harness.Event) *measure.Snapshot {
 	return s
 }
 
-// view shows a job in the dashboard: one run of it, and if runs go on side by side a board of all.
+// view shows a job in the dashboard: one run or, if several run at the same time, a board of all.
 type view struct {
 	*dashboard.Dashboard
 	job   *harness.Job
-	after io.Writer // is told what was saved when the screen is free again
+	after io.Writer // gets a line for each saved run when the screen is free again
 
 	one    sync.Mutex
 	runs   []shownRun // by number, from 1
-	chosen int        // by key; 0 = the run that goes on and began first
+	chosen int        // chosen by key; 0 = the run that began first among those in progress
 	ended  int
 	left   time.Duration
 	saved  []string
@@ -84,12 +85,12 @@ type view struct {
 type shownRun struct {
 	frames
 	measure.Row
-	controls *measure.Controls // while it can be changed
+	controls *measure.Controls // while the run can be changed
 }
 
 func newView(d *dashboard.Dashboard, job *harness.Job, after io.Writer) *view {
 	v := &view{Dashboard: d, job: job, after: after}
-	one := len(on(job)) == 1 && len(job.Plan.Locks) == 1 // then the scenario says which run it is
+	one := len(on(job)) == 1 && len(job.Plan.Locks) == 1 // then the scenario identifies a run
 	for i := range job.Combinations {
 		c := &job.Combinations[i]
 		name := c.Name()
@@ -127,7 +128,7 @@ func (v *view) tell(e harness.Event) {
 	v.draw(e.Number)
 }
 
-// draw shows the chosen run, or the one that goes on and began first; if there is none, the latest.
+// draw shows the chosen run, or the first of those in progress, or else the latest.
 func (v *view) draw(latest int) {
 	rows := v.rows()
 	number := v.chosen
@@ -154,7 +155,7 @@ func (v *view) draw(latest int) {
 	v.Publish(s)
 }
 
-// rows are those of the board.
+// rows returns the rows of the board.
 func (v *view) rows() (rows []measure.Row) {
 	for i := range v.runs {
 		rows = append(rows, v.runs[i].Row)
@@ -166,7 +167,7 @@ func (v *view) rows() (rows []measure.Row) {
 	return rows
 }
 
-// choose shows the run that stands so much further down on the board.
+// choose chooses a run that many rows further down on the board.
 func (v *view) choose(down int) {
 	v.one.Lock()
 	defer v.one.Unlock()
@@ -179,7 +180,7 @@ func (v *view) choose(down int) {
 	v.draw(v.chosen)
 }
 
-// pause says in all runs that go on that the suite is about to be stopped.
+// pause records in all runs in progress that the suite is about to be stopped.
 func (v *view) pause(why string) (resume func()) {
 	v.one.Lock()
 	defer v.one.Unlock()
@@ -196,7 +197,7 @@ func (v *view) pause(why string) (resume func()) {
 	}
 }
 
-// close gives the terminal back, and says where the runs are.
+// close gives the terminal back and prints where the runs are saved.
 func (v *view) close(context.Context, string) error {
 	err := v.Close()
 	if n := len(v.saved); n == 1 {
@@ -207,7 +208,7 @@ func (v *view) close(context.Context, string) error {
 	return err
 }
 
-// dashboardOrLines shows one job in the dashboard or in lines; drawn tells whether it is the dashboard.
+// dashboardOrLines shows a job in the dashboard, or in lines; drawn tells which.
 func (e Env) dashboardOrLines(o *options, s signals, job *harness.Job) (own shows, drawn bool, err error) {
 	d, err := e.openDashboard(o, dashboard.Options{Quit: func(int) { s.press() }})
 	for i := range job.Combinations {

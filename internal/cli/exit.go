@@ -15,28 +15,28 @@ import (
 	"hammerlock/results/compare"
 )
 
-// The exit codes. If several apply, Violation beats Broken beats Inconclusive beats Regression.
+// Exit codes. If several apply, Violation wins, then Broken, Inconclusive, Regression.
 const (
 	Passed       = 0
 	Violation    = 1 // a safety property failed
 	Usage        = 2
 	Inconclusive = 3
-	Broken       = 4   // the run could not be carried out
-	Regression   = 5   // a latency gate or a comparison failed
+	Broken       = 4   // a run failed to run
+	Regression   = 5   // an assertion on latencies, or a comparison, failed
 	bySignal     = 128 // and its number
 )
 
 // schema is the version of the JSON documents.
 const schema = 1
 
-// Document is what --json prints: how a command ended, and what it has made.
+// Document is the output of --json: how a command ended, and its results.
 type Document struct {
 	Schema     int                  `json:"schema"`
 	Exit       Exit                 `json:"exit"`
 	Saved      string               `json:"saved,omitzero"`
 	Runs       []results.Run        `json:"runs,omitzero"`
-	Verdict    *results.Whole       `json:"verdict,omitzero"` // of verify, on all of it
-	Repeat     string               `json:"repeat,omitzero"`  // the command that does all of it again
+	Verdict    *results.Whole       `json:"verdict,omitzero"` // for verify: the verdict on everything
+	Repeat     string               `json:"repeat,omitzero"`  // the command that repeats everything
 	Explored   []results.Judgement  `json:"explored,omitempty"`
 	NotRun     []results.NotRun     `json:"not_run,omitempty"`
 	Gates      []compare.GateResult `json:"gates,omitempty"`
@@ -54,7 +54,7 @@ type Exit struct {
 	Reason string `json:"reason"`
 }
 
-// exit finds the code and reason of a command whose runs were judged and that may have ended with an error.
+// exit returns the code and reason of a command whose runs were judged and that may have ended with an error.
 func exit(stop context.Context, w results.Whole, gates []compare.GateResult, err error) Exit {
 	var undecided, regressed []string
 	if w.Status != checker.Pass {
@@ -92,7 +92,7 @@ func exit(stop context.Context, w results.Whole, gates []compare.GateResult, err
 	}
 }
 
-// undecided is the exit of a command that has failed in nothing and cannot say anything either, if why is not empty.
+// undecided makes the exit inconclusive for a reason, unless something failed or the reason is empty.
 func (x Exit) undecided(why string) Exit {
 	if x.Code == Passed && why != "" {
 		return Exit{Inconclusive, why}
@@ -100,7 +100,7 @@ func (x Exit) undecided(why string) Exit {
 	return x
 }
 
-// joined makes one reason of several; of many, the first few are enough.
+// joined joins the first few reasons into one.
 func joined(reasons []string) string {
 	const most = 10
 	if n := len(reasons) - most; n > 0 {
@@ -109,18 +109,18 @@ func joined(reasons []string) string {
 	return strings.Join(reasons, "; ")
 }
 
-// result is what a command has to say.
+// result is what a command has to write.
 type result struct {
 	exit     Exit
 	document any // for --json
 	text     func(io.Writer) error
-	dir      string              // where the runs are saved; empty = there are none
-	file     string              // that the document is saved in there; empty = it is not
+	dir      string              // directory of the saved runs; empty = there are none
+	file     string              // name of the file for the document in dir; empty = none
 	judged   []results.Judgement // for CI systems
-	err      error               // what else could not be written
+	err      error               // errors of other outputs
 }
 
-// answer writes the result of a command to stdout, what could not be written to stderr, and returns the exit code.
+// answer writes the result to stdout and errors of outputs to stderr, and returns the exit code.
 func (e Env) answer(o *options, r result) int {
 	write := r.text
 	if o.json {
@@ -149,7 +149,7 @@ func (e Env) refuse(stop context.Context, o *options, err error) int {
 	return e.end(x, err)
 }
 
-// end is the exit code of a command whose result was written, or was not.
+// end returns the exit code of a command after its result was written, or could not be.
 func (e Env) end(x Exit, writeErr error) int {
 	e.complain(writeErr)
 	if writeErr != nil && x.Code == Passed {
@@ -158,7 +158,7 @@ func (e Env) end(x Exit, writeErr error) int {
 	return x.Code
 }
 
-// say writes a line about what goes on, unless --quiet was given.
+// say prints a line about the progress, unless --quiet was given.
 func (e Env) say(o *options, format string, args ...any) {
 	if !o.quiet {
 		_, _ = fmt.Fprintf(e.Stderr, format+"\n", args...)
@@ -167,7 +167,7 @@ func (e Env) say(o *options, format string, args ...any) {
 
 func (e Env) complain(err error) { e.lines("error:", err) }
 
-// lines writes every line of an error, if there is one, with a label.
+// lines prints every line of an error with a label.
 func (e Env) lines(label string, err error) {
 	if err == nil {
 		return

@@ -24,7 +24,7 @@ import (
 	"hammerlock/topologies"
 )
 
-// expectFlags declares what compares locks with the catalogue.
+// expectFlags declares the flags for comparing locks with the catalogue's expectations.
 func (o *options) expectFlags() {
 	o.Toggle(flag(session, "expect",
 		"compare what is found with what the entries of the locks expect, a row for each:\n"+
@@ -34,7 +34,7 @@ func (o *options) expectFlags() {
 		&o.markdown)
 }
 
-// unexpected names what means something with --expect only.
+// unexpected reports flags that have a meaning with --expect only.
 func (o *options) unexpected() {
 	if o.markdown != "" {
 		o.Mistake("markdown", "%s: it goes with --expect", o.markdown)
@@ -48,8 +48,8 @@ func (o *options) unexpected() {
 	}
 }
 
-// wanted is what the entry of a lock expects: a row for what it must do by default, and of a right lock one for each
-// fault or scenario that it names.
+// wanted returns what is expected of a lock: a row for its default, and for a correct lock one for each fault or
+// scenario that it is expected to fail.
 func wanted(l locks.Spec) (all []results.Expected) {
 	if l.Broken != "" {
 		return []results.Expected{{Lock: l.Name, Causes: l.Expected("")}}
@@ -68,7 +68,8 @@ func wanted(l locks.Spec) (all []results.Expected) {
 	return all
 }
 
-// Documented are the rows that a document has for locks: of what must pass one for each topology that the lock fits.
+// Documented returns the rows that a document should have for locks: for those that must pass, one for each topology
+// that fits.
 func Documented(all []locks.Spec) (rows []results.Expected) {
 	for _, l := range all {
 		for _, r := range wanted(l) {
@@ -86,7 +87,7 @@ func Documented(all []locks.Spec) (rows []results.Expected) {
 	return rows
 }
 
-// expecting is verify --expect: a series that looks for what the entries of locks say.
+// expecting is verify --expect: it checks that locks do what the catalogue expects.
 type expecting struct {
 	*series
 	c    *cobra.Command
@@ -95,16 +96,16 @@ type expecting struct {
 	errs []error
 }
 
-// expectedRow is a row and what is carried out for it, part by part, until an expected cause was shown.
+// expectedRow is a row of the table, with what must be run for it, part by part, until an expected cause is found.
 type expectedRow struct {
 	results.Expected
 	parts []expectedPart
 }
 
-// expectedPart is carried out as its policy says, until it has shown an expected cause.
+// expectedPart is repeated by its policy until it has shown an expected cause.
 type expectedPart struct {
 	plan     harness.Plan
-	explores bool // in place of the plan's runs
+	explores bool // explore the lock, in place of the plan's runs
 	again    harness.Again
 }
 
@@ -122,7 +123,7 @@ func (e Env) expectations(ctx context.Context, s signals, c *cobra.Command, o *o
 	return x.answer(s.stop, err)
 }
 
-// steps are what belongs to one row after the other.
+// steps runs everything for one row after the other.
 func (x *expecting) steps(yield func(*step) bool, failFast bool) {
 	for i := range x.rows {
 		r := &x.rows[i]
@@ -145,7 +146,7 @@ func (x *expecting) answer(stop context.Context, err error) int {
 		all, judged = append(all, x.rows[i].Expected), append(judged, x.rows[i].Judgement())
 	}
 	x.e.complain(err)
-	err = errors.Join(append(x.errs, err)...) // of these it was said already
+	err = errors.Join(append(x.errs, err)...) // these were printed already
 	exit := exit(stop, results.Weigh(judged, nil, "", nil), nil, err)
 	document := Document{Schema: schema, Exit: exit, Saved: x.o.plan.Out, Expected: all}
 	var unwritten error
@@ -156,7 +157,7 @@ func (x *expecting) answer(stop context.Context, err error) int {
 	return x.e.answer(x.o, result{exit, document, text, x.o.plan.Out, "", judged, unwritten})
 }
 
-// document puts the rows into the document, or begins one.
+// document writes the rows into the document, or a new one.
 func (x *expecting) document(all []results.Expected) error {
 	old, err := os.ReadFile(x.o.markdown)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -167,10 +168,10 @@ func (x *expecting) document(all []results.Expected) error {
 	return os.WriteFile(x.o.markdown, []byte(text), 0o644)
 }
 
-// notExpected are flags of verify that mean nothing with --expect, beside those of the load and of faults.
+// notExpected lists flags of verify that mean nothing with --expect, besides those of load and faults.
 var notExpected = []string{"addr", "gate", "benchfmt", "web", "metrics", "agents"}
 
-// prepare finds every mistake, and makes the rows.
+// prepare finds all errors, and makes the rows.
 func (x *expecting) prepare(stop context.Context) error {
 	o := x.o
 	o.scenarios()
@@ -224,7 +225,7 @@ func (x *expecting) prepare(stop context.Context) error {
 	return os.MkdirAll(o.plan.Out, 0o755)
 }
 
-// without names the locks that no row is about.
+// without lists the locks that no row is about.
 func (x *expecting) without() (names []string) {
 	for _, l := range x.o.plan.Locks {
 		row := slices.ContainsFunc(x.rows, func(r expectedRow) bool { return r.Lock == l.Name })
@@ -235,8 +236,8 @@ func (x *expecting) without() (names []string) {
 	return names
 }
 
-// add makes the rows of a lock on a topology with the seed of a round. A failure is looked for once, on the first
-// topology where it can be found.
+// add makes the rows of a lock on a topology, with the seed of a round. A failure is looked for once, on the first
+// topology where it is possible.
 func (x *expecting) add(stop context.Context, round int, l locks.Spec, t topologies.Spec) error {
 	for _, row := range wanted(l) {
 		r := expectedRow{Expected: row}
@@ -262,7 +263,7 @@ func (x *expecting) add(stop context.Context, round int, l locks.Spec, t topolog
 				p.Workload.Seed
 			r.parts = []expectedPart{{plan: short, again: harness.Doubling}}
 		}
-		var apply []expectedPart // the others have nothing that fits the lock on this topology
+		var apply []expectedPart // the other parts do not apply to the lock on this topology
 		var mistakes human.Mistakes
 		for _, part := range r.parts {
 			_, err := part.plan.Check(stop, nil)
@@ -284,8 +285,8 @@ func (x *expecting) add(stop context.Context, round int, l locks.Spec, t topolog
 	return nil
 }
 
-// parts are what a lock goes through by default: of a broken one first the scenarios that its entry names, again and
-// again. Those that the entry of a right one names have rows of their own.
+// parts returns what is run for a lock by default: for a broken one first the scenarios that it is expected to fail,
+// repeatedly. A correct one has rows of its own for scenarios that it is expected to fail.
 func (x *expecting) parts(l locks.Spec, p harness.Plan) (all []expectedPart) {
 	var named, others []scenarios.Scenario
 	for _, s := range p.Scenarios {
@@ -313,7 +314,7 @@ func (x *expecting) parts(l locks.Spec, p harness.Plan) (all []expectedPart) {
 	return all
 }
 
-// row carries out what belongs to a row. It is false if nothing may follow.
+// row runs everything for a row. It returns false if nothing may follow.
 func (x *expecting) row(yield func(*step) bool, r *expectedRow) (goesOn bool) {
 	begun := time.Now()
 	defer func() { r.Took = time.Since(begun) }()
@@ -344,7 +345,7 @@ func (x *expecting) row(yield func(*step) bool, r *expectedRow) (goesOn bool) {
 	return true
 }
 
-// part sets what the job of a part needs, or explores its lock instead.
+// part prepares the job of a part, or explores the lock instead.
 func (x *expecting) part(stop context.Context, r *expectedRow, job *harness.Job, explores bool, since time.Duration,
 	not *[]results.NotRun) (begins bool) {
 	if explores {

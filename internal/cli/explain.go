@@ -53,7 +53,7 @@ func (e Env) explain(args []string) error {
 		}
 		return p.Err
 	}
-	if text, ok := meaning(e.knows(), strings.Join(args, " ")); ok { // a word may have blanks
+	if text, ok := meaning(e.knows(), strings.Join(args, " ")); ok { // a term may contain spaces
 		p.Line("%s", text)
 		return p.Err
 	}
@@ -71,10 +71,10 @@ func (e Env) explain(args []string) error {
 	return errors.Join(append(unknown, p.Err)...)
 }
 
-// metricsWord asks for the names of all metrics.
+// metricsWord stands for the names of all metrics.
 const metricsWord = "metrics"
 
-// meaning explains a word, or a name of a catalogue.
+// meaning explains a term, or a name in a catalogue.
 func meaning(k crew.Catalogue, name string) (text string, found bool) {
 	var all []string
 	add := func(kind, doc string) { all = append(all, paragraph(strings.ToLower(name)+" ("+kind+")", doc)) }
@@ -110,7 +110,7 @@ func meaning(k crew.Catalogue, name string) (text string, found bool) {
 	return strings.Join(all, "\n"), len(all) > 0
 }
 
-// aboutLock is the name of a lock and what is known of it.
+// aboutLock returns the name of a lock and its description.
 func aboutLock(s locks.Spec) (name, doc string) {
 	doc = sentence(s.Doc) + " From: " + sentence(s.Source)
 	if s.Broken != "" {
@@ -121,7 +121,7 @@ func aboutLock(s locks.Spec) (name, doc string) {
 	return s.Name, doc
 }
 
-// named adds what a catalogue says of a name.
+// named appends the description of a name in a catalogue.
 func named[T any](all []T, name string, of func(T) (name, doc string), kind string, add func(kind, doc string)) {
 	for _, t := range all {
 		if is, doc := of(t); is == name {
@@ -130,7 +130,7 @@ func named[T any](all []T, name string, of func(T) (name, doc string), kind stri
 	}
 }
 
-// explained are all words and names.
+// explained lists all terms and names.
 func explained(k crew.Catalogue) (all []string) {
 	for _, w := range glossary.All {
 		all = append(all, w.Names()...)
@@ -144,7 +144,7 @@ func explained(k crew.Catalogue) (all []string) {
 	return slices.Compact(all)
 }
 
-// sentence makes a sentence of a line of a catalogue.
+// sentence makes a sentence of a line in a catalogue.
 func sentence(doc string) string {
 	if doc == "" || strings.HasSuffix(doc, ".") {
 		return doc
@@ -152,7 +152,7 @@ func sentence(doc string) string {
 	return doc + "."
 }
 
-// paragraph writes a name and, indented below it, what it means.
+// paragraph formats a name with its meaning, indented, below it.
 func paragraph(name, means string) string {
 	return name + "\n    " + strings.Join(human.Wrap(means, explainColumns-4), "\n    ")
 }

@@ -25,7 +25,7 @@ import (
 	"hammerlock/results"
 )
 
-// exploreFile is where a saved exploration keeps what --replay needs.
+// exploreFile is the file of a saved exploration that --replay reads.
 const exploreFile = "explore.json"
 
 // exploreOptions are the flags of "verify explore".
@@ -35,7 +35,7 @@ type exploreOptions struct {
 	o       explore.Options
 	replay  string
 	sweep   string
-	picture string // of the first counterexample, or of a sweep
+	picture string // file for the picture of the first counterexample, or of a sweep
 }
 
 func (e Env) exploreCommand() *cobra.Command {
@@ -96,7 +96,7 @@ func (e Env) exploreCommand() *cobra.Command {
 	}))
 }
 
-// explore explores one lock after another and answers for all.
+// explore explores one lock after the other and returns an exit code for all.
 func (e Env) explore(ctx context.Context, s signals, x *exploreOptions) int {
 	var orders []explore.Orders
 	var all []explore.Report
@@ -144,7 +144,7 @@ func (e Env) explore(ctx context.Context, s signals, x *exploreOptions) int {
 	return e.answer(x.options, result{exit: exit, document: document, text: text})
 }
 
-// orders finds every mistake and says what to do.
+// orders finds all errors and returns what to do.
 func (x *exploreOptions) orders() (list []explore.Orders, err error) {
 	if x.replay != "" {
 		r, err := savedExploration(x.replay)
@@ -190,11 +190,11 @@ func savedExploration(file string) (r explore.Report, err error) {
 	return r, err
 }
 
-// aNight is how long random schedules are run at most if no budget was given.
+// aNight is how long random schedules are run at most if no time budget was given.
 const aNight = 12 * time.Hour
 
-// sized are the options for a lock: one on several sites stands on as many as verify gives it, unless something else is
-// asked for.
+// sized returns the options for a lock. A lock on several sites has as many as with verify, unless a flag says
+// otherwise.
 func (x *exploreOptions) sized(spec locks.Spec) explore.Options {
 	o, brief := x.o, explore.Briefly(spec)
 	if !x.Flags.Changed("sites") && brief.Sites > 1 {
@@ -205,7 +205,7 @@ func (x *exploreOptions) sized(spec locks.Spec) explore.Options {
 	return o
 }
 
-// ofRight shares the random schedules out among all right locks that can be explored.
+// ofRight divides the random schedules among all correct locks that can be explored.
 func (x *exploreOptions) ofRight() (list []explore.Orders) {
 	for _, spec := range known.Locks {
 		o := x.sized(spec)
@@ -238,7 +238,7 @@ func (x *exploreOptions) one(stop context.Context, o explore.Orders) (r explore.
 		return r, "", errors.Join(err, folder.Discard())
 	}
 	checker.Advise(r.Found.Verdicts)
-	if r.Found.Picture != "" { // a process that died leaves none
+	if r.Found.Picture != "" { // there is none if the process died
 		err = os.WriteFile(folder.Path(results.SequenceFile), []byte(r.Found.Picture), 0o644)
 	}
 	x.picture, r.Found.Picture = cmp.Or(x.picture, r.Found.Picture), ""
@@ -255,7 +255,7 @@ func (x *exploreOptions) one(stop context.Context, o explore.Orders) (r explore.
 	return r, dir, err
 }
 
-// command repeats an exploration.
+// command returns the command line that repeats an exploration.
 func (x *exploreOptions) command(o explore.Orders) string {
 	further := " --random=false"
 	switch {
@@ -298,7 +298,7 @@ func writeExplored(w io.Writer, all []explore.Report, saved []string) error {
 				filepath.Join(saved[i], exploreFile))
 		}
 	}
-	if all[0].Envelope != nil { // a sweep: where locks break
+	if all[0].Envelope != nil { // for a sweep: the values at which locks fail
 		p.Line("")
 		p.Err = errors.Join(p.Err, explore.WriteEnvelopes(w, all))
 		p.Line("\nsaved in %[1]s; as a page with the picture: bench report %[1]s --html sweep.html", saved[0])

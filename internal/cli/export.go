@@ -52,7 +52,7 @@ func (e Env) exportCommand() *cobra.Command {
 	}))
 }
 
-// exportTest writes the story of a saved run that failed as a test that is red.
+// exportTest writes the story of a failed run as a Go test that fails.
 func (e Env) exportTest(ctx context.Context, path, test, calls string) error {
 	_, err := story.Language(test)
 	source, unread := os.ReadFile(calls)

@@ -18,7 +18,7 @@ import (
 	"hammerlock/scenarios"
 )
 
-// options are the flags of a command, and what is wrong with its command line.
+// options are the flags of a command, with the errors in its command line.
 type options struct {
 	settings.Set
 	plan   harness.Plan
@@ -27,7 +27,7 @@ type options struct {
 	list   bool
 	tui    string
 	quick  bool
-	strict bool // no scenario may be undecided
+	strict bool // no scenario may be without a verdict
 
 	expect   bool
 	markdown string
@@ -35,20 +35,20 @@ type options struct {
 	count int
 	gates []compare.Gate
 	live  []func(context.Context, Env) shows // each opens an output that has an address
-	files []func(*Document) error            // each writes a file that was asked for
+	files []func(*Document) error            // each writes an output file
 
 	runFiles []output // written beside each run
 
 	explores bool                // explore is one of the scenarios
-	explored []results.Judgement // ... and this came of it
+	explored []results.Judgement // judgements of explorations
 
-	listing  bool       // a plan's file may list services
-	services []*options // as they were read
+	listing  bool       // the plan's file may list services
+	services []*options // services in the order of the file
 
 	fleet fleetFlags
 
-	overheard bool          // a stream alone has shown a violation
-	linger    time.Duration // how long metrics stay up at the end until they were read
+	overheard bool          // a replication stream alone has proved a violation
+	linger    time.Duration // how long metrics are served at the end if they were not read yet
 }
 
 // newOptions are the options of a command, which shows its flags in the order of their declaration.
@@ -56,7 +56,7 @@ func newOptions(c *cobra.Command, p harness.Plan) *options {
 	return &options{Set: settings.Of(c), plan: p}
 }
 
-// invalid is the error of all mistakes; nil if there are none.
+// invalid returns an error with all errors; nil if there are none.
 func (o *options) invalid() error {
 	if len(o.Mistakes) == 0 {
 		return nil
@@ -68,13 +68,13 @@ func usage(format string, args ...any) error {
 	return &harness.UsageError{Mistakes: human.Mistakes{human.Wrong("", format, args...)}}
 }
 
-// The groups of flags: the first keeps them out of the command that repeats a run.
+// Groups of flags. Flags of the first are not in the command line that repeats a run.
 const (
-	session settings.Part = iota // this command, or the output of its runs
-	axis                         // the plan, which runs all that is named: of each run it is one
-	setting                      // the plan, for all of its runs
-	load                         // the plan, for all of its runs, unless scenarios say that instead
-	instead                      // as load; where scenarios are the default, it asks for one run instead
+	session settings.Part = iota // about this command, or the output of its runs
+	axis                         // about the plan: a list of which each run has one
+	setting                      // about the plan, for all of its runs
+	load                         // about the plan, for all of its runs, unless scenarios set it
+	instead                      // like load; where scenarios are the default, it asks for a run without one
 )
 
 // flag is common to all declarations of flags.
@@ -82,12 +82,11 @@ func flag(p settings.Part, name, usage string) settings.Flag {
 	return settings.Flag{Part: p, Name: name, Usage: usage}
 }
 
-// ofPlan tells whether a flag says something about the plan.
+// ofPlan tells whether a flag is about the plan.
 func ofPlan(_ *pflag.Flag, v *settings.Value) bool { return v.Part != session }
 
-// unknownFlags names the flags that a command does not have. The library has ignored them to read all others. Now it
-// reads the arguments again, without effect, and must stop at each of them; the next turn begins with the argument
-// after it.
+// unknownFlags finds all unknown flags. The library has skipped them to read the others. Here it reads the arguments
+// again, without effect, and stops at each unknown flag; then it goes on after it.
 func (o *options) unknownFlags(c *cobra.Command, args []string) {
 	f := c.Flags()
 	var good []string
@@ -114,7 +113,7 @@ func (o *options) unknownFlags(c *cobra.Command, args []string) {
 
 const scenarioFlag = "scenario"
 
-// scenarioFlags declares what picks scenarios.
+// scenarioFlags declares the flags that select scenarios.
 func (o *options) scenarioFlags() {
 	preset := o.plan.Scenarios
 	if len(preset) == len(allStrains) {
@@ -126,8 +125,8 @@ func (o *options) scenarioFlags() {
 	o.plan.Scenarios = preset
 }
 
-// scenarios reads --scenario: all of them, if that was asked for. They say what the load is and what breaks: a flag for
-// that is a mistake beside them, or asks for a run without them.
+// scenarios reads --scenario. Scenarios set the load and faults, so flags for these are an error, or ask for a run
+// without scenarios.
 func (o *options) scenarios() {
 	p := &o.plan
 	if slices.ContainsFunc(p.Scenarios, func(s scenarios.Scenario) bool { return s.Name == everyScenario }) {
@@ -147,7 +146,7 @@ func (o *options) scenarios() {
 		v := settings.ValueOf(f)
 		switch {
 		case v == nil || !f.Changed || v.Part != load && v.Part != instead || len(p.Scenarios) == 0:
-		case named && len(p.Services) > 0: // services have a load
+		case named && len(p.Services) > 0: // services need the load
 		case named:
 			o.Mistake(f.Name, ": scenarios say what the load is and what breaks; leave it out, or --scenario")
 		default:

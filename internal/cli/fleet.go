@@ -21,10 +21,10 @@ import (
 	"hammerlock/topologies"
 )
 
-// localAgents begins the value of --agents that starts them on this machine.
+// localAgents is the prefix of a value of --agents that starts agents on this machine.
 const localAgents = "local:"
 
-// mostAgents keeps a typing error from taking the machine down.
+// mostAgents keeps a typing error from overloading the machine.
 const mostAgents = 256
 
 // fleetFlags are the flags of a coordinator. The zero value has no agents.
@@ -56,7 +56,7 @@ func (o *options) fleetFlags() {
 		&f.MaxSlack)
 }
 
-// agentsFlag declares --agents, without which the other flags of a coordinator mean nothing.
+// agentsFlag declares --agents, which the other flags of a coordinator need.
 func (o *options) agentsFlag(kind string, read func(string) error, usage string) {
 	o.fleet.Join, o.fleet.Timeout, o.fleet.MaxSlack = time.Minute, 10*time.Second, 5*time.Millisecond
 	o.Add(flag(session, "agents", usage), kind, "", read)
@@ -81,15 +81,15 @@ func (o *options) agents(text string) error {
 	return nil
 }
 
-// agentsSaid are the flags of what the agents of a plan say instead.
+// agentsSaid lists the flags that are set by the agents of a plan.
 func agentsSaid(p *harness.Plan) []string {
 	if p.Fleet.Count == 0 {
 		return nil
 	}
-	return []string{"processes"} // one for each agent
+	return []string{"processes"} // one process for each agent
 }
 
-// coordinator are the arguments that give a plan its agents.
+// coordinator returns the arguments that give a plan its agents.
 func coordinator(p *harness.Plan) (args []string) {
 	if p.Fleet.Agents != "" {
 		args = append(args, "--agents", p.Fleet.Agents)
@@ -100,8 +100,8 @@ func coordinator(p *harness.Plan) (args []string) {
 	return args
 }
 
-// coordinate lets agents be the crews of a plan, if it has agents. The function that it returns ends what that has
-// started. The coordinator is started when the first run needs it, after all mistakes were found.
+// coordinate makes agents the crews of a plan, if it has any. The returned function ends what was started. The
+// coordinator is started when the first run needs it, after all errors were found.
 func (e Env) coordinate(o *options) (end func()) {
 	var f *fleet.Fleet
 	if o.plan.Fleet.Agents == "" {
@@ -132,7 +132,7 @@ func (e Env) coordinate(o *options) (end func()) {
 	}
 }
 
-// readFleet finds what is wrong with the flags of a coordinator.
+// readFleet finds errors in the flags of a coordinator.
 func (o *options) readFleet(e Env) {
 	f := &o.fleet
 	f.Version, o.plan.Fleet.Silence = harness.Version(), f.Timeout
@@ -186,7 +186,7 @@ func (o *options) login(l *fleet.Login) {
 		"with --creds: a file of certificates to know the servers by (default: the system's)"), "path", &l.CA)
 }
 
-// entry are the flags that an agent needs to join.
+// entry returns the flags that an agent needs to join.
 func (f *fleetFlags) entry() (flags string) {
 	for _, x := range []struct{ flag, file string }{{"creds", f.Login.Creds}, {"nats-ca", f.Login.CA},
 		{"token-file", f.tokenFile}} {
@@ -243,7 +243,7 @@ func (e Env) agentCommand() *cobra.Command {
 	}))
 }
 
-// agentToken reads an agent's token. If it comes from the input, the agent ends with that.
+// agentToken reads an agent's token. If it comes from standard input, the agent ends when that does.
 func (e Env) agentToken(o *options, file string, end func()) fleet.Token {
 	var token fleet.Token
 	var err error
@@ -257,7 +257,7 @@ func (e Env) agentToken(o *options, file string, end func()) fleet.Token {
 		line, _ := input.ReadString('\n')
 		token, err = fleet.ParseToken(line)
 		go func() {
-			_, _ = io.Copy(io.Discard, input) // until the input ends
+			_, _ = io.Copy(io.Discard, input) // waits for the end of the input
 			end()
 		}()
 	default:

@@ -32,7 +32,7 @@ func (o *options) gate(text string) error {
 	return err
 }
 
-// gateJudgements shows gates as verdicts, with one judgement for each combination that they were checked on.
+// gateJudgements converts assertions to verdicts, with a judgement for each combination.
 func gateJudgements(gates []compare.GateResult) (all []results.Judgement) {
 	at := map[string]int{}
 	for _, g := range gates {
@@ -55,10 +55,10 @@ func gateJudgements(gates []compare.GateResult) (all []results.Judgement) {
 	return all
 }
 
-// leastLook is how long a gate that ends runs early must have been measured for.
+// leastLook is how much must have been measured before an assertion may end a run early.
 const leastLook = time.Second
 
-// hopeless returns what says why a run is to end early; nil if no gate asks for that.
+// hopeless returns the function that says why a run should end early; nil if no assertion does that.
 func (o *options) hopeless() func(*results.Run) string {
 	gates := slices.DeleteFunc(slices.Clone(o.gates), func(g compare.Gate) bool { return !g.Abort })
 	if len(gates) == 0 {
@@ -81,10 +81,11 @@ func (o *options) hopeless() func(*results.Run) string {
 	}
 }
 
-// gateKeys are the settings of a gate in a plan's file.
+// gateKeys are the settings of an assertion in a plan's file.
 var gateKeys = []string{"phase", "gate", "abort"}
 
-// readGates reads the list of gates in a plan's file: texts, or each with its phase and whether it ends a run early.
+// readGates reads the list of assertions in a plan's file: texts, or entries with a phase and whether to end a run
+// early.
 func (o *options) readGates(n *yaml.Node) (items []settings.Item) {
 	for _, x := range n.Content {
 		if texts, ok := settings.TextsOf(x); ok && len(texts) == 1 {

@@ -15,7 +15,7 @@ import (
 	"hammerlock/internal/settings"
 )
 
-// withoutValue says which value a flag takes that stands at the end without one. All else is said as it is.
+// withoutValue improves the error for a flag at the end whose value is missing. Other errors stay as they are.
 func withoutValue(err error) string {
 	missing, ok := errors.AsType[*pflag.ValueRequiredError](err)
 	if !ok {
@@ -35,7 +35,7 @@ func meantFlag(arg string, good []string) string {
 	return strings.Replace(human.Meant(name, good), "mean ", "mean --", 1)
 }
 
-// otherNames are what other load tools and Redis clients call flags of this suite.
+// otherNames maps names of flags in other load tools and Redis clients to flags of this suite.
 var otherNames = map[string]string{
 	"url": "addr", "host": "addr", "uri": "addr", "server": "addr", "h": "addr", "p": "addr",
 	"password": "password-file",
@@ -50,7 +50,7 @@ var otherNames = map[string]string{
 	"appendfsync": "aof", "durability": "aof",
 }
 
-// retired are flags that there were, and what is there instead.
+// retired maps flags that were removed to their replacements.
 var retired = map[string]string{
 	"phases": "; phases stand in a plan's file, as in --plan FILE with " +
 		"phases: [{phase: steady, duration: 10s, rate: 100/s}]: docs/PLAN.md",
@@ -58,8 +58,8 @@ var retired = map[string]string{
 	"real":  "; verify export RUN --test FILE writes a counterexample as a test on a real server",
 }
 
-// unknownFlag says what to type instead of a flag that a command does not have: one that is similar, one of another
-// name, or the command that has it.
+// unknownFlag suggests what to type in place of an unknown flag: a similar one, one under another name, or the command
+// that has it.
 func unknownFlag(c *cobra.Command, arg string, good []string) string {
 	name, _, _ := strings.Cut(strings.TrimLeft(arg, "-"), "=")
 	if instead := retired[name]; instead != "" {
@@ -81,7 +81,7 @@ func unknownFlag(c *cobra.Command, arg string, good []string) string {
 	return fmt.Sprintf("; see %s --help", c.CommandPath())
 }
 
-// longDash is for what was copied from a document that had made one long dash of two.
+// longDash handles text from a document in which two dashes became one long dash.
 func longDash(arg string) string {
 	if name := strings.TrimLeft(arg, "–—"); name != arg {
 		return "; it begins with a long dash: type --" + name
@@ -89,8 +89,7 @@ func longDash(arg string) string {
 	return ""
 }
 
-// libraryCommands are those that the library brings. It answers what they do not know with their help, and with
-// success.
+// libraryCommands fixes commands of the library: for unknown arguments they would print their help, and report success.
 func (e Env) libraryCommands(root *cobra.Command) {
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
@@ -99,7 +98,7 @@ func (e Env) libraryCommands(root *cobra.Command) {
 		case "help":
 			c.Run, c.RunE = nil, func(_ *cobra.Command, args []string) error {
 				found, rest, err := root.Find(args)
-				if found.Hidden { // a section may have its name
+				if found.Hidden { // a section may have the same name
 					found, rest = found.Parent(), args[len(args)-1:]
 				}
 				if len(rest) == 1 && e.helpOfSection(found, rest[0]) {
@@ -126,7 +125,7 @@ func (e Env) libraryCommands(root *cobra.Command) {
 	}
 }
 
-// shell is the user's own among those that there are, or the first.
+// shell is the user's own shell if it is in the list, or else the first.
 func (e Env) shell(all []string) string {
 	if own := path.Base(e.Getenv("SHELL")); slices.Contains(all, own) {
 		return own
@@ -134,7 +133,7 @@ func (e Env) shell(all []string) string {
 	return all[0]
 }
 
-// below names the commands below one.
+// below lists the commands below one.
 func below(c *cobra.Command) []string {
 	shown := slices.DeleteFunc(slices.Clone(c.Commands()), func(sub *cobra.Command) bool { return sub.Hidden })
 	return human.Names(shown, (*cobra.Command).Name)

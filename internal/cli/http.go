@@ -17,7 +17,7 @@ import (
 	"hammerlock/internal/settings"
 )
 
-// visiting is a plan that visits a service under its load, in place of taking locks.
+// visiting changes a plan to visit a service in place of taking locks.
 func visiting(p harness.Plan) harness.Plan {
 	p.Topologies, p.Locks, p.Scenarios, p.Faults, p.Service = nil, nil, nil, []string{faults.None}, &service.Spec{}
 	p.Processes, p.Fleet = 1, harness.Fleet{}
@@ -26,14 +26,14 @@ func visiting(p harness.Plan) harness.Plan {
 	return p
 }
 
-// httpPlan is the plan of http if no flags are given but those for the service.
+// httpPlan is the plan of the command http if only flags of the service are given.
 func httpPlan(p harness.Plan) harness.Plan {
 	p = visiting(p)
 	p.Duration = harness.Default().Duration
 	return p
 }
 
-// httpCommand is http below verify, which judges every answer, or below bench.
+// httpCommand is the command http: below verify it judges every answer, below bench it does not.
 func (e Env) httpCommand(p harness.Plan) *cobra.Command {
 	name, short, judged := "bench", "load on a service that does its own locking", ""
 	if p.Verify {
@@ -100,7 +100,7 @@ func (o *options) serviceFlags() {
 		"a header of every request, as in 'X-Tenant: 7'; may be given several times. A secret comes from a variable\n"+
 			"of the environment, as in 'Authorization: Bearer $TOKEN'"), "name: value", "", func(text string) error {
 		h, err := service.ParseHeader(text)
-		if err != nil { // said without the value, which may be a secret
+		if err != nil { // reported without the value, which may be a secret
 			name, _, _ := strings.Cut(text, ":")
 			o.Mistake("header", "%.40q: %v", name, err)
 			return nil
@@ -138,7 +138,7 @@ func (o *options) serviceFlags() {
 
 func (o *options) request(f settings.Flag, to *service.Request) {
 	o.Add(f, "request", to.String(), func(text string) (err error) {
-		if *to, err = service.ParseRequest(text); err != nil { // it may hold secrets
+		if *to, err = service.ParseRequest(text); err != nil { // it may contain secrets
 			o.Mistakes.Add(human.Wrong(f.Name, "%q: %s", service.Masked(text), service.Masked(err.Error())).In(text,
 				""))
 		}
@@ -162,7 +162,7 @@ func (o *options) refusal(to *[]int) {
 		})
 }
 
-// burstSaid are the flags of what the burst of a plan says instead.
+// burstSaid lists the flags that the burst of a plan sets.
 func burstSaid(p *harness.Plan) []string {
 	if p.Service == nil || p.Service.Burst == 0 {
 		return nil
@@ -170,7 +170,7 @@ func burstSaid(p *harness.Plan) []string {
 	return burstSays
 }
 
-// burstSays are the flags of what a burst says instead.
+// burstSays lists the flags that a burst sets.
 var burstSays = []string{"workers", "duration", "warmup", "think", "rate", "arrivals"}
 
 // onlyBurst reports flags that mean nothing with --burst.

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// interrupt is the cause of a stop by a signal, or by a key that stands for it.
+// interrupt is the cause of a stop: a signal, or a key that has the same effect.
 type interrupt struct {
 	signal syscall.Signal
 	key    bool
@@ -22,13 +22,14 @@ func (i interrupt) Error() string {
 	return "interrupted by " + unix.SignalName(i.signal)
 }
 
-// signals are the interrupts of a command: the first one lets visits in progress finish, the second one cancels them.
+// signals are the interrupts of a command: after the first one visits in progress are finished, by the second one they
+// are cancelled.
 type signals struct {
 	stop  context.Context
-	press func() // a key that stands for an interrupt
+	press func() // called for a key that has the effect of a signal
 }
 
-// interruptible is for commands that carry out runs. ctx is done at the second interrupt, signals.stop at the first.
+// interruptible is for commands that run plans. The second interrupt ends ctx, the first one signals.stop.
 func interruptible(do func(ctx context.Context, s signals, args []string) int) func(context.Context, []string) int {
 	return func(base context.Context, args []string) int {
 		ctx, s, done := onSignals(base)
@@ -52,7 +53,7 @@ func onSignals(base context.Context) (ctx context.Context, s signals, done func(
 			select {
 			case s := <-caught:
 				if s == syscall.SIGHUP && stop.Err() != nil {
-					continue // a closed terminal sends it twice: itself, and by its shell
+					continue // when a terminal is closed, the signal comes twice: from the terminal and from its shell
 				}
 				end(interrupt{signal: s.(syscall.Signal)})
 			case <-pressed:
@@ -65,7 +66,7 @@ func onSignals(base context.Context) (ctx context.Context, s signals, done func(
 	press := func() {
 		select {
 		case pressed <- struct{}{}:
-		default: // enough of them are on their way
+		default: // there are enough of them in the channel
 		}
 	}
 	return ctx, signals{stop, press}, func() {

@@ -9,7 +9,7 @@ import (
 	"hammerlock/internal/human"
 )
 
-// writeList prints every catalogue: what there is, and what it is.
+// writeList prints every catalogue, with descriptions.
 func writeList(w io.Writer, k crew.Catalogue) error {
 	p := &human.Printer{W: w}
 	p.Line("topologies")

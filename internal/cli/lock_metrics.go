@@ -14,7 +14,7 @@ import (
 	"hammerlock/results"
 )
 
-// lockLabels are the labels of a metric of locks.
+// lockLabels are the labels of a metric about locks.
 type lockLabels = prometheus.Labels
 
 // collector sends metrics of locks.
@@ -22,7 +22,7 @@ type collector struct{ to chan<- prometheus.Metric }
 
 func (c collector) desc(name, help string, labels lockLabels) *prometheus.Desc {
 	for name, value := range labels {
-		if !utf8.ValidString(value) { // keys and clients' names may have any bytes
+		if !utf8.ValidString(value) { // keys and names of clients may contain any bytes
 			labels[name] = strconv.Quote(value)
 		}
 	}
@@ -33,15 +33,15 @@ func (c collector) send(kind prometheus.ValueType, name, help string, value floa
 	c.to <- prometheus.MustNewConstMetric(c.desc(name, help, labels), kind, value)
 }
 
-// with are labels with one more.
+// with returns labels with an additional one.
 func with(labels lockLabels, name, value string) lockLabels {
 	more := lockLabels{name: value}
 	maps.Copy(more, labels)
 	return more
 }
 
-// collectLocks sends the numbers of the locks of a program that is watched. Those that a stream alone does not show are
-// absent.
+// collectLocks sends the measurements of the locks of a program that is watched. Those that a replication stream does
+// not show are absent.
 func collectLocks(to chan<- prometheus.Metric, numbers func() ([]measure.LockRow, []results.HotLock)) {
 	c := collector{to}
 	rows, hot := numbers()
@@ -67,7 +67,7 @@ func collectLocks(to chan<- prometheus.Metric, numbers func() ([]measure.LockRow
 	}
 }
 
-// holds sends the numbers that effects show.
+// holds sends the measurements that effects show.
 func (c collector) holds(r *measure.LockRow, labels lockLabels) {
 	const gauge, counter = prometheus.GaugeValue, prometheus.CounterValue
 	c.send(gauge, "held", "locks that are held", float64(r.HeldNow), labels)
@@ -89,7 +89,7 @@ func (c collector) holds(r *measure.LockRow, labels lockLabels) {
 	c.to <- histogram(c.desc("hold_seconds", "how long locks were held", labels), &r.LockTimes.Hold)
 }
 
-// clients sends the numbers that requests show.
+// clients sends the measurements that requests show.
 func (c collector) clients(r *measure.LockRow, labels lockLabels) {
 	const gauge, counter = prometheus.GaugeValue, prometheus.CounterValue
 	n := r.Clients

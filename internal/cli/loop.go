@@ -19,14 +19,14 @@ import (
 	"hammerlock/results/compare"
 )
 
-// series is runs that belong together. The same loop carries all series out: it has the forecast, the rest of the time,
-// the interrupt, what ends a series early, and the outputs that show the runs while they go on.
+// series is a number of runs that belong together. All series share one loop, which has the forecast, the remaining
+// time, interrupts, reasons to end early, and outputs that are open during the runs.
 type series struct {
 	e    Env
 	o    *options
-	root *cobra.Command // the command that repeats one of the runs
-	dir  string         // where the runs are saved; empty = where each plan says
-	warm *harness.Warm  // servers that stay up from run to run; nil = each run has servers of its own
+	root *cobra.Command // the root command, for command lines that repeat a run
+	dir  string         // directory of the saved runs; empty = as each plan says
+	warm *harness.Warm  // keeps servers running between runs; nil = each run starts its own
 
 	runs     int           // how many runs there will be; 0 = that depends on them
 	about    time.Duration // how long they take
@@ -41,30 +41,31 @@ type series struct {
 	ended    int
 }
 
-// step is one plan of a series. When the series goes on, the step has what came of it.
+// step is one plan of a series. After the yield it has the results.
 type step struct {
 	plan    harness.Plan
-	title   string                                                // is said before it begins
-	more    func(context.Context, *harness.Job) (begins bool)     // sets more of its job; nil = nothing
-	instead func(ctx, stop context.Context) (*results.Run, error) // carries it out in place of a job; nil = a job does
+	title   string                                                // printed before it begins
+	more    func(context.Context, *harness.Job) (begins bool)     // prepares its job; may be nil
+	instead func(ctx, stop context.Context) (*results.Run, error) // runs in place of a job; nil = a job is run
 
 	job  *harness.Job
 	runs []results.Run
 	err  error
 }
 
-// steps yields plans, each made of what the steps before have shown. After a step for which yield is false it ends.
+// steps yields plans, which may depend on the results of earlier steps. It ends after a step for which yield returns
+// false.
 type steps = iter.Seq[*step]
 
-// newSeries is a series with a directory of its own, on servers that stay up.
+// newSeries makes a series with a directory of its own and servers that are kept running.
 func newSeries(e Env, c *cobra.Command, o *options) *series {
 	stamp := time.Now().UTC().Format("20060102-150405.000") + "-" + c.Name()
 	return &series{e: e, o: o, root: c.Parent(), dir: filepath.Join(o.plan.Out, stamp), warm: new(harness.Warm),
 		tells: true}
 }
 
-// carryOut runs all steps, and closes what showed them. Check, which has found every mistake of the command line, is
-// asked before anything starts.
+// carryOut runs all steps, and closes the outputs. The function check, which finds all errors of the command line, is
+// called before anything starts.
 func (s *series) carryOut(ctx context.Context, sig signals, check func(context.Context) error, all steps) (err error) {
 	s.o.writable(s.e, cmp.Or(s.dir, s.o.plan.Out))
 	if s.views = s.e.openShows(ctx, s.o); len(s.views) > 0 {
@@ -102,12 +103,12 @@ func (s *series) carryOut(ctx context.Context, sig signals, check func(context.C
 		}
 	}
 	if errors.Is(err, context.Canceled) && sig.stop.Err() != nil {
-		err = nil // the interrupt says why it ended
+		err = nil // the interrupt is the reason
 	}
 	return errors.Join(err, s.failure)
 }
 
-// one carries out a step.
+// one runs a step.
 func (s *series) one(ctx context.Context, sig signals, st *step) error {
 	if st.title != "" {
 		s.e.say(s.o, "%s%s", st.title, left(s.left()))
@@ -157,7 +158,7 @@ func (s *series) show(ctx context.Context, sig signals, job *harness.Job) (runs 
 	return job.Run(ctx, sig.stop)
 }
 
-// inTurn makes runs one after the other, for a page or a server of metrics that shows one only.
+// inTurn makes runs go one after the other, for outputs that can show only one.
 func (o *options) inTurn() {
 	if o.plan.Jobs > 1 {
 		o.Mistake("jobs", "%d: --web and --metrics show one run at a time", o.plan.Jobs)
@@ -165,7 +166,7 @@ func (o *options) inTurn() {
 	o.plan.Jobs = 1
 }
 
-// left is about how long the rest takes, as far as that is known.
+// left is about how long the rest takes, if that is known.
 func (s *series) left() time.Duration {
 	if s.ended == 0 || s.runs == 0 {
 		return 0
@@ -173,7 +174,7 @@ func (s *series) left() time.Duration {
 	return time.Since(s.begun) / time.Duration(s.ended) * time.Duration(max(s.runs-s.ended, 0))
 }
 
-// foretell says how long a number of jobs of one kind take.
+// foretell prints how long a number of similar jobs take.
 func (s *series) foretell(job *harness.Job, times int) {
 	if n := len(job.Combinations) * times; n > 1 {
 		s.e.say(s.o, "%s on %s, about %v", human.Quantity(n, "run"), human.List(on(job)),
@@ -181,7 +182,7 @@ func (s *series) foretell(job *harness.Job, times int) {
 	}
 }
 
-// on names the topologies of a job.
+// on lists the names of a job's topologies.
 func on(job *harness.Job) (names []string) {
 	for i := range job.Combinations {
 		if name := job.Combinations[i].Topology.Name; !slices.Contains(names, name) {
@@ -191,13 +192,13 @@ func on(job *harness.Job) (names []string) {
 	return names
 }
 
-// exit is how a command ends whose runs were judged.
+// exit returns how a command ends whose runs were judged.
 func (s *series) exit(stop context.Context, runs []results.Run, gates []compare.GateResult, err error) Exit {
 	return exit(stop, results.Weigh(judgements(s.dir, runs), nil, "", nil), gates, err)
 }
 
-// inARow ends what cannot be carried out so often in a row.
+// inARow is how many steps in succession may fail to run before they are given up.
 const inARow = 3
 
-// lines joins texts, one a line, as an error does.
+// lines makes an error of texts, with a line for each.
 func lines(texts []string) error { return errors.New(strings.Join(texts, "\n")) }

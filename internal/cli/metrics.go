@@ -22,7 +22,7 @@ import (
 	"hammerlock/results"
 )
 
-// numbers are the last event of a job, and the runs that are over, as metrics.
+// numbers has the last event of a job, and the runs that have ended, as metrics.
 type numbers struct {
 	last     atomic.Pointer[harness.Event]
 	ended    endedRuns
@@ -42,7 +42,7 @@ type metricsServer struct {
 	serving sync.WaitGroup
 	linger  time.Duration
 	over    atomic.Bool   // the runs are
-	read    chan struct{} // closed when their end was read
+	read    chan struct{} // closed when the final values were read
 	once    sync.Once
 }
 
@@ -52,7 +52,7 @@ const (
 	shutdownTimeout = time.Second
 )
 
-// openMetrics begins to serve metrics.
+// openMetrics starts to serve metrics.
 func openMetrics(_ context.Context, e Env, o *options, address string) (show, error) {
 	m, err := serveMetrics(address)
 	if err == nil {
@@ -86,17 +86,17 @@ func serveMetrics(address string) (*metricsServer, error) {
 
 func (m *metricsServer) address() string { return m.listen.Addr().String() }
 
-// tell shows an event.
+// tell stores an event.
 func (m *numbers) tell(event harness.Event) {
 	if event.Run != nil {
 		m.ended.add(event.Run)
 	}
 	if last := m.last.Load(); last != nil && last.Number == event.Number {
 		if event.Said != "" {
-			return // a line says nothing of the visits
+			return // events with a line have no measurements
 		}
 		if event.Live.At == 0 {
-			event.Live, event.Snapshot = last.Live, last.Snapshot // a change of phase says nothing of the visits
+			event.Live, event.Snapshot = last.Live, last.Snapshot // events about a phase have no measurements
 		}
 		if event.Locks == nil {
 			event.Locks = last.Locks
@@ -105,7 +105,8 @@ func (m *numbers) tell(event harness.Event) {
 	m.last.Store(&event)
 }
 
-// close ends the serving, after the end was read if that is wanted; a scrape in progress is waited for a moment.
+// close ends the serving, after the final values were read if that is wanted. It waits a moment for a scrape in
+// progress.
 func (m *metricsServer) close(ctx context.Context, _ string) error {
 	if m.over.Store(true); m.linger > 0 {
 		select {
@@ -142,7 +143,7 @@ func (m *numbers) Collect(to chan<- prometheus.Metric) {
 		name, help string
 		kind       prometheus.ValueType
 		value      float64
-		label, is  string // besides the topology and the lock
+		label, is  string // an additional label besides topology and lock
 	}{
 		{"run", "number of the run that goes on, and of how many", gauge, float64(e.Number), "of", strconv.Itoa(e.Of)},
 		{"phase", "1 for what the suite is doing", gauge, 1, "phase", string(e.Stage)},
@@ -175,7 +176,7 @@ func (m *numbers) Collect(to chan<- prometheus.Metric) {
 		collectLocks(to, e.Locks)
 	}
 	if w := e.Combination.Plan.Program; w != nil && w.TapOnly {
-		return // a stream alone does not tell how long clients wait
+		return // a replication stream does not show how long clients wait
 	}
 	to <- histogram(prometheus.NewDesc("hammerlock_acquire_seconds", "waits of those who got the lock", nil, labels),
 		&picture.Acquired)
@@ -183,7 +184,7 @@ func (m *numbers) Collect(to chan<- prometheus.Metric) {
 		"from when a visit was due to its end, of those that went well", nil, labels), &picture.Answered)
 }
 
-// distribution is a histogram in the buckets that Prometheus always had and, for those who ask for it, a native one.
+// distribution is a histogram with classic buckets and, if Prometheus asks for it, a native one.
 type distribution struct {
 	prometheus.Metric
 	native prometheus.Metric
@@ -201,7 +202,7 @@ func (d distribution) Write(to *dto.Metric) error {
 	return nil
 }
 
-// histogram is a distribution in buckets: cumulative ones, as Prometheus has them, and native ones.
+// histogram converts a distribution to a Prometheus histogram, with classic and native buckets.
 func histogram(d *prometheus.Desc, b *measure.Buckets) prometheus.Metric {
 	count, below := uint64(0), map[float64]uint64{}
 	for i, n := range b.In {

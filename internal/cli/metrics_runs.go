@@ -10,10 +10,10 @@ import (
 	"hammerlock/results"
 )
 
-// mostSaved is how many runs are served that are over: the latest.
+// mostSaved is how many ended runs are served: the latest.
 const mostSaved = 100
 
-// endedRuns are the runs that are over, as metrics.
+// endedRuns has the runs that have ended, as metrics.
 type endedRuns struct {
 	mu  sync.Mutex
 	all []*results.Run
@@ -25,8 +25,8 @@ func (s *endedRuns) add(r *results.Run) {
 	s.all = append(s.all[max(len(s.all)+1-mostSaved, 0):], r)
 }
 
-// collect sends the visits of the runs by their outcomes, and the errors by their kinds: of those that are over, with
-// their verdicts, and of the one that goes on.
+// collect sends the visits of the runs by outcome, and errors by kind: for runs that have ended, with their verdicts,
+// and for the one in progress.
 func (s *endedRuns) collect(to chan<- prometheus.Metric, e *harness.Event) {
 	s.mu.Lock()
 	all := s.all
@@ -58,7 +58,7 @@ func (c runCollector) send(name, help string, kind prometheus.ValueType, value f
 	c.to <- prometheus.MustNewConstMetric(prometheus.NewDesc("hammerlock_"+name, help, nil, labels), kind, value)
 }
 
-// run sends the counts of a run. Of a program that is watched only grants are known.
+// run sends the counts of a run. For a program that is watched, only grants are known.
 func (c runCollector) run(labels prometheus.Labels, v results.Visits, errs map[string]int64, watched bool) {
 	for _, x := range []struct {
 		outcome string

@@ -18,7 +18,8 @@ import (
 // programTimeout is how long another build may take to end after SIGTERM.
 const programTimeout = 20 * time.Second
 
-// runProgram makes one run with the arguments of a plan by the side's build of bench, this one if the side names none.
+// runProgram makes a run with the arguments of a plan by the side's build of bench, or by this one if the side names
+// none.
 func (s *side) runProgram(ctx, stop context.Context, args []string) (*results.Run, error) {
 	program := s.program
 	if program == "" {
@@ -39,7 +40,7 @@ func (s *side) runProgram(ctx, stop context.Context, args []string) (*results.Ru
 	cmd.WaitDelay = programTimeout
 	defer context.AfterFunc(stop, func() {
 		if cmd.Process != nil {
-			_ = cmd.Process.Signal(syscall.SIGINT) // it may have ended unexpectedly
+			_ = cmd.Process.Signal(syscall.SIGINT) // the error is ignored: it may have ended
 		}
 	})()
 	err = cmd.Run()

@@ -14,14 +14,14 @@ import (
 	"go.opentelemetry.io/otel/sdk/resource"
 )
 
-// sender sends numbers to an OpenTelemetry collector. An error of the collector is printed, and disturbs no run.
+// sender sends metrics to an OpenTelemetry collector. Errors of the collector are printed and do not affect the run.
 type sender struct {
 	*numbers
 	e        Env
 	provider *metric.MeterProvider
 }
 
-// collectorAddress reads the address of a collector. Without a path it is that of metrics.
+// collectorAddress parses the address of a collector. The default path is that for metrics.
 func collectorAddress(text string) (string, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
@@ -49,7 +49,7 @@ func openOTLP(ctx context.Context, e Env, o *options, address string) (show, err
 		metric.WithResource(resource.NewSchemaless(attribute.String("service.name", "hammerlock"))))}, nil
 }
 
-// close sends the end.
+// close sends the final values.
 func (s *sender) close(ctx context.Context, _ string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), scrapeTimeout)
 	defer cancel()

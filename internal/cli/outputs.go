@@ -17,16 +17,15 @@ import (
 	"hammerlock/results"
 )
 
-// output is what a command writes of its runs. A command names those that it has: its flags come of the list. Each of
-// these says when it is written.
+// output is something that a command can write about its runs. The flags of a command follow from its list of outputs.
 type output struct {
-	name, what string // its flag, and the help of that
+	name, what string // name of the flag, and its help
 
-	// set is for what changes how the runs are shown: text, JSON, no lines, a dashboard.
+	// set is for outputs that change how runs are shown: text, JSON, no lines, a dashboard.
 	set func(*options, settings.Flag)
-	// open begins to show the runs at an address, while they go on.
+	// open is for outputs at an address, while runs are in progress.
 	open func(ctx context.Context, e Env, o *options, address string) (show, error)
-	// write makes a file at the end. If it writes nothing, there is no file.
+	// write is for a file at the end. If it writes nothing, no file is made.
 	write func(io.Writer, *Document) error
 	// saved writes a file beside a run that was just saved.
 	saved func(s *series, dir string) error
@@ -64,7 +63,7 @@ var (
 			"without a host: on loopback only, as in :8080, or :0 for any free port"}
 )
 
-// always are the outputs of all commands that have something for them.
+// always lists outputs that all commands have.
 var always = []output{
 	{name: "document", what: "what --json prints, beside the runs", end: func(_ Env, r *result) error {
 		if r.file == "" {
@@ -144,7 +143,7 @@ func (o *options) writable(e Env, dir string) {
 	}
 }
 
-// hasPlace declares an output at an address, or for one. Parse reads it.
+// hasPlace declares an output that has an address, which parse checks.
 func (o *options) hasPlace(f settings.Flag, kind string, parse func(string) (string, error),
 	open func(context.Context, Env, *options, string) (show, error)) {
 	at := ""
@@ -165,7 +164,7 @@ func (o *options) hasPlace(f settings.Flag, kind string, parse func(string) (str
 	})
 }
 
-// hasFile declares an output that is a file. Whether it can be written is known before anything starts.
+// hasFile declares an output that is a file. It is checked before anything starts that the file can be written.
 func (o *options) hasFile(f settings.Flag, write func(io.Writer, *Document) error) {
 	path := ""
 	o.Written(f, &path)
@@ -173,7 +172,7 @@ func (o *options) hasFile(f settings.Flag, write func(io.Writer, *Document) erro
 		if path == "" {
 			return nil
 		}
-		var text bytes.Buffer // a file is whole, or stays as it was
+		var text bytes.Buffer // written to memory first, so that the file is complete or unchanged
 		if err := write(&text, d); err != nil || text.Len() == 0 {
 			return err
 		}
@@ -184,23 +183,23 @@ func (o *options) hasFile(f settings.Flag, write func(io.Writer, *Document) erro
 	})
 }
 
-// writeFiles writes the files that were asked for.
+// writeFiles writes the output files.
 func (o *options) writeFiles(document any) (err error) {
-	d, _ := document.(Document) // an exploration has another one
+	d, _ := document.(Document) // an exploration has another kind of document
 	for _, write := range o.files {
 		err = errors.Join(err, write(&d))
 	}
 	return err
 }
 
-// show is an output that is open while runs go on.
+// show is an output that is open while runs are in progress.
 type show interface {
 	tell(harness.Event)
-	// close ends it when the runs are over; page is the report of all of them, empty without one.
+	// close ends the output after the runs; page is the path of the report on all of them, or empty.
 	close(ctx context.Context, page string) error
 }
 
-// shows are those of a command that were asked for.
+// shows are the open outputs of a command.
 type shows []show
 
 func (all shows) tell(event harness.Event) {
@@ -216,7 +215,7 @@ func (all shows) close(ctx context.Context, page string) (err error) {
 	return err
 }
 
-// openShows opens what has an address. An address that is not available is a mistake.
+// openShows opens the outputs that have addresses. It is an error if an address cannot be used.
 func (e Env) openShows(ctx context.Context, o *options) (all shows) {
 	for _, open := range o.live {
 		all = append(all, open(ctx, e)...)
@@ -224,7 +223,7 @@ func (e Env) openShows(ctx context.Context, o *options) (all shows) {
 	return all
 }
 
-// listenAddress reads host:port. Without a host it is the loopback address, so that no other machine can read it by
+// listenAddress parses host:port. The default host is the loopback address, so that no other machine can connect by
 // mistake.
 func listenAddress(text string) (string, error) {
 	host, port, err := net.SplitHostPort(text)
@@ -237,8 +236,8 @@ func listenAddress(text string) (string, error) {
 	return net.JoinHostPort(cmp.Or(host, "127.0.0.1"), port), nil
 }
 
-// planned declares the flags of a command that carries out plans, but for those of the plan: the file of settings, and
-// what the command writes.
+// planned declares the flags of a command that runs plans, apart from those of the plan: the file of settings, and the
+// outputs.
 func (o *options) planned(all ...output) {
 	o.Begin(outputSection)
 	defer o.Begin(settings.Section{})
@@ -251,7 +250,7 @@ func (o *options) planned(all ...output) {
 	settings.ValueOf(list).CommandLineOnly = true
 }
 
-// judgements are the verdicts of runs, as reports for CI systems show them.
+// judgements returns the verdicts of runs in the form of reports for CI systems.
 func judgements(out string, runs []results.Run) (all []results.Judgement) {
 	for i := range runs {
 		j := runs[i].Judgement()
@@ -261,7 +260,7 @@ func judgements(out string, runs []results.Run) (all []results.Judgement) {
 	return all
 }
 
-// stepSummary adds to the summary of a CI step.
+// stepSummary appends to the summary of a CI step.
 func (e Env) stepSummary(write func(io.Writer) error) error {
 	if path := e.Getenv(stepSummary); path != "" {
 		return writeFile(path, os.O_APPEND, write)

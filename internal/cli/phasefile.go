@@ -37,7 +37,7 @@ func (o *options) settlePhases() {
 	o.plan.File, o.Origins[phasesKey] = o.File, o.Place(n)
 }
 
-// readPhase reads one phase, and notes where it is for those who find something wrong with it later.
+// readPhase reads a phase, and notes its place for later error messages.
 func (o *options) readPhase(n *yaml.Node) (p harness.Phase) {
 	at := map[string]string{}
 	bad := map[string]bool{}
@@ -60,7 +60,8 @@ func (o *options) readPhase(n *yaml.Node) (p harness.Phase) {
 			o.Mistake("", "%s: %s", place, m.Text)
 		}
 	}
-	p.Duration = cmp.Or(p.Duration, time.Hour) // for those who look on: what happens in it has time to
+	// a default for the following checks: long enough for anything in the phase
+	p.Duration = cmp.Or(p.Duration, time.Hour)
 	of := human.Mistake{Setting: phasesKey, Item: p.Called()}
 	o.Places[of] = o.Place(n)
 	for key, place := range at {
@@ -69,7 +70,7 @@ func (o *options) readPhase(n *yaml.Node) (p harness.Phase) {
 	return p
 }
 
-// writePhases writes phases as a plan has them, one a line, each with its origin.
+// writePhases writes phases in the form of a plan's file, one in each line, with their origins.
 func (o *options) writePhases(p *human.Printer) {
 	if len(o.plan.Phases) > 0 {
 		p.Line("%-40s # %s", phasesKey+":", o.Origins[phasesKey])
@@ -109,8 +110,8 @@ func phaseSchema() map[string]any {
 		"type": "array", "items": settings.ObjectSchema(properties, "phase", "duration")}
 }
 
-// settleLoad reports what does nothing beside phases, and makes a run as long as its trace unless something else is
-// said.
+// settleLoad reports settings that have no effect together with phases, and makes a run as long as its trace by
+// default.
 func (o *options) settleLoad() {
 	o.besidePhases()
 	w := &o.plan.Workload

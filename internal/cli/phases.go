@@ -13,20 +13,20 @@ import (
 	"hammerlock/workload"
 )
 
-// phasesKey lists the phases of a load in a plan's file. It is no flag.
+// phasesKey lists the phases of a load in a plan's file. There is no such flag.
 const phasesKey = "phases"
 
-// phasesSay are the flags of what phases say instead.
+// phasesSay lists the flags that phases set.
 var phasesSay = []string{"warmup", "duration", "fault"}
 
 // phaseKey is a setting of a phase.
 type phaseKey struct {
 	name, kind, usage string
 	set               func(*harness.Phase, string) error
-	text              func(*harness.Phase) string // empty: it is not set
+	text              func(*harness.Phase) string // empty = it is not set
 }
 
-// phaseKeys are the settings of a phase.
+// phaseKeys lists the settings of a phase.
 var phaseKeys = []phaseKey{
 	{"phase", "name", "what it is for", func(p *harness.Phase, text string) error {
 		p.Kind = text
@@ -116,7 +116,7 @@ func wholeKey(name, usage string, of func(*harness.Phase) *int) phaseKey {
 	}, func(p *harness.Phase) string { return unless(*of(p) == 0, strconv.Itoa(*of(p))) }}
 }
 
-// besidePhases reports what phases say instead, and gates of phases that there are not.
+// besidePhases reports flags that phases set, and assertions about phases that do not exist.
 func (o *options) besidePhases() {
 	var names []string
 	for i := range o.plan.Phases {
@@ -138,13 +138,13 @@ func (o *options) besidePhases() {
 	}
 }
 
-// said tells whether phases, visits to a service that all begin at once, or agents say something else than a flag.
+// said tells whether a flag's value is set by phases, by a burst, or by agents.
 func said(p *harness.Plan, flag string) bool {
 	return len(p.Phases) > 0 && slices.Contains(phasesSay, flag) || slices.Contains(burstSaid(p), flag) ||
 		slices.Contains(agentsSaid(p), flag)
 }
 
-// arrivalsFlag declares --arrivals: how visits are spread, or a trace.
+// arrivalsFlag declares --arrivals: a distribution of visits, or a trace.
 func (o *options) arrivalsFlag() {
 	w := &o.plan.Workload
 	known := settings.Words(workload.AllArrivals...)

@@ -38,12 +38,12 @@ func (e Env) verifyPlan() harness.Plan {
 	p := e.benchPlan()
 	p.Verify, p.Scenarios, p.Faults, p.Warmup = true, allStrains, []string{faults.Auto}, 0
 	p.Jobs, p.Tap = 0, true
-	p.Workload.TTL = 3 * time.Second // longer than a failover, and short enough to end in the run
+	p.Workload.TTL = 3 * time.Second // longer than a failover, and short enough to end within the run
 	p.Duration = 20 * time.Second
 	return p
 }
 
-// shortPlan is the plan of commands that make many runs on one topology. The command sets their durations.
+// shortPlan is the plan of commands that make many runs on one topology. The command sets the duration.
 func (e Env) shortPlan() harness.Plan {
 	p := e.benchPlan()
 	p.Topologies = topologies.All[:1]
@@ -57,10 +57,10 @@ func drawSeed() uint64 {
 	return uint64(binary.LittleEndian.Uint32(b[:]))
 }
 
-// mostAttempts keeps a typing error from going on for ever.
+// mostAttempts keeps a typing error from running for ever.
 const mostAttempts = 100
 
-// planFlags declares the flags of a plan. Their defaults are what the plan holds already.
+// planFlags declares the flags of a plan. Their defaults are the values in it.
 func (o *options) planFlags() {
 	p, w := &o.plan, &o.plan.Workload
 	if p.Service != nil {
@@ -117,7 +117,7 @@ func (o *options) planFlags() {
 	o.out("where runs are saved")
 }
 
-// judgingFlags declares what a verify has for runs that are judged.
+// judgingFlags declares the flags of verify about judging.
 func (o *options) judgingFlags() {
 	p := &o.plan
 	o.Integer(flag(session, "attempts",
@@ -135,7 +135,7 @@ func (o *options) judgingFlags() {
 			"explore counts on the first"), &p.Budget)
 }
 
-// serverFlags declares how the suite's own servers are started.
+// serverFlags declares the flags about starting servers.
 func (o *options) serverFlags() {
 	p := &o.plan
 	settings.One(&o.Set, flag(setting, "profile", "timers of failure detection: fast, for tests; "+
@@ -149,7 +149,7 @@ func (o *options) serverFlags() {
 		"for a first look with 4 workers\nat single and redlock (default: looked for)"), "path", &p.RedisServer)
 }
 
-// loadFlags declares the flags of a load that is put on a lock or on a service alike.
+// loadFlags declares the flags of a load, on locks or on a service.
 func (o *options) loadFlags(patience string) {
 	p, w := &o.plan, &o.plan.Workload
 	o.Integer(flag(load, "workers", "how many visit at the same time"), &w.Workers, 0)
@@ -178,8 +178,8 @@ func (o *options) seed(usage string) {
 
 func (o *options) out(usage string) { o.Text(flag(session, "out", usage), "dir", &o.plan.Out) }
 
-// arguments are the flags of the command above all others that carry out a plan: topology, lock, seed, and every
-// setting that is not the default. Phases stand in the file that says them.
+// arguments returns the flags that make the root command run a plan: topology, lock, seed, and every setting that is
+// not the default. Phases are in a file.
 func arguments(root *cobra.Command, p harness.Plan) (args []string) {
 	o := &options{Set: settings.New(), plan: p}
 	o.planFlags()
@@ -187,7 +187,7 @@ func arguments(root *cobra.Command, p harness.Plan) (args []string) {
 		v := settings.ValueOf(f)
 		preset := v.Text == root.Flags().Lookup(f.Name).DefValue
 		if f.Name == "duration" && !p.Verify && len(p.Scenarios) == 0 {
-			preset = false // a bench that is told of no load has others: firstLoads
+			preset = false // bench without a load has other loads: firstLoads
 		}
 		switch {
 		case said(&p, f.Name):
@@ -209,7 +209,7 @@ func arguments(root *cobra.Command, p harness.Plan) (args []string) {
 	return append(append(args, coordinator(&p)...), "--seed", strconv.FormatUint(p.Workload.Seed, 10))
 }
 
-// repeat writes the command that carries out a plan again.
+// repeat returns the command line that runs a plan again.
 func repeat(root *cobra.Command, p harness.Plan) string {
 	if p.Program != nil {
 		return repeatProgram(root, p.Program.Args)
@@ -222,7 +222,8 @@ func repeat(root *cobra.Command, p harness.Plan) string {
 	return strings.Join(parts, " ")
 }
 
-// typed is a program of the suite as this one was called, so that it can be pasted: bin/verify.
+// typed is the path of a program of the suite in the form in which this one was called, such as bin/verify, so that it
+// can be pasted.
 func typed(program string) string {
 	if own := os.Args[0]; !filepath.IsAbs(own) && slices.Contains([]string{"bench", "verify"}, filepath.Base(own)) &&
 		filepath.Dir(own) != "." {
@@ -231,7 +232,7 @@ func typed(program string) string {
 	return program
 }
 
-// repeatRun returns what writes the command that repeats one run of a plan.
+// repeatRun returns a function that returns the command line for a single run of a plan.
 func repeatRun(root *cobra.Command, p harness.Plan) func(harness.Combination) string {
 	return func(x harness.Combination) string {
 		if x.Plan.Service != nil && p.Service == nil {
@@ -245,8 +246,7 @@ func repeatRun(root *cobra.Command, p harness.Plan) func(harness.Combination) st
 	}
 }
 
-// folder names a directory for runs of a plan that belong together. Commands that begin in the same second get
-// different ones.
+// folder returns a directory for the runs of a plan. Commands that start in the same second get different ones.
 func folder(p harness.Plan, what string) string {
 	return filepath.Join(p.Out, fmt.Sprintf("%s-%s-%s", what, time.Now().UTC().Format("20060102-150405"),
 		strings.ToLower(rand.Text()[:6])))

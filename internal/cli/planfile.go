@@ -15,10 +15,11 @@ import (
 	"hammerlock/internal/settings"
 )
 
-// savedPlan is the file that a plan is kept in beside its run.
+// savedPlan is the file beside a run that has its plan.
 const savedPlan = "plan.yaml"
 
-// settle completes what the command line says by the environment and the plan's file, and by what these stand for.
+// settle completes the command line from the environment and the plan's file, and expands settings that stand for
+// others.
 func (o *options) settle(getenv func(string) string) {
 	if o.Flags.Lookup(settings.FileFlag) == nil {
 		return
@@ -34,19 +35,19 @@ func (o *options) settle(getenv func(string) string) {
 	o.settleServices()
 }
 
-// placed puts the places of values before the mistakes that they are.
+// placed adds the places of values to the errors about them.
 func (o *options) placed(err error) error {
 	usage, ok := errors.AsType[*harness.UsageError](err)
-	if !ok || err.Error() != usage.Error() { // it is not alone
+	if !ok || err.Error() != usage.Error() { // there are other errors, too
 		return err
 	}
 	return &harness.UsageError{Mistakes: o.Placed(usage.Mistakes)}
 }
 
-// writePlan writes the resolved plan: a plan again, with the origin of each value.
+// writePlan writes the resolved plan in the form of a plan's file, with the origin of each value.
 func (o *options) writePlan(w io.Writer) error {
 	p := &human.Printer{W: w}
-	scenarios := (len(o.plan.Scenarios) > 0 || o.explores) && len(o.services) == 0 // services have the load of the plan
+	scenarios := (len(o.plan.Scenarios) > 0 || o.explores) && len(o.services) == 0 // services need the load of the plan
 	o.Flags.VisitAll(func(f *pflag.Flag) {
 		if !settings.Settable(f) {
 			return

@@ -6,17 +6,17 @@ import (
 	"hammerlock/topologies"
 )
 
-// preset is a setting that another flag stands for. Any other origin of a value is stronger.
+// preset is a setting that another flag implies. A value of any other origin overrides it.
 type preset struct{ name, value string }
 
-// quick are the settings of --quick.
+// quick has the settings that --quick implies.
 var quick = []preset{{"duration", "2s"}, {"warmup", "200ms"}, {"workers", "4"}}
 
-// quickNote says what a quick look leaves out.
+// quickNote says what --quick leaves out.
 const quickNote = "--quick: 2 s each with 4 workers. Rare pauses, p99.9, waiters among many workers and a " +
 	"steady state are not seen: leave --quick out for numbers to keep"
 
-// settlePresets sets what --quick and --redis-server embedded stand for.
+// settlePresets applies --quick and --redis-server embedded.
 func (o *options) settlePresets() {
 	if o.quick && len(o.plan.Phases) > 0 {
 		o.Mistake("quick", ": phases say how long to measure: leave it out, or the phases")
@@ -28,7 +28,7 @@ func (o *options) settlePresets() {
 	}
 }
 
-// served are the topologies, and the number of workers, that a server in the suite can serve: more of them would only
+// served returns the topologies, and the number of workers, that in-memory servers can serve: with more, a run would
 // measure how they wait for the processor.
 func (o *options) served() (all []preset) {
 	var names []string
@@ -37,11 +37,11 @@ func (o *options) served() (all []preset) {
 			names = append(names, t.Name)
 		}
 	}
-	// services may stand alone
+	// there may be services only
 	if o.Lists[servicesKey] == nil && 0 < len(names) && len(names) < len(o.plan.Topologies) {
 		all = append(all, preset{"topology", strings.Join(names, ",")})
 	}
-	if o.listing && !o.plan.Verify { // scenarios have workers of their own
+	if o.listing && !o.plan.Verify { // scenarios set the number of workers
 		all = append(all, preset{"workers", "4"})
 	}
 	return all

@@ -16,14 +16,14 @@ import (
 	"hammerlock/results"
 )
 
-// progressEvery is how often a run shows that it is alive when no terminal is watched, firstProgress when it does so
-// first.
+// progressEvery is how often a line shows that a run is alive, firstProgress when the first one does, if no terminal is
+// watched.
 const (
 	progressEvery = 2 * time.Second
 	firstProgress = 500 * time.Millisecond
 )
 
-// progress writes in lines what a job does. Runs side by side have one line each, at their end.
+// progress prints the events of a job as lines. A run among several has one line, at its end.
 type progress struct {
 	w        io.Writer
 	parallel bool
@@ -46,8 +46,8 @@ func (p *progress) tell(e harness.Event) {
 	switch {
 	case e.Said != "":
 		p.line("%s", e.Said)
-	case e.Combination.Plan.Program != nil && e.Stage == harness.Running: // it prints for itself
-	case len(e.Steps) > 0, e.Controls != nil: // a dashboard or a page shows them
+	case e.Combination.Plan.Program != nil && e.Stage == harness.Running: // it prints lines itself
+	case len(e.Steps) > 0, e.Controls != nil: // shown by a dashboard or a page
 	case e.Stage == harness.Starting:
 		p.last, p.done = 0, 0
 		if before := e.Combination.Before; len(before) > 0 {
@@ -81,14 +81,14 @@ func (p *progress) tell(e harness.Event) {
 	}
 }
 
-// found is the verdict on a run and what it rests on.
+// found is the verdict on a run, with what it is based on.
 func found(r *results.Run) (verdict, proof string) {
 	j := r.Judgement()
 	status, _ := j.Status()
 	return strings.ToUpper(status.String()), j.Proof()
 }
 
-// left says how long the rest of a job takes, in whole seconds.
+// left formats the remaining time of a job in whole seconds.
 func left(rest time.Duration) string {
 	if rest < time.Second {
 		return ""
@@ -96,7 +96,7 @@ func left(rest time.Duration) string {
 	return fmt.Sprintf("  about %v left", rest.Round(time.Second))
 }
 
-// headline is the result of one run, before the table of all runs is complete.
+// headline is the result of a run, before the table of all runs is complete.
 func headline(r *results.Run) string {
 	j := r.Judgement()
 	status, text := j.Status()
@@ -110,8 +110,8 @@ func headline(r *results.Run) string {
 	return strings.Join(append(parts, r.Fairness.JainText()), "  ")
 }
 
-// exploring shows how far the exploration of a lock has come: on a terminal in one line, which over takes away, and
-// else in a line after some seconds, after twice as many, and so on.
+// exploring shows the progress of an exploration: on a terminal in one line, which over removes; otherwise in a line
+// after some seconds, after twice as many, and so on.
 func (e Env) exploring(o *options, lock string) (tell func(explore.Progress), over func()) {
 	at := e.terminals[1]
 	if o.quiet {

@@ -58,7 +58,7 @@ func (e Env) replay(base context.Context, o *options, path string) error {
 		return openErr
 	}
 	if run == nil {
-		run, _ = results.ReadRun(filepath.Dir(file)) // a history may lie alone
+		run, _ = results.ReadRun(filepath.Dir(file)) // a history may have no record beside it
 	}
 	_, s, done := onSignals(base)
 	defer done()
@@ -70,7 +70,7 @@ func (e Env) replay(base context.Context, o *options, path string) error {
 	return d.Close()
 }
 
-// play moves through a replay as time goes by, and as keys ask for, until stop is done.
+// play moves through a replay, with time and by keys, until stop ends.
 func play(stop context.Context, d *dashboard.Dashboard, r *measure.Replay) {
 	var at time.Duration
 	held, speed := false, 1.0

@@ -15,7 +15,7 @@ import (
 	"hammerlock/results/report"
 )
 
-// reports writes the reports of runs as they are saved, and remembers what went wrong.
+// reports writes the reports of runs when they are saved, and collects errors.
 type reports struct {
 	dirs     []string
 	problems error
@@ -31,7 +31,7 @@ func (r *reports) write(to string, dirs []string, unsaved report.Unsaved) {
 	r.problems = errors.Join(r.problems, report.Write(filepath.Join(to, report.File), dirs, unsaved))
 }
 
-// last is the report of all runs, or of the only one; empty without one.
+// last is the path of the report on all runs, or on the only one; empty if there is none.
 func (r *reports) last(out string) string {
 	switch len(r.dirs) {
 	case 0:
@@ -50,7 +50,7 @@ func (r *reports) close(e Env, out string, unsaved report.Unsaved) {
 	e.lines("warning:", r.problems)
 }
 
-// reportCommand prints saved runs again, or writes them as one page.
+// reportCommand prints saved runs again, or writes a page about them.
 func (e Env) reportCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "report RUN...", Short: "print saved runs again, or write them as one page", Args: takes(1, unlimited),
@@ -81,14 +81,14 @@ func (e Env) reportCommand() *cobra.Command {
 	}))
 }
 
-// toReport is the input of report: saved runs, and the verdicts of runs whose writers were killed.
+// toReport is the input of the command report: saved runs, and verdicts on runs whose processes were killed.
 type toReport struct {
 	dirs []string
 	runs []results.Run
 	dead []results.Judgement
 }
 
-// reported reads what the arguments name. Existing files that are no runs are passed over, if there is something else.
+// reported reads what the arguments name. Existing files that are no runs are ignored, if there is anything else.
 func (e Env) reported(o *options, args []string, page bool) (r toReport, err error) {
 	var strange []string
 	dirs, err := runDirs(args, o.plan.Out)

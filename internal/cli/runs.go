@@ -15,7 +15,7 @@ import (
 	"hammerlock/results"
 )
 
-// isRun tells whether a directory has what is left of a run: its record, or the history of one whose writer was killed.
+// isRun tells whether a directory has a run: its record, or the history of one whose process was killed.
 func isRun(dir string) bool {
 	return slices.ContainsFunc([]string{results.RunFile, results.HistoryFile}, func(file string) bool {
 		_, err := os.Stat(filepath.Join(dir, file))
@@ -23,21 +23,21 @@ func isRun(dir string) bool {
 	})
 }
 
-// foundKilled says where the history of a killed run is.
+// foundKilled prints where the history of a killed run is.
 func (e Env) foundKilled(dir string) {
 	e.lines("note:", fmt.Errorf("%s has the history of a run that was killed: verify check %s judges it\n"+
 		"it stays until you remove it, or such histories take more than %d GiB: then the oldest goes", dir, quote(dir),
 		results.MostKilled>>30))
 }
 
-// noRun says that there is something, but no run.
+// noRun is the error if something exists that is no run.
 func noRun(path, out string) error {
 	return fmt.Errorf("%s is no saved run: it has no %s; a run is a directory in %s, as latest is", path,
 		results.RunFile, out)
 }
 
-// locate finds what an argument names: a path, or a pattern of paths; or else, where runs are saved, a name, a pattern
-// of names, or the beginning of one name.
+// locate finds what an argument names: a path, or a pattern of paths; or else, in the directory of runs, a name, a
+// pattern of names, or the beginning of one.
 func locate(arg, out string) ([]string, error) {
 	if _, err := os.Stat(arg); err == nil {
 		return []string{arg}, nil
@@ -49,7 +49,7 @@ func locate(arg, out string) ([]string, error) {
 			return found, nil
 		}
 	}
-	begin, _ := filepath.Glob(filepath.Join(out, arg+"*")) // the pattern is good
+	begin, _ := filepath.Glob(filepath.Join(out, arg+"*")) // the error is ignored: the pattern is valid
 	begin = slices.DeleteFunc(begin, func(dir string) bool { return !isRun(dir) })
 	switch {
 	case len(begin) == 1:
@@ -62,7 +62,7 @@ func locate(arg, out string) ([]string, error) {
 		human.Meant(arg, human.Names(runsIn(out), filepath.Base)))
 }
 
-// locateOne finds the one run, or file, that an argument names.
+// locateOne finds the single run, or file, that an argument names.
 func locateOne(arg, out string) (string, error) {
 	all, err := locate(arg, out)
 	if err == nil && len(all) > 1 {
@@ -74,8 +74,8 @@ func locateOne(arg, out string) (string, error) {
 	return all[0], nil
 }
 
-// runDirs finds the directories of all runs that arguments name, also in directories of runs, each once: "latest" is
-// another one's name.
+// runDirs finds the directories of all runs that arguments name, also in directories of runs, each once ("latest" is a
+// second name of one).
 func runDirs(args []string, out string) (dirs []string, err error) {
 	seen := map[string]bool{}
 	for _, arg := range args {
@@ -94,7 +94,7 @@ func runDirs(args []string, out string) (dirs []string, err error) {
 	return dirs, err
 }
 
-// runsIn are the runs in a directory, or the path itself, if it is a run, or is to be reported as none.
+// runsIn returns the runs in a directory, or the path itself if it is a run, or is to be reported as none.
 func runsIn(dir string) (dirs []string) {
 	inside, _ := filepath.Glob(filepath.Join(dir, "*"))
 	inside = slices.DeleteFunc(inside, func(path string) bool { return !isRun(path) })
@@ -104,7 +104,7 @@ func runsIn(dir string) (dirs []string) {
 	return inside
 }
 
-// savedRuns reads the runs that a list of names with commas in between is about.
+// savedRuns reads the runs in a comma-separated list of names.
 func savedRuns(list, out string) (runs []results.Run, err error) {
 	dirs, err := runDirs(strings.Split(list, ","), out)
 	if err != nil {
@@ -123,7 +123,7 @@ func savedRuns(list, out string) (runs []results.Run, err error) {
 	return runs, nil
 }
 
-// completeRuns offers the saved runs by their names, or, once a path was begun, by their paths, and directories.
+// completeRuns completes names of saved runs or, after the beginning of a path, paths.
 func completeRuns(c *cobra.Command, _ []string, typed string) (all []string, _ cobra.ShellCompDirective) {
 	dir, shown := filepath.Dir(typed), func(path string) string { return path }
 	if !strings.ContainsRune(typed, filepath.Separator) {

@@ -41,7 +41,7 @@ func (e Env) planFileCommand(p harness.Plan) *cobra.Command {
 	return e.command(c, o, func(ctx context.Context, _ []string) int {
 		o.scenarios()
 		_, err := o.plan.Check(ctx, o.Mistakes)
-		// a plan for another machine is one
+		// a plan that only this machine cannot run is valid
 		if _, here := errors.AsType[*harness.SetupError](err); err != nil && !here {
 			return e.refuse(ctx, o, err)
 		}
@@ -50,10 +50,10 @@ func (e Env) planFileCommand(p harness.Plan) *cobra.Command {
 	})
 }
 
-// draft is the version of JSON Schema that all schemas are written in (json-schema.org).
+// draft is the version of JSON Schema of all schemas (json-schema.org).
 const draft = "https://json-schema.org/draft/2020-12/schema"
 
-// documents are the kinds of documents that have a schema, each with the function that writes it.
+// documents are the kinds of documents that have a schema, with functions that write them.
 func documents(p harness.Plan) map[string]func(io.Writer) error {
 	plan := newOptions(&cobra.Command{}, p)
 	plan.allFlags()
@@ -88,8 +88,7 @@ func (e Env) schemaCommand(p harness.Plan) *cobra.Command {
 	}))
 }
 
-// writeSchemaOf writes the schema of what a type is written as. Fields that are not in it are allowed: some may be
-// added.
+// writeSchemaOf writes the JSON schema of a type. Unknown fields are allowed, since fields may be added.
 func writeSchemaOf[T any](w io.Writer, title string) error {
 	statuses := []any{}
 	for s := range checker.NotJudged + 1 {
@@ -107,7 +106,7 @@ func writeSchemaOf[T any](w io.Writer, title string) error {
 	return encode(s)(w)
 }
 
-// open lets objects have further fields. Those of a map keep their type.
+// open lets objects have additional fields. Values of a map keep their type.
 func open(s *jsonschema.Schema) {
 	if s == nil {
 		return

@@ -24,10 +24,10 @@ const (
 	searchWarmup   = 500 * time.Millisecond
 )
 
-// variable is a setting that a search can go over.
+// variable is a setting whose largest value can be searched for.
 type variable struct {
 	name   string
-	search compare.Search // where it begins, and how far it goes
+	search compare.Search // first and largest value
 	get    func(*workload.Shape) float64
 	set    func(*workload.Shape, float64)
 }
@@ -46,7 +46,7 @@ type search struct {
 	over      variable
 	objective compare.Gate
 	precision float64
-	failed    []results.Run // those that violate a safety property
+	failed    []results.Run // runs that violated a safety property
 	found     compare.Found
 }
 
@@ -94,7 +94,7 @@ func (s *search) answer(stop context.Context, err error) int {
 	return s.e.answer(s.o, result{x, document, s.found.WriteText, s.dir, "search.json", judged, nil})
 }
 
-// check finds every mistake.
+// check finds all errors.
 func (s *search) check(stop context.Context) error {
 	if !s.o.Flags.Changed("slo") {
 		s.o.Mistake("slo", "is missing: the objective, as in --slo 'response.p99<50ms'")
@@ -114,7 +114,7 @@ func (s *search) check(stop context.Context) error {
 	return nil
 }
 
-// steps are the plans at the values that the search looks at.
+// steps yields the plans at the values that the search tries.
 func (s *search) steps(yield func(*step) bool) {
 	by := s.over.search
 	if s.o.Flags.Changed(s.over.name) {
@@ -122,11 +122,11 @@ func (s *search) steps(yield func(*step) bool) {
 	}
 	by.Step = s.precision
 	by.Try = func(at float64) (compare.GateResult, error) { return s.try(yield, at) }
-	s.found, _ = by.Run() // the series has its error
+	s.found, _ = by.Run() // the series returns the error
 	s.found.Objective, s.found.Over = s.objective.Text, s.over.name
 }
 
-// errEnded ends a search whose series is over.
+// errEnded ends a search whose series has ended.
 var errEnded = errors.New("the search was ended")
 
 // try runs the plan at one value, longer if too little was measured.

@@ -14,18 +14,19 @@ import (
 	"hammerlock/internal/settings"
 )
 
-// servicesKey lists services in a plan's file. It is no flag: a command line has one service, that of http.
+// servicesKey lists services in a plan's file. There is no such flag, since a command line has one service, with the
+// command http.
 const servicesKey = "services"
 
-// serviceSettings are the settings of a service in a plan's file: flags of http. Its load is the load of the plan.
+// serviceSettings lists the settings of a service in a plan's file: flags of http. Its load is that of the plan.
 func serviceSettings(flags *pflag.FlagSet) []string {
 	return settings.Having(flags, func(f *pflag.Flag, v *settings.Value) bool {
 		return v.Part == setting || f.Name == "fault" || f.Name == "burst"
 	})
 }
 
-// settleServices reads the services that a plan's file lists. If it names no topology, no lock and no deployment,
-// they are all that is run.
+// settleServices reads the services in a plan's file. If the plan names no topology, lock or deployment, only they are
+// run.
 func (o *options) settleServices() {
 	if o.Lists[servicesKey] == nil {
 		return
@@ -50,12 +51,12 @@ func (o *options) settleServices() {
 	o.plan.Topologies, o.plan.Locks, o.plan.Scenarios = nil, nil, nil
 	for _, name := range append(locking, scenarioFlag) {
 		if v := o.Value(name); v != nil {
-			v.Text = "" // a plan that is printed does not name them either
+			v.Text = "" // the plan that is printed does not name them either
 		}
 	}
 }
 
-// readService reads a service of a plan's file; nil if it is none. Each mistake in it is reported with its place.
+// readService reads a service in a plan's file; nil if it has errors, which are reported with their places.
 func (o *options) readService(n *yaml.Node) *options {
 	if n.Kind == yaml.AliasNode {
 		n = n.Alias
@@ -82,7 +83,7 @@ func (o *options) readService(n *yaml.Node) *options {
 	return s
 }
 
-// writeServices writes the services as a plan has them, with the origin of each setting.
+// writeServices writes the services in the form of a plan's file, with the origin of each setting.
 func (o *options) writeServices(p *human.Printer) {
 	if len(o.services) > 0 {
 		p.Line("%-40s # %s", servicesKey+":", o.Place(o.Lists[servicesKey]))
@@ -111,10 +112,10 @@ func serviceSchema() map[string]any {
 	}
 }
 
-// repeatService writes the command that visits one service of a plan again.
+// repeatService returns the command line that visits one service of a plan again.
 func repeatService(root *cobra.Command, p harness.Plan, name string) string {
 	if len(p.Phases) > 0 {
-		return repeat(root, p) // http takes no plan of several services
+		return repeat(root, p) // http does not accept a plan with several services
 	}
 	http, _, err := root.Root().Find([]string{"http"})
 	i := slices.IndexFunc(p.Services, func(s harness.Plan) bool { return s.Service.Name() == name })

@@ -29,15 +29,15 @@ const (
 	soakKeeps  = 2 << 30 // bytes of histories of rounds that did not pass
 )
 
-// soaking strains locks for hours, in rounds. No worker does anything between two, so that each round is judged as a
-// whole and forgotten.
+// soaking tests locks for hours, in rounds. Between rounds no worker runs, so each round is judged as a whole and then
+// deleted.
 type soaking struct {
 	*series
 	length  time.Duration
 	disturb bool
-	rounds  []harness.Plan // what is done in turn
+	rounds  []harness.Plan // the kinds of rounds, which take turns
 	sum     results.Soak
-	now     string // the round that goes on
+	now     string // the current round
 	told    time.Time
 }
 
@@ -66,7 +66,7 @@ func (e Env) soakCommand(p harness.Plan) *cobra.Command {
 	o.planned(webOutput, metricsOutput, jsonOutput, quietOutput)
 	return e.command(c, o, interruptible(func(ctx context.Context, sig signals, _ []string) int {
 		s.series = newSeries(e, c, o)
-		s.root, s.tolerant = e.verifyCommand(), true // each round is a run of verify
+		s.root, s.tolerant = e.verifyCommand(), true // each round is run like one of verify
 		err := s.carryOut(ctx, sig, s.check, s.steps)
 		return s.answer(sig.stop, err)
 	}))
@@ -90,8 +90,8 @@ func (s *soaking) answer(stop context.Context, err error) int {
 	return s.e.answer(s.o, result{x, document, text, s.dir, "soak.json", s.sum.Standing, nil})
 }
 
-// check finds every mistake, and makes the rounds: of several locks, for those that the
-// servers can run. It says what memory and disk may be taken.
+// check finds all errors, and makes the rounds: for several locks, those that the servers can run. It prints how much
+// memory and disk space may be needed.
 func (s *soaking) check(stop context.Context) error {
 	o, p := s.o, s.o.plan
 	if len(o.plan.Phases) > 0 {
@@ -109,7 +109,7 @@ func (s *soaking) check(stop context.Context) error {
 		return err
 	}
 	p = job.Plan
-	strained, fresh := p, s.e.verifyPlan() // scenarios have loads and faults of their own
+	strained, fresh := p, s.e.verifyPlan() // scenarios have their own loads and faults
 	strained.Workload, strained.Faults, strained.Processes = fresh.Workload, fresh.Faults, fresh.Processes
 	strained.Duration, strained.Warmup, strained.Workload.Seed = fresh.Duration, fresh.Warmup, p.Workload.Seed
 	every := func(x scenarios.Scenario) bool { return x.Name == everyScenario }
@@ -121,7 +121,7 @@ func (s *soaking) check(stop context.Context) error {
 	if err != nil {
 		return err
 	}
-	if len(p.Locks) > 1 { // what the entry of a right lock says that it fails is asked of that one alone
+	if len(p.Locks) > 1 { // a scenario that a correct lock is expected to fail is run only if the lock is the only one
 		all.Combinations = slices.DeleteFunc(all.Combinations, func(c harness.Combination) bool {
 			return c.Lock.Broken == "" && c.Lock.Shows(c.Scenario.Name)
 		})
@@ -164,7 +164,7 @@ func (s *soaking) inTurn(load, strained *harness.Job) {
 	}
 }
 
-// steps are the rounds, until the time is over.
+// steps yields rounds until the time is over.
 func (s *soaking) steps(yield func(*step) bool) {
 	for n, broken := 0, 0; time.Since(s.begun) < s.length && broken < inARow; n++ {
 		st := &step{plan: s.rounds[n%len(s.rounds)]}
@@ -191,7 +191,7 @@ func (s *soaking) steps(yield func(*step) bool) {
 	}
 }
 
-// take counts a round, and forgets it unless it did not pass.
+// take counts a round, and deletes its run if it passed.
 func (s *soaking) take(run *results.Run) error {
 	j := run.Judgement()
 	j.Saved = filepath.Join(s.dir, run.Name)
@@ -209,13 +209,13 @@ func (s *soaking) take(run *results.Run) error {
 	return nil
 }
 
-// line says how far it has come.
+// line describes the progress.
 func (s *soaking) line() string {
 	return fmt.Sprintf("%s: %s; memory %s, kept on disk %s", time.Since(s.begun).Round(time.Second), s.sum.Text(),
 		megabytes(crew.Resident()), megabytes(s.sum.Kept))
 }
 
-// soakLines is an output that writes a line a minute.
+// soakLines is an output that prints a line each minute.
 type soakLines struct{ *soaking }
 
 func (soakLines) close(context.Context, string) error { return nil }

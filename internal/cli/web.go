@@ -10,7 +10,7 @@ import (
 	"hammerlock/results/report"
 )
 
-// openPage begins to serve the live page.
+// openPage starts to serve the live page.
 func openPage(_ context.Context, e Env, _ *options, address string) (show, error) {
 	s, err := web.Start(address)
 	if err == nil {
@@ -19,7 +19,7 @@ func openPage(_ context.Context, e Env, _ *options, address string) (show, error
 	return &livePage{server: s}, err
 }
 
-// livePage shows jobs on a page.
+// livePage shows jobs on a web page.
 type livePage struct {
 	server *web.Server
 	frames
@@ -35,7 +35,7 @@ func (p *livePage) tell(e harness.Event) {
 	p.server.Publish(p.next(e))
 }
 
-// close lets the page become the report in a file.
+// close replaces the page by the report in a file.
 func (p *livePage) close(ctx context.Context, file string) error {
 	p.server.Close(ctx, file)
 	return nil

@@ -23,10 +23,10 @@ import (
 	"hammerlock/topologies"
 )
 
-// keptTime is how much of a watch is on disk for the cuts around violations.
+// keptTime is how much of a watch is kept on disk, for saving the history around violations.
 const keptTime = 10 * time.Minute
 
-// wirePlan is the plan of wire without flags. The program of a user is not started again unasked.
+// wirePlan is the plan of wire without flags. A user's program is not restarted unless the user wants that.
 func (e Env) wirePlan() harness.Plan {
 	p := e.verifyPlan()
 	p.Topologies, p.Scenarios, p.Faults, p.Duration, p.Attempts = nil, nil, []string{faults.None}, 0, 1
@@ -61,7 +61,7 @@ func (e Env) wireCommand() *cobra.Command {
 	}))
 }
 
-// watches completes the plan of wire with the command that is watched, and prints what a stream alone shows.
+// watches adds the command that is watched to the plan of wire, and prints what a replication stream alone proves.
 func (o *options) watches(e Env, args []string) {
 	w := o.plan.Program
 	w.Args = args
@@ -70,12 +70,12 @@ func (o *options) watches(e Env, args []string) {
 		w.Command, w.Whole = line(args), line(o.plan.Attach.Secrets.Whole("", args))
 		w.Output = e.terminals[1]
 	}
-	if o.Flags.Changed("topology") && len(o.plan.Topologies) == 0 { // its name is wrong: there is one all the same
+	if o.Flags.Changed("topology") && len(o.plan.Topologies) == 0 { // a name was given, but it is wrong
 		o.plan.Topologies = topologies.All[:1]
 	}
 	to := e.Stdout
 	if o.json {
-		to = e.Stderr // stdout has one document
+		to = e.Stderr // stdout is for the JSON document
 	}
 	w.Tell = func(line string, violation bool) {
 		_, _ = fmt.Fprintln(to, line)
@@ -83,8 +83,8 @@ func (o *options) watches(e Env, args []string) {
 	}
 }
 
-// tapped is how the reading of a stream alone ends: by what the stream has shown, for it shows no waiters, and without
-// these a judge cannot tell whether a lock is right.
+// tapped returns the exit if only a replication stream was read. Since that does not show waiters, it cannot pass, only
+// fail.
 func (o *options) tapped(x Exit) Exit {
 	switch w := o.plan.Program; {
 	case w == nil || !w.TapOnly:
@@ -96,14 +96,14 @@ func (o *options) tapped(x Exit) Exit {
 	return x
 }
 
-// endless tells whether a command goes on until it is ended: to be interrupted is no early end.
+// endless tells whether a command goes on until a user ends it; then an interrupt is no early end.
 func (o *options) endless() bool { return o.plan.Program != nil && o.plan.Program.Command == "" }
 
 // wireFlags declares the flags of a plan that watches a program.
 func (o *options) wireFlags() {
 	p, w := &o.plan, o.plan.Program
 	o.Flags.SetNormalizeFunc(func(f *pflag.FlagSet, name string) pflag.NormalizedName {
-		if name == "to" { // as it was called before
+		if name == "to" { // an old name of the flag
 			name = addrFlag
 		}
 		return settings.Normal(f, name)
@@ -161,7 +161,7 @@ func (o *options) wireFlags() {
 	o.has(reportOutput, webOutput, metricsOutput, lingerOutput, otlpOutput, jsonOutput, quietOutput, dashboardOutput)
 }
 
-// wirePatterns declares which keys are watched, and the variables of commands.
+// wirePatterns declares the flags for the keys to watch, and for variables of the command.
 func (o *options) wirePatterns(locks, data, env *[]string) {
 	pattern := func(text string) error {
 		if _, err := path.Match(text, ""); err != nil || text == "" {
@@ -206,7 +206,7 @@ func holder(to *witness.Holder, text string) error {
 	return nil
 }
 
-// repeatProgram is the command that watches again, without secrets.
+// repeatProgram is the command line that watches again, without secrets.
 func repeatProgram(c *cobra.Command, given []string) string {
 	parts := []string{typed("verify"), "wire"}
 	c.Flags().VisitAll(func(f *pflag.Flag) {

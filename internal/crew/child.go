@@ -114,7 +114,8 @@ func work(ctx context.Context, in *json.Decoder, out *json.Encoder, known Catalo
 		}
 		end()
 	}()
-	heart := NewHeartbeat(m.extra(t, b, 0), Gap(m.Orders.Shape.TTL), false, nil) // nil: the board has no room for texts
+	// nil: reasons of pauses are not reported, since the board has no room for texts
+	heart := NewHeartbeat(m.extra(t, b, 0), Gap(m.Orders.Shape.TTL), false, nil)
 	dead, beats := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(beats)

@@ -27,9 +27,9 @@ type Session struct {
 	Slack     time.Duration   // largest difference between the clocks of two workers
 	Gate      Catcher         // of all workers
 	Tempo     *workload.Tempo // changes the rate of an open loop; nil if the orders do not allow that
-	Processes []*Process      // nil if the workers run in this process
+	Processes []*Process      // the worker processes; nil if the workers run in this process
 
-	// For workers on other machines; zero values if there are none.
+	// The following fields are for workers on other machines, and zero if there are none.
 	Feeds []*history.Feed // what they record
 	// called with the time up to which the history was written, and with Forever at the end
 	Written func(upTo time.Duration)

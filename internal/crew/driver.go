@@ -98,7 +98,7 @@ func (t *team) drive(ctx, stop context.Context) (context.Context, context.Contex
 		close(done)
 		<-over
 		err := t.driver.Err()
-		// with a wrong clock, errors are the suite's own doing
+		// with a clock that is wrong on purpose, errors are the suite's own doing
 		if b, at, broke := t.driver.Broke(); broke && !t.skewed() {
 			b.Process, b.At = int16(t.orders.Process), max(t.crew.Clock.At(at), 0)
 			if r.Crashes = append(r.Crashes, b); !b.Lives {

@@ -124,7 +124,7 @@ func histogram(s metrics.Sample) *metrics.Float64Histogram {
 type ticks struct {
 	busy, all float64
 	stolen    float64 // by the hypervisor
-	programs  float64 // without interrupts, which are not caused by a process
+	programs  float64 // CPU time of programs, without interrupts, which no process has caused
 }
 
 // tick is the unit of CPU time in /proc, on all Linux machines.

@@ -16,7 +16,7 @@ func machines(c canvas, s *measure.Snapshot, st *state) {
 	agents(c.part(0, c.h-rows, c.w, rows), s)
 }
 
-// agentRows is how many rows of a canvas agents get.
+// agentRows is how many rows of a canvas are for agents.
 func agentRows(c canvas, s *measure.Snapshot) int {
 	if len(s.Agents) == 0 {
 		return 0
@@ -24,7 +24,7 @@ func agentRows(c canvas, s *measure.Snapshot) int {
 	return min(len(s.Agents)+1, c.h/2)
 }
 
-// agents shows how agents do: those that are lost come first.
+// agents shows the agents: lost ones first.
 func agents(c canvas, s *measure.Snapshot) {
 	lost := 0
 	for _, a := range s.Agents {
@@ -47,8 +47,8 @@ func agents(c canvas, s *measure.Snapshot) {
 	}
 }
 
-// agent is a line: its rate, by how much its history lags behind, what it keeps that is not written, and how far its
-// clock may be off.
+// agent is a line about an agent: its rate, the delay of its history, bytes that are not written yet, and the possible
+// error of its clock.
 func agent(c canvas, y int, a *results.LiveAgent, now time.Duration) {
 	if a.Lost != "" {
 		c.put(0, y, bad, cut(fmt.Sprintf("%s on %s LOST at %.1f s", a.Name, a.Host, a.UpTo.Seconds()), c.w))

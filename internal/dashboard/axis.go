@@ -23,7 +23,8 @@ func (c canvas) timeAxis(y int, from, to time.Duration) {
 	}
 }
 
-// tickStep is 1, 2 or 5 times a power of ten, at least a microsecond, so that an axis has at most so many ticks.
+// tickStep returns a distance of 1, 2 or 5 times a power of ten (at least a microsecond) for which an axis has not more
+// than that many ticks.
 func tickStep(length time.Duration, most int) time.Duration {
 	for unit := time.Microsecond; ; unit *= 10 {
 		for _, n := range []time.Duration{1, 2, 5} {
@@ -34,7 +35,7 @@ func tickStep(length time.Duration, most int) time.Duration {
 	}
 }
 
-// decimals writes a time in seconds, as exactly as the distance of two ticks wants.
+// decimals formats a time in seconds, as exactly as the distance of two ticks requires.
 func decimals(at, step time.Duration) string {
 	digits := 0
 	for unit := time.Second; unit > step && digits < 6; unit /= 10 {
@@ -43,7 +44,8 @@ func decimals(at, step time.Duration) string {
 	return fmt.Sprintf("%.*f", digits, at.Seconds())
 }
 
-// yAxis writes the greatest value at the left of a graph's first row and 0 at that of its last, and returns the rest.
+// yAxis writes the largest value at the left of a graph's first row and 0 at that of its last. It returns the rest of
+// the canvas.
 func (c canvas) yAxis(most string) canvas {
 	width := utf8.RuneCountInString(most)
 	c.put(0, 0, faint, most)

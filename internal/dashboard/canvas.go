@@ -7,13 +7,13 @@ import (
 	"github.com/gdamore/tcell/v2"
 )
 
-// look is what the terminal can show. Nothing is shown by colour alone.
+// look says what the terminal can show. Colour is never the only information.
 type look struct {
 	ascii bool
 	color bool
 }
 
-// tone is what a text means.
+// tone is the meaning of a text, which has a colour.
 type tone uint8
 
 const (
@@ -53,7 +53,7 @@ func (l look) tint(s tcell.Style, c tcell.Color) tcell.Style {
 	return s
 }
 
-// asciiLetters replace the others on a terminal without Unicode.
+// asciiLetters replace Unicode characters on a terminal that cannot show them.
 var asciiLetters = map[rune]rune{
 	'µ': 'u', '·': '.', '─': '-', '│': '|', '█': '#', '░': '~', '▒': ':', '▓': '*', '‖': '=',
 	'▲': '^', '→': '>', '…': '.', '×': 'x',
@@ -70,7 +70,7 @@ func (l look) letter(r rune) rune {
 	return '?'
 }
 
-// canvas is a part of the screen. Text that does not fit is cut.
+// canvas is a part of the screen. Text that does not fit is cut off.
 type canvas struct {
 	screen     tcell.Screen
 	look       look
@@ -123,7 +123,7 @@ func (c canvas) panel(title, more string) canvas {
 // bars are the eighths of a bar, from nothing to full.
 var bars = []rune(" ▁▂▃▄▅▆▇█")
 
-// spark draws values as columns over all rows of the canvas, the last at the right edge, and returns the x of the
+// spark draws values as columns over all rows of the canvas, with the last at the right edge. It returns the x of the
 // first.
 func (c canvas) spark(values []float64, most float64, toneOf func(i int) tone) int {
 	values = values[max(len(values)-c.w, 0):]
@@ -146,7 +146,7 @@ func (c canvas) spark(values []float64, most float64, toneOf func(i int) tone) i
 	return left
 }
 
-// bar draws a share between 0 and 1 from x to the right edge.
+// bar draws a share from 0 to 1, from x to the right edge.
 func (c canvas) bar(x, y int, share float64) {
 	c.put(x, y, plain, strings.Repeat("█", int(share*float64(max(c.w-x, 0))+0.5)))
 }

@@ -1,5 +1,5 @@
-// Package dashboard shows a run during the run, or a saved one, from snapshots that are published to it. A goroutine
-// draws, four times a second and after a key; publishing never waits for it and never touches the screen.
+// Package dashboard shows a run in progress, or a saved one, from snapshots that are published to it. A goroutine draws
+// four times a second and after each key. Publishing never waits for it.
 package dashboard
 
 import (
@@ -14,27 +14,27 @@ import (
 	"hammerlock/internal/measure"
 )
 
-// redrawEvery is how often the screen is drawn when no key is pressed.
+// redrawEvery is how often the screen is drawn without a key.
 const redrawEvery = 250 * time.Millisecond
 
-// tick is a key that no keyboard has: it makes the drawing goroutine draw. It goes through the screen's queue, which,
-// unlike the application's, never blocks before the application runs and after it has stopped.
+// tick is a key that no keyboard has. It makes the drawing goroutine draw. It goes through the screen's event queue,
+// because that of the application would block before the application runs and after it has stopped.
 const tick = tcell.KeyF64
 
 // Options say what the terminal can show, and what the dashboard is for.
 type Options struct {
 	ASCII bool
 	Color bool
-	// Quit is called when q is pressed, with how often: the first time the run finishes what it has begun.
+	// Quit is called each time q is pressed, with a count: after the first time, the run finishes visits in progress.
 	Quit   func(times int)
 	Replay bool
 }
 
-// Dashboard is a screen. Its exported methods may be called from any goroutine.
+// Dashboard is a dashboard on a screen. Its exported methods are safe for concurrent use.
 type Dashboard struct {
 	options Options
 	screen  tcell.Screen
-	guard   *guard // nil if the caller owns the screen
+	guard   *guard // nil if the caller has opened the screen
 	app     *tview.Application
 	pages   *tview.Pages
 	main    *board
@@ -47,14 +47,14 @@ type Dashboard struct {
 	err     error
 	ticks   sync.WaitGroup
 
-	// The rest belongs to the drawing goroutine.
+	// The following is used by the drawing goroutine only.
 	state state
 	shown *measure.Snapshot
 	popup string
 	quits int
 }
 
-// Open takes a screen, which must have been initialized, and begins to draw.
+// Open takes a screen, which must have been initialized, and starts to draw.
 func Open(screen tcell.Screen, o Options) *Dashboard {
 	d := &Dashboard{options: o, screen: screen, closing: make(chan struct{}), ended: make(chan struct{}),
 		state: state{replay: o.Replay}, shown: &measure.Snapshot{Stage: "starting", LongestBy: -1}}
@@ -79,7 +79,7 @@ func (initialized) Init() error { return nil }
 // Publish sets the snapshot that is drawn next.
 func (d *Dashboard) Publish(s *measure.Snapshot) { d.latest.Store(s) }
 
-// Control sets what keys can do to the run; nil = nothing.
+// Control sets what keys can do to the run; may be nil.
 func (d *Dashboard) Control(c *measure.Controls) { d.control.Store(c) }
 
 // Close ends the dashboard and returns when the screen is restored.
@@ -92,7 +92,7 @@ func (d *Dashboard) Close() error {
 	return err
 }
 
-// tick posts the key tick until the dashboard has ended. If the queue is full a tick is in it already.
+// tick posts the key tick until the dashboard is closed. If the queue is full, a tick is in it already.
 func (d *Dashboard) tick() {
 	redraw := time.Tick(redrawEvery)
 	for {
@@ -127,7 +127,7 @@ func (d *Dashboard) refresh() {
 	}
 }
 
-// setTheme makes the pop-ups use the terminal's own colours and letters.
+// setTheme makes pop-ups use the terminal's own colours and characters.
 func (d *Dashboard) setTheme() {
 	tview.Styles = tview.Theme{PrimaryTextColor: tcell.ColorDefault}
 	if d.options.ASCII {

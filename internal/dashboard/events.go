@@ -8,7 +8,7 @@ import (
 	"hammerlock/internal/measure"
 )
 
-// eventsInFull is the view of events: the list, and below it all that is known of the chosen one, or of the newest.
+// eventsInFull is the view of events: a list, and below it everything about the chosen one, or the newest.
 func eventsInFull(c canvas, s *measure.Snapshot, st *state) {
 	all := st.events(s)
 	if len(all) == 0 {
@@ -50,7 +50,7 @@ func events(c canvas, s *measure.Snapshot, st *state) {
 	}
 }
 
-// eventTones are those of events that are more than plain.
+// eventTones maps kinds of events to their colours.
 var eventTones = map[measure.EventKind]tone{
 	measure.ViolationEvent: bad, measure.FaultEvent: warning, measure.UnplannedEvent: warning,
 }
@@ -71,7 +71,7 @@ func eventText(e *measure.Event) string {
 	return text
 }
 
-// window shows one event and what the workers did around it.
+// window shows an event with what the workers did around it.
 func window(c canvas, e *measure.Event, keys string) {
 	body := c.panel(fmt.Sprintf("%s at %.3f s", e.Kind, e.At.Seconds()), keys)
 	y := 0
@@ -94,7 +94,7 @@ func window(c canvas, e *measure.Event, keys string) {
 		paintStrip(strips.part(4, i, width, 1), l.Cells)
 	}
 	x := 4 + int((e.At-e.Begin)/measure.StripStep)*width/max(len(e.Around[0].Cells), 1)
-	rows := min(len(e.Around), max(strips.h-2, 1)) // the axis is always seen
+	rows := min(len(e.Around), max(strips.h-2, 1)) // the axis must stay visible
 	if rows < len(e.Around) {
 		strips.row(rows, plain, "")
 		strips.row(rows+1, plain, "")

@@ -28,7 +28,7 @@ func fairness(c canvas, s *measure.Snapshot) {
 	graph.spark(values, float64(most), func(int) tone { return plain })
 }
 
-// shareTitle names the axes of the bars: which workers, and how many visits the highest stands for.
+// shareTitle describes the axes of the bars: which workers, and the number of visits of the highest bar.
 func shareTitle(f *results.Fairness) string {
 	if n := len(f.Workers); n > 0 && mostVisits(f) > 0 {
 		return fmt.Sprintf("w00-w%02d, at most %s", n-1, human.Count(mostVisits(f)))
@@ -43,7 +43,7 @@ func mostVisits(f *results.Fairness) (most int64) {
 	return most
 }
 
-// fairnessLine is the first line, and tells whether there is anything to show below.
+// fairnessLine draws the first line. It returns whether there is more to show.
 func fairnessLine(c canvas, s *measure.Snapshot) bool {
 	f := &s.Fairness
 	switch {
@@ -68,15 +68,15 @@ func fairnessLine(c canvas, s *measure.Snapshot) bool {
 	return true
 }
 
-// sharing is the view of fairness: the Lorenz curve, and who waited longest.
+// sharing is the view of fairness: the Lorenz curve, and which workers waited longest.
 func sharing(c canvas, s *measure.Snapshot, st *state) {
 	left := max(c.w*9/20, 40)
 	lorenz(c.part(0, 0, left-1, c.h), s)
 	longestWaits(c.part(left, 0, c.w-left, c.h), s, st)
 }
 
-// lorenz draws the curve of M. O. Lorenz (Publ. Am. Stat. Assoc. 70, 1905): which share of the visits the poorest
-// workers have, against their share of the workers.
+// lorenz draws the curve of M. O. Lorenz (Publ. Am. Stat. Assoc. 70, 1905): the share of the visits that the workers
+// with the fewest visits have, by the share of these workers.
 func lorenz(c canvas, s *measure.Snapshot) {
 	c = c.panel("fairness", "Lorenz curve")
 	if !fairnessLine(c, s) || c.h < 6 {
@@ -108,7 +108,8 @@ func lorenz(c canvas, s *measure.Snapshot) {
 	c.put(0, c.h-1, plain, cut("the poorer half has "+human.Percent(poorest(visits, 0.5))+" of the visits", c.w))
 }
 
-// poorest is which share of all the poorest part has; a part of one counts in proportion.
+// poorest returns the share of the total that the smallest part of the values has. A fraction of a value counts in
+// proportion.
 func poorest(ascending []int64, part float64) float64 {
 	var all, sum float64
 	whole := part * float64(len(ascending))

@@ -11,7 +11,7 @@ import (
 	"hammerlock/internal/measure"
 )
 
-// key handles every key. It runs on the drawing goroutine, which draws after it.
+// key handles every key, on the drawing goroutine, which draws afterwards.
 func (d *Dashboard) key(e *tcell.EventKey) *tcell.EventKey {
 	switch e.Key() {
 	case tick:
@@ -117,7 +117,7 @@ func (d *Dashboard) move(k tcell.Key, m tcell.ModMask) {
 	}
 }
 
-// choose goes down or up in the list of the view: of lanes, workers, nodes or events.
+// choose moves the choice in the list of the view (lanes, workers, nodes or events).
 func (d *Dashboard) choose(down int) {
 	if c := d.control.Load(); d.state.view == boardView && c != nil && c.Choose != nil {
 		c.Choose(down)
@@ -134,7 +134,8 @@ func (d *Dashboard) choose(down int) {
 	}
 }
 
-// scroll moves the lanes of a run through the last minute, by a quarter of what they show. They stand still then.
+// scroll moves the lanes of a run through the last minute, by a quarter of the visible time. They do not move with time
+// then.
 func (st *state) scroll(s *measure.Snapshot, k tcell.Key) {
 	span := st.shown(s)
 	until := cmp.Or(st.until, s.LanesEnd)
@@ -153,7 +154,7 @@ func (st *state) scroll(s *measure.Snapshot, k tcell.Key) {
 	}
 }
 
-// seek moves a replay by a step, or with shift by a tenth of it.
+// seek moves a replay by a step, or with shift by a tenth of its length.
 func seek(by func(time.Duration), k tcell.Key, m tcell.ModMask, step time.Duration) {
 	if m&(tcell.ModShift|tcell.ModCtrl) != 0 {
 		step /= 10
@@ -186,7 +187,7 @@ func (d *Dashboard) kill() {
 	}
 }
 
-// The factors of the keys for the rate; one undoes the other.
+// Factors of the keys that change the rate; one undoes the other.
 const (
 	faster = 1.25
 	slower = 1 / faster
@@ -204,7 +205,7 @@ func (d *Dashboard) violation(step int) {
 	}
 }
 
-// rate changes the rate of visits, or the speed of a replay; an error of the run says why it cannot.
+// rate changes the rate of visits, or the speed of a replay. The error says why that is impossible.
 func (d *Dashboard) rate(factor float64) {
 	c := d.control.Load()
 	if c != nil && c.Speed != nil {

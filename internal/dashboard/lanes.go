@@ -12,7 +12,7 @@ import (
 	"hammerlock/internal/measure"
 )
 
-// marks are the letters of what a worker did, the most important first.
+// marks are the characters for what a worker did, the most important first.
 var marks = []struct {
 	cell   measure.Cell
 	letter string
@@ -22,10 +22,10 @@ var marks = []struct {
 	{measure.Overlap, "X", bad, "OVERLAP"},
 	{measure.Stopped, "‖", warning, "stopped"},
 	{measure.Expired, "!", warning, "too late"},
-	{measure.Held, "▁-█", good, "holds"}, // the higher, the more of the time
+	{measure.Held, "▁-█", good, "holds"}, // the higher the bar, the longer the lock was held
 	{measure.Orphaned, "░", warning, "lease left"},
 	{measure.Waited, "·", plain, "waits"},
-	{measure.NotKnown, "?", faint, ""}, // a lane says so in words
+	{measure.NotKnown, "?", faint, ""}, // a text in the lane says so
 }
 
 func legend() (text string) {
@@ -37,13 +37,13 @@ func legend() (text string) {
 	return text[:len(text)-1]
 }
 
-// laneText is the width of the text of a lane, laneName that of its worker's name.
+// laneText is the width of a lane's text, laneName that of its worker's name.
 const (
 	laneText = 25
 	laneName = 4
 )
 
-// How much time lanes show at first and at least, of a run and of a history, and at most of a run.
+// How much time lanes show at first and at least, for a run and for a history, and at most for a run.
 const (
 	usualSpan    = 2500 * time.Millisecond
 	leastSpan    = 500 * time.Millisecond
@@ -51,7 +51,7 @@ const (
 	mostSpan     = time.Minute
 )
 
-// shown is how much time lanes show. A history is shown whole until a key was pressed.
+// shown is how much time lanes show. A history is shown as a whole until a key is pressed.
 func (st *state) shown(s *measure.Snapshot) time.Duration {
 	if s.Lane != nil {
 		return min(max(cmp.Or(st.span, s.To), leastHistory), max(s.To, leastHistory))
@@ -59,13 +59,12 @@ func (st *state) shown(s *measure.Snapshot) time.Duration {
 	return min(max(cmp.Or(st.span, usualSpan), leastSpan), mostSpan)
 }
 
-// stretch is the part of a run that lanes show, and how much time a column of them stands for.
+// stretch is the part of a run that lanes show, with the time that a column stands for.
 type stretch struct {
 	begin, end, column time.Duration
 }
 
-// stretch is the part that was chosen, for lanes with so many columns: the end of a run, or what lies around a moment
-// of a history.
+// stretch returns the part to show on that many columns: the end of a run, or the time around a moment of a history.
 func (st *state) stretch(s *measure.Snapshot, columns int) stretch {
 	span, columns := st.shown(s), max(columns, 1)
 	if s.Lane != nil {
@@ -73,7 +72,7 @@ func (st *state) stretch(s *measure.Snapshot, columns int) stretch {
 		return stretch{begin, begin + span, span / time.Duration(columns)}
 	}
 	n := int(span / measure.StripStep)
-	if n > columns { // whole cells a column, so that a picture does not flicker as it moves
+	if n > columns { // whole numbers of cells in a column, so that the picture does not flicker when it moves
 		n = min((n+columns-1)/columns*columns, measure.StripCells/columns*columns)
 	}
 	span = time.Duration(n) * measure.StripStep
@@ -84,7 +83,7 @@ func (st *state) stretch(s *measure.Snapshot, columns int) stretch {
 	return stretch{end - span, end, max(span/time.Duration(columns), measure.StripStep)}
 }
 
-// of is that part of a lane.
+// of returns that part of a lane.
 func (v stretch) of(s *measure.Snapshot, l *measure.Strip, columns int) []measure.Cell {
 	if s.Lane != nil {
 		return s.Lane(l.Worker, v.begin, v.end, columns)
@@ -93,8 +92,8 @@ func (v stretch) of(s *measure.Snapshot, l *measure.Strip, columns int) []measur
 	return l.Cells[max(last-int((v.end-v.begin)/measure.StripStep), 0):max(last, 0)]
 }
 
-// holders shows who holds the lock: a lane a worker. As a view of its own it has an axis, and can be scrolled and
-// zoomed.
+// holders shows who holds the lock, with a lane for each worker. As a view of its own it has an axis, and can be
+// scrolled and zoomed.
 func holders(c canvas, s *measure.Snapshot, st *state) {
 	heading, whole := c.part(0, 0, c.w, 1), st.view == holdersView
 	c = c.part(0, 1, c.w, c.h-1)
@@ -146,7 +145,7 @@ func holders(c canvas, s *measure.Snapshot, st *state) {
 	heading.right(0, faint, shownText(s, st, shown, len(lanes)-rows))
 }
 
-// axis draws the times below lanes, and of a replay the moment that it shows.
+// axis draws the times below lanes and, in a replay, the current moment.
 func (c canvas) axis(s *measure.Snapshot, shown stretch, columns int) {
 	c = c.part(laneName, 0, columns, 1)
 	c.timeAxis(0, shown.begin, shown.end)
@@ -155,11 +154,11 @@ func (c canvas) axis(s *measure.Snapshot, shown stretch, columns int) {
 	}
 }
 
-// shownText says which time lanes show, and how many workers have no lane: those that there is no row for, and others.
+// shownText says which time lanes show, and how many workers are not shown.
 func shownText(s *measure.Snapshot, st *state, shown stretch, rest int) string {
 	span, text := shown.end-shown.begin, ""
 	switch {
-	case st.view == holdersView: // which has an axis
+	case st.view == holdersView: // that view has an axis
 	case st.until == 0 && s.Lane == nil:
 		text = fmt.Sprintf("last %.1f s, ", span.Seconds())
 	default:
@@ -172,8 +171,8 @@ func shownText(s *measure.Snapshot, st *state, shown stretch, rest int) string {
 	return text
 }
 
-// order puts those lanes first that something unusual is seen on, if there is no room for all: where for twice as long,
-// before the others, so that rows do not change places all the time.
+// order puts lanes with something unusual first, if there is no room for all. It looks at twice the visible time, so
+// that rows do not change places all the time.
 func order(lanes []measure.Strip, room int) {
 	if len(lanes) <= room {
 		return
@@ -199,8 +198,8 @@ func order(lanes []measure.Strip, room int) {
 	})
 }
 
-// paintStrip paints cells over the whole width. If a column stands for several, the most important mark counts, and for
-// holds the share of the time.
+// paintStrip paints cells over the whole width. If a column stands for several cells, the most important mark is shown;
+// for holds, the share of the time.
 func paintStrip(c canvas, cells []measure.Cell) {
 	for x := range c.w {
 		var sum measure.Cell
@@ -251,7 +250,7 @@ func doing(l *measure.Strip, pages bool) (string, tone) {
 	}
 }
 
-// short writes a duration in a few letters.
+// short formats a duration with few characters.
 func short(d time.Duration) string {
 	switch {
 	case d < time.Millisecond:

@@ -78,20 +78,20 @@ func dashes(s *measure.Snapshot, narrow bool) string {
 	return ""
 }
 
-// shades are those of a heat strip, by the least share of a second's values that they stand for.
+// shades are the shades of a heat map, each with the smallest share of a second's values that it stands for.
 var shades = []struct {
 	share  float64
 	letter string
 }{{0.6, "█"}, {0.3, "▓"}, {0.1, "▒"}, {0, "░"}}
 
-// Widths of a heat strip: of the numbers of its axis, and the least of the bars beside it.
+// Widths in a heat map: of the numbers on its axis, and of the bars beside it.
 const (
 	heatNumbers = 8
 	heatBars    = 20
 )
 
-// heat shows how long things took in each second of the last minute, as shades, and beside them how long in all of
-// them.
+// heat shows, for each second of the last minute, how many durations were how long, by shades; and bars for all of them
+// together.
 func heat(c canvas, s *measure.Snapshot, st *state) {
 	what, of := "response", func(x *measure.Second) *measure.Spread { return &x.Response }
 	if st.waits && !s.Head.Unseen {
@@ -102,7 +102,7 @@ func heat(c canvas, s *measure.Snapshot, st *state) {
 		more += ", tab: " + other
 	}
 	c = c.panel(what+" over time", more)
-	seconds := s.Seconds[:max(len(s.Seconds)-1, 0)] // the last one is not over
+	seconds := s.Seconds[:max(len(s.Seconds)-1, 0)] // the last second is incomplete
 	wide := max((c.w-heatNumbers-heatBars)/60, 1)
 	columns := min((c.w-heatNumbers-heatBars)/wide, 60)
 	seconds = seconds[max(len(seconds)-columns, 0):]
@@ -152,7 +152,7 @@ func heat(c canvas, s *measure.Snapshot, st *state) {
 	c.put(0, len(rows), warning, "▲ fault")
 }
 
-// band is one or more bands of durations that follow each other.
+// band is one or more adjacent bands of durations.
 type band struct{ from, to int }
 
 func (b band) sum(s *measure.Spread) (n uint32) {
@@ -162,7 +162,7 @@ func (b band) sum(s *measure.Spread) (n uint32) {
 	return n
 }
 
-// percent writes a share with a tenth of a percent; one that is smaller is not nothing.
+// percent formats a share with one decimal; a smaller one is not shown as 0.
 func percent(share float64) string {
 	if share > 0 && share < 0.001 {
 		return "<0.1 %"
@@ -170,7 +170,7 @@ func percent(share float64) string {
 	return fmt.Sprintf("%.1f %%", 100*share)
 }
 
-// name is the shortest duration of a band: it reaches up to the next one's.
+// name is the shortest duration of a band, which extends to the next one.
 func (b band) name() string {
 	if b.from == 0 {
 		return "0"
@@ -185,8 +185,8 @@ func (b band) name() string {
 	return fmt.Sprintf("%d %s", d/unit, name)
 }
 
-// rowsOf makes rows of the bands from low to high, the longest first: of one band each, or of a decade if there is no
-// room.
+// rowsOf makes rows of the bands from low to high, the longest durations first: of one band each, or of a decade if
+// there is no room.
 func rowsOf(low, high, room int) (rows []band) {
 	each := 1
 	if high-low+1 > room {
@@ -203,7 +203,7 @@ func rowsOf(low, high, room int) (rows []band) {
 	return rows[:min(len(rows), max(room, 0))]
 }
 
-// shade paints a share of all, as wide as it is told.
+// shade paints a share of a total, in the given width.
 func (c canvas) shade(x, y, wide int, n, all float64) {
 	for _, s := range shades {
 		if n > 0 && n/all >= s.share {
@@ -215,7 +215,7 @@ func (c canvas) shade(x, y, wide int, n, all float64) {
 	}
 }
 
-// mark puts a letter where one of some others stands.
+// mark replaces one of some characters by a letter.
 func (c canvas) mark(x, y int, on string, t tone, letter string) {
 	if x < 0 || y < 0 || x >= c.w || y >= c.h {
 		return

@@ -14,7 +14,7 @@ const (
 	minHeight = 24
 )
 
-// fewestHeat is how many rows the heat map wants beside other panels.
+// fewestHeat is how many rows a heat map needs beside other panels.
 const fewestHeat = 10
 
 func draw(c canvas, s *measure.Snapshot, st *state, now time.Time) {
@@ -47,7 +47,7 @@ func draw(c canvas, s *measure.Snapshot, st *state, now time.Time) {
 	}
 }
 
-// overview has all panels: in two columns on a large screen, in rows on others.
+// overview has all panels: in two columns on a large screen, one below the other on others.
 func overview(c canvas, s *measure.Snapshot, st *state) {
 	top := 7
 	if c.h >= 28 {
@@ -72,7 +72,7 @@ func overview(c canvas, s *measure.Snapshot, st *state) {
 		return
 	}
 	half := c.w / 2
-	low, eventRows := 4, 4 // the legend of the lanes wants a row
+	low, eventRows := 4, 4 // the legend of the lanes needs a row
 	if c.h >= 28 {
 		low = 8
 		eventRows = max((c.h-top-low)*2/5, 4)

@@ -36,7 +36,7 @@ func nodes(c canvas, s *measure.Snapshot, st *state) {
 	}
 }
 
-// briefly shows nodes, several in a row: those first that are not up, then primaries.
+// briefly shows nodes, several in a row: first those that are not up, then primaries.
 func (c canvas) briefly(all []measure.NodeState) {
 	all = slices.Clone(all)
 	slices.SortStableFunc(all, func(a, b measure.NodeState) int { return cmp.Compare(concern(&a), concern(&b)) })
@@ -65,7 +65,7 @@ func (c canvas) cuts(s *measure.Snapshot) int {
 	return len(s.Cuts)
 }
 
-// concern orders nodes: those that are not up, then primaries.
+// concern sorts nodes: first those that are not up, then primaries.
 func concern(n *measure.NodeState) int {
 	switch {
 	case n.State != "up":
@@ -111,7 +111,7 @@ func nodeTexts(all []measure.NodeState) func(*measure.NodeState) string {
 	}
 }
 
-// roleText is the role of a node; of one that does not answer, the role that it was made for.
+// roleText is the role of a node; if it does not answer, its role at the start.
 func roleText(n *measure.NodeState) string {
 	if n.Role == "?" {
 		return n.Made + "?"
@@ -119,7 +119,7 @@ func roleText(n *measure.NodeState) string {
 	return n.Role
 }
 
-// roleMarks are the letters of what a node was.
+// roleMarks are the characters for the roles of nodes.
 var roleMarks = []struct {
 	what, letter string
 	tone         tone
@@ -136,7 +136,7 @@ func roleLegend() string {
 	return text[:len(text)-1]
 }
 
-// deployment is the view of nodes: how each is now, and what it was since the run began.
+// deployment is the view of nodes: the state of each, and its roles since the run began.
 func deployment(c canvas, s *measure.Snapshot, st *state) {
 	rows := agentRows(c, s)
 	agents(c.part(0, c.h-rows, c.w, rows), s)
@@ -157,7 +157,7 @@ func deployment(c canvas, s *measure.Snapshot, st *state) {
 	}
 	text := nodeTexts(list)
 	left := min(max(c.w*11/20, 40), 60)
-	first := max(min(st.node-(c.h-y-3), len(names)-(c.h-y-2)), 0) // the chosen one is in sight
+	first := max(min(st.node-(c.h-y-3), len(names)-(c.h-y-2)), 0) // so that the chosen one is visible
 	room := max(c.h-y-2, 0)
 	for i, name := range names[first:min(first+room, len(names))] {
 		if at := first + i; at < len(list) {
@@ -177,8 +177,8 @@ func deployment(c canvas, s *measure.Snapshot, st *state) {
 	c.put(0, c.h-1, faint, roleLegend())
 }
 
-// roles paints what a node was from the beginning of the run until now. In a column with several, the latest counts,
-// but a node that was not up is not hidden.
+// roles paints the roles of a node from the beginning of the run until now. In a column with several the latest is
+// shown, but a time in which the node was not up is never hidden.
 func (c canvas) roles(r *measure.Roles, now time.Duration) {
 	for x := range c.w {
 		from := now * time.Duration(x) / time.Duration(c.w)
@@ -215,7 +215,7 @@ func size(bytes int64) string {
 	}
 }
 
-// starting shows what is brought up, and how far that has come.
+// starting shows the steps of the start.
 func starting(c canvas, s *measure.Snapshot) {
 	c = c.panel(strings.TrimSpace("starting "+s.Head.Name()), "")
 	steps := s.Steps[max(len(s.Steps)-c.h/2, 0):]
@@ -240,7 +240,7 @@ func starting(c canvas, s *measure.Snapshot) {
 	}
 }
 
-// plannedFaults says before servers are up what f cannot inject afterwards.
+// plannedFaults says, before the servers are up, what the key f cannot inject later.
 const plannedFaults = "f injects faults while it runs. Those of messages (delay, cut-holder, partition, " +
 	"drop-reply), of clocks and of " +
 	"power need servers that are prepared for them: plan one of the kind, as in --fault delay@2s."

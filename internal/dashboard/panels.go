@@ -13,10 +13,10 @@ import (
 	"hammerlock/results"
 )
 
-// forever stands for no time.
+// forever stands for a time that never comes.
 const forever = time.Duration(1<<63 - 1)
 
-// header shows the run, its progress, its safety, and whether its generator can be trusted.
+// header shows the run, its progress, its safety, and whether its load generator can be trusted.
 func header(c canvas, s *measure.Snapshot, st *state) {
 	h := &s.Head
 	loop := "closed loop"
@@ -95,9 +95,9 @@ func generatorText(s *measure.Snapshot) (string, tone) {
 		results.GeneratorOK: good, results.Suspect: warning, results.Saturated: bad, results.Disturbed: bad}[state]
 }
 
-// throughput is the last minute, second by second.
+// throughput shows the last minute, second by second.
 func throughput(c canvas, s *measure.Snapshot) {
-	seconds := s.Seconds[:max(len(s.Seconds)-1, 0)] // the last one is not over
+	seconds := s.Seconds[:max(len(s.Seconds)-1, 0)] // the last second is incomplete
 	c = c.panel("throughput", "visits a second, ▲ fault at work")
 	var values []float64
 	var most, now float64
@@ -150,7 +150,7 @@ func throughput(c canvas, s *measure.Snapshot) {
 	}
 }
 
-// phases names the phases of the load at the foot of a graph of seconds, as far as there is room: each where it begins.
+// phases writes the names of the phases below a graph of seconds, each where it begins, if there is room.
 func (c canvas) phases(s *measure.Snapshot, seconds []measure.Second, left int) {
 	for from := 0; from < len(seconds); {
 		phase, to := phaseAt(s, seconds[from].At), from+1
@@ -164,7 +164,7 @@ func (c canvas) phases(s *measure.Snapshot, seconds []measure.Second, left int) 
 	}
 }
 
-// phaseAt is the number of the phase that goes on at a time; -1 = none.
+// phaseAt is the number of the phase at a time; -1 = none.
 func phaseAt(s *measure.Snapshot, at time.Duration) int {
 	return slices.IndexFunc(s.Head.Phases, func(p measure.Span) bool { return at < p.To })
 }
@@ -198,7 +198,7 @@ func cost(c canvas, s *measure.Snapshot) {
 	c.reasons(s)
 }
 
-// costUnknown says why a cost is not known.
+// costUnknown says why a cost is unknown.
 func costUnknown(s *measure.Snapshot) string {
 	switch {
 	case s.Stage == "replay":
@@ -212,7 +212,7 @@ func costUnknown(s *measure.Snapshot) string {
 	}
 }
 
-// reasons says why the generator is not to be believed.
+// reasons says why the load generator cannot be trusted.
 func (c canvas) reasons(s *measure.Snapshot) {
 	for i, reason := range s.Generator.Reasons {
 		c.put(0, 1+i, faint, "generator: "+reason)

@@ -46,7 +46,7 @@ func (d *Dashboard) closePopup() {
 	d.app.SetFocus(d.main)
 }
 
-// text replaces what the terminal cannot show.
+// text replaces characters that the terminal cannot show.
 func (d *Dashboard) text(s string) string { return strings.Map(d.look().letter, s) }
 
 func (d *Dashboard) help() {
@@ -94,7 +94,7 @@ func (d *Dashboard) faults() {
 	d.open("faults", l, 78, 20)
 }
 
-// target asks what a fault is to be aimed at, if there is a choice, and injects it.
+// target asks for the target of a fault, if there is a choice, and injects the fault.
 func (d *Dashboard) target(c *measure.Controls, f measure.Choice) {
 	inject := func(target string) {
 		d.confirm(strings.TrimSpace("inject "+f.Name+" "+target), c.Inject(f.Name, target))
@@ -115,12 +115,12 @@ func (d *Dashboard) target(c *measure.Controls, f measure.Choice) {
 	d.open("target", l, 60, min(len(f.Targets)+3, 20))
 }
 
-// entry is a row of a list: a name, and as much of what it means as there is room for.
+// entry is a row of a list: a name, and as much of its description as fits.
 func (d *Dashboard) entry(name, means string) string {
 	return d.text(tview.Escape(cut(fmt.Sprintf("%-18s %s", name, means), 74)))
 }
 
-// list is a list without entries, in which letters go to the next entry that begins with them.
+// list makes an empty list, in which letters jump to the next entry that begins with them.
 func (d *Dashboard) list(title string) *tview.List {
 	l := tview.NewList().ShowSecondaryText(false)
 	l.SetMainTextStyle(tcell.StyleDefault).SetSelectedStyle(tcell.StyleDefault.Reverse(true)).SetBorder(true).
@@ -140,7 +140,7 @@ func (d *Dashboard) list(title string) *tview.List {
 	return l
 }
 
-// jump goes to the next entry that begins with a text, at the earliest so many after the current one.
+// jump goes to the next entry that begins with a text, starting that many after the current one.
 func jump(l *tview.List, text string, after int) bool {
 	for i := range l.GetItemCount() {
 		at := (l.GetCurrentItem() + after + i) % l.GetItemCount()
@@ -158,7 +158,7 @@ type eventBox struct {
 	event     measure.Event
 }
 
-// Draw implements tview.Primitive. It looks an event up again whose surroundings were not known when it was opened.
+// Draw implements tview.Primitive. It looks an event up again if its surroundings were unknown when it was opened.
 func (b *eventBox) Draw(screen tcell.Screen) {
 	if b.event.Around == nil {
 		for _, e := range b.dashboard.shown.Events {

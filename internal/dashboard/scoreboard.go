@@ -8,16 +8,16 @@ import (
 	"hammerlock/internal/measure"
 )
 
-// The widths of a scoreboard's columns of names, cut there, and of what became of the runs.
+// Widths of a scoreboard's columns: names, which are cut off there, and states of the runs.
 const (
 	scoreName  = 30
 	scoreState = 13
 )
 
-// lanesBelow is how many rows the lanes of the chosen run have, their heading included.
+// lanesBelow is how many rows the lanes of the chosen run have, with their heading.
 const lanesBelow = 9
 
-// scoreboard shows a job whose runs go on side by side, a line each, and who holds the lock in the one that is chosen.
+// scoreboard shows a job with several runs at the same time: a line for each, and who holds the lock in the chosen one.
 func scoreboard(c canvas, s *measure.Snapshot, st *state) {
 	b := s.Board
 	more := fmt.Sprintf("%d of %d done", b.Ended, len(b.Rows))
@@ -43,7 +43,7 @@ func scoreboard(c canvas, s *measure.Snapshot, st *state) {
 			at = i
 		}
 	}
-	first := min(max(at+1-rows.h, 0), max(len(b.Rows)-rows.h, 0)) // the chosen one is always seen
+	first := min(max(at+1-rows.h, 0), max(len(b.Rows)-rows.h, 0)) // so that the chosen one is visible
 	for y, r := range b.Rows[first:min(first+rows.h, len(b.Rows))] {
 		mark := " "
 		if r.Number == b.Chosen {
@@ -57,7 +57,7 @@ func scoreboard(c canvas, s *measure.Snapshot, st *state) {
 	holders(c.part(0, c.h-lanesBelow, c.w, lanesBelow), s, st)
 }
 
-// stateTones are those of what became of a run.
+// stateTones maps states of runs to their colours.
 var stateTones = map[string]tone{
 	"FAIL": bad, "INCONCLUSIVE": warning, "PASS": good, "running": strong, "waiting": faint,
 }

@@ -9,11 +9,11 @@ import (
 	"hammerlock/internal/measure"
 )
 
-// view is one of the arrangements that number keys choose.
+// view is one of the arrangements that number keys select.
 type view int
 
 const (
-	boardView view = iota // the same as allView, if there is no board
+	boardView view = iota // as allView if there is no board
 	allView
 	holdersView
 	latencyView
@@ -22,19 +22,19 @@ const (
 	eventsView
 )
 
-// state is what was chosen by keys. Only the drawing goroutine uses it.
+// state has what was selected by keys. Only the drawing goroutine uses it.
 type state struct {
 	view    view
 	frozen  bool
 	filter  string
-	event   int // from the newest, counted from 1; 0 = none is chosen
+	event   int // counted from the newest, which is 1; 0 = none is chosen
 	node    int
-	span    time.Duration // how much time lanes show; 0 = as much as usual
-	until   time.Duration // the lanes stand still and end then; 0 = they end now
-	top     int           // the first lane or worker that is shown
-	waits   bool          // the heat strip is of the waits, not of the responses
+	span    time.Duration // how much time lanes show; 0 = the default
+	until   time.Duration // the lanes end at this time and do not move; 0 = they end now
+	top     int           // first lane or worker that is shown
+	waits   bool          // the heat map shows waits in place of response times
 	message string
-	said    time.Time // when the message came
+	said    time.Time // when the message appeared
 	replay  bool
 }
 
@@ -48,7 +48,7 @@ func (st *state) passes(text string) bool {
 	return st.filter == "" || strings.Contains(strings.ToLower(text), strings.ToLower(st.filter))
 }
 
-// events, lanes and nodes are those that match the filter. If no lane or node matches, all of them are shown.
+// events, lanes and nodes return those that match the filter. If no lane or node matches, they return all.
 func (st *state) events(s *measure.Snapshot) []measure.Event {
 	return slices.DeleteFunc(slices.Clone(s.Events), func(e measure.Event) bool {
 		return !st.passes(string(e.Kind) + " " + e.Text)
@@ -65,7 +65,7 @@ func (st *state) nodes(s *measure.Snapshot) []measure.NodeState {
 	return matching(s.Nodes, func(n measure.NodeState) bool { return st.passes(n.Name + " " + n.Role) })
 }
 
-// matching are the elements that match, or all if none does.
+// matching returns the elements that match, or all if none does.
 func matching[T any](all []T, match func(T) bool) []T {
 	list := slices.DeleteFunc(slices.Clone(all), func(x T) bool { return !match(x) })
 	if len(list) == 0 {
@@ -74,7 +74,7 @@ func matching[T any](all []T, match func(T) bool) []T {
 	return list
 }
 
-// chosen is the place of the chosen event among n, -1 if none is.
+// chosen is the index of the chosen event among n; -1 if none is.
 func (st *state) chosen(n int) int {
 	if st.event == 0 {
 		return -1

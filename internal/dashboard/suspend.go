@@ -12,8 +12,8 @@ import (
 // stopTimeout is how long the system may take to stop this process. It does not stop one that no shell could continue.
 const stopTimeout = 300 * time.Millisecond
 
-// suspend gives the terminal to the shell until it brings this process to the foreground again. The whole suite is
-// stopped meanwhile, which the history records.
+// suspend gives the terminal to the shell until the shell brings this process to the foreground again. The whole suite
+// is stopped meanwhile, which the history records.
 func (d *Dashboard) suspend() {
 	resume := func() {}
 	if c := d.control.Load(); c != nil && c.Pause != nil {
@@ -35,7 +35,7 @@ func (d *Dashboard) suspend() {
 	resume()
 	d.foreground()
 	if d.isClosing() && !foreground() {
-		return // the screen belongs to the shell
+		return // the shell has the terminal
 	}
 	if err := d.screen.Resume(); err != nil {
 		d.quit()

@@ -14,41 +14,41 @@ import (
 	"hammerlock/internal/crew"
 )
 
-// AgentOptions say whom an agent works for.
+// AgentOptions say which coordinator an agent works for, and how.
 type AgentOptions struct {
 	Join    string // nats://host:port of the coordinator, or of the servers that it has joined, too
 	Token   Token
 	Login   Login
-	Name    string // empty = that of the machine
+	Name    string // empty = the name of the machine
 	Version string
 	Known   crew.Catalogue
 	Spawn   crew.Spawn   // starts worker processes
-	Say     func(string) // is told what goes on
+	Say     func(string) // called with lines about what happens
 
-	machine string // of its clock, and which servers it sees, if a test says so
+	machine string // for tests: name of its clock, and of the servers that it sees
 	views   []string
 }
 
-// worker is an agent: it does one task after the other.
+// worker is an agent. It runs one task after the other.
 type worker struct {
 	o       AgentOptions
 	me      hello
 	nc      *bus
-	clock   *bus // of its own: frames in front of an exchange would make the bounds wide
+	clock   *bus // a connection of its own, because large frames before a clock message would delay it
 	pending sync.WaitGroup
 
 	mu   sync.Mutex
 	task *task // nil if there is none
 }
 
-// helloEvery is how often an agent says that it is there, and tries again to connect.
+// helloEvery is how often an agent announces itself, and tries to reconnect.
 const helloEvery = time.Second
 
 // errRefused says that a coordinator cannot use the agent.
 var errRefused = errors.New("refused")
 
-// Work is an agent: it joins a coordinator and works for it until ctx is done. It waits for one that is not there yet,
-// or not any more. An error says why it can never work for the one that is there.
+// Work is the main loop of an agent: it joins a coordinator and works for it until ctx ends. It waits while there is no
+// coordinator. It returns an error if it can never work for the existing one.
 func Work(ctx context.Context, o AgentOptions) error {
 	w := &worker{o: o, me: introduce(o.Name, rand.Text(), o.Version)}
 	if o.machine != "" {
@@ -102,7 +102,7 @@ func (w *worker) disconnect() {
 	w.clock.Close()
 }
 
-// serve says that the agent is there until ctx is done or the connection is closed.
+// serve announces the agent until ctx ends or the connection is closed.
 func (w *worker) serve(ctx context.Context) error {
 	w.o.Say(fmt.Sprintf("agent %s has joined %s and waits for work", w.me.Name, w.o.Join))
 	defer w.pending.Wait()
@@ -149,7 +149,7 @@ func (w *worker) acknowledged(m *nats.Msg) {
 	}
 }
 
-// obey carries an order out and answers.
+// obey executes an order and answers.
 func (w *worker) obey(ctx context.Context, m *nats.Msg) {
 	var o order
 	if err := json.Unmarshal(m.Data, &o); err != nil {

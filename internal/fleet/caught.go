@@ -7,14 +7,14 @@ import (
 	"hammerlock/workload"
 )
 
-// catch is, for an agent, a worker that is wanted at a point, or was caught there.
+// catch is an agent's state of stopping a worker at a point for a fault.
 type catch struct {
 	cancel context.CancelFunc
 	done   chan struct{}
-	caught *workload.Caught // after done; nil = no worker was caught
+	caught *workload.Caught // valid after done; nil = no worker was caught
 }
 
-// catch waits a while for the worker that is wanted; the coordinator asks again.
+// catch waits a while for the worker; the coordinator asks again.
 func (t *task) catch(ctx context.Context, o *order) (answer, error) {
 	c := t.want(ctx, o)
 	if c == nil {
@@ -32,7 +32,7 @@ func (t *task) catch(ctx context.Context, o *order) (answer, error) {
 	return answer{Caught: true, Worker: c.caught.Worker, Key: c.caught.Key, Hold: c.caught.Hold}, nil
 }
 
-// want begins to wait for a worker, if nobody does; nil = the run has not begun, or is over.
+// want begins to wait for a worker, unless it does so already. nil = the run has not begun, or is over.
 func (t *task) want(ctx context.Context, o *order) *catch {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -47,13 +47,13 @@ func (t *task) want(ctx context.Context, o *order) *catch {
 		gate := t.session.Gate
 		t.all.Go(func() {
 			defer close(c.done)
-			c.caught, _ = gate.Catch(ctx, o.Point, o.Key) // no worker was caught
+			c.caught, _ = gate.Catch(ctx, o.Point, o.Key) // in case of an error, no worker was caught
 		})
 	}
 	return c
 }
 
-// free lets a worker that was caught go on or die. If nobody was caught yet, nobody will be.
+// free lets a worker that was caught go on or die, or gives up waiting for one.
 func (t *task) free(o *order) {
 	t.mu.Lock()
 	c := t.catches[o.ID]

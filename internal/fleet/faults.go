@@ -11,7 +11,7 @@ import (
 	"hammerlock/internal/crew"
 )
 
-// faultTarget is the agent as faults act on it.
+// faultTarget is the agent in the form that faults need.
 func (a *agent) faultTarget() *crew.Agent {
 	return &crew.Agent{
 		Name:  a.Name,
@@ -26,7 +26,7 @@ func (a *agent) faultTarget() *crew.Agent {
 	}
 }
 
-// cut cuts or restores the connections of the workers to all servers.
+// cut cuts, or restores, the network between the workers and all servers.
 func (t *task) cut(cut bool) (err error) {
 	for _, p := range t.processes() {
 		err = errors.Join(err, p.Cut(cut))
@@ -34,9 +34,8 @@ func (t *task) cut(cut bool) (err error) {
 	return err
 }
 
-// killOrPause ends the agent at once, or stops it for a while: itself, and its worker process. Another process stops
-// and continues the agent: a stopped one cannot continue itself, and one that stopped itself could be late, continued
-// before it has stopped.
+// killOrPause kills the agent with its worker process, or stops both for a while. A separate process stops and
+// continues them, because a stopped agent cannot continue itself.
 func (t *task) killOrPause(o *order) error {
 	self := os.Getpid()
 	if o.Do == doKill {
@@ -47,7 +46,7 @@ func (t *task) killOrPause(o *order) error {
 		shell := exec.Command("sh", "-c",
 			fmt.Sprintf("kill -STOP %[1]d; sleep %.3[2]f; kill -CONT %[1]d", self, o.For.Seconds()))
 		if err = t.w.o.Spawn(shell); err == nil {
-			_ = shell.Wait() // it has done what it was for
+			_ = shell.Wait() // the error is ignored: it has done its work
 		}
 	}
 	return errors.Join(err, t.signal(syscall.SIGCONT))

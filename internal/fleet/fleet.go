@@ -1,6 +1,6 @@
-// Package fleet is a crew on several machines. The coordinator has a NATS server in it; agents dial out to that, are
-// told what to do, and send what they record, which they keep until the coordinator has written it. How far their
-// clocks may be off is measured and becomes the history's slack. NATS carries messages and keeps no evidence.
+// Package fleet runs the workers of a run on several machines. The coordinator contains a NATS server. Agents connect
+// to it, receive orders, and send what they record, of which they keep a copy until the coordinator has written it. The
+// possible error of their clocks is measured and written into the history.
 package fleet
 
 import (
@@ -23,48 +23,48 @@ import (
 	"hammerlock/internal/crew"
 )
 
-// Options say who works for a coordinator.
+// Options say which agents a coordinator uses.
 type Options struct {
 	Count    int           // of agents
-	Names    []string      // of agents that are waited for; empty = any
-	Local    bool          // start them on this machine
+	Names    []string      // names of the agents to wait for; empty = any
+	Local    bool          // start the agents on this machine
 	Listen   string        // host:port for agents
-	NATS     string        // existing servers that agents join, too, in place of Listen; empty = none
+	NATS     string        // existing servers that agents join in place of Listen; empty = none
 	Login    Login         // for those
-	Token    Token         // that agents must have
-	Version  string        // that agents must have
-	Join     time.Duration // how long agents are waited for
-	Timeout  time.Duration // an agent that is silent for so long is lost
-	MaxSlack time.Duration // an agent whose clock is known less exactly than half of that cannot be used
-	Say      func(string)  // is told who is there and who is missing
+	Token    Token         // token that agents must have
+	Version  string        // version that agents must have
+	Join     time.Duration // how long to wait for agents
+	Timeout  time.Duration // an agent without a message for that long is lost
+	MaxSlack time.Duration // an agent is refused if its clock's error may be more than half of that
+	Say      func(string)  // called with lines about which agents are present and which are missing
 }
 
 // Fleet is a coordinator. It serves one run after the other.
 type Fleet struct {
 	o      Options
-	server *server.Server // nil = existing ones are used
+	server *server.Server // nil = existing servers are used
 	nc     *bus
 
 	mu      sync.Mutex
 	here    map[string]*presence // agents by epoch
 	refused map[string]string    // by name: why
 	changed chan struct{}        // somebody came
-	run     *run                 // the last one; nil = there was none
+	run     *run                 // the latest run; nil = there was none
 }
 
-// presence is an agent that says that it is there.
+// presence is an agent that has announced itself.
 type presence struct {
 	hello
 	heard time.Time
 }
 
-// gone is the silence after which a waiting agent is no longer counted: it says hello each second.
+// gone is the silence after which a waiting agent is no longer counted. Agents announce themselves each second.
 const gone = 4 * time.Second
 
-// planMost bounds a message: a plan has the trace of an open loop in it.
+// planMost is the largest size of a message: a plan may contain the trace of an open loop.
 const planMost = 32 << 20
 
-// serverTimeout bounds how long the server in the coordinator may take to start.
+// serverTimeout is how long the coordinator's NATS server may take to start.
 const serverTimeout = 10 * time.Second
 
 // Open starts a coordinator. The caller closes it.
@@ -96,7 +96,7 @@ func Open(o Options) (*Fleet, error) {
 	return f, f.subscribe()
 }
 
-// server are the options of the server for agents.
+// server returns the options of the coordinator's NATS server.
 func (o *Options) server() (*server.Options, error) {
 	host, port, err := net.SplitHostPort(o.Listen)
 	if err != nil {
@@ -115,7 +115,7 @@ func (o *Options) server() (*server.Options, error) {
 	}, err
 }
 
-// Address is where agents join.
+// Address is the address at which agents join.
 func (f *Fleet) Address() string {
 	if f.server == nil {
 		return f.o.NATS
@@ -133,7 +133,7 @@ func (f *Fleet) subscribe() error {
 	return errors.Join(append(errs, f.nc.Flush())...)
 }
 
-// Close ends the server. Agents that it has not started wait for the next coordinator.
+// Close stops the server. Agents that it has not started wait for the next coordinator.
 func (f *Fleet) Close() {
 	f.nc.Close()
 	if f.server != nil {
@@ -142,7 +142,7 @@ func (f *Fleet) Close() {
 	}
 }
 
-// join takes note of an agent.
+// join notes an agent.
 func (f *Fleet) join(m *nats.Msg) {
 	var h hello
 	if json.Unmarshal(m.Data, &h) != nil {
@@ -163,7 +163,7 @@ func (f *Fleet) join(m *nats.Msg) {
 	}
 }
 
-// refuses says why an agent cannot be used.
+// refuses says why an agent cannot be used; empty if it can.
 func (f *Fleet) refuses(h *hello) string {
 	switch {
 	case h.Protocol != protocol || h.Version != f.o.Version:
@@ -176,14 +176,14 @@ func (f *Fleet) refuses(h *hello) string {
 	return ""
 }
 
-// clock answers at once when it was asked.
+// clock answers a clock message at once.
 func (f *Fleet) clock(m *nats.Msg) {
 	b := binary.LittleEndian.AppendUint64(make([]byte, 0, 16), uint64(crew.Monotonic()))
-	// without an answer the request is sent again
+	// the error is ignored: without an answer the agent asks again
 	_ = m.Respond(binary.LittleEndian.AppendUint64(b, uint64(crew.Monotonic())))
 }
 
-// present are the agents that are there, by name.
+// present lists the agents that are there, by name.
 func (f *Fleet) present() (all []hello) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -192,7 +192,7 @@ func (f *Fleet) present() (all []hello) {
 		if time.Since(p.heard) > gone {
 			delete(f.here, epoch)
 		} else if o := byName[p.Name]; o == nil || o.heard.Before(p.heard) {
-			byName[p.Name] = p // one that was started again takes the place of the one before
+			byName[p.Name] = p // an agent that was restarted replaces the one before
 		}
 	}
 	for _, p := range byName {
@@ -202,7 +202,7 @@ func (f *Fleet) present() (all []hello) {
 	return all
 }
 
-// wait returns the agents of a run when all are there.
+// wait returns the agents of a run when all have come.
 func (f *Fleet) wait(ctx context.Context) ([]hello, error) {
 	late, again := time.After(f.o.Join), time.Tick(gone/4)
 	said := ""
@@ -226,7 +226,7 @@ func (f *Fleet) wait(ctx context.Context) ([]hello, error) {
 	}
 }
 
-// answer tells whether agents are there still, and forgets those that are not: one may have ended since it said hello.
+// answer tells whether agents are still there, and forgets those that are not.
 func (f *Fleet) answer(here []hello) bool {
 	all := true
 	for _, h := range here {
@@ -241,7 +241,7 @@ func (f *Fleet) answer(here []hello) bool {
 	return all
 }
 
-// attendance says who is there and who is missing.
+// attendance says which agents are present and which are missing.
 func (f *Fleet) attendance(here []hello) string {
 	var names, missing, parts []string
 	for _, h := range here {

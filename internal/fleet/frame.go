@@ -10,24 +10,24 @@ import (
 	"hammerlock/history"
 )
 
-// frame is a piece of what an agent records. Its agent keeps it until the coordinator has written it.
+// frame is a piece of what an agent records. The agent keeps it until the coordinator has written it.
 type frame struct {
 	Run    string `json:"run"`
-	Agent  string `json:"agent"`  // its epoch: another one if it was started again
+	Agent  string `json:"agent"`  // epoch of the agent, which changes when it is restarted
 	Number uint64 `json:"number"` // from 1, without gaps
-	// UpTo is, on the agent's clock, up to when the agent's history is complete with this frame; Forever in the last
+	// UpTo is the time, on the agent's clock, up to which its history is complete with this frame; Forever in the last
 	// one.
 	UpTo      time.Duration `json:"up_to_ns"`
-	Exchanges []exchange    `json:"exchanges,omitempty"` // since the frame before
+	Exchanges []exchange    `json:"exchanges,omitempty"` // since the last frame
 	Kept      int           `json:"kept"`                // bytes of frames that are not written yet
 
-	Ops  []history.Op `json:"-"` // returned since the frame before, in the order of their returns
+	Ops  []history.Op `json:"-"` // operations that returned since the last frame, in the order of their returns
 	Open []history.Op `json:"-"` // under way
 }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// A frame is a checksum of all that follows, the length of the head, the head in JSON, and operations.
+// A frame is encoded as a checksum of the rest, the length of the head, the head in JSON, and operations.
 const frameHead = 8
 
 func (f *frame) put() ([]byte, error) {

@@ -10,7 +10,7 @@ import (
 	"hammerlock/workload"
 )
 
-// gate holds a worker of whichever agent has one at the point first.
+// gate stops a worker at a point, on the agent that has one there first.
 type gate struct {
 	r    *run
 	next int           // number of the last catch
@@ -21,7 +21,7 @@ type gate struct {
 // catchTurn is how long an agent waits for a worker before it answers that there is none yet, and is asked again.
 const catchTurn = 50 * time.Millisecond
 
-// Catch implements crew.Catcher. Every agent holds the next worker at the point. The first agent that has one wins, and
+// Catch implements crew.Catcher. Every agent stops the next worker at the point. The first agent that has one wins, and
 // the others let theirs go on.
 func (g *gate) Catch(ctx context.Context, p workload.Point, key int32) (*workload.Caught, error) {
 	g.turn <- struct{}{}
@@ -33,7 +33,7 @@ func (g *gate) Catch(ctx context.Context, p workload.Point, key int32) (*workloa
 	g.all.Go(func() {
 		defer func() { <-g.turn }()
 		defer end()
-		_ = g.r.each(func(a *agent) error { // an agent that does not answer is lost, and so is its worker
+		_ = g.r.each(func(a *agent) error { // the error is ignored: an agent that does not answer is lost
 			if c := a.catch(asking, o); c != nil && !won.Swap(true) {
 				found <- c
 				end()
@@ -49,7 +49,7 @@ func (g *gate) Catch(ctx context.Context, p workload.Point, key int32) (*workloa
 	return nil, fmt.Errorf("%w %s: %w", workload.ErrNobody, p, context.Cause(asking))
 }
 
-// catch asks an agent for a worker until it has one or nobody wants it any more.
+// catch asks an agent until it has stopped a worker, or until none is needed any more.
 func (a *agent) catch(ctx context.Context, o order) *workload.Caught {
 	for ctx.Err() == nil {
 		got, err := a.order(o, orderTimeout)

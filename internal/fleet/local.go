@@ -17,7 +17,7 @@ type child struct {
 	input io.WriteCloser
 }
 
-// start starts an agent on this machine. It reads the token from its input, and ends when that does.
+// start starts an agent on this machine. It reads the token from its input, and ends when the input does.
 func (f *Fleet) start(number int, spawn crew.Spawn) (*child, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -37,7 +37,7 @@ func (f *Fleet) start(number int, spawn crew.Spawn) (*child, error) {
 	return &child{cmd, input}, err
 }
 
-// says tells what an agent of this machine complains about.
+// says passes on lines in which a local agent reports problems.
 type says func(string)
 
 // Write implements io.Writer.
@@ -46,12 +46,12 @@ func (s says) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// childTimeout bounds how long an agent of this machine may take to end.
+// childTimeout is how long a local agent may take to end.
 const childTimeout = 5 * time.Second
 
 func (c *child) end() {
-	_ = c.input.Close() // tells it to end
+	_ = c.input.Close() // this makes it end
 	timer := time.AfterFunc(childTimeout, func() { _ = c.cmd.Process.Kill() })
-	_ = c.cmd.Wait() // it has said everything
+	_ = c.cmd.Wait() // the error is ignored: the agent has reported its problems
 	timer.Stop()
 }

@@ -12,14 +12,14 @@ import (
 	"hammerlock/results"
 )
 
-// host is a machine that agents live on: its clock is theirs.
+// host is a machine on which agents run. They share its clock.
 type host struct {
-	number int // 0 = the coordinator's, too
+	number int // 0 = the coordinator's machine
 	mu     sync.Mutex
 	track  track
 }
 
-// agent is one of a run's, as the coordinator sees it.
+// agent is an agent of a run, as the coordinator sees it.
 type agent struct {
 	hello
 	*host
@@ -30,13 +30,13 @@ type agent struct {
 	process *crew.Process
 
 	scale     scale
-	slack     time.Duration // of the clocks of its processes
+	slack     time.Duration // difference between the clocks of its processes
 	received  uint64        // frames
 	written   uint64
-	unwritten []time.Duration // of frames that are received and not written: up to when they are complete
+	unwritten []time.Duration // for each frame that was received and not written: the time up to which it is complete
 	upTo      time.Duration
-	ops       int64   // that it has sent
-	rate      float64 // of them a second
+	ops       int64   // number of operations that it has sent
+	rate      float64 // operations per second
 	kept      int     // bytes that were not written when it sent the last frame
 	most      int
 	heard     time.Time
@@ -44,7 +44,7 @@ type agent struct {
 	lost      string // when and why it was lost
 }
 
-// order tells an agent something and waits for its answer.
+// order sends an order to an agent and waits for the answer.
 func (a *agent) order(o order, within time.Duration) (answer, error) {
 	o.Run = a.r.id
 	got, err := ask[answer](a.r.f.nc, orderSubject+a.Epoch, o, within)
@@ -63,7 +63,7 @@ func (a *agent) order(o order, within time.Duration) (answer, error) {
 	return got, nil
 }
 
-// tell is order where the answer does not matter.
+// tell sends an order whose answer does not matter.
 func (a *agent) tell(o order) error {
 	_, err := a.order(o, orderTimeout)
 	return err
@@ -81,7 +81,7 @@ func (a *agent) arm(within time.Duration) error {
 	return err
 }
 
-// result is what a run's record says of the agent.
+// result is the agent's part of the run's record.
 func (a *agent) result() results.Agent {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -91,7 +91,7 @@ func (a *agent) result() results.Agent {
 		Doubt: int64(a.track.proven() + a.slack), Own: int64(a.slack), Lost: a.lost}
 }
 
-// works tells whether more is to come from an agent. An agent that is silent for too long is lost: its history ends
+// works tells whether an agent has not finished yet. An agent that is silent for too long is lost: its history ends
 // with what it has sent.
 func (a *agent) works() bool {
 	a.mu.Lock()
@@ -108,7 +108,7 @@ func (a *agent) works() bool {
 	if a.track.err != nil {
 		a.lost += "; " + a.track.err.Error()
 	}
-	a.feed.End() // what its workers did afterwards is unknown: the history is partial
+	a.feed.End() // it is unknown what its workers did afterwards, so the history is partial
 	return false
 }
 

@@ -26,12 +26,12 @@ func (f *Fleet) find(run, epoch string) *agent {
 	return nil
 }
 
-// frame takes what an agent has recorded. A frame that was taken before is not taken again, one that comes too early is
-// sent once more.
+// frame receives a frame from an agent. It ignores one that it has already, and one that comes too early, which the
+// agent sends again.
 func (f *Fleet) frame(m *nats.Msg) {
 	w, err := parseFrame(m.Data)
 	if err != nil {
-		return // it is sent once more
+		return // it is sent again
 	}
 	a := f.find(w.Run, w.Agent)
 	if a == nil {
@@ -42,7 +42,7 @@ func (f *Fleet) frame(m *nats.Msg) {
 	a.acknowledge()
 }
 
-// take adds a frame to the agent's feed. If the clock is not known well enough, it is not taken.
+// take adds a frame to the agent's feed, unless the clock is not known well enough yet.
 func (a *agent) take(w *frame) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -70,10 +70,10 @@ func (a *agent) take(w *frame) {
 	a.feed.Add(w.Ops, w.Open, a.upTo)
 }
 
-// rateOver is of how many seconds an agent's rate is told.
+// rateOver is the number of seconds over which an agent's rate is computed.
 const rateOver = 2 * time.Second
 
-// count takes note of how the agent does.
+// count updates an agent's counts.
 func (a *agent) count(w *frame) {
 	a.ops += int64(len(w.Ops))
 	a.kept = w.Kept
@@ -88,10 +88,10 @@ func (a *agent) acknowledge() {
 	a.mu.Lock()
 	k := ack{Run: a.r.id, Received: a.received, Written: a.written, Lost: a.lost}
 	a.mu.Unlock()
-	_ = send(a.r.f.nc, ackSubject+a.Epoch, k) // the next one says more
+	_ = send(a.r.f.nc, ackSubject+a.Epoch, k) // the error is ignored: the next acknowledgement includes this one
 }
 
-// written tells the agents which of their frames are in the file: those that were complete before what is written.
+// written tells the agents which of their frames are in the file.
 func (r *run) written(upTo time.Duration) {
 	for _, a := range r.agents {
 		a.mu.Lock()
@@ -108,7 +108,7 @@ func (r *run) written(upTo time.Duration) {
 	}
 }
 
-// final takes an agent's report when all of its frames are there.
+// final receives an agent's report when all of its frames are there.
 func (f *Fleet) final(m *nats.Msg) {
 	var w final
 	if json.Unmarshal(m.Data, &w) != nil {
@@ -134,7 +134,7 @@ func (f *Fleet) final(m *nats.Msg) {
 	}
 }
 
-// proven is what the clocks of the processes agree within: that of the suite itself is the first.
+// proven returns how well the clocks of the processes agree. The suite's own is the first.
 func (r *run) proven() history.Agreement {
 	doubts := []history.Doubt{{Own: r.doubt}}
 	for _, a := range r.agents {

@@ -15,7 +15,7 @@ import (
 	"hammerlock/results"
 )
 
-// run is the crew of one run: the agents that work for it.
+// run is a Crew: the agents that work for a run.
 type run struct {
 	f       *Fleet
 	id      string
@@ -24,12 +24,13 @@ type run struct {
 	local   []*child
 	session crew.Session
 	gate    *gate
-	zero    int64 // of the run's clock, on this machine's
+	zero    int64 // zero of the run's clock, on this machine's clock
 	doubt   time.Duration
-	moved   chan struct{} // an agent has come to its end, or is lost
+	moved   chan struct{} // an agent has finished, or is lost
 }
 
-// How long agents may take to get ready, to answer an order, and how long before its beginning a run is announced.
+// How long agents may take to become ready and to answer an order, and how long before its beginning a run is
+// announced.
 const (
 	readyTimeout = 40 * time.Second
 	orderTimeout = 5 * time.Second
@@ -37,7 +38,7 @@ const (
 	tries        = 4 // each time with twice the lead
 )
 
-// Crew is a crew.Maker: it waits for the agents and gets them ready.
+// Crew is a crew.Maker: it waits for the agents and prepares them.
 func (f *Fleet) Crew(ctx context.Context, o crew.Orders, spawn crew.Spawn) (_ crew.Crew, err error) {
 	r := &run{f: f, id: rand.Text()[:10], orders: o, moved: make(chan struct{}, 1)}
 	defer func() {
@@ -60,7 +61,7 @@ func (f *Fleet) Crew(ctx context.Context, o crew.Orders, spawn crew.Spawn) (_ cr
 	}
 	hosts := map[string]*host{machine(): {track: track{same: true}}}
 	for i, h := range here {
-		if h.Machine == "" || hosts[h.Machine] == nil { // who cannot name its clock has one of its own
+		if h.Machine == "" || hosts[h.Machine] == nil { // an agent that cannot name its clock has one of its own
 			hosts[h.Machine] = &host{number: i + 1}
 		}
 		from, to := crew.Share{First: i, Count: 1, Of: len(here)}.Workers(o.Shape.Workers)
@@ -75,7 +76,7 @@ func (f *Fleet) Crew(ctx context.Context, o crew.Orders, spawn crew.Spawn) (_ cr
 	return r, r.ready(ctx)
 }
 
-// each does something for all agents at once. An error names the agent.
+// each calls a function for all agents in parallel. An error names the agent.
 func (r *run) each(do func(*agent) error) error {
 	errs := make([]error, len(r.agents))
 	var all sync.WaitGroup
@@ -90,7 +91,8 @@ func (r *run) each(do func(*agent) error) error {
 	return errors.Join(errs...)
 }
 
-// ready sends every agent the plan and waits until it has its workers, sees the same servers, and its clock is known.
+// ready sends the plan to every agent and waits until it has its workers, sees the same servers, and its clock is
+// known.
 func (r *run) ready(ctx context.Context) error {
 	views, err := serverViews(ctx, &r.orders)
 	if err != nil {
@@ -99,7 +101,7 @@ func (r *run) ready(ctx context.Context) error {
 	return r.each(func(a *agent) error {
 		p := &plan{Run: r.id, Orders: r.orders, Lock: r.orders.Lock.Name, Counter: r.orders.Counter.Spec.Name,
 			Share: crew.Share{First: a.number, Count: 1, Of: len(r.agents)}, Timeout: r.f.o.Timeout}
-		p.Orders.Process = 1 // what the suite itself records is process 0
+		p.Orders.Process = 1 // process 0 is the suite itself
 		sum, err := p.sum()
 		if err != nil {
 			return err
@@ -148,7 +150,7 @@ func (r *run) Begin(wake chan<- struct{}) (*crew.Session, error) {
 	return &r.session, nil
 }
 
-// open makes the session. Agents number their lanes as worker processes do; the lanes here only keep these numbers.
+// open makes the session. Agents number their lanes as worker processes do; the lanes here only hold these numbers.
 func (r *run) open(wake chan<- struct{}) {
 	s := &r.session
 	s.Clock, r.doubt = crew.ClockFrom(r.zero, r.orders.Judged)
@@ -172,7 +174,8 @@ func (r *run) open(wake chan<- struct{}) {
 func (r *run) Run(ctx, stop context.Context) (crew.Report, error) {
 	all := func(do string) func() {
 		return func() {
-			_ = r.each(func(a *agent) error { return a.tell(order{Do: do}) }) // a silent one is lost
+			// the error is ignored: a silent agent is lost
+			_ = r.each(func(a *agent) error { return a.tell(order{Do: do}) })
 		}
 	}
 	defer context.AfterFunc(stop, all(doStop))()
@@ -196,7 +199,7 @@ func (r *run) Run(ctx, stop context.Context) (crew.Report, error) {
 	return r.total()
 }
 
-// total adds up what the agents have told.
+// total adds up the reports of the agents.
 func (r *run) total() (total crew.Report, err error) {
 	var lost []string
 	total.Fleet = &results.Fleet{Slack: int64(r.proven().Slack)}
@@ -223,16 +226,16 @@ func (r *run) live() (all []results.LiveAgent) {
 	return all
 }
 
-// RoundTrips implements crew.Crew: the agents tell when they are done.
+// RoundTrips implements crew.Crew. Agents report round trips at the end only.
 func (r *run) RoundTrips() (int64, bool) { return 0, false }
 
-// Close implements crew.Crew. Agents that have not come to their end are told to. The run stays known until the next
-// one: what comes of it late is answered.
+// Close implements crew.Crew. Agents that have not finished are told to stop. The run stays known until the next one,
+// so that late messages are answered.
 func (r *run) Close() error {
 	if r.gate != nil {
 		defer r.gate.all.Wait()
 	}
-	_ = r.each(func(a *agent) error { // who hears nothing ends by itself
+	_ = r.each(func(a *agent) error { // the error is ignored: an agent that hears nothing ends by itself
 		if a.lost != "" {
 			return nil
 		}

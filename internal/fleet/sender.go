@@ -7,18 +7,18 @@ import (
 	"hammerlock/internal/crew"
 )
 
-// sender makes frames of what the workers of an agent record.
+// sender makes frames of what an agent's workers record.
 type sender struct {
 	t     *task
 	s     *crew.Session
 	merge *history.Merge
 	ops   []history.Op
-	open  []history.Op // calls that never returned, at the end
+	open  []history.Op // at the end: calls that never returned
 	sent  time.Time
 }
 
-// run sends until the workers have gone, and then the rest. While the spool is full it takes nothing, so that the
-// workers wait for room in their lanes, which they count.
+// run sends until the workers have ended, and then the rest. While the spool is full it takes nothing, so that workers
+// wait for room in their lanes, which is counted.
 func (s *sender) run(worked <-chan struct{}) {
 	next := time.Tick(drainEvery)
 	for working := true; working; {
@@ -54,7 +54,7 @@ func (s *sender) take(op *history.Op) {
 	}
 }
 
-// frame sends what was taken: everything that returned before upTo.
+// frame sends everything that returned before upTo.
 func (s *sender) frame(upTo time.Duration) {
 	t := s.t
 	if t.done() {

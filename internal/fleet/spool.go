@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// How much an agent keeps that is not written yet, how many frames are under way at a time, and after what time one
-// that was not received is sent again.
+// How many bytes an agent keeps that are not written yet, how many frames are on the way at a time, and after what time
+// a frame without an acknowledgement is sent again.
 const (
 	spoolMost = 256 << 20
 	window    = 16
@@ -18,19 +18,19 @@ type spool struct {
 	nc *bus
 
 	mu       sync.Mutex
-	frames   [][]byte // the first is number written+1
+	frames   [][]byte // the first one has number written+1
 	bytes    int
 	written  uint64
 	received uint64
-	sent     uint64    // the last frame that was sent and may be on its way
+	sent     uint64    // number of the last frame that was sent
 	at       time.Time // when something was sent or received last
-	lost     string    // why the coordinator takes nothing more
+	lost     string    // why the coordinator accepts nothing more
 	moved    chan struct{}
 }
 
 func newSpool(nc *bus) *spool { return &spool{nc: nc, moved: make(chan struct{}, 1)} }
 
-// add keeps a frame and sends it as soon as there is room on the way. Its number is one more than that of the last.
+// add keeps a frame, and sends it as soon as there is room on the way. Its number is one more than the last.
 func (s *spool) add(b []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -44,13 +44,13 @@ func (s *spool) push() {
 	for s.sent = max(s.sent, s.received, s.written); s.sent < last && s.sent < max(s.received,
 		s.written)+window; s.sent++ {
 		if s.nc.Publish(frameSubject, s.frames[s.sent-s.written]) != nil {
-			return // there is no connection: again later
+			return // there is no connection; it is tried again later
 		}
 		s.at = time.Now()
 	}
 }
 
-// take reads how far the coordinator is.
+// take handles an acknowledgement.
 func (s *spool) take(a ack) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -72,7 +72,7 @@ func (s *spool) take(a ack) {
 	}
 }
 
-// again sends once more what should have been received by now.
+// again sends frames again that should have been acknowledged by now.
 func (s *spool) again() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -84,14 +84,14 @@ func (s *spool) again() {
 
 func (s *spool) full() bool { return s.kept() >= spoolMost }
 
-// kept is how many bytes are not written yet.
+// kept is the number of bytes that are not written yet.
 func (s *spool) kept() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.bytes
 }
 
-// state is how many frames there were, and how many of them are written; lost says why no more will be.
+// state returns the number of frames, and how many of them were written; lost says why no more will be.
 func (s *spool) state() (all, written uint64, lost string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -19,9 +19,9 @@ type task struct {
 	plan  *plan
 	crew  *crew.Processes
 	spool *spool
-	begin chan int64         // when the run begins, as soon as that is known for certain
+	begin chan int64         // receives the beginning of the run when that is certain
 	stop  context.CancelFunc // no new visits
-	end   context.CancelFunc // of all that the task does
+	end   context.CancelFunc // ends everything that the task does
 	all   sync.WaitGroup
 
 	mu        sync.Mutex
@@ -33,10 +33,10 @@ type task struct {
 	catches   map[int]*catch
 	reporting bool
 	over      bool
-	why       string // it was given up
+	why       string // why it was given up
 }
 
-// How often the clock is compared, how often at first, and how often and how much at a time is sent.
+// How often clocks are compared, at first and later, and how often and how much at a time is sent.
 const (
 	exchangeEvery = 50 * time.Millisecond
 	firstTime     = 64
@@ -46,7 +46,7 @@ const (
 	frameOps      = 1000
 )
 
-// newTask gets ready for a run, which ends with close, and not with ctx.
+// newTask prepares for a run. It is ended by close, not by ctx.
 func newTask(ctx context.Context, w *worker, p *plan) (*task, error) {
 	t := &task{w: w, plan: p, spool: newSpool(w.nc), begin: make(chan int64, 1), heard: time.Now(),
 		catches: map[int]*catch{}}
@@ -72,14 +72,15 @@ func newTask(ctx context.Context, w *worker, p *plan) (*task, error) {
 	return t, nil
 }
 
-// hear takes note that the coordinator is there.
+// hear notes that the coordinator is alive.
 func (t *task) hear() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.heard = time.Now()
 }
 
-// compare compares the clock with the coordinator's until the task ends, and gives up after too long a silence.
+// compare compares the clock with the coordinator's until the task ends, and gives up if the coordinator is silent for
+// too long.
 func (t *task) compare(ctx context.Context) {
 	next := time.Tick(exchangeEvery)
 	for {
@@ -116,7 +117,7 @@ func (t *task) exchange() {
 		int64(binary.LittleEndian.Uint64(m.Data[8:])), received})
 }
 
-// exchanged returns the exchanges that were not told yet.
+// exchanged returns the exchanges that were not sent yet.
 func (t *task) exchanged() []exchange {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -139,14 +140,14 @@ func (t *task) giveUp(why string) {
 	}
 }
 
-// done tells whether nothing of the task is left to be done.
+// done tells whether the task has finished.
 func (t *task) done() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.over
 }
 
-// close ends the task and says why it was given up; empty if it had come to its end.
+// close ends the task. It returns why the task was given up; empty if it had finished.
 func (t *task) close(why string) string {
 	t.giveUp(why)
 	t.all.Wait()
@@ -157,7 +158,7 @@ func (t *task) close(why string) string {
 	return t.why
 }
 
-// obey carries out an order about the run.
+// obey executes an order about the run.
 func (t *task) obey(ctx context.Context, o *order) (answer, error) {
 	switch o.Do {
 	case doArm:
@@ -174,7 +175,7 @@ func (t *task) obey(ctx context.Context, o *order) (answer, error) {
 		return answer{}, t.signal(syscall.Signal(o.Signal))
 	case doCut, doMend:
 		return answer{}, t.cut(o.Do == doCut)
-	case doKill, doPause: // when they are answered
+	case doKill, doPause: // these take effect after they were answered
 	default:
 		return answer{}, fmt.Errorf("unknown order %q", o.Do)
 	}
@@ -193,7 +194,7 @@ func (t *task) arm(at int64) error {
 	return nil
 }
 
-// start lets the run begin at the time for which it is armed.
+// start lets the run begin at the announced time.
 func (t *task) start() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -210,7 +211,7 @@ func (t *task) start() error {
 	return nil
 }
 
-// run works, sends what is recorded, and reports.
+// run lets the workers work, sends what they record, and reports.
 func (t *task) run(ctx, stopped context.Context, at int64) {
 	pause(ctx, time.Duration(at-crew.Monotonic()))
 	s, err := t.crew.BeginAt(at)
@@ -240,7 +241,7 @@ func (t *task) run(ctx, stopped context.Context, at int64) {
 	t.report(ctx, report)
 }
 
-// report repeats the report until the coordinator has it, and waits until it has written everything.
+// report repeats the report until the coordinator has it, and waits until everything was written.
 func (t *task) report(ctx context.Context, r crew.Report) {
 	t.mu.Lock()
 	t.reporting = true
@@ -256,7 +257,7 @@ func (t *task) report(ctx context.Context, r crew.Report) {
 			t.w.o.Say(fmt.Sprintf("run %s: done; %d frames are written", t.plan.Run, all))
 			t.giveUp("")
 			return
-		default: // also to hear how much is written: an acknowledgement may have been lost
+		default: // the answer also says how much was written: an acknowledgement may have been lost
 			last := final{Run: t.plan.Run, Agent: t.w.me.Epoch, Frames: all, Report: r}
 			if got, err := ask[ack](t.w.nc, finalSubject, last, exchangeMost); err == nil {
 				t.hear()
@@ -270,7 +271,7 @@ func (t *task) report(ctx context.Context, r crew.Report) {
 	}
 }
 
-// settle waits a moment for the last acknowledgements, if they are all that is missing.
+// settle waits a moment for the last acknowledgements, if only they are missing.
 func (t *task) settle(ctx context.Context) {
 	t.mu.Lock()
 	reporting := t.reporting
@@ -280,7 +281,7 @@ func (t *task) settle(ctx context.Context) {
 	}
 }
 
-// processes are the worker processes; none before the beginning.
+// processes lists the worker processes; none before the beginning.
 func (t *task) processes() []*crew.Process {
 	t.mu.Lock()
 	defer t.mu.Unlock()

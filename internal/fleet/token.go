@@ -16,12 +16,12 @@ import (
 	"time"
 )
 
-// Token is what coordinator and agents share. The key of the coordinator's certificate follows from it, so that each
-// side knows the other without an authority: agents accept no other key, and the coordinator lets nobody in without the
+// Token is a secret that coordinator and agents share. The key of the coordinator's certificate is derived from it, so
+// no certificate authority is needed: agents accept no other key, and the coordinator admits no agent without the
 // token.
 type Token string
 
-// leastToken is how long a token must be: whoever sees the certificate could try short ones.
+// leastToken is the minimal length of a token: with a short one, it could be guessed from the certificate.
 const leastToken = 20
 
 // NewToken draws a token.
@@ -51,12 +51,12 @@ func (t Token) derive(what string) []byte {
 	return sum[:]
 }
 
-// password is what agents say to be let in.
+// password is what agents log in with.
 func (t Token) password() string { return hex.EncodeToString(t.derive("password")) }
 
 func (t Token) key() ed25519.PrivateKey { return ed25519.NewKeyFromSeed(t.derive("key")) }
 
-// server is the coordinator's side of TLS.
+// server returns the coordinator's TLS configuration.
 func (t Token) server() (*tls.Config, error) {
 	key := t.key()
 	now := time.Now()
@@ -72,7 +72,7 @@ func (t Token) server() (*tls.Config, error) {
 
 var errToken = errors.New("the coordinator has another token")
 
-// client is an agent's side of TLS. The key takes the place of names and authorities.
+// client returns an agent's TLS configuration. It checks the key in place of names and authorities.
 func (t Token) client() *tls.Config {
 	want, _ := t.key().Public().(ed25519.PublicKey)
 	return &tls.Config{

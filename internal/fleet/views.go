@@ -14,11 +14,11 @@ import (
 	"hammerlock/topologies"
 )
 
-// viewTimeout bounds how long servers may take to say which ones they are.
+// viewTimeout is how long servers may take to answer which ones they are.
 const viewTimeout = 10 * time.Second
 
-// serverViews names the servers that the orders lead to from here, by the ids that they drew when they were started. An
-// agent that sees other servers than the coordinator would measure, and judge, something else.
+// serverViews identifies the servers that the orders lead to from this machine, by their run ids. An agent that sees
+// other servers than the coordinator would test something else.
 func serverViews(ctx context.Context, o *crew.Orders) (views []string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, viewTimeout)
 	defer cancel()
@@ -29,7 +29,7 @@ func serverViews(ctx context.Context, o *crew.Orders) (views []string, err error
 	for _, access := range sites {
 		c := access.Site().Client(topologies.ClientOptions{Source: 1, ReadTimeout: viewTimeout})
 		view, err := serverIDs(ctx, c)
-		_ = c.Close() // it was only read
+		_ = c.Close() // the error is ignored: it was only read
 		if err != nil {
 			return nil, fmt.Errorf("cannot reach %s at %s: %w", access.Name, strings.Join(access.Addrs, ", "), err)
 		}
@@ -38,7 +38,7 @@ func serverViews(ctx context.Context, o *crew.Orders) (views []string, err error
 	return views, nil
 }
 
-// serverIDs are those of the primaries that a client works on.
+// serverIDs returns the run ids of the primaries that a client uses.
 func serverIDs(ctx context.Context, c redis.UniversalClient) (string, error) {
 	cluster, ok := c.(*redis.ClusterClient)
 	if !ok {

@@ -21,7 +21,7 @@ import (
 // protocol is the version of the messages below.
 const protocol = 1
 
-// The subjects. Orders go to an agent by its epoch, and so do acknowledgements.
+// The subjects. Orders and acknowledgements go to an agent by its epoch.
 const (
 	joinSubject  = "join"
 	clockSubject = "clock"
@@ -31,40 +31,40 @@ const (
 	ackSubject   = "ack."
 )
 
-// hello is what an agent says of itself, again and again while it waits for work.
+// hello is how an agent announces itself, repeatedly while it waits for work.
 type hello struct {
 	Protocol int
 	Version  string
 	Name     string
-	Epoch    string // drawn when it was started: process ids repeat in containers
+	Epoch    string // drawn at its start, because process ids repeat in containers
 	Host     string
 	CPUs     int
-	Machine  string // of its clock: two that name the same one share it
+	Machine  string // identifies its clock: agents with the same one share it
 }
 
-// welcome is the answer.
+// welcome is the answer to hello.
 type welcome struct {
 	Refused string // why the agent cannot be used; empty if it can
 }
 
-// plan is what an agent is told of a run: data, and names of what its own program has.
+// plan is what an agent is told about a run: data, and names of things that its own program has.
 type plan struct {
 	Run     string
 	Orders  crew.Orders
 	Lock    string
 	Counter string
 	Share   crew.Share
-	Timeout time.Duration // a side that hears nothing for so long gives up
+	Timeout time.Duration // a side that receives nothing for this long gives up
 }
 
-// sum is a checksum of a plan: the agent says which one it has.
+// sum is a checksum of a plan, by which the agent says which one it has.
 func (p *plan) sum() (string, error) {
 	b, err := json.Marshal(p)
 	s := sha256.Sum256(b)
 	return hex.EncodeToString(s[:8]), err
 }
 
-// resolve looks up what a plan names.
+// resolve looks up the names in a plan.
 func (p *plan) resolve(known crew.Catalogue) error {
 	if !p.Orders.Resolve(known, p.Lock, p.Counter) {
 		return fmt.Errorf("it has no lock %q or no counter %q", p.Lock, p.Counter)
@@ -75,21 +75,21 @@ func (p *plan) resolve(known crew.Catalogue) error {
 // The orders.
 const (
 	doPlan   = "plan"   // get ready
-	doArm    = "arm"    // the run begins At
-	doGo     = "go"     // it does: all others are armed, too
-	doStop   = "stop"   // finish the visits in progress
+	doArm    = "arm"    // the run begins at the time At
+	doGo     = "go"     // the run does begin: all others are armed as well
+	doStop   = "stop"   // finish the visits in progress, and stop
 	doEnd    = "end"    // end now
-	doCatch  = "catch"  // hold the next worker at a point
+	doCatch  = "catch"  // stop the next worker at a point
 	doForget = "forget" // catch nobody
-	doFree   = "free"   // the worker that was caught goes on, or dies
-	doSignal = "signal" // to the worker process
-	doKill   = "kill"   // the agent, and its worker process
-	doPause  = "pause"  // both, For so long
-	doCut    = "cut"    // the worker process from all servers
-	doMend   = "mend"   // restore what was cut
+	doFree   = "free"   // let the worker that was stopped go on, or die
+	doSignal = "signal" // send a signal to the worker process
+	doKill   = "kill"   // kill the agent and its worker process
+	doPause  = "pause"  // stop both, for the time For
+	doCut    = "cut"    // cut the network between the worker process and all servers
+	doMend   = "mend"   // restore it
 )
 
-// order is what the coordinator tells an agent.
+// order is what the coordinator tells an agent to do.
 type order struct {
 	Do     string
 	Run    string
@@ -103,20 +103,20 @@ type order struct {
 	For    time.Duration  `json:",omitempty"`
 }
 
-// answer is what it answers.
+// answer is the answer to an order.
 type answer struct {
 	Error     string        `json:",omitempty"`
 	Exchanges []exchange    `json:",omitempty"` // since the last message
-	Slack     time.Duration `json:",omitempty"` // ready: of its processes' clocks
-	Plan      string        `json:",omitempty"` // ready: the checksum of its plan
-	Views     []string      `json:",omitempty"` // ready: which servers it sees
+	Slack     time.Duration `json:",omitempty"` // when ready: difference between the clocks of its processes
+	Plan      string        `json:",omitempty"` // when ready: checksum of its plan
+	Views     []string      `json:",omitempty"` // when ready: which servers it sees
 	Caught    bool          `json:",omitempty"`
 	Worker    int32         `json:",omitempty"` // that was caught
 	Key       int32         `json:",omitempty"`
 	Hold      history.ID    `json:",omitempty"`
 }
 
-// ack tells an agent how far its frames have come.
+// ack tells an agent which of its frames were received and written.
 type ack struct {
 	Run      string
 	Received uint64
@@ -124,7 +124,7 @@ type ack struct {
 	Lost     string // why no more frames are accepted; empty if they are
 }
 
-// final is an agent's last word about a run.
+// final is an agent's report at the end of a run.
 type final struct {
 	Run    string
 	Agent  string
@@ -154,7 +154,7 @@ func ask[T any](nc *bus, subject string, v any, within time.Duration) (answer T,
 
 func respond(m *nats.Msg, v any) {
 	if b, err := json.Marshal(v); err == nil {
-		_ = m.Respond(b) // without an answer the request is sent again
+		_ = m.Respond(b) // the error is ignored: without an answer the request is sent again
 	}
 }
 
@@ -164,8 +164,7 @@ func introduce(name, epoch, version string) hello {
 		CPUs: runtime.NumCPU(), Machine: machine()}
 }
 
-// machine names the clock that all processes of a machine share; empty if that is not known. A time namespace has
-// another.
+// machine identifies the clock that all processes of a machine share (a time namespace has another); empty if unknown.
 func machine() string {
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	space, err2 := os.Readlink("/proc/self/ns/time")

@@ -145,7 +145,7 @@ func (b *batch) take(o outcome) {
 		} else if b.Enough != nil && b.Enough(o.run) {
 			b.ended = "a run before it has shown what was asked for"
 		}
-		if o.longer <= 1 { // if the factor is greater, the machine was too slow
+		if o.longer <= 1 { // a greater factor means that the machine was too slow
 			b.dead = cmp.Or(b.dead, o.run.NeverGranted())
 		}
 		if o.longer > 0 {

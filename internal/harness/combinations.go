@@ -85,7 +85,7 @@ func (c *check) strained(all []Combination) (strained []Combination) {
 	}
 	for _, x := range all {
 		if c.plan.Counter.Fits(x.Lock, 1) != "" {
-			strained = append(strained, x) // kept as it is, so that the error in it is reported
+			strained = append(strained, x) // the combination is kept as it is, so that the error in it is reported
 			continue
 		}
 		here := x.Topology

@@ -47,7 +47,7 @@ func (j *Job) deployment(c Combination) deployment.Spec {
 			Retries: p.LibraryRetries, Server: c.server, Steered: j.Watched && p.steerable(), Before: p.WorkerArgs,
 		},
 	}
-	// not for a program, which may read nothing but $REDIS_NODES
+	// a program under test gets the defaults, because it may read nothing but $REDIS_NODES
 	if !c.Lock.Defaults && c.Topology.Can().Ask() && p.Program == nil {
 		s.Options.Database, s.Options.User = database, user
 	}

@@ -45,7 +45,7 @@ type Plan struct {
 	Workload    workload.Shape // its End is not set: it follows from the next two fields
 	Warmup      time.Duration
 	Duration    time.Duration
-	Phases      []Phase // used in place of Warmup, Duration and Faults; nil = the load is constant
+	Phases      []Phase // parts of the run, used in place of Warmup, Duration and Faults; nil = the load is constant
 	File        string  // file with the phases, for the command line that repeats a run
 	Counter     workload.CounterSpec
 	Attach      attach.Flags // a deployment that exists already; the zero value = the suite starts one
@@ -185,7 +185,7 @@ type check struct {
 	problems []string
 	without  []string // what is not run although the user asked for it, one in each line
 	not      []results.NotRun
-	counted  string // where page views are counted, if not on a separate server; empty = as the plan says
+	counted  string // place where page views are counted, if not on a separate server; empty = as the plan says
 }
 
 func (c *check) mistake(setting, format string, args ...any) {

@@ -16,12 +16,13 @@ type Again []int
 
 // The policies of repetition. For the runs of a job, see Plan.again.
 var (
-	NextSeed = Again{1, 1, 1, 1} // for a scenario in which a broken lock must fail
-	Doubling = Again{1, 2, 2, 2} // for a fault, or a chapter of the tour, that must show an effect
+	NextSeed = Again{1, 1, 1, 1} // policy for a scenario in which a broken lock must fail
+	Doubling = Again{1, 2, 2, 2} // policy for a fault, or a chapter of the tour, that must show an effect
 	Sixteen  = Again{1, 4, 4}    // for a search that measured too little
 )
 
-// again returns the policy for the runs of a job. Doubling would be too slow: many runs would need a third try.
+// again returns the policy for the runs of a job. The second try is three times as long: with twice the time, many
+// runs would need a third one.
 func (p *Plan) again() Again {
 	return append(Again{1, 3}, slices.Repeat(Again{2}, p.Attempts)...)[:p.Attempts]
 }

@@ -114,7 +114,7 @@ func (c *check) requests(s *service.Spec) {
 	}{{"visit", s.Visit}, {"count", s.Count}} {
 		if len(r.request.URLs) == 0 && slices.ContainsFunc(c.mistakes,
 			func(m human.Mistake) bool { return m.Setting == r.flag }) {
-			continue // there is an address, but it is wrong
+			continue // an address was given, but it is wrong
 		}
 		if len(r.request.URLs) == 0 {
 			c.mistake(r.flag,

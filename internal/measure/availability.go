@@ -113,7 +113,7 @@ const leastPart = time.Millisecond
 // timeline has the known moments of a recovery.
 type timeline struct {
 	begin, end time.Duration
-	answered   time.Duration // from here on the servers reply that another worker has the lock
+	answered   time.Duration // time from which the servers reply that another worker has the lock
 	open       bool          // the outage goes on until the end of the measurement
 	fault      *results.FaultWindow
 	roles      []results.RoleChange

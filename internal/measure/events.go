@@ -53,7 +53,7 @@ type beginning struct {
 	event  Event
 }
 
-// end removes a fault from the list, because it is in force.
+// end removes a fault from the list of those being injected, because it is in force now.
 func (b *begun) end(number int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -18,7 +18,7 @@ type Meter struct {
 	open     bool          // open loop
 	called   int           // workers that visit in all phases; in some phases others pause
 	spans    []*Meter      // meters for the parts of the run
-	begun    bool          // for a part of the run: its first operation was observed
+	begun    bool          // a meter for a part of the run has observed its first operation
 	left     int64         // number of visits due within the measurement that never began
 
 	acquire, response, hold, release, handoff, tries *histogram // the distributions in results.Latencies
@@ -75,8 +75,8 @@ type workerMeter struct {
 type pageMeter struct {
 	release  time.Duration
 	grant    time.Duration
-	since    time.Duration // when the worker that was granted the lock had begun to wait
-	oldest   time.Duration // at the grant: first try of the worker that had waited longest
+	since    time.Duration // time at which the worker that was granted the lock had begun to wait
+	oldest   time.Duration // at the grant: first try of the worker that had waited longest for the page
 	waiting  int32         // first in the linked list of waiting workers, as worker number + 1; 0 = none
 	releaser int32
 	grantee  int32
@@ -97,7 +97,7 @@ type Options struct {
 	Backoff  time.Duration // mean time between two tries
 	OpenLoop bool
 	Spans    []Span    // parts of the run, one after the other, that are also measured separately
-	Log      io.Writer // gets the latency log; nil = none. Its owner checks for write errors
+	Log      io.Writer // writer that gets the latency log; nil = none. Its owner checks for write errors
 	Started  time.Time // date of the zero of times in the log
 }
 

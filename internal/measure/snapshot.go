@@ -41,7 +41,7 @@ type Snapshot struct {
 	Injected  int64    // faults so far
 	Safety    Safety
 	Generator results.Generator
-	Board     *Board // for a job with several runs at the same time
+	Board     *Board // board of a job with several runs at the same time
 }
 
 // Board has the state of each run of a job. The rest of the Snapshot shows one of them.
@@ -78,7 +78,7 @@ type Head struct {
 	Watched        bool // a program under test makes the load, and is judged at the end
 	Workers, Keys  int
 	Rate           float64 // visits per second; 0 = closed loop
-	Phases         []Span  // one after the other; nil if the load is constant
+	Phases         []Span  // phases of the load, one after the other; nil if the load is constant
 	Command        string
 	Label          string
 	Interactive    bool // a user has changed the run by key
@@ -121,8 +121,8 @@ const (
 	Orphaned                         // its lease was still on the servers after its hold had ended
 	Stopped                          // a fault had stopped it
 	Overlap                          // another worker held the same lock with a valid lease
-	Expired                          // it acted as the holder after the end of its lease
-	NotKnown                         // it is not known yet what it did
+	Expired                          // the worker acted as the holder after the end of its lease
+	NotKnown                         // it is not known yet what the worker did
 )
 
 // share masks the bits with the share in which the lock was held.
@@ -156,8 +156,8 @@ type NodeState struct {
 	Made    string // its role when it was started
 	State   string // up, down, paused, or "no answer": it runs and does not answer
 	Of      string // replica: its primary
-	Linked  bool   // for a replica: it is connected to its primary
-	Lag     int64  // for a replica: how many bytes it is behind its primary; -1 = unknown
+	Linked  bool   // a replica is connected to its primary
+	Lag     int64  // how many bytes a replica is behind its primary; -1 = unknown
 	Clients int64
 }
 
@@ -179,7 +179,7 @@ const (
 type Event struct {
 	Kind   EventKind
 	At     time.Duration
-	To     time.Duration // for a fault: when it was healed; 0 = not yet
+	To     time.Duration // time at which a fault was healed; 0 = not yet
 	Count  int64         // number of repetitions
 	Text   string
 	Detail []string

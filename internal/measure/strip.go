@@ -27,7 +27,7 @@ func (all *strips) overlap(workers [2]int32, from, to time.Duration) {
 type strip struct {
 	cells [StripCells]Cell
 	head  int64 // number of the newest cell
-	keeps bool  // it keeps everything that the worker did, rather than a ring of cells
+	keeps bool  // the strip keeps everything that the worker did, rather than a ring of cells
 	kept  []piece
 
 	tried   time.Duration // first try of the current wait

@@ -38,7 +38,7 @@ type Viewer struct {
 type Surroundings struct {
 	Nodes    []NodeState
 	Cuts     []string
-	Agents   []results.LiveAgent // nil if the workers run on this machine
+	Agents   []results.LiveAgent // agents on other machines; nil if the workers run on this machine
 	Cost     results.Cost
 	Usage    results.Usage
 	Measured bool // Usage is known

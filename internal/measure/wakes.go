@@ -10,7 +10,8 @@ import (
 // wakes counts tries and hand-offs by what woke the waiting worker.
 type wakes [int(history.LeaseEnd) + 1]struct {
 	tries, grants int64
-	handoff       *histogram // nil until the first one, because most locks have one or two kinds of wake-up
+	// histogram of hand-offs, nil until the first one, because most locks have only one or two kinds of wake-up
+	handoff *histogram
 }
 
 func (w *wakes) try(by history.Wake, granted bool) {

@@ -140,7 +140,7 @@ func (s *Set) Names(f Flag, to *[]string, offered []string) {
 	}).Complete = CompleteList(offered, false)
 }
 
-// One declares a flag for one of a catalogue.
+// One declares a flag whose value is a name in a catalogue.
 func One[T any](s *Set, f Flag, to *T, from Catalogue[T]) {
 	v := s.Add(f, "name", from.Name(*to), func(text string) error {
 		t, err := from.Find(text)

@@ -123,7 +123,8 @@ func (l *mutexEvictedLock) Acquire(ctx context.Context, key string, ttl time.Dur
 		m.Unlock()
 		return lease, err
 	}
-	l.held[key] = m // kept after any error but a refusal, because the lock may have been granted; it is released later
+	// the lock is noted after any error but a refusal, because it may have been granted; it is released later
+	l.held[key] = m
 	return from(lease, call, ttl, err)
 }
 

@@ -111,7 +111,7 @@ func (l *fairLock) Acquire(ctx context.Context, key string, ttl time.Duration) (
 	call := time.Now()
 	err := granted(l.enter.Run(ctx, l.leaseLock.client, fairKeys(key), p.token, ttl.Milliseconds()).Int64())
 	if err != locks.ErrBusy {
-		delete(l.places, key) // after an error the lock may have been granted: then this token is released later
+		delete(l.places, key) // after an error the lock may have been granted, so this token is released later
 	}
 	return from(lease, call, ttl, err)
 }

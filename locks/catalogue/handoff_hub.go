@@ -206,7 +206,7 @@ func (h *handoffHub) forget(p *handoffPlace) {
 func (h *handoffHub) deliver(ctx context.Context, message string) {
 	key, line, g, ok := readGrant(message)
 	if !ok {
-		return // not a grant, and no other message is sent on this channel
+		return // the message is no grant; others are not sent on this channel
 	}
 	h.mu.Lock()
 	p, ok := h.waiting[line]

@@ -50,7 +50,7 @@ func (h *hub) handle(message any) {
 		}
 		select {
 		case <-c.confirmed:
-			c.wake() // woken after a reconnection, because messages may have been lost in between
+			c.wake() // wake the waiters after a reconnection, because messages may have been lost in between
 		default:
 			close(c.confirmed)
 		}

@@ -39,7 +39,7 @@ const (
 type redlockLock struct {
 	sites   []redis.UniversalClient
 	quorum  int
-	patient bool           // it waits for a site as long as the client's timeout
+	patient bool           // a try waits for each site as long as the client's timeout
 	each    func([]func()) // asks the sites
 	site    siteLock
 }

@@ -40,7 +40,7 @@ type renewing struct {
 
 	mu    sync.Mutex // guards the map
 	tasks map[string]*renewal
-	turn  sync.Mutex // guards the lane, which records one operation at a time
+	turn  sync.Mutex // mutex for the lane, which records one operation at a time
 }
 
 // renewal is the task that renews one hold.

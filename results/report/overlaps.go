@@ -12,7 +12,7 @@ type overlap struct {
 	from, to time.Duration
 	a, b     int32
 	key      int32
-	late     bool // only because one of them went on after the end of its lease
+	late     bool // the overlap exists only because one of the workers went on after the end of its lease
 }
 
 // overlapFinder finds all overlaps of holds.

@@ -77,7 +77,7 @@ type page struct {
 	Runs   []runView
 	Banner bannerView
 	Matrix matrixView // of several runs
-	Loads  []loadView // for loads with latencies that can be compared
+	Loads  []loadView // groups of runs with the same load
 	Common string     // topology, lock and scenario, as far as all runs have the same
 	Fold   bool       // there are too many runs to show them one below the other
 }

@@ -70,7 +70,7 @@ func (r *saved) readHistory(path string) (err error) {
 			return err
 		}
 		defer file.Close()
-		others = others[:0] // this function is called for each of the two passes
+		others = others[:0] // there are two passes, and this function is called for each
 		h, err = history.Scan(file, func(op *history.Op) {
 			switch op.Kind {
 			case history.Fault:

@@ -51,7 +51,7 @@ type runView struct {
 	FairnessText, Certified       string
 	Series, Strip                 bool
 	StripText                     string
-	Explored                      bool   // it is an exploration, in which nothing was measured
+	Explored                      bool   // the run is an exploration, in which nothing was measured
 	Picture, Shows                string // a picture and its title; empty without one
 }
 

@@ -20,7 +20,7 @@ type stripVisit struct {
 	relCall     time.Duration
 	relReturn   time.Duration
 	until       time.Duration // end of the lease as far as its holder knows
-	lost        time.Duration // when its holder learned of the loss, or crashed
+	lost        time.Duration // time at which its holder learned of the loss, or crashed
 	end         time.Duration
 	store       history.Outcome
 	release     history.Outcome

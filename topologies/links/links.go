@@ -95,7 +95,7 @@ func (e Effect) String() string {
 // Rule applies an effect to the bytes between two sets of parties.
 type Rule struct {
 	From, To []Party
-	OneWay   bool // only bytes from From to To; for LoseReply that is the direction of commands
+	OneWay   bool // the rule is for bytes from From to To only; for LoseReply that is the direction of commands
 	Effect   Effect
 	Latency  time.Duration
 	Jitter   time.Duration

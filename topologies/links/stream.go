@@ -27,7 +27,7 @@ type stream struct {
 
 	queue   chan chunk
 	pending atomic.Int64 // number of chunks that are queued and not yet written
-	last    time.Time    // when the last chunk of the queue is due
+	last    time.Time    // time at which the last chunk of the queue is due
 	writer  sync.WaitGroup
 }
 
