@@ -23,6 +23,8 @@ type Extent struct {
 	Errors    []string      `json:"errors"` // that calls of the lock ended in, as history.Reason has them
 	Faults    []string      `json:"faults"` // that coincided with a holder or waiter
 	Claims    []string      `json:"claims"` // that the lock makes
+	// the lock's program did not read the wall clock that was set for it
+	ClockUnread bool `json:"clock_unread,omitempty"`
 }
 
 // errorReasons are those of calls that were answered an error, or nothing.
@@ -37,6 +39,9 @@ func (c *Case) extent(met []bool) *Extent {
 		if works {
 			t.Processes++
 		}
+	}
+	if m := c.Measured; m != nil && m.Driver != nil {
+		t.ClockUnread = m.Driver.ClockUnread
 	}
 	var end time.Duration
 	var seen [history.Other + 1]bool
@@ -87,6 +92,7 @@ func (t *Extent) Add(o *Extent) {
 	t.Lease, t.Hold, t.Wait = max(t.Lease, o.Lease), max(t.Hold, o.Hold), max(t.Wait, o.Wait)
 	t.Renewals, t.Workers = max(t.Renewals, o.Renewals), max(t.Workers, o.Workers)
 	t.Processes, t.Keys = max(t.Processes, o.Processes), max(t.Keys, o.Keys)
+	t.ClockUnread = t.ClockUnread || o.ClockUnread
 	join := func(a, b []string) []string {
 		a = slices.Concat([]string{}, a, b)
 		slices.Sort(a)
@@ -119,5 +125,9 @@ func (t *Extent) Text() string {
 		}
 		return what + " " + strings.Join(all, ", ")
 	}
-	return strings.Join(most, ", ") + "; " + names("errors", t.Errors) + "; " + names("faults", t.Faults)
+	text := strings.Join(most, ", ") + "; " + names("errors", t.Errors) + "; " + names("faults", t.Faults)
+	if t.ClockUnread {
+		text += "; not the wall clock, which the program did not read"
+	}
+	return text
 }

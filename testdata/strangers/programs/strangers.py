@@ -713,6 +713,121 @@ class SetOwnAge(Set):
         return self.all(self.OURS + self.TAKE, token)
 
 
+# 8. Writes that are held while reads are answered.
+
+@lock("extended-by-get")
+class ExtendedByGet(Plain):
+    """Wrong: an extension that is not answered has been done where a GET still finds the token."""
+
+    def __init__(self):
+        super().__init__()
+        self.reads = Pool()
+        self.pool.timeout = 0.06
+
+    def extend(self, key, token, ttl):
+        try:
+            return super().extend(key, token, ttl)
+        except TimeoutError:
+            if self.reads.call("GET", key) == token:
+                return True
+            raise
+
+
+@lock("impatient")
+class Impatient(Plain):
+    """Right: a call that is not answered for 60 ms is given up, and no more is said of it."""
+
+    def __init__(self):
+        super().__init__()
+        self.pool.timeout = 0.06
+
+
+# Public reports of 2026-11.
+
+@lock("pexpire-seconds")
+class PexpireSeconds(Plain):
+    """Foundatio.Redis 73. Wrong: an extension has seconds where milliseconds are meant, so that the lease ends at once."""
+
+    def extend(self, key, token, ttl):
+        return super().extend(key, token, ttl // 1000)
+
+
+@lock("expire-millis")
+class ExpireMillis(Plain):
+    """redlock-rb 44. Wrong: an extension has milliseconds where seconds are meant: the lease lasts a thousand times as long."""
+
+    def extend(self, key, token, ttl):
+        return self.call("EVAL", IF_OURS % '"EXPIRE", KEYS[1], ARGV[2]', 1, key, token, ttl)
+
+
+@lock("forgets-token", ["excludes", "owned", "cleans"])
+class ForgetsToken(Plain):
+    """redis-py 3847. Wrong: the lock has no lease, and a release that fails has forgotten the token: nobody can give it back."""
+
+    def acquire(self, key, token, *_):
+        return self.call("SET", key, token, "NX") == "OK"
+
+
+@lock("acquire-or-renew", TRUST + ["cleans", "renews"])
+class AcquireOrRenew(Plain):
+    """ray 63773. Wrong: a renewal takes a lock that is free, and one that is under way at the step-down takes it for nobody."""
+    TAKE = ('local v = redis.call("GET", KEYS[1]) if v and v ~= ARGV[1] then return 0 end '
+            'redis.call("SET", KEYS[1], ARGV[1], "PX", ARGV[2]) return 1')
+    undoes = False
+
+    def __init__(self):
+        super().__init__()
+        self.leading, self.deposed = {}, set()
+
+    def take(self, key, token, ttl):
+        return self.call("EVAL", self.TAKE, 1, key, token, ttl) == 1
+
+    def acquire(self, key, token, ttl, *_):
+        began = time.monotonic()
+        if not self.take(key, token, ttl):
+            return False
+        if time.monotonic() > began + ttl * 0.9 / 1000:
+            raise OSError("the term is over already")
+        self.leading[token] = began
+        threading.Thread(target=self.renew, args=(key, token, ttl), daemon=True).start()
+        threading.Thread(target=self.watch, args=(token, ttl, local.m["id"]), daemon=True).start()
+        return True
+
+    def renew(self, key, token, ttl):
+        while token in self.leading:
+            time.sleep(ttl / 4000)
+            call = time.monotonic()
+            try:
+                if token not in self.leading:
+                    return
+                took = self.take(key, token, ttl)
+                if token in self.leading:
+                    self.leading[token] = call if took else 0
+                elif took and self.undoes and token in self.deposed:
+                    self.release(key, token)
+            except OSError:
+                pass
+
+    def watch(self, token, ttl, hold):
+        while token in self.leading:
+            if time.monotonic() > self.leading[token] + ttl * 0.97 / 1000:
+                self.deposed.add(token)
+                if self.leading.pop(token, None) is not None:
+                    template.say(event="lost", hold=hold)
+                return
+            time.sleep(0.005)
+
+    def release(self, key, token):
+        self.leading.pop(token, None)
+        return super().release(key, token)
+
+
+@lock("acquire-or-renew-undone", TRUST + ["cleans", "renews"])
+class AcquireOrRenewUndone(AcquireOrRenew):
+    """ray 63773. Right: what a renewal has taken after the step-down is given back."""
+    undoes = True
+
+
 def main():
     name = sys.argv[1] if len(sys.argv) > 1 else ""
     if name not in LOCKS:
