@@ -444,6 +444,18 @@ const locks = {
 
 // trigger.dev 3428. Wrong: an extension that fails is only logged; it leads in its own eyes for ever.
 locks["leads-on"] = [class extends locks.leads[0] { deposes = false; }, locks.leads[1]];
+// 18. Wrong: when the next renewal is due and when the term is over are times of the wall clock: who sets it back has no renewals.
+locks["leads-by-wall-clock"] = [class extends locks.leads[0] {
+  async lead(key, token, ttl, id) {
+    for (let next = Date.now() + ttl / 4, end = Date.now() + ttl * 0.97; await sleep(5), this.held.has(token); ) {
+      if (Date.now() > end && this.held.delete(token)) return say({ event: "lost", hold: id });
+      if (Date.now() < next) continue;
+      const began = Date.now();
+      next = began + ttl / 4;
+      this.extend(key, token, ttl).then((ours) => { end = ours ? Math.max(end, began + ttl * 0.97) : 0; }, () => {});
+    }
+  }
+}, locks.leads[1]];
 
 async function serve(m) {
   if (m.op === "open") { Object.assign(site, m.sites[0]); lock = new locks[name][0](); }
