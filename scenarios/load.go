@@ -100,9 +100,9 @@ var cost = Scenario{
 
 var clocks = Scenario{
 	Name: "clocks",
-	Doc: "the clocks of two clients differ by some leases, and that of one steps, while leases are renewed by a lock " +
-		"that does so: nothing but the servers' clock may decide who holds the lock (programs whose language asks the " +
-		"C library for the time)",
+	Doc: "the clocks of two clients differ by some leases, and that of one steps, also between the renewals of a " +
+		"hold: nothing but the servers' clock may decide who holds the lock (programs whose language asks the C " +
+		"library for the time)",
 	NotFor: faults.When(func(s faults.Scene) bool { return !s.Clocked || !s.Can.Own },
 		"there is no clock to set: the lock is in no program of its own, beside servers of the suite's, "+
 			"or there is no C compiler"),

@@ -63,8 +63,8 @@ func (t *team) startDriver(ctx context.Context) (err error) {
 // skewed tells whether the program of this process has a wrong wall clock on purpose.
 func (t *team) skewed() bool { return t.orders.Clock != nil && t.orders.Process%2 == 1 }
 
-// step sets the program's wall clock, if it is wrong on purpose, from ahead to behind in the middle of the run. It notes
-// whether the program has read it since.
+// step sets the program's wall clock, if it is wrong on purpose, from ahead to behind in the middle of the run. It
+// notes whether the program has read the clock since.
 func (t *team) step(d *Driven, done <-chan struct{}) error {
 	o := &t.orders
 	if !t.skewed() {
