@@ -34,8 +34,8 @@ var refusedWrites = Scenario{
 // A pause ends after all leases of its begin, and before those that reads of a key have made a client believe in.
 var heldWrites = Scenario{
 	Name: "held-writes",
-	Doc: "a server holds all writes back for longer than a lease and answers reads, and then it has no memory left: " +
-		"what is lengthened, released and granted is what was written",
+	Doc: "a server holds all writes back for longer than a lease but answers reads, and later it has no memory left: " +
+		"a read says nothing about a write that has no answer",
 	NotFor: both(alone, plain),
 	Faults: []string{"pause-writes@300ms", "heal@750ms", "pause-writes@1300ms", "heal@1750ms", "no-writes:OOM@2200ms",
 		"heal@2500ms"},

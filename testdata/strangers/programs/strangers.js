@@ -406,6 +406,7 @@ const locks = {
   leads: [class extends Plain {
     held = new Set();
     deposes = true;
+    every = 0.25;
     async acquire(key, token, ttl, m) {
       const call = performance.now();
       if (!(await super.acquire(key, token, ttl))) return false;
@@ -418,7 +419,7 @@ const locks = {
       let end, timer;
       const until = (from) => { clearTimeout(timer); end = from + ttl * 0.97; timer = setTimeout(depose, end - performance.now()); };
       until(call);
-      while (await sleep(ttl / 4), this.held.has(token)) {
+      while (await sleep(ttl * this.every), this.held.has(token)) {
         const call = performance.now();
         try {
           if (call > end) throw new Error("cannot extend an already-expired lock");
@@ -444,6 +445,12 @@ const locks = {
 
 // trigger.dev 3428. Wrong: an extension that fails is only logged; it leads in its own eyes for ever.
 locks["leads-on"] = [class extends locks.leads[0] { deposes = false; }, locks.leads[1]];
+// 18. Wrong: a renewal is for whole seconds, rounded down, and the next one comes when three fifths of the lease are over.
+locks["leads-whole-seconds"] = [class extends locks.leads[0] {
+  every = 0.6;
+  extend(key, token, ttl) { return this.c.call("EVAL", ifOurs('"EXPIRE", KEYS[1], ARGV[2]'), 1, key, token, Math.floor(ttl / 1000)); }
+}, locks.leads[1]];
+
 // 18. Wrong: when the next renewal is due and when the term is over are times of the wall clock: who sets it back has no renewals.
 locks["leads-by-wall-clock"] = [class extends locks.leads[0] {
   async lead(key, token, ttl, id) {
