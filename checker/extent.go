@@ -24,6 +24,8 @@ type Extent struct {
 	Errors    []string      `json:"errors"` // reasons of errors in which lock calls ended, by history.Reason
 	Faults    []string      `json:"faults"` // faults that coincided with a holder or waiter
 	Claims    []string      `json:"claims"` // claims of the lock
+	// the lock's program did not read the wall clock that was set for it
+	ClockUnread bool `json:"clock_unread,omitempty"`
 }
 
 // errorReasons are the reasons of calls that ended in an error, or had no answer.
@@ -38,6 +40,9 @@ func (c *Case) extent(met []bool) *Extent {
 		if works {
 			t.Processes++
 		}
+	}
+	if m := c.Measured; m != nil && m.Driver != nil {
+		t.ClockUnread = m.Driver.ClockUnread
 	}
 	var end time.Duration
 	var seen [history.Other + 1]bool
@@ -88,6 +93,7 @@ func (t *Extent) Add(o *Extent) {
 	t.Lease, t.Hold, t.Wait = max(t.Lease, o.Lease), max(t.Hold, o.Hold), max(t.Wait, o.Wait)
 	t.Renewals, t.Workers = max(t.Renewals, o.Renewals), max(t.Workers, o.Workers)
 	t.Processes, t.Keys = max(t.Processes, o.Processes), max(t.Keys, o.Keys)
+	t.ClockUnread = t.ClockUnread || o.ClockUnread
 	join := func(a, b []string) []string {
 		a = slices.Concat([]string{}, a, b)
 		slices.Sort(a)
@@ -120,5 +126,9 @@ func (t *Extent) Text() string {
 		}
 		return what + " " + strings.Join(all, ", ")
 	}
-	return strings.Join(most, ", ") + "; " + names("errors", t.Errors) + "; " + names("faults", t.Faults)
+	text := strings.Join(most, ", ") + "; " + names("errors", t.Errors) + "; " + names("faults", t.Faults)
+	if t.ClockUnread {
+		text += "; not the wall clock, which the program did not read"
+	}
+	return text
 }

@@ -34,9 +34,9 @@ func TestTheExtentIsTheMaximaOfARun(t *testing.T) {
 	}
 	sum := Extent{}
 	sum.Add(got)
-	sum.Add(&Extent{Wait: time.Second, Errors: []string{"dropped"}})
+	sum.Add(&Extent{Wait: time.Second, Errors: []string{"dropped"}, ClockUnread: true})
 	text := "leases up to 300 ms, holds up to 50.0 ms, 3 renewals of a hold, waits up to 1.00 s, 2 workers, 1 key; " +
-		"errors dropped, timeout; faults delay"
+		"errors dropped, timeout; faults delay; not the wall clock, which the program did not read"
 	if sum.Text() != text {
 		t.Errorf("got %q,\nwant %q", sum.Text(), text)
 	}

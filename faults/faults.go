@@ -21,7 +21,7 @@ var All = []Fault{
 	partition, partitionPrimary, cutHolder, reset, dropReply, delay, lateCommand, abandonCommand,
 	cutConnection, refuseCommand,
 	clockJump, clockRate, powerLoss, evict, flush, slowServer,
-	cutSubscriptions, refuseWrites, noWrites, scriptFlush, moveSlot, expireSession,
+	cutSubscriptions, refuseWrites, noWrites, pauseWrites, scriptFlush, moveSlot, expireSession,
 	stallWorker, crashWorker, stopProcess, killProcess,
 	killAgent, pauseAgent, cutAgent,
 	killProgram, pauseProgram,

@@ -7,6 +7,17 @@ import (
 	"hammerlock/topologies"
 )
 
+// TestMemoryRunsOutByPolicy: a policy that keeps what is often asked for does not evict a lock.
+func TestMemoryRunsOutByPolicy(t *testing.T) {
+	scene := Scene{Topology: "single", Sites: 1, Nodes: 1, Can: topologies.Spec{}.Can()}
+	for text, right := range map[string]bool{"evict": true, "evict:volatile-ttl": true, "evict:allkeys-random": true,
+		"evict:volatile-lfu": false, "no-writes:OOM": true, "no-writes:LOADING": false} {
+		if _, mistakes := Parse([]string{text}, scene, 5*time.Second, 1); (len(mistakes) == 0) != right {
+			t.Errorf("%s: %v", text, mistakes)
+		}
+	}
+}
+
 // TestWhatIsOverAtOnceIsNotHealed: a heal of a plan is for what goes on.
 func TestWhatIsOverAtOnceIsNotHealed(t *testing.T) {
 	scene := Scene{Topology: "single", Sites: 1, Nodes: 1, Can: topologies.Spec{}.Can()}

@@ -1,6 +1,7 @@
 package faults
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,16 +11,25 @@ import (
 	"hammerlock/topologies"
 )
 
+// policies are those by which a lock is evicted, the first without an argument. Those that count accesses (lfu) keep
+// one that is asked for.
+var policies = []string{"allkeys-lru", "allkeys-random", "volatile-lru", "volatile-random", "volatile-ttl"}
+
 var evict = Fault{
 	Name:  "evict",
+	Arg:   oneOf(policies...),
 	Redis: true,
-	Doc: "a server runs out of memory and evicts the least recently used keys, " +
-		"a lock that is held among them (allkeys-lru)",
+	Doc: "a server runs out of memory and evicts keys, a lock that is held among them, by the maxmemory-policy " +
+		"allkeys-lru (evict:volatile-ttl, :volatile-lru, :volatile-random, :allkeys-random: by that policy)",
 	UnavailableAttached: ownMemory,
 	Effect:              keysLost(false),
 	lasts:               untilTakenLasts,
+	targets:             func(*topologies.Topology) []string { return policies },
 	Inject: func(ctx context.Context, t *Target) (string, Heal, error) {
-		return t.forget(ctx, "evicted by %s: the lock that w%02d held", pushOut)
+		return t.forget(ctx, "evicted by %s: the lock that w%02d held",
+			func(ctx context.Context, n *topologies.Node, name string) (Heal, error) {
+				return pushOut(ctx, n, name, cmp.Or(t.Arg, policies[0]))
+			})
 	},
 }
 
@@ -76,9 +86,12 @@ func (t *Target) forget(ctx context.Context, text string,
 // room is the number of bytes that a server has for further keys before it evicts any.
 const room = 2 << 20
 
+// fillerLasts makes the filling keys volatile, and those that end last.
+const fillerLasts = time.Hour
+
 // pushOut fills a server's memory until it evicts the lock's key, which was used less recently than the keys that fill
-// it.
-func pushOut(ctx context.Context, n *topologies.Node, name string) (Heal, error) {
+// it, and ends before them.
+func pushOut(ctx context.Context, n *topologies.Node, name, policy string) (Heal, error) {
 	info, err := n.Info(ctx, "memory")
 	if err != nil {
 		return nil, err
@@ -92,7 +105,7 @@ func pushOut(ctx context.Context, n *topologies.Node, name string) (Heal, error)
 			n.Do(ctx, "EVAL", `for i = 0, 4095 do redis.call("DEL", KEYS[1] .. i) end return 1`, 1, filler(name)).Err(),
 			n.Do(ctx, "CONFIG", "SET", "maxmemory", "0", "maxmemory-policy", "noeviction").Err())
 	}
-	if err := n.Do(ctx, "CONFIG", "SET", "maxmemory-policy", "allkeys-lru", "maxmemory", used+room,
+	if err := n.Do(ctx, "CONFIG", "SET", "maxmemory-policy", policy, "maxmemory", used+room,
 		"maxmemory-samples", 64).Err(); err != nil {
 		return nil, err
 	}
@@ -103,7 +116,7 @@ func pushOut(ctx context.Context, n *topologies.Node, name string) (Heal, error)
 			return heal, fmt.Errorf("the lock was not evicted: %w", context.Cause(ctx))
 		}
 		if err := n.Do(ctx, "SET", fmt.Sprintf("%s%d", filler(name), i%4096),
-			strings.Repeat("x", 16<<10)).Err(); err != nil {
+			strings.Repeat("x", 16<<10), "EX", int(fillerLasts.Seconds())).Err(); err != nil {
 			return heal, err
 		}
 	}

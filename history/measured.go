@@ -100,6 +100,8 @@ type Driver struct {
 	Median time.Duration `json:"median_ns"`        // how long they took
 	Silent int64         `json:"silent,omitempty"` // calls that had no answer in time
 	Text   string        `json:"text"`             // all of it in words
+	// it did not read the wall clock that was set for it
+	ClockUnread bool `json:"clock_unread,omitempty"`
 }
 
 // Cost is what the load made the servers do.

@@ -24,7 +24,13 @@ type Driver struct {
 	// calls that were not answered in time; only in old runs
 	Silent   int64            `json:"unanswered,omitempty"`
 	Failures map[string]int64 `json:"errors,omitempty"` // number of its errors by text
+	// it did not read the wall clock that was set for it, so that the run says nothing about clocks
+	ClockUnread bool `json:"clock_unread,omitempty"`
 }
+
+// clockUnread is the text for a program that ignores its clock.
+const clockUnread = "its wall clock was set, but the program did not read it through the C library: clocks were " +
+	"not tried"
 
 // Text describes the pings and irregularities of the program; empty for nil.
 func (d *Driver) Text() string {
@@ -40,6 +46,9 @@ func (d *Driver) Text() string {
 	if d.Silent > 0 {
 		parts = append([]string{human.Quantity(d.Silent, "call") + " had no answer: every request has one, in time"},
 			parts...)
+	}
+	if d.ClockUnread {
+		parts = append(parts, clockUnread)
 	}
 	if d.Noise > 0 {
 		parts = append(parts,

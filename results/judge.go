@@ -68,5 +68,6 @@ func (d *Driver) Measured() *history.Driver {
 	if d == nil {
 		return nil
 	}
-	return &history.Driver{Pings: d.Pings, Median: time.Duration(d.P50), Silent: d.Silent, Text: d.Text()}
+	return &history.Driver{Pings: d.Pings, Median: time.Duration(d.P50), Silent: d.Silent, Text: d.Text(),
+		ClockUnread: d.ClockUnread}
 }

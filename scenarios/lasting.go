@@ -31,6 +31,22 @@ var refusedWrites = Scenario{
 	},
 }
 
+// A pause ends after all leases of its begin, and before those that reads of a key have made a client believe in.
+var heldWrites = Scenario{
+	Name: "held-writes",
+	Doc: "a server holds all writes back for longer than a lease but answers reads, and later it has no memory left: " +
+		"a read says nothing about a write that has no answer",
+	NotFor: both(alone, plain),
+	Faults: []string{"pause-writes@300ms", "heal@750ms", "pause-writes@1300ms", "heal@1750ms", "no-writes:OOM@2200ms",
+		"heal@2500ms"},
+	Duration: 3400 * time.Millisecond,
+	Leases:   1,
+	Shape: func(w *workload.Shape) {
+		w.Workers, w.Keys, w.Hold, w.Spread, w.Extend, w.Extensions = 36, 12, TTL/4, 0.5, TTL, 6
+		w.Retry = 10 * time.Millisecond
+	},
+}
+
 // A lease that the lock renews is short, so that a hold has about forty renewals.
 var long = Scenario{
 	Name: "long",

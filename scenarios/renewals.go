@@ -9,12 +9,15 @@ import (
 
 var renewal = Scenario{
 	Name: "renewal",
-	Doc: "holds of two leases, which the lock has to renew. Answers take a while now and then: " +
-		"the next holder comes before the last one has heard that it is over",
+	Doc: "holds of more than a lease, which is no whole number of seconds and which the lock has to renew. Answers " +
+		"take a while now and then: the next holder comes before the last one has heard that it is over",
 	NotFor:   renews,
 	Faults:   []string{"delay:15ms@700ms", "heal@2600ms"},
-	Duration: 4200 * time.Millisecond,
-	Shape:    func(w *workload.Shape) { w.Workers, w.Keys, w.Hold = 40, 20, 2*Renewed },
+	Duration: 5600 * time.Millisecond,
+	Shape: func(w *workload.Shape) {
+		w.TTL = Renewed * 17 / 10
+		w.Workers, w.Keys, w.Hold = 40, 20, w.TTL*3/2
+	},
 }
 
 // The fault catches a holder at its grant. Holds of different lengths let grants come all the time, so that a cut

@@ -21,7 +21,7 @@ var All = []Scenario{
 	sharedObject, lateRelease, extensions, variedExtensions, lateExtension, lateCommands, lostExtensions, failingSites,
 	twoLeases,
 	renewal, renewalCut, renewalHangs, leader, reentry, lateWriter, slowFence, cancelled, ambiguous, refusedWrites,
-	failedRelease,
+	heldWrites, failedRelease,
 	sleepers, goneWaiters, waiterCrash, comeback, slowGrant,
 	lostWakeup, lateProcess, processCrash, minorityRefuses, cost, clocks, serverHangs, cutOff, manyKeys, slowServer,
 	slowSite, forgetful, takenOver, movingSlot, wear, wearRenewals, ticks,

@@ -2,6 +2,7 @@ package topologies
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
@@ -57,6 +58,12 @@ func (t *Topology) ClientClock(ctx context.Context) (*ClientClock, error) {
 // Env returns the environment variables that make a program use the clock.
 func (c *ClientClock) Env() []string {
 	return []string{"LD_PRELOAD=" + c.Library, "HAMMERLOCK_CLOCK=" + c.File}
+}
+
+// Read tells whether the program has read its clock since that change.
+func (c *ClientClock) Read(change int64) (bool, error) {
+	b, err := os.ReadFile(c.File)
+	return err == nil && int64(binary.NativeEndian.Uint64(b[clockSize-8:])) == 2*change, err
 }
 
 // Set makes the clock show true time plus the offset. The argument change counts the calls from 1.

@@ -114,7 +114,7 @@ func (n *Node) shimEnv() []string {
 
 // These files are mapped into memory by the shims. They outlive the server, as a machine's clock and disk do.
 const (
-	clockSize   = 32
+	clockSize   = 40
 	syncedSlots = 4096
 	slotSize    = 16
 )

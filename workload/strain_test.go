@@ -2,6 +2,7 @@ package workload
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -233,6 +234,30 @@ func TestVariedExtensions(t *testing.T) {
 		}
 		if len(after) != len(extendsAfter) || !to[time.Second/2] || !to[3*time.Second] || stays < 20 {
 			t.Errorf("extended after %v, to %v; %d stayed", after, to, stays)
+		}
+	})
+}
+
+// TestWhoIsUnsureOfALeaseGivesItBack: an extension that had no answer may have made the lease shorter.
+func TestWhoIsUnsureOfALeaseGivesItBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &leased{scripted: granting(), lasts: time.Hour}
+		l.extend = func() error { return errors.New("no answer") }
+		plan := Shape{Workers: 1, Keys: 1, End: time.Minute, TTL: time.Second, Varied: true}
+		_, ops, _ := run(t, plan, func(int) locks.Lock { return l }, t.Context())
+		var extended time.Duration
+		for _, op := range ops {
+			switch {
+			case op.Kind == history.Store:
+				t.Fatal("it stored")
+			case op.Kind == history.Extend:
+				extended = op.Return
+			case op.Kind == history.Release && op.Call != extended:
+				t.Fatalf("it held on for %v", op.Call-extended)
+			}
+		}
+		if count(ops, history.Release, history.OK) < 20 {
+			t.Error("it gave back too little to tell")
 		}
 	})
 }

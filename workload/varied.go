@@ -15,7 +15,7 @@ var (
 )
 
 // varied waits between load and store, and extends the lease early and late, to longer and shorter leases than it has,
-// until the end of the last one.
+// until the end of the last one. It gives the lock back when it does not know which lease it has.
 func (w *worker) varied(ctx context.Context, g *grant) history.Reason {
 	if !w.reenter(w.during(ctx), g) {
 		return history.Lost
@@ -27,7 +27,7 @@ func (w *worker) varied(ctx context.Context, g *grant) history.Reason {
 			return reason
 		}
 		lease = time.Duration(extendsTo[w.rand.IntN(len(extendsTo))] * float64(w.ttl()))
-		if !w.extend(w.during(ctx), g, lease) {
+		if !w.extend(w.during(ctx), g, lease) || g.unsure {
 			return history.Lost
 		}
 	}

@@ -128,6 +128,7 @@ func (w *worker) extend(ctx context.Context, g *grant, to time.Duration) bool {
 		op.Until = w.until(&lease)
 		g.lease = lease
 	}
+	g.unsure = outcome == history.Unknown
 	g.close(op)
 	w.lane.Return(op)
 	return reason != history.Lost || w.recordLost(g)

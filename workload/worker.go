@@ -193,6 +193,8 @@ type grant struct {
 	at    time.Duration // time at which the worker learned that the lock was granted
 	// permits is the number that the visit requests; 0 = all of them.
 	permits int
+	// unsure means that the outcome of the last extension is unknown: the lease may have become shorter.
+	unsure bool
 }
 
 // acquire tries until the lock is granted or the visit's patience ends.

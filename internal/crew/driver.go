@@ -14,6 +14,8 @@ import (
 // Driven is what was measured of a lock that runs in a program of its own.
 type Driven struct {
 	Pings []time.Duration // round-trip times of pings to the program, within the measurement
+	// ClockUnread means that the program never read the wall clock that was set for it.
+	ClockUnread bool
 	driver.Conduct
 }
 
@@ -26,6 +28,7 @@ func (d *Driven) and(o *Driven) *Driven {
 		d = &Driven{Conduct: driver.Conduct{Failures: map[string]int64{}}}
 	}
 	d.Pings = append(d.Pings, o.Pings...)
+	d.ClockUnread = d.ClockUnread || o.ClockUnread
 	if d.Noise += o.Noise; d.Sample == "" {
 		d.Sample = o.Sample
 	}
@@ -60,18 +63,25 @@ func (t *team) startDriver(ctx context.Context) (err error) {
 // skewed tells whether the program of this process has a wrong wall clock on purpose.
 func (t *team) skewed() bool { return t.orders.Clock != nil && t.orders.Process%2 == 1 }
 
-// step sets the program's wall clock, if it is wrong on purpose, from ahead to behind in the middle of the run.
-func (t *team) step(done <-chan struct{}) error {
+// step sets the program's wall clock, if it is wrong on purpose, from ahead to behind in the middle of the run. It
+// notes whether the program has read the clock since.
+func (t *team) step(d *Driven, done <-chan struct{}) error {
 	o := &t.orders
 	if !t.skewed() {
 		return nil
 	}
 	select {
 	case <-time.After((o.From+o.To)/2 - t.crew.Clock.Now()):
-		return o.Clock.Set(2, -o.Shape.Skew)
+		if err := o.Clock.Set(2, -o.Shape.Skew); err != nil {
+			return err
+		}
 	case <-done:
 		return nil
 	}
+	<-done
+	read, err := o.Clock.Read(2)
+	d.ClockUnread = !read
+	return err
 }
 
 // drive watches the lock's program during the run. It returns contexts that are cancelled when the program breaks,
@@ -85,7 +95,7 @@ func (t *team) drive(ctx, stop context.Context) (context.Context, context.Contex
 	done, over := make(chan struct{}), make(chan struct{})
 	var d Driven
 	stepped := make(chan error, 1)
-	go func() { stepped <- t.step(done) }()
+	go func() { stepped <- t.step(&d, done) }()
 	go func() {
 		defer close(over)
 		t.driver.Watch(done, func(g driver.Ping) { t.pinged(&d, g) })

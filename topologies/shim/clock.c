@@ -13,9 +13,10 @@
 
 #define SECOND 1000000000LL
 
-// control is what the file holds. The count is odd while the rest is being written.
+// control is what the file holds. The count is odd while the next three are being written; seen is the last count that
+// the process has read.
 struct control {
-	int64_t count, offset_ns, anchor_ns, rate_ppb;
+	int64_t count, offset_ns, anchor_ns, rate_ppb, seen;
 };
 
 static struct control *control;
@@ -23,9 +24,9 @@ static struct control *control;
 __attribute__((constructor)) static void open_control(void) {
 	const char *path = getenv("HAMMERLOCK_CLOCK");
 	if (!path) return;
-	int fd = syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
+	int fd = syscall(SYS_openat, AT_FDCWD, path, O_RDWR | O_CLOEXEC);
 	if (fd < 0) return;
-	void *m = mmap(0, sizeof *control, PROT_READ, MAP_SHARED, fd, 0);
+	void *m = mmap(0, sizeof *control, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	syscall(SYS_close, fd);
 	if (m != MAP_FAILED) control = m;
 }
@@ -44,6 +45,7 @@ static void shift(struct timespec *ts) {
 		rate = get(&control->rate_ppb);
 		after = get(&control->count);
 	} while ((before != after || before & 1) && --tries);
+	if (get(&control->seen) != before) __atomic_store_n(&control->seen, before, __ATOMIC_RELEASE);
 	int64_t now = ts->tv_sec * SECOND + ts->tv_nsec;
 	now += offset + (int64_t)((__int128)(now - anchor) * rate / SECOND);
 	ts->tv_sec = now / SECOND;

@@ -376,6 +376,30 @@ return 1`,
 	"cluster":       clustered(false),
 	"slots-forever": clustered(true),
 
+	// 8. Wrong: a release that is not answered, of a key that is found to be ours still, is sent again as a plain DEL.
+	"del-after-get": {trust, "", func(m *message, token string) (string, error) {
+		timeout = 60 * time.Millisecond
+		return set(m, token)
+	}, prolong, func(key, token string) (bool, error) {
+		ours, err := del(key, token)
+		if _, is := err.(serverError); err == nil || is {
+			return ours, err
+		}
+		if got, read := call("GET", key); read == nil && got == token {
+			_, _ = call("DEL", key)
+		}
+		return false, err
+	}},
+
+	// reinhardt-web 737. Wrong: an extension is a release and an acquire, between which another may come.
+	"reacquires": {trust, "", set, func(m *message, key, token string) (bool, error) {
+		if ours, err := del(key, token); !ours || err != nil {
+			return false, err
+		}
+		got, err := set(&message{Key: key, TTL: m.TTL}, token)
+		return got != "", err
+	}, del},
+
 	// 13. Wrong: the watchdog ends silently after thirty renewals. Right: it goes on.
 	"watchdog-thirty": {append([]string{"renews"}, trust...), "", renewing(30), prolong, del},
 	"watchdog":        {append([]string{"renews"}, trust...), "", renewing(1 << 30), prolong, del},

@@ -381,7 +381,88 @@ const locks = {
     async acquire(key, token) { return super.acquire(key, token, 150); }
     async release() { return true; }
   }, ["excludes", "expires", "once"]],
+  // 8. Wrong: who gets no answer to a SET asks on another connection, and takes "not there" for a refusal.
+  "asks-by-get": [class extends Plain {
+    constructor() { super(); this.c.timeout = 60; this.reads = new Client(); }
+    async acquire(key, token, ttl) {
+      try { return await super.acquire(key, token, ttl); } catch (e) {
+        if (String(e).includes("no answer") && (await this.reads.call("GET", key)) !== token) return false;
+        throw e;
+      }
+    }
+  }],
+  // 8. Right: who gets no answer says so, and asks on another connection what to say of a release.
+  "says-no-answer": [class extends Plain {
+    constructor() { super(); this.c.timeout = 60; this.reads = new Client(); }
+    async release(key, token) {
+      try { return await super.release(key, token); } catch (e) {
+        if ((await this.reads.call("GET", key)) === token) await sleep(100);
+        throw e;
+      }
+    }
+  }],
+
+  // trigger.dev 3428. Right: a leader renews its lease, and is deposed in time if that fails.
+  leads: [class extends Plain {
+    held = new Set();
+    deposes = true;
+    every = 0.25;
+    async acquire(key, token, ttl, m) {
+      const call = performance.now();
+      if (!(await super.acquire(key, token, ttl))) return false;
+      this.held.add(token);
+      this.lead(key, token, ttl, m.id, call);
+      return true;
+    }
+    async lead(key, token, ttl, id, call) {
+      const depose = () => { if (this.deposes && this.held.delete(token)) say({ event: "lost", hold: id }); };
+      let end, timer;
+      const until = (from) => { clearTimeout(timer); end = from + ttl * 0.97; timer = setTimeout(depose, end - performance.now()); };
+      until(call);
+      while (await sleep(ttl * this.every), this.held.has(token)) {
+        const call = performance.now();
+        try {
+          if (call > end) throw new Error("cannot extend an already-expired lock");
+          if (!(await this.extend(key, token, ttl))) depose();
+          else until(call);
+        } catch (e) { console.error(String(e)); }
+      }
+      clearTimeout(timer);
+    }
+    release(key, token) { this.held.delete(token); return super.release(key, token); }
+  }, [...trust, "renews"]],
+  // spring-integration 10546. Wrong: a release names the lock and its channel as keys, which have two slots of a cluster.
+  "release-two-slots": [class extends Plain {
+    constructor() { super(); this.c = new Cluster(); }
+    release(key, token) { return this.c.call("EVAL", ifOurs('"DEL", KEYS[1]').replace("then", 'then redis.call("PUBLISH", KEYS[2], ARGV[1])'), 2, key, "channel:" + key, token); }
+  }, undefined, { topologies: ["single", "cluster"] }],
+  // spring-integration 10546. Right: the channel is an argument.
+  "release-one-slot": [class extends Plain {
+    constructor() { super(); this.c = new Cluster(); }
+    release(key, token) { return this.c.call("EVAL", ifOurs('"DEL", KEYS[1]').replace("then", 'then redis.call("PUBLISH", ARGV[2], ARGV[1])'), 1, key, token, "channel:" + key); }
+  }, undefined, { topologies: ["single", "cluster"] }],
 };
+
+// trigger.dev 3428. Wrong: an extension that fails is only logged; it leads in its own eyes for ever.
+locks["leads-on"] = [class extends locks.leads[0] { deposes = false; }, locks.leads[1]];
+// 18. Wrong: a renewal is for whole seconds, rounded down, and the next one comes when three fifths of the lease are over.
+locks["leads-whole-seconds"] = [class extends locks.leads[0] {
+  every = 0.6;
+  extend(key, token, ttl) { return this.c.call("EVAL", ifOurs('"EXPIRE", KEYS[1], ARGV[2]'), 1, key, token, Math.floor(ttl / 1000)); }
+}, locks.leads[1]];
+
+// 18. Wrong: when the next renewal is due and when the term is over are times of the wall clock: who sets it back has no renewals.
+locks["leads-by-wall-clock"] = [class extends locks.leads[0] {
+  async lead(key, token, ttl, id) {
+    for (let next = Date.now() + ttl / 4, end = Date.now() + ttl * 0.97; await sleep(5), this.held.has(token); ) {
+      if (Date.now() > end && this.held.delete(token)) return say({ event: "lost", hold: id });
+      if (Date.now() < next) continue;
+      const began = Date.now();
+      next = began + ttl / 4;
+      this.extend(key, token, ttl).then((ours) => { end = ours ? Math.max(end, began + ttl * 0.97) : 0; }, () => {});
+    }
+  }
+}, locks.leads[1]];
 
 async function serve(m) {
   if (m.op === "open") { Object.assign(site, m.sites[0]); lock = new locks[name][0](); }

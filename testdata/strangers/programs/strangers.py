@@ -23,10 +23,13 @@ class Conn:
     def __init__(self, timeout=2, db=True, addr=None):
         self.s = socket.create_connection(addr.rsplit(":", 1) if addr else (site["host"], site["port"]), timeout)
         self.f = self.s.makefile("rb")
-        if "pass" in site:
-            self.call("AUTH", *filter(None, (site.get("user"), site["pass"])))
+        self.login()
         if db and site.get("db"):
             self.call("SELECT", site["db"])
+
+    def login(self):
+        if "pass" in site:
+            self.call("AUTH", *filter(None, (site.get("user"), site["pass"])))
 
     def call(self, *words):
         words = [str(w).encode() for w in words]
@@ -66,10 +69,13 @@ class Pool:
     def __init__(self):
         self.idle, self.mutex = [], threading.Lock()
 
+    def make(self):
+        return Conn(self.timeout, self.db, self.addr)
+
     def call(self, *words):
         with self.mutex:
             c = self.idle.pop() if self.idle else None
-        c = c or Conn(self.timeout, self.db, self.addr)
+        c = c or self.make()
         try:
             reply = c.call(*words)
         except ServerError:
@@ -711,6 +717,201 @@ class SetOwnAge(Set):
 
     def extend(self, key, token, ttl):
         return self.all(self.OURS + self.TAKE, token)
+
+
+class Conn3(Conn):
+    """A connection that speaks RESP3, with what servers push beside the replies."""
+
+    def login(self):
+        self.call("HELLO", 3, *(("AUTH", site.get("user", "default"), site["pass"]) if "pass" in site else ()))
+        self.call("CLIENT", "TRACKING", "ON")
+
+    def read(self):
+        line = self.f.readline()
+        if not line.endswith(b"\r\n"):
+            raise OSError("connection closed")
+        kind, rest = line[:1], line[1:-2].decode()
+        if kind in b"-!":
+            raise ServerError(rest if kind == b"-" else self.f.read(int(rest) + 2)[:-2].decode())
+        if kind in b":(":
+            return int(rest)
+        if kind == b"+":
+            return rest
+        if kind == b"_":
+            return None
+        if kind == b"#":
+            return rest == "t"
+        if kind == b"$":
+            return self.f.read(int(rest) + 2)[:-2].decode()
+        many = [self.read() for _ in range(int(rest) * (2 if kind in b"%|" else 1))]
+        return self.read() if kind in b">|" else many
+
+
+@lock("resp3")
+class Resp3(Plain):
+    """Right: the same in RESP3, with keys that are tracked."""
+
+    def __init__(self):
+        super().__init__()
+        self.pool.make = lambda: Conn3(self.pool.timeout)
+
+
+@lock("resp3-null")
+class Resp3Null(Resp3):
+    """Wrong: a refusal is known by the null of RESP2; that of RESP3 is taken for a grant."""
+
+    def acquire(self, key, token, ttl, *_):
+        return self.call("SET", key, token, "NX", "PX", ttl) != "$-1"
+
+
+@lock("cached-owner")
+class CachedOwner(Resp3):
+    """Wrong: an extension and a release ask a cache whose the lock is, and do not heed what is pushed."""
+
+    def __init__(self):
+        super().__init__()
+        self.owner = {}
+
+    def acquire(self, key, token, ttl, *_):
+        if not super().acquire(key, token, ttl):
+            return False
+        self.owner[key] = token
+        return True
+
+    def extend(self, key, token, ttl):
+        return self.owner.get(key) == token and self.call("PEXPIRE", key, ttl)
+
+    def release(self, key, token):
+        if self.owner.get(key) == token:
+            del self.owner[key]
+            return self.call("DEL", key)
+        return super().release(key, token)
+
+
+# 18. Late commands of holders.
+
+@lock("first-digits")
+class FirstDigits(Plain):
+    """Wrong: a release compares the first digit of the token alone, so that one in sixteen late ones hits the next hold."""
+
+    def release(self, key, token):
+        return self.call("EVAL", IF_OURS.replace("==", ":sub(1, 1) ==").replace('redis.call("GET", KEYS[1])', '(redis.call("GET", KEYS[1]) or "x")')
+                         % '"DEL", KEYS[1]', 1, key, token[0])
+
+
+# 8. Writes that are held while reads are answered.
+
+@lock("extended-by-get")
+class ExtendedByGet(Plain):
+    """Wrong: an extension that is not answered has been done where a GET still finds the token."""
+
+    def __init__(self):
+        super().__init__()
+        self.reads = Pool()
+        self.pool.timeout = 0.06
+
+    def extend(self, key, token, ttl):
+        try:
+            return super().extend(key, token, ttl)
+        except TimeoutError:
+            if self.reads.call("GET", key) == token:
+                return True
+            raise
+
+
+@lock("impatient")
+class Impatient(Plain):
+    """Right: a call that is not answered for 60 ms is given up, and no more is said of it."""
+
+    def __init__(self):
+        super().__init__()
+        self.pool.timeout = 0.06
+
+
+# Public reports of 2026-11.
+
+@lock("pexpire-seconds")
+class PexpireSeconds(Plain):
+    """Foundatio.Redis 73. Wrong: an extension has seconds where milliseconds are meant, so that the lease ends at once."""
+
+    def extend(self, key, token, ttl):
+        return super().extend(key, token, ttl // 1000)
+
+
+@lock("expire-millis")
+class ExpireMillis(Plain):
+    """redlock-rb 44. Wrong: an extension has milliseconds where seconds are meant: the lease lasts a thousand times as long."""
+
+    def extend(self, key, token, ttl):
+        return self.call("EVAL", IF_OURS % '"EXPIRE", KEYS[1], ARGV[2]', 1, key, token, ttl)
+
+
+@lock("forgets-token", ["excludes", "owned", "cleans"])
+class ForgetsToken(Plain):
+    """redis-py 3847. Wrong: the lock has no lease, and a release that fails has forgotten the token: nobody can give it back."""
+
+    def acquire(self, key, token, *_):
+        return self.call("SET", key, token, "NX") == "OK"
+
+
+@lock("acquire-or-renew", TRUST + ["cleans", "renews"])
+class AcquireOrRenew(Plain):
+    """ray 63773. Wrong: a renewal takes a lock that is free, and one that is under way at the step-down takes it for nobody."""
+    TAKE = ('local v = redis.call("GET", KEYS[1]) if v and v ~= ARGV[1] then return 0 end '
+            'redis.call("SET", KEYS[1], ARGV[1], "PX", ARGV[2]) return 1')
+    undoes = False
+
+    def __init__(self):
+        super().__init__()
+        self.leading, self.deposed = {}, set()
+
+    def take(self, key, token, ttl):
+        return self.call("EVAL", self.TAKE, 1, key, token, ttl) == 1
+
+    def acquire(self, key, token, ttl, *_):
+        began = time.monotonic()
+        if not self.take(key, token, ttl):
+            return False
+        if time.monotonic() > began + ttl * 0.9 / 1000:
+            raise OSError("the term is over already")
+        self.leading[token] = began
+        threading.Thread(target=self.renew, args=(key, token, ttl), daemon=True).start()
+        threading.Thread(target=self.watch, args=(token, ttl, local.m["id"]), daemon=True).start()
+        return True
+
+    def renew(self, key, token, ttl):
+        while token in self.leading:
+            time.sleep(ttl / 4000)
+            call = time.monotonic()
+            try:
+                if token not in self.leading:
+                    return
+                took = self.take(key, token, ttl)
+                if token in self.leading:
+                    self.leading[token] = call if took else 0
+                elif took and self.undoes and token in self.deposed:
+                    self.release(key, token)
+            except OSError:
+                pass
+
+    def watch(self, token, ttl, hold):
+        while token in self.leading:
+            if time.monotonic() > self.leading[token] + ttl * 0.97 / 1000:
+                self.deposed.add(token)
+                if self.leading.pop(token, None) is not None:
+                    template.say(event="lost", hold=hold)
+                return
+            time.sleep(0.005)
+
+    def release(self, key, token):
+        self.leading.pop(token, None)
+        return super().release(key, token)
+
+
+@lock("acquire-or-renew-undone", TRUST + ["cleans", "renews"])
+class AcquireOrRenewUndone(AcquireOrRenew):
+    """ray 63773. Right: what a renewal has taken after the step-down is given back."""
+    undoes = True
 
 
 def main():
