@@ -1,7 +1,6 @@
 // Package witness reconstructs the history of a lock from the network traffic between programs and servers: who held
 // it, when it was granted, and how it was released. It relies on effects (from the replication stream), and on the
-// words of commands only where effects are not seen. If an outcome is unclear it is Unknown, and counted. It judges
-// nothing.
+// words of commands only where effects are not seen. An unclear outcome is Unknown, and counted. It judges nothing.
 package witness
 
 import (
@@ -27,8 +26,7 @@ type By string
 
 // The ways.
 const (
-	// Auto tells them apart by the token or, if that is not unique, by the connection, if each serves one holder at a
-	// time.
+	// Auto: by the token or, if that is not unique, by the connection, if each serves one holder at a time.
 	Auto         By = "auto"
 	ByToken      By = "token"      // by the token only
 	ByConnection By = "connection" // each connection serves one holder at a time, as the user promises
@@ -39,15 +37,14 @@ const (
 type Options struct {
 	Locks, Data []string // patterns of keys, in the syntax of KEYS
 	Holder      Holder
-	Sites       int       // number of independent servers that a lock uses; 0 = one
-	Ours        bool      // the servers fail only by planned faults
-	Epoch       time.Time // date of the zero of time stamps
-	Most        int       // how many operations are kept; 0 = none, and no history is made
-	// the latest Most operations are kept, and keys in use, for watching over weeks; data keys cannot be read
-	Rolling   bool
-	Violation func(Finding) // called at once for a violation that a server's stream proves; may be nil
-	Notice    func(Notice)  // called at once for each step of a lock, with the reader locked; may be nil
-	Alone     bool          // only replication streams are read, each independently
+	Sites       int           // number of independent servers that a lock uses; 0 = one
+	Ours        bool          // the servers fail only by planned faults
+	Epoch       time.Time     // date of the zero of time stamps
+	Most        int           // how many operations are kept; 0 = none, and no history is made
+	Rolling     bool          // only the latest Most operations and keys in use are kept; data keys cannot be read
+	Violation   func(Finding) // called at once for a violation that a server's stream proves; may be nil
+	Notice      func(Notice)  // called at once for each step of a lock, with the reader locked; may be nil
+	Alone       bool          // only replication streams are read, each independently
 	// Dropped takes operations that a Rolling reader removes from memory, with the reader locked; may be nil.
 	Dropped func(*Piece)
 }
@@ -62,8 +59,7 @@ const (
 	keepBound   = 30 * time.Second // a hold that ended this long ago, and was not released, is dropped
 )
 
-// Reader is a wire.Sink that reconstructs holds from requests and effects. It keeps the holds in progress, and the
-// operations.
+// Reader is a wire.Sink that reconstructs holds from requests and effects. It keeps current holds, and operations.
 type Reader struct {
 	o      Options
 	mu     sync.Mutex
@@ -370,8 +366,7 @@ func (r *Reader) Event(e wire.Event) {
 	}
 }
 
-// deafened notes that neither the commands of a connection nor the effects on its server are seen any more, so any lock
-// on that server may have been changed.
+// deafened notes that neither a connection's commands nor its server's effects are seen: any lock may have changed.
 func (r *Reader) deafened(server int) {
 	if v := r.server(server); v.unseen > 0 && !v.tapped && !v.replica {
 		r.blind = append(r.blind, history.Op{Key: -1, Value: int64(server), Call: r.now})
