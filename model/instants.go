@@ -58,7 +58,12 @@ func (e *explainer) pass(from int, least []time.Duration) (again bool) {
 		default:
 			low = max(low, now)
 		}
-		s.At, last[s.Hold], now = low, low, max(now, low)
+		if before, ok := last[s.Hold]; ok {
+			low = max(low, before)
+		}
+		if s.At, last[s.Hold] = low, low; call == nil || call.Kind != Lost {
+			now = max(now, low) // that a hold is over is so from then on, and holds up no other
+		}
 		uses := s.Event == LeaseEnd && s.Deviation == nil || call != nil && usesLease(s, call)
 		if uses && known && !loose[s.Hold] {
 			if need := low - e.most(b); low > plus(e.began(b), e.most(b)) && need > least[b-from] {

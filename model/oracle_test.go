@@ -640,3 +640,21 @@ func deviated(p *Page, s exact, c *Call, x Step) exact {
 	}
 	return s
 }
+
+// TestARefusalHoldsUpNoGrant: that a hold has the lock no more is so from its end on, so a grant that was under way
+// when this was answered may have come before it, and its lease may be over as much sooner.
+func TestARefusalHoldsUpNoGrant(t *testing.T) {
+	p := &Page{Rules: Rules{Expires: true, Owned: true, Single: true}, Holds: make([]Hold, 3), Calls: []Call{
+		{ID: 1, Hold: 0, Kind: Grant, From: 1, To: 1, TTL: 10},
+		{ID: 2, Hold: 1, Kind: Grant, From: 5, To: 22, TTL: 10},
+		{ID: 3, Hold: 0, Kind: Lost, From: 20, To: 21},
+		{ID: 4, Hold: 1, Kind: Seen, From: 23, To: 23},
+		{ID: 5, Hold: 2, Kind: Grant, From: 25, To: 26, TTL: 10},
+	}}
+	if s := Explain(p, Bounds{}); s.Status != Explained || s.Cost != 0 {
+		t.Errorf("%v, %v: %+v", s.Status, s.Cost, s.Steps)
+	}
+	if text := differs(p); text != "" {
+		t.Error(text)
+	}
+}

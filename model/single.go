@@ -89,8 +89,7 @@ func (e *explainer) returned(n int32, c *Call) bool {
 		if mine && !e.free(c.To) || !mine && h.grant >= 0 && e.p.Calls[h.grant].Unanswered && !e.done[h.grant] {
 			return false
 		}
-		e.one.cur = max(e.one.cur, c.From)
-		e.note(n, e.one.cur)
+		e.note(n, max(e.one.cur, c.From)) // what comes next may have come before this answer
 		return true
 	case Seen:
 		return !c.Endless && (mine || e.enter(c)) && e.use(n, c)
