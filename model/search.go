@@ -353,7 +353,13 @@ func (s *searcher) yield(c state) {
 	if c = s.shown(c); s.tried.add(c) {
 		heap.Push(&s.todo, c)
 	}
+	s.looked += s.tried.compared / comparisons
+	s.tried.compared %= comparisons
 }
+
+// comparisons of states count as one look. Where many calls without an answer may have had their effect or not, no
+// state covers another, and comparing them takes the time.
+const comparisons = 10_000
 
 // shown marks the open calls that show what is so now.
 func (s *searcher) shown(c state) state {

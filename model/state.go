@@ -181,9 +181,10 @@ func (f *free) key(c *state) key {
 
 // front is the states that are possible, without those that others cover.
 type front struct {
-	free   *free
-	places map[key][]int32
-	states []state
+	free     *free
+	places   map[key][]int32
+	states   []state
+	compared int // how often two of them were compared
 }
 
 func newFront(f *free) *front { return &front{free: f, places: map[key][]int32{}} }
@@ -192,7 +193,7 @@ func newFront(f *free) *front { return &front{free: f, places: map[key][]int32{}
 func (f *front) add(c state) bool {
 	k := f.free.key(&c)
 	for _, n := range f.places[k] {
-		if f.covers(&f.states[n], &c) {
+		if f.compared++; f.covers(&f.states[n], &c) {
 			return false
 		}
 	}
