@@ -658,29 +658,3 @@ func TestARefusalHoldsUpNoGrant(t *testing.T) {
 		t.Error(text)
 	}
 }
-
-// TestCallsWithoutAnAnswerAreNotComparedForEver: where dozens of calls may have had their effect or not, no state covers
-// another. The search ends with or without a story, as one does that looks at too many states.
-func TestCallsWithoutAnAnswerAreNotComparedForEver(t *testing.T) {
-	p := &Page{Rules: Rules{Expires: true, Owned: true, Single: true}}
-	add := func(c Call) {
-		c.ID = history.ID(len(p.Calls) + 1)
-		p.Calls = append(p.Calls, c)
-	}
-	for i := range time.Duration(120) {
-		h := int32(len(p.Holds))
-		p.Holds = append(p.Holds, Hold{})
-		if at := 10 * i; i%2 == 0 {
-			add(Call{Hold: h, Kind: Grant, Unanswered: true, From: at, To: history.Forever, TTL: 400})
-			continue
-		} else {
-			add(Call{Hold: h, Kind: Grant, From: at, To: at + 5, TTL: 400})
-			add(Call{Hold: h, Kind: Extend, From: at + 100, To: at + 105, TTL: 400})
-			add(Call{Hold: h, Kind: Release, From: at + 300, To: at + 305})
-		}
-	}
-	begun := time.Now()
-	if s := Explain(p, Bounds{States: 10_000, All: 1_000_000}); time.Since(begun) > 30*time.Second {
-		t.Errorf("%v after %v", s.Status, time.Since(begun))
-	}
-}
