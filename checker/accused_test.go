@@ -15,6 +15,14 @@ var onceAccused = map[string]func(s *script){
 		s.fault(messagesLate, 50, 400)
 		askedInVain(s)
 	},
+	"renewals that were asked for again and again, and reached no server": func(s *script) {
+		askedInVain(s)
+		for i := range s.Ops {
+			if op := &s.Ops[i]; op.Kind == history.Extend && i%2 == 0 {
+				op.Outcome, op.Reason = history.Failed, history.Unreachable
+			}
+		}
+	},
 	"a release that was sent again at once, for its connection broke with the answer": func(s *script) {
 		s.fault(answersLost, 15, 40)
 		a := s.acquire(1, 10, 11, 300)

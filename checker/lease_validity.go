@@ -246,27 +246,31 @@ func (l *leases) unrenewed(h *hold, at time.Duration, evidence []history.Op) {
 		cmp.Or(why, l.unanswered(h, proof.Return, over)))
 }
 
-// unanswered finds that renewals of a hold were sent and had no answer for a third of the lease before it ended, for
-// unknown reasons. It returns nil if there were answers, or if messages were only late: the lock can send again.
+// unanswered finds that renewals of a hold were sent and had no answer, or reached no server, for a third of the lease
+// before it ended, for unknown reasons. It returns nil if there were answers, or if messages were only late: the lock
+// can send again. One that does so again and again cannot do more, if messages are late or no server was reached.
 func (l *leases) unanswered(h *hold, from, to time.Duration) *window {
 	w := &window{
 		name:   "renewals of " + who(h.Worker) + " had no answer, and why is not known",
 		period: period{history.Forever, from},
 	}
-	silent, asked := time.Duration(0), int64(0)
+	silent, asked, unreached := time.Duration(0), int64(0), false
 	for _, i := range l.c.extends(h) {
-		if op := &l.c.Ops[i]; (op.Outcome == history.Unknown || op.Return > to) && op.Return > w.to && op.Call < to {
+		op := &l.c.Ops[i]
+		missed := op.Outcome == history.Failed && op.Reason == history.Unreachable
+		if (op.Outcome == history.Unknown || missed || op.Return > to) && op.Return > w.to && op.Call < to {
 			asked++
 			silent += min(op.Return, to) - max(op.Call, w.to)
-			w.from, w.to = min(w.from, op.Call), op.Return
+			w.from, w.to, unreached = min(w.from, op.Call), op.Return, unreached || missed
 		}
 	}
 	again := min(2, int64((to-from)/max(Margin(h.TTL), 1))) // so often there was time to ask again
-	if l.c.atWork(from, to, func(e *history.Effect) bool { return e.Hit(history.Links) }) != nil {
-		if asked < again {
-			return nil
-		}
-		silent = min(w.to, to) - w.from // it asked again and again, and gave up each time before the answer came
+	late := l.c.atWork(from, to, func(e *history.Effect) bool { return e.Hit(history.Links) }) != nil
+	switch {
+	case late && asked < again:
+		return nil
+	case late || unreached && asked > 1: // it asked again and again, and gave up each time before the answer came
+		silent = min(w.to, to) - w.from
 	}
 	if silent < enough(h, from, to) {
 		return nil
