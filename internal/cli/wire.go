@@ -2,8 +2,10 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"path"
 	"slices"
 	"strconv"
@@ -13,12 +15,14 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"hammerlock/checker"
 	"hammerlock/faults"
 	"hammerlock/internal/harness"
 	"hammerlock/internal/human"
 	source "hammerlock/internal/program"
 	"hammerlock/internal/settings"
 	"hammerlock/internal/witness"
+	"hammerlock/results"
 	"hammerlock/scenarios"
 	"hammerlock/topologies"
 )
@@ -75,13 +79,36 @@ func (o *options) watches(e Env, args []string) {
 	}
 	to := e.Stdout
 	if o.json {
-		to = e.Stderr // stdout is for the JSON document
+		to = e.Stderr // stdout is for JSON documents
+	}
+	if o.json && o.endless() {
+		o.live = append(o.live, func(context.Context, Env) shows { return shows{cuts{e.Stdout}} })
 	}
 	w.Tell = func(line string, violation bool) {
 		_, _ = fmt.Fprintln(to, line)
 		o.overheard = o.overheard || violation
 	}
 }
+
+// cuts prints a JSON document, in one line, for each run that is cut out around a violation while a watch goes on. The
+// document of the watch itself comes at its end.
+type cuts struct{ to io.Writer }
+
+func (c cuts) tell(e harness.Event) {
+	if e.Stage != harness.Running || e.Run == nil {
+		return
+	}
+	x := Exit{Code: Inconclusive, Reason: e.Said}
+	if status, _ := e.Run.Safety(); status == checker.Fail {
+		x.Code = Violation
+	}
+	line, err := json.Marshal(Document{Schema: schema, Exit: x, Saved: e.Folder, Runs: []results.Run{*e.Run}})
+	if err == nil {
+		_, _ = fmt.Fprintf(c.to, "%s\n", line) // an error is ignored: the run is saved
+	}
+}
+
+func (c cuts) close(context.Context, string) error { return nil }
 
 // tapped returns the exit if only a replication stream was read. Since that does not show waiters, it cannot pass, only
 // fail.

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 	"io"
 	"io/fs"
 	"net/http"
@@ -138,6 +139,19 @@ func TestLiveTapOnlyIsKeptMeanwhile(t *testing.T) {
 			Verify(t.Context(), Env{Args: []string{"check", found[0]}, Stdout: &judged, Stderr: &complaints}) ==
 				Violation &&
 			strings.Contains(judged.String(), "killed")
+	})
+	live.Wait(t, "the document of a cut", func() bool {
+		var d Document
+		line, _, whole := strings.Cut(stdout.String(), "\n")
+		if !whole {
+			return false
+		}
+		err := json.Unmarshal([]byte(line), &d)
+		_, missing := os.Stat(d.Saved)
+		if err != nil || missing != nil || d.Exit.Code != Violation || len(d.Runs) != 1 {
+			t.Errorf("%v, %v: %s", err, missing, line)
+		}
+		return true
 	})
 	end()
 	if code := <-ended; code != Violation || !strings.HasPrefix(stdout.String(), "{") ||

@@ -60,7 +60,7 @@ func (x *Run) cut(all []program.Violated) error {
 	}
 	x.cuts = append(x.cuts, *run)
 	_, why := run.Safety()
-	x.tell(Event{Stage: Running, Run: run,
+	x.tell(Event{Stage: Running, Run: run, Folder: dir,
 		Said: fmt.Sprintf("cut out: %s: %s; saved %s", x.deployment.Program.Told(&all[0]), why, dir)})
 	return nil
 }
