@@ -248,7 +248,7 @@ func (l *leases) unrenewed(h *hold, at time.Duration, evidence []history.Op) {
 
 // unanswered finds that renewals of a hold were sent and had no answer, or reached no server, for a third of the lease
 // before it ended, for unknown reasons. It returns nil if there were answers, or if messages were only late: the lock
-// can send again. One that does so again and again cannot do more, if messages are late or no server was reached.
+// can send again. If it does so again and again, it cannot do more while messages are late or no server is reached.
 func (l *leases) unanswered(h *hold, from, to time.Duration) *window {
 	w := &window{
 		name:   "renewals of " + who(h.Worker) + " had no answer, and why is not known",

@@ -357,8 +357,8 @@ func (s *searcher) yield(c state) {
 	s.tried.compared %= comparisons
 }
 
-// comparisons of states count as one look. Where many calls without an answer may have had their effect or not, no
-// state covers another, and comparing them takes the time.
+// comparisons of states count as one look. If many calls without an answer may have had their effect or not, no state
+// covers another, and comparing them takes the time.
 const comparisons = 10_000
 
 // shown marks the open calls that show what is so now.
