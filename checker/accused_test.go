@@ -251,6 +251,14 @@ var stillFailing = map[string]struct {
 		forgottenBefore(s)
 	}},
 	"a watchdog that waited too short for answers, and nothing was wrong": {"renewal-failure", askedInVain},
+	"a watchdog whose connection is closed: each renewal fails at once": {"renewal-failure", func(s *script) {
+		askedInVain(s)
+		for i := range s.Ops {
+			if op := &s.Ops[i]; op.Kind == history.Extend {
+				op.Outcome, op.Reason, op.Return = history.Failed, history.Unreachable, op.Call+ms
+			}
+		}
+	}},
 	"a driver's lease that ran out while messages were late": {"renewal-failure", func(s *script) {
 		s.fault(messagesLate, 0, 900)
 		s.denied(renewedUnseen(s, 820), 581, 820)

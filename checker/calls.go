@@ -28,9 +28,8 @@ type callsCheck struct {
 	slowest   time.Duration // longest call that nothing disturbed, without the time for which an Acquire waited
 	slowEver  time.Duration // longest call of all that returned by themselves
 	undecided string
-	vain      bool          // a try ended in an error
-	failed    int64         // calls that ended in an error before anything was broken
-	prompt    time.Duration // see promptness; 0 = not computed yet
+	vain      bool  // a try ended in an error
+	failed    int64 // calls that ended in an error before anything was broken
 
 	disturbing *disturbances // nil = not computed yet
 }

@@ -12,12 +12,6 @@ import (
 	"hammerlock/internal/human"
 )
 
-// leastPatience is a time after which no client has given up a request yet.
-const leastPatience = 2 * time.Millisecond
-
-// mostAnswers is about how many answers are used to find out how long they take.
-const mostAnswers = 1 << 16
-
 // callErrors are the calls of one kind that ended in an error before anything was broken.
 type callErrors struct {
 	called, failed, prompt int64
@@ -132,31 +126,6 @@ func (k *callsCheck) owed(op *history.Op) bool {
 	h := k.hold(op.Hold)
 	return h != nil && h.Outcome == history.OK && op.Return < h.Lost &&
 		(h.TTL == 0 || op.Return < plus(h.Call, h.TTL-Margin(h.TTL)))
-}
-
-// seesLateness tells whether every delay that matters was recorded, as in virtual time.
-func (k *callsCheck) seesLateness() bool { return k.Bounds.Gap > 0 && k.Bounds.Gap <= leastPatience }
-
-// promptness is how fast an error must come to be certainly no fault of the machine: as fast as three in four answers
-// or, if no call had an answer, within half of a typical ping of the lock's program.
-func (k *callsCheck) promptness() time.Duration {
-	if k.prompt > 0 {
-		return k.prompt
-	}
-	var took []time.Duration
-	for i, every := 0, k.returned/mostAnswers+1; i < len(k.Ops); i += int(every) {
-		if op := &k.Ops[i]; awaited(op) && op.Return != history.Forever && op.Reason != history.Canceled &&
-			!endedInError(op) {
-			took = append(took, op.Latency())
-		}
-	}
-	k.prompt = leastPatience
-	if slices.Sort(took); len(took) > 0 {
-		k.prompt = max(k.prompt, took[len(took)/4])
-	} else if m := k.Measured; m != nil && m.Driver != nil {
-		k.prompt = max(k.prompt, m.Driver.Median)
-	}
-	return k.prompt
 }
 
 // said returns the text of the first error of the same kind.

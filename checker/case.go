@@ -41,11 +41,12 @@ type Case struct {
 	refusals [][]int32 // by key, from -1: see refusalsOf; nil = not computed yet
 	// unheardOf has the calls that did not reach a server, or had no answer; nil = not computed yet.
 	unheardOf []period
-	pauses    []pauses // by process
-	unasked   []pauses // by process: pauses that no fault has caused
-	disturbed spans    // times in which no prompt grant can be expected
-	displaced spans    // times in which a waiter may have lost its place in the queue
-	hitches   spans    // short pauses of any process
+	prompt    time.Duration // see promptness; 0 = not computed yet
+	pauses    []pauses      // by process
+	unasked   []pauses      // by process: pauses that no fault has caused
+	disturbed spans         // times in which no prompt grant can be expected
+	displaced spans         // times in which a waiter may have lost its place in the queue
+	hitches   spans         // short pauses of any process
 	// the lock has several sites, a queue or messages, so that a grant which no worker gets may delay others
 	lingers bool
 

@@ -257,7 +257,8 @@ func (l *leases) unanswered(h *hold, from, to time.Duration) *window {
 	silent, asked, unreached := time.Duration(0), int64(0), false
 	for _, i := range l.c.extends(h) {
 		op := &l.c.Ops[i]
-		missed := op.Outcome == history.Failed && op.Reason == history.Unreachable
+		missed := op.Outcome == history.Failed && op.Reason == history.Unreachable && !l.c.seesLateness() &&
+			op.Latency() > l.c.promptness() // an error that comes at once is the lock's own
 		if (op.Outcome == history.Unknown || missed || op.Return > to) && op.Return > w.to && op.Call < to {
 			asked++
 			silent += min(op.Return, to) - max(op.Call, w.to)
