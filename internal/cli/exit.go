@@ -179,9 +179,15 @@ func (e Env) lines(label string, err error) {
 
 func encode(document any) func(io.Writer) error {
 	return func(w io.Writer) error {
-		enc := json.NewEncoder(w)
+		enc := encoder(w)
 		enc.SetIndent("", "  ")
-		enc.SetEscapeHTML(false)
 		return enc.Encode(document)
 	}
+}
+
+// encoder writes each document in one line.
+func encoder(w io.Writer) *json.Encoder {
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	return enc
 }

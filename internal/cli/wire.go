@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -102,10 +101,8 @@ func (c cuts) tell(e harness.Event) {
 	if status, _ := e.Run.Safety(); status == checker.Fail {
 		x.Code = Violation
 	}
-	line, err := json.Marshal(Document{Schema: schema, Exit: x, Saved: e.Folder, Runs: []results.Run{*e.Run}})
-	if err == nil {
-		_, _ = fmt.Fprintf(c.to, "%s\n", line) // an error is ignored: the run is saved
-	}
+	_ = encoder(c.to).Encode( // an error is ignored: the run is saved
+		Document{Schema: schema, Exit: x, Saved: e.Folder, Runs: []results.Run{*e.Run}})
 }
 
 func (c cuts) close(context.Context, string) error { return nil }

@@ -194,7 +194,7 @@ func (r *Reader) apply(l *ledger, c *change) {
 	}
 	if q != nil {
 		l.least = max(l.least, q.Call)
-		r.server(l.server).executed(c.at, q.Call)
+		r.server(l.server).ran(c.at, q.Call)
 		l.drop(e)
 		r.retire(l, q.Call-1) // effects of requests that were answered by then would have come before this one
 		l.mark(q, &d)

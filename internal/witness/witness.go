@@ -108,8 +108,8 @@ const (
 	orderMost  = 4096
 )
 
-// executed adds an explained effect.
-func (s *server) executed(read, called time.Duration) {
+// ran adds an explained effect.
+func (s *server) ran(read, called time.Duration) {
 	if n := len(s.order); n > 0 {
 		if last := s.order[n-1]; read < last.read+orderEvery {
 			return
