@@ -3,6 +3,7 @@ package harness
 import (
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -29,17 +30,20 @@ func unread(t *testing.T) (undecided string) {
 		}
 	})
 	var once sync.Once
+	var ended atomic.Bool
 	j.Progress = func(e Event) {
 		if e.Live.Done > 0 {
-			// the answer is the end of the connection
-			once.Do(func() { _ = p.deployment.CounterClient().ShutdownNoSave(t.Context()) })
+			once.Do(func() {
+				_ = p.deployment.CounterClient().ShutdownNoSave(t.Context()) // the answer is the end of the connection
+				ended.Store(true)
+			})
 		}
 	}
 	r, err := p.Do(t.Context(), t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.Verdicts[0].Status == checker.Pass {
+	if !ended.Load() || r.Verdicts[0].Status == checker.Pass {
 		return "the run was over before the server was"
 	}
 	if v := r.Views; v.Acknowledged == 0 || v.Final != 0 || v.Lost != 0 {
