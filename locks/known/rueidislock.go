@@ -30,6 +30,8 @@ var libRueidislock = locks.Spec{
 		{Cause: history.RenewalFailure, Scenario: "renewal-cut"},
 		// Each extension makes it extend again, but few holds are long enough for the first one.
 		{Cause: history.Storm, Scenario: "cost", Sometimes: true},
+		// The first, of a leader that is cut off.
+		{Cause: history.RenewalFailure, Scenario: "leader", Sometimes: true},
 	},
 	Claims: history.Claims{Excludes: true, Expires: true, Renews: true}, Outlives: true,
 	Open: func(e locks.Env) (locks.Lock, error) { return newRueidis(e, rueidislock.LockerOption{}) },
