@@ -6,7 +6,8 @@ import "time"
 type Measured struct {
 	Driver *Driver `json:"driver,omitempty"` // nil = the lock runs in no program of its own
 	Cost   *Cost   `json:"cost,omitempty"`   // nil = not measured
-	// Programs is how many programs of a service the suite started. Ended describes those that ended without a planned fault.
+	// Programs counts the programs of a service that the suite started. Ended describes those that ended without a
+	// planned fault.
 	Programs int      `json:"programs,omitempty"`
 	Ended    []string `json:"ended,omitempty"`
 	// Hung are the lock's calls that had to be cancelled after the end of the run. Crashes are programs that the lock
