@@ -2,7 +2,7 @@
 // verify, on servers that it starts. Explore tries every interleaving up to a bound, without a server. Both fail the
 // test with the cause, the story and the command that repeats it. A package that uses them needs
 //
-// func TestMain(m *testing.M) { hammertest.Main(m) }
+//	func TestMain(m *testing.M) { hammertest.Main(m) }
 package hammertest
 
 import (
