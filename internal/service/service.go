@@ -179,8 +179,8 @@ func (c *Service) count(ctx context.Context, key int32) (int64, error) {
 	return n, nil
 }
 
-// Visit sends one visit. The error says that it certainly did not count if no connection was made or the service
-// refused it. After any other error except a 2xx that is unknown.
+// Visit sends one visit. After its error the visit certainly did not count if no connection was made or the service
+// refused it; otherwise that is unknown.
 func (c *Service) Visit(ctx context.Context, worker int, key int32) (int64, error) {
 	body, err := c.do(ctx, &c.spec.Visit, worker, key)
 	if err != nil || c.spec.Silent {
