@@ -51,14 +51,14 @@ type recorder struct {
 	stopped sync.Once
 	writing sync.WaitGroup
 	dir     string
-	written time.Duration // the rest
+	written time.Duration // when the rest was written
 
 	mu      sync.Mutex
 	pieces  []shelved
 	handled int   // number of pieces that were written, or lost
 	lost    int64 // number of pieces for which the disk had no time or no room
 	due     map[string]*Violated
-	cut     map[string]time.Duration // lock -> when it was last cut out
+	cut     map[string]time.Duration // by lock: when it was last cut out
 	cuts    int
 	left    int64 // number of violations that were not cut out
 }
