@@ -150,8 +150,8 @@ func (c *core) order(rest []*op, n int) bool {
 	return false
 }
 
-// ends lets a hold end in moment n: by the end of its lease, by a call outside of the core, or because servers forgot
-// it in an unplanned incident.
+// ends lets a hold end in moment n. The cause is the end of its lease, a call outside of the core, or an unplanned
+// incident in which servers forgot it.
 func (c *core) ends(a *op, x *held, n int, rest []*op) bool {
 	x.present, c.page.used = false, c.page.used-c.weight(a)
 	defer func() { x.present, c.page.used = true, c.page.used+c.weight(a) }()

@@ -41,8 +41,7 @@ type Config struct {
 	Claims history.Claims
 	// Topology is a name in topologies.All; empty = single. On several sites Env.Sites has one client for each.
 	Topology string
-	// Scenarios are the subtests of Verify; nil = scenarios.All. Those that do not suit the lock are skipped with the
-	// reason.
+	// Scenarios are the subtests of Verify; nil = scenarios.All. Unsuitable scenarios are skipped with the reason.
 	Scenarios []scenarios.Scenario
 	// Seed repeats another run's schedule; 0 = from HAMMERLOCK_SEED, or random.
 	Seed uint64

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// A native file is a magic number, which ends in the version, and a list of chunks: the header, then operations and
-// notes in the order of time, then the end. FORMAT.md describes every byte.
+// A native file begins with a magic number, which ends in the version. Then come chunks: the header, operations and
+// notes in the order of time, and the end. FORMAT.md describes every byte.
 const (
 	magic      = "\x89hist\r\n\x01"
 	marker     = "\x89chk"

@@ -66,8 +66,8 @@ type Header struct {
 	Faults []Injection `json:"faults"`
 }
 
-// Caller is the worker that made a call. If a visit takes several pages at once, each page has its own worker number;
-// numbers that differ by a multiple of Callers are one caller.
+// Caller is the worker that made a call. A visit that takes several pages at once has a worker number for each page.
+// Numbers that differ by a multiple of Callers are one caller.
 func (h *Header) Caller(worker int32) int32 {
 	if h.Callers == 0 || worker < 0 {
 		return worker

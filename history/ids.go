@@ -3,7 +3,7 @@ package history
 import "fmt"
 
 // ids turns the ids in a file of JSON lines into IDs. IDs of our own histories are kept. Ids of other systems may be
-// any text: the lane is then the worker, in the order of appearance, and the number counts the worker's lines.
+// any text. Their lane is the worker, in the order of appearance, and their number counts the worker's lines.
 type ids struct {
 	foreign bool
 	symbols map[string]ID  // if foreign: texts by symbol; ID, Hold and Seen of operations are symbols until finish

@@ -134,7 +134,7 @@ func (m *Merge) emit(final time.Duration, emit func(*Op)) {
 	}
 }
 
-// down restores the heap below i. It replaces container/heap because emit calls it for every operation: with 32 lanes
+// down restores the heap below i. It replaces container/heap because emit calls it for every operation. With 32 lanes
 // an operation takes 25 ns here, 36 ns with container/heap, and 42 ns if each batch is sorted (BenchmarkMerge).
 func (m *Merge) down(i int) {
 	for h := m.heap; ; {

@@ -206,9 +206,9 @@ func HideEnvironment() (getenv func(string) string) {
 	return func(name string) string { return cmp.Or(hidden[name], os.Getenv(name)) }
 }
 
-// Hide returns a copy of this process's arguments and overwrites the passwords in the originals, which every user of
-// the machine can read while the process runs. The strings must be the original arguments: unlike constants, they are
-// in writable memory.
+// Hide returns a copy of this process's arguments and overwrites the passwords in the originals. Every user of the
+// machine can read the originals while the process runs. The strings must be the original arguments: unlike
+// constants, they are in writable memory.
 func Hide(args []string) []string {
 	copied := make([]string, len(args))
 	for i, arg := range args {

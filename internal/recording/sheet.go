@@ -19,7 +19,8 @@ type Reader interface {
 	Written(own history.History, over bool) *history.History
 }
 
-// How often the history of a Reader is written. One part in sheetCost of the time may be spent on it.
+// How often the history of a Reader is written. The pause after a write is at least sheetCost times as long as the
+// write.
 const (
 	sheetEvery = time.Second
 	sheetCost  = 20

@@ -167,8 +167,8 @@ func (s *Set) Wrong(n *yaml.Node, format string, args ...any) {
 	s.Mistake("", "%s: %s", s.Place(n), fmt.Sprintf(format, args...))
 }
 
-// ItemsOf are the values of a node: a single value; the elements of a list, if the flag is repeatable; otherwise a
-// list as one item with Parts.
+// ItemsOf are the values of a node. A repeatable flag has the elements of a list; for another flag a list is one item
+// with Parts.
 func (s *Set) ItemsOf(n *yaml.Node, v *Value) (items []Item, err error) {
 	if n.Kind == yaml.AliasNode {
 		n = n.Alias

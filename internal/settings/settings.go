@@ -45,8 +45,8 @@ func Of(c *cobra.Command) Set {
 	return Set{Flags: c.Flags()}
 }
 
-// Name has the names of a setting: of its flag and key in plans, the former name of both, and the name in JSON, which
-// stays.
+// Name has the names of a setting: the flag, which is also the key in plans; its former name; and the name in JSON,
+// which stays.
 type Name struct{ Flag, Before, JSON string }
 
 // Names lists the settings whose names differ. The former name of a flag is still accepted.
