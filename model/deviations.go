@@ -59,8 +59,8 @@ var Deviations = [...]Deviation{
 		"set the key and look whether it was free in one step", 60},
 }
 
-// Further priors: an unanswered acquire that only a deviation shows to have been granted, or not; an unanswered release
-// that is foreign; a loss by a fault of the plan. The last ranks between usual and rare deviations.
+// Further priors: an acquire without an answer that only a deviation shows to be granted, or not; a foreign release
+// without an answer; a loss by a planned fault, between usual and rare deviations.
 const unproven, unheard, planned = 12 * onePrior, 3 * onePrior, 8 * onePrior
 
 type deviation uint8

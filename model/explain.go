@@ -175,9 +175,9 @@ func (h *facts) knows(c *Call, p *Page) {
 // deviations may have given those grants earlier; stories after the cut do not know that.
 const longPart = 100
 
-// cut finds the moments at which every story without a deviation has the same state. No hold has calls before and
-// after. There are two exceptions: a granted hold that is later shown to have kept the lock, and grants under way whose
-// holds get the lock later.
+// cut finds the moments at which every story without a deviation has the same state: no hold has calls before and
+// after. Two exceptions are allowed: a granted hold later shown to have kept the lock, and grants under way that
+// succeed later.
 func (e *explainer) cut() {
 	alive, waiting, until := 0, 0, time.Duration(0)
 	for i, v := range e.events {

@@ -451,7 +451,7 @@ func differs(p *Page) string {
 		return replay(p, got)
 	case got.Status != Explained:
 		return fmt.Sprintf("status %d, the oracle says %v", got.Status, want)
-	case want.Deviations() > 3 && got.Cost.Deviations() >= want.Deviations(): // the search covers stories close to the best one only
+	case want.Deviations() > 3 && got.Cost.Deviations() >= want.Deviations(): // the search stays close to the best
 	case want.Faults()+want.Accidents() > 2 && got.Cost.Deviations() == want.Deviations():
 	case got.Cost.counted() != want.counted() || got.Cost < want && (p.Single || len(p.Windows) == 0):
 		return fmt.Sprintf("the model says %v, the oracle %v", got.Cost, want)

@@ -79,8 +79,8 @@ func (e *explainer) seek(from int32, n int, start single) (single, int) {
 	}
 }
 
-// A part with deviations and too many states is searched again: only the width cheapest states are kept after each
-// answer, and perAnswer states are looked at for each. The result is a story, perhaps not the cheapest.
+// A part with deviations and too many states is searched again. Only the width cheapest states are kept after each
+// answer, and perAnswer states are looked at for each. The result may not be the cheapest story.
 const width, perAnswer = 32, 2000
 
 // narrow is that search.

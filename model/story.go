@@ -8,8 +8,8 @@ import (
 	"hammerlock/history"
 )
 
-// Cost orders stories by four counts, the first one counting most: deviations, accidents outside the plan, priors (how
-// unusual the deviations and planned losses are), and losses by planned faults.
+// Cost orders stories by four counts, the first counting most: deviations, accidents outside the plan, priors, losses
+// by planned faults. A prior says how unusual a deviation or a planned loss is.
 type Cost uint64
 
 const (
