@@ -5,6 +5,7 @@ import "hammerlock/history"
 // Party is who is responsible for a deviation.
 type Party string
 
+// The parties.
 const (
 	TheLock    Party = "lock"
 	TheService Party = "service"
@@ -60,7 +61,7 @@ var Deviations = [...]Deviation{
 }
 
 // Further priors: an acquire without an answer that only a deviation shows to be granted, or not; a foreign release
-// without an answer; a loss by a planned fault, between usual and rare deviations.
+// without an answer. A loss by a planned fault ranks between usual and rare deviations.
 const unproven, unheard, planned = 12 * onePrior, 3 * onePrior, 8 * onePrior
 
 type deviation uint8

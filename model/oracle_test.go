@@ -500,7 +500,7 @@ func TestOracle(t *testing.T) {
 			} else if least, ok := cheapest(p); ok && s.Cost != least {
 				unusual++
 			}
-			for _, step := range s.Steps { // a story does not say when each site's lease began
+			for _, step := range s.Steps {
 				if step.Deviation != nil {
 					kinds[step.Deviation.Name]++
 				}
@@ -532,7 +532,7 @@ func show(s Story) string {
 // replay checks that each step of a story is legal at its instant.
 func replay(p *Page, s Story) string {
 	if p.Sites > 1 {
-		return "" // when the leases of the sites began is not in a story
+		return "" // a story does not say when each lease of a site began
 	}
 	o, state := &oracle{p: p}, exact{}
 	byID := map[history.ID]int{}

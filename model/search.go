@@ -10,21 +10,21 @@ import (
 // an answer needs it, after others that are open (Lowe, "Testing for linearizability", 2016).
 type searcher struct {
 	*explainer
-	open    []int32 // by slot: a call that is under way, or has no answer; -1 = none
-	slots   []int32 // by slot: a call under way or without an answer; -1 = none
-	wins    []int32 // in explainer.wins: those that were open during the part
-	now     int32   // indices in explainer.wins of the windows that were open during the part
-	bound   Cost    // index of the current event
-	slack   Cost    // stories must cost less
-	deviate bool    // and less than the cheapest state plus this
-	looked  int     // at states of the part
-	most    int     // states looked at in this part
-	width   int     // largest number of states to look at
-	stuck   int32   // states kept after each answer; 0 = all
-	todo    byCost  // the call without a state; -1 = the bound of states was reached
+	open    []int32 // by slot: a call under way or without an answer; -1 = none
+	slots   []int32 // by call: its slot
+	wins    []int32 // indices in explainer.wins of the windows that were open during the part
+	now     int32   // index of the current event
+	bound   Cost    // stories must cost less
+	slack   Cost    // and less than the cheapest state plus this
+	deviate bool    // deviations are allowed
+	looked  int     // states looked at in this part
+	most    int     // largest number of states to look at
+	width   int     // states kept after each answer; 0 = all
+	stuck   int32   // the call without a state; -1 = the bound of states was reached
+	todo    byCost
 	free    free
-	active  []int32 // holds of the part with calls before and after
-	tried   *front  // holds of the part with calls before and after now
+	active  []int32 // holds of the part with calls before and after now
+	tried   *front
 }
 
 // tries are the bounds for a part of a page, tried in turn. The last is for parts with many deviations.

@@ -28,6 +28,7 @@ func (c Cost) and(d Cost) Cost {
 		add(onePrior, oneAccident) + add(oneFault, onePrior)
 }
 
+// Deviations is the number of deviations.
 func (c Cost) Deviations() int { return int(c / oneDeviation) }
 
 // Accidents is the number of losses by accidents.
@@ -39,6 +40,7 @@ func (c Cost) Faults() int { return int(c % onePrior) }
 // counted is the cost without the priors.
 func (c Cost) counted() Cost { return c - c%oneAccident + c%onePrior }
 
+// String lists the parts.
 func (c Cost) String() string {
 	return fmt.Sprintf("%d deviations, %d accidents, priors %d, %d faults", c.Deviations(), c.Accidents(),
 		uint64(c%oneAccident/onePrior), c.Faults())
