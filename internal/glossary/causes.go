@@ -7,6 +7,7 @@ import (
 	"hammerlock/history"
 )
 
+// Cause is a cause of a failure.
 type Cause struct {
 	Name, Means string
 	Remedy      string // what to do, and the files that do it right

@@ -54,8 +54,10 @@ func (p *Printer) Wrapped(head string, indent int, text string) {
 	}
 }
 
+// Fact writes a label, and a text in the next column.
 func (p *Printer) Fact(label, text string) { p.Wrapped(fmt.Sprintf("%-13s ", label), 14, text) }
 
+// Maybe writes a fact unless its text is empty.
 func (p *Printer) Maybe(label, text string) {
 	if text != "" {
 		p.Fact(label, text)

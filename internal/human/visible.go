@@ -8,8 +8,8 @@ import (
 )
 
 // Visible returns a writer to w that escapes what a terminal would obey: control characters except newline and tab,
-// changes of the text direction, and invalid UTF-8. File names and servers' answers can contain them. In JSON strings,
-// the escapes mean the same characters.
+// text direction, and invalid UTF-8. File names and servers' answers can contain them. In JSON strings, the escapes
+// mean the same characters.
 func Visible(w io.Writer) io.Writer { return &visible{w: w} }
 
 type visible struct {

@@ -28,6 +28,7 @@ type chapter struct {
 	With                  func(*harness.Plan) // changes the plan of the run; nil = no change
 }
 
+// Chapters lists the tour's chapters in order.
 var Chapters = []chapter{
 	{"No lock", "Eight workers read a counter, wait two milliseconds, and write one more. " +
 		"Two who read the same value write the same value: a page view is lost.", "none", "single", faults.None, nil},
