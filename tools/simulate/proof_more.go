@@ -77,8 +77,8 @@ func (r *record) proveCounts(x *held, say func(string, ...any)) {
 	}
 }
 
-// provePermits counts the permits in use at each grant: for one process by its clock, for several with half of the
-// slack taken off each end.
+// provePermits counts the permits in use at each grant: within a process by its clock, across processes with half of
+// the slack taken off each end.
 func (r *record) provePermits(say func(string, ...any)) {
 	all := r.h.Claims.Permits
 	if all == 0 {
@@ -131,8 +131,8 @@ func (r *record) inTime(op *history.Op) bool {
 	return false
 }
 
-// proveStores finds pairs of stores that replaced the same store, both in time; acknowledged stores that the page lost;
-// and accepted stores with an old fence.
+// proveStores finds pairs of stores in time that replaced the same store, acknowledged stores that the page lost, and
+// accepted stores with an old fence.
 func (r *record) proveStores(say func(string, ...any)) {
 	var stores []*history.Op
 	for i := range r.h.Ops {

@@ -201,7 +201,7 @@ func (j *job) all(each func(*result)) {
 type counts struct{ histories, provable, fails, wrong, broke int }
 
 const (
-	worstShare = 0.005 // of provable violations, which may be missed
+	worstShare = 0.005 // share of provable violations that may be missed
 	keptOfEach = 3     // saved examples of each class
 )
 
