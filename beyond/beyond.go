@@ -1,6 +1,5 @@
-// Package beyond lists what the commands of this module know besides those of the main one: servers that are not Redis,
-// locks on them, and counters in databases. It is a module of its own so that their clients are no dependencies of the
-// main one.
+// Package beyond lists servers that are not Redis, locks on them, and counters in databases. It is a module of its own,
+// so that the main module does not depend on their clients.
 package beyond
 
 import (
@@ -13,7 +12,7 @@ import (
 	"hammerlock/internal/crew"
 )
 
-// Catalogue is all of it.
+// Catalogue extends the commands of the main module.
 var Catalogue = crew.Catalogue{
 	Topologies: slices.Concat(postgres.Topologies, mysql.Topologies, etcd.Topologies, zookeeper.Topologies),
 	Locks:      slices.Concat(postgres.Locks, mysql.Locks, etcd.Locks, zookeeper.Locks),

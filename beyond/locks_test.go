@@ -22,7 +22,7 @@ import (
 	"hammerlock/workload"
 )
 
-// TestMain makes the test a worker process of the command verify where it is asked to be one.
+// TestMain turns the test into a worker process of verify when it is started as one.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && os.Args[1] == crew.Command {
 		os.Exit(cli.Verify(context.Background(), cli.Env{Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout,
@@ -31,7 +31,6 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// verify runs the command and returns its runs.
 func verify(t *testing.T, args ...string) []results.Run {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
@@ -44,7 +43,6 @@ func verify(t *testing.T, args ...string) []results.Run {
 	return d.Runs
 }
 
-// locksOn are the locks of the module on a topology, right or broken.
 func locksOn(s topologies.Spec, broken bool) (list []locks.Spec) {
 	for _, l := range beyond.Catalogue.Locks {
 		if l.Fits(s) && (l.Broken != "") == broken {
@@ -54,7 +52,6 @@ func locksOn(s topologies.Spec, broken bool) (list []locks.Spec) {
 	return list
 }
 
-// causes are those that any checker found in a run.
 func causes(r *results.Run) map[string]int64 {
 	all := map[string]int64{}
 	for _, v := range r.Verdicts {
@@ -63,7 +60,7 @@ func causes(r *results.Run) map[string]int64 {
 	return all
 }
 
-// TestRightLocksPass puts every right lock through all scenarios that apply; with -short through one.
+// TestRightLocksPass runs every right lock through all scenarios that apply; with -short through one.
 func TestRightLocksPass(t *testing.T) {
 	each(t, func(t *testing.T, s topologies.Spec) {
 		var names []string
@@ -91,8 +88,8 @@ func TestRightLocksPass(t *testing.T) {
 	})
 }
 
-// TestBrokenLocksAreCaught runs every broken lock under the scenario that its entry names; with -short one of each
-// server, where it stands alone.
+// TestBrokenLocksAreCaught runs every broken lock under its entry's scenario; with -short one lock a server, on a
+// single node.
 func TestBrokenLocksAreCaught(t *testing.T) {
 	each(t, func(t *testing.T, s topologies.Spec) {
 		all := locksOn(s, true)
@@ -108,7 +105,7 @@ func TestBrokenLocksAreCaught(t *testing.T) {
 	})
 }
 
-// caught asks again: a busy machine may keep two workers from meeting.
+// caught repeats a run: on a busy machine, workers may not meet.
 func caught(t *testing.T, s topologies.Spec, l locks.Spec) {
 	live.Again(t, func(int) (undecided string) {
 		r := verify(t, "--topology", s.Name, "--lock", l.Name, "--scenario", l.Expect[0].Scenario, "--attempts", "1")[0]
@@ -120,8 +117,8 @@ func caught(t *testing.T, s topologies.Spec, l locks.Spec) {
 	})
 }
 
-// TestTheLastLineOfDefence has a lock on Redis whose holder comes too late: a plain counter in a database loses page
-// views, one that compares the fencing token refuses the stale store.
+// TestTheLastLineOfDefence: with a late holder of a Redis lock, a plain counter loses page views, and a fenced one
+// refuses the stale store.
 func TestTheLastLineOfDefence(t *testing.T) {
 	each(t, func(t *testing.T, s topologies.Spec) {
 		if !slices.ContainsFunc(beyond.Catalogue.Counters, func(c workload.CounterSpec) bool {
@@ -143,8 +140,8 @@ func TestTheLastLineOfDefence(t *testing.T) {
 	})
 }
 
-// TestALostGrantMeetsADatabase has a failover of Redis forget a grant, so that two hold the lock: the database refuses
-// the one that is late. The fault catches a holder before it begins to work and lets it go when the next one has the
+// TestALostGrantMeetsADatabase: a failover of Redis forgets a grant, so that two workers hold the lock, and the
+// database refuses the late one. The fault catches a holder before its work, and resumes it when the next one has the
 // lock.
 func TestALostGrantMeetsADatabase(t *testing.T) {
 	if testing.Short() {
@@ -156,7 +153,7 @@ func TestALostGrantMeetsADatabase(t *testing.T) {
 		}) {
 			t.Skip("no counter")
 		}
-		live.Again(t, func(int) (undecided string) { // on a busy machine the one that was caught may be told in time
+		live.Again(t, func(int) (undecided string) { // on a busy machine the holder may learn of the loss in time
 			r := verify(t, "--topology", "sentinel", "--lock", "fenced-clock", "--fault", "lost-grant@300ms", "--lease",
 				"4s", "--patience", "4s", "--workers", "8",
 				"--duration", "12s", "--attempts", "1", "--counter", s.Name+"-fenced")[0]

@@ -16,13 +16,12 @@ import (
 	"hammerlock/topologies/links"
 )
 
-// ttl is the shortest lease that the servers grant.
 const ttl = time.Second
 
-// waits is how long a worker waits for a lock: no test expects to see the end of it.
+// waits is a worker's patience. No test expects to reach it.
 const waits = live.Deadline / 2
 
-// keepsSessions runs a test on each topology of one server that keeps sessions, with the locks that live there.
+// keepsSessions runs a test on each single-server topology with sessions, with its locks.
 func keepsSessions(t *testing.T, test func(t *testing.T, top *topologies.Topology, all []locks.Spec)) {
 	for _, name := range []string{"etcd", "zookeeper"} {
 		t.Run(name, func(t *testing.T) {
@@ -55,7 +54,7 @@ func bringUp(t *testing.T, name string, o topologies.Options) *topologies.Topolo
 	return top
 }
 
-// client is a process of its own, with one worker, and the line between it and the servers.
+// client is a process with one worker, and its line to the servers.
 func client(t *testing.T, top *topologies.Topology, s locks.Spec, number uint64) (locks.Lock, *topologies.Line) {
 	t.Helper()
 	line := &topologies.Line{}
@@ -78,7 +77,6 @@ func client(t *testing.T, top *topologies.Topology, s locks.Spec, number uint64)
 	return l, line
 }
 
-// take waits for a lock as a worker does.
 func take(ctx context.Context, l locks.Lock, key string) (lease locks.Lease, err error) {
 	ctx, cancel := context.WithTimeout(ctx, waits)
 	defer cancel()
@@ -104,7 +102,7 @@ func told(l locks.Lease) bool {
 	}
 }
 
-// TestSessionsAreRenewed lets a lock be held for two leases and then handed on.
+// TestSessionsAreRenewed: a lock is held for two leases, and then handed on.
 func TestSessionsAreRenewed(t *testing.T) {
 	keepsSessions(t, func(t *testing.T, top *topologies.Topology, all []locks.Spec) {
 		for _, s := range all {
@@ -116,8 +114,7 @@ func TestSessionsAreRenewed(t *testing.T) {
 	})
 }
 
-// isRenewed is undecided if the holder is told that it has lost the lock, or if one that is never told has lost it:
-// then a session of a machine that stands still has ended.
+// isRenewed is undecided if the hold was lost, because the machine paused for longer than the session.
 func isRenewed(t *testing.T, top *topologies.Topology, s locks.Spec, key string) (undecided string) {
 	a, _ := client(t, top, s, 1)
 	b, _ := client(t, top, s, 2)
@@ -143,7 +140,7 @@ func isRenewed(t *testing.T, top *topologies.Topology, s locks.Spec, key string)
 	return ""
 }
 
-// outlives tells whether a holder that is cut off believes in its hold when the next one has it.
+// outlives reports whether a disconnected holder still believes in its hold when the next one has the lock.
 func outlives(t *testing.T, top *topologies.Topology, s locks.Spec, key string) bool {
 	a, line := client(t, top, s, 1)
 	b, _ := client(t, top, s, 2)
@@ -164,9 +161,9 @@ func outlives(t *testing.T, top *topologies.Topology, s locks.Spec, key string) 
 	return believes
 }
 
-// TestWhoIsCutOffIsToldInTime is what articles say of leases of etcd and sessions of ZooKeeper: the lock passes on
-// although its holder lives. A right lock tells it before; of a wrong one two hold, and only the fence tells them
-// apart. Where the library looks once a second, luck decides, so it is tried again.
+// TestWhoIsCutOffIsToldInTime: when a session expires, the lock passes on although its holder lives. A right lock tells
+// the holder before. With a wrong one two workers hold the lock, and only the fence tells them apart. Some libraries
+// check once a second, so the outcome varies, and the test retries.
 func TestWhoIsCutOffIsToldInTime(t *testing.T) {
 	late := []string{"etcd-done", "etcd-deaf", "zookeeper-deaf", "zookeeper-reuse"}
 	keepsSessions(t, func(t *testing.T, top *topologies.Topology, all []locks.Spec) {
@@ -188,7 +185,7 @@ func TestWhoIsCutOffIsToldInTime(t *testing.T) {
 	})
 }
 
-// TestAnExpiredSession ends the session of a holder by force: the lock passes on at once, and only the fence is left.
+// TestAnExpiredSession ends a holder's session by force: the lock passes on at once, and only the fence protects.
 func TestAnExpiredSession(t *testing.T) {
 	keepsSessions(t, func(t *testing.T, top *topologies.Topology, all []locks.Spec) {
 		s := all[0]
@@ -215,7 +212,7 @@ func TestAnExpiredSession(t *testing.T) {
 	})
 }
 
-// TestALeaderThatIsCutOff cuts the leader off from its peers, in front of which links stand: another one takes writes.
+// TestALeaderThatIsCutOff cuts the leader off from its peers by links: another node must lead.
 func TestALeaderThatIsCutOff(t *testing.T) {
 	for _, name := range []string{"etcd3", "zookeeper3"} {
 		t.Run(name, func(t *testing.T) {

@@ -13,10 +13,10 @@ import (
 	"hammerlock/topologies"
 )
 
-// times is how often every topology is brought up, broken and healed; once with -short.
+// times is how often each topology is started, broken and healed; with -short once.
 const times = 50
 
-// each runs a test on every topology of the module whose servers are installed.
+// each runs a test on every topology whose servers are installed.
 func each(t *testing.T, test func(*testing.T, topologies.Spec)) {
 	for _, s := range beyond.Catalogue.Topologies {
 		t.Run(s.Name, func(t *testing.T) {
@@ -28,10 +28,10 @@ func each(t *testing.T, test func(*testing.T, topologies.Spec)) {
 	}
 }
 
-// TestNothingIsLeft brings every topology up again and again, breaks and heals it in turn in each way, and looks for
-// what is left: processes, directories, shared memory.
+// TestNothingIsLeft starts, breaks and heals every topology repeatedly, in different ways. No processes, directories or
+// shared memory may be left.
 func TestNothingIsLeft(t *testing.T) {
-	// of its own: other runs of the suite have processes, too. Paths of sockets must be short
+	// an own directory, without the processes of other runs; short, for paths of sockets
 	short, err := os.MkdirTemp("", "")
 	if err != nil {
 		t.Fatal(err)
@@ -48,7 +48,7 @@ func TestNothingIsLeft(t *testing.T) {
 		}
 		before := traces(t)
 		for i := range n {
-			once(t, s, i+1) // first of all a restart behind links
+			once(t, s, i+1) // turn 1 is a restart behind links
 		}
 		if after := traces(t); after != before {
 			t.Errorf("left behind: got %s, want %s", after, before)
@@ -56,7 +56,7 @@ func TestNothingIsLeft(t *testing.T) {
 	})
 }
 
-// once brings a topology up, breaks and heals it, and takes it down, every third time when it is broken.
+// once starts a topology, breaks and heals it, and stops it; every third turn stops it broken.
 func once(t *testing.T, s topologies.Spec, turn int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
@@ -92,8 +92,8 @@ func once(t *testing.T, s topologies.Spec, turn int) {
 	}
 }
 
-// traces counts what servers could leave: segments of shared memory that nobody is attached to, and processes in
-// directories of topologies.
+// traces counts what servers may leave: unattached segments of shared memory, and processes in directories of
+// topologies.
 func traces(t *testing.T) string {
 	t.Helper()
 	segments, err := os.ReadFile("/proc/sysvipc/shm")

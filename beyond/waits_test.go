@@ -12,8 +12,8 @@ import (
 	"hammerlock/topologies"
 )
 
-// TestAWaitThatEndsAsItIsGrantedLeavesNothing gives a lock back at about the moment at which the wait of another worker
-// ends. Whether that was granted it or not: when nobody believes in the lock, it must be free.
+// TestAWaitThatEndsAsItIsGrantedLeavesNothing releases a lock at about the time at which another worker's wait ends.
+// The lock must be free afterwards, whether that worker was granted it or not.
 func TestAWaitThatEndsAsItIsGrantedLeavesNothing(t *testing.T) {
 	turns := 1500
 	if testing.Short() {

@@ -2,7 +2,7 @@ package model
 
 import "time"
 
-// apply yields the states after a call has had its effect, up to a moment.
+// apply yields the states after a call has had its effect, before a given time.
 func (s *searcher) apply(c state, n int32, by time.Duration) {
 	o := &s.p.Calls[n]
 	at := max(c.cur, o.From)
@@ -35,7 +35,7 @@ func (s *searcher) apply(c state, n int32, by time.Duration) {
 		if o.Anew {
 			s.anew(c, n, by)
 		}
-		if !s.p.Owned && o.Kind == Release && !o.Unanswered { // success says no more than that it was called
+		if !s.p.Owned && o.Kind == Release && !o.Unanswered { // success says only that it was called
 			s.yield(c.tell(s.elsewhere(n, at), n, 0))
 		}
 		if s.deviate {
@@ -44,20 +44,18 @@ func (s *searcher) apply(c state, n int32, by time.Duration) {
 	}
 }
 
-// elsewhere is the step in which a call changes nothing here.
 func (s *searcher) elsewhere(n int32, at time.Duration) Step {
 	step := s.effect(n, at)
 	step.Elsewhere = true
 	return step
 }
 
-// early tells whether a call cannot have had its effect yet: its holder had heard of the grant before it asked.
+// early reports whether a call cannot have had its effect yet: its holder knew of the grant before calling.
 func (s *searcher) early(c *state, o *Call) bool {
 	g := s.holds[o.Hold].grant
 	return o.Kind != Grant && g >= 0 && !s.p.Calls[g].Unanswered && s.p.Calls[g].From < o.From && !s.granted(c, o.Hold)
 }
 
-// wrong adds a call that has its effect by a deviation.
 func (s *searcher) wrong(c state, n int32, d deviation, against int32) state {
 	step := s.effect(n, c.cur)
 	step.Deviation, step.Against = &Deviations[d], against
@@ -68,8 +66,7 @@ func (s *searcher) wrong(c state, n int32, d deviation, against int32) state {
 	return c.tell(step, n, cost)
 }
 
-// grant lets a hold begin. One that is granted what another has takes it from that; on several
-// sites both may have it.
+// grant begins a hold. If another holder has the lock, the new one replaces it; with several sites both may have it.
 func (s *searcher) grant(c state, n int32, at, by time.Duration) {
 	o := &s.p.Calls[n]
 	l := s.p.begin(o, at, by)
@@ -90,7 +87,7 @@ func (s *searcher) grant(c state, n int32, at, by time.Duration) {
 	}
 }
 
-// anew lets a re-entry begin a hold that is over once more.
+// anew lets a re-entry begin its hold again after the hold was over.
 func (s *searcher) anew(c state, n int32, by time.Duration) {
 	l := s.p.begin(&s.p.Calls[n], c.cur, by)
 	switch {
@@ -106,7 +103,7 @@ func (s *searcher) anew(c state, n int32, by time.Duration) {
 	s.yield(c)
 }
 
-// own lets a call have its effect whose hold has the lock. A window may have made its lease longer.
+// own applies a call whose hold has the lock. A window may have made its lease longer.
 func (s *searcher) own(c state, n int32, i int, by time.Duration) {
 	o, l := &s.p.Calls[n], c.held[i]
 	if w, place := s.stretched(&l, c.cur); w != nil && !o.Endless {
@@ -119,7 +116,7 @@ func (s *searcher) own(c state, n int32, i int, by time.Duration) {
 			l.late = true
 			s.yield(s.wrong(s.used(c, o, l, i, by), n, ttlTooLong, -1))
 		}
-		return // what was seen without an expiry after that was not there any more
+		return // a key without expiry cannot be seen after its end
 	}
 	if o.Endless && !l.late {
 		if l.late = true; s.deviate {
@@ -140,8 +137,8 @@ func (s *searcher) own(c state, n int32, i int, by time.Duration) {
 	}
 }
 
-// again lets a release have an effect a second time: it took so long that it was sent again, and frees what another
-// has by then.
+// again lets a release have a second effect: it took so long that it was sent twice, and the second one frees another
+// holder's lock.
 func (s *searcher) again(c state, n int32, by time.Duration) {
 	o := &s.p.Calls[n]
 	if s.p.Patient == 0 || o.Kind != Release || o.Unanswered || o.To-o.From < s.p.Patient || c.cur > by {
@@ -157,7 +154,7 @@ func (s *searcher) again(c state, n int32, by time.Duration) {
 	}
 }
 
-// used is a state after a call of a hold that has the lock, by a lease that is alive then.
+// used is the state after a call of a holder whose lease is alive.
 func (s *searcher) used(c state, o *Call, l lease, i int, by time.Duration) state {
 	switch o.Kind {
 	case Extend:
@@ -169,7 +166,7 @@ func (s *searcher) used(c state, o *Call, l lease, i int, by time.Duration) stat
 	return c.with(l)
 }
 
-// others lets an extension or a release have its effect whose hold has the lock no more.
+// others applies an extension, release or sighting whose hold no longer has the lock.
 func (s *searcher) others(c state, n int32, by time.Duration) {
 	o, against := &s.p.Calls[n], int32(-1)
 	if len(c.held) > 0 {
@@ -217,7 +214,7 @@ func (s *searcher) others(c state, n int32, by time.Duration) {
 	}
 }
 
-// givenBack tells whether a release of the same hold was answered with success before a call began.
+// givenBack reports whether a release of the same hold succeeded before a call began.
 func (s *searcher) givenBack(n int32) bool {
 	o := &s.p.Calls[n]
 	h := &s.holds[o.Hold]

@@ -7,8 +7,8 @@ import (
 	"hammerlock/history"
 )
 
-// long makes a page of holds that are granted, extended and released one after the other. Once in a number of holds the
-// hold before releases once more and frees the lock of the next one.
+// long makes a page of holds that are granted, extended and released in turn. Before every wrong-th release, the
+// previous hold releases again and frees the lock.
 func long(holds, wrong int) *Page {
 	p := &Page{Rules: Rules{Expires: true, Owned: true, Single: true, Rate: 0.001, Round: 2 * time.Millisecond}}
 	id, at := history.ID(0), time.Duration(0)

@@ -10,9 +10,9 @@ import (
 	"hammerlock/history"
 )
 
-// TestAloneCallsWithoutAnAnswer: on a page where dozens of calls may have had their effect or not, no state covers
-// another, so that comparing them once took ten minutes. The page is of a lock that takes the lock back when an
-// extension finds it gone, while messages were lost: hold, kind, whether there was no answer, from, to and lease.
+// TestAloneCallsWithoutAnAnswer: when dozens of calls may or may not have had their effect, no state covers another,
+// and comparing the states once took ten minutes. The lock of this page re-acquires when an extension finds it gone,
+// and messages were lost. Columns: hold, kind, unanswered, from, to, lease.
 func TestAloneCallsWithoutAnAnswer(t *testing.T) {
 	const most = 10 * time.Second // it takes half a second
 	text, err := os.ReadFile("testdata/unanswered.txt")

@@ -2,7 +2,7 @@ package model
 
 import "hammerlock/history"
 
-// Party is who answers for something.
+// Party is who is responsible for a deviation.
 type Party string
 
 // The parties.
@@ -13,17 +13,17 @@ const (
 
 // Deviation is one way in which a lock can be wrong.
 type Deviation struct {
-	Name   string // a cause of package history
+	Name   string // a cause in package history
 	Party  Party
-	Claim  string // of package history: what it breaks
+	Claim  string // the claim in package history that it breaks
 	Words  string // what happened
 	Remedy string
-	// prior orders deviations of which one explains as much as the other: the usual one is the least. A release frees
-	// the lock of another holder only if something shows that.
+	// prior orders deviations that explain equally much: the most usual has the lowest. A foreign release is chosen
+	// only if something shows it.
 	prior Cost
 }
 
-// Deviations are all that a story can contain. Their order is that of their priors.
+// Deviations are all that a story can contain, in the order of their priors.
 var Deviations = [...]Deviation{
 	falseRelease: {history.FalseRelease, TheLock, "owned",
 		"a release of a hold that was over was answered with success",
@@ -60,9 +60,8 @@ var Deviations = [...]Deviation{
 		"set the key and look whether it was free in one step", 60},
 }
 
-// unproven is the prior of what nothing but a deviation shows: that an acquire without an answer was granted, or was
-// not; unheard that of a release without an answer that is foreign; and planned that of a loss by a fault of the plan,
-// which explains more than an unusual deviation, and less than a usual one.
+// Further priors: an acquire without an answer that only a deviation shows to be granted, or not; a foreign release
+// without an answer. A loss by a planned fault ranks between usual and rare deviations.
 const unproven, unheard, planned = 12 * onePrior, 3 * onePrior, 8 * onePrior
 
 type deviation uint8
@@ -81,5 +80,4 @@ const (
 	phantom
 )
 
-// cost is that of a story which contains the deviation.
 func (d deviation) cost() Cost { return oneDeviation + Deviations[d].prior*onePrior }

@@ -9,32 +9,32 @@ import (
 	"hammerlock/history"
 )
 
-// event is the begin or the end of a call. A call without an answer has no end.
+// event is the start or the end of a call. An unanswered call has no end.
 type event struct {
 	at   time.Duration
 	call int32
 	end  bool
 }
 
-// facts are what is known of a hold before any search.
+// facts are what is known about a hold before any search.
 type facts struct {
 	grant        int32         // in Page.Calls; -1 = none
-	answered     int32         // the event at which its grant was answered; -1 = none
+	answered     int32         // the event of its grant's answer; -1 = none
 	first, last  int32         // events of its calls
-	proof        int32         // the event at which the last call began that shows that it was granted; -1 = none
-	kept         int32         // the same, of a call that shows that it has had the lock since then
-	released     bool          // an answer says that it is over
+	proof        int32         // the start of the last call that shows that it was granted; -1 = none
+	kept         int32         // the same, of a call that shows that it has had the lock since
+	released     bool          // an answer shows that it is over
 	idle         bool          // nothing shows that its acquire was granted: only a deviation needs it
-	until        time.Duration // it is over then for certain, once its last answer has come
-	begun        int32         // how many of its calls have begun, for the pass that finds the cuts
-	waits        bool          // of its calls only that for its grant has begun, for the same pass
-	freeing      int32         // call: a release that succeeded and is under way; -1 = none
-	maybeFreeing int32         // call: a release without an answer that has begun; -1 = none
-	maybeLonger  int32         // call: the last extension without an answer that has begun; -1 = none
+	until        time.Duration // its latest possible end, after its last answer
+	begun        int32         // number of its calls that have begun, for the pass that finds the cuts
+	waits        bool          // only its grant call has begun, for the same pass
+	freeing      int32         // call: a successful release under way; -1 = none
+	maybeFreeing int32         // call: an unanswered release that has begun; -1 = none
+	maybeLonger  int32         // call: the last unanswered extension that has begun; -1 = none
 }
 
-// explainer looks for the story of a page. It cuts the page into parts at moments at which the state is known whatever
-// the story is, goes through each part with one state, and searches those parts for which that finds no story.
+// explainer looks for the story of a page. It cuts the page at moments whose state is the same in each story. It walks
+// through each part with one state, and searches the part if that fails.
 type explainer struct {
 	p      *Page
 	b      Bounds
@@ -45,17 +45,16 @@ type explainer struct {
 	wins   windows
 	one    single
 	steps  []Step
-	links  []int32 // by step: its call in Page.Calls; -1 = none
+	links  []int32 // by step: index in Page.Calls; -1 = none
 	story  Story
 	search *searcher
 }
 
-// cut is a moment at which the state is known: the lock is free, or a hold has it that has made no call since it was
-// granted.
+// cut is a moment at which the state is known: the lock is free, or its holder has made no call since the grant.
 type cut struct {
-	event   int32 // it lies after this one
+	event   int32 // the cut lies after this event
 	owner   int32 // -1 = free
-	waiting int32 // how many grants are under way
+	waiting int32 // number of grants under way
 }
 
 func newExplainer(p *Page, b Bounds) *explainer {
@@ -73,7 +72,7 @@ func newExplainer(p *Page, b Bounds) *explainer {
 	return e
 }
 
-// list sorts the begins and the ends of all calls. A call that begins when another ends overlaps it.
+// list sorts the starts and ends of all calls. A call that begins when another ends overlaps it.
 func (e *explainer) list() {
 	begins, ends := make([]event, 0, len(e.p.Calls)), make([]event, 0, len(e.p.Calls))
 	for i := range e.p.Calls {
@@ -99,7 +98,6 @@ func (e *explainer) list() {
 	}
 }
 
-// know finds the facts of the holds.
 func (e *explainer) know() {
 	e.holds, e.done = make([]facts, len(e.p.Holds)), make([]bool, len(e.p.Calls))
 	for i := range e.holds {
@@ -147,7 +145,7 @@ func (e *explainer) know() {
 	}
 }
 
-// lasts tells whether a lease that was granted by a call cannot be over when that is answered.
+// lasts reports whether a lease cannot be over when its grant is answered.
 func (r *Rules) lasts(c *Call) bool { return plus(c.From, r.Least(c.TTL)) > c.To }
 
 // knows takes in an answer.
@@ -173,13 +171,13 @@ func (h *facts) knows(c *Call, p *Page) {
 	}
 }
 
-// longPart is how many events a part has before it is cut while other grants are under way: a lock that deviates may
-// have granted those before, which stories after the cut do not know.
+// longPart is the number of events after which a part is cut although other grants are under way. A lock with
+// deviations may have given those grants earlier; stories after the cut do not know that.
 const longPart = 100
 
-// cut finds the moments at which the state is known in each story without a deviation: no hold has calls before and
-// after, but for one, which has been granted and will be shown to have had the lock since then; and for calls of holds
-// that cannot have been granted yet, because an answer shows that they have the lock later.
+// cut finds the moments at which every story without a deviation has the same state: no hold has calls before and
+// after. Two exceptions are allowed: a granted hold later shown to have kept the lock, and grants under way that
+// succeed later.
 func (e *explainer) cut() {
 	alive, waiting, until := 0, 0, time.Duration(0)
 	for i, v := range e.events {
@@ -219,7 +217,6 @@ func (e *explainer) cut() {
 	e.cuts = append(e.cuts, cut{int32(len(e.events)) - 1, -1, 0})
 }
 
-// explain goes from cut to cut.
 func (e *explainer) explain() Story {
 	from, start := int32(0), unheld
 	for n := 0; n < len(e.cuts); n++ {
@@ -243,7 +240,7 @@ func (e *explainer) explain() Story {
 	return e.story
 }
 
-// waiting lists the calls of grants that have begun before an event and were answered after it.
+// waiting lists the grants that were called before an event and answered after it.
 func (e *explainer) waiting(at, many int32) (list []int32) {
 	for i := at - 1; i >= 0 && int32(len(list)) < many; i-- {
 		v := e.events[i]

@@ -8,8 +8,8 @@ import (
 	"hammerlock/history"
 )
 
-// finish puts the steps in the order of their instants. What holds were told that nothing shows to have been granted
-// needs no state.
+// finish sorts the steps by their instants. It adds the refusals of holds that nothing shows to have been granted: they
+// need no state.
 func (e *explainer) finish() {
 	if e.b.Instants {
 		e.settle(0)
@@ -24,8 +24,8 @@ func (e *explainer) finish() {
 	e.story.Steps = e.steps
 }
 
-// settle finds the instant of each step from a place on: the earliest ones that keep the bounds of all leases. A lease
-// that an answer shows to be alive late began late.
+// settle finds the earliest instants of the steps after a position that keep the bounds of all leases. If an answer
+// shows a lease alive late, the lease began late.
 func (e *explainer) settle(from int) {
 	least := make([]time.Duration, len(e.steps)-from)
 	for again := true; again; {
@@ -33,9 +33,9 @@ func (e *explainer) settle(from int) {
 	}
 }
 
-// pass goes through the steps once. It is true if a lease must have begun later than it was found to have.
+// pass goes through the steps once. It returns true if a lease must have begun later than assumed.
 func (e *explainer) pass(from int, least []time.Duration) (again bool) {
-	// By hold: the step that began its lease, whether that has lasted too long, its last instant.
+	// By hold: the step that began its lease, whether it may last too long, its last instant.
 	begun, loose := map[int32]int{}, map[int32]bool{}
 	last := map[int32]time.Duration{}
 	now := -history.Forever
@@ -62,7 +62,7 @@ func (e *explainer) pass(from int, least []time.Duration) (again bool) {
 			low = max(low, before)
 		}
 		if s.At, last[s.Hold] = low, low; call == nil || call.Kind != Lost {
-			now = max(now, low) // that a hold is over is so from then on, and holds up no other
+			now = max(now, low) // a refusal stays true from then on, so it delays no other step
 		}
 		uses := s.Event == LeaseEnd && s.Deviation == nil || call != nil && usesLease(s, call)
 		if uses && known && !loose[s.Hold] {
@@ -82,13 +82,13 @@ func (e *explainer) pass(from int, least []time.Duration) (again bool) {
 	return again
 }
 
-// begins tells whether a lease begins with the effect of a call.
+// begins reports whether the call's effect begins a lease.
 func (s *Step) begins() bool {
 	return s.Deviation == &Deviations[phantom] || !s.Elsewhere && s.Deviation != &Deviations[falseExtension] &&
 		(s.Kind == Grant || s.Kind == Extend)
 }
 
-// usesLease tells whether a step shows that the lease of its hold was alive.
+// usesLease reports whether a step shows that its hold's lease was alive.
 func usesLease(s *Step, call *Call) bool {
 	if call.Endless {
 		return s.Deviation == &Deviations[ttlTooLong]
@@ -96,7 +96,7 @@ func usesLease(s *Step, call *Call) bool {
 	return s.Deviation == nil && !s.Elsewhere && !s.Anew && call.Kind != Grant && call.Kind != Lost
 }
 
-// began is when the lease of a step began.
+// began is the time at which a step's lease began.
 func (e *explainer) began(step int) time.Duration {
 	if s := &e.steps[step]; s.Event == Restored {
 		return s.Began
@@ -104,7 +104,7 @@ func (e *explainer) began(step int) time.Duration {
 	return e.steps[step].At
 }
 
-// least is how long the lease of a step lasts at least. Of several sites some may have begun it before.
+// least is the shortest life of the lease that began with a step. With several sites, some may have begun it earlier.
 func (e *explainer) least(step int) time.Duration {
 	if e.steps[step].Event == Restored {
 		return e.p.Least(e.steps[step].TTL)
@@ -117,7 +117,7 @@ func (e *explainer) least(step int) time.Duration {
 	return least
 }
 
-// most is how long it lasts at most.
+// most is the longest life of that lease.
 func (e *explainer) most(step int) time.Duration {
 	if e.steps[step].Event == Restored {
 		return e.p.Most(e.steps[step].TTL)
@@ -125,7 +125,7 @@ func (e *explainer) most(step int) time.Duration {
 	return e.p.Most(e.ttl(&e.p.Calls[e.links[step]]))
 }
 
-// ttl is the lease that begins with a call: that of its hold's grant, where its key was seen after the end.
+// ttl is the lease that begins with a call. If a key was seen after its hold's end, it is the lease of the grant.
 func (e *explainer) ttl(c *Call) time.Duration {
 	if g := e.holds[c.Hold].grant; c.Kind == Seen && g >= 0 {
 		return e.p.Calls[g].TTL

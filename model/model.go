@@ -1,7 +1,6 @@
-// Package model has one lock of one page as its servers have it: who holds it, and between which times the lease of a
-// holder began. Explain finds the cheapest story of a page: an instant for each call, what the servers did without a
-// call, and the mistakes of the lock without which no story is possible. The model knows exclusive locks. It judges no
-// beliefs and no stores.
+// Package model has one lock of one page as its servers see it: who holds it, and between which times each lease began.
+// Explain finds the cheapest story of a page: the instant of each call, events without a call, and the deviations that
+// it needs. It knows exclusive locks only, and judges neither what clients believe nor the stores.
 package model
 
 import (
@@ -10,49 +9,50 @@ import (
 	"hammerlock/history"
 )
 
-// Kind says what a call asks for, and what it was answered.
+// Kind says what a call asks for, and what the answer was.
 type Kind uint8
 
-// The kinds of calls. A call of another outcome changes nothing in the servers and shows nothing of them: leave it out.
+// The kinds of calls. Leave out calls with other outcomes: they neither change the servers nor tell anything about
+// them.
 const (
 	Grant   Kind = iota // an acquire that was granted, or may have been
 	Extend              // an extension that succeeded, or may have
 	Release             // a release that succeeded, or may have
-	Lost                // an extension or release that was told that the lock is not its own
-	Seen                // the key of the hold was seen in the servers
+	Lost                // an extension or release that was refused: the lock is not its own
+	Seen                // the hold's key was seen in the servers
 )
 
 // Call is one call of a hold. Its effect lies between From and To.
 type Call struct {
-	ID   history.ID // 0: a release that may have been called, of a worker that died
-	Hold int32      // in Page.Holds
+	ID   history.ID // 0: a release that a worker may have called before it died
+	Hold int32      // index in Page.Holds
 	Kind Kind
-	// Unanswered says that the call had its effect at any time from From on, or never. Its To is history.Forever.
+	// Unanswered says that the effect came at any time after From, or never. To is history.Forever.
 	Unanswered bool
-	Busy       bool // Lost: the answer was that another has it
-	Anew       bool // Extend: a re-entry, which is a new grant where the hold was over
-	Open       bool // Grant, Extend: the lease is for TTL at least, and its end is not known
-	Endless    bool // Seen: the key had no expiry, or a later one than its lease can have
+	Busy       bool // Lost: the answer said that another holder has the lock
+	Anew       bool // Extend: a re-entry; if the hold was over, it is a new grant
+	Open       bool // Grant, Extend: the lease lasts for TTL or longer, without a known end
+	Endless    bool // Seen: the key had no expiry, or a later one than its lease allows
 	From, To   time.Duration
-	Server     int           // Seen: where
-	TTL        time.Duration // Grant, Extend: the lease that was asked for; 0 = without expiry
+	Server     int           // Seen: the server that had the key
+	TTL        time.Duration // Grant, Extend: the lease that was requested; 0 = without expiry
 }
 
-// Hold is what all calls with one token are about. It is granted once.
+// Hold is the subject of all calls with one token. It is granted once.
 type Hold struct {
 	ID     history.ID // of its acquire
 	Stands bool       // no accident can have made the servers forget it
 }
 
-// Window is a time in which something was at work that no lock answers for.
+// Window is a time in which an event outside the lock may have changed the servers' state.
 type Window struct {
 	From, To time.Duration
 	Planned  bool  // a fault of the plan
-	Forgets  bool  // the servers may lose what they have
-	Restores bool  // they may have again what they had before
-	Revives  bool  // they may have again what had expired, but nothing that was given back
+	Forgets  bool  // the servers may lose data
+	Restores bool  // earlier data may come back
+	Revives  bool  // expired holds may come back, but no released ones
 	Late     bool  // leases may last longer
-	Server   int   // which one may forget; -1 = any
+	Server   int   // the server that may forget; -1 = any
 	Op       int32 // for the caller
 }
 
@@ -60,12 +60,12 @@ type Window struct {
 type Rules struct {
 	Expires bool          // leases end
 	Owned   bool          // a release is answered with success only if the lock was its own
-	Single  bool          // there is one server: no other can answer for what it forgot
+	Single  bool          // there is only one server: no other can answer for a hold that it forgot
 	Sites   int           // how many independent servers vote; 0 = one server
-	Rate    float64       // by this part the servers' clocks may run fast or slow
-	Round   time.Duration // by this a server rounds its clock
-	Patient time.Duration // a release that takes as long may be sent again; 0 = none is
-	Linger  time.Duration // by this a lease may last longer than was asked for
+	Rate    float64       // largest clock drift of the servers, as a fraction
+	Round   time.Duration // rounding of a server's clock
+	Patient time.Duration // a release that takes at least this long may have been sent twice; 0 = never
+	Linger  time.Duration // how much longer a lease may last than requested
 }
 
 // Least is T1, the shortest life of a lease; history.Forever if it has no end.
@@ -88,7 +88,7 @@ func (r *Rules) drift(ttl time.Duration) time.Duration {
 	return time.Duration(float64(ttl)*r.Rate) + r.Round
 }
 
-// plus adds a duration to a time; beyond the last time it is Forever.
+// plus adds a duration to a time, and stops at Forever.
 func plus(t, d time.Duration) time.Duration {
 	if d == history.Forever || t > history.Forever-d {
 		return history.Forever
@@ -96,7 +96,7 @@ func plus(t, d time.Duration) time.Duration {
 	return t + d
 }
 
-// Page is all that is known of the lock of one page.
+// Page is everything known about the lock of one page.
 type Page struct {
 	Rules
 	Holds   []Hold

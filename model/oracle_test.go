@@ -21,13 +21,13 @@ type oracle struct {
 	memo map[string]Cost
 }
 
-// exact is a state of the oracle: each lease has one instant at which it began.
+// exact is a state of the oracle: each lease began at one instant.
 type exact struct {
 	at   time.Duration
 	held []begun
 	done uint
-	back int     // how often a hold was restored
-	gone []begun // holds that were forgotten, and that another server may have
+	back int     // number of restored holds
+	gone []begun // forgotten holds that another server may have
 }
 
 type begun struct {
@@ -38,7 +38,7 @@ type begun struct {
 
 const impossible = Cost(1<<64 - 1)
 
-// mostTried is how many states the oracle tries. It gives no answer where there are more.
+// mostTried is the largest number of states that the oracle tries. With more it gives no answer.
 const mostTried = 20_000
 
 func cheapest(p *Page) (least Cost, ok bool) {
@@ -60,7 +60,7 @@ func (o *oracle) best(s exact) Cost {
 	if len(o.memo) >= mostTried {
 		return impossible
 	}
-	o.memo[k] = impossible // no way leads back: a call is done, a hold ends, or time goes on
+	o.memo[k] = impossible // no cycles: a call is done, a hold ends, or time passes
 	least := impossible
 	try := func(next exact, cost Cost) {
 		if c := o.best(next); c != impossible {
@@ -87,7 +87,7 @@ func (o *oracle) best(s exact) Cost {
 	return least
 }
 
-// passes lets time go on, if no call is left whose time is over.
+// passes advances the time, unless a call must have its effect now.
 func (o *oracle) passes(s exact, try func(exact, Cost), least *Cost) {
 	for n, c := range o.p.Calls {
 		if c.To == s.at && s.done>>n&1 == 0 {
@@ -137,7 +137,6 @@ func (s exact) find(hold int32) int {
 	return slices.IndexFunc(s.held, func(l begun) bool { return l.hold == hold })
 }
 
-// ends lets a hold end by itself.
 func (o *oracle) ends(s exact, i int, l begun, try func(exact, Cost)) {
 	if s.at >= plus(l.at, o.p.Least(l.ttl)) {
 		try(s.without(i), 0)
@@ -145,7 +144,7 @@ func (o *oracle) ends(s exact, i int, l begun, try func(exact, Cost)) {
 		try(s.without(i), prematureLoss.cost())
 	}
 	o.forgotten(s, i, l, 0, try)
-	for _, w := range o.p.Windows { // where another server has it still, it may last too long there
+	for _, w := range o.p.Windows { // another server may still have it, and keep it too long
 		if !o.p.Single && !l.late && w.Late && w.From <= min(s.at, plus(l.at, o.p.Most(l.ttl))) && w.To >= l.at {
 			late := l
 			late.late = true
@@ -168,14 +167,14 @@ func (o *oracle) forgotten(s exact, i int, l begun, cost Cost, try func(exact, C
 	}
 }
 
-// proven tells whether an answer shows that a hold was granted.
+// proven reports whether an answer shows that a hold was granted.
 func (o *oracle) proven(hold int32) bool {
 	return slices.ContainsFunc(o.p.Calls, func(c Call) bool {
 		return c.Hold == hold && !c.Unanswered && c.Kind != Grant && c.Kind != Lost
 	})
 }
 
-// granted tells whether the acquire of a hold has had its effect.
+// granted reports whether a hold's acquire has had its effect.
 func (o *oracle) granted(s *exact, hold int32) bool {
 	for n, c := range o.p.Calls {
 		if c.Hold == hold && c.Kind == Grant && s.done>>n&1 != 0 {
@@ -185,7 +184,7 @@ func (o *oracle) granted(s *exact, hold int32) bool {
 	return false
 }
 
-// effect lets a call have its effect. Of several sites some may have begun the lease before.
+// effect applies a call. With several sites, some may have begun the lease earlier.
 func (o *oracle) effect(s exact, c *Call, try func(exact, Cost)) {
 	first := s.at
 	if o.p.Sites > 1 && c.Kind <= Extend {
@@ -197,7 +196,7 @@ func (o *oracle) effect(s exact, c *Call, try func(exact, Cost)) {
 }
 
 func (o *oracle) affects(s exact, c *Call, from time.Duration, try func(exact, Cost)) {
-	for _, x := range o.p.Calls { // who has heard of a grant asks after it
+	for _, x := range o.p.Calls { // a client that knows of its grant calls after it
 		heard := x.Hold == c.Hold && x.Kind == Grant && !x.Unanswered && x.From < c.From
 		if c.Kind != Grant && heard && !o.granted(&s, c.Hold) {
 			return
@@ -230,7 +229,7 @@ func (o *oracle) affects(s exact, c *Call, from time.Duration, try func(exact, C
 	}
 }
 
-// elsewhere lets a server answer that has a hold still which another one forgot.
+// elsewhere lets a server answer that still has a hold which another one forgot.
 func (o *oracle) elsewhere(s exact, c *Call, l begun, try func(exact, Cost)) {
 	for i, g := range s.gone {
 		if g.hold != c.Hold || c.Endless || c.Kind == Seen && c.Server == 0 ||
@@ -290,7 +289,7 @@ func (o *oracle) own(s exact, c *Call, i int, l begun, try func(exact, Cost)) {
 	}
 }
 
-// restored lets the servers have a hold again.
+// restored lets a hold come back.
 func (o *oracle) restored(s exact, hold int32, try func(exact, Cost)) {
 	if !o.granted(&s, hold) || s.back == 2 || s.find(hold) >= 0 {
 		return
@@ -323,7 +322,7 @@ func (o *oracle) restored(s exact, hold int32, try func(exact, Cost)) {
 	}
 }
 
-// again lets a release that takes long have its effect once more.
+// again lets a slow release have a second effect.
 func (o *oracle) again(s exact, n int, try func(exact, Cost)) {
 	c := &o.p.Calls[n]
 	if o.p.Patient == 0 || c.Kind != Release || c.Unanswered || s.done>>n&1 == 0 || s.at > c.To ||
@@ -389,7 +388,6 @@ func (o *oracle) others(s exact, c *Call, l begun, try func(exact, Cost)) {
 	}
 }
 
-// draw makes a small page.
 func draw(r *rand.Rand) *Page {
 	p := &Page{Rules: Rules{Expires: r.IntN(5) > 0, Owned: r.IntN(4) > 0, Round: time.Duration(r.IntN(2)),
 		Sites: 3 * (r.IntN(4) / 3), Single: r.IntN(2) == 0, Patient: time.Duration(2 * r.IntN(2))}}
@@ -435,7 +433,6 @@ func draw(r *rand.Rand) *Page {
 	return p
 }
 
-// String shows a page in words, for failures.
 func (p *Page) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%+v windows %+v\n", p.Rules, p.Windows)
@@ -454,7 +451,7 @@ func differs(p *Page) string {
 		return replay(p, got)
 	case got.Status != Explained:
 		return fmt.Sprintf("status %d, the oracle says %v", got.Status, want)
-	case want.Deviations() > 3 && got.Cost.Deviations() >= want.Deviations(): // the search looks at what is close
+	case want.Deviations() > 3 && got.Cost.Deviations() >= want.Deviations(): // the search stays close to the best
 	case want.Faults()+want.Accidents() > 2 && got.Cost.Deviations() == want.Deviations():
 	case got.Cost.counted() != want.counted() || got.Cost < want && (p.Single || len(p.Windows) == 0):
 		return fmt.Sprintf("the model says %v, the oracle %v", got.Cost, want)
@@ -462,7 +459,7 @@ func differs(p *Page) string {
 	return replay(p, got)
 }
 
-// smaller drops calls and windows as long as the model and the oracle differ.
+// smaller drops calls and windows while the model and the oracle still differ.
 func smaller(p *Page) *Page {
 	for again := true; again; {
 		again = false
@@ -483,7 +480,7 @@ func smaller(p *Page) *Page {
 	return p
 }
 
-// TestOracle compares the cheapest story of small random pages with what trying everything finds.
+// TestOracle compares the cheapest stories of small random pages with an exhaustive search.
 func TestOracle(t *testing.T) {
 	t.Parallel()
 	many := uint64(5_000)
@@ -532,10 +529,10 @@ func show(s Story) string {
 	return b.String()
 }
 
-// replay goes through a story and checks that each step is legal, by the instants it has.
+// replay checks that each step of a story is legal at its instant.
 func replay(p *Page, s Story) string {
 	if p.Sites > 1 {
-		return "" // when the leases of the sites began is not in a story
+		return "" // a story does not say when each lease of a site began
 	}
 	o, state := &oracle{p: p}, exact{}
 	byID := map[history.ID]int{}
@@ -585,7 +582,7 @@ func replay(p *Page, s Story) string {
 	return ""
 }
 
-// spontaneously is the state after a step without a call, and what is wrong with that.
+// spontaneously returns the state after a step without a call, and what is wrong with the step.
 func spontaneously(p *Page, s exact, x Step) (exact, string) {
 	at := s.find(x.Hold)
 	switch {
@@ -608,7 +605,6 @@ func spontaneously(p *Page, s exact, x Step) (exact, string) {
 	return s.without(at), ""
 }
 
-// deviated is the state after a deviation, as the next steps need it.
 func deviated(p *Page, s exact, c *Call, x Step) exact {
 	l := begun{c.Hold, s.at, c.TTL, c.Open}
 	switch i := s.find(c.Hold); x.Deviation {
@@ -641,8 +637,8 @@ func deviated(p *Page, s exact, c *Call, x Step) exact {
 	return s
 }
 
-// TestARefusalHoldsUpNoGrant: that a hold has the lock no more is so from its end on, so a grant that was under way
-// when this was answered may have come before it, and its lease may be over as much sooner.
+// TestARefusalHoldsUpNoGrant: a refused hold was over before the answer. A grant under way at that time may have come
+// earlier, so its lease may end earlier too.
 func TestARefusalHoldsUpNoGrant(t *testing.T) {
 	p := &Page{Rules: Rules{Expires: true, Owned: true, Single: true}, Holds: make([]Hold, 3), Calls: []Call{
 		{ID: 1, Hold: 0, Kind: Grant, From: 1, To: 1, TTL: 10},

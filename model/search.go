@@ -6,36 +6,35 @@ import (
 	"slices"
 )
 
-// searcher looks for all states that a part of a page may be in, event by event. A call has its effect when an answer
-// needs it (just in time: Lowe, "Testing for linearizability", 2016), after others that are open.
+// searcher looks for all possible states of a part of a page, event by event. A call has its effect just in time, when
+// an answer needs it, after others that are open (Lowe, "Testing for linearizability", 2016).
 type searcher struct {
 	*explainer
-	open    []int32 // by slot: a call that is under way, or has no answer; -1 = none
+	open    []int32 // by slot: a call under way or without an answer; -1 = none
 	slots   []int32 // by call: its slot
-	wins    []int32 // in explainer.wins: those that were open during the part
-	now     int32   // event
-	bound   Cost    // no story may cost as much
-	slack   Cost    // nor by as much more than the cheapest
+	wins    []int32 // indices in explainer.wins of the windows that were open during the part
+	now     int32   // index of the current event
+	bound   Cost    // stories must cost less
+	slack   Cost    // and less than the cheapest state plus this
 	deviate bool    // deviations are allowed
-	looked  int     // at states of the part
-	most    int     // how many of them may be looked at
-	width   int     // how many are kept after each answer; 0 = all
+	looked  int     // states looked at in this part
+	most    int     // largest number of states to look at
+	width   int     // states kept after each answer; 0 = all
 	stuck   int32   // the call without a state; -1 = the bound of states was reached
 	todo    byCost
 	free    free
-	active  []int32 // holds of the part with calls before and after
+	active  []int32 // holds of the part with calls before and after now
 	tried   *front
 }
 
-// tries are the costs that a part of a page may have, one after the other: below each, by less than the slack more than
-// the cheapest state. The last one is for parts with many deviations.
+// tries are the bounds for a part of a page, tried in turn. The last is for parts with many deviations.
 var tries = [...]struct{ bound, slack Cost }{
 	{oneDeviation, oneDeviation}, {2 * oneDeviation, 2 * oneDeviation}, {3 * oneDeviation, 3 * oneDeviation},
 	{4 * oneDeviation, 4 * oneDeviation}, {1 << 63, 2 * oneDeviation}, {1 << 63, oneDeviation},
 }
 
-// seek searches the part that begins at an event and ends with a cut, or with a later one if the state at the cut would
-// cost more than another. It returns the state after it, and the cut.
+// seek searches the part between an event and a cut. It goes on to a later cut if the end state is not clear. It
+// returns the state there, and the cut.
 func (e *explainer) seek(from int32, n int, start single) (single, int) {
 	s := e.search
 	if s == nil {
@@ -80,12 +79,11 @@ func (e *explainer) seek(from int32, n int, start single) (single, int) {
 	}
 }
 
-// A part that needs deviations, and has more states than may be looked at, is searched once more with no more than the
-// width of the cheapest states after each answer, for each of which so many are looked at. What comes out is a story,
-// and may not be the cheapest one.
+// A part with deviations and too many states is searched again. Only the width cheapest states are kept after each
+// answer, and perAnswer states are looked at for each. The result may not be the cheapest story.
 const width, perAnswer = 32, 2000
 
-// narrow is such a search.
+// narrow is that search.
 func (s *searcher) narrow(start single, from, to int32, first []int32) (best state, ok bool) {
 	s.begin(start, from, to, first)
 	s.bound, s.slack, s.deviate, s.width = 1<<63, oneDeviation, true, width
@@ -96,12 +94,12 @@ func (s *searcher) narrow(start single, from, to int32, first []int32) (best sta
 	return slices.MinFunc(list, func(a, b state) int { return cmp.Compare(a.cost, b.cost) }), true
 }
 
-// longest is how many events a part may have that is prolonged because two states are as likely at its end.
+// longest is the largest number of events of a part that is prolonged because two end states are equally likely.
 const longest = 1000
 
-// best is the cheapest state at a cut. It is false if another one is as likely in which the owner that is known there
-// has lost the lock: what follows decides between them. Another holder, by a deviation, makes no calls any more, and
-// its lease must be able to end.
+// best is the cheapest state at a cut. It returns false if an equally likely state, in which the known owner has lost
+// the lock, exists: later calls decide. A second holder, left by a deviation, makes no more calls, so its lease must be
+// able to end.
 func (s *searcher) best(list []state, owner int32, from int32, last bool) (best state, ok bool) {
 	least := slices.MinFunc(list, func(a, b state) int { return cmp.Compare(a.cost, b.cost) })
 	if last {
@@ -140,7 +138,7 @@ func (s *searcher) best(list []state, owner int32, from int32, last bool) (best 
 	return best, ok
 }
 
-// cutBefore lists the grants that are under way where a part begins.
+// cutBefore lists the grants under way where a part begins.
 func (e *explainer) cutBefore(n int, from int32) []int32 {
 	if n == 0 {
 		return nil
@@ -148,7 +146,7 @@ func (e *explainer) cutBefore(n int, from int32) []int32 {
 	return e.waiting(from, e.cuts[n-1].waiting)
 }
 
-// forget undoes what the walk has marked.
+// forget undoes the marks of the walk.
 func (e *explainer) forget(from, to int32, first []int32) {
 	for _, v := range e.events[from:to] {
 		if !e.holds[e.p.Calls[v.call].Hold].idle { // the walk leaves those alone
@@ -160,7 +158,7 @@ func (e *explainer) forget(from, to int32, first []int32) {
 	}
 }
 
-// found takes the story of a state over.
+// found takes the steps of a state into the story.
 func (e *explainer) found(c state, owner int32) single {
 	list, at := []*link(nil), len(e.steps)
 	for l := c.last; l != nil; l = l.before {
@@ -183,7 +181,7 @@ func (e *explainer) found(c state, owner int32) single {
 	return unheld
 }
 
-// notFound goes on after a part without a story, with what its end says.
+// notFound continues after a part without a story, with the state that its cut implies.
 func (e *explainer) notFound(stuck int32, c cut) single {
 	if stuck >= 0 {
 		e.story.Status = max(e.story.Status, Unexplained)
@@ -199,7 +197,7 @@ func (e *explainer) notFound(stuck int32, c cut) single {
 	return single{c.owner, e.p.begin(g, g.From, g.To), g.From}
 }
 
-// begin opens the calls that are under way where the part begins.
+// begin opens the calls under way where the part begins.
 func (s *searcher) begin(start single, from, to int32, first []int32) {
 	s.open, s.stuck = s.open[:0], -1
 	for _, n := range first {
@@ -217,7 +215,7 @@ func (s *searcher) begin(start single, from, to int32, first []int32) {
 	})
 }
 
-// opens gives a call the first slot that is free.
+// opens gives a call the first free slot.
 func (s *searcher) opens(n int32) bool {
 	slot := slices.Index(s.open, -1)
 	if slot < 0 {
@@ -238,7 +236,7 @@ func (s *searcher) opens(n int32) bool {
 	return true
 }
 
-// run goes through the events. It is false if no state is left, or if there were too many.
+// run goes through the events. It returns false if no state is left, or too many were looked at.
 func (s *searcher) run(start single, from, to int32) ([]state, bool) {
 	c := state{cur: start.cur}
 	if s.active = s.active[:0]; start.owner >= 0 {
@@ -285,17 +283,17 @@ func (s *searcher) run(start single, from, to int32) ([]state, bool) {
 	return list, true
 }
 
-// activate keeps the list of the holds that have calls before and after an event.
+// activate keeps the list of the holds with calls before and after an event.
 func (s *searcher) activate(hold, i int32) {
 	if i == s.holds[hold].first {
 		s.active = append(slices.DeleteFunc(s.active, func(n int32) bool { return s.holds[n].last < i }), hold)
 	}
 }
 
-// answered finds the states in which a call has had its effect by its answer.
+// answered finds the states in which a call has had its effect before its answer.
 func (s *searcher) answered(list []state, n int32) []state {
 	slot, by := int(s.slots[n]), s.p.Calls[n].To
-	if len(list) == 1 && list[0].done.has(slot) { // nearly always
+	if len(list) == 1 && list[0].done.has(slot) { // the usual case
 		list[0].done.remove(slot)
 		return list
 	}
@@ -332,7 +330,7 @@ func (s *searcher) answered(list []state, n int32) []state {
 	return out.states
 }
 
-// byCost is states, the cheapest first.
+// byCost is a heap of states, the cheapest first.
 type byCost []state
 
 func (l byCost) Len() int           { return len(l) }
@@ -357,11 +355,11 @@ func (s *searcher) yield(c state) {
 	s.tried.compared %= comparisons
 }
 
-// comparisons of states count as one look. If many calls without an answer may have had their effect or not, no state
-// covers another, and comparing them takes the time.
+// comparisons of states count as one look. With many unanswered calls, no state covers another, and the comparisons
+// take most of the time.
 const comparisons = 10_000
 
-// shown marks the open calls that show what is so now.
+// shown marks the open Lost and Seen calls that the current state satisfies.
 func (s *searcher) shown(c state) state {
 	for slot, n := range s.open {
 		if n < 0 || c.done.has(slot) {

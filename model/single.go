@@ -6,15 +6,15 @@ import (
 	"hammerlock/history"
 )
 
-// lease is what is known of a hold that the servers have: its lease began between lo and hi, and is for ttl.
+// lease describes a hold that the servers have: its lease began between lo and hi, and lasts for ttl.
 type lease struct {
 	hold        int32
 	lo, hi, ttl time.Duration
 	late        bool // it lasts longer than T2
 }
 
-// single is a state of the lock when nothing else is possible: all that was answered has happened, and cur is the
-// earliest time at which it can have.
+// single is the state of the lock while only one is possible: all answered calls have happened. It is reached at cur at
+// the earliest.
 type single struct {
 	owner int32 // -1 = free
 	lease lease
@@ -23,7 +23,7 @@ type single struct {
 
 var unheld = single{owner: -1}
 
-// over is when a lease is over at the latest.
+// over is the latest end of a lease.
 func (r *Rules) over(l *lease) time.Duration {
 	if l.late {
 		return history.Forever
@@ -31,7 +31,8 @@ func (r *Rules) over(l *lease) time.Duration {
 	return plus(l.hi, r.Most(l.ttl))
 }
 
-// begin is when a lease that is granted by a call may have begun. Of several sites some may have granted it at once.
+// begin is the lease that a call begins between two times. With several sites, one may have granted it right after the
+// call.
 func (r *Rules) begin(c *Call, at, by time.Duration) lease {
 	if r.Sites > 1 {
 		at = c.From
@@ -39,7 +40,7 @@ func (r *Rules) begin(c *Call, at, by time.Duration) lease {
 	return lease{c.Hold, at, by, c.TTL, c.Open}
 }
 
-// alive is what is known of a lease that was alive at a time between two moments.
+// alive narrows a lease that was alive at some time between two times.
 func (r *Rules) alive(l lease, at, by time.Duration) lease {
 	if l.hi = min(l.hi, by); !l.late {
 		l.lo = max(l.lo, at-r.Most(l.ttl))
@@ -47,8 +48,8 @@ func (r *Rules) alive(l lease, at, by time.Duration) lease {
 	return l
 }
 
-// walk goes through a part of the page with one state. Each call has its effect as soon as its answer needs it, and
-// nothing happens that a window would be needed for. It is false where that finds no state: another may.
+// walk goes through a part of the page with one state. Each call has its effect as soon as its answer needs it; windows
+// are not used. It returns false if that finds no state: a search may still find one.
 func (e *explainer) walk(from, to int32) bool {
 	for i := from; i < to; i++ {
 		v := e.events[i]
@@ -66,7 +67,7 @@ func (e *explainer) walk(from, to int32) bool {
 	return true
 }
 
-// opens takes in that a call has begun.
+// opens notes the start of a release or of an unanswered extension.
 func (h *facts) opens(c *Call, n int32) {
 	switch {
 	case c.Kind == Release && c.Unanswered:
@@ -78,7 +79,7 @@ func (h *facts) opens(c *Call, n int32) {
 	}
 }
 
-// returned lets a call have its effect by its answer.
+// returned lets a call have its effect before its answer.
 func (e *explainer) returned(n int32, c *Call) bool {
 	mine := e.one.owner == c.Hold
 	switch c.Kind {
@@ -89,7 +90,7 @@ func (e *explainer) returned(n int32, c *Call) bool {
 		if mine && !e.free(c.To) || !mine && h.grant >= 0 && e.p.Calls[h.grant].Unanswered && !e.done[h.grant] {
 			return false
 		}
-		e.note(n, max(e.one.cur, c.From)) // what comes next may have come before this answer
+		e.note(n, max(e.one.cur, c.From)) // the next effect may still lie before this answer
 		return true
 	case Seen:
 		return !c.Endless && (mine || e.enter(c)) && e.use(n, c)
@@ -98,13 +99,13 @@ func (e *explainer) returned(n int32, c *Call) bool {
 	}
 }
 
-// enter lets the acquire of a call's hold have its effect now, if it may have.
+// enter lets the acquire of the call's hold have its effect now, if possible.
 func (e *explainer) enter(c *Call) bool {
 	n := e.holds[c.Hold].grant
 	return n >= 0 && !e.done[n] && e.take(n, &e.p.Calls[n], c.To)
 }
 
-// take grants the lock by a moment.
+// take grants the lock before a given time.
 func (e *explainer) take(n int32, c *Call, by time.Duration) bool {
 	if e.one.owner >= 0 && !e.free(by) {
 		return false
@@ -139,7 +140,7 @@ func (e *explainer) use(n int32, c *Call) bool {
 	return true
 }
 
-// longer lets an extension without an answer have its effect.
+// longer lets an unanswered extension have its effect.
 func (e *explainer) longer(c *Call) bool {
 	h := &e.holds[c.Hold]
 	n := h.maybeLonger
@@ -157,7 +158,7 @@ func (e *explainer) longer(c *Call) bool {
 	return true
 }
 
-// free ends the hold of the owner by a moment, as early as it can have ended.
+// free ends the owner's hold before a given time, as early as possible.
 func (e *explainer) free(by time.Duration) bool {
 	o, h := &e.one, &e.holds[e.one.owner]
 	if n := h.freeing; n >= 0 && !e.done[n] {
@@ -181,21 +182,18 @@ func (e *explainer) free(by time.Duration) bool {
 	return true
 }
 
-// lapse adds the end of the owner's lease to the story.
 func (e *explainer) lapse(at time.Duration) {
 	if e.b.Instants {
 		e.add(Step{At: at, Event: LeaseEnd, Hold: e.one.owner, Window: -1, Against: -1}, -1)
 	}
 }
 
-// note adds the effect of a call to the story.
 func (e *explainer) note(n int32, at time.Duration) {
 	if e.b.Instants {
 		e.add(e.effect(n, at), n)
 	}
 }
 
-// effect is the step in which a call has its effect.
 func (e *explainer) effect(n int32, at time.Duration) Step {
 	c := &e.p.Calls[n]
 	return Step{At: at, Event: Effect, Call: c.ID, Kind: c.Kind, Unanswered: c.Unanswered, Hold: c.Hold, Window: -1,

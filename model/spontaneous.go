@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// needed tells whether an open call needs a hold to be over.
+// needed reports whether an open call needs a hold to be over.
 func (s *searcher) needed(c *state, hold int32) bool {
 	if len(s.wins) > 0 && (!s.p.Single || s.restores()) && s.expected(c, hold) {
-		return true // another server may answer what comes later, or this one have the hold again
+		return true // another server may give the later answers, or this one may get the hold back
 	}
 	return slices.ContainsFunc(s.open, func(m int32) bool {
 		if m < 0 || c.done.has(int(s.slots[m])) {
@@ -20,12 +20,12 @@ func (s *searcher) needed(c *state, hold int32) bool {
 	})
 }
 
-// restores tells whether servers may have again what they had before.
+// restores reports whether a window may bring lost data back.
 func (s *searcher) restores() bool {
 	return slices.ContainsFunc(s.wins, func(n int32) bool { return s.explainer.wins.list[n].brings() })
 }
 
-// spontaneous yields what may happen without a call, up to a moment.
+// spontaneous yields the states after events without a call, before a given time.
 func (s *searcher) spontaneous(c state, by time.Duration) {
 	for i := range c.held {
 		l := &c.held[i]
@@ -46,7 +46,7 @@ func (s *searcher) spontaneous(c state, by time.Duration) {
 	}
 }
 
-// lapses yields the state in which a lease has ended by a moment, as early as it can have. It is false if it cannot.
+// lapses yields the state in which a lease has ended, as early as possible. It returns false if it cannot end in time.
 func (s *searcher) lapses(c state, i int, by time.Duration) bool {
 	l := &c.held[i]
 	end := max(c.cur, plus(l.lo, s.p.Least(l.ttl)))
@@ -71,7 +71,7 @@ func (s *searcher) forget(c state, i int, n int32, by time.Duration) {
 		Against: -1}
 	expected := s.expected(&c, hold)
 	s.yield(c.forgets(i, w, by, expected, &s.p.Rules).until(at).tell(step, -1, w.cost()))
-	// where another has it still
+	// another server may still have it
 	if late, place := s.stretched(&c.held[i], at); late != nil && !s.p.Single && expected {
 		c = c.late(i, min(late.To, by)).tell(Step{At: c.cur, Event: Stretched, Hold: hold, Window: place,
 			Planned: late.Planned, Against: -1}, -1, late.cost())
@@ -79,9 +79,8 @@ func (s *searcher) forget(c state, i int, n int32, by time.Duration) {
 	}
 }
 
-// closes adds the states in which servers have forgotten a hold, or have one again, in a window that is over, although
-// nothing has needed that so far. A hold that is forgotten may have been extended before, or granted, when the lease of
-// another was over.
+// closes adds the states in which servers forgot or restored a hold in a window that is now over. No answer has needed
+// that so far. A forgotten hold may have been extended before, or granted after another lease had ended.
 func (s *searcher) closes(list []state, n int32) []state {
 	w := &s.explainer.wins.list[n]
 	if !w.Forgets && !w.brings() {
@@ -120,7 +119,7 @@ func (s *searcher) closes(list []state, n int32) []state {
 	return out.states
 }
 
-// expected tells whether an answer is still to come that shows a hold to have the lock.
+// expected reports whether a coming answer shows that a hold has the lock.
 func (s *searcher) expected(c *state, hold int32) bool {
 	return s.holds[hold].proof > s.now || slices.ContainsFunc(s.open, func(m int32) bool {
 		if m < 0 || c.done.has(int(s.slots[m])) {
@@ -131,8 +130,8 @@ func (s *searcher) expected(c *state, hold int32) bool {
 	})
 }
 
-// restore yields states in which the servers have a hold again, in a window, that was over, and that answers will need.
-// What another server has of it is what they have again.
+// restore yields the states in which a hold that was over comes back in a window, if coming answers need it. It
+// replaces another server's copy.
 func (s *searcher) restore(c state, n int32, by time.Duration) {
 	w := &s.explainer.wins.list[n]
 	at := max(c.cur, w.From)
@@ -154,7 +153,6 @@ func (s *searcher) restore(c state, n int32, by time.Duration) {
 	}
 }
 
-// granted tells whether a hold has been granted in a state.
 func (s *searcher) granted(c *state, hold int32) bool {
 	h := &s.holds[hold]
 	if h.grant < 0 {
@@ -167,7 +165,7 @@ func (s *searcher) granted(c *state, hold int32) bool {
 	return slot < len(s.open) && s.open[slot] == h.grant && c.done.has(slot)
 }
 
-// lastLease is what is known of the last lease of a hold, by the calls of a state that have had their effect.
+// lastLease is the last lease of a hold, by those of its calls that have had their effect.
 func (s *searcher) lastLease(c *state, hold int32, by time.Duration) lease {
 	g := &s.p.Calls[s.holds[hold].grant]
 	l := lease{hold, g.From, min(g.To, by), g.TTL, g.Open}
@@ -183,7 +181,7 @@ func (s *searcher) lastLease(c *state, hold int32, by time.Duration) lease {
 	return l
 }
 
-// given tells whether a hold has been given back in a state.
+// given reports whether a hold has been released in a state.
 func (s *searcher) given(c *state, hold int32) bool {
 	for i := s.holds[hold].first; i <= s.now; i++ {
 		if v := s.events[i]; s.p.Calls[v.call].Hold == hold && s.p.Calls[v.call].Kind == Release && s.over(c, v.call) {
@@ -193,13 +191,14 @@ func (s *searcher) given(c *state, hold int32) bool {
 	return false
 }
 
-// over tells whether a call with an answer has had its effect in a state.
+// over reports whether an answered call has had its effect in a state.
 func (s *searcher) over(c *state, n int32) bool {
 	slot := int(s.slots[n])
 	return slot >= len(s.open) || s.open[slot] != n || c.done.has(slot)
 }
 
-// stretched is a window that may have made a lease longer that is not known to be so; nil without one.
+// stretched is the cheapest window that may have made a lease longer; nil if the lease is late already or there is
+// none.
 func (s *searcher) stretched(l *lease, at time.Duration) (w *Window, place int32) {
 	for _, n := range s.wins {
 		x := &s.explainer.wins.list[n]

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// mostOpen is how many calls may be under way at a time in a part that is searched.
+// mostOpen is the largest number of calls under way at a time in a searched part.
 const mostOpen = 256
 
 // set is a set of slots of open calls.
@@ -15,33 +15,33 @@ func (s *set) has(slot int) bool { return s[slot/64]>>(slot%64)&1 != 0 }
 func (s *set) add(slot int)      { s[slot/64] |= 1 << (slot % 64) }
 func (s *set) remove(slot int)   { s[slot/64] &^= 1 << (slot % 64) }
 
-// state is one that the servers may be in. States share what they hold: it is never changed.
+// state is one possible state of the servers. States share their slices, which are never changed.
 type state struct {
-	held []lease // who has the lock, in the order of their grants; more than one only by a deviation
+	held []lease // the holders, in the order of their grants; several only by a deviation
 	cur  time.Duration
 	done set // open calls that have had their effect
 	cost Cost
 	last *link
 
-	elsewhere []gone // holds that were forgotten, and that another server may still have
+	elsewhere []gone // forgotten holds that another server may still have
 }
 
 // gone is a hold that a server forgot.
 type gone struct {
 	hold   int32
 	server int           // -1 = any
-	over   time.Duration // its lease is over then at the latest
+	over   time.Duration // the latest end of its lease
 }
 
-// has is the place of the hold of a call that another server may have, not the one that forgot it; -1 without it.
+// has finds the call's hold among those that a server other than the forgetful one may have; -1 = none.
 func (c *state) has(o *Call) int {
 	return slices.IndexFunc(c.elsewhere, func(g gone) bool {
 		return g.hold == o.Hold && c.cur <= g.over && (o.Kind != Seen || g.server != o.Server)
 	})
 }
 
-// forgets is a state in which a server has forgotten a hold. Where it is not the only one, another may have it still:
-// that counts if answers are expected that only it can give.
+// forgets is the state after a server has forgotten a hold. If there are other servers, one may still have it; that is
+// kept only if coming answers need it.
 func (c state) forgets(i int, w *Window, by time.Duration, expected bool, r *Rules) state {
 	l := c.held[i]
 	if c = c.without(i); r.Single || !expected {
@@ -60,7 +60,7 @@ func (c state) forgets(i int, w *Window, by time.Duration, expected bool, r *Rul
 	return c
 }
 
-// answers is a state after another server has answered a call of a hold that was forgotten.
+// answers is the state after another server answered a call of a forgotten hold.
 func (c state) answers(o *Call, i int, by time.Duration, r *Rules) state {
 	c.elsewhere = slices.Clone(c.elsewhere)
 	switch o.Kind {
@@ -72,25 +72,25 @@ func (c state) answers(o *Call, i int, by time.Duration, r *Rules) state {
 	return c
 }
 
-// link is a step of a story, and the one before.
+// link is a step of a story, and the link before it.
 type link struct {
 	before *link
 	step   Step
-	call   int32 // in Page.Calls; -1 = none
+	call   int32 // index in Page.Calls; -1 = none
 }
 
-// find is the place of a hold among those that have the lock; -1 without it.
+// find returns the position of a hold in held, or -1.
 func (c *state) find(hold int32) int {
 	return slices.IndexFunc(c.held, func(l lease) bool { return l.hold == hold })
 }
 
-// without is a state in which a hold has ended.
+// without is the state after a hold has ended.
 func (c state) without(i int) state {
 	c.held = slices.Delete(slices.Clone(c.held), i, i+1)
 	return c
 }
 
-// with is a state in which a lease is added, or takes the place of the one of its hold.
+// with adds a lease, or replaces the lease of the same hold.
 func (c state) with(l lease) state {
 	c.held = slices.Clone(c.held)
 	if i := c.find(l.hold); i >= 0 {
@@ -101,33 +101,31 @@ func (c state) with(l lease) state {
 	return c
 }
 
-// late is a state in which a lease that began by a moment lasts too long.
+// late is the state in which a lease that began before a time lasts too long.
 func (c state) late(i int, by time.Duration) state {
 	l := c.held[i]
 	l.late, l.hi = true, min(l.hi, by)
 	return c.with(l)
 }
 
-// alone is a state in which a lease is the only one.
 func (c state) alone(l lease) state {
 	c.held = []lease{l}
 	return c
 }
 
-// until moves a state on to a moment at the earliest.
+// until moves a state forward to a time.
 func (c state) until(t time.Duration) state {
 	c.cur = max(c.cur, t)
 	return c
 }
 
-// tell adds a step and its cost.
 func (c state) tell(s Step, call int32, cost Cost) state {
 	c.last, c.cost = &link{c.last, s, call}, c.cost+cost
 	return c
 }
 
-// covers tells whether another state of the same holds is no better in anything: calls that need an effect are done in
-// both, calls that may have one are left, and what was to be shown is shown.
+// covers reports whether c is at least as good as d, a state of the same holds, in every respect. Calls that need an
+// effect have had it in both. An optional effect in c is also in d, and what d has shown is shown in c.
 func (f *front) covers(c, d *state) bool {
 	if c.cost > d.cost || c.cur > d.cur {
 		return false
@@ -152,7 +150,7 @@ func (f *front) covers(c, d *state) bool {
 	return true
 }
 
-// mostHeld is how many may have the lock at a time in a story.
+// mostHeld is the largest number of simultaneous holders in a story.
 const mostHeld = 3
 
 type key struct {
@@ -160,10 +158,10 @@ type key struct {
 	held [mostHeld]int32
 }
 
-// free are the slots of calls which need not be alike in states that are compared.
+// free are the slots of calls that may differ between two states that are compared.
 type free struct {
-	may   set // without an answer: they need no effect
-	shows set // they change nothing
+	may   set // unanswered calls: they need no effect
+	shows set // calls that change nothing
 }
 
 func (f *free) key(c *state) key {
@@ -179,17 +177,17 @@ func (f *free) key(c *state) key {
 	return k
 }
 
-// front is the states that are possible, without those that others cover.
+// front is the set of possible states, without those that others cover.
 type front struct {
 	free     *free
 	places   map[key][]int32
 	states   []state
-	compared int // how often two of them were compared
+	compared int // number of comparisons
 }
 
 func newFront(f *free) *front { return &front{free: f, places: map[key][]int32{}} }
 
-// add keeps a state unless one that is kept covers it.
+// add keeps a state unless a kept one covers it.
 func (f *front) add(c state) bool {
 	k := f.free.key(&c)
 	for _, n := range f.places[k] {

@@ -8,8 +8,8 @@ import (
 	"hammerlock/history"
 )
 
-// Cost orders stories: first the number of deviations of the lock counts, then accidents without a plan, then how usual
-// the deviations and the losses by planned faults are, then how many of these there are.
+// Cost orders stories by four counts, the first counting most: deviations, accidents outside the plan, priors, losses
+// by planned faults. A prior says how unusual a deviation or a planned loss is.
 type Cost uint64
 
 const (
@@ -19,7 +19,7 @@ const (
 	oneDeviation = oneAccident << 12
 )
 
-// and is the cost of two parts of a page. Each of its numbers stays at its greatest value.
+// and adds the costs of two parts of a page. Each component saturates at its maximum.
 func (c Cost) and(d Cost) Cost {
 	add := func(unit, next Cost) Cost {
 		return min(c%next/unit+d%next/unit, next/unit-1) * unit
@@ -28,16 +28,16 @@ func (c Cost) and(d Cost) Cost {
 		add(onePrior, oneAccident) + add(oneFault, onePrior)
 }
 
-// Deviations is how many deviations of the lock a story of this cost contains.
+// Deviations is the number of deviations.
 func (c Cost) Deviations() int { return int(c / oneDeviation) }
 
-// Accidents is how many losses by accidents it contains.
+// Accidents is the number of losses by accidents.
 func (c Cost) Accidents() int { return int(c % oneDeviation / oneAccident) }
 
-// Faults is how many losses by planned faults it contains.
+// Faults is the number of losses by planned faults.
 func (c Cost) Faults() int { return int(c % onePrior) }
 
-// counted is the cost without how usual the deviations are.
+// counted is the cost without the priors.
 func (c Cost) counted() Cost { return c - c%oneAccident + c%onePrior }
 
 // String lists the parts.
@@ -49,84 +49,81 @@ func (c Cost) String() string {
 // Event says what a step is.
 type Event uint8
 
-// The events.
 const (
-	Effect    Event = iota // a call has its effect, or shows what it was answered
+	Effect    Event = iota // a call has its effect, or its answer shows the state
 	LeaseEnd               // the lease of a hold ends
 	Forgotten              // the servers forget a hold
-	Restored               // the servers have a hold again that was over, and forget who has it now
+	Restored               // a hold that was over comes back, and the servers forget the current holder
 	Stretched              // the lease of a hold lasts longer than T2
 )
 
 var events = [...]string{"effect", "lease-end", "forgotten", "restored", "stretched"}
 
-// String is the event's name in files.
+// String returns the event's name in files.
 func (e Event) String() string { return events[e] }
 
 // Step is one thing that happens in a story.
 type Step struct {
-	At    time.Duration // the instant
+	At    time.Duration
 	Event Event
-	Call  history.ID // Effect: whose effect it is
+	Call  history.ID // Effect: the call
 	Kind  Kind       // of the call
-	// Unanswered says that the call had no answer, and had its effect all the same. A call without an answer and
-	// without a step had no effect.
+	// Unanswered says that the call had no answer but an effect. A call without an answer and without a step had no
+	// effect.
 	Unanswered bool
-	Hold       int32      // what the step is about
-	Window     int32      // Forgotten, Restored, Stretched: in Page.Windows; -1 = none
-	Planned    bool       // that is a fault of the plan
-	Deviation  *Deviation // nil = the lock is right to do this
-	// Elsewhere says that a call changes nothing here: another server answers, which still has a hold that was
-	// forgotten, or it is a release that does not look whose the lock is, and may free nothing.
+	Hold       int32      // the subject of the step
+	Window     int32      // Forgotten, Restored, Stretched: index in Page.Windows; -1 = none
+	Planned    bool       // the window is a fault of the plan
+	Deviation  *Deviation // nil = the lock behaves correctly
+	// Elsewhere says that a call changes nothing here. Either another server answers, which still has a forgotten hold;
+	// or a release that does not check the owner may free nothing.
 	Elsewhere bool
-	// Against is the hold that a deviation is against; -1 = none.
+	// Against is the hold that a deviation harms; -1 = none.
 	Against int32
-	// Began and TTL are of the lease of a hold that is restored.
+	// Began and TTL describe the lease of a restored hold.
 	Began, TTL time.Duration
-	// Again says that a release frees the lock of another because it was sent again.
+	// Again says that a release was sent twice, and the second one freed another holder's lock.
 	Again bool
-	// Anew says that a re-entry began its hold once more.
+	// Anew says that a re-entry began its hold again.
 	Anew bool
-	// Alone says that after a double grant the new hold has the lock alone. Of several sites both may have some.
+	// Alone says that after a double grant only the new hold has the lock. With several sites both may have some.
 	Alone bool
 }
 
-// Status says what is known of a page.
+// Status says how far a page is explained.
 type Status uint8
 
-// The statuses.
 const (
 	Explained   Status = iota // Steps are the story
 	Unexplained               // no story is possible without a deviation, and the search found none with deviations
-	Unknown                   // the bounds of the search were too small to say whether a story is possible
-	NotModelled               // the model has no word for something: Missing says for what
+	Unknown                   // the search hit its bounds before it could say whether a story is possible
+	NotModelled               // the model cannot express the page: Missing says why
 )
 
-// Story is the cheapest that explains a page.
+// Story is the cheapest story of a page.
 type Story struct {
 	Status  Status
 	Missing string
 	Cost    Cost
-	// Steps are in the order of the story. Where Bounds.Instants is false they are those of the parts of the page for
-	// which the calls and the ends of leases are not enough.
+	// Steps are in the order of the story. Without Bounds.Instants, they cover only the parts of the page that needed a
+	// search.
 	Steps []Step
-	// Unexplained are the calls at which no state was possible, in each part of the page for which the search found no
-	// story.
+	// Unexplained are the calls at which no state was possible, one for each part of the page without a story.
 	Unexplained []history.ID
-	// Looked is at how many states the search has looked.
+	// Looked is the number of states that the search looked at.
 	Looked int
 }
 
 // Bounds limit the search.
 type Bounds struct {
-	Instants bool // the story has the instant of each call
-	// States is how many states the search may look at for each part of a page; 0 = DefaultStates.
+	Instants bool // give the instant of each call
+	// States is the largest number of states to look at for each part of a page; 0 = DefaultStates.
 	States int
-	// All is how many it may look at for the whole page; 0 = any number.
+	// All is the same for the whole page; 0 = unlimited.
 	All int
 }
 
-// DefaultStates is the bound of a search that names none. It takes about half a second.
+// DefaultStates is the default of Bounds.States. It takes about half a second.
 const DefaultStates = 100_000
 
 // Explain finds the cheapest story of a page.
@@ -134,8 +131,7 @@ func Explain(p *Page, b Bounds) Story {
 	return newExplainer(p, b).explain()
 }
 
-// Broke lists the holds of those that have the lock which end in a step, although they neither gave it back nor had a
-// lease that was over.
+// Broke lists the holds among held that a step ends, although they were not released and their leases were not over.
 func (s *Step) Broke(held []int32) (list []int32) {
 	switch {
 	case s.Event == Forgotten, s.Event == LeaseEnd && s.Deviation != nil:
@@ -151,13 +147,13 @@ func (s *Step) Broke(held []int32) (list []int32) {
 	return list
 }
 
-// takesAll tells whether only the hold of a step has the lock after it.
+// takesAll reports whether only the step's hold has the lock afterwards.
 func (s *Step) takesAll() bool {
 	return s.Event == Restored || s.Deviation == &Deviations[silentReacquire] || s.Deviation == &Deviations[phantom] ||
 		s.Deviation == &Deviations[doubleGrant] && s.Alone
 }
 
-// After is who has the lock after a step.
+// After returns the holds that have the lock after a step.
 func (s *Step) After(held []int32) []int32 {
 	broke := s.Broke(held)
 	held = slices.DeleteFunc(slices.Clone(held), func(h int32) bool { return slices.Contains(broke, h) })
@@ -172,7 +168,7 @@ func (s *Step) After(held []int32) []int32 {
 	return held
 }
 
-// Answers tells whether a step is a deviation that is no more than a wrong answer: it changes nothing in the servers.
+// Answers reports whether a step is only a wrong answer: a deviation that changes nothing in the servers.
 func (s *Step) Answers() bool {
 	switch s.Deviation {
 	case &Deviations[falseRelease], &Deviations[doubleRelease], &Deviations[falseRefusal], &Deviations[falseExtension]:

@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// windows are those of a page, by their beginning. Up to each, last is the one that ends last.
+// windows are the windows of a page, sorted by start. last[i] is the one of list[:i+1] with the latest end.
 type windows struct {
 	list  []Window
-	place []int32 // in Page.Windows
+	place []int32 // index in Page.Windows
 	last  []int32
-	late  bool // one of them may make leases longer
+	late  bool // some window may make leases longer
 }
 
 func newWindows(list []Window) (w windows) {
@@ -31,7 +31,7 @@ func newWindows(list []Window) (w windows) {
 	return w
 }
 
-// find is a window that was open between two moments; -1 without one.
+// find returns a window that was open between two times, or -1.
 func (w *windows) find(from, to time.Duration) int32 {
 	n := w.before(to)
 	if n == 0 || w.list[w.last[n-1]].To < from {
@@ -40,7 +40,7 @@ func (w *windows) find(from, to time.Duration) int32 {
 	return w.last[n-1]
 }
 
-// before counts the windows that begin up to a moment.
+// before counts the windows that begin at or before a time.
 func (w *windows) before(t time.Duration) int {
 	n, _ := slices.BinarySearchFunc(w.list, t, func(x Window, t time.Duration) int {
 		if x.From <= t {
@@ -51,7 +51,7 @@ func (w *windows) before(t time.Duration) int {
 	return n
 }
 
-// between lists those that were open between two moments.
+// between lists the windows that were open between two times.
 func (w *windows) between(from, to time.Duration) (list []int32) {
 	for n := w.before(to); n > 0 && w.list[w.last[n-1]].To >= from; n-- {
 		if w.list[n-1].To >= from {
@@ -61,10 +61,10 @@ func (w *windows) between(from, to time.Duration) (list []int32) {
 	return list
 }
 
-// brings tells whether servers may have something again in a window.
+// brings reports whether lost data may come back in a window.
 func (w *Window) brings() bool { return w.Restores || w.Revives }
 
-// cost is that of a loss in a window.
+// cost is the cost of a loss in a window.
 func (w *Window) cost() Cost {
 	if w.Planned {
 		return oneFault + planned

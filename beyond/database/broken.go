@@ -10,18 +10,19 @@ import (
 	"hammerlock/locks"
 )
 
-// Rows are the statements of wrong locks that are rows without expiry, each with name and token but the question.
+// Rows are the statements of wrong locks that are rows without expiry. Arguments are name and token, for There the name
+// alone.
 type Rows struct {
-	// of a table in which names are unique; an Insert that finds one changes nothing, or is a locks.ErrBusy
+	// In a table with unique names: an Insert of an existing name changes nothing, or returns locks.ErrBusy.
 	Insert, Delete string
-	There          string // whether the other table has a row of that name
-	Add, Remove    string // of that
+	There          string // whether the other table has a row with that name
+	Add, Remove    string // in the other table
 }
 
-// Names are queries that take and give back a lock of the server's own by its name alone: each answers whether it did.
+// Names are queries that take and release a server's own lock by its name. Each answers whether it succeeded.
 type Names struct{ Take, Give string }
 
-// Row is a row that its holder alone removes.
+// Row is a lock row that only its holder removes.
 func (s *Server) Row() locks.Spec {
 	return s.ByRow(locks.Spec{
 		Name:   "row",
@@ -35,7 +36,7 @@ func (s *Server) Row() locks.Spec {
 	})
 }
 
-// SelectInsert looks first.
+// SelectInsert checks for a row before it inserts one.
 func (s *Server) SelectInsert() locks.Spec {
 	return s.ByRow(locks.Spec{
 		Name:   "select-insert",
@@ -67,7 +68,7 @@ func (s *Server) SelectInsert() locks.Spec {
 	})
 }
 
-// ByRow completes the spec of a lock that is a row without expiry. Its taker returns locks.ErrLost if there was none.
+// ByRow completes the spec of a lock row without expiry. Its taker returns locks.ErrLost if it inserted none.
 func (s *Server) ByRow(l locks.Spec, free string,
 	taker func(locks.Env, *Session) func(context.Context, locks.Lease) error) locks.Spec {
 	l.Name, l.Sites, l.Engine = s.Prefix+l.Name, locks.OneSite, s.Engine
@@ -101,11 +102,10 @@ func (l *rowLock) Release(ctx context.Context, h locks.Lease) error {
 	return l.Own(ctx, l.free, h.Key, h.Token)
 }
 
-// pooled is how many connections a process has.
+// pooled is the number of a process's connections.
 const pooled = 4
 
-// Pooled is a lock of Names, taken and given back on whatever connection a pool has. It is known by the name of the
-// right one.
+// Pooled is a lock of Names on any connection of a pool, named after the right lock.
 func (s *Server) Pooled(right, doc string) locks.Spec {
 	return locks.Spec{
 		Name:   s.Prefix + right + "-pool",
@@ -128,7 +128,7 @@ func (s *Server) Pooled(right, doc string) locks.Spec {
 	}
 }
 
-// bound lets a pool have and keep so many connections.
+// bound limits a pool's open and idle connections.
 func bound(db *sql.DB, most int) *sql.DB {
 	if db != nil {
 		db.SetMaxOpenConns(most)
@@ -137,7 +137,7 @@ func bound(db *sql.DB, most int) *sql.DB {
 	return db
 }
 
-// poolOf is the key of the connections that a process shares.
+// poolOf is the key of a process's shared pool.
 type poolOf struct{ site string }
 
 type poolLock struct {

@@ -5,10 +5,10 @@ import (
 	"hammerlock/workload"
 )
 
-// counterConnections bounds those of a process.
+// counterConnections is the largest number of connections of a process.
 const counterConnections = 32
 
-// Counters are a counter in a server of its own, and the same with fences.
+// Counters are a counter on its own server, and the same with fences.
 func (s *Server) Counters(on topologies.Spec) []workload.CounterSpec {
 	open := func(e workload.CounterEnv, fenced bool) (workload.Counter, error) {
 		db, err := s.Pool(e.Site, 0)

@@ -11,16 +11,16 @@ import (
 	"hammerlock/locks"
 )
 
-// Leases are the statements of a lock that is a row with token, expiry and fence, by the server's clock.
+// Leases are the statements of a lock that is a row with token, expiry and fence. The server's clock counts.
 type Leases struct {
-	Make string // the row of a lock, if there is none: its name
-	// Take lets a hold have the row if its lease has expired, and returns the fence; else sql.ErrNoRows.
+	Make string // makes the row if there is none; argument: name
+	// Take gives a hold the row if its lease has expired, and returns the fence; else sql.ErrNoRows.
 	Take    func(ctx context.Context, conn Conn, h locks.Lease, ttl time.Duration) (fence int64, err error)
-	Extend  string // microseconds, name, token: changes no row that is not the holder's any more
-	Release string // name, token: the same
+	Extend  string // microseconds, name, token; changes no row if another holder has it
+	Release string // name, token; likewise
 }
 
-// Lease is the lock that the topology is made for.
+// Lease is the main lock of the topology.
 func (s *Server) Lease() locks.Spec {
 	return locks.Spec{
 		Name:   s.Prefix + "lease",
@@ -35,7 +35,7 @@ func (s *Server) Lease() locks.Spec {
 	}
 }
 
-// Leased opens a lock of such statements.
+// Leased opens a lock with these statements.
 func (s *Server) Leased(by Leases) func(locks.Env) (locks.Lock, error) {
 	return func(e locks.Env) (locks.Lock, error) {
 		session, err := s.open(e)

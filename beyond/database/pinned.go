@@ -8,7 +8,7 @@ import (
 	"hammerlock/locks"
 )
 
-// ByConnection completes the spec of a lock that the server ties to the connection of its holder.
+// ByConnection completes the spec of a lock that the server ties to its holder's connection.
 func (s *Server) ByConnection(l locks.Spec, open func(*Session) locks.Lock) locks.Spec {
 	l.Name, l.Source = s.Prefix+l.Name, s.Manual+", "+l.Source
 	l.Sites, l.Engine, l.Session = locks.OneSite, s.Engine, true
@@ -21,25 +21,25 @@ func (s *Server) ByConnection(l locks.Spec, open func(*Session) locks.Lock) lock
 	return l
 }
 
-// Pinned is a lock that the server ties to the connection it was granted on. It waits in the server.
+// Pinned is a lock that the server ties to the connection on which it was granted. It waits in the server.
 type Pinned struct {
 	*Session
 	by    Pins
 	made  map[string]bool // rows
-	token string          // of the present hold
-	on    Conn            // that it was granted on
+	token string          // of the current hold
+	on    Conn            // the connection of the grant
 }
 
-// Pins is how such a lock is taken and given back.
+// Pins says how such a lock is taken and released.
 type Pins struct {
-	Row string // makes that of a lock, if there is none; empty if there are no rows
-	// Take waits for a lock, and returns its fence, or 0. Its error says what is certain, and it leaves nothing that
-	// the server could know by the connection.
+	Row string // makes the row of a lock if there is none; empty = no rows
+	// Take waits for a lock, and returns its fence, or 0. Its error says what is certain. A failed Take leaves nothing
+	// behind on the connection.
 	Take func(ctx context.Context, conn Conn, key string, wait time.Duration) (fence int64, err error)
 	Give func(ctx context.Context, conn Conn, key string) error
 }
 
-// Pin is a lock on a session.
+// Pin makes such a lock on a session.
 func Pin(s *Session, by Pins) *Pinned { return &Pinned{Session: s, by: by, made: map[string]bool{}} }
 
 // Acquire does not wait.
@@ -64,7 +64,7 @@ func (p *Pinned) AcquireWithin(ctx context.Context, key string, _, wait time.Dur
 	return h, nil
 }
 
-// Extend has nothing to lengthen: it asks whether the session is still there.
+// Extend only asks whether the session is still alive.
 func (p *Pinned) Extend(ctx context.Context, h locks.Lease, _ time.Duration) (locks.Lease, error) {
 	if !p.holds(h) {
 		return h, locks.ErrLost
@@ -73,7 +73,7 @@ func (p *Pinned) Extend(ctx context.Context, h locks.Lease, _ time.Duration) (lo
 	return h, p.server.Outcome(err)
 }
 
-// Release gives the lock back on the connection that has it.
+// Release releases the lock on its connection.
 func (p *Pinned) Release(ctx context.Context, h locks.Lease) error {
 	if !p.holds(h) {
 		return locks.ErrLost
@@ -82,7 +82,7 @@ func (p *Pinned) Release(ctx context.Context, h locks.Lease) error {
 	return p.by.Give(ctx, p.on, h.Key)
 }
 
-// holds tells whether the connection that a hold was granted on is there, as far as is known.
+// holds reports whether the hold's connection is alive, as far as known.
 func (p *Pinned) holds(h locks.Lease) bool {
 	return p.token == h.Token && p.on != nil && p.on.Alive()
 }

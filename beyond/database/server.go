@@ -1,6 +1,5 @@
-// Package database is what locks, counters and servers of SQL databases have in common. The differences between kinds
-// of databases are in a Server, which its package fills in. It gets a topology, counters and the locks that are alike
-// everywhere, and sessions to write the others on.
+// Package database has the common parts of SQL databases. A database's package fills in a Server with its differences.
+// It gets a topology, counters, the locks that are the same everywhere, and sessions for the others.
 package database
 
 import (
@@ -19,24 +18,24 @@ import (
 	"hammerlock/workload"
 )
 
-// Server is a kind of database, as far as it differs from the others.
+// Server is a kind of database.
 type Server struct {
-	Name   string // of the topology and the counters
-	Engine string // as locks and topologies name it
-	Prefix string // of the names of its locks
-	Manual string // whose documents describe its statements
+	Name   string // of topology and counters
+	Engine string // its name in locks and topologies
+	Prefix string // of lock names
+	Manual string // title of the manual that describes the statements
 
-	// Connector is how a worker behind a source makes connections of its own to a site.
+	// Connector returns how a worker behind a source connects to a site.
 	Connector func(site *topologies.Site, source int) (func(context.Context) (Conn, error), error)
-	// Pool are connections that many share, Asker those of the suite itself, past all links.
+	// Pool has connections for many users, Asker the suite's own, which bypass all links.
 	Pool  func(site *topologies.Site, source int) (*sql.DB, error)
 	Asker func(*topologies.Node) (*sql.DB, error)
-	// Outcome says what an error of one statement leaves certain, as locks.Outcome does.
+	// Outcome says what is certain after a statement's error, as locks.Outcome does.
 	Outcome func(error) error
 
-	Ready   []string                                    // make the tables if there are none, and write
-	Clients string                                      // a query that counts the sessions of clients
-	Empty   func(ctx context.Context, db *sql.DB) error // ends those, with all that they hold, and empties the tables
+	Ready   []string                                    // make the tables if missing, and write a row
+	Clients string                                      // a query that counts the client sessions
+	Empty   func(ctx context.Context, db *sql.DB) error // ends these sessions and empties the tables
 
 	Pages  workload.Statements
 	Leases Leases
@@ -44,7 +43,7 @@ type Server struct {
 	Names  Names
 }
 
-// Topology is one server. The engine says how it is found and started; how it is asked is added here.
+// Topology is one server. Engine says how to find and start it; Topology adds how to ask it.
 func (s *Server) Topology(e topologies.Engine) topologies.Spec {
 	e.Name, e.Info, e.Unprivileged, e.Keeps = s.Engine, s.info, true, true
 	e.Ready = func(ctx context.Context, n *topologies.Node) error {
@@ -79,7 +78,7 @@ func (s *Server) info(ctx context.Context, n *topologies.Node) (map[string]strin
 	return map[string]string{"role": "master", "connected_clients": strconv.Itoa(clients)}, nil
 }
 
-// Run has statements carried out, up to the first error.
+// Run executes statements until the first error.
 func Run(ctx context.Context, db *sql.DB, statements []string) error {
 	for _, one := range statements {
 		if _, err := db.ExecContext(ctx, one); err != nil {
@@ -89,7 +88,7 @@ func Run(ctx context.Context, db *sql.DB, statements []string) error {
 	return nil
 }
 
-// Setup runs a program in the node's directory, as who its server will be.
+// Setup runs a program in the node's directory, as the user of its server.
 func Setup(n *topologies.Node, what string, cmd *exec.Cmd) error {
 	who, err := n.User()
 	if err != nil {
@@ -105,7 +104,7 @@ func Setup(n *topologies.Node, what string, cmd *exec.Cmd) error {
 	return nil
 }
 
-// Give makes a file or directory theirs who the node's server will be.
+// Give gives a file or directory to the user of the node's server.
 func Give(n *topologies.Node, path string) error {
 	who, err := n.User()
 	if err != nil || who == nil {
@@ -114,7 +113,6 @@ func Give(n *topologies.Node, path string) error {
 	return os.Chown(path, int(who.Uid), int(who.Gid))
 }
 
-// open is the session of a worker.
 func (s *Server) open(e locks.Env) (*Session, error) {
 	if len(e.Places) != 1 {
 		return nil, fmt.Errorf("%w: a lock on %s lives on one site", locks.ErrServer, s.Engine)

@@ -10,33 +10,33 @@ import (
 	"hammerlock/topologies"
 )
 
-// ConnectTimeout bounds how long a connection may take, with its login.
+// ConnectTimeout bounds the time for a connection and its login.
 const ConnectTimeout = time.Second
 
-// Conn is a connection that a worker has for itself, in the words of no client library.
+// Conn is a worker's own connection, independent of the client library.
 type Conn interface {
 	Exec(ctx context.Context, statement string, args ...any) (rows int64, err error)
 	QueryRow(ctx context.Context, query string, args ...any) Row
-	Alive() bool  // as far as is known without asking the server
-	Break() error // as the death of its user does; it is not alive any more
+	Alive() bool  // as far as known without asking the server
+	Break() error // like the death of its user
 }
 
-// Row is what a query has found. Its error is sql.ErrNoRows if that is nothing.
+// Row is a query's result. Scan returns sql.ErrNoRows if there is none.
 type Row interface{ Scan(into ...any) error }
 
-// Session is a worker's own connection. It is made when it is first needed, and again when it has broken.
+// Session is a worker's own connection, opened on demand, and again after it broke.
 type Session struct {
 	server  *Server
 	connect func(context.Context) (Conn, error)
-	conn    Conn // nil before it is opened
+	conn    Conn // nil = not open
 }
 
-// get is the connection. An error says that nothing was asked of the server.
+// get returns the connection. After an error, nothing was sent to the server.
 func (s *Session) get(ctx context.Context) (Conn, error) {
 	if s.conn != nil && s.conn.Alive() {
 		return s.conn, nil
 	}
-	_ = s.Close() // what has broken
+	_ = s.Close() // a broken one
 	conn, err := s.connect(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", topologies.ErrUnreachable, err)
@@ -45,7 +45,7 @@ func (s *Session) get(ctx context.Context) (Conn, error) {
 	return conn, nil
 }
 
-// row is the connection, after a statement that makes the row of a lock, once.
+// row returns the connection after making the row of a lock, once.
 func (s *Session) row(ctx context.Context, made map[string]bool, statement, key string) (Conn, error) {
 	conn, err := s.get(ctx)
 	if err != nil || made[key] {
@@ -56,7 +56,7 @@ func (s *Session) row(ctx context.Context, made map[string]bool, statement, key 
 	return conn, s.server.Outcome(err)
 }
 
-// Own changes the row of a hold: locks.ErrLost if it is no longer there.
+// Own changes the row of a hold. It returns locks.ErrLost if there is none.
 func (s *Session) Own(ctx context.Context, statement string, args ...any) error {
 	conn, err := s.get(ctx)
 	if err != nil {
@@ -69,7 +69,7 @@ func (s *Session) Own(ctx context.Context, statement string, args ...any) error 
 	return s.server.Outcome(err)
 }
 
-// Close breaks the connection, as the death of the worker does.
+// Close breaks the connection, like the worker's death.
 func (s *Session) Close() error {
 	if s.conn == nil {
 		return nil
@@ -79,7 +79,7 @@ func (s *Session) Close() error {
 	return conn.Break()
 }
 
-// Truth reads the answer of a statement that says yes, or else what the given error says.
+// Truth reads a statement's boolean answer, and returns the error no if it is false.
 func (s *Server) Truth(answer Row, no error) error {
 	var yes sql.NullBool
 	err := answer.Scan(&yes)

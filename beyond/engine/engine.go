@@ -1,5 +1,4 @@
-// Package engine is what servers that are not Redis have in common before they run: where they are on this machine, and
-// how many of them make a topology.
+// Package engine finds servers that are not Redis on this machine, and makes topologies of one or three of them.
 package engine
 
 import (
@@ -14,20 +13,21 @@ import (
 	"hammerlock/topologies"
 )
 
-// Program is a server's, as it is installed.
+// Program is a server's program.
 type Program struct {
-	Engine    string // as locks and topologies name the server
-	Name      string // on the path
-	Elsewhere string // a pattern of where packages put it, or empty; the last match is the newest release
-	Ask       []string
-	Version   *regexp.Regexp // finds the version in what it prints when it is started with Ask
+	Engine    string // the server's name in locks and topologies
+	Name      string // on the PATH
+	Elsewhere string // a pattern of where packages install it, or empty; the last match is the newest release
+	// Ask are the arguments that print the version.
+	Ask     []string
+	Version *regexp.Regexp // finds it in the output of Ask
 }
 
-// Find says where the program is and which version it has; its error says how to install it.
+// Find returns the program's path and version. Its error says how to install it.
 func (p Program) Find(ctx context.Context) (topologies.Server, error) {
 	path, err := exec.LookPath(p.Name)
 	if err != nil {
-		found, _ := filepath.Glob(p.Elsewhere) // the pattern is good
+		found, _ := filepath.Glob(p.Elsewhere) // the pattern is valid
 		if len(found) == 0 {
 			return topologies.Server{}, fmt.Errorf("no %s on this machine; to install it: make beyond-servers", p.Name)
 		}
@@ -47,8 +47,8 @@ func (p Program) Find(ctx context.Context) (topologies.Server, error) {
 	return topologies.Server{Path: path, Name: p.Engine, Version: string(m[1])}, nil
 }
 
-// OneAndThree are a server alone, and three that agree on every write by a protocol. Each recovers within a time of its
-// own.
+// OneAndThree returns a topology of one server, and one of three that agree on each write by a protocol, with their
+// recovery times.
 func OneAndThree(e *topologies.Engine, name, protocol string, recovery [2]time.Duration) []topologies.Spec {
 	return []topologies.Spec{
 		e.Topology(topologies.Spec{

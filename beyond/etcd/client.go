@@ -1,6 +1,5 @@
-// Package etcd has what the suite needs to try locks on etcd: its topologies, its faults and its locks, right and wrong
-// ones. A lock is what its client library offers, with what a careful user adds; what a session proves is read off the
-// wire.
+// Package etcd tests locks on etcd: it has the topologies, faults, and right and wrong locks. A lock is the client
+// library's, used carefully. The proofs of a session are read from the library's traffic.
 package etcd
 
 import (
@@ -26,11 +25,11 @@ import (
 	"hammerlock/topologies"
 )
 
-// callTimeout bounds each call, as the suite's clients of Redis do. The library's own default is for ever.
+// callTimeout bounds each call, like those of the suite's Redis clients. The library's default is no timeout.
 const callTimeout = time.Second
 
-// client is what the workers of a process share, as in an application: one connection to each server, and one stream
-// for all renewals.
+// client is shared by the workers of a process, as in an application: one connection to each server, and one stream for
+// all renewals.
 type client struct {
 	*clientv3.Client
 
@@ -38,7 +37,7 @@ type client struct {
 	leases map[int64]*proof.Lease
 }
 
-// clientKey tells apart the clients that a process shares.
+// clientKey identifies a client within a process.
 type clientKey struct{ site *topologies.Site }
 
 func openClient(e locks.Env) (*client, error) {
@@ -62,7 +61,7 @@ func openClient(e locks.Env) (*client, error) {
 	})
 }
 
-// observe lets the renewals of sessions be seen: the library tells nobody when it asks for one and what it is told.
+// observe watches the renewals of sessions: the library does not report requests and answers.
 func (c *client) observe(ctx context.Context, d *grpc.StreamDesc, cc *grpc.ClientConn, method string,
 	open grpc.Streamer, o ...grpc.CallOption) (grpc.ClientStream, error) {
 	s, err := open(ctx, d, cc, method, o...)
@@ -72,13 +71,13 @@ func (c *client) observe(ctx context.Context, d *grpc.StreamDesc, cc *grpc.Clien
 	return &observed{ClientStream: s, client: c, asked: map[int64][]time.Time{}}, nil
 }
 
-// observed is a stream of renewals. Answers come in the order of their questions.
+// observed is a stream of renewals. Answers arrive in the order of the requests.
 type observed struct {
 	grpc.ClientStream
 	client *client
 
 	mu    sync.Mutex
-	asked map[int64][]time.Time // by lease: questions without an answer
+	asked map[int64][]time.Time // by lease: times of unanswered requests
 }
 
 func (o *observed) SendMsg(m any) error {
@@ -117,7 +116,7 @@ func (c *client) lease(id int64) *proof.Lease {
 	return c.leases[id]
 }
 
-// watch lets the renewals of a lease be heard of; nil ends that.
+// watch observes the renewals of a lease; nil ends that.
 func (c *client) watch(id int64, l *proof.Lease) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -126,13 +125,13 @@ func (c *client) watch(id int64, l *proof.Lease) {
 	}
 }
 
-// harmless are the answers that say that a call had no effect.
+// harmless are the errors after which a call had no effect.
 var harmless = []error{
 	rpctypes.ErrNoLeader, rpctypes.ErrNotLeader, rpctypes.ErrLeaseNotFound, rpctypes.ErrTooManyRequests,
 	rpctypes.ErrNoSpace, rpctypes.ErrStopped,
 }
 
-// outcome says what an error of the library leaves certain, in the words of package locks.
+// outcome translates a library error: it says what is certain, as locks.Outcome does.
 func outcome(err error) error {
 	switch {
 	case err == nil:

@@ -22,8 +22,8 @@ var elected = onEtcd(locks.Spec{
 	},
 })
 
-// stand lets a candidate stand until ctx ends; once = not at all while there is a leader. When ctx ends the library
-// resigns for it, and does not say whether that went well.
+// stand campaigns until ctx ends; once = only if there is no leader. When ctx ends, the library resigns, and does not
+// report whether that succeeded.
 func stand(ctx context.Context, s *session, key string, once bool) (*grant, error) {
 	e := concurrency.NewElection(s.Session, strings.TrimSuffix(directory(key), "/"))
 	g := &grant{session: s}

@@ -19,7 +19,7 @@ import (
 	"hammerlock/topologies"
 )
 
-// Topologies lists the topologies, the simplest first.
+// Topologies are one server, and three.
 var Topologies = engine.OneAndThree(servers, engineName, "Raft", [2]time.Duration{2 * time.Second, 2 * time.Second})
 
 var servers = &topologies.Engine{
@@ -27,10 +27,9 @@ var servers = &topologies.Engine{
 	PeerLinks: peerLinks, Expire: expire, Keeps: true,
 }
 
-// engineName is the servers' name.
 const engineName = "etcd"
 
-// The timers: the servers grant no lease shorter than one and a half election timeouts, in whole seconds.
+// Timers. The shortest lease is one and a half election timeouts, in whole seconds.
 const (
 	heartbeat = 50 * time.Millisecond
 	election  = 500 * time.Millisecond
@@ -41,7 +40,7 @@ var program = engine.Program{
 	Version: regexp.MustCompile(`(?m)^etcd Version: (\S+)`),
 }
 
-// peer is where a node's peers reach it, of the address of its clients.
+// peer is the address for a node's peers, derived from its client address.
 func peer(addr string) string { return topologies.Shifted(addr, topologies.PeerPort) }
 
 func peerLinks(n *topologies.Node) map[string]string {
@@ -63,10 +62,10 @@ func command(n *topologies.Node) (*exec.Cmd, error) {
 		"--logger", "zap", "--log-level", "warn"), nil
 }
 
-// web asks the servers past all links. A connection is used once: servers come and go.
+// web bypasses all links. It does not reuse connections, because servers restart.
 var web = &http.Client{Timeout: callTimeout, Transport: &http.Transport{DisableKeepAlives: true}}
 
-// ask sends a request to the gateway of a node, and reads its answer into the given value.
+// ask calls a node's HTTP gateway, and decodes the answer.
 func ask(ctx context.Context, n *topologies.Node, path, body string, into any) error {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+n.Back()+path, strings.NewReader(body))
 	if err != nil {
@@ -107,7 +106,7 @@ func info(ctx context.Context, n *topologies.Node) (map[string]string, error) {
 	return map[string]string{"role": role}, nil
 }
 
-// ready asks for a key of all: the answer needs a majority.
+// ready reads the cluster's health, which needs a majority.
 func ready(ctx context.Context, n *topologies.Node) error {
 	var health struct{ Health string }
 	err := ask(ctx, n, "/health", "", &health)
@@ -117,13 +116,13 @@ func ready(ctx context.Context, n *topologies.Node) error {
 	return err
 }
 
-// empty removes all keys. Leases end by themselves.
+// empty removes all keys. Leases expire.
 func empty(ctx context.Context, nodes []*topologies.Node) error {
 	var ignored struct{}
 	return ask(ctx, nodes[0], "/v3/kv/deleterange", `{"key":"AA==","range_end":"AA=="}`, &ignored)
 }
 
-// expire revokes the lease of the first key of a lock.
+// expire revokes the lease of the lock's first key.
 func expire(ctx context.Context, n *topologies.Node, lock string) error {
 	var first struct{ Kvs []struct{ Lease string } }
 	prefix := directory(lock)
@@ -141,20 +140,20 @@ func expire(ctx context.Context, n *topologies.Node, lock string) error {
 	return ask(ctx, n, "/v3/lease/revoke", fmt.Sprintf(`{"ID":%q}`, first.Kvs[0].Lease), &struct{}{})
 }
 
-// directory begins the keys of a lock, as the library makes them; no other key begins so that is less than its end with
-// 0 for the slash.
+// directory is the prefix of a lock's keys in the library. All keys with it are less than the same text with 0 instead
+// of the last slash.
 func directory(lock string) string { return "/" + lock + "/" }
 
-// The beginning of an HTTP/2 frame.
+// Parts of an HTTP/2 frame.
 const (
 	frameHeader = 9
 	dataFrame   = 0
 )
 
-// preface begins what an HTTP/2 client sends.
+// preface is the start of an HTTP/2 connection.
 var preface = []byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
 
-// asks finds a message in frames of HTTP/2: each is a question.
+// asks finds a message in HTTP/2 frames: each is a request.
 func asks(sent []byte) bool {
 	sent = bytes.TrimPrefix(sent, preface)
 	for len(sent) >= frameHeader {

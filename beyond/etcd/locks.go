@@ -9,7 +9,7 @@ import (
 	"hammerlock/locks"
 )
 
-// Locks lists the locks: right ones first.
+// Locks lists the locks, right ones first.
 var Locks = []locks.Spec{mutex, elected, done, deaf, shared}
 
 var done = onEtcd(locks.Spec{
@@ -46,19 +46,18 @@ var shared = onEtcd(locks.Spec{
 	},
 })
 
-// sharedLock takes the session of its process for its own.
+// sharedLock uses one session for all workers of a process.
 type sharedLock struct {
 	*mutexLock
-	key any // of the session; nil = it has none yet
+	key any // of the session; nil = none yet
 }
 
-// sharedKey tells apart the sessions of a process.
+// sharedKey identifies a session within a process.
 type sharedKey struct{ ttl time.Duration }
 
-// oneSession is one for all workers of a process.
 type oneSession struct{ *session }
 
-// Close leaves the session to its end.
+// Close lets the session expire.
 func (s oneSession) Close() error {
 	s.orphan()
 	return nil

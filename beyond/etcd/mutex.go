@@ -26,32 +26,30 @@ var mutex = onEtcd(locks.Spec{
 	Open: func(e locks.Env) (locks.Lock, error) { return open(e, mutexLock{strict: true, heeds: true}) },
 })
 
-// onEtcd completes the spec of a lock.
 func onEtcd(l locks.Spec) locks.Spec {
 	l.Sites, l.Engine = locks.OneSite, engineName
 	l.Claims = history.Claims{Excludes: true, Expires: true, Owned: true, Fences: true, Renews: true}
 	return l
 }
 
-// mutexLock is one worker's mutex.
 type mutexLock struct {
-	strict bool // the holder is told when the last proof of its lease is over
-	heeds  bool // the holder is told when the session is done
-	elects bool // it is an election
+	strict bool // the hold is lost with the last proof of its lease
+	heeds  bool // the hold is lost with the session
+	elects bool // use an election
 
 	env     locks.Env
 	client  *client
 	session *session
 	held    map[string]*grant // by token
-	ready   map[string]*grant // granted while waiting, by key
+	ready   map[string]*grant // by key: granted while waiting
 	tries   int
 }
 
-// grant is a hold, and the key that has it.
+// grant is a hold with its key.
 type grant struct {
 	*hold
 	key     string
-	owner   clientv3.Cmp // whether the key is still the owner's
+	owner   clientv3.Cmp // whether the key still belongs to the owner
 	session *session
 }
 
@@ -64,7 +62,7 @@ func open(e locks.Env, l mutexLock) (locks.Lock, error) {
 	return &l, nil
 }
 
-// Acquire is TryLock, or what Wait was granted.
+// Acquire is TryLock, or returns what Wait was granted.
 func (l *mutexLock) Acquire(ctx context.Context, key string, ttl time.Duration) (locks.Lease, error) {
 	lease, call := locks.Lease{Key: key}, time.Now()
 	if g, ok := l.ready[key]; ok {
@@ -77,7 +75,7 @@ func (l *mutexLock) Acquire(ctx context.Context, key string, ttl time.Duration) 
 	defer cancel()
 	s, err := l.within(ctx, ttl)
 	if err != nil {
-		return lease, fmt.Errorf("%w: open a session: %w", locks.ErrRefused, err) // a lease without a key is no lock
+		return lease, fmt.Errorf("%w: open a session: %w", locks.ErrRefused, err) // a lease without a key holds no lock
 	}
 	g, err := l.try(ctx, s, key)
 	l.tries++
@@ -94,7 +92,7 @@ func (l *mutexLock) Acquire(ctx context.Context, key string, ttl time.Duration) 
 	return l.doubt(g, lease, err)
 }
 
-// try is TryLock, or what comes nearest of an election.
+// try is TryLock, or its nearest counterpart for an election.
 func (l *mutexLock) try(ctx context.Context, s *session, key string) (*grant, error) {
 	if l.elects {
 		return stand(ctx, s, key, true)
@@ -104,7 +102,7 @@ func (l *mutexLock) try(ctx context.Context, s *session, key string) (*grant, er
 	return &grant{key: m.Key(), owner: m.IsOwner(), session: s}, err
 }
 
-// doubt keeps what may have been granted until it is given back.
+// doubt keeps a possible grant until it is released.
 func (l *mutexLock) doubt(g *grant, lease locks.Lease, err error) (locks.Lease, error) {
 	lease.Token = fmt.Sprintf("%s?%d", g.key, l.tries)
 	l.held[lease.Token] = &grant{session: g.session}
@@ -115,8 +113,7 @@ func mutexOf(s *session, key string) *concurrency.Mutex {
 	return concurrency.NewMutex(s.Session, strings.TrimSuffix(directory(key), "/"))
 }
 
-// Wait is Lock: the library's own queue, in the order of the create revisions. A grant to it waits for the next
-// try.
+// Wait is Lock: the library's own queue, in the order of create revisions. The next Acquire returns its grant.
 func (l *mutexLock) Wait(ctx context.Context, key string) (history.Wake, error) {
 	if ctx.Err() != nil {
 		if g, ok := l.ready[key]; ok {
@@ -129,11 +126,11 @@ func (l *mutexLock) Wait(ctx context.Context, key string) (history.Wake, error) 
 	if s == nil || s.over() {
 		return history.Poll, concurrency.ErrSessionExpired
 	}
-	// When its context ends the library takes its key back, and waits for that as long as its client lives.
+	// When its context ends, the library removes its key, and waits for that as long as its client lives.
 	late := context.AfterFunc(ctx, func() { time.AfterFunc(callTimeout, s.end) })
 	g, back, err := l.queue(ctx, s, key)
 	if !late() && !back {
-		s.orphan() // and with it a key that may be there
+		s.orphan() // removes a key that may be left
 		return history.Poll, context.Cause(ctx)
 	}
 	if err != nil {
@@ -144,7 +141,7 @@ func (l *mutexLock) Wait(ctx context.Context, key string) (history.Wake, error) 
 	return history.Signal, nil
 }
 
-// queue waits in the library's queue, and tells whether it has taken its key back.
+// queue waits in the library's queue, and reports whether the library removed its key.
 func (l *mutexLock) queue(ctx context.Context, s *session, key string) (g *grant, back bool, err error) {
 	if l.elects {
 		g, err = stand(ctx, s, key, false)
@@ -155,11 +152,10 @@ func (l *mutexLock) queue(ctx context.Context, s *session, key string) (g *grant
 	return &grant{key: m.Key(), owner: m.IsOwner(), session: s}, m.Key() == takenBack, err
 }
 
-// takenBack is the key of a mutex of the library's that was given back, or refused.
+// takenBack is the library's key for a mutex that was released or refused.
 const takenBack = "\x00"
 
-// granted makes a lease of a mutex that was asked for at the time of a call. Its end is that which the session's last
-// renewal has promised.
+// granted makes the lease of a mutex. Its end is that of the session's last answered renewal.
 func (l *mutexLock) granted(ctx context.Context, call time.Time, g *grant, lease locks.Lease) (locks.Lease, error) {
 	if l.strict && g.session.lease.Left() < g.session.ttl/2 {
 		if _, err := l.client.KeepAliveOnce(ctx, g.session.Lease()); err != nil {
@@ -181,7 +177,7 @@ func (l *mutexLock) granted(ctx context.Context, call time.Time, g *grant, lease
 	return lease, nil
 }
 
-// within is the worker's session, a new one if the last is done.
+// within returns the worker's session, or a new one if that is done.
 func (l *mutexLock) within(ctx context.Context, ttl time.Duration) (*session, error) {
 	if s := l.session; s != nil && !s.over() && s.ttl == ttl {
 		return s, nil
@@ -195,7 +191,7 @@ func (l *mutexLock) within(ctx context.Context, ttl time.Duration) (*session, er
 	return l.session, err
 }
 
-// Extend says that the library, which renews by itself, offers no more, or that the hold is lost.
+// Extend reports a lost hold. The library renews by itself, and offers no extension.
 func (l *mutexLock) Extend(_ context.Context, lease locks.Lease, _ time.Duration) (locks.Lease, error) {
 	if g, ok := l.held[lease.Token]; !ok || g.session.over() {
 		return lease, locks.ErrLost
@@ -203,8 +199,8 @@ func (l *mutexLock) Extend(_ context.Context, lease locks.Lease, _ time.Duration
 	return lease, fmt.Errorf("etcd mutex: %w", errors.ErrUnsupported)
 }
 
-// Release asks whether the lock is still the owner's: Unlock of the library says yes in any case. A grant that is
-// not known ends with its session.
+// Release deletes the key only if it is still the owner's: the library's Unlock always succeeds. An uncertain grant
+// ends with its session.
 func (l *mutexLock) Release(ctx context.Context, lease locks.Lease) error {
 	g, ok := l.held[lease.Token]
 	if !ok {
@@ -220,7 +216,7 @@ func (l *mutexLock) Release(ctx context.Context, lease locks.Lease) error {
 	answer, err := l.client.Txn(ctx).If(g.owner).Then(clientv3.OpDelete(g.key)).Commit()
 	switch {
 	case err != nil:
-		g.session.orphan() // what could not be given back is renewed no more
+		g.session.orphan() // stop renewing what could not be released
 		return outcome(err)
 	case !answer.Succeeded:
 		return locks.ErrLost
@@ -228,7 +224,7 @@ func (l *mutexLock) Release(ctx context.Context, lease locks.Lease) error {
 	return nil
 }
 
-// Close gives nothing back: what is held ends with its lease.
+// Close releases nothing: holds end with their leases.
 func (l *mutexLock) Close() error {
 	for _, g := range l.held {
 		g.session.finish(g.hold)

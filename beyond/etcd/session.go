@@ -13,20 +13,19 @@ import (
 	"hammerlock/history"
 )
 
-// session is one worker's: two mutexes on one session both hold the lock.
+// session belongs to one worker: two mutexes on one session both get the lock.
 type session struct {
 	*concurrency.Session
 	lease *proof.Lease
 
 	client *client
-	ttl    time.Duration // that was asked for
+	ttl    time.Duration // as requested
 	end    context.CancelFunc
 }
 
-// open makes a session. A lease of etcd lasts whole seconds, and the server may grant more than it was asked for.
-//
-// The library looks twice a second whether a lease is to be renewed: of the shortest one, a single late answer is the
-// end. A strict session is renewed at a third of its lease.
+// open makes a session. An etcd lease has whole seconds, and the server may grant more than requested. The library
+// checks twice a second whether to renew, so one late answer ends the shortest lease. A strict session renews after a
+// third of its lease.
 func (c *client) open(ctx context.Context, ttl time.Duration, strict bool, lane *history.Lane) (*session, error) {
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
 	s := &session{client: c, ttl: ttl, end: end}
@@ -40,7 +39,7 @@ func (c *client) open(ctx context.Context, ttl time.Duration, strict bool, lane 
 	s.lease = &proof.Lease{Lane: lane}
 	renewed(s.lease, call, lasts)
 	c.watch(int64(granted.ID), s.lease)
-	// The library undoes things in the context of its client: this one ends with the session.
+	// The library cleans up with its client's context, so this client ends with the session.
 	own := clientv3.NewCtxClient(life)
 	own.KV, own.Lease, own.Watcher = c.KV, c.Lease, c.Watcher
 	if strict {
@@ -54,13 +53,13 @@ func (c *client) open(ctx context.Context, ttl time.Duration, strict bool, lane 
 	return s, err
 }
 
-// punctual renews a lease as often as it says.
+// punctual renews a lease at fixed intervals.
 type punctual struct {
 	clientv3.Lease
 	every time.Duration
 }
 
-// KeepAlive renews until ctx is done or the server knows no such lease.
+// KeepAlive renews until ctx is done or the lease is gone.
 func (p punctual) KeepAlive(ctx context.Context, id clientv3.LeaseID) (<-chan *clientv3.LeaseKeepAliveResponse, error) {
 	answers := make(chan *clientv3.LeaseKeepAliveResponse)
 	go func() {
@@ -84,7 +83,7 @@ func (p punctual) KeepAlive(ctx context.Context, id clientv3.LeaseID) (<-chan *c
 	return answers, nil
 }
 
-// orphan leaves the lease to its end, as the death of a process does.
+// orphan lets the lease expire, like the death of a process.
 func (s *session) orphan() {
 	s.client.watch(int64(s.Lease()), nil)
 	s.Orphan()
@@ -93,7 +92,7 @@ func (s *session) orphan() {
 
 var errInDoubt = errors.New("etcd: what may have been granted ends with its lease")
 
-// revoke ends the lease, and all that may have been taken with it. Whether there was anything it does not tell.
+// revoke ends the lease and all keys on it. The answer does not say whether there were any.
 func (s *session) revoke(ctx context.Context) error {
 	s.orphan()
 	_, err := s.client.Revoke(ctx, s.Lease())
@@ -102,7 +101,7 @@ func (s *session) revoke(ctx context.Context) error {
 
 func (s *session) over() bool { return s.Ctx().Err() != nil }
 
-// finish ends what stands on the session's lease.
+// finish ends the hold on the session's lease.
 func (s *session) finish(h *hold) {
 	if h != nil && h.stop != nil {
 		h.stop()
@@ -110,13 +109,13 @@ func (s *session) finish(h *hold) {
 	s.lease.Finish()
 }
 
-// renewed takes down a renewal that was called then and answered with so long a lease.
+// renewed notes a renewal by its call time and the granted lease.
 func renewed(l *proof.Lease, call time.Time, ttl time.Duration) {
 	promised := call.Add(ttl)
 	l.Renew(promised, promised.Add(-ttl/100-2*time.Millisecond))
 }
 
-// hold is one grant, which also hears of the end of its session.
+// hold is one grant, which may end with its session.
 type hold struct {
 	*proof.Hold
 	stop func() bool // nil = it does not

@@ -14,7 +14,7 @@ import (
 	"hammerlock/topologies"
 )
 
-// config says how to connect to an address. Statements are prepared by the client: one round trip each.
+// config connects to an address. The client interpolates arguments, so a statement is one round trip.
 func config(addr, password string) *mysql.Config {
 	c := mysql.NewConfig()
 	c.User, c.Passwd, c.Net, c.Addr, c.DBName, c.Timeout, c.InterpolateParams = owner, password, "tcp", addr, schema,
@@ -23,7 +23,7 @@ func config(addr, password string) *mysql.Config {
 	return c
 }
 
-// silent is a logger: what the library has to say is in its errors as well.
+// silent logs nothing: the errors say the same.
 type silent struct{}
 
 func (silent) Print(...any) {}
@@ -40,14 +40,14 @@ func pool(site *topologies.Site, source int) (*sql.DB, error) { return open(site
 
 func asker(n *topologies.Node) (*sql.DB, error) { return open(config(n.Back(), n.Password())) }
 
-// siteConfig connects as the suite's clients of Redis do: links tell processes apart.
+// siteConfig connects through the source's links, like the suite's Redis clients.
 func siteConfig(site *topologies.Site, source int) *mysql.Config {
 	c := config(site.Addrs()[0], site.Password())
 	c.DialFunc = site.Dialer(source)
 	return c
 }
 
-// conn is a connection of a worker's own, of a pool that has no other.
+// conn is a worker's own connection, the only one of its pool.
 type conn struct {
 	*sql.Conn
 	pool *sql.DB
@@ -77,7 +77,7 @@ func (c *conn) QueryRow(ctx context.Context, query string, args ...any) database
 	return c.QueryRowContext(ctx, query, args...)
 }
 
-// Alive asks the library whether it has given the connection up.
+// Alive asks the library whether it has given up the connection.
 func (c *conn) Alive() bool {
 	return c.Raw(func(c any) error {
 		if v, ok := c.(driver.Validator); ok && !v.IsValid() {
@@ -88,12 +88,12 @@ func (c *conn) Alive() bool {
 }
 
 func (c *conn) Break() error {
-	_ = c.Raw(func(any) error { return driver.ErrBadConn }) // which closes it
+	_ = c.Raw(func(any) error { return driver.ErrBadConn }) // closes it
 	_ = c.Close()
 	return c.pool.Close()
 }
 
-// The numbers of errors that say that nothing was done.
+// Numbers of errors after which nothing was done.
 const (
 	duplicate       = 1062
 	lockWaitTimeout = 1205
@@ -101,14 +101,13 @@ const (
 	interrupted     = 1317
 )
 
-// outcome says what an error of one statement leaves certain: nothing was sent, or the server has answered that it did
-// nothing.
+// outcome says what is certain after a statement's error: nothing was sent, or the server answered that it did nothing.
 func outcome(err error) error {
 	if err == nil || errors.Is(err, topologies.ErrUnreachable) {
 		return err
 	}
 	if errors.Is(err, driver.ErrBadConn) {
-		return fmt.Errorf("%w: %w", topologies.ErrUnreachable, err) // the library had sent nothing
+		return fmt.Errorf("%w: %w", topologies.ErrUnreachable, err) // the library sent nothing
 	}
 	if answer, ok := errors.AsType[*mysql.MySQLError](err); ok {
 		switch answer.Number {

@@ -11,8 +11,8 @@ import (
 	"hammerlock/locks"
 )
 
-// SYSDATE is the time at which it is evaluated, which is when the row is locked; NOW would be that of the statement's
-// beginning. The fence comes back in the answer to the UPDATE, as the number that was inserted last.
+// SYSDATE is evaluated when the row is locked; NOW is the start of the statement. The answer to the UPDATE returns the
+// fence as the last insert ID.
 var leases = database.Leases{
 	Make: `INSERT IGNORE INTO leases VALUES (?, '', '1970-01-02', 0)`,
 	Take: func(ctx context.Context, on database.Conn, h locks.Lease, ttl time.Duration) (int64, error) {
@@ -44,8 +44,8 @@ var getLock = server.ByConnection(locks.Spec{
 	return database.Pin(s, database.Pins{Take: getName, Give: giveName})
 })
 
-// getName lets the server wait; it counts in seconds, with a fraction. A try that failed gives its connection up, for
-// nobody knows whether that has the lock.
+// getName waits in the server, which takes seconds with a fraction. After a failed try the connection is dropped,
+// because it may have the lock.
 func getName(ctx context.Context, on database.Conn, key string, wait time.Duration) (int64, error) {
 	err := server.Truth(on.QueryRow(ctx, `SELECT GET_LOCK(SHA1(?), ?)`, key, wait.Seconds()), locks.ErrBusy)
 	if err != nil && err != locks.ErrBusy {
@@ -69,7 +69,7 @@ var forUpdate = server.ByConnection(locks.Spec{
 	return database.Pin(s, database.Pins{Row: `INSERT IGNORE INTO locked VALUES (?)`, Take: lockRow, Give: commit})
 })
 
-// lockRow lets the server wait, which counts in whole seconds: a visit that has less left asks without waiting.
+// lockRow waits in the server, which takes whole seconds. With less time left, it does not wait.
 func lockRow(ctx context.Context, on database.Conn, key string, wait time.Duration) (int64, error) {
 	_, err := on.Exec(ctx, `START TRANSACTION`)
 	if err == nil {
@@ -77,7 +77,7 @@ func lockRow(ctx context.Context, on database.Conn, key string, wait time.Durati
 			int(math.Floor(wait.Seconds()))).Scan(new(int))
 	}
 	if err != nil {
-		_ = on.Break() // it takes the transaction with it
+		_ = on.Break() // ends the transaction as well
 	}
 	return 0, outcome(err)
 }

@@ -1,5 +1,5 @@
-// Package mysql is what a lock on MySQL or MariaDB needs: a server that is started and broken as those of Redis are,
-// the locks that people build on it, right and wrong, and counters in it. The server that is started is MariaDB.
+// Package mysql tests locks on MySQL or MariaDB: it has a server with its faults, right and wrong locks that people
+// build on it, and counters. It starts MariaDB.
 package mysql
 
 import (
@@ -9,8 +9,7 @@ import (
 	"hammerlock/workload"
 )
 
-// Topologies, Locks and Counters are what the commands are told of; the first lock is the one that the topology is made
-// for.
+// Topologies, Locks and Counters are for the commands. The first lock is the main one of the topology.
 var (
 	Topologies = []topologies.Spec{topology}
 	Locks      = []locks.Spec{server.Lease(), getLock, forUpdate, server.Row(), server.SelectInsert(),
@@ -34,7 +33,7 @@ var server = &database.Server{
 	Names: database.Names{Take: `SELECT GET_LOCK(SHA1(?), 0)`, Give: `SELECT RELEASE_LOCK(SHA1(?))`},
 }
 
-// ready makes the tables. Names of locks are keys of all but that of my-select-insert.
+// ready makes the tables. The lock's name is the key of all but the table of my-select-insert.
 var ready = []string{
 	`CREATE TABLE IF NOT EXISTS ready (id int PRIMARY KEY, at datetime(6))`,
 	`CREATE TABLE IF NOT EXISTS leases (name varchar(200) PRIMARY KEY, token varchar(64) NOT NULL,
@@ -47,12 +46,11 @@ var ready = []string{
 	`REPLACE INTO ready VALUES (1, now(6))`,
 }
 
-// cleared empties what runs write to.
 var cleared = []string{`DELETE FROM leases`, `DELETE FROM locked`, `DELETE FROM taken`, `DELETE FROM noted`,
 	`DELETE FROM pages`}
 
-// The counter's statements. Assignments are made from left to right: the column that is compared comes last. A row that
-// stays as it was does not count as affected.
+// writePage begins the counter's statements. Assignments run from left to right, so the compared column comes last.
+// Unchanged rows do not count as affected.
 const writePage = `INSERT INTO pages VALUES (?, ?, ?, ?) ON DUPLICATE KEY UPDATE `
 
 var pages = workload.Statements{

@@ -18,7 +18,7 @@ import (
 	"hammerlock/topologies"
 )
 
-// owner is the user that the suite and all clients are; schema is theirs.
+// owner is the user of the suite and all clients; schema is their database.
 const (
 	owner  = "hammerlock"
 	schema = "locks"
@@ -31,15 +31,15 @@ var program = engine.Program{
 	Ask: []string{"--no-defaults", "--version"}, Version: regexp.MustCompile(`Ver ([^-\s]+)`),
 }
 
-// settings are those of every process on a node's data, the first of them first.
+// settings are the options for each process on a node's data. --no-defaults must come first.
 func settings(n *topologies.Node) []string {
 	return []string{"--no-defaults", "--datadir=" + filepath.Join(n.Dir(), "data"), "--tmpdir=" +
 		filepath.Join(n.Dir(), "tmp"),
 		"--innodb-buffer-pool-size=32M", "--innodb-log-file-size=16M"}
 }
 
-// bootstrap makes the system tables, the user and the database, as mariadb-install-db does, which is in another
-// package. The server takes one statement a line.
+// bootstrap makes the system tables, the user and the database, like mariadb-install-db, which is in another package.
+// The server reads one statement a line.
 func bootstrap(ctx context.Context, n *topologies.Node) error {
 	for _, name := range []string{"data", "tmp"} {
 		path := filepath.Join(n.Dir(), name)
@@ -65,10 +65,10 @@ func bootstrap(ctx context.Context, n *topologies.Node) error {
 	return database.Setup(n, "bootstrap", cmd)
 }
 
-// maxConnections is enough for a connection a worker, and the counter's.
+// maxConnections is enough for one connection a worker, and the counter's.
 const maxConnections = "400"
 
-// command runs the server on TCP; its socket, which it does not do without, has a name relative to its data: a path
+// command runs the server on TCP. The mandatory socket has a name relative to the data directory, because a full path
 // would be too long.
 func command(n *topologies.Node) (*exec.Cmd, error) {
 	host, port, err := net.SplitHostPort(n.Back())
@@ -95,7 +95,7 @@ func empty(ctx context.Context, db *sql.DB) error {
 	return database.Run(ctx, db, cleared)
 }
 
-// The commands that have a statement carried out, in the first byte after the header of a packet.
+// Commands that execute a statement, in the first byte after a packet's header.
 const (
 	header  = 4
 	query   = 3

@@ -16,7 +16,6 @@ import (
 	"hammerlock/topologies"
 )
 
-// config says how to connect to an address.
 func config(addr, password string) (*pgx.ConnConfig, error) {
 	c, err := pgx.ParseConfig((&url.URL{Scheme: "postgres", User: url.UserPassword(owner, password), Host: addr,
 		Path: "/postgres", RawQuery: "sslmode=disable"}).String())
@@ -27,7 +26,7 @@ func config(addr, password string) (*pgx.ConnConfig, error) {
 	return c, nil
 }
 
-// siteConfig connects as the suite's clients of Redis do: links tell processes apart.
+// siteConfig connects through the source's links, like the suite's Redis clients.
 func siteConfig(site *topologies.Site, source int) (*pgx.ConnConfig, error) {
 	c, err := config(site.Addrs()[0], site.Password())
 	if err != nil {
@@ -37,7 +36,6 @@ func siteConfig(site *topologies.Site, source int) (*pgx.ConnConfig, error) {
 	return c, nil
 }
 
-// pool are connections to a site, as a source of those that it is asked by.
 func pool(site *topologies.Site, source int) (*sql.DB, error) {
 	c, err := siteConfig(site, source)
 	if err != nil {
@@ -46,7 +44,7 @@ func pool(site *topologies.Site, source int) (*sql.DB, error) {
 	return stdlib.OpenDB(*c), nil
 }
 
-// asker is the suite's own connections, past all links.
+// asker opens the suite's own connections, which bypass all links.
 func asker(n *topologies.Node) (*sql.DB, error) {
 	c, err := config(n.Back(), n.Password())
 	if err != nil {
@@ -56,7 +54,6 @@ func asker(n *topologies.Node) (*sql.DB, error) {
 	return stdlib.OpenDB(*c), nil
 }
 
-// conn is a connection of a worker's own.
 type conn struct {
 	*pgx.Conn
 	broken bool
@@ -84,7 +81,7 @@ func (c *conn) QueryRow(ctx context.Context, query string, args ...any) database
 
 func (c *conn) Alive() bool { return !c.broken && !c.IsClosed() }
 
-// Break closes the connection without a word to the server.
+// Break closes the connection without telling the server.
 func (c *conn) Break() error {
 	if !c.Alive() {
 		return nil
@@ -93,7 +90,7 @@ func (c *conn) Break() error {
 	return c.PgConn().Conn().Close()
 }
 
-// The codes of errors that say that nothing was done.
+// Codes of errors after which nothing was done.
 const (
 	lockNotAvailable = "55P03"
 	queryCanceled    = "57014"
@@ -103,8 +100,7 @@ const (
 	uniqueViolation  = "23505"
 )
 
-// outcome says what an error of one statement leaves certain: nothing was sent, or the server has answered that it did
-// nothing.
+// outcome says what is certain after a statement's error: nothing was sent, or the server answered that it did nothing.
 func outcome(err error) error {
 	if err == nil || errors.Is(err, topologies.ErrUnreachable) {
 		return err

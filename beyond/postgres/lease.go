@@ -9,9 +9,9 @@ import (
 	"hammerlock/locks"
 )
 
-// clock_timestamp is read when the row is this transaction's: it goes on within one. An UPDATE that finds the lease to
-// be another's locks nothing. INSERT .. ON CONFLICT .. WHERE locks the row to look at it: with 16 waiters, releases
-// came so late behind them that the lease was over; and what it inserts has an expiry of before the wait.
+// clock_timestamp is read when the transaction has the row; other clocks stand still in a transaction. An UPDATE locks
+// no row whose lease is another holder's. INSERT .. ON CONFLICT .. WHERE does: with 16 waiters, releases queued behind
+// it until the lease was over. It also computes the expiry before it waits.
 var leases = database.Leases{
 	Make: `INSERT INTO leases VALUES ($1, '', '-infinity', 0) ON CONFLICT DO NOTHING`,
 	Take: func(ctx context.Context, on database.Conn, h locks.Lease, ttl time.Duration) (fence int64, err error) {

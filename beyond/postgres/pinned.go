@@ -51,7 +51,7 @@ var skipLocked = server.ByConnection(locks.Spec{
 	Source: "SELECT: SKIP LOCKED; the job queues that are built on it",
 	Claims: history.Claims{Excludes: true, Owned: true, Fences: true},
 }, func(s *database.Session) locks.Lock {
-	return struct{ locks.Lock }{database.Pin(s, ofRow(rowForUpdate+` SKIP LOCKED`))} // it does not wait
+	return struct{ locks.Lock }{database.Pin(s, ofRow(rowForUpdate+` SKIP LOCKED`))} // hides AcquireWithin
 })
 
 const (
@@ -79,13 +79,13 @@ var advisoryRW = server.ByConnection(locks.Spec{
 	})}
 })
 
-// readWrite is a writer and a reader, who share a connection.
+// readWrite is a writer and a reader that share a connection.
 type readWrite struct {
 	*database.Pinned
 	reader *database.Pinned
 }
 
-// AcquireShare makes the caller a reader. It waits in the server, but no longer than a lease.
+// AcquireShare makes the caller a reader. It waits in the server, at most for a lease.
 func (l *readWrite) AcquireShare(ctx context.Context, key string, ttl time.Duration, permits int) (locks.Lease, error) {
 	h, err := l.reader.AcquireWithin(ctx, key, ttl, ttl)
 	h.Permits = permits
@@ -105,15 +105,15 @@ func (l *readWrite) of(h locks.Lease) *database.Pinned {
 	return l.Pinned
 }
 
-// take is how a lock is waited for, in one round trip.
+// take is a way to wait for a lock, in one round trip.
 type take struct {
-	lock        string // waits
-	free        string // gives back what it may have taken; of a transaction nothing is left
-	row         bool   // lock finds a row, which draws a fence; otherwise it answers always
-	transaction bool   // ends with the hold
+	lock        string // the statement that waits
+	free        string // releases what may have been taken; a transaction needs none
+	row         bool   // lock returns a row if granted, and then a fence is drawn; otherwise each answer is a grant
+	transaction bool   // the hold is a transaction
 }
 
-// least is the shortest that the server can be told to wait: 0 would be for ever.
+// least is the shortest timeout to set: 0 means no timeout.
 const least = time.Millisecond
 
 func (t take) within(ctx context.Context, on database.Conn, key string, wait time.Duration) (fence int64, err error) {
@@ -124,8 +124,8 @@ func (t take) within(ctx context.Context, on database.Conn, key string, wait tim
 	b.Queue(`SELECT set_config('lock_timeout', $1, $2)`, fmt.Sprint(max(wait, least).Milliseconds()), t.transaction)
 	taken := b.Queue(t.lock, key)
 	if t.row {
-		taken.QueryRow(func(r pgx.Row) error { return r.Scan(new(int)) }) // no row: it was skipped
-		// After the grant: no transaction takes it back.
+		taken.QueryRow(func(r pgx.Row) error { return r.Scan(new(int)) }) // no row = skipped
+		// The fence is drawn after the grant, and no rollback takes it back.
 		b.Queue(`SELECT nextval('fences')`).QueryRow(func(r pgx.Row) error { return r.Scan(&fence) })
 	}
 	if err := on.(*conn).SendBatch(ctx, b).Close(); err != nil {
@@ -134,9 +134,8 @@ func (t take) within(ctx context.Context, on database.Conn, key string, wait tim
 	return fence, nil
 }
 
-// undo makes sure that nothing is left of a try that failed: a transaction is rolled back, a connection whose state is
-// not known is given up. A lock that a session has taken survives an error: a wait that times out just when the lock is
-// granted leaves it there.
+// undo leaves nothing of a failed try. It rolls back a transaction, and drops a connection in an unknown state. A
+// session's lock survives an error, for example a timeout just at the grant, so undo releases it.
 func (t take) undo(ctx context.Context, on database.Conn, key string, why error) error {
 	if errors.Is(why, sql.ErrNoRows) {
 		why = locks.ErrBusy
@@ -151,19 +150,19 @@ func (t take) undo(ctx context.Context, on database.Conn, key string, why error)
 		err = nil
 	}
 	if err != nil {
-		_ = on.Break() // it takes the transaction, or the lock, with it
+		_ = on.Break() // ends the transaction or frees the lock
 	}
 	return outcome(why)
 }
 
-// unlock gives a lock of the session back by a query that answers whether the session had it.
+// unlock releases a session's lock by a query that answers whether the session had it.
 func unlock(query string) func(context.Context, database.Conn, string) error {
 	return func(ctx context.Context, on database.Conn, key string) error {
 		return server.Truth(on.QueryRow(ctx, query, key), locks.ErrLost)
 	}
 }
 
-// commit ends the transaction, and with it the hold.
+// commit ends the transaction and the hold.
 func commit(ctx context.Context, on database.Conn, _ string) error {
 	done, err := on.(*conn).Conn.Exec(ctx, `COMMIT`)
 	if err == nil && done.String() != "COMMIT" {

@@ -1,5 +1,5 @@
-// Package postgres is what a lock on PostgreSQL needs: a server that is started and broken as those of Redis are, the
-// locks that people build on it, right and wrong, and counters in it.
+// Package postgres tests locks on PostgreSQL: it has the server with its faults, right and wrong locks that people
+// build on it, and counters.
 package postgres
 
 import (
@@ -12,8 +12,7 @@ import (
 	"hammerlock/workload"
 )
 
-// Topologies, Locks and Counters are what the commands are told of; the first lock is the one that the topology is made
-// for.
+// Topologies, Locks and Counters are for the commands. The first lock is the main one of the topology.
 var (
 	Topologies = []topologies.Spec{topology}
 	Locks      = []locks.Spec{
@@ -44,7 +43,7 @@ var server = &database.Server{
 	},
 }
 
-// ready makes the tables. Names of locks are keys of all but that of pg-select-insert.
+// ready makes the tables. The lock's name is the key of all but the table of pg-select-insert.
 const ready = `
 CREATE TABLE IF NOT EXISTS ready (id int PRIMARY KEY, at timestamptz);
 CREATE TABLE IF NOT EXISTS leases (name text PRIMARY KEY, token text NOT NULL, expires timestamptz NOT NULL,
@@ -57,7 +56,7 @@ CREATE TABLE IF NOT EXISTS pages (page text PRIMARY KEY, views bigint NOT NULL, 
 	fence bigint NOT NULL) WITH (fillfactor = 50);
 INSERT INTO ready VALUES (1, now()) ON CONFLICT (id) DO UPDATE SET at = now()`
 
-// empty ends the sessions of clients and empties the tables. The sequence goes on.
+// empty ends client sessions and empties the tables. The sequence continues.
 const empty = `SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity
 	WHERE backend_type = 'client backend' AND pid <> pg_backend_pid();
 TRUNCATE leases, rows, taken, noted, pages`

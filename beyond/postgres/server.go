@@ -20,7 +20,7 @@ import (
 	"hammerlock/topologies"
 )
 
-// owner is the user that initdb makes, whom the suite and all clients are.
+// owner is the user that initdb makes, for the suite and all clients.
 const owner = "hammerlock"
 
 var topology = server.Topology(topologies.Engine{
@@ -32,7 +32,7 @@ var program = engine.Program{
 	Ask: []string{"--version"}, Version: regexp.MustCompile(`\(PostgreSQL\) (\S+)`),
 }
 
-// initialize makes the node's data directory. Nothing is synced: no run outlives the machine.
+// initialize makes the node's data directory, without syncing it: no run outlives the machine.
 func initialize(ctx context.Context, n *topologies.Node) error {
 	secret := filepath.Join(n.Dir(), "password")
 	if err := errors.Join(os.WriteFile(secret, []byte(n.Password()), 0o600), database.Give(n, secret)); err != nil {
@@ -44,20 +44,19 @@ func initialize(ctx context.Context, n *topologies.Node) error {
 	if err := database.Setup(n, "initdb", cmd); err != nil {
 		return err
 	}
-	// initdb made the file: its owner stays
+	// initdb made the file, so its owner is right
 	return os.WriteFile(filepath.Join(dataDir(n), "pg_hba.conf"), []byte(whoMayConnect), 0o600)
 }
 
-// whoMayConnect lets in whoever knows the password, also through a link, which has an address of its own.
+// whoMayConnect accepts the password from any loopback address, because links have their own.
 const whoMayConnect = "host all all 127.0.0.0/8 password\n"
 
 func dataDir(n *topologies.Node) string { return filepath.Join(n.Dir(), "data") }
 
-// maxConnections is enough for a connection a worker, and the counter's.
+// maxConnections is enough for one connection a worker, and the counter's.
 const maxConnections = "400"
 
-// command runs the server on TCP alone. Its dynamic shared memory is in files of its directory, where nobody has to
-// look for it.
+// command runs the server on TCP only. Dynamic shared memory is in files of its directory, which are removed with it.
 func command(n *topologies.Node) (*exec.Cmd, error) {
 	host, port, err := net.SplitHostPort(n.Back())
 	if err != nil {
@@ -74,14 +73,13 @@ func command(n *topologies.Node) (*exec.Cmd, error) {
 	return exec.Command(n.Server().Path, args...), nil
 }
 
-// sharedMemory is the line of postmaster.pid with the key and the number of a segment, which a server that was killed
-// leaves.
+// sharedMemory is the line of postmaster.pid with a segment's key and number. A killed server leaves the segment.
 const sharedMemory = 6
 
 func sweep(n *topologies.Node) error {
 	text, err := os.ReadFile(filepath.Join(dataDir(n), "postmaster.pid"))
 	if errors.Is(err, os.ErrNotExist) {
-		return nil // it has ended unexpectedly
+		return nil // the server removed it when it exited
 	}
 	lines := strings.Split(string(text), "\n")
 	if err != nil || len(lines) <= sharedMemory {
@@ -89,7 +87,7 @@ func sweep(n *topologies.Node) error {
 	}
 	var key, id int
 	if _, err := fmt.Sscan(lines[sharedMemory], &key, &id); err != nil {
-		return nil // it was killed before it had one
+		return nil // killed before it had one
 	}
 	if _, err := unix.SysvShmCtl(id, unix.IPC_RMID, nil); err != nil && !errors.Is(err, unix.EINVAL) &&
 		!errors.Is(err, unix.EIDRM) {
@@ -98,5 +96,5 @@ func sweep(n *topologies.Node) error {
 	return nil
 }
 
-// asks knows the messages that have a statement carried out: Query, Execute, and what libraries send before it.
+// asks recognizes messages that execute a statement: Query, Execute, and Parse and Bind before it.
 func asks(sent []byte) bool { return len(sent) > 0 && bytes.IndexByte([]byte("QPBE"), sent[0]) >= 0 }

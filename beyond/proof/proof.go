@@ -1,5 +1,5 @@
-// Package proof keeps until when a lease is proved to last that a client library renews by itself, and the hold that
-// stands on it.
+// Package proof tracks how long a lease, which a client library renews by itself, is proved to last, and the hold that
+// depends on it.
 package proof
 
 import (
@@ -15,29 +15,29 @@ type Hold struct {
 	Lost  chan struct{} // closed by Lose
 
 	began time.Time
-	until time.Time // what is recorded of its lease is over then
+	until time.Time // end of the recorded lease
 	once  sync.Once
-	timer *time.Timer // ends it when the last proof does; nil = it is believed in for longer
+	timer *time.Timer // ends the hold with the last proof; nil = it may outlast the proof
 }
 
-// NewHold makes the hold of a grant that is known by a token.
+// NewHold makes a hold with its token.
 func NewHold(token string) *Hold { return &Hold{Token: token, Lost: make(chan struct{})} }
 
 // Lose tells the holder that the hold is lost.
 func (h *Hold) Lose() { h.once.Do(func() { close(h.Lost) }) }
 
-// Lease is a lease that the servers have promised. Keeping more than they promised is not recorded.
+// Lease is a lease that the servers have promised. It may last longer, but that is not recorded.
 type Lease struct {
 	Lane *history.Lane // for renewals; may be nil
 
 	mu       sync.Mutex
 	promised time.Time
-	ends     time.Time // sooner, for the server's clock may go faster than ours
-	hold     *Hold     // that stands on it; nil = none
-	asked    time.Time // when the first renewal was asked for that has had no answer; zero = there is none
+	ends     time.Time // earlier, because the server's clock may run faster
+	hold     *Hold     // depends on the lease; nil = none
+	asked    time.Time // time of the first unanswered renewal request; zero = none
 }
 
-// Ask takes down that a renewal is asked for. If it has had no answer when the hold is lost, that is recorded.
+// Ask notes that a renewal was requested. If it is still unanswered when the hold is lost, that is recorded.
 func (l *Lease) Ask() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -46,7 +46,7 @@ func (l *Lease) Ask() {
 	}
 }
 
-// Renew takes down a promise, and when it may be over. A renewal is recorded as called now, with what is left of it.
+// Renew notes a promise, and its earliest end. The renewal is recorded as called now, with the remaining time.
 func (l *Lease) Renew(promised, ends time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -68,15 +68,14 @@ func (l *Lease) Renew(promised, ends time.Time) {
 	l.Lane.Return(op)
 }
 
-// Left is for how long the lease is sure to last.
+// Left is the time for which the lease is certain to last.
 func (l *Lease) Left() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return time.Until(l.ends)
 }
 
-// Begin lets a hold stand on the lease, and returns until when that is promised. A strict hold is lost when the last
-// proof is over.
+// Begin makes a hold depend on the lease, and returns the promised end. A strict hold is lost with the last proof.
 func (l *Lease) Begin(h *Hold, strict bool) time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -95,7 +94,7 @@ func (l *Lease) late(h *Hold) {
 	}
 }
 
-// Lose tells the holder, if there is one, that the lease is lost.
+// Lose tells the holder, if any, that the lease is lost.
 func (l *Lease) Lose() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -104,7 +103,7 @@ func (l *Lease) Lose() {
 	}
 }
 
-// lose tells the holder, and records the renewal that was asked for in vain.
+// lose tells the holder, and records an unanswered renewal.
 func (l *Lease) lose() {
 	if l.Lane != nil && !l.asked.IsZero() {
 		clock := l.Lane.Clock()
@@ -116,7 +115,7 @@ func (l *Lease) lose() {
 	l.hold.Lose()
 }
 
-// Finish ends what stands on the lease: nothing of it is recorded any more.
+// Finish ends the hold: nothing more is recorded.
 func (l *Lease) Finish() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -8,12 +8,12 @@ import (
 	"hammerlock/history"
 )
 
-// TestWhatIsAskedInVainIsRecorded: a renewal without an answer stands in the history when the hold is lost, and one
-// that was answered does not stand there as one without.
+// TestWhatIsAskedInVainIsRecorded: an unanswered renewal is recorded when the hold is lost, an answered one is not
+// recorded as unanswered.
 func TestWhatIsAskedInVainIsRecorded(t *testing.T) {
 	for name, tt := range map[string]struct {
 		do   func(*Lease, time.Time)
-		lost bool // in the end
+		lost bool // at the end
 		want []history.Outcome
 	}{
 		"never asked": {func(*Lease, time.Time) {}, true, nil},

@@ -41,7 +41,7 @@ var reuse = onZooKeeper(locks.Spec{
 	},
 })
 
-// reuseLock is one worker's, who has the same name all its life.
+// reuseLock has the same name all its life.
 type reuseLock struct {
 	queueLock
 	name   string
@@ -81,7 +81,7 @@ func (l *reuseLock) token() string {
 	return fmt.Sprintf("%s.%d", l.name, l.grants)
 }
 
-// afresh is a session; a new one, without an end of the old one, if that has no connection.
+// afresh returns a session. Without a connection it abandons the old session and opens a new one.
 func (l *reuseLock) afresh(ctx context.Context, ttl time.Duration) (*session, error) {
 	if s := l.session; s != nil && s.conn.State() != zk.StateHasSession {
 		l.drop(false)
@@ -89,7 +89,7 @@ func (l *reuseLock) afresh(ctx context.Context, ttl time.Duration) (*session, er
 	return l.within(ctx, ttl, false)
 }
 
-// Release removes the node, whoever's it is.
+// Release removes the node, whoever owns it.
 func (l *reuseLock) Release(ctx context.Context, lease locks.Lease) error {
 	if p, ok := l.held[lease.Token]; ok && p.session.conn.State() != zk.StateHasSession {
 		s, err := l.afresh(ctx, p.session.ttl)
@@ -103,7 +103,6 @@ func (l *reuseLock) Release(ctx context.Context, lease locks.Lease) error {
 	return l.queueLock.Release(ctx, lease)
 }
 
-// Wait polls.
 func (l *reuseLock) Wait(ctx context.Context, _ string) (history.Wake, error) {
 	select {
 	case <-time.After(2 * time.Millisecond):

@@ -15,8 +15,8 @@ import (
 	"hammerlock/topologies"
 )
 
-// expire ends the session of the first node of a lock. No command of the servers does that; but who knows the password
-// of a session takes it over, and may close it.
+// expire ends the session of the lock's first node. No server command does that, but a client with the session's
+// password can take it over and close it.
 func expire(ctx context.Context, n *topologies.Node, lock string) error {
 	conn, _, err := zk.Connect([]string{n.Back()}, 4*time.Second, zk.WithLogger(quiet{}), zk.WithLogInfo(false))
 	if err != nil {
@@ -38,8 +38,7 @@ func expire(ctx context.Context, n *topologies.Node, lock string) error {
 	return ask(ctx, n, func(c net.Conn) error { return greet(c, owner, password(owner), 4*time.Second) })
 }
 
-// The key that makes a session's password of its number: a secret, which is the same in all servers, and
-// java.util.Random.
+// Parameters of a session's password: a secret, which is the same in all servers, and those of java.util.Random.
 const (
 	secret     = 0xB3415C00
 	multiplier = 0x5DEECE66D
@@ -47,7 +46,7 @@ const (
 	mask       = 1<<48 - 1
 )
 
-// password is that of a session. See ZooKeeperServer.generatePasswd.
+// password is a session's password. See ZooKeeperServer.generatePasswd.
 func password(id int64) []byte {
 	seed := (id ^ secret ^ multiplier) & mask
 	word := make([]byte, 0, 16)

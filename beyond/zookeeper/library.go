@@ -29,15 +29,14 @@ var library = onZooKeeper(locks.Spec{
 	},
 })
 
-// libraryLock is one worker's. A try waits: there is no other.
+// libraryLock is one worker's lock. The library has no try without waiting.
 type libraryLock struct{ queueLock }
 
-// Acquire waits for as long as a call may take.
+// Acquire waits at most for callTimeout.
 func (l *libraryLock) Acquire(ctx context.Context, key string, ttl time.Duration) (locks.Lease, error) {
 	return l.AcquireWithin(ctx, key, ttl, callTimeout)
 }
 
-// AcquireWithin waits in the library's queue.
 func (l *libraryLock) AcquireWithin(ctx context.Context, key string, ttl, wait time.Duration) (locks.Lease, error) {
 	lease := locks.Lease{Key: key}
 	call := time.Now()
@@ -48,7 +47,7 @@ func (l *libraryLock) AcquireWithin(ctx context.Context, key string, ttl, wait t
 	token := strings.ToLower(rand.Text())
 	lock := zk.NewLock(s.conn, directory(key), anybody)
 	granted := make(chan error, 1)
-	go func() { granted <- lock.LockWithData([]byte(token)) }() // it ends with the session at the latest
+	go func() { granted <- lock.LockWithData([]byte(token)) }() // ends with the session at the latest
 	waiting, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	select {
@@ -58,9 +57,9 @@ func (l *libraryLock) AcquireWithin(ctx context.Context, key string, ttl, wait t
 	}
 	if err != nil {
 		if errors.Is(err, locks.ErrBusy) && (s.conn.State() != zk.StateHasSession || s.lease.Left() < s.ttl/3) {
-			err = errInDoubt // the session may be beyond reach, and what it left in the queue with it
+			err = errInDoubt // if the session is out of reach, so is its node in the queue
 		}
-		l.drop(true) // nobody believes in what it may have been granted
+		l.drop(true) // nobody uses what it may have been granted
 		if !errors.Is(err, locks.ErrBusy) {
 			err = fmt.Errorf("zookeeper: %w", err)
 		}
@@ -69,7 +68,7 @@ func (l *libraryLock) AcquireWithin(ctx context.Context, key string, ttl, wait t
 	p := &place{token: token, session: s, unlock: lock.Unlock, hold: proof.NewHold(token)}
 	lease.Token, lease.Spent, lease.Lost = token, s.ttl-time.Until(s.lease.Begin(p.hold, false)), p.hold.Lost
 	if waited := time.Since(call); waited > 10*time.Millisecond {
-		lease.Tried = waited // the library does not tell when in this time it was granted; the end is sure
+		lease.Tried = waited // the library does not report the time of the grant; only the end is certain
 	}
 	l.held[token] = p
 	return lease, nil

@@ -19,7 +19,7 @@ import (
 	"hammerlock/topologies"
 )
 
-// Locks lists the locks: right ones first.
+// Locks lists the locks, right ones first.
 var Locks = []locks.Spec{recipe, library, deaf, reuse}
 
 var recipe = onZooKeeper(locks.Spec{
@@ -34,19 +34,17 @@ var recipe = onZooKeeper(locks.Spec{
 	Open: func(e locks.Env) (locks.Lock, error) { return newQueue(e, true) },
 })
 
-// onZooKeeper completes the spec of a lock.
 func onZooKeeper(l locks.Spec) locks.Spec {
 	l.Sites, l.Engine, l.Linger = locks.OneSite, engineName, linger
 	return l
 }
 
-// queueLock is one worker's lock.
 type queueLock struct {
 	env     locks.Env
 	all     *endings
-	heeds   bool // the holder is told when the session may be over
+	heeds   bool // the hold is lost when the session may be over
 	session *session
-	places  map[string]*place // in the queues, by key
+	places  map[string]*place // by key: queued nodes
 	held    map[string]*place // by token
 }
 
@@ -58,18 +56,18 @@ func newQueue(e locks.Env, heeds bool) (locks.Lock, error) {
 // place is a node in a queue.
 type place struct {
 	token   string
-	path    string // empty while it is not known whether it is there
+	path    string // empty = it may exist or not
 	session *session
 	hold    *proof.Hold
-	unlock  func() error // removes the node; nil = it is removed by its path
+	unlock  func() error // removes the node; nil = remove it by its path
 }
 
-// sequence are the digits that the server adds to the name of a node.
+// sequence is the number of digits that the server appends to a node's name.
 const sequence = 10
 
 func number(name string) string { return name[max(len(name)-sequence, 0):] }
 
-// Acquire takes a place in the queue, or looks whether the one that it has is the first.
+// Acquire queues, or checks whether its place is the first.
 func (l *queueLock) Acquire(ctx context.Context, key string, ttl time.Duration) (locks.Lease, error) {
 	lease, call := locks.Lease{Key: key}, time.Now()
 	s, err := l.within(ctx, ttl, false)
@@ -99,7 +97,7 @@ func (l *queueLock) Acquire(ctx context.Context, key string, ttl time.Duration) 
 	return l.granted(ctx, call, lease, p)
 }
 
-// granted makes a lease of the first place in the queue, which was asked for at the time of a call.
+// granted makes the lease of the first place in the queue. The lease counts from call.
 func (l *queueLock) granted(ctx context.Context, call time.Time, lease locks.Lease, p *place) (locks.Lease, error) {
 	s := p.session
 	stat, err := called(ctx, func() (*zk.Stat, error) {
@@ -109,7 +107,7 @@ func (l *queueLock) granted(ctx context.Context, call time.Time, lease locks.Lea
 	if err != nil || stat.EphemeralOwner == 0 {
 		return l.doubt(lease, p, cmp.Or(err, zk.ErrNoNode))
 	}
-	for range 2 { // of two answers the second proves something of the time of the first
+	for range 2 { // the second answer proves the session at the time of the first
 		if s.lease.Left() < s.ttl/2 {
 			if err := s.sync(ctx); err != nil {
 				return l.doubt(lease, p, err)
@@ -132,7 +130,7 @@ func (l *queueLock) granted(ctx context.Context, call time.Time, lease locks.Lea
 
 var errLate = errors.New("the session may be over before its holder hears of the grant")
 
-// doubt keeps what may have been granted until it is given back.
+// doubt keeps a possible grant until it is released.
 func (l *queueLock) doubt(lease locks.Lease, p *place, err error) (locks.Lease, error) {
 	delete(l.places, lease.Key)
 	if errors.Is(err, zk.ErrNoServer) && p.path == "" {
@@ -143,7 +141,7 @@ func (l *queueLock) doubt(lease locks.Lease, p *place, err error) (locks.Lease, 
 	return lease, fmt.Errorf("zookeeper: %w", err)
 }
 
-// queue lists the places of a lock, the first one first.
+// queue lists a lock's nodes in order.
 func (s *session) queue(ctx context.Context, key string) ([]string, error) {
 	all, err := called(ctx, func() ([]string, error) {
 		all, _, err := s.conn.Children(directory(key))
@@ -153,7 +151,8 @@ func (s *session) queue(ctx context.Context, key string) ([]string, error) {
 	return all, err
 }
 
-// within is the worker's session, a new one if the last is over. If it is fragile, a broken connection ends a hold.
+// within returns the worker's session, or a new one if that is over. In a fragile session, a broken connection ends a
+// hold.
 func (l *queueLock) within(ctx context.Context, ttl time.Duration, fragile bool) (*session, error) {
 	if s := l.session; s != nil && !s.over() && s.ttl == ttl {
 		return s, nil
@@ -167,7 +166,7 @@ func (l *queueLock) within(ctx context.Context, ttl time.Duration, fragile bool)
 	return l.session, err
 }
 
-// drop ends the session, and with it all places and holds.
+// drop ends the session with all its places and holds.
 func (l *queueLock) drop(polite bool) {
 	if l.session != nil {
 		l.session.end(polite)
@@ -175,7 +174,7 @@ func (l *queueLock) drop(polite bool) {
 	}
 }
 
-// Extend says that a session, which is renewed as long as it lives, offers no more, or that the hold is lost.
+// Extend reports a lost hold. The session renews itself, and offers no extension.
 func (l *queueLock) Extend(_ context.Context, lease locks.Lease, _ time.Duration) (locks.Lease, error) {
 	if p, ok := l.held[lease.Token]; !ok || p.session.over() {
 		return lease, locks.ErrLost
@@ -221,7 +220,7 @@ func (s *session) remove(ctx context.Context, node string) error {
 	return err
 }
 
-// Wait waits for the end of the place before the own one. When ctx is done it leaves the queue.
+// Wait waits until the previous place in the queue is gone. When ctx is done, it leaves the queue.
 func (l *queueLock) Wait(ctx context.Context, key string) (history.Wake, error) {
 	p := l.places[key]
 	if p == nil {
@@ -262,14 +261,14 @@ func (l *queueLock) Wait(ctx context.Context, key string) (history.Wake, error) 
 	}
 }
 
-// closed is the event of a node that is gone already.
+// closed is the event channel of a node that is already gone.
 var closed = func() <-chan zk.Event {
 	c := make(chan zk.Event)
 	close(c)
 	return c
 }()
 
-// Close gives nothing back: what is held ends with the session, which nobody ends.
+// Close ends an unused session. Holds and places end when the servers expire their session.
 func (l *queueLock) Close() error {
 	l.drop(len(l.held)+len(l.places) == 0)
 	return l.env.Process.Drop(endingsKey{})

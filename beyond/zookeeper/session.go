@@ -16,39 +16,35 @@ import (
 	"hammerlock/topologies"
 )
 
-// callTimeout bounds each call, as the suite's clients of Redis do. The library's own calls wait for ever.
+// callTimeout bounds each call, like those of the suite's Redis clients. The library's calls have no timeout.
 const callTimeout = time.Second
 
-// sessionShare is how much longer a session lasts than a hold is believed in after its last proof. A server that has
-// lost its leader goes on answering its clients; only what went through the leader proves something, and the leader
-// hears from the other servers which sessions live every half tick. So a proof is as old as the call before the one
-// that was answered.
-//
-// The servers grant shorter sessions than the shortest one; but on a slow line they are over before two answers have
-// arrived.
+// sessionShare is a session's life in leases, counted from the last proof. A server that has lost its leader still
+// answers, so only calls through the leader prove a session. The leader learns every half tick which sessions live, so
+// a proof dates from the call before the answered one. shortestSession exceeds the servers' minimum: on a slow line,
+// shorter sessions end before two answers arrive.
 const (
 	sessionShare    = 1.5
 	shortestSession = time.Second
 	reportEvery     = tick / 2
 )
 
-// lifeOf is for how long a session of locks with such leases is asked for.
+// lifeOf is the session life to request for leases of ttl.
 func lifeOf(ttl time.Duration) time.Duration {
 	return max(time.Duration(float64(ttl)*sessionShare), shortestSession)
 }
 
-// linger is how much longer than a lease a session lasts after its last sign of life: it ends at the tick after the
-// next.
+// linger is by how much a session may outlast a lease after its last sign of life: it ends at the second next tick.
 func linger(ttl time.Duration) time.Duration { return lifeOf(ttl) - ttl + 2*tick }
 
-// session is one worker's: what it created ends with it.
+// session belongs to one worker. What it created ends with it.
 type session struct {
 	all   *endings
 	conn  *zk.Conn
 	dial  func(ctx context.Context, network, addr string) (net.Conn, error)
 	lease proof.Lease
-	ttl   time.Duration // of the locks
-	life  time.Duration // of the session, as it was asked for
+	ttl   time.Duration // lease of the locks
+	life  time.Duration // of the session, as requested
 	stop  context.CancelFunc
 	gone  chan struct{} // closed when it has expired or was ended
 
@@ -58,17 +54,16 @@ type session struct {
 	fragile bool // a broken connection ends a hold
 
 	mu   sync.Mutex
-	wire net.Conn  // the connection at present
-	dead bool      // nothing must be sent any more
-	last time.Time // when the last call was made that was answered
+	wire net.Conn  // the current connection
+	dead bool      // send nothing more
+	last time.Time // call time of the last answered call
 }
 
-// quiet silences the library.
 type quiet struct{}
 
 func (quiet) Printf(string, ...any) {}
 
-// open makes a session and waits until the servers have made it.
+// open makes a session and waits until the servers have it.
 func open(ctx context.Context, e locks.Env, all *endings, ttl time.Duration, fragile bool) (*session, error) {
 	life, stop := context.WithCancel(context.WithoutCancel(ctx))
 	s := &session{
@@ -97,7 +92,7 @@ func open(ctx context.Context, e locks.Env, all *endings, ttl time.Duration, fra
 	}
 }
 
-// connect makes a connection of the session, unless that must be silent.
+// connect opens a connection, unless the session is silenced.
 func (s *session) connect(ctx context.Context, network, addr string, within time.Duration) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
@@ -114,7 +109,7 @@ func (s *session) connect(ctx context.Context, network, addr string, within time
 	return conn, nil
 }
 
-// event is called by the library when the state of the session changes. It must not block.
+// event handles a state change for the library. It must not block.
 func (s *session) event(e zk.Event) {
 	switch {
 	case e.State == zk.StateHasSession:
@@ -127,7 +122,7 @@ func (s *session) event(e zk.Event) {
 	}
 }
 
-// expire ends the session for its user.
+// expire marks the session as over.
 func (s *session) expire() { s.lost.Do(func() { close(s.gone) }) }
 
 func (s *session) over() bool {
@@ -139,10 +134,9 @@ func (s *session) over() bool {
 	}
 }
 
-// endings are sessions that are being ended; the last worker of a process waits for them.
+// endings are sessions that are ending. The last worker of a process waits for them.
 type endings struct{ sync.WaitGroup }
 
-// Close waits.
 func (e *endings) Close() error {
 	e.Wait()
 	return nil
@@ -157,8 +151,8 @@ func shareEndings(e locks.Env) (*endings, error) {
 	return locks.Share(e.Process, endingsKey{}, func() (*endings, error) { return &endings{}, nil })
 }
 
-// end ends the session, in the background: the library waits for up to a second for an answer. Without politeness
-// nothing is sent: that is how a process dies.
+// end ends the session in the background, because the library waits up to a second for an answer. Impolitely, it sends
+// nothing, like the death of a process.
 func (s *session) end(polite bool) {
 	s.expire()
 	s.lease.Finish()
@@ -176,7 +170,7 @@ func (s *session) end(polite bool) {
 	})
 }
 
-// called runs a call of the library, which knows no contexts. A cancelled call ends with its session.
+// called runs a library call, which has no context. A cancelled call ends with its session.
 func called[T any](ctx context.Context, do func() (T, error)) (T, error) {
 	type answer struct {
 		value T
@@ -198,7 +192,7 @@ func called[T any](ctx context.Context, do func() (T, error)) (T, error) {
 	}
 }
 
-// beat proves now and then that the leader knows the session, until that is over.
+// beat proves the session regularly until it is over.
 func (s *session) beat(ctx context.Context) {
 	ticker := time.NewTicker(s.ttl / 3)
 	defer ticker.Stop()
@@ -214,7 +208,6 @@ func (s *session) beat(ctx context.Context) {
 	}
 }
 
-// sync asks the leader for an answer.
 func (s *session) sync(ctx context.Context) error {
 	call := time.Now()
 	s.lease.Ask()
@@ -225,7 +218,7 @@ func (s *session) sync(ctx context.Context) error {
 	return err
 }
 
-// proved takes down a call that the leader has answered.
+// proved notes a call that the leader answered.
 func (s *session) proved(call time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -235,18 +228,18 @@ func (s *session) proved(call time.Time) {
 	}
 }
 
-// since takes down since when the servers keep the session, for as long as they do.
+// since notes that the servers keep the session from a time on.
 func (s *session) since(proved time.Time) {
 	ends := proved.Add(s.life - reportEvery - s.life/100 - 2*time.Millisecond)
 	s.lease.Renew(ends, ends)
 }
 
-// directory is where the nodes of a lock are.
+// directory is the parent of a lock's nodes.
 func directory(key string) string { return "/" + url.PathEscape(key) }
 
 var anybody = zk.WorldACL(zk.PermAll)
 
-// create makes a node under the lock's directory, and that too if it is missing.
+// create makes a node, and the lock's directory if it is missing.
 func (s *session) create(ctx context.Context, key, name, data string, flags int32) (string, error) {
 	make := func() (string, error) { return s.conn.Create(directory(key)+"/"+name, []byte(data), flags, anybody) }
 	call := time.Now()

@@ -1,5 +1,5 @@
-// Package zookeeper has what the suite needs to try locks on ZooKeeper: its topologies, its faults and its locks, right
-// and wrong ones. A session is proved by what went through the leader.
+// Package zookeeper tests locks on ZooKeeper: it has the topologies, faults, and right and wrong locks. Only calls
+// through the leader prove a session.
 package zookeeper
 
 import (
@@ -22,10 +22,10 @@ import (
 	"hammerlock/topologies"
 )
 
-// Topologies lists the topologies, the simplest first.
+// Topologies are one server, and three.
 var Topologies = engine.OneAndThree(servers, "zookeeper", "Zab", [2]time.Duration{3 * time.Second, 4 * time.Second})
 
-// electionPort is the distance from a node's port to the one at which it is told of votes.
+// electionPort is the offset of a node's port for votes.
 const electionPort = topologies.PeerPort + 2
 
 var servers = &topologies.Engine{
@@ -33,13 +33,13 @@ var servers = &topologies.Engine{
 	Proxied: true, Expire: expire, Keeps: true,
 }
 
-// tick is the servers' unit of time. Sessions end in steps of it.
+// tick is the servers' unit of time. Sessions end at ticks.
 const tick = 200 * time.Millisecond
 
-// jars are what a server needs of the package libzookeeper-java and those that it depends on.
+// jars are those that a server needs from libzookeeper-java and its dependencies.
 var jars = []string{"zookeeper", "zookeeper-jute", "slf4j-api", "slf4j-simple", "metrics-core", "snappy-java"}
 
-// places are where packages put their jars.
+// places is the directory of packaged jars.
 const places = "/usr/share/java"
 
 var versioned = regexp.MustCompile(`zookeeper-(\d[\d.]*)\.jar$`)
@@ -67,7 +67,7 @@ func find(context.Context) (topologies.Server, error) {
 
 const engineName = "ZooKeeper"
 
-// prepare writes the configuration. Votes and writes come at ports of their own.
+// prepare writes the configuration. Votes and writes have their own ports.
 func prepare(_ context.Context, n *topologies.Node) error {
 	host, port, err := net.SplitHostPort(n.Back())
 	if err != nil {
@@ -97,7 +97,7 @@ func command(n *topologies.Node) (*exec.Cmd, error) {
 	}
 	args := []string{"-Xmx96m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Djava.net.preferIPv4Stack=true",
 		"-Dorg.slf4j.simpleLogger.defaultLogLevel=error"}
-	// Java has every connection made by it; without the last setting, not those to 127.0.0.0/8
+	// Java then uses the proxy for all connections; the last setting includes those to 127.0.0.0/8
 	if proxy := n.Proxy(); proxy != "" {
 		host, port, _ := net.SplitHostPort(proxy)
 		args = append(args, "-DsocksProxyHost="+host, "-DsocksProxyPort="+port, "-DsocksNonProxyHosts=")
@@ -108,7 +108,7 @@ func command(n *topologies.Node) (*exec.Cmd, error) {
 			"org.apache.zookeeper.server.quorum.QuorumPeerMain", filepath.Join(n.Dir(), "zoo.cfg"))...), nil
 }
 
-// ask makes a connection to a node, past all links.
+// ask connects to a node, past all links.
 func ask(ctx context.Context, n *topologies.Node, talk func(net.Conn) error) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -125,7 +125,7 @@ func ask(ctx context.Context, n *topologies.Node, talk func(net.Conn) error) err
 
 var said = regexp.MustCompile(`(?m)^(Mode|Connections): (\S+)$`)
 
-// info asks a node what it is. A server without a majority is no leader.
+// info asks for a node's role. A server without a majority is not a leader.
 func info(ctx context.Context, n *topologies.Node) (map[string]string, error) {
 	var text []byte
 	err := ask(ctx, n, func(c net.Conn) error {
@@ -150,26 +150,26 @@ func info(ctx context.Context, n *topologies.Node) (map[string]string, error) {
 	return fields, nil
 }
 
-// A message to a server begins with its length; a request goes on with a number and what is asked for.
+// Requests: length, number, operation.
 const (
 	header    = 12
 	opCreate  = 1
 	opDelete  = 2
 	opMulti   = 14
 	opClose   = -11
-	greetings = 44 // bytes of a request for a session
+	greetings = 44 // bytes of a session request
 )
 
-// ready makes a session and ends it: each is a write.
+// ready makes and ends a session, which are both writes.
 func ready(ctx context.Context, n *topologies.Node) error {
 	return ask(ctx, n, func(c net.Conn) error { return greet(c, 0, nil, 4*time.Second) })
 }
 
-// greet makes a session, or takes one over, and closes it.
+// greet opens or takes over a session, and closes it.
 func greet(c net.Conn, id int64, password []byte, life time.Duration) error {
 	hello := binary.BigEndian.AppendUint32(nil, greetings)
-	hello = binary.BigEndian.AppendUint32(hello, 0) // the protocol's version
-	hello = binary.BigEndian.AppendUint64(hello, 0) // what was seen last
+	hello = binary.BigEndian.AppendUint32(hello, 0) // protocol version
+	hello = binary.BigEndian.AppendUint64(hello, 0) // last transaction seen
 	hello = binary.BigEndian.AppendUint32(hello, uint32(life.Milliseconds()))
 	hello = binary.BigEndian.AppendUint64(hello, uint64(id))
 	hello = binary.BigEndian.AppendUint32(hello, 16)
@@ -206,13 +206,13 @@ func frame(c net.Conn) ([]byte, error) {
 	return body, err
 }
 
-// asks finds a request that changes something.
+// asks finds a request that changes data.
 func asks(sent []byte) bool {
 	for len(sent) >= header {
 		size := int(binary.BigEndian.Uint32(sent))
 		switch int32(binary.BigEndian.Uint32(sent[8:])) {
 		case opCreate, opDelete, opMulti:
-			return !bytes.Equal(sent[4:8], []byte{0, 0, 0, 0}) // the version in a request for a session
+			return !bytes.Equal(sent[4:8], []byte{0, 0, 0, 0}) // 0 is the version in a session request
 		}
 		sent = sent[min(4+size, len(sent)):]
 	}

@@ -10,7 +10,7 @@ import (
 // Cause is a cause of a failure.
 type Cause struct {
 	Name, Means string
-	Remedy      string // what to do about it, and the files that do it right
+	Remedy      string // what to do, and the files that do it right
 }
 
 // AllCauses lists the causes that a verdict can fail with.
@@ -197,7 +197,7 @@ func FindCause(name string) (c Cause) {
 	return c
 }
 
-// breaks names the claims that the cause breaks of a lock that makes them.
+// breaks returns the names of the claims that the cause breaks.
 func (c *Cause) breaks() (names []string) {
 	for _, claim := range history.AllClaims {
 		if slices.Contains(claim.Causes, c.Name) {
@@ -207,7 +207,7 @@ func (c *Cause) breaks() (names []string) {
 	return names
 }
 
-// causes are the entries of the glossary that the causes make.
+// causes are the glossary entries of AllCauses.
 func causes() (all []Word) {
 	for _, c := range AllCauses {
 		means := c.Means

@@ -1,4 +1,4 @@
-// Package glossary says what the words mean that stand on a screen, in a report and in a verdict.
+// Package glossary explains the words on screens and in reports and verdicts.
 package glossary
 
 import (
@@ -8,13 +8,13 @@ import (
 
 // Word is an entry of the glossary.
 type Word struct {
-	// as it stands on the screen, in lower case; several with commas in between mean the same, or go together
+	// in lower case; names with commas in between are synonyms or belong together
 	Name  string
 	Group Group
 	Means string // sentences, in Markdown without links
 }
 
-// Group is where a word is met.
+// Group says where a reader meets a word.
 type Group string
 
 // The groups, in the order in which a reader meets them.
@@ -240,10 +240,10 @@ var words = []Word{
 			"Time in which the holder's process was paused is left out."},
 }
 
-// Names are the names of an entry.
+// Names returns the names of an entry.
 func (w *Word) Names() []string { return strings.Split(w.Name, ", ") }
 
-// Find returns the entries of that name: a word may mean one thing in a verdict and another as its cause.
+// Find returns the entries with that name: it may be both a verdict's term and a cause.
 func Find(name string) (all []Word) {
 	for _, w := range All {
 		if slices.Contains(w.Names(), name) {

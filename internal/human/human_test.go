@@ -29,7 +29,7 @@ func TestCount(t *testing.T) {
 	}
 }
 
-// TestWrappedStaysWithinItsWidth wraps by columns, not by bytes, and indents what follows the first row.
+// TestWrappedStaysWithinItsWidth: text is wrapped by columns, not bytes, and further rows are indented.
 func TestWrappedStaysWithinItsWidth(t *testing.T) {
 	var b bytes.Buffer
 	p := &Printer{W: &b}
@@ -71,7 +71,7 @@ func TestPrinterStopsAtTheFirstError(t *testing.T) {
 	}
 }
 
-// TestTableStaysWithinItsWidth: columns without room follow behind the names, and every cell is there once.
+// TestTableStaysWithinItsWidth: columns without room go to a further table with the names, and no cell is lost.
 func TestTableStaysWithinItsWidth(t *testing.T) {
 	long := strings.Repeat("µ", 40)
 	rows := [][]string{{"lock", "a", "b", "c"}, {"lease", long, "2", long}, {"fair", "1", long, "3"}}

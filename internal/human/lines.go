@@ -11,14 +11,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Width is how many columns a table or a wrapped text takes at most, and narrowest how many it may always take.
+// Width is the most columns of a table or wrapped text, and narrowest the fewest that are assumed.
 const (
 	Width     = 100
 	narrowest = 80
 )
 
-// Columns is how many columns a table or a wrapped text may take on w: as many as the terminal has, from 80 to Width.
-// If w is no terminal, and has no method Columns that says it, they are Width.
+// Columns is the number of columns for tables and text on w: the terminal's, between 80 and Width. It is Width if w is
+// neither a terminal nor has a method Columns.
 func Columns(w io.Writer) int {
 	switch w := w.(type) {
 	case interface{ Columns() int }:
@@ -37,15 +37,14 @@ type Printer struct {
 	Err error
 }
 
-// Line writes one line, without blanks at its end.
+// Line writes a line without trailing blanks.
 func (p *Printer) Line(format string, args ...any) {
 	if p.Err == nil {
 		_, p.Err = fmt.Fprintln(p.W, strings.TrimRight(fmt.Sprintf(format, args...), " "))
 	}
 }
 
-// Wrapped writes a text after a head. Its rows end at Columns if the head has as many columns as the further rows are
-// indented by.
+// Wrapped writes a text after a head, with indented further rows. Rows end at Columns if head is as wide as the indent.
 func (p *Printer) Wrapped(head string, indent int, text string) {
 	for i, row := range Wrap(text, Columns(p.W)-indent) {
 		if i > 0 {
@@ -55,33 +54,33 @@ func (p *Printer) Wrapped(head string, indent int, text string) {
 	}
 }
 
-// Fact writes a text with a label in a column of its own.
+// Fact writes a label, and a text in the next column.
 func (p *Printer) Fact(label, text string) { p.Wrapped(fmt.Sprintf("%-13s ", label), 14, text) }
 
-// Maybe writes a fact, unless its text is empty.
+// Maybe writes a fact unless its text is empty.
 func (p *Printer) Maybe(label, text string) {
 	if text != "" {
 		p.Fact(label, text)
 	}
 }
 
-// inNumber is a blank between the digits of a number, or before its unit.
+// inNumber is a blank between digits or before a unit.
 var inNumber = regexp.MustCompile(`(\d) (\d{3}\b|ns\b|µs\b|ms\b|s\b|%)`)
 
 const noBreak = "\u00a0"
 
-// Unbroken writes numbers and their units with spaces at which no line ends.
+// Unbroken makes the blanks in numbers, and before their units, non-breaking.
 func Unbroken(text string) string {
-	for range 2 { // the digits between two blanks belong to both
+	for range 2 { // matches do not overlap: a group of digits touches two blanks
 		text = inNumber.ReplaceAllString(text, "$1"+noBreak+"$2")
 	}
 	return text
 }
 
-// lineEnd is where a text, such as that of an error, has lines of its own.
+// lineEnd is a line break inside a text, as in some errors.
 var lineEnd = regexp.MustCompile(` *\n *`)
 
-// Wrap breaks a text into rows of at most so many columns, between words, but never within a number or before its unit.
+// Wrap breaks a text into rows of at most columns, never within a number or before its unit.
 func Wrap(text string, columns int) []string {
 	rows := []string{""}
 	for word := range strings.SplitSeq(Unbroken(lineEnd.ReplaceAllString(text, " ")), " ") {

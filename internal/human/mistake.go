@@ -6,17 +6,17 @@ import (
 	"strings"
 )
 
-// Mistake is something wrong with what a user has set. The command line says where it was set: in a plan's file,
-// or a variable.
+// Mistake is an error in a user's settings. The command line adds where the setting was made: in a plan's file or a
+// variable.
 type Mistake struct {
-	Setting string // the name of a flag, or of a list in a plan's file; empty: no setting alone is wrong
-	Item    string // the one that is wrong, where the setting is a list; empty: all, or none in particular
-	Key     string // what is wrong with the item, where items have settings of their own
-	Text    string // all that is said
+	Setting string // the name of a flag or of a list in a plan's file; empty: no single setting is wrong
+	Item    string // the wrong item, if the setting is a list; empty: all, or none in particular
+	Key     string // the item's wrong setting, if items have settings
+	Text    string // the whole message
 }
 
-// Wrong is a mistake in a setting: its text begins with the flag, and goes on with the format, after a blank unless
-// that begins with a colon. Without a setting the format is all of it.
+// Wrong returns a mistake in a setting. Its text is the flag and the formatted text, with a blank in between unless
+// that begins with a colon.
 func Wrong(setting, format string, args ...any) Mistake {
 	text := fmt.Sprintf(format, args...)
 	switch {
@@ -29,16 +29,16 @@ func Wrong(setting, format string, args ...any) Mistake {
 	return Mistake{Setting: setting, Text: text}
 }
 
-// In says in which item of the setting it is, and with which of the item's settings.
+// In names the item of the setting, and the item's setting, that is wrong.
 func (m Mistake) In(item, key string) Mistake {
 	m.Item, m.Key = item, key
 	return m
 }
 
-// Mistakes are all that are found before anything is started.
+// Mistakes are all mistakes found before a start.
 type Mistakes []Mistake
 
-// Add adds those that are not known yet.
+// Add adds the mistakes that are new.
 func (all *Mistakes) Add(more ...Mistake) {
 	for _, m := range more {
 		if !slices.ContainsFunc(*all, func(known Mistake) bool { return known.Text == m.Text }) {
@@ -47,7 +47,7 @@ func (all *Mistakes) Add(more ...Mistake) {
 	}
 }
 
-// String has one a line.
+// String has one mistake a line.
 func (all Mistakes) String() string {
 	return strings.Join(Names(all, func(m Mistake) string { return m.Text }), "\n")
 }

@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// fewNames are few enough for a reader to find the right one among them.
+// fewNames is the longest list of names to print in full.
 const fewNames = 20
 
-// Instead answers a name that does not exist with the one that was probably meant, and with those that do exist. From a
-// long list it names the first ones: --list has all of those.
+// Instead answers an unknown name with the probable one and with the existing ones. A long list is cut, with a hint to
+// --list.
 func Instead(name string, good []string) string {
 	meant := Meant(name, good)
 	switch {
@@ -22,7 +22,7 @@ func Instead(name string, good []string) string {
 	return fmt.Sprintf("there is %s and %d more: --list has all", strings.Join(good[:5], ", "), len(good)-5)
 }
 
-// Names lists what things are called.
+// Names returns the name of each element.
 func Names[T any](all []T, name func(T) string) (names []string) {
 	for _, t := range all {
 		names = append(names, name(t))
@@ -30,7 +30,7 @@ func Names[T any](all []T, name func(T) string) (names []string) {
 	return names
 }
 
-// Meant asks for the name that was probably meant, as in "; did you mean lease?". It is empty if none is similar.
+// Meant returns a hint such as "; did you mean lease?", or nothing if no name is similar.
 func Meant(name string, good []string) string {
 	best, least := "", min(2, (len(name)+1)/3)+1
 	name = strings.ToLower(name)
@@ -48,15 +48,16 @@ func Meant(name string, good []string) string {
 	return "; did you mean " + best + "?"
 }
 
-// otherWord reports whether two short names differ in a letter, as none and nope do: neither is a slip for the other.
+// otherWord reports whether two short names of equal length differ in a letter, such as none and nope: neither is a
+// typo.
 func otherWord(a, b string) bool {
 	const short = 4
 	letters := func(s string) []byte { return slices.Sorted(slices.Values([]byte(s))) }
 	return a != b && len(a) == len(b) && len(a) <= short && !slices.Equal(letters(a), letters(b))
 }
 
-// distance is how many letters must be inserted, deleted, replaced or swapped with the next one to make one word the
-// other (Damerau 1964).
+// distance is the number of insertions, deletions, replacements and swaps of neighbours between two words (Damerau
+// 1964).
 func distance(a, b string) int {
 	row, last := make([]int, len(b)+1), []int(nil)
 	for j := range row {

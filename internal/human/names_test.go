@@ -25,7 +25,7 @@ func TestMeant(t *testing.T) {
 	}
 }
 
-// TestDistanceIsThatOfItsDefinition compares with the recursive definition.
+// TestDistanceIsThatOfItsDefinition compares distance with the recursive definition.
 func TestDistanceIsThatOfItsDefinition(t *testing.T) {
 	var slow func(a, b string) int
 	slow = func(a, b string) int {

@@ -1,5 +1,5 @@
-// Package human writes for people: durations, numbers and counts in one notation, and lines of bounded width.
-// It knows nothing of runs or verdicts, and writes no markup.
+// Package human formats durations, numbers and counts for people, and wraps lines. It knows nothing of runs or
+// verdicts, and writes no markup.
 package human
 
 import (
@@ -24,7 +24,7 @@ func Duration(d time.Duration) string {
 	return Number(float64(d)/float64(unit)) + name
 }
 
-// roundsUp is the shortest duration that three digits show as the unit.
+// roundsUp is the shortest duration that three digits show as one unit.
 func roundsUp(unit time.Duration) time.Duration { return unit - unit/2000 }
 
 // Number writes a number with three significant digits, or all digits before the point if they are more.
@@ -32,16 +32,16 @@ func Number(x float64) string {
 	if x == 0 {
 		return "0"
 	}
-	// The exponent after rounding: 0.9996 has the places of 1.00.
+	// Take the exponent after rounding: 0.9996 needs the decimals of 1.00.
 	_, exponent, _ := strings.Cut(strconv.FormatFloat(x, 'e', 2, 64), "e")
 	e, _ := strconv.Atoi(exponent)
 	return strconv.FormatFloat(x, 'f', min(max(2-e, 0), 6), 64)
 }
 
-// Percent writes a share in percent.
+// Percent formats a fraction as a percentage.
 func Percent(share float64) string { return Number(100*share) + " %" }
 
-// Count writes a number in groups of three digits.
+// Count groups digits by three: "12 345".
 func Count(n int64) string {
 	s := strconv.FormatInt(n, 10)
 	sign := ""
@@ -62,7 +62,7 @@ func Quantity[N ~int | ~int64](n N, one string) string {
 	return fmt.Sprintf("%s %ss", Count(int64(n)), one)
 }
 
-// List writes names with commas in between, and "none" if there are none.
+// List joins names with commas; no names are "none".
 func List(names []string) string {
 	if len(names) == 0 {
 		return "none"

@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// Table writes rows of cells, the heading first. The first columns, as many as names says, tell rows apart. If the
-// table is wider than Columns, its other columns are divided among several tables, each of which begins with the names.
+// Table writes rows of cells, the heading first. The first names columns identify a row. A table wider than Columns is
+// split into several, each of which begins with these columns.
 func (p *Printer) Table(rows [][]string, names int) {
 	widths := make([]int, len(rows[0]))
 	for _, row := range rows {
@@ -43,10 +43,10 @@ func (p *Printer) Table(rows [][]string, names int) {
 	}
 }
 
-// gap lies between two columns.
+// gap separates two columns.
 const gap = "  "
 
-// FlushRight moves the cells of some columns to the right end of their column, as numbers stand.
+// FlushRight aligns columns to the right, as for numbers.
 func FlushRight(rows [][]string, columns ...int) {
 	for _, i := range columns {
 		widest := 0

@@ -7,21 +7,20 @@ import (
 	"unicode/utf8"
 )
 
-// Visible returns a writer to w that escapes what a terminal would obey instead of showing it: control characters
-// except newline and tab, characters that change the direction of text, and bytes that are no UTF-8. A name in
-// somebody's file or an answer of a server can contain them. In JSON, where they stand in strings only, the escapes
+// Visible returns a writer to w that escapes what a terminal would obey: control characters except newline and tab,
+// text direction, and invalid UTF-8. File names and servers' answers can contain them. In JSON strings, the escapes
 // mean the same characters.
 func Visible(w io.Writer) io.Writer { return &visible{w: w} }
 
 type visible struct {
 	w    io.Writer
-	left []byte // the beginning of a character that the next Write goes on with
+	left []byte // the start of a character that the next Write completes
 }
 
-// Columns is how many columns there are behind it.
+// Columns is the width of the writer behind v.
 func (v *visible) Columns() int { return Columns(v.w) }
 
-// Write writes p with its escapes. It returns len(p) unless writing fails.
+// Write writes p with escapes. It returns len(p) unless writing fails.
 func (v *visible) Write(p []byte) (int, error) {
 	text := p
 	if len(v.left) > 0 {

@@ -5,10 +5,10 @@ import (
 	"os"
 )
 
-// least is how many bytes a directory must have room for: a run's record and its verdicts take more.
+// least is the space in bytes that a directory must have. A run's record and verdicts take more.
 const least = 64 << 10
 
-// Writable returns an error if no file can be written in a directory, be it for want of room.
+// Writable returns an error if a directory takes no new file, for example on a full disk.
 func Writable(dir string) error {
 	f, err := os.CreateTemp(dir, ".hammerlock-*")
 	if err != nil {

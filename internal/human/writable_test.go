@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestWritable leaves nothing behind, and says of a directory that is none that it is.
+// TestWritable: nothing is left behind, and a missing directory is an error.
 func TestWritable(t *testing.T) {
 	dir := t.TempDir()
 	if err := Writable(dir); err != nil {
@@ -20,7 +20,7 @@ func TestWritable(t *testing.T) {
 	}
 }
 
-// TestAFullDiskIsNotWritable although files can be made there.
+// TestAFullDiskIsNotWritable: on a full disk files can be created but not written.
 func TestAFullDiskIsNotWritable(t *testing.T) {
 	full := os.Getenv("HAMMERLOCK_FULL_DISK")
 	if full == "" {

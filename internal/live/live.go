@@ -1,5 +1,5 @@
-// Package live is what tests share that run real servers and processes: they wait for states, never for times, and ask
-// again where the machine, not the product, kept a run from saying anything.
+// Package live has helpers for tests with real servers and processes. They wait for states, not times, and repeat a run
+// if the machine, not the product, made it undecided.
 package live
 
 import (
@@ -9,16 +9,15 @@ import (
 	"time"
 )
 
-// Deadline bounds every wait of a live test. It is there to end a test that hangs; no test may expect to reach it.
+// Deadline bounds every wait of a live test. It only ends tests that hang.
 const Deadline = time.Minute
 
-// Attempts is how often a live test asks while the answer is undecided.
+// Attempts is how often a live test tries while the answer is undecided.
 const Attempts = 5
 
 const interval = 5 * time.Millisecond
 
-// Wait waits until a state is reached. A test that does not reach it within the Deadline has failed; what names the
-// state.
+// Wait waits until a state is reached. The test fails if that takes longer than Deadline; what names the state.
 func Wait(t testing.TB, what string, reached func() bool) {
 	t.Helper()
 	end, tick := time.NewTimer(Deadline), time.NewTicker(interval)
@@ -33,11 +32,9 @@ func Wait(t testing.TB, what string, reached func() bool) {
 	}
 }
 
-// Again carries an attempt out until one is decided, Attempts times at most. An attempt says why it is undecided: what
-// the machine did meanwhile (a pause, a lease that was over before it could be used), so that the run says nothing
-// about the product. Empty means decided. A wrong answer is no such reason: it fails the test at once. The number
-// counts from 0, for names of keys. A machine of CI has to be quiet enough for an answer. Any other may be too busy for
-// it, and then the test is left out: it has found nothing wrong.
+// Again repeats an attempt until it is decided, at most Attempts times. An attempt returns why the machine made it
+// undecided, for example "paused"; empty means decided. A wrong answer fails the test at once. n counts from 0, for key
+// names. If all attempts are undecided, the test fails in CI, and is skipped on other machines, which may be busy.
 func Again(t testing.TB, attempt func(n int) (undecided string)) {
 	t.Helper()
 	var undecided string
@@ -53,10 +50,10 @@ func Again(t testing.TB, attempt func(n int) (undecided string)) {
 	t.Skipf("undecided after %d attempts: %s", Attempts, undecided)
 }
 
-// Nightly tells whether a test tries everything of a kind: at other times one of each stands for the others.
+// Nightly reports whether a test tries all variants; otherwise it tries one of each kind.
 func Nightly() bool { return os.Getenv("NIGHTLY") != "" }
 
-// Need leaves a test out where something is missing that it needs, and names it; a machine of CI must have it.
+// Need skips a test without a requirement, and names it. In CI the test fails.
 func Need(t testing.TB, there bool, what string) {
 	t.Helper()
 	switch {
@@ -68,7 +65,7 @@ func Need(t testing.TB, there bool, what string) {
 	}
 }
 
-// Python is an interpreter that has a module, which a test needs.
+// Python returns an interpreter that has a module.
 func Python(t testing.TB, module string) string {
 	t.Helper()
 	for _, name := range []string{"python3", "/usr/bin/python3"} {

@@ -11,24 +11,22 @@ import (
 	"time"
 )
 
-// mostMessages is how many messages of a call are tried where no record says which one was late.
+// mostMessages is the number of messages of a call to try if it is not recorded which one was late.
 const mostMessages = 4
 
-// testTime is how long a test may run.
 const testTime = 2 * time.Minute
 
-// runners run a test, by the extension of its file.
 var runners = map[string][]string{
 	"go": {"go", "test", "-count", "1"},
 	"js": {"node", "--test"},
 	"py": {"python3"},
 }
 
-// violations are what a test says that is red: anything else is a mistake in it or around it.
+// violations are the messages of a red test. Any other failure is a mistake in the test or its environment.
 var violations = []string{" must be refused", " must be granted"}
 
-// Export writes the story to a file as a test that is red. It runs the test there, once for each message that the
-// faults of the story may have hit. If none is red, or if the test cannot be run, the file is as it was before.
+// Export writes the story to a file as a red test. It runs the test for each message that the faults may have hit. If
+// none is red, or the test cannot be run, Export restores the file.
 func (s *Story) Export(ctx context.Context, file, calls string) error {
 	language, err := Language(file)
 	if err != nil {
@@ -71,7 +69,7 @@ func remove(file string) error {
 	return nil
 }
 
-// isRed runs a test, and tells whether it shows a violation. An error says why it shows nothing.
+// isRed runs a test and reports whether it shows a violation. An error says why the test could not run.
 func isRed(ctx context.Context, language, file string) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, testTime)
 	defer cancel()

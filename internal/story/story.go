@@ -1,5 +1,5 @@
-// Package story makes of a verdict the shortest story that shows it, in calls of the lock, and writes that as a test in
-// the language of the lock's library. It judges nothing: the test does.
+// Package story turns a verdict into the shortest sequence of lock calls that shows it. It writes them as a test in the
+// language of the lock's library. It judges nothing: the test does.
 package story
 
 import (
@@ -15,43 +15,43 @@ import (
 	"hammerlock/history"
 )
 
-// Story is what clients of a lock do, one step after another, and what happens to their messages.
+// Story is the sequence of clients' calls, and what happens to their messages.
 type Story struct {
 	Lock, Checker, Cause, Summary, Command string
 	Told                                   []string // in words, line by line
 	Lease, Linger                          time.Duration
-	Owned                                  bool // a release says whether the lock was still the client's
-	Guessed                                bool // which message of a call was late or lost is not recorded
+	Owned                                  bool // a release says whether the client still had the lock
+	Guessed                                bool // it is not recorded which message of a call was late or lost
 	Steps                                  []Step
 }
 
-// Step is a call, or what lets a call go on.
+// Step is a call, or lets a held call go on.
 type Step struct {
-	At  time.Duration // since the first one
+	At  time.Duration // since the first step
 	Who string
-	Do  string // acquire, extend, release, or goOn
-	// Fault is what happens to a message of the call, counted since the call began or went on, as in "late reply 2": it
-	// waits until the call goes on. A message that is cut breaks its connection; an error is the server's answer to it.
+	Do  string // acquire, extend, release or go on
+	// Fault is what happens to a message of the call, counted since the call began or went on. A "late reply 2" waits
+	// until the call goes on. A "cut" message breaks its connection; for an "error", the server answers with one.
 	Fault string
 }
 
 const (
 	goOn = "go on"
-	must = "must" // a Fault: of an acquire that has to be granted, for all holds are over
+	must = "must" // a Fault: this acquire must be granted, because all holds are over
 	late = "late"
 )
 
-// The story's lease is at least so long: what a busy machine is late is little beside it.
+// leastLease is the shortest lease of a story. Delays of a busy machine are small beside it.
 const leastLease = 2 * time.Second
 
-// Times of a history are no exact order of effects: a call is as long as this if something went wrong with it.
+// slow is the latency of a call that was disturbed. Call times alone give no exact order of effects.
 const slow = 10 * time.Millisecond
 
 var dos = map[history.Kind]string{history.Acquire: "acquire", history.Extend: "extend", history.Release: "release"}
 
-// Of tells the story of a verdict. A finding of an exploration says which message was late or lost. Without it, as of a
-// run under load, a call during which another client called was late with its first request, and one without an answer
-// lost its first reply.
+// Of makes the story of a verdict. An exploration recorded which message was late or lost. Without that record, Of
+// guesses. A slow call during which another client called had a late first request; a call without an answer lost its
+// first reply.
 func Of(h *history.History, v *checker.Verdict, found *explore.Found) (*Story, error) {
 	if h.Sites > 1 {
 		return nil, fmt.Errorf("the story happens on %d servers; a test has one: run it on topology single, "+
@@ -91,11 +91,11 @@ func Of(h *history.History, v *checker.Verdict, found *explore.Found) (*Story, e
 	return s, nil
 }
 
-// client is what a worker is called in traces, too.
+// client is a worker's name in a story, as in traces.
 func client(worker int32) string { return fmt.Sprintf("w%02d", worker) }
 
-// calls are those of the story, in their order: of an exploration all but refused tries, else those of the holds in the
-// evidence.
+// calls lists the calls of the story in order, without refused acquires: all of an exploration (all), otherwise those
+// of the holds in the evidence.
 func calls(h *history.History, v *checker.Verdict, all bool) (ops []history.Op) {
 	end := v.Proved()
 	holds := map[history.ID]bool{}
@@ -116,7 +116,7 @@ func calls(h *history.History, v *checker.Verdict, all bool) (ops []history.Op) 
 	return ops
 }
 
-// stepsOf are a call and what lets it go on.
+// stepsOf returns the steps of a call: the call itself, and each time it goes on.
 func stepsOf(op *history.Op, ops []history.Op, messages []explore.Message) ([]Step, error) {
 	steps := []Step{{At: op.Call, Do: dos[op.Kind]}}
 	if messages == nil {
@@ -156,18 +156,18 @@ func stepsOf(op *history.Op, ops []history.Op, messages []explore.Message) ([]St
 	return steps, nil
 }
 
-// fates are what a test does to messages. A lost message breaks its connection, so that its client need not run out
-// of patience.
+// fates maps what happened to a message to a test's faults. A lost message breaks its connection, so that its client
+// need not wait for a timeout.
 var fates = map[string]string{explore.Lost: "cut", explore.Cut: "cut", explore.Refused: "error"}
 
-// between tells whether another client begins a call between two moments.
+// between reports whether another client begins a call between two times.
 func between(ops []history.Op, than *history.Op, from, to time.Duration) bool {
 	return slices.ContainsFunc(ops, func(o history.Op) bool {
 		return o.Worker != than.Worker && o.Call > from && o.Call < to
 	})
 }
 
-// hitting is the story in which the faults hit a later message of their calls.
+// hitting returns the story with its faults on a later message of their calls.
 func (s *Story) hitting(message int) *Story {
 	other := *s
 	other.Steps = slices.Clone(s.Steps)
@@ -180,7 +180,7 @@ func (s *Story) hitting(message int) *Story {
 	return &other
 }
 
-// stretch counts times from the first step, and lets all last longer if the lease is short.
+// stretch counts times from the first step, and slows the story down until the lease has leastLease.
 func (s *Story) stretch() {
 	first, k := s.Steps[0].At, time.Duration(1)
 	if s.Lease > 0 && s.Lease < leastLease {

@@ -18,10 +18,10 @@ import (
 	"hammerlock/locks/known"
 )
 
-// lateReply is a schedule in which plain-del deletes the key of another client: its grant is late.
+// lateReply is a schedule in which plain-del deletes another client's key, because the answer to its own grant is late.
 var lateReply = explore.Choice{At: 2, Option: 1, What: "w00 reply set: is paused"}
 
-// explored is the story of a lock's shortest counterexample, or of a given one.
+// explored returns the story of a lock's shortest counterexample, or of the given schedule.
 func explored(t *testing.T, lock string, given ...explore.Choice) *Story {
 	t.Helper()
 	i := slices.IndexFunc(known.Locks, func(s locks.Spec) bool { return s.Name == lock })
@@ -57,8 +57,7 @@ func compare(t *testing.T, s *Story, want ...string) {
 	}
 }
 
-// TestOfACounterexample: what was late in the exploration is late in the story, message by message, and a third client
-// asks at the end.
+// TestOfACounterexample: the story delays the same messages as the exploration, and a third client acquires at the end.
 func TestOfACounterexample(t *testing.T) {
 	compare(t, explored(t, "plain-del", lateReply), "0 w00 acquire late reply 1", "2241 w01 acquire", "2877 w00 go on",
 		"3081 w01 extend", "3081 w01 release",
@@ -75,8 +74,8 @@ func TestOfACounterexample(t *testing.T) {
 	}
 }
 
-// ran is a history of a run under load: the extension of w05 has no answer, and w06 is granted the lock while the lease
-// of w05 runs.
+// ran is a history of a run under load: an extension by w05 is unanswered, and w06 is granted the lock during w05's
+// lease.
 func ran(sites int) (*history.History, *checker.Verdict) {
 	const ms = time.Millisecond
 	op := func(id, hold history.ID, worker int32, kind history.Kind, call, ret time.Duration,
@@ -95,7 +94,7 @@ func ran(sites int) (*history.History, *checker.Verdict) {
 		Evidence: []history.Op{h.Ops[1], h.Ops[5], h.Ops[6]}}
 }
 
-// TestOfARun: the story has the calls of the holds in the evidence, and of each what went wrong with it.
+// TestOfARun: the story has the calls of the holds in the evidence, with the disturbance of each.
 func TestOfARun(t *testing.T) {
 	h, v := ran(1)
 	s, err := Of(h, v, nil)
@@ -109,7 +108,7 @@ func TestOfARun(t *testing.T) {
 	}
 }
 
-// TestNoStory: what a test cannot tell is refused, and why.
+// TestNoStory: a story that a test cannot tell is refused with the reason.
 func TestNoStory(t *testing.T) {
 	h, v := ran(5)
 	_, err := Of(h, v, nil)
@@ -134,7 +133,7 @@ func wants(t *testing.T, err error, text string) {
 	}
 }
 
-// TestWrite: a test is a program of its language, with the story in words at its head.
+// TestWrite: a test is a program in its language, with the story in words at its head.
 func TestWrite(t *testing.T) {
 	s := explored(t, "plain-del", lateReply)
 	for _, file := range []string{"plain.go", "plain.js", "plain.py"} {
@@ -167,8 +166,8 @@ func written(t *testing.T, s *Story, calls string) string {
 	return string(text)
 }
 
-// TestLiveExported runs a test in each language: it is red for the lock that it is about, and green for the one that
-// compares tokens.
+// TestLiveExported runs a test in each language: it is red for the lock of the story, and green for one that compares
+// tokens.
 func TestLiveExported(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it builds programs, and takes 20 s")
@@ -202,8 +201,8 @@ func TestLiveExported(t *testing.T) {
 	}
 }
 
-// TestLiveExportIsRed: no record of a run says which request of a release was late. That one is found that makes the
-// test red; where none does, nothing is written.
+// TestLiveExportIsRed: a run does not record which request of a release was late. Export finds the one that makes the
+// test red; if there is none, it writes nothing.
 func TestLiveExportIsRed(t *testing.T) {
 	const ms = time.Millisecond
 	op := func(id, hold history.ID, worker int32, kind history.Kind, call, ret time.Duration) history.Op {

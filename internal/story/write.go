@@ -13,11 +13,11 @@ import (
 //go:embed *.tmpl
 var texts embed.FS
 
-// languages are those of tests, by the extensions of their files.
+// languages are the test languages, by file extension.
 var languages = map[string]struct {
-	comment, step string // the beginning of a line of comment, and a step as the test lists it
+	comment, step string // the prefix of a comment line; the format of a step
 	yes, no       string
-	name          func(cause string) string // of the test
+	name          func(cause string) string // of the test function
 	time          func(time.Duration) string
 }{
 	"go": {"//", "\t{ %d, %q, %q, %q },\n", "true", "false", camel, ms},
@@ -25,7 +25,7 @@ var languages = map[string]struct {
 	"py": {"#", "    (%d, %q, %q, %q),\n", "True", "False", snake, seconds},
 }
 
-// Language is that of a file by its extension; an error names those that there are.
+// Language returns a file's language by its extension. Its error names the languages.
 func Language(file string) (string, error) {
 	name := strings.TrimPrefix(filepath.Ext(file), ".")
 	if _, known := languages[name]; !known {
@@ -34,7 +34,7 @@ func Language(file string) (string, error) {
 	return name, nil
 }
 
-// Write returns the story as a test. Calls is the source that calls the library, in the same language.
+// Write returns the story as a test. Calls is the source code that calls the library, in the same language.
 func (s *Story) Write(language, calls string) ([]byte, error) {
 	l := languages[language]
 	frame, err := texts.ReadFile(language + ".tmpl")
@@ -62,7 +62,7 @@ func (s *Story) Write(language, calls string) ([]byte, error) {
 	return format.Source([]byte(text))
 }
 
-// bare is a file of Go without what stands before its imports: the test has a package clause of its own.
+// bare removes a Go file's package clause and what precedes it: the test has its own.
 func bare(calls string) string {
 	const clause = "package lock_test\n"
 	if _, after, found := strings.Cut(calls, clause); found {
@@ -84,7 +84,6 @@ func ms(t time.Duration) string { return strconv.FormatInt(t.Milliseconds(), 10)
 
 func seconds(t time.Duration) string { return fmt.Sprint(t.Seconds()) }
 
-// comment is the story in words.
 func (s *Story) comment() []string {
 	all := []string{s.Checker + ": " + s.Summary, ""}
 	for _, line := range s.Told {

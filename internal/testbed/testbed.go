@@ -1,5 +1,4 @@
-// Package testbed brings real servers up for tests, as if somebody else ran them: whoever is tested knows no more of
-// them than it is told.
+// Package testbed starts real servers for tests, as an operator would: the tested code knows only what it is told.
 package testbed
 
 import (
@@ -11,7 +10,7 @@ import (
 	"hammerlock/topologies"
 )
 
-// Up brings a topology up for a test, which fails if there is no server. It goes down with the test.
+// Up starts a topology for a test, and stops it at the end. The test fails if there is no server.
 func Up(t testing.TB, kind string, o topologies.Options) *topologies.Topology {
 	t.Helper()
 	spec, ok := topologies.Find(kind)
@@ -37,12 +36,12 @@ func Up(t testing.TB, kind string, o topologies.Options) *topologies.Topology {
 	return top
 }
 
-// Command sends a command to a node as its owner does, also when the test is over; it must be carried out.
+// Command sends a command to a node, even after the test's end. The test fails on an error.
 func Command(t testing.TB, n *topologies.Node, args ...any) any {
 	t.Helper()
 	reply, err := n.Do(context.WithoutCancel(t.Context()), args...).Result()
 	if err != nil {
-		// what follows may be a secret
+		// the further arguments may be secret
 		t.Fatalf("%s: %v", strings.Trim(fmt.Sprint(args[:min(2, len(args))]), "[]"), err)
 	}
 	return reply

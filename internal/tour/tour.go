@@ -1,4 +1,4 @@
-// Package tour tells how locks fail, recipe by recipe, with a short run on real servers for each.
+// Package tour shows how locks fail, one recipe a chapter, with a short run on real servers for each.
 package tour
 
 import (
@@ -21,11 +21,11 @@ import (
 	"hammerlock/workload"
 )
 
-// chapter is a part of the tour: why something happens, and the run that shows it.
+// chapter explains one recipe, and names the run that shows it.
 type chapter struct {
 	Title, Text           string
 	Lock, Topology, Fault string
-	With                  func(*harness.Plan) // what is special about the run; nil = nothing
+	With                  func(*harness.Plan) // changes the plan of the run; nil = no change
 }
 
 // Chapters lists the tour's chapters in order.
@@ -77,7 +77,7 @@ var Chapters = []chapter{
 		"fenced", "single", "stall-worker", func(p *harness.Plan) { slow(p); p.Counter = workload.RedisFenced }},
 }
 
-// lastLine is told where there is a database with a counter that compares fencing tokens.
+// lastLine is the chapter for programs that have a database whose counter compares fencing tokens.
 var lastLine = chapter{"The last line of defence",
 	"A failover forgets a grant again, as on the sentinel above, and two hold the lock. No lock on " +
 		"these servers can prevent that, so the verdict is FAIL. But tokens are drawn from the clock, " +
@@ -85,7 +85,7 @@ var lastLine = chapter{"The last line of defence",
 		"It refuses the first holder, whose token is the older one, and no page view is lost.",
 	"fenced-clock", "sentinel", "lost-grant@300ms", nil}
 
-// A wrong hand-off is a violation only while the next holder holds, and a failover takes longer than most chapters.
+// slow makes holds long: a wrong hand-off is a violation only while the next holder holds.
 func slow(p *harness.Plan) { p.Workload.Hold, p.Workload.Think = 30*time.Millisecond, time.Millisecond }
 
 func failingOver(p *harness.Plan) {
@@ -94,7 +94,7 @@ func failingOver(p *harness.Plan) {
 
 func hung(p *harness.Plan) { p.Workload.Workers, p.Duration = 4, 4*time.Second }
 
-// Short is the plan of a short run of a lock with a fault, in which leases end often.
+// Short is the plan of a short run of a lock with a fault. Its leases are short.
 func Short(lock locks.Spec, topology topologies.Spec, fault string) harness.Plan {
 	p := harness.Default()
 	p.Topologies, p.Locks, p.Faults = []topologies.Spec{topology}, []locks.Spec{lock}, []string{fault}
@@ -102,45 +102,45 @@ func Short(lock locks.Spec, topology topologies.Spec, fault string) harness.Plan
 	w := &p.Workload
 	w.Workers, w.TTL, w.Wait = 8, time.Second, 3*time.Second
 	w.Hold, w.Think, w.Retry = 2*time.Millisecond, 2*time.Millisecond, 2*time.Millisecond
-	if topology.Sites > 1 { // simultaneous tries split the votes; and five servers are more work for the machine
+	if topology.Sites > 1 { // simultaneous acquires split the votes, and five servers load the machine more
 		w.Workers, w.Think, w.Retry, p.Duration = 4, 5*time.Millisecond, 10*time.Millisecond, 3500*time.Millisecond
 	}
 	return p
 }
 
-// find looks up what a chapter names; the test of the chapters says that it is there.
+// find looks up a chapter's lock and topology. A test checks that they exist.
 func (c *chapter) find() (locks.Spec, topologies.Spec) {
 	lock, _ := known.Find(c.Lock)
 	topology, _ := topologies.Find(c.Topology)
 	return lock, topology
 }
 
-// causes are those that the chapter's run must fail with, as the lock's entry says; none if it must pass.
+// causes are the causes of which the chapter's run must fail with one, by the lock's entry; none if it must pass.
 func (c *chapter) causes(fenced bool) []string {
 	lock, _ := c.find()
 	fault, _, _ := strings.Cut(c.Fault, "@")
 	if lock.Broken != "" || fault == faults.None {
 		fault = ""
 	}
-	if fenced && fault != "lost-grant" { // a fence makes up for a late holder, and not for two who have the lock
+	if fenced && fault != "lost-grant" { // a fence stops late holders, but not two simultaneous ones
 		return nil
 	}
 	return lock.Expected(fault)
 }
 
-// tourWidth is how wide the text runs.
+// tourWidth is the width of the text in columns.
 const tourWidth = 92
 
-// Tour shows the chapters, each with a run.
+// Tour prints the chapters, each with a run.
 type Tour struct {
 	Seed        uint64
 	RedisServer string
-	Database    workload.CounterSpec // one that compares fencing tokens; the zero spec = there is none
+	Database    workload.CounterSpec // its counter compares fencing tokens; zero = no database
 	Out         io.Writer
-	Command     func(harness.Plan) string // what repeats a run
+	Command     func(harness.Plan) string // the command line that repeats a run
 }
 
-// Chapters are those that the tour tells.
+// Chapters returns the chapters to print.
 func (t *Tour) Chapters() []chapter {
 	if t.Database.Name == "" {
 		return Chapters
@@ -150,8 +150,8 @@ func (t *Tour) Chapters() []chapter {
 	return append(slices.Clip(Chapters), last)
 }
 
-// Tell tells all chapters, each with the runs that run makes of its plans. It returns how many did not end as expected,
-// and of how many nothing can be said. It ends with the first error of a run.
+// Tell prints all chapters and calls run for their plans. It returns the number of wrong and of undecided chapters. It
+// stops at the first error of a run.
 func (t *Tour) Tell(run func(harness.Plan) (*results.Run, error)) (wrong, undecided int, err error) {
 	for i, c := range t.Chapters() {
 		shows, err := t.chapter(run, i, &c)
@@ -167,7 +167,7 @@ func (t *Tour) Tell(run func(harness.Plan) (*results.Run, error)) (wrong, undeci
 	return wrong, undecided, nil
 }
 
-// plan is that of a chapter's first try.
+// plan is the plan of a chapter's first run.
 func (t *Tour) plan(c *chapter) harness.Plan {
 	lock, topology := c.find()
 	p := Short(lock, topology, c.Fault)
@@ -178,7 +178,8 @@ func (t *Tour) plan(c *chapter) harness.Plan {
 	return p
 }
 
-// chapter tells one: its text, then a run and its verdict, until it has shown what it tells. It returns whether it has.
+// chapter prints a chapter: its text, then runs, longer each time, until one shows the effect. It returns whether one
+// did.
 func (t *Tour) chapter(carryOut func(harness.Plan) (*results.Run, error), number int, c *chapter) (
 	shows checker.Status, err error) {
 	p := human.Printer{W: t.Out}
@@ -213,8 +214,8 @@ func (t *Tour) chapter(carryOut func(harness.Plan) (*results.Run, error), number
 	return shows, p.Err
 }
 
-// met compares a run with what is expected of it, and says what is wrong. With a fenced counter it expects that a
-// late holder is refused, and nothing lost.
+// met compares a run with the expected causes, and says what differs. With a fenced counter, a late holder must be
+// refused, and nothing lost.
 func met(causes []string, run *results.Run, fenced bool) (met checker.Status, why string) {
 	status, summary := run.Safety()
 	met, _ = results.Met(causes, status, run.Verdicts)
@@ -233,7 +234,7 @@ func met(causes []string, run *results.Run, fenced bool) (met checker.Status, wh
 	return met, ""
 }
 
-// explain writes the evidence of a chapter's run, and what is wrong with it.
+// explain prints the evidence of a chapter's run, and what is wrong with the run.
 func explain(p *human.Printer, run *results.Run, causes []string, why string) {
 	for _, sentence := range story(run, causes) {
 		for i, row := range human.Wrap(sentence, tourWidth-4) {
@@ -245,7 +246,6 @@ func explain(p *human.Printer, run *results.Run, causes []string, why string) {
 	}
 }
 
-// verdictLine is the verdict of a chapter's run in a line.
 func verdictLine(run *results.Run) string {
 	views := fmt.Sprintf("%s page views, %s lost", human.Count(run.Views.Acknowledged), human.Count(run.Views.Lost))
 	if run.Views.Fenced > 0 {
@@ -262,7 +262,7 @@ func verdictLine(run *results.Run) string {
 	return word + text + "; " + views
 }
 
-// story is the evidence of the verdict that shows one of the causes, or of the first that failed.
+// story is the evidence of the verdict with an expected cause, or of the first failed verdict.
 func story(run *results.Run, causes []string) []string {
 	var first []string
 	for i := range run.Verdicts {

@@ -52,7 +52,7 @@ func TestAChapterIsComparedWithWhatItTells(t *testing.T) {
 	}
 }
 
-// TestEveryChapterCanBeTold: its lock and topology are there, and a chapter whose lock fails names a cause.
+// TestEveryChapterCanBeTold: each chapter's lock and topology exist, and a chapter whose lock fails names a cause.
 func TestEveryChapterCanBeTold(t *testing.T) {
 	passes := []string{"The lease, done right", "Redlock, two of five hung", "The fence"}
 	for _, c := range append(slices.Clone(Chapters), lastLine) {
@@ -67,7 +67,7 @@ func TestEveryChapterCanBeTold(t *testing.T) {
 	}
 }
 
-// TestTheTourTellsWhatIsInconclusive: one worker contends with nobody, however long it works.
+// TestTheTourTellsWhatIsInconclusive: a single worker never contends, so its chapter stays undecided.
 func TestTheTourTellsWhatIsInconclusive(t *testing.T) {
 	all := Chapters
 	t.Cleanup(func() { Chapters = all })
@@ -113,7 +113,7 @@ func TestTheTourTellsWhatIsInconclusive(t *testing.T) {
 	}
 }
 
-// TestTheLastLineIsToldWhereThereIsADatabase: the commands that know none have no chapter of it.
+// TestTheLastLineIsToldWhereThereIsADatabase: without a database, the last chapter is left out.
 func TestTheLastLineIsToldWhereThereIsADatabase(t *testing.T) {
 	if got := len((&Tour{}).Chapters()); got != len(Chapters) {
 		t.Errorf("without a database: got %d chapters, want %d", got, len(Chapters))

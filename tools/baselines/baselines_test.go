@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// TestAloneBaselines compares what a visit costs, with every lock that this server serves, with what it is known to
-// cost.
+// TestAloneBaselines compares the cost of a visit with its known value, for every lock that this server can run.
 func TestAloneBaselines(t *testing.T) {
 	t.Chdir("../..")
 	want, err := read()
@@ -22,7 +21,7 @@ func TestAloneBaselines(t *testing.T) {
 		t.Error("nothing was measured")
 	}
 	for _, lock := range slices.Sorted(maps.Keys(got)) {
-		if got[lock] != want[lock] { // what is near is what is known
+		if got[lock] != want[lock] { // measure returns the known cost if the new one is near
 			t.Errorf("%s: a visit costs %+v, known is %+v; if that is meant: make baselines", lock,
 				got[lock], want[lock])
 		}

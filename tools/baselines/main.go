@@ -1,5 +1,5 @@
-// Command baselines writes down what a visit costs without contention, with every lock on topology single, or with the
-// locks that its arguments name: results/baselines/costs.json. Its test compares.
+// Command baselines writes what a visit costs without contention to results/baselines/costs.json, for each lock on
+// topology single, or for the named locks. Its test compares.
 package main
 
 import (
@@ -24,20 +24,20 @@ import (
 
 const file = "results/baselines/costs.json"
 
-// cost is nearly free of noise: it counts, and one worker alone is in nobody's way.
+// cost has counts for one worker alone, so it has little noise.
 type cost struct {
 	RoundTrips float64 `json:"round_trips"`
 	Commands   float64 `json:"commands"`
 }
 
-// Counts of a short run are off by what is under way when it begins and ends, and by late timers. A change is
-// still there in a run that is twice as long.
+// Short runs miscount: visits are under way at their start and end, and timers are late. A real change remains in a run
+// of twice the length.
 const (
 	tolerance = 0.04
 	looks     = 5
 )
 
-// beside is how many locks are measured at the same time: what is counted bears neighbours.
+// beside is the number of locks measured at a time: counts do not depend on the load.
 const beside = 4
 
 func main() {
@@ -71,8 +71,8 @@ func read() (all map[string]cost, err error) {
 	return all, json.Unmarshal(text, &all)
 }
 
-// measure runs one worker with every lock, or with those that are named. Others, and those that this server cannot run,
-// cost what is known of them.
+// measure runs one worker with each lock, or with the named ones. For the others, and for locks that this server cannot
+// run, it keeps the known cost.
 func measure(ctx context.Context, want map[string]cost, names []string) (map[string]cost, error) {
 	dir, err := os.MkdirTemp("", "baselines-")
 	if err != nil {
@@ -123,7 +123,7 @@ func measure(ctx context.Context, want map[string]cost, names []string) (map[str
 	return got, err
 }
 
-// measured is nil if nothing is known of a lock that cannot live on this server.
+// measured returns nil if this server cannot run the lock and no cost is known.
 func measured(ctx context.Context, lock locks.Spec, server topologies.Server, warm *harness.Warm, dir string,
 	want map[string]cost) (*cost, error) {
 	j := job(ctx, lock, dir)
@@ -141,7 +141,7 @@ func measured(ctx context.Context, lock locks.Spec, server topologies.Server, wa
 	return &c, nil
 }
 
-// job is nil if the lock cannot live on topology single, or grants a page once only.
+// job returns nil if the lock cannot run on topology single, or grants a page only once.
 func job(ctx context.Context, lock locks.Spec, dir string) *harness.Job {
 	if lock.Claims.Once {
 		return nil
@@ -161,8 +161,8 @@ func job(ctx context.Context, lock locks.Spec, dir string) *harness.Job {
 	return j
 }
 
-// ofAVisit looks until it sees what is known, or says what it saw in most of its looks. So nothing is written again but
-// what has changed.
+// ofAVisit measures until the result is near the known one; otherwise it returns the medians. So only real changes are
+// written.
 func ofAVisit(ctx context.Context, j *harness.Job, want cost) (cost, error) {
 	var trips, commands []float64
 	for look := range looks {
@@ -180,11 +180,11 @@ func ofAVisit(ctx context.Context, j *harness.Job, want cost) (cost, error) {
 		own := strings.HasPrefix(runs[0].Lock, "rueidislock") // it makes its own connections
 		switch {
 		case c.Commands == nil, c.RoundTrips == nil && !own:
-			continue // no visit in so short a run: the machine is busy
+			continue // too short for a visit on a busy machine
 		case own && c.RoundTrips != nil:
 			return cost{}, fmt.Errorf("%.2f round trips, and it makes connections of its own", *c.RoundTrips)
 		case own:
-			c.RoundTrips = new(float64) // kept as none
+			c.RoundTrips = new(float64) // saved as zero
 		}
 		got := cost{*c.RoundTrips, *c.Commands}.rounded()
 		if got.near(want) {
@@ -205,8 +205,8 @@ func (c cost) near(want cost) bool {
 	return close(c.RoundTrips, want.RoundTrips) && close(c.Commands, want.Commands)
 }
 
-// rounded leaves out what is under way when a run begins and ends. No lock of the catalogue pays less than a tenth
-// of a trip a visit for something.
+// rounded removes what was under way at the start and end of a run. No lock has a real cost of less than a tenth of a
+// round trip.
 func (c cost) rounded() cost {
 	return cost{math.Round(c.RoundTrips*10) / 10, math.Round(c.Commands*10) / 10}
 }

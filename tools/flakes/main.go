@@ -1,6 +1,5 @@
-// Command flakes runs all tests again and again on a busy machine, and says which of them are red now and then, how
-// often, and with what message: `make flakes`. It keeps each core busy with a loop of its own meanwhile, and what the
-// tests of a round with failures said in bin/flakes.
+// Command flakes (make flakes) runs all tests repeatedly on a busy machine, and reports which fail, how often, and with
+// what message. Busy loops occupy the cores. Outputs of rounds with failures are kept in bin/flakes.
 package main
 
 import (
@@ -44,7 +43,7 @@ func main() {
 	}
 }
 
-// run carries the rounds out and prints a line for each, then the table. It returns the number of red rounds.
+// run runs the rounds, prints a line for each and then the table. It returns the number of red rounds.
 func run(ctx context.Context, rounds, loops int, reruns bool) (red int, err error) {
 	end := busy(loops)
 	defer end()
@@ -54,7 +53,7 @@ func run(ctx context.Context, rounds, loops int, reruns bool) (red int, err erro
 		begun := time.Now()
 		green, out := round(ctx, reruns)
 		if ctx.Err() != nil {
-			break // an interrupted round says nothing
+			break // the result of an interrupted round is not valid
 		}
 		before := flaky.total()
 		if err := flaky.read("bin/test"); err != nil {
@@ -64,7 +63,7 @@ func run(ctx context.Context, rounds, loops int, reruns bool) (red int, err erro
 		if !green {
 			red++
 			verdict = "RED"
-			if flaky.total() == before { // a build that failed, a data race, a leak: no test
+			if flaky.total() == before { // not a test: a failed build, a data race or a leak
 				flaky.add("(no test)", lastLines(out))
 			}
 		}
@@ -80,7 +79,7 @@ func run(ctx context.Context, rounds, loops int, reruns bool) (red int, err erro
 	return red, flaky.write(os.Stdout)
 }
 
-// busy keeps cores busy until the function that it returns is called.
+// busy keeps cores busy until end is called.
 func busy(loops int) (end func()) {
 	var over atomic.Bool
 	var all sync.WaitGroup
@@ -104,15 +103,15 @@ func round(ctx context.Context, reruns bool) (green bool, out []byte) {
 	test := exec.CommandContext(ctx, "sh", args...)
 	test.Env = append(os.Environ(), "TESTFLAGS=-count=1 "+os.Getenv("TESTFLAGS"))
 	test.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	test.Cancel = func() error { return syscall.Kill(-test.Process.Pid, syscall.SIGTERM) } // what it has started, too
+	test.Cancel = func() error { return syscall.Kill(-test.Process.Pid, syscall.SIGTERM) } // with its child processes
 	out, err := test.CombinedOutput()
 	return err == nil, out
 }
 
-// failures are the messages of each test that failed, by its name.
+// failures maps the names of failed tests to their messages.
 type failures map[string][]string
 
-// add takes a failure down, and says it at once: a table that comes after hours may never come.
+// add records a failure and prints it at once: an interrupted run prints no table.
 func (f failures) add(test, message string) {
 	f[test] = append(f[test], message)
 	fmt.Printf("  %s: %s\n", test, message)
@@ -125,7 +124,7 @@ func (f failures) total() (n int) {
 	return n
 }
 
-// read takes in what failed in a round, from the events that go test -json wrote to the files of a folder.
+// read reads a round's failures from the events that go test -json wrote to a folder.
 func (f failures) read(folder string) error {
 	files, err := filepath.Glob(filepath.Join(folder, "*.json"))
 	if err != nil || len(files) == 0 {
@@ -144,8 +143,8 @@ func (f failures) read(folder string) error {
 	return nil
 }
 
-// said finds the first line that a test printed by its own t.Error, the testing package of a data race, or a script of
-// the line that failed.
+// said matches a line with the place of a failure: in the test, in the testing package after a data race, or in a
+// script.
 var said = regexp.MustCompile(`^\s+(\w+_test\.go:\d+: |testing\.go:\d+: |FAIL: testdata/)`)
 
 func (f failures) events(in io.Reader) error {
@@ -197,7 +196,7 @@ func (f failures) write(out io.Writer) error {
 	return table.Flush()
 }
 
-// keep copies what the tests of a round said: the next round begins by removing it.
+// keep copies the output of a round, which the next round removes.
 func keep(from, to string) error {
 	if err := os.RemoveAll(to); err != nil {
 		return err

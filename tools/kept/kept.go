@@ -1,6 +1,6 @@
-// Package kept holds what long measurements found last: how they ask verify, the files in which they keep the answers,
-// and the tables of documents that show them. It measures nothing, so that the documents can be written again at once:
-// make readme. All paths are relative to the root of the repository.
+// Package kept has the saved results of long measurements: how they call verify, their files, and the tables of the
+// documents that show them. It measures nothing, so make readme can rewrite the documents at once. Paths are relative
+// to the root of the repository.
 package kept
 
 import (
@@ -20,14 +20,14 @@ import (
 	"time"
 )
 
-// Made says when something was measured, of which commit, and on how many cores. An empty field was not noted.
+// Made says when, of which commit and on how many cores something was measured. An empty field was not recorded.
 type Made struct {
 	Day    string `json:"day,omitempty"`
 	Commit string `json:"commit,omitempty"`
 	Cores  int    `json:"cores,omitempty"`
 }
 
-// Now is what is true of a measurement that is made now. A plus behind the commit means that files had changed since.
+// Now returns the values for a measurement made now. A plus after the commit means uncommitted changes.
 func Now(ctx context.Context) (Made, error) {
 	out, err := exec.CommandContext(ctx, "git", "describe", "--always", "--abbrev=7", "--exclude=*",
 		"--dirty=+").Output()
@@ -37,10 +37,10 @@ func Now(ctx context.Context) (Made, error) {
 	return Made{time.Now().UTC().Format(time.DateOnly), strings.TrimSpace(string(out)), runtime.NumCPU()}, nil
 }
 
-// mostCommits is how many commits a line names.
+// mostCommits is the number of commits that a line lists.
 const mostCommits = 6
 
-// Line says it of all that a table shows.
+// Line describes all measurements that a table shows.
 func Line(all ...Made) string {
 	distinct := func(of func(Made) string) []string {
 		found := map[string]bool{}
@@ -78,8 +78,7 @@ func Line(all ...Made) string {
 
 var marked = regexp.MustCompile(`(?s)<!-- generated: (\w+) -->\n.*?<!-- end -->`)
 
-// Put returns a document whose parts between <!-- generated: NAME --> and <!-- end --> are those given. Other parts
-// stay.
+// Put replaces the named parts of a document, between <!-- generated: NAME --> and <!-- end -->.
 func Put(document string, parts map[string]string) (string, error) {
 	missing := maps.Clone(parts)
 	document = marked.ReplaceAllStringFunc(document, func(part string) string {
@@ -97,7 +96,7 @@ func Put(document string, parts map[string]string) (string, error) {
 	return document, nil
 }
 
-// WriteParts puts parts into a document.
+// WriteParts replaces the named parts of a file.
 func WriteParts(file string, parts map[string]string) error {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -110,7 +109,7 @@ func WriteParts(file string, parts map[string]string) error {
 	return os.WriteFile(file, []byte(now), 0o644)
 }
 
-// Tables are the generated parts of documents that show what is kept.
+// Tables are the generated parts of documents, by file and name.
 func Tables() (map[string]map[string]string, error) {
 	w, errWaiting := ReadWaiting()
 	mutants, errMutants := ReadLines[Mutant](MutantsFile)
@@ -125,7 +124,7 @@ func Tables() (map[string]map[string]string, error) {
 	}, nil
 }
 
-// ReadLines reads what is kept of one kind of thing, a line each; a file that is not there has none.
+// ReadLines reads a file of JSON lines; a missing file is empty.
 func ReadLines[T any](file string) (all []*T, err error) {
 	text, err := os.ReadFile(file)
 	if errors.Is(err, os.ErrNotExist) {
@@ -141,7 +140,7 @@ func ReadLines[T any](file string) (all []*T, err error) {
 	return all, err
 }
 
-// WriteLines writes it down, in one step: a program that is interrupted leaves the old file.
+// WriteLines replaces such a file in one step: an interrupted program leaves the old one.
 func WriteLines[T any](file string, all []*T) error {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -154,7 +153,7 @@ func WriteLines[T any](file string, all []*T) error {
 	return errors.Join(os.WriteFile(file+".new", b.Bytes(), 0o644), os.Rename(file+".new", file))
 }
 
-// Ask runs verify and reads the document that it prints. Without one the error says what it said instead.
+// Ask runs verify and decodes the document that it prints. Without one, the error has its error output.
 func Ask(ctx context.Context, verify string, args []string, document any) (*os.ProcessState, error) {
 	cmd := exec.CommandContext(ctx, verify, append(args, "--json", "--quiet")...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }

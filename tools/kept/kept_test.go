@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestWhatIsKeptAgrees reads the files: judgements of mutants that there are.
+// TestWhatIsKeptAgrees: all judgements are about existing mutants.
 func TestWhatIsKeptAgrees(t *testing.T) {
 	t.Chdir("../..")
 	if _, err := Tables(); err != nil {
@@ -23,7 +23,6 @@ func TestWhatIsKeptAgrees(t *testing.T) {
 	}
 }
 
-// TestALineSaysWhenAndOfWhat something was measured.
 func TestALineSaysWhenAndOfWhat(t *testing.T) {
 	for want, all := range map[string][]Made{
 		"Not measured yet.\n": nil,
@@ -54,7 +53,7 @@ func TestALockThatIsNewIsShownAsNotMeasured(t *testing.T) {
 	}
 }
 
-// TestPutChangesTheNamedParts and no other.
+// TestPutChangesTheNamedParts: other parts stay as they are.
 func TestPutChangesTheNamedParts(t *testing.T) {
 	const old = "a\n<!-- generated: one -->\nold\n<!-- end -->\nb\n<!-- generated: two -->\nstays\n<!-- end -->\n"
 	got, err := Put(old, map[string]string{"one": "new $1\n"})

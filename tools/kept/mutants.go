@@ -8,24 +8,24 @@ import (
 	"hammerlock/locks/known"
 )
 
-// judged is what a person made of an unnoticed mutant.
+// judged is a person's judgement of an unnoticed mutant.
 type judged struct {
-	lock, after string // as the result has them
+	lock, after string // as in the result
 	class       string
 	why         string
 }
 
 // The classes of unnoticed mutants.
 const (
-	Equivalent = "equivalent"            // no user of the lock can tell it from the lock
-	ByDesign   = "not visible by design" // it is another lock, and as right
+	Equivalent = "equivalent"            // no user of the lock can see the difference
+	ByDesign   = "not visible by design" // it is another correct lock
 	Hole       = "hole"                  // verify should have noticed it
 )
 
-// MutantsFile keeps what is known of each mutant, a line each. make mutants goes on from it.
+// MutantsFile has a line for each mutant. make mutants continues from it.
 const MutantsFile = "testdata/mutants.jsonl"
 
-// Mutant is what is known of a mutant. Its source tells those of another day from today's.
+// Mutant is a mutant with its answers. Source is a digest, which changes with the original.
 type Mutant struct {
 	Lock      string  `json:"lock"`
 	Source    string  `json:"source"`
@@ -37,36 +37,36 @@ type Mutant struct {
 	Scenarios *Answer `json:"scenarios,omitempty"` // all scenarios but explore
 }
 
-// Answer is an answer.
+// Answer is the result of one run.
 type Answer struct {
 	Outcome string  `json:"outcome"`
-	How     string  `json:"how,omitempty"` // the verdict that killed it, or how the run broke
-	Seconds float64 `json:"seconds"`       // explore: of CPU time
+	How     string  `json:"how,omitempty"` // the failed verdict, or why the run broke
+	Seconds float64 `json:"seconds"`       // explore: CPU time
 	Made
 }
 
 // The outcomes of mutants.
 const (
 	Killed    = "killed"
-	Broke     = "broke" // the run could not be carried out: nobody could have overlooked it
+	Broke     = "broke" // the run could not be carried out, which a user would see
 	Survived  = "survived"
-	Undecided = "undecided" // inconclusive: it was not accused
+	Undecided = "undecided" // inconclusive: not accused
 )
 
-// Noticed tells whether somebody would have been told that something is wrong.
+// Noticed reports whether a user would see that something is wrong.
 func (a *Answer) Noticed() bool {
 	return a != nil && (a.Outcome == Killed || a.Outcome == Broke)
 }
 
-// Noticed tells whether one of the two would have told.
+// Noticed reports whether explore or the scenarios noticed the mutant.
 func (r *Mutant) Noticed() bool { return r.Explore.Noticed() || r.Scenarios.Noticed() }
 
-// Same tells whether they are one mutant of the same source.
+// Same reports whether both are the same mutant of the same source.
 func (r *Mutant) Same(o *Mutant) bool {
 	return r.Lock == o.Lock && r.Source == o.Source && r.File == o.File && r.Before == o.Before && r.After == o.After
 }
 
-// Class is that of an unnoticed mutant.
+// Class is the judgement of an unnoticed mutant.
 func (r *Mutant) Class() (class, why string) {
 	for _, j := range judgedMutants {
 		if j.lock == r.Lock && j.after == r.After {
@@ -76,7 +76,6 @@ func (r *Mutant) Class() (class, why string) {
 	return "", ""
 }
 
-// score counts mutants.
 type score struct{ all, same, hidden, explored, sampled, strained, together, open int }
 
 func (s *score) count(r *Mutant) {
@@ -113,7 +112,7 @@ func (s *score) row(name string) string {
 		s.hidden, 100*s.together/max(of-s.hidden, 1), s.open)
 }
 
-// Score is the table of numbers: a row a lock, and one for all.
+// Score is the table of numbers, with a row for each lock and a total.
 func Score(results []*Mutant) string {
 	var b strings.Builder
 	b.WriteString(Line(answered(results)...))
@@ -136,7 +135,7 @@ func Score(results []*Mutant) string {
 	return b.String()
 }
 
-// answered are all answers of some mutants.
+// answered lists when all answers were measured.
 func answered(results []*Mutant) (all []Made) {
 	for _, r := range results {
 		for _, a := range []*Answer{r.Explore, r.Scenarios} {
@@ -148,10 +147,10 @@ func answered(results []*Mutant) (all []Made) {
 	return all
 }
 
-// commonReason is how many mutants a reason explains that has a row of its own. Holes always have one.
+// commonReason is the smallest number of mutants for which a reason gets its own row. Holes always get one.
 const commonReason = 6
 
-// survivors says why mutants were not noticed: a row a reason.
+// survivors is the table of the reasons why mutants were not noticed.
 func survivors(results []*Mutant) string {
 	type reason struct {
 		class, why string

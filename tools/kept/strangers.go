@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Strangers are wrong locks from public reports that were written when explore and the scenarios were done. Nothing was
-// tuned for them before they were run for the first time. They are in no catalogue: see testdata/strangers.
+// Strangers are wrong locks from public reports, written after explore and the scenarios were finished. Nothing was
+// tuned for them before their first run. They are in no catalogue: see testdata/strangers.
 var Strangers = []struct{ Name, Variable, Topology, Report string }{
 	{"fails-open", "failsOpen", "single", "appstrate pull request 1417"},
 	{"init-resets", "initResets", "single", "bluele/redis-semaphore issue 2"},
@@ -31,10 +31,11 @@ var Strangers = []struct{ Name, Variable, Topology, Report string }{
 	{"small-pool", "smallPool", "single", "lua-resty-session issue 185"},
 }
 
-// causeOf is the check and the cause in what verify said, as in "exclusion: double-grant"; empty if there is none.
+// causeOf extracts the checker and cause from verify's reason, such as "exclusion: double-grant"; empty if there is
+// none.
 func causeOf(said string) string {
 	parts := strings.Split(said, ": ")
-	if strings.Contains(parts[0], " ") { // a topology, a lock and a scenario
+	if strings.Contains(parts[0], " ") { // topology, lock and scenario
 		parts = parts[1:]
 	}
 	if len(parts) < 2 || strings.Contains(parts[0]+parts[1], " ") {
@@ -43,10 +44,10 @@ func causeOf(said string) string {
 	return parts[0] + ": " + parts[1]
 }
 
-// StrangersFile keeps what the first run of each said.
+// StrangersFile has the answers of each one's first run.
 const StrangersFile = "testdata/strangers.jsonl"
 
-// StrangerTable sums up the first runs, with a row for each stranger that explore or the scenarios missed.
+// StrangerTable sums up the first runs, with a row for each stranger that was missed by explore or the scenarios.
 func StrangerTable(results []*Mutant) string {
 	var b strings.Builder
 	var explored, strained, together, done, both int

@@ -18,11 +18,11 @@ const waitingFile = "results/baselines/waiting.json"
 // Strategy is a way to wait for a lock: the lock's own, or the worker's with a backoff.
 type Strategy struct {
 	Lock    string        `json:"lock"`
-	Backoff time.Duration `json:"backoff_ns,omitempty"` // of a lock that leaves the waiting to its user
-	Waits   string        `json:"waits"`                // how, for people
+	Backoff time.Duration `json:"backoff_ns,omitempty"` // for a lock that leaves the waiting to its user
+	Waits   string        `json:"waits"`                // how, for readers
 }
 
-// Name is short: the lock, and the backoff if it is the worker's.
+// Name is the lock, and the worker's backoff if there is one.
 func (s Strategy) Name() string {
 	if s.Backoff == 0 {
 		return s.Lock
@@ -30,10 +30,10 @@ func (s Strategy) Name() string {
 	return s.Lock + "," + s.Backoff.String()
 }
 
-// Bound is a name of no lock: see tools/waiting/blpop.go.
+// Bound names an upper bound, which is no lock: see tools/waiting/blpop.go.
 const Bound = "blpop"
 
-// Strategies are the ways that are compared.
+// Strategies are the compared strategies.
 var Strategies = []Strategy{
 	{"lease", time.Millisecond, "tries again after about 1 ms"},
 	{"lease", 50 * time.Millisecond, "tries again after about 50 ms"},
@@ -48,14 +48,14 @@ var Strategies = []Strategy{
 	{Bound, 0, "bound, no lock: the server blocks who waits, without lease and fence"},
 }
 
-// Crowd says who waits, and for what.
+// Crowd says how many workers wait, and for how long each holds.
 type Crowd struct {
 	Workers   int           `json:"workers"`
 	Processes int           `json:"processes"`
 	Hold      time.Duration `json:"hold_ns"`
 }
 
-// Crowds are what each is put to.
+// Crowds are the conditions for each strategy.
 var Crowds = func() (list []Crowd) {
 	for _, processes := range []int{1, 2, 8} {
 		for _, workers := range []int{32, 256} {
@@ -67,22 +67,22 @@ var Crowds = func() (list []Crowd) {
 	return list
 }()
 
-// Waited is what a crowd had of a strategy: means of the rounds.
+// Waited is a strategy's result for a crowd: means of the rounds.
 type Waited struct {
 	Strategy
 	Crowd
 	Visits   float64            `json:"visits_per_s"`
-	Spread   float64            `json:"visits_spread"`        // by this share of the mean the rounds' visits differ
-	P99      time.Duration      `json:"random_waiter_p99_ns"` // 0 = there were too few waits for it
-	AtLeast  bool               `json:"at_least,omitempty"`   // it was too long to be seen whole
+	Spread   float64            `json:"visits_spread"`        // range of the rounds, as a share of the mean
+	P99      time.Duration      `json:"random_waiter_p99_ns"` // 0 = too few waits
+	AtLeast  bool               `json:"at_least,omitempty"`   // waits may be longer than the window
 	Jain     float64            `json:"jain"`
-	Starving float64            `json:"starving"` // workers, of these
-	Commands float64            `json:"commands"` // a visit
-	Woken    map[string]float64 `json:"woken"`    // shares of the grants
+	Starving float64            `json:"starving"` // number of workers
+	Commands float64            `json:"commands"` // per visit
+	Woken    map[string]float64 `json:"woken"`    // by cause: share of the grants
 	Errors   map[string]int64   `json:"errors,omitempty"`
 }
 
-// Waiting is what was measured of all.
+// Waiting is the whole measurement.
 type Waiting struct {
 	Made
 	Server string        `json:"server"`
@@ -91,7 +91,7 @@ type Waiting struct {
 	Rows   []Waited      `json:"rows"`
 }
 
-// ReadWaiting reads what is kept.
+// ReadWaiting reads the saved measurement.
 func ReadWaiting() (*Waiting, error) {
 	w := new(Waiting)
 	text, err := os.ReadFile(waitingFile)
@@ -101,7 +101,7 @@ func ReadWaiting() (*Waiting, error) {
 	return w, json.Unmarshal(text, w)
 }
 
-// Keep writes it down.
+// Keep saves the measurement.
 func (w *Waiting) Keep() error {
 	text, err := json.MarshalIndent(w, "", "  ")
 	if err != nil {
@@ -110,7 +110,7 @@ func (w *Waiting) Keep() error {
 	return os.WriteFile(waitingFile, append(text, '\n'), 0o644)
 }
 
-// table shows what make waiting has measured.
+// table shows the results of make waiting.
 func (w *Waiting) table() string {
 	rows := "| workers | lock | a waiter | visits/s | random waiter p99 | Jain | starving | commands a " +
 		"visit | grants after |\n" +
@@ -141,7 +141,7 @@ func (w *Waiting) table() string {
 		crowdTable(w.Rows)
 }
 
-// crowdTable has a row for each lock and a column for each crowd.
+// crowdTable has a row for each lock, and a column for each crowd.
 func crowdTable(rows []Waited) string {
 	head, lines := "| lock |", []string{}
 	cells := map[string]string{}
@@ -190,11 +190,11 @@ func (r *Waited) p99() string {
 	return "-"
 }
 
-// written writes a number as the reports do.
+// written formats a number as the reports do.
 func written(metric string, value float64) string {
 	m, err := results.FindMetric(metric)
 	if err != nil {
-		panic(err) // the names above are metrics
+		panic(err) // all names above are metrics
 	}
 	return strings.TrimSuffix(m.Format(value), "/s")
 }

@@ -20,29 +20,29 @@ import (
 	"hammerlock/tools/kept"
 )
 
-// perMutant is how long a run may take for one mutant; explore and the scenarios have their own budgets.
+// perMutant is the time limit for a mutant's run; explore and the scenarios have their own budgets.
 const perMutant = 3 * time.Minute
 
-// asking is one go at the mutants.
+// asking is one run over the mutants.
 type asking struct {
 	options
 	made   kept.Made
 	begun  time.Time
-	verify string // the program that has them
-	file   string // where answers are kept
+	verify string // the program that contains them
+	file   string // keeps the answers
 
 	mu    sync.Mutex
 	known []*kept.Mutant
 }
 
-// open reads what is known.
 func (m *asking) open(file string) (err error) {
 	m.file, m.begun = file, time.Now()
 	m.known, err = kept.ReadLines[kept.Mutant](file)
 	return err
 }
 
-// settle makes known what there is. Others are not asked about now; mutants of sources that have changed are new.
+// settle merges the current mutants with the known answers. Others are kept without asking. Changed sources have new
+// mutants.
 func (m *asking) settle(all []mutant, others []*kept.Mutant) {
 	old := m.known
 	m.known = others
@@ -58,7 +58,7 @@ func (m *asking) settle(all []mutant, others []*kept.Mutant) {
 	}
 }
 
-// ask asks explore, then the scenarios about what is left, and about a sample of the rest.
+// ask runs explore, then the scenarios for the mutants that explore missed and for a random sample.
 func (m *asking) ask(ctx context.Context, all []mutant) error {
 	err := m.each(all, func(r *kept.Mutant) bool { return r.Explore == nil }, func(x mutant, r *kept.Mutant) {
 		r.Explore = m.explore(ctx, x)
@@ -67,7 +67,7 @@ func (m *asking) ask(ctx context.Context, all []mutant) error {
 		return err
 	}
 	strain := func(x mutant, r *kept.Mutant) { r.Scenarios = m.scenarios(ctx, x) }
-	// what nobody can tell from the lock is not asked about
+	// equivalent mutants are left out
 	for _, class := range []string{"", kept.Hole, kept.ByDesign} {
 		err = errors.Join(err, m.each(all, func(r *kept.Mutant) bool {
 			is, _ := r.Class()
@@ -80,7 +80,7 @@ func (m *asking) ask(ctx context.Context, all []mutant) error {
 		func(r *kept.Mutant) bool { return r.Scenarios == nil }, strain))
 }
 
-// each asks about those mutants that need it, while there is time, and writes down each answer at once.
+// each asks about the mutants that need it until the time limit, and saves each answer at once.
 func (m *asking) each(all []mutant, needs func(*kept.Mutant) bool, ask func(mutant, *kept.Mutant)) (failed error) {
 	var wg sync.WaitGroup
 	queue := make(chan mutant)
@@ -120,7 +120,7 @@ func (m *asking) each(all []mutant, needs func(*kept.Mutant) bool, ask func(muta
 	return failed
 }
 
-// explore asks for what verify explores by default; the machine may be slow.
+// explore runs verify explore with its default sizes, and with more time for slow machines.
 func (m *asking) explore(ctx context.Context, x mutant) *kept.Answer {
 	spec, ok := catalogue.Find(x.lock)
 	if !ok && x.topology == "redlock" {
@@ -144,7 +144,7 @@ func (m *asking) explore(ctx context.Context, x mutant) *kept.Answer {
 	return a
 }
 
-// scenarios runs all scenarios but explore, until one fails.
+// scenarios runs all scenarios but explore, and stops at the first failure.
 func (m *asking) scenarios(ctx context.Context, x mutant) *kept.Answer {
 	var names []string
 	for _, s := range scenarios.All {
@@ -164,11 +164,11 @@ func (m *asking) strain(ctx context.Context, x mutant, args ...string) *kept.Ans
 	return a
 }
 
-// outcomes are what exit codes of verify say of a mutant.
+// outcomes maps exit codes of verify to outcomes.
 var outcomes = map[int]string{cli.Violation: kept.Killed, cli.Passed: kept.Survived, cli.Inconclusive: kept.Undecided,
 	cli.Usage: kept.Broke, cli.Broken: kept.Broke}
 
-// answer is what a run came to. Without a document it broke.
+// answer is the result of a run. A run without a document broke.
 func (m *asking) answer(exit cli.Exit, err error) *kept.Answer {
 	a := &kept.Answer{Outcome: outcomes[exit.Code], How: fmt.Sprintf("%.160s", exit.Reason), Made: m.made}
 	if err != nil {
@@ -179,7 +179,6 @@ func (m *asking) answer(exit cli.Exit, err error) *kept.Answer {
 
 func seconds(d time.Duration) float64 { return math.Round(10*d.Seconds()) / 10 }
 
-// run runs verify about a mutant.
 func (m *asking) run(ctx context.Context, x mutant, document any, args ...string) (*os.ProcessState, error) {
 	dir, err := os.MkdirTemp("", "mutant")
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 	"strings"
 )
 
-// mutated are the right locks whose sources are changed: each with its files and a topology that it fits.
+// mutated are the right locks to mutate, each with its files and a suitable topology.
 var mutated = []struct {
 	lock, variable, topology string
 	files                    []string
@@ -36,17 +36,16 @@ var mutated = []struct {
 	{"redlock", "redlock", "redlock", []string{"locks/catalogue/redlock.go"}},
 }
 
-// mutant is a copy of a lock with one mutation. All copies stand side by side in one program: each has the names of its
-// files with a number of its own.
+// mutant is a copy of a lock with one mutation. All copies are in one program, so each has its number in all its names.
 type mutant struct {
 	mutation
 	lock, variable, topology string
-	name                     string            // as the program knows it
-	source                   string            // a digest of the files without the mutation
-	texts                    map[string][]byte // of its files
+	name                     string            // the lock's name in the program
+	source                   string            // digest of the files without the mutation
+	texts                    map[string][]byte // by file
 }
 
-// mutantsOfLocks lists every mutant, the same in every run.
+// mutantsOfLocks lists all mutants, in the same order in every run.
 func mutantsOfLocks() (all []mutant, err error) {
 	for _, l := range mutated {
 		texts, err := renamed(l.files)
@@ -91,7 +90,7 @@ func mutantsOfLocks() (all []mutant, err error) {
 	return all, nil
 }
 
-// suffix stands behind names until the number of the mutant is known.
+// suffix is appended to names until the mutant's number is known.
 const (
 	suffix   = "_m0000"
 	suffixed = "_m%04d"
@@ -99,7 +98,7 @@ const (
 
 func numbered(name string, number int) string { return name + fmt.Sprintf(suffixed, number) }
 
-// renamed are the texts of files with a suffix behind every name that they declare for the package.
+// renamed returns the files with the suffix after every package-level name that they declare.
 func renamed(files []string) (map[string][]byte, error) {
 	all, err := filepath.Glob("locks/catalogue/*.go")
 	if err != nil {
@@ -118,7 +117,7 @@ func renamed(files []string) (map[string][]byte, error) {
 		parsed = append(parsed, file)
 	}
 	info := types.Info{Defs: map[*ast.Ident]types.Object{}, Uses: map[*ast.Ident]types.Object{}}
-	// Declarations of other packages are unknown, and not needed: errors of that are no errors here.
+	// Imports stay unresolved, and the errors about them are ignored.
 	config := types.Config{Importer: noImports{}, Error: func(error) {}}
 	pkg, _ := config.Check("catalogue", fset, parsed, &info)
 	mine := func(o types.Object) bool {
@@ -127,7 +126,7 @@ func renamed(files []string) (map[string][]byte, error) {
 	places := map[string][]int{}
 	for _, uses := range []map[*ast.Ident]types.Object{info.Defs, info.Uses} {
 		for id, o := range uses {
-			if v, ok := o.(*types.Var); ok && v.Embedded() { // named as its type
+			if v, ok := o.(*types.Var); ok && v.Embedded() { // named like its type
 				o = pkg.Scope().Lookup(v.Name())
 			}
 			if at := fset.Position(id.End()); mine(o) && slices.Contains(files, at.Filename) {
@@ -150,16 +149,15 @@ func renamed(files []string) (map[string][]byte, error) {
 	return texts, nil
 }
 
-// noImports imports nothing.
 type noImports struct{}
 
 func (noImports) Import(string) (*types.Package, error) { return nil, errors.New("not needed") }
 
-// mutantFile finds the number of the mutant that the compiler complains of.
+// mutantFile finds the mutant's number in a compiler error.
 var mutantFile = regexp.MustCompile(`zz_m(\d+)_`)
 
-// buildMutants builds verify in a directory with all mutants as locks of its catalogue, and returns those that compile.
-// It builds the package alone until it knows them.
+// buildMutants builds verify with all mutants in its catalogue, and returns those that compile. To find these, it
+// builds the catalogue package first.
 func buildMutants(ctx context.Context, all []mutant, dir string) (verify string, _ []mutant, err error) {
 	verify = filepath.Join(dir, "verify")
 	for {
@@ -190,10 +188,10 @@ func buildMutants(ctx context.Context, all []mutant, dir string) (verify string,
 	}
 }
 
-// number is that of a mutant in the names of its files.
+// number is the mutant's number in its file names.
 func (m *mutant) number() string { return strings.TrimPrefix(m.name, m.lock+"-m") }
 
-// writeOverlay writes the files of mutants to a directory, and what tells the compiler that they are in locks.
+// writeOverlay writes the mutants' files and the overlay that puts them into package catalogue.
 func writeOverlay(all []mutant, dir string) (file string, err error) {
 	root, err := os.Getwd()
 	replace := map[string]string{}

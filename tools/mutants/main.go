@@ -1,7 +1,6 @@
-// Command mutants changes right locks one place at a time and asks verify, as anybody would, what it thinks of them:
-// first explore, which takes seconds and no server, then the scenarios about what is left. It asks about the strangers
-// and about the catalogue's broken locks, too: docs/MUTANTS.md. Each answer is kept at once; the next run goes on from
-// there.
+// Command mutants changes right locks in one place at a time and asks verify about each. It runs explore, in seconds
+// and without a server, then the scenarios for the rest. With -of strangers it tests those instead: docs/MUTANTS.md.
+// Answers are saved at once, and the next run continues.
 package main
 
 import (
@@ -19,7 +18,6 @@ import (
 	"hammerlock/tools/kept"
 )
 
-// options are the flags.
 type options struct {
 	of, stage    string
 	limit        time.Duration
@@ -79,7 +77,7 @@ func mutants(ctx context.Context, o options) error {
 	return err
 }
 
-// chosen tells whether a lock's mutants are asked for.
+// chosen reports whether a lock's mutants are asked about.
 func (m *asking) chosen(lock string) bool {
 	return m.of == "all" || slices.Contains(strings.Split(m.of, ","), lock)
 }

@@ -12,18 +12,18 @@ import (
 	"strings"
 )
 
-// mutation is one place of a source file that is changed.
+// mutation is a change of one place in a source file.
 type mutation struct {
 	file     string
 	line     int
-	from, to int // offsets of what is replaced
+	from, to int // offsets of the replaced text
 	what     string
 	by       string
 
-	before, after string // the lines around
+	before, after string // the changed lines
 }
 
-// shown writes down the lines of a mutation as they were and as they are.
+// shown sets the lines before and after the mutation.
 func (m *mutation) shown(text []byte) {
 	from := bytes.LastIndexByte(text[:m.from], '\n') + 1
 	to := len(text)
@@ -34,18 +34,17 @@ func (m *mutation) shown(text []byte) {
 	m.before, m.after = line(text[from:to]), line(text[from:m.from], []byte(m.by), text[m.to:to])
 }
 
-// String shows the place as a diff of one line.
+// String shows the mutation as a diff of one line.
 func (m mutation) String() string {
 	return fmt.Sprintf("%s:%d `%s` -> `%s`", m.file, m.line, strings.Join(strings.Fields(m.what), " "),
 		strings.Join(strings.Fields(m.by), " "))
 }
 
-// apply is the text with the mutation.
 func (m mutation) apply(text []byte) []byte {
 	return slices.Concat(text[:m.from], []byte(m.by), text[m.to:])
 }
 
-// operators are what an operator is replaced by.
+// operators maps operators to their replacements.
 var operators = map[token.Token]token.Token{
 	token.EQL: token.NEQ, token.NEQ: token.EQL, token.LSS: token.GEQ, token.GEQ: token.LSS, token.GTR: token.LEQ,
 	token.LEQ:  token.GTR,
@@ -53,11 +52,11 @@ var operators = map[token.Token]token.Token{
 	token.QUO: token.MUL,
 }
 
-// errorNames are the certain answers of a lock: one is taken for the other.
+// errorNames swaps the certain answers of a lock.
 var errorNames = map[string]string{"ErrBusy": "ErrLost", "ErrLost": "ErrBusy"}
 
-// mutations lists every place of a file that can be changed: operators, negations, whole numbers, answers, calls whose
-// result nobody wants, and, in what is sent to the server, words and the pieces of scripts.
+// mutations lists all possible changes of a file: operators, negations, integers, answers, and calls whose result is
+// unused. In commands to the server they are words and pieces of scripts.
 func mutations(name string, text []byte) (all []mutation, err error) {
 	fset := token.NewFileSet()
 	file, err := parser.ParseFile(fset, name, text, parser.SkipObjectResolution)
@@ -80,7 +79,7 @@ func mutations(name string, text []byte) (all []mutation, err error) {
 			switch n := n.(type) {
 			case *ast.CompositeLit:
 				if kind, ok := n.Type.(*ast.Ident); ok && kind.Name == "Spec" {
-					return false // what is said of the lock, not the lock
+					return false // the lock's description
 				}
 			case *ast.BinaryExpr:
 				if by, ok := operators[n.Op]; ok {
@@ -118,7 +117,7 @@ func mutations(name string, text []byte) (all []mutation, err error) {
 	return all, nil
 }
 
-// literals are the mutations of a literal: a whole number, a word that is sent, the pieces of a script.
+// literals are the mutations of a literal: an integer, a word of a command, or a script.
 func literals(name string, at token.Position, n *ast.BasicLit) (all []mutation) {
 	add := func(from, to int, by string) {
 		line := at.Line + strings.Count(n.Value[:from], "\n")
@@ -145,12 +144,12 @@ func literals(name string, at token.Position, n *ast.BasicLit) (all []mutation) 
 	return all
 }
 
-// words are what a word that is sent is replaced by; nothing drops it.
+// words maps words of commands to replacements; an empty one drops the word.
 var words = map[string]string{"nx": ``, "xx": ``, "px": `"ex"`, "get": `"strlen"`, "del": `"exists"`,
 	"pexpire": `"expire"`,
 	"publish": `"echo"`, "watch": `"exists"`, "multi": `"ping"`}
 
-// scriptPieces are the changes of a script, as its text is written in Go.
+// scriptPieces are the changes of Lua scripts, as written in Go.
 var scriptPieces = []struct {
 	find *regexp.Regexp
 	by   string

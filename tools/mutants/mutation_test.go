@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestMutationsOfASource are all there are, and each is a text of its own that is still Go.
+// TestMutationsOfASource: the list is complete, and each mutation is still valid Go.
 func TestMutationsOfASource(t *testing.T) {
 	text := []byte("package p\n\nvar s = script(`if redis.call(\"GET\", KEYS[1]) == ARGV[1] then return 0 end`)\n\n" +
 		"func f(n int) error {\n\tdefer g()\n\tif n > 2 && !h() {\n\t\tg()\n\t\treturn ErrBusy\n\t}\n" +

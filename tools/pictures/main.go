@@ -1,5 +1,4 @@
-// Command pictures takes the pictures of the documents from real runs of bin/bench and bin/verify, with tmux and
-// Chromium.
+// Command pictures takes the documents' pictures from real runs of bin/bench and bin/verify, with tmux and Chromium.
 package main
 
 import (
@@ -29,10 +28,10 @@ import (
 
 const (
 	pictures = "docs/pictures"
-	mostRows = 3000 // of pixels: where a long page goes on is cut off
+	mostRows = 3000 // in pixels; longer pages are cut off
 )
 
-// groups are the pictures that are taken together.
+// groups are pictures that are taken together.
 var groups = map[string]func(browser.Owner){
 	"dashboard": func(t browser.Owner) {
 		shootTerminal(t, "dashboard-80x24", 80, 24, lostGrant, "VIOLATED")
@@ -75,19 +74,19 @@ func take(ctx context.Context, names []string) error {
 	return nil
 }
 
-// lostGrant is the run that most pictures show. A failover that takes longer than the lease shows nothing: then the
+// lostGrant is the command of most pictures. It shows nothing if the failover takes longer than the lease; then the
 // next seed is tried.
 func lostGrant(seed int) []string {
 	return []string{"bin/verify", "--topology", "sentinel", "--fault", "lost-grant", "--workers", "12", "--seed",
 		fmt.Sprint(seed)}
 }
 
-// manyRuns are those of a wrong lock, side by side.
+// manyRuns is the command for a wrong lock in many scenarios.
 func manyRuns(seed int) []string {
 	return []string{"bin/verify", "--topology", "single", "--lock", "plain-del", "--seed", fmt.Sprint(seed)}
 }
 
-// until calls take with seeds from 1 until it has what it wants.
+// until calls take with seeds from 1 until it succeeds.
 func until(t browser.Owner, name string, take func(seed int) bool) {
 	for seed := 1; seed <= 8; seed++ {
 		if take(seed) {
@@ -98,7 +97,7 @@ func until(t browser.Owner, name string, take func(seed int) bool) {
 	t.Fatal(name + ": no run showed a violation")
 }
 
-// tempDir is removed in the end.
+// tempDir makes a directory that is removed at the end.
 func tempDir(t browser.Owner) string {
 	dir, err := os.MkdirTemp("", "pictures-")
 	if err != nil {
@@ -108,7 +107,7 @@ func tempDir(t browser.Owner) string {
 	return dir
 }
 
-// shootReport takes the page of a run while it goes on, and its report.
+// shootReport takes a run's live page and its report.
 func shootReport(t browser.Owner) {
 	b := browser.Open(t, browser.Start(t), 1200, 1500)
 	run := shootLive(t, b)
@@ -143,7 +142,7 @@ func shootRuns(t browser.Owner) {
 	savePNG(t, b, "ten-runs", chromedp.FullScreenshot(100))
 }
 
-// shootScenarios takes the page of manyRuns, which fail, on a screen and on a phone.
+// shootScenarios takes the page of manyRuns, on a screen and on a phone.
 func shootScenarios(t browser.Owner) {
 	dir := tempDir(t)
 	line := append(manyRuns(1), "--out", dir)
@@ -159,7 +158,7 @@ func shootScenarios(t browser.Owner) {
 	savePNG(t, b, "scenarios-phone", chromedp.FullScreenshot(100))
 }
 
-// mustPass runs a command that passes, in a directory: pages show the command.
+// mustPass runs a command that must pass. It runs in dir, because pages show the command.
 func mustPass(t browser.Owner, dir, name string, args ...string) {
 	program, err := filepath.Abs("bin/" + name)
 	if err != nil {
@@ -172,7 +171,7 @@ func mustPass(t browser.Owner, dir, name string, args ...string) {
 	}
 }
 
-// shootTerminal runs a command in a terminal that nobody sees, until the dashboard shows some words.
+// shootTerminal runs a command in a hidden terminal until the dashboard shows some words.
 func shootTerminal(t browser.Owner, name string, wide, high int, line func(seed int) []string, words string) {
 	socket := fmt.Sprintf("hammerlock-%d-%s", os.Getpid(), name)
 	terminal := func(args ...string) (string, error) {
@@ -192,7 +191,7 @@ func shootTerminal(t browser.Owner, name string, wide, high int, line func(seed 
 			<-time.After(100 * time.Millisecond)
 			said, err = terminal("capture-pane", "-p")
 		}
-		<-time.After(2 * time.Second) // the panels have seen it too
+		<-time.After(2 * time.Second) // until all panels show it
 		screen, err := terminal("capture-pane", "-p", "-e")
 		if err != nil {
 			return false
@@ -204,7 +203,7 @@ func shootTerminal(t browser.Owner, name string, wide, high int, line func(seed 
 	})
 }
 
-// shootLive follows lostGrant on its page until it shows the violation, and returns the report of its end.
+// shootLive follows lostGrant on its live page until it shows the violation, and returns the report.
 func shootLive(t browser.Owner, b *browser.Tab) (file string) {
 	until(t, "live", func(seed int) bool {
 		out := tempDir(t)
@@ -233,7 +232,7 @@ func shootLive(t browser.Owner, b *browser.Tab) (file string) {
 		for seen := false; !seen; {
 			select {
 			case <-ended:
-				_ = cmd.Wait() // its exit code is about a run that shows nothing
+				_ = cmd.Wait() // the run showed nothing, so its exit code does not matter
 				return false
 			case <-time.After(200 * time.Millisecond):
 				seen = browser.JS[bool](t, b, `/\d violation/.test(document.body ? document.body.innerText : "")`)
@@ -243,13 +242,13 @@ func shootLive(t browser.Owner, b *browser.Tab) (file string) {
 		savePNG(t, b, "live", chromedp.CaptureScreenshot())
 		<-ended
 		_ = cmd.Wait()
-		file, err = filepath.EvalSymlinks(out + "/latest") // where the last run is saved
+		file, err = filepath.EvalSymlinks(out + "/latest") // the last saved run
 		return err == nil && cmd.ProcessState.ExitCode() == 1
 	})
 	return file + "/report.html"
 }
 
-// shootPrinted shows a report as it is printed on A4, without the breaks between pages.
+// shootPrinted takes a report as printed on A4, without page breaks.
 func shootPrinted(t browser.Owner, b *browser.Tab, file string) {
 	b.Size(t, 718, 1040)
 	b.Draw(t, "file://"+file)
@@ -259,7 +258,7 @@ func shootPrinted(t browser.Owner, b *browser.Tab, file string) {
 	b.Media(t, "screen")
 }
 
-// savePNG keeps a picture of a page, or of its beginning, with at most 256 colours.
+// savePNG saves a picture of a page, or of its top, with at most 256 colours.
 func savePNG(t browser.Owner, b *browser.Tab, name string, take chromedp.Action[[]byte]) {
 	img, err := png.Decode(bytes.NewReader(browser.Do(t, b, take)))
 	if err != nil {
@@ -280,8 +279,8 @@ func keep(t browser.Owner, name string, data []byte) {
 	fmt.Printf("%s: %d bytes\n", name, len(data))
 }
 
-// fewColors has the most frequent 256 colours of a picture, and for the others the nearest of these. A page has few
-// colours and their edges; of the edges nobody sees which shade they have.
+// fewColors keeps the 256 most frequent colours of a picture, and maps the others to the nearest of them. Pages have
+// few colours except at edges, where the exact shade does not matter.
 func fewColors(img image.Image) *image.Paletted {
 	type rgb = color.RGBA
 	count := map[rgb]int{}

@@ -8,25 +8,25 @@ import (
 	"unicode/utf8"
 )
 
-// The size of a cell of a terminal in a picture, in pixels.
+// Size of a terminal's cell in pixels.
 const (
 	cellWide = 8
 	cellHigh = 17
 )
 
-// look is how a terminal writes.
+// look is a style of terminal text.
 type look struct {
-	fore                   string // a class of the picture's style sheet
+	fore                   string // a class of the style sheet
 	bold, faint, turned, u bool
 }
 
-// span is a text of one look.
+// span is a text with one look.
 type span struct {
 	look look
 	text string
 }
 
-// spans reads a row of a terminal with its escape sequences (ECMA-48, select graphic rendition), as tmux writes them.
+// spans parses a terminal row with the escape sequences that tmux writes (ECMA-48, select graphic rendition).
 func spans(row string, now *look) (all []span) {
 	for row != "" {
 		if codes, ok := strings.CutPrefix(row, "\x1b["); ok {
@@ -48,7 +48,7 @@ func spans(row string, now *look) (all []span) {
 }
 
 func (l *look) set(code string) {
-	n, _ := strconv.Atoi(code) // nothing means 0
+	n, _ := strconv.Atoi(code) // an empty code means 0
 	switch {
 	case n == 0:
 		*l = look{}
@@ -67,11 +67,11 @@ func (l *look) set(code string) {
 	}
 }
 
-// blocks are letters that fill their cell from below, in eighths; a shade fills all of it.
+// blocks are the characters that fill their cell from the bottom, in eighths; shades count as full.
 var blocks = map[rune]float64{'▁': 1, '▂': 2, '▃': 3, '▄': 4, '▅': 5, '▆': 6, '▇': 7,
 	'█': 8, '░': 8, '▒': 8, '▓': 8}
 
-// terminalSVG draws a terminal. Its colours follow what the reader prefers, light or dark.
+// terminalSVG draws a terminal, in light or dark colours as the reader prefers.
 func terminalSVG(title, screen string) string {
 	rows := strings.Split(strings.TrimRight(screen, "\n"), "\n")
 	var out strings.Builder
@@ -106,8 +106,7 @@ text{font:13.3px "DejaVu Sans Mono","Menlo","Consolas",monospace;white-space:pre
 	return out.String()
 }
 
-// draw draws a span: its background if it is turned, its blocks as rectangles, what is left as text, each word where it
-// belongs.
+// draw draws a span: the background if it is inverted, blocks as rectangles, other text word by word at its place.
 func (s span) draw(x, y int) string {
 	var out strings.Builder
 	paint := s.look.fore

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestTerminalSVG draws what a terminal wrote: words where they stood, in their colours, and blocks as rectangles.
+// TestTerminalSVG: words keep their places and colours, and blocks become rectangles.
 func TestTerminalSVG(t *testing.T) {
 	got := terminalSVG("a & b", "ab \x1b[1;31;7mc<\x1b[0m\n\x1b[32m\u2588\u2588\u2584\x1b[39m \u2591x\n")
 	for _, want := range []string{"<title>a &amp; b</title>", `width="72" height="58"`,

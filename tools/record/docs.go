@@ -17,30 +17,30 @@ import (
 	"hammerlock/results"
 )
 
-// report is a mistake that was reported publicly of a release, and what became of it here.
+// report is a publicly reported bug of a release, and whether it was caught here.
 type report struct {
 	Library  string `json:"library"`
 	Version  string `json:"version"`
-	Report   string `json:"report"` // where
+	Report   string `json:"report"` // where it was published
 	What     string `json:"what"`
-	Topology string `json:"topology,omitempty"` // where it was caught, by the scenario; empty = it was not
+	Topology string `json:"topology,omitempty"` // where it was caught, with the scenario; empty = not caught
 	Scenario string `json:"scenario,omitempty"`
-	Why      string `json:"why,omitempty"` // why it was not caught, or what to know of it
+	Why      string `json:"why,omitempty"` // why it was not caught, or a remark
 }
 
-// judged is a release with what was said of it; nil if it was not asked.
+// judged is a release with its verdicts; nil if it was not judged.
 type judged struct {
 	job
 	said *results.Released
 }
 
-// page is what is known of a library, the newest release first.
+// page is a library with its releases, the newest first.
 type page struct {
 	*library
 	releases []judged
 }
 
-// documents are the pages of docs/record by their paths, of what is kept.
+// documents makes the pages of docs/record, by path, from the saved runs.
 func documents(all []library) (map[string]string, error) {
 	var pages []page
 	for i := range all {
@@ -87,11 +87,10 @@ func writeDocs(all []library) error {
 	return errors.Join(errs...)
 }
 
-// columns are the claims that tables show: those that a driver can make and a checker judges, and what every lock is
-// asked.
+// columns are the claims of the tables: those that a checker judges and a driver can make, and serves.
 func columns() (names []string) {
 	for _, c := range history.AllClaims {
-		// claim it
+		// few drivers make these claims
 		few := slices.Contains([]string{"fences", "ordered", "reentrant", "sets", "crosses", "once"}, c.Name)
 		if len(c.Judges) > 0 && (c.Driver != "" || c.Name == "serves") && !few {
 			names = append(names, c.Name)
@@ -109,7 +108,7 @@ func row(cells ...string) string { return "| " + strings.Join(cells, " | ") + " 
 var words = map[checker.Status]string{checker.Pass: "holds", checker.Fail: "**no**", checker.Inconclusive: "undecided",
 	checker.NotJudged: "-"}
 
-// cell is the verdict on a claim in all the places: a failure before all, and what holds in one place only holds there.
+// cell sums up the verdicts on a claim on all topologies. A failure wins; if the verdicts differ, all are listed.
 func cell(on []results.ReleasedOn, claim string) string {
 	var said []string
 	worst := ""
@@ -170,7 +169,7 @@ const (
 	notRead = "**not read**"
 )
 
-// readings is the table of what failed in the newest judged releases, and what their code says of it.
+// readings is the table of the failures of the newest judged releases, and their causes in the code.
 func readings(pages []page) string {
 	var b strings.Builder
 	b.WriteString("\n## Each failure of a newest release, read in its code\n\n" +
@@ -196,7 +195,7 @@ func readings(pages []page) string {
 	return b.String()
 }
 
-// unread are the scenarios that failed and were not looked up in the code.
+// unread are the failed scenarios whose cause was not looked up in the code.
 func (j *judged) unread() (scenarios []string) {
 	for i := range j.said.On {
 		for _, t := range j.said.On[i].Scenarios {
@@ -211,7 +210,7 @@ func (j *judged) unread() (scenarios []string) {
 	return scenarios
 }
 
-// trackRecord is the table of what was reported: what was caught is looked up in the runs.
+// trackRecord is the table of reported bugs. It takes the ones that were caught from the runs.
 func trackRecord(pages []page, reports []report) (string, error) {
 	var b strings.Builder
 	caught := 0

@@ -11,12 +11,12 @@ import (
 	"strings"
 )
 
-// nodeFolder is where npm puts a release: package.json in record/node has an alias for each.
+// nodeFolder is where npm puts a release: record/node/package.json has an alias for each.
 func nodeFolder(name, version string) string {
 	return "record/node/node_modules/" + name + "-" + version
 }
 
-// build makes the driver ready. make record-deps installs what comes from npm and the system.
+// build builds a driver in Go. For other languages, make record-deps installs the packages.
 func (j job) build(ctx context.Context) error {
 	if j.Language != "Go" {
 		return nil
@@ -43,7 +43,7 @@ func (j job) build(ctx context.Context) error {
 	return j.run(ctx, dir, "build", "-o", binary, ".")
 }
 
-// copySources puts the driver beside the protocol that all drivers in Go share.
+// copySources puts the driver together with the protocol code that all Go drivers share.
 func (j job) copySources(dir string) error {
 	if err := errors.Join(os.RemoveAll(dir), os.MkdirAll(dir, 0o755)); err != nil {
 		return err
@@ -63,7 +63,7 @@ func (j job) copySources(dir string) error {
 	return nil
 }
 
-// pin finds the modules of a release that has no go.mod yet, and keeps it.
+// pin resolves the modules of a release without a saved go.mod, and saves it.
 func (j job) pin(ctx context.Context, dir, pinned string) error {
 	if err := os.MkdirAll(filepath.Dir(pinned), 0o755); err != nil {
 		return err

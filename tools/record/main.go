@@ -1,6 +1,5 @@
-// Command record judges released lock libraries, release by release, and writes docs/record. record/libraries.json
-// lists them. The findings are kept in record/runs, a file a release: a release that has one is judged again only if
-// it is named.
+// Command record judges the released lock libraries of record/libraries.json, and writes docs/record. It saves the
+// findings in record/runs, a file for each release. A release with a file is judged again only if it is named.
 package main
 
 import (
@@ -30,11 +29,10 @@ const (
 	runsDir     = "record/runs"
 	built       = "bin/record" // drivers in Go
 	seed        = 1
-	limit       = 10 * time.Minute // for a release on one topology
+	limit       = 10 * time.Minute // for one release on one topology
 )
 
-// library is what the record knows of one. Its driver is a folder of Go files, a file for drivers/node/driver.js, or a
-// command.
+// library is an entry of the list. Its driver is a folder of Go files, a file for drivers/node/driver.js, or a command.
 type library struct {
 	Name       string    `json:"name"`
 	Language   string    `json:"language"`
@@ -42,29 +40,29 @@ type library struct {
 	Driver     string    `json:"driver"`
 	Topologies []string  `json:"topologies"`
 	Promises   []promise `json:"promises"`
-	Releases   []release `json:"releases"` // the oldest first
+	Releases   []release `json:"releases"` // oldest first
 }
 
-// promise is a sentence of the library's own documentation.
+// promise is a quotation from the library's documentation.
 type promise struct {
 	Claim string `json:"claim"`
 	Quote string `json:"quote"`
-	From  string `json:"from"` // an address, or package@version and a file in it
+	From  string `json:"from"` // an address, or package@version and a file
 }
 
 type release struct {
 	Version string    `json:"version"`
-	Driver  string    `json:"driver,omitempty"` // of this release; empty = the library's
-	On      []string  `json:"on,omitempty"`     // the topologies of this release; empty = the library's
-	With    []string  `json:"with,omitempty"`   // modules beside it, in Go, as module@version
+	Driver  string    `json:"driver,omitempty"` // empty = the library's
+	On      []string  `json:"on,omitempty"`     // topologies; empty = the library's
+	With    []string  `json:"with,omitempty"`   // further Go modules, as module@version
 	Without []string  `json:"without,omitempty"`
-	Read    []reading `json:"read,omitempty"` // what its code says of the scenarios that failed
+	Read    []reading `json:"read,omitempty"` // causes of the failed scenarios in the code
 }
 
-// reading is what was found when a failure was looked up in the code of the library, and of the driver.
+// reading is the cause of a failure, found in the code of the library or the driver.
 type reading struct {
 	Scenarios []string `json:"scenarios"`
-	// confirmed; known, where others had reported it; documented; or ours, which is mended
+	// confirmed; known = reported before; documented; ours = a bug of the driver or judge, now fixed
 	Verdict string `json:"verdict"`
 	What    string `json:"what"`
 	Code    string `json:"code"`
@@ -99,7 +97,7 @@ func record(ctx context.Context, only string, deps, docs bool) error {
 	if len(chosen) == 0 {
 		return fmt.Errorf("-library %s: %s has no such library or release", only, listFile)
 	}
-	var failed []error // one release that does not build or run keeps no other from its turn
+	var failed []error // a release that fails does not stop the others
 	switch {
 	case docs:
 	case deps:
@@ -128,7 +126,6 @@ func read[T any](file string) (v T, err error) {
 	return v, err
 }
 
-// job is a release of a library.
 type job struct {
 	*library
 	*release
@@ -151,7 +148,6 @@ func (j job) topologies() []string {
 	return j.Topologies
 }
 
-// command starts the driver.
 func (j job) command() string {
 	switch j.Language {
 	case "Go":
@@ -184,14 +180,14 @@ func (j job) judge(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	here, err := os.Getwd() // stacks of drivers name it
+	here, err := os.Getwd() // stack traces of drivers contain it
 	if err != nil {
 		return err
 	}
 	return os.WriteFile(j.file(), append(bytes.ReplaceAll(text, []byte(here+"/"), nil), '\n'), 0o644)
 }
 
-// on runs the default of verify. Its runs are not kept: the command repeats them.
+// on runs verify with its defaults. The runs are not kept: the command repeats them.
 func (j job) on(ctx context.Context, topology string) (on results.ReleasedOn, err error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -226,7 +222,7 @@ func (j job) on(ctx context.Context, topology string) (on results.ReleasedOn, er
 
 var escapes = regexp.MustCompile("\x1b\\[[0-9;]*m")
 
-// tidied is a reason without colours, and not longer than a reader needs.
+// tidied shortens a reason and removes its colours.
 func tidied(reason string) string {
 	reason = strings.Join(strings.Fields(escapes.ReplaceAllString(reason, "")), " ")
 	const most = 500

@@ -12,7 +12,7 @@ import (
 	"hammerlock/results"
 )
 
-// text is the page of a library. Notes are its part that is written by hand.
+// text is the page of a library. Notes is the part written by hand.
 func (p *page) text(notes string, reports []report) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# %s\n\n`%s`, %s.\n\nWritten by `make record` from [record/runs](../../record/runs) and "+
@@ -55,7 +55,7 @@ func (p *page) text(notes string, reports []report) string {
 	return b.String() + "```\n"
 }
 
-// rows is a command in rows that fit a page.
+// rows breaks a command into lines that fit a page.
 func rows(command string) string {
 	return strings.NewReplacer(" --lock", " \\\n  --lock", " --seed", " \\\n  --seed").Replace(command) + "\n"
 }
@@ -78,8 +78,8 @@ func (j *judged) cells(on *results.ReleasedOn) []string {
 		human.Duration(time.Duration(on.Took).Round(time.Second)), j.said.Day+", "+j.said.Commit)
 }
 
-// failures tells what broke: each claim with the shortest story of the newest release that breaks it, and what failed
-// in each release.
+// failures lists each broken claim, with the shortest story of the newest release that breaks it, and the failed
+// scenarios of each release.
 func (p *page) failures() string {
 	var b strings.Builder
 	told := map[string]bool{}
@@ -114,7 +114,7 @@ func (p *page) failures() string {
 	return "\nScenarios that failed:\n\n" + list + b.String()
 }
 
-// failed lists what failed in a release, and what ended its run.
+// failed lists the failed scenarios of a release, and the reason why its run broke off.
 func failed(version string, on *results.ReleasedOn) (list string) {
 	for _, t := range on.Scenarios {
 		if t.Status == checker.Fail {
@@ -134,10 +134,9 @@ func failed(version string, on *results.ReleasedOn) (list string) {
 	return fold("* "+version+" on "+on.Topology+": "+plain(strings.TrimPrefix(list, ", "))) + "\n"
 }
 
-// plain keeps what a program said from being a tag of the page, as <anonymous> in a trace.
+// plain escapes text that HTML would read as a tag, such as <anonymous> in a trace.
 func plain(text string) string { return strings.ReplaceAll(text, "<", "&lt;") }
 
-// fold breaks a text at 120 columns.
 func fold(text string) string {
 	var lines []string
 	line := ""

@@ -10,7 +10,7 @@ import (
 	"hammerlock/results"
 )
 
-// TestTheDocumentsAreThoseOfTheRuns, and every run is of a release that is listed.
+// TestTheDocumentsAreThoseOfTheRuns: the documents match the saved runs, and every run belongs to a listed release.
 func TestTheDocumentsAreThoseOfTheRuns(t *testing.T) {
 	t.Chdir("../..")
 	all, err := read[[]library](listFile)
@@ -53,7 +53,7 @@ func TestTheDocumentsAreThoseOfTheRuns(t *testing.T) {
 	}
 }
 
-// TestATrackRecordNamesOnlyWhatWasCaught: a report that claims a failure which no run has is refused.
+// TestATrackRecordNamesOnlyWhatWasCaught: a report that claims a failure without a run is refused.
 func TestATrackRecordNamesOnlyWhatWasCaught(t *testing.T) {
 	l := &library{Name: "l", Releases: []release{{Version: "1"}}}
 	said := &results.Released{On: []results.ReleasedOn{{Topology: "single", Scenarios: []results.Tried{
@@ -77,8 +77,8 @@ func TestATrackRecordNamesOnlyWhatWasCaught(t *testing.T) {
 	}
 }
 
-// TestAFailureThatWasNotReadIsNamed: of the newest judged release, each scenario that failed, and one that was only our
-// fault again.
+// TestAFailureThatWasNotReadIsNamed: the newest judged release lists each unread failure, and failures whose only known
+// cause was ours.
 func TestAFailureThatWasNotReadIsNamed(t *testing.T) {
 	failed := func(scenarios ...string) *results.Released {
 		on := results.ReleasedOn{Scenarios: []results.Tried{{Scenario: "wear", Status: checker.Pass}}}
@@ -101,7 +101,7 @@ func TestAFailureThatWasNotReadIsNamed(t *testing.T) {
 	}
 }
 
-// TestACellSaysTheWorst of all topologies.
+// TestACellSaysTheWorst: a failure on one topology decides the cell.
 func TestACellSaysTheWorst(t *testing.T) {
 	on := func(s ...checker.Status) (all []results.ReleasedOn) {
 		for _, s := range s {

@@ -7,7 +7,7 @@ import (
 	"hammerlock/history"
 )
 
-// hold is what a worker has of a lock, as the library told it.
+// hold is a worker's view of its hold.
 type hold struct {
 	id      history.ID
 	token   uint64
@@ -17,14 +17,14 @@ type hold struct {
 	fence   int64
 	until   time.Duration // on the clock of its process
 	count   int
-	lost    bool // it was told so
-	over    bool // it was given back, or is given back now
+	lost    bool // the worker was told that the hold is lost
+	over    bool // released, or being released
 	granted bool
 
 	from, to time.Duration // when its holder believed in it, on the true clock
 }
 
-// token makes a new one; its text is what a file shows.
+// token makes a new token, as the hash of its text in a file.
 func (w *world) token() uint64 {
 	w.tokens++
 	return history.Hash(fmt.Sprintf("token-%d", w.tokens))
@@ -39,7 +39,6 @@ func (w *world) quorum() int {
 	}
 }
 
-// votes counts answers.
 func votes(replies []reply) (granted, refused, gone int, last reply) {
 	for _, r := range replies {
 		switch r.said {
@@ -54,16 +53,16 @@ func votes(replies []reply) (granted, refused, gone int, last reply) {
 	return granted, refused, gone, last
 }
 
-// patience is how long a client waits for an answer.
+// patience is a client's timeout.
 func (w *world) patience() time.Duration { return max(w.ttl/4, 20*time.Millisecond) }
 
-// deadline is up to when a lease is sure, counted from a call.
+// deadline is the time until which a lease is certain, counted from its call.
 func (w *world) deadline(from time.Duration) time.Duration {
 	b := &w.h.Bounds
 	return from + w.ttl - time.Duration(float64(w.ttl)*b.Rate) - b.Round
 }
 
-// believes sets what the holder is told of its deadline.
+// believes sets the deadline that the holder is told.
 func (h *hold) believes(w *world, op *history.Op, now time.Duration) {
 	switch {
 	case w.ttl == 0:
@@ -78,7 +77,7 @@ func (h *hold) believes(w *world, op *history.Op, now time.Duration) {
 	}
 }
 
-// acquire tries once. The hold is nil if the lock was refused; it is not granted if nobody knows.
+// acquire tries once. The hold is nil if the lock was refused, and not granted if the outcome is unknown.
 func (t *thread) acquire(q request, upgraded *hold) *hold {
 	w := t.w
 	q.token, q.ttl = w.token(), w.ttl
@@ -139,12 +138,12 @@ func (t *thread) acquire(q request, upgraded *hold) *hold {
 	}
 }
 
-// cleanUp takes back what a minority granted. It is part of the try, and no operation of its own.
+// cleanUp releases what a minority granted. It is part of the try, not an operation.
 func (t *thread) cleanUp(h *hold) {
 	t.ask(t.w.sites, t.w.patience(), func(s *site) reply { return s.release(h.page, h.token, false) })
 }
 
-// fence is the fencing token that a grant is told.
+// fence is the fencing token that a grant reports.
 func (w *world) fence(t *thread, given int64) int64 {
 	switch {
 	case !w.h.Claims.Fences || w.slips(noFence):
@@ -157,7 +156,7 @@ func (w *world) fence(t *thread, given int64) int64 {
 	}
 }
 
-// extend asks for a longer lease, in a lane.
+// extend extends a lease, and returns the outcome.
 func (t *thread) extend(h *hold, timeout time.Duration) history.Outcome {
 	w := t.w
 	op := t.call(history.Op{Kind: history.Extend, Key: h.page, Hold: h.id, Token: h.token, TTL: w.ttl})
@@ -193,13 +192,11 @@ func (t *thread) extend(h *hold, timeout time.Duration) history.Outcome {
 	return op.Outcome
 }
 
-// loses ends the belief of a holder.
 func (h *hold) loses(w *world) {
 	h.lost = true
 	h.to = min(h.to, w.now)
 }
 
-// reenter acquires once more.
 func (t *thread) reenter(h *hold) {
 	w := t.w
 	op := t.call(history.Op{Kind: history.Acquire, Key: h.page, Hold: h.id, Token: h.token, TTL: w.ttl})
@@ -219,7 +216,7 @@ func (t *thread) reenter(h *hold) {
 		if !w.counts || last.count > 1 {
 			return
 		}
-		h.count = int(last.count) // the old hold was over: this is a new one under its name
+		h.count = int(last.count) // the old hold was over: this is a new one with the same token
 	case gone > 0:
 		t.done(op, history.Failed, history.Lost)
 		h.loses(w)
@@ -230,7 +227,7 @@ func (t *thread) reenter(h *hold) {
 	}
 }
 
-// release gives a hold back once, and says what became of that and how often it is held then, as far as that is told.
+// release releases a hold once. It returns the outcome and the remaining count, if the lock reports counts.
 func (t *thread) release(h *hold) (history.Outcome, int64) {
 	w := t.w
 	if h.count <= 1 {

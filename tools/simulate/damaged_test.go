@@ -17,7 +17,7 @@ import (
 	"hammerlock/history"
 )
 
-// mostMemory is what the judge of a file of less than 200 KB may allocate.
+// mostMemory is the most bytes that judging a file of less than 200 KB may allocate.
 const mostMemory = 256 << 20
 
 var (
@@ -27,12 +27,12 @@ var (
 		"9223372036854775806", "9223372036854775807", "9223372036854775808", "-9223372036854775808", "1e30"}
 )
 
-// damage changes a file of JSON lines in one place.
+// damage changes one place in a file of JSON lines.
 func damage(r *rand.Rand, file []byte) []byte {
 	lines := bytes.SplitAfter(file, []byte("\n"))
 	at, to := r.IntN(len(lines)), r.IntN(len(lines))
 	if r.IntN(4) == 0 {
-		at = 0 // the header says most in one line
+		at = 0 // the header is the line with the most content
 	}
 	switch r.IntN(16) {
 	case 0:
@@ -60,7 +60,7 @@ func damage(r *rand.Rand, file []byte) []byte {
 	return bytes.Join(lines, nil)
 }
 
-// native writes a history in the other format.
+// native writes a history in the native format.
 func native(w io.Writer, h *history.History) error {
 	f, err := history.Create(w, h.Header)
 	for i := range h.Ops {
@@ -79,8 +79,8 @@ func scratch(r *rand.Rand, file []byte) []byte {
 	return file
 }
 
-// judgeFile judges a file, and fails a test if the judge panics or allocates too much. It tells whether the file was
-// judged.
+// judgeFile judges a file, and fails the test if the judge panics or allocates too much. It reports whether the file
+// was judged.
 func judgeFile(t *testing.T, name string) bool {
 	t.Helper()
 	var before, after runtime.MemStats
@@ -100,7 +100,7 @@ func judgeFile(t *testing.T, name string) bool {
 	return err == nil && wrong == ""
 }
 
-// TestDamagedFilesAreJudgedOrRefused: no damage makes the judge panic, go on for ever, or take memory without bounds.
+// TestDamagedFilesAreJudgedOrRefused: no damage makes the judge panic, loop forever or use unlimited memory.
 func TestDamagedFilesAreJudgedOrRefused(t *testing.T) {
 	n, judged := 2000, 0
 	if testing.Short() {
@@ -135,7 +135,7 @@ func TestDamagedFilesAreJudgedOrRefused(t *testing.T) {
 	}
 }
 
-// TestSmallFilesTakeLittleMemory: how many keys or workers there are said to be costs nothing.
+// TestSmallFilesTakeLittleMemory: large numbers of keys or workers in the header take no memory.
 func TestSmallFilesTakeLittleMemory(t *testing.T) {
 	for name, text := range map[string]string{
 		"keys": `"workers":1,"keys":16777216}` + "\n" +

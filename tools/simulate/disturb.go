@@ -7,14 +7,14 @@ import (
 	"hammerlock/history"
 )
 
-// period is when something is at work.
+// period is the time of a disturbance.
 type period struct{ from, to time.Duration }
 
-// disturb draws up to three disturbances. Those that were not planned are recorded as what a run sees of them; a right
-// lock survives all of them, unless a server forgets what it had granted, or runs ahead of it.
+// disturb draws up to three disturbances. Unplanned ones are recorded as a run sees them. A right lock survives them
+// all, unless a server forgets its grants or its clock runs ahead.
 func (w *world) disturb(workers []*thread) {
 	if w.one(3) {
-		// shorter than what is recorded
+		// pauses too short to be recorded
 		for t := w.between(0, w.length/8); t < w.length; t += w.between(time.Millisecond, w.length/4) {
 			p := w.processes[w.r.IntN(len(w.processes))]
 			stopped := w.between(100*time.Microsecond, w.h.Bounds.Gap)
@@ -25,7 +25,7 @@ func (w *world) disturb(workers []*thread) {
 		w.stopProcess, w.stopProcess,
 		w.stopHolder, w.crash, w.jump}
 	some := w.r.IntN(4)
-	switch often := len(all); { // what brings a mistake about
+	switch often := len(all); { // disturbances without which the mistake has no effect
 	case w.wrong == hopes || w.wrong == extendsOne || w.wrong == countsSilence:
 		some, all = max(some, 1), append(all, slices.Repeat([]func(period, []*thread){w.lostMessages}, often)...)
 	case w.wrong == extendRecreates && w.h.Claims.Renews:
@@ -39,7 +39,7 @@ func (w *world) disturb(workers []*thread) {
 	}
 }
 
-// plan makes a fault of what the run does.
+// plan records a fault and its healing, and schedules both.
 func (w *world) plan(name string, p period, e history.Effect, begin, end func()) {
 	n := int64(len(w.h.Faults))
 	w.h.Faults = append(w.h.Faults, history.Injection{Name: name, From: p.from, To: p.to, Effect: e})
@@ -50,7 +50,6 @@ func (w *world) plan(name string, p period, e history.Effect, begin, end func())
 	w.at(p.to, end)
 }
 
-// unplanned records unplanned events.
 func (w *world) unplanned(k history.Kind, p period, value int64, process int16) {
 	w.suite(history.Op{Kind: k, Outcome: history.OK, Key: -1, Value: value, Process: process},
 		p.from-w.between(0, time.Millisecond), p.to+w.between(0, time.Millisecond))
@@ -59,7 +58,7 @@ func (w *world) unplanned(k history.Kind, p period, value int64, process int16) 
 func (w *world) slowLinks(p period, _ []*thread) {
 	slow := []time.Duration{5 * time.Millisecond, w.ttl / 3, w.ttl, 2 * w.ttl}[w.r.IntN(4)]
 	w.at(p.to, func() { w.slow = 0 })
-	p.to += slow // it is over when what was under way has arrived
+	p.to += slow // it ends when the delayed messages have arrived
 	w.plan("delay", p, hits(history.Links), func() { w.slow = slow }, func() {})
 }
 
@@ -70,7 +69,7 @@ func (w *world) lostMessages(p period, _ []*thread) {
 
 func hits(parties ...history.Party) history.Effect { return history.Effect{Hits: parties} }
 
-// victim is a server. Those that lose something are always the same minority, of several.
+// victim is a random server out of a fixed minority, or the only one.
 func (w *world) victim() *site { return w.sites[w.r.IntN(max(len(w.sites)/2, 1))] }
 
 func (w *world) hang(p period, _ []*thread) {
@@ -85,7 +84,7 @@ func (w *world) hang(p period, _ []*thread) {
 	w.unplanned(history.Incident, p, s.number, 0)
 }
 
-// restart is that of a server that keeps its keys.
+// restart stops a server for a while; it keeps its keys.
 func (w *world) restart(p period, _ []*thread) {
 	s := w.victim()
 	begin := func() { s.down = max(s.down, p.to) }
@@ -98,8 +97,8 @@ func (w *world) restart(p period, _ []*thread) {
 	w.unplanned(history.Incident, p, s.number, 0)
 }
 
-// forget is a restart without the keys. A single one of several sites may stay away for a lease, as Redlock demands. A
-// right lock loses what stood on a bare majority if it does not, and on one site all, whether that was planned or not.
+// forget restarts a server without its keys. With several sites it may stay away for a lease, as Redlock demands.
+// Otherwise even a right lock loses the grants on a bare majority, and on one site all.
 func (w *world) forget(p period, _ []*thread) {
 	s, away := w.victim(), len(w.sites) > 1 && w.one(2)
 	if away {
@@ -119,7 +118,7 @@ func (w *world) forget(p period, _ []*thread) {
 	w.unplanned([]history.Kind{history.Incident, history.Role}[w.r.IntN(2)], p, s.number, 0)
 }
 
-// jump is that of a server's clock. It goes back when it is healed.
+// jump changes a server's clock, and changes it back at the end.
 func (w *world) jump(p period, _ []*thread) {
 	if w.ttl == 0 {
 		return
@@ -146,13 +145,13 @@ func (w *world) stopProcess(p period, _ []*thread) {
 	}
 }
 
-// stopHolder stops a worker while the rest of its process goes on.
+// stopHolder pauses a worker while the rest of its process goes on.
 func (w *world) stopHolder(p period, workers []*thread) {
 	t := workers[w.r.IntN(len(workers))]
 	w.plan("stop a worker", p, hits(history.Holders), func() { t.stopped = p.to }, func() {})
 }
 
-// crash ends a worker. Who dies with a lock that does not expire leaves it dead, and that is the lock's mistake.
+// crash ends a worker. It skips locks without expiry: they would stay held, which is the lock's mistake.
 func (w *world) crash(p period, workers []*thread) {
 	if w.ttl == 0 {
 		return

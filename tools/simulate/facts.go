@@ -9,23 +9,23 @@ import (
 	"hammerlock/history"
 )
 
-// fact is something that a run may record and that cannot have caused what went wrong: it was elsewhere, before, or
+// fact is something that a run may record and that cannot have caused the violation: it happened elsewhere, before or
 // after.
 type fact struct {
 	name string
 	put  func(*facts)
 }
 
-// facts puts what it is told into a copy of a history, between whose first call and last return there is room.
+// facts adds irrelevant facts to a copy of a history, which is shifted to make room before the first call.
 type facts struct {
 	h                   *history.History
-	n                   uint64 // of operations of the suite
+	n                   uint64 // number of the suite's operations
 	first, middle, last time.Duration
 }
 
 const (
-	elsewhere = 99               // a server that has nothing to do with the lock; it may be the counter's
-	ahead     = 10 * time.Second // how much later all of the history is, so that there is room before it
+	elsewhere = 99               // a server that the lock does not use, perhaps the counter's
+	ahead     = 10 * time.Second // shift of the history, which makes room before it
 )
 
 var irrelevant = []fact{
@@ -70,7 +70,7 @@ var irrelevant = []fact{
 		func(f *facts) { f.plan(hits(history.Holders), f.last, f.last+100*time.Millisecond) }},
 }
 
-// hide puts each fact into a history that fails, and tells which of them make it fail no more.
+// hide adds each fact to a failing history, and returns the facts that hide the failure.
 func hide(h *history.History) map[string]bool {
 	base := judge(copied(h).h)
 	if len(base.fails) == 0 {
@@ -92,7 +92,7 @@ func hide(h *history.History) map[string]bool {
 	return hidden
 }
 
-// copied is a history a while later.
+// copied returns a history shifted by ahead.
 func copied(h *history.History) *facts {
 	n := *h
 	n.Ops, n.Faults = slices.Clone(h.Ops), slices.Clone(h.Faults)
@@ -128,7 +128,7 @@ func (f *facts) add(k history.Kind, value int64, process int16, from, to time.Du
 	}
 }
 
-// stranger is a process without workers, which is paused.
+// stranger adds a paused process without workers.
 func (f *facts) stranger(from, to time.Duration) {
 	f.h.Processes++
 	f.add(history.Gap, 0, int16(f.h.Processes-1), from, to)

@@ -6,53 +6,53 @@ import (
 	"hammerlock/history"
 )
 
-// mistake is what a lock, its holders or the counter do wrong; none is a right lock.
+// mistake is what a lock, its holders or the counter do wrong; none is for a right lock.
 type mistake int
 
 const (
 	none                  mistake = iota
-	plainDelete                   // a release deletes whatever is there
-	checkThenDelete               // a release looks whose the lock is, and deletes whatever is there then
-	checkThenSet                  // a try looks whether the lock is free, and takes it then
+	plainDelete                   // a release deletes the key, whoever owns it
+	checkThenDelete               // a release checks the owner, and deletes in a second step
+	checkThenSet                  // a try checks whether the lock is free, and takes it in a second step
 	overwrites                    // a try takes the lock from its holder
 	shortLease                    // a server keeps a third of the lease
-	liesOnRelease                 // a release of what is over is told that it succeeded
-	extendRecreates               // an extension makes the lock again
-	extendsAnything               // an extension lengthens whatever is there
-	fromReply                     // a deadline is counted from the answer
-	endless                       // a holder is told no deadline
-	hopes                         // an extension without an answer is told to have succeeded
-	refusesOwner                  // an owner is told that the lock is not its own
-	busyOwner                     // an owner's extension is refused as if another held the lock
-	releasesTwice                 // a second release is told that it succeeded
+	liesOnRelease                 // a release of a hold that is over is answered with success
+	extendRecreates               // an extension sets a key that is gone
+	extendsAnything               // an extension extends any holder's key
+	fromReply                     // a deadline is counted from the answer, not from the call
+	endless                       // a holder gets no deadline
+	hopes                         // an extension without an answer counts as success
+	refusesOwner                  // an owner is refused: the lock is not its own
+	busyOwner                     // an owner's extension is refused as if another holder had the lock
+	releasesTwice                 // a second release is answered with success
 	heedless                      // a holder stores after its deadline
-	forgetfulCounter              // the counter loses a store that it has acknowledged
-	staleCounter                  // the counter tells a value that is no longer the last one
-	stopsRenewing                 // a watchdog renews no more, and nobody is told
+	forgetfulCounter              // the counter loses an acknowledged store
+	staleCounter                  // the counter returns an old value
+	stopsRenewing                 // a watchdog silently stops renewing
 	zombieWatchdog                // a watchdog renews after the release
-	smallQuorum                   // half of the sites are enough
+	smallQuorum                   // half of the sites are enough for a grant
 	extendsOne                    // one site is enough for an extension
-	countsSilence                 // a site that does not answer has granted
-	readersIgnoreWriter           // a reader is granted beside a writer
-	writerIgnoresReaders          // a writer is granted beside readers
-	upgradeIgnoresReaders         // a reader becomes the writer beside others
-	readerFreesAll                // a reader's release is that of all
-	onePermitMore                 // a permit more than there are
-	permitsTwice                  // a permit comes back twice
-	weightIgnored                 // a request for many permits counts as one
-	innerFrees                    // an inner release frees the lock
-	wrongCount                    // a count is one too high
-	refusesSelf                   // an owner is refused
-	newToken                      // a re-entry has a token of its own
+	countsSilence                 // an unanswered request counts as a grant
+	readersIgnoreWriter           // a reader is granted the lock beside a writer
+	writerIgnoresReaders          // a writer is granted the lock beside readers
+	upgradeIgnoresReaders         // a reader becomes the writer beside other readers
+	readerFreesAll                // a reader's release frees all readers
+	onePermitMore                 // there is one permit too many
+	permitsTwice                  // a permit is given back twice
+	weightIgnored                 // a request for several permits counts as one
+	innerFrees                    // an inner release frees the whole hold
+	wrongCount                    // a reported count is one too high
+	refusesSelf                   // an owner's re-entry is refused
+	newToken                      // a re-entry has another token
 	noFence                       // a grant has no fencing token
-	sameFence                     // two grants have the same one
-	localFence                    // each process counts for itself
-	unfencedStore                 // the counter takes a store with an old one
-	barges                        // whoever comes when the lock is free has it
-	newestFirst                   // who came last is served first
+	sameFence                     // two grants have the same fencing token
+	localFence                    // each process draws its own fencing tokens
+	unfencedStore                 // the counter accepts a store with an old fencing token
+	barges                        // the first to ask after a release gets the lock
+	newestFirst                   // the last waiter is served first
 )
 
-// kind is a kind of lock: what it claims, and what it can do wrong.
+// kind is a kind of lock: its claims, and the mistakes that it can have.
 type kind struct {
 	name     string
 	sites    int
@@ -103,13 +103,13 @@ var mistakes = [newestFirst + 1]string{"-", "plain delete", "check then delete",
 
 func (m mistake) String() string { return mistakes[m] }
 
-// pair is a kind of lock with what it does wrong.
+// pair is a kind of lock with its mistake.
 type pair struct {
 	kind  *kind
 	wrong mistake
 }
 
-// pairs lists all kinds, right or with each of their mistakes.
+// pairs lists all kinds, right or with each mistake.
 func pairs(right bool) (list []pair) {
 	for i := range kinds {
 		k := &kinds[i]

@@ -1,6 +1,5 @@
-// Command simulate tests the judge: it makes histories of right locks and of wrong ones, in any disturbance, and asks
-// whether the judge accuses the right ones, or misses what the client's record alone proves. It shares no code with the
-// judge.
+// Command simulate tests the judge. It makes histories of right and wrong locks under random disturbances. No right
+// lock may be accused, and no violation missed that the client's record proves. It shares no code with the judge.
 package main
 
 import (

@@ -14,18 +14,18 @@ import (
 	"hammerlock/model"
 )
 
-// compared counts what the checkers and the model of the lock say of the same histories.
+// compared counts pairs of answers of the checkers and the model about the same histories.
 type compared struct {
 	rows     map[[2]string]int
 	examples map[[2]string]string
-	accused  int // right locks in whose story is a deviation
+	accused  int // right locks whose stories contain a deviation
 	err      error
 }
 
-// ofBeliefs are the causes that no story of the servers has: the holder is to blame, or the counter.
+// ofBeliefs are the causes that no story of the servers contains: the holder or the counter is to blame.
 var ofBeliefs = []string{history.OverClaim, history.Overrun, history.RenewalFailure, history.Exclusion}
 
-// verdicts is what the checkers say of what the model explains.
+// verdicts sums up the checkers' verdicts on what the model can explain.
 func verdicts(h *history.History) (string, error) {
 	list, err := checker.JudgeHistory(h)
 	var fails []string
@@ -53,7 +53,7 @@ func verdicts(h *history.History) (string, error) {
 	return "no fault", err
 }
 
-// explained is what the stories of the pages say.
+// explained sums up the stories of the pages.
 func explained(h *history.History) (string, error) {
 	list, err := checker.Stories(h)
 	var causes []string
@@ -92,7 +92,6 @@ func explained(h *history.History) (string, error) {
 	return "no fault", err
 }
 
-// add compares one history.
 func (c *compared) add(name string, h *history.History) {
 	old, err := verdicts(h)
 	if err != nil {
@@ -109,7 +108,7 @@ func (c *compared) add(name string, h *history.History) {
 	}
 }
 
-// compare shows how often the checkers and the model say what, of files, or of simulated histories.
+// compare prints how often each pair of answers occurs, for files or for simulated histories.
 func (j *job) compare(out io.Writer, files []string) error {
 	c := &compared{rows: map[[2]string]int{}, examples: map[[2]string]string{}}
 	if len(files) > 0 {

@@ -7,7 +7,7 @@ import (
 	"hammerlock/history"
 )
 
-// TestModelAccusesNoRightLock asks the model for the stories of right locks: no story needs a deviation.
+// TestModelAccusesNoRightLock: no story of a right lock needs a deviation.
 func TestModelAccusesNoRightLock(t *testing.T) {
 	t.Parallel()
 	j := job{n: 2000, seed: 77, wrong: none.String(), ask: silent}
@@ -30,8 +30,8 @@ func TestModelAccusesNoRightLock(t *testing.T) {
 	}
 }
 
-// TestModelNamesMistakes plants mistakes that a deviation of the model stands for: of the histories that no story
-// explains without one, nearly all name it.
+// TestModelNamesMistakes plants mistakes that match a deviation of the model. Nearly all histories that need a
+// deviation name the right one.
 func TestModelNamesMistakes(t *testing.T) {
 	t.Parallel()
 	for m, want := range map[mistake][]string{
@@ -43,7 +43,7 @@ func TestModelNamesMistakes(t *testing.T) {
 		zombieWatchdog: {history.SilentReacquire, history.FalseExtension},
 		refusesOwner:   {history.PrematureLoss, history.FalseRefusal},
 		busyOwner:      {history.FalseRefusal},
-		shortLease:     {history.PrematureLoss, history.DoubleGrant}, // as if the lock had been granted twice
+		shortLease:     {history.PrematureLoss, history.DoubleGrant}, // looks like a double grant
 	} {
 		named, failed := 0, 0
 		kind := &kinds[0]

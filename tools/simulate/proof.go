@@ -8,21 +8,21 @@ import (
 	"hammerlock/history"
 )
 
-// record is what a history says of each hold, for proofs. They look at all pairs, and know nothing but
-// checker/METHOD.md: a call came about between its stamps, whatever the machine did.
+// record is what a history says about each hold, for proofs. They compare all pairs, and use only checker/METHOD.md: a
+// call takes effect between its stamps, whatever the machine did.
 type record struct {
 	h     *history.History
 	ops   map[history.ID]*history.Op
 	holds []*held
 }
 
-// held is one hold, with its operations in the order of their calls.
+// held is one hold with its operations, by call time.
 type held struct {
 	acquire  *history.Op
 	extends  []*history.Op
 	releases []*history.Op
 	again    []*history.Op // re-entries
-	upgrade  *history.Op   // what may have taken its place
+	upgrade  *history.Op   // the acquire that may have replaced it
 	stores   []*history.Op
 	loads    []*history.Op
 	crashed  time.Duration
@@ -31,7 +31,7 @@ type held struct {
 
 const forever = history.Forever
 
-// read sorts the operations by hold.
+// read sorts the operations by holds.
 func read(h *history.History) *record {
 	r := &record{h: h, ops: map[history.ID]*history.Op{}}
 	byID := map[history.ID]*held{}
@@ -82,7 +82,7 @@ func read(h *history.History) *record {
 	return r
 }
 
-// slack is by how much the stamps of two operations may differ.
+// slack is the possible clock difference between two operations.
 func (r *record) slack(a, b *history.Op) time.Duration {
 	if a.Process == b.Process {
 		return 0
@@ -90,7 +90,7 @@ func (r *record) slack(a, b *history.Op) time.Duration {
 	return r.h.Bounds.Slack
 }
 
-// least and most are T1 and T2.
+// least and most are T1 and T2 of METHOD.md.
 func (r *record) least(ttl time.Duration) time.Duration {
 	if ttl == 0 || !r.h.Claims.Expires {
 		return forever / 4
@@ -105,8 +105,8 @@ func (r *record) most(ttl time.Duration) time.Duration {
 	return ttl + time.Duration(float64(ttl)*r.h.Bounds.Rate) + r.h.Bounds.Round
 }
 
-// sure is up to when the lease lasts by what was granted before one of its calls: the last proof and T1. An extension
-// without an answer may come about after it, and shorten it.
+// sure is the time until which a hold's lease is certain, by the answers that arrived before a call: the last proof
+// plus T1. A later extension without an answer may shorten it.
 func (r *record) sure(x *held, before *history.Op) time.Duration {
 	end := x.acquire.Call + r.least(x.acquire.TTL)
 	for _, list := range [][]*history.Op{x.extends, x.again} {
@@ -124,7 +124,7 @@ func (r *record) sure(x *held, before *history.Op) time.Duration {
 	return end
 }
 
-// given is when a hold was given back at the earliest: by a release or an upgrade.
+// given is the earliest time at which a hold was given back by a release or an upgrade.
 func (x *held) given() time.Duration {
 	end := forever
 	for _, op := range x.releases {
@@ -138,8 +138,8 @@ func (x *held) given() time.Duration {
 	return end
 }
 
-// guaranteed is G. A release that succeeded proves the hold up to its call; who is told that it is lost proves nothing
-// from that call on.
+// guaranteed is the interval G. A successful release proves the hold up to its call. A refused extension proves nothing
+// from its call on.
 func (r *record) guaranteed(x *held) (from, to time.Duration) {
 	to = min(r.sure(x, nil), x.given())
 	if n := len(x.releases); n > 0 && x.releases[0].Outcome == history.OK && len(x.again) == 0 && x.upgrade == nil {
@@ -153,7 +153,7 @@ func (r *record) guaranteed(x *held) (from, to time.Duration) {
 	return x.acquire.Return, to
 }
 
-// believed is B.
+// believed is the interval B.
 func (r *record) believed(x *held) (from, to time.Duration) {
 	to = x.acquire.Until
 	if to == 0 {
@@ -170,12 +170,12 @@ func (r *record) believed(x *held) (from, to time.Duration) {
 		}
 	}
 	if to == forever && r.h.Claims.Renews && r.disturbed() {
-		to = r.sure(x, nil) // a watchdog that cannot act cannot tell
+		to = r.sure(x, nil) // a watchdog that cannot act cannot report either
 	}
 	return x.acquire.Return, min(to, x.given(), x.lose, x.crashed)
 }
 
-// disturbed tells whether anything was at work in the whole history.
+// disturbed reports whether the history contains any disturbance.
 func (r *record) disturbed() bool {
 	return len(r.h.Faults) > 0 || slices.ContainsFunc(r.h.Ops, func(op history.Op) bool {
 		return op.Kind == history.Gap || op.Kind == history.Incident || op.Kind == history.Role ||
@@ -183,8 +183,8 @@ func (r *record) disturbed() bool {
 	})
 }
 
-// forgot tells whether a server may have forgotten between two moments what it had granted, or ran ahead: one of
-// several sites is enough, for a grant may stand on a bare majority.
+// forgot reports whether a server may have lost grants, or run ahead, between two times. A single server is enough: a
+// grant may rest on a bare majority of the sites.
 func (r *record) forgot(from, to time.Duration) bool {
 	from, to = from-r.h.Bounds.Slack, to+r.h.Bounds.Slack
 	sites, heals := max(r.h.Sites, 1), r.heals()
@@ -202,7 +202,7 @@ func (r *record) forgot(from, to time.Duration) bool {
 		case history.Incident, history.Role:
 			end := op.Return
 			if op.Kind == history.Role || end == forever {
-				end = r.whole(op) // for a while two servers may take themselves for the primary
+				end = r.whole(op) // for a while two servers may act as the primary
 			}
 			if op.Call <= to && end >= from && op.Value < int64(sites) {
 				return true
@@ -212,7 +212,7 @@ func (r *record) forgot(from, to time.Duration) bool {
 	return false
 }
 
-// whole is when a server shows after a change that it has what it had: an extension or a release succeeds.
+// whole is the time at which an extension or release shows that a changed server has its data.
 func (r *record) whole(change *history.Op) time.Duration {
 	end := forever
 	for _, x := range r.holds {
@@ -225,15 +225,15 @@ func (r *record) whole(change *history.Op) time.Duration {
 	return end
 }
 
-// clash tells whether two holds exclude each other.
+// clash reports whether two holds exclude each other.
 func (r *record) clash(a, b *held) bool { return a.acquire.Permits == 0 || b.acquire.Permits == 0 }
 
-// overlap tells whether two intervals overlap whatever the clocks of their processes are.
+// overlap reports whether two intervals overlap for all possible clocks.
 func overlap(from, to, start, end, slack time.Duration) bool {
 	return from < to && start < end && max(from, start)+slack < min(to, end)
 }
 
-// prove lists the violations that the record alone proves, in words.
+// prove lists the violations that the record alone proves.
 func (r *record) prove() (list []string) {
 	say := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }
 	for i, a := range r.holds {
@@ -255,11 +255,11 @@ func (r *record) prove() (list []string) {
 	return list
 }
 
-// provePair looks for two holders at a time, and for fences that go back.
+// provePair looks for two simultaneous holders, and for fences that decrease.
 func (r *record) provePair(a, b *held, say func(string, ...any)) {
 	slack, x, y := r.slack(a.acquire, b.acquire), a.acquire, b.acquire
 	if x.Seen == y.ID || y.Seen == x.ID {
-		return // one is the upgrade of the other
+		return // an upgrade replaces the other
 	}
 	forgot := r.forgot(min(x.Call, y.Call), max(x.Return, y.Return))
 	if r.clash(a, b) && !forgot {
@@ -284,7 +284,7 @@ func (r *record) provePair(a, b *held, say func(string, ...any)) {
 			say("%s and %s have the same fence", x.ID, y.ID)
 		default:
 			if x.Fence < y.Fence {
-				first, next = y, x // the greater one came first
+				first, next = y, x // the larger one came first
 			}
 			if first.Return+slack < next.Call {
 				say("the fence of %s is smaller than that of %s before it", next.ID, first.ID)
@@ -293,8 +293,7 @@ func (r *record) provePair(a, b *held, say func(string, ...any)) {
 	}
 }
 
-// proveRelease finds a release that was told to have succeeded after another hold had been granted since: nobody held
-// both.
+// proveRelease finds a release that succeeded although another hold had been granted in between.
 func (r *record) proveRelease(a, b *held, say func(string, ...any)) {
 	slack := r.slack(a.acquire, b.acquire)
 	if len(a.again) > 0 || a.upgrade != nil || a.acquire.Return+slack >= b.acquire.Call {
@@ -307,7 +306,7 @@ func (r *record) proveRelease(a, b *held, say func(string, ...any)) {
 	}
 }
 
-// proveAnswers finds answers about one hold that cannot all be true.
+// proveAnswers finds contradictory answers about one hold.
 func (r *record) proveAnswers(x *held, say func(string, ...any)) {
 	calls := append(slices.Clone(x.extends), x.releases...)
 	for _, op := range calls {
@@ -333,7 +332,7 @@ func (r *record) proveAnswers(x *held, say func(string, ...any)) {
 	r.proveLife(x, say)
 }
 
-// proveLife finds an extension of what was over, and deadlines beyond what the answer can have granted.
+// proveLife finds extensions of expired holds, and deadlines beyond the lease.
 func (r *record) proveLife(x *held, say func(string, ...any)) {
 	last, unknown := x.acquire.Return+r.most(x.acquire.TTL), false
 	for _, op := range append([]*history.Op{x.acquire}, x.extends...) {
@@ -354,7 +353,7 @@ func (r *record) proveLife(x *held, say func(string, ...any)) {
 	}
 }
 
-// sentTwice tells whether links were disturbed during a release: a library may have sent it again.
+// sentTwice reports whether links were disturbed during a release: a library may have sent it again.
 func (r *record) sentTwice(op *history.Op) bool {
 	if op.Kind != history.Release {
 		return false
@@ -372,7 +371,7 @@ func (r *record) sentTwice(op *history.Op) bool {
 	return false
 }
 
-// heals tells when faults were healed, by their number.
+// heals maps the faults' numbers to the times at which they were healed.
 func (r *record) heals() map[int64]time.Duration {
 	heals := map[int64]time.Duration{}
 	for i := range r.h.Ops {

@@ -7,10 +7,10 @@ import (
 	"hammerlock/history"
 )
 
-// nesting is how often a hold may be held, and how many re-entries and releases without an answer may yet come about.
+// nesting is a possible depth of a hold, with the re-entries and releases without answers that may still take effect.
 type nesting struct{ count, enter, leave int64 }
 
-// land adds what may come about meanwhile.
+// land adds the states after any of those took effect.
 func land(may map[nesting]bool) map[nesting]bool {
 	then := map[nesting]bool{}
 	for n := range may {
@@ -25,8 +25,7 @@ func land(may map[nesting]bool) map[nesting]bool {
 	return then
 }
 
-// proveCounts replays what a reentrant lock told of its counts, with every choice of what came about of calls without
-// an answer.
+// proveCounts replays the counts that a reentrant lock reported, for each possible outcome of unanswered calls.
 func (r *record) proveCounts(x *held, say func(string, ...any)) {
 	told := x.acquire.Value != 0
 	may := map[nesting]bool{{1, 0, 0}: true}
@@ -78,8 +77,8 @@ func (r *record) proveCounts(x *held, say func(string, ...any)) {
 	}
 }
 
-// provePermits counts permits at each moment at which a hold begins: of one process as its clock says, of several with
-// half of the slack taken off each end.
+// provePermits counts the permits in use at each grant: within a process by its clock, across processes with half of
+// the slack taken off each end.
 func (r *record) provePermits(say func(string, ...any)) {
 	all := r.h.Claims.Permits
 	if all == 0 {
@@ -115,7 +114,7 @@ func (r *record) provePermits(say func(string, ...any)) {
 	}
 }
 
-// inTime tells whether all of a visit lies within the belief of its holder.
+// inTime reports whether a visit lies within its holder's belief.
 func (r *record) inTime(op *history.Op) bool {
 	for _, x := range r.holds {
 		if x.acquire.ID != op.Hold {
@@ -132,8 +131,8 @@ func (r *record) inTime(op *history.Op) bool {
 	return false
 }
 
-// proveStores finds two stores in time that replaced the same one, stores that the page has lost, and stale fences that
-// the counter took.
+// proveStores finds pairs of stores in time that replaced the same store, acknowledged stores that the page lost, and
+// accepted stores with an old fence.
 func (r *record) proveStores(say func(string, ...any)) {
 	var stores []*history.Op
 	for i := range r.h.Ops {
@@ -158,8 +157,8 @@ func (r *record) proveStores(say func(string, ...any)) {
 	r.proveChain(stores, say)
 }
 
-// proveChain finds stores that were acknowledged, though what they replaced is on the page at the end: the counter lost
-// them, and neither the lock nor its servers have to do with it.
+// proveChain finds acknowledged stores that the counter lost: at the end, the page has what they replaced. Neither the
+// lock nor its servers can cause that.
 func (r *record) proveChain(stores []*history.Op, say func(string, ...any)) {
 	for i := range r.h.Ops {
 		final := &r.h.Ops[i]
@@ -174,10 +173,10 @@ func (r *record) proveChain(stores []*history.Op, say func(string, ...any)) {
 	}
 }
 
-// proveOrder finds a waiter that stood in line, was passed by one that came later, and went on waiting.
+// proveOrder finds a queued waiter that was passed by a later one and went on waiting.
 func (r *record) proveOrder(say func(string, ...any)) {
 	type visit struct {
-		first, queued, granted *history.Op // its first try, the refusal since which it stands in line, its grant
+		first, queued, granted *history.Op // first try; the refusal since which it is queued; grant
 		last                   *history.Op
 	}
 	open := map[int32]*visit{}

@@ -19,31 +19,31 @@ import (
 	"hammerlock/results"
 )
 
-// job is what is asked for: so many histories of right locks, and of wrong ones.
+// job says how many histories of right locks, and of wrong ones, to make.
 type job struct {
 	n           int
 	seed        uint64
 	facts       bool
 	kind, wrong string
-	dir         string // where to save what is judged wrongly; empty = nowhere
+	dir         string // where to save histories that are judged wrongly; empty = nowhere
 	ask         func(*history.History) answered
 }
 
-// answered is what the judge says of a history.
+// answered is the judge's answer about a history.
 type answered struct {
 	fails []string // checker and cause
-	wrong string   // it broke down, or refused the history
+	wrong string   // the judge panicked or refused the history
 
-	proved []certify.Verdict // if certificates are asked for
+	proved []certify.Verdict // if certificates are requested
 }
 
-// long asks twice: also with all arrays in files, as those of long histories are.
+// long judges twice: the second time with all arrays in files, as for long histories.
 var long bool
 
-// certifies has each history certified, too.
+// certifies has each history certified as well.
 var certifies bool
 
-// judge asks, and survives a panic.
+// judge calls the judge, and recovers from a panic.
 func judge(h *history.History) (a answered) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -72,7 +72,7 @@ func judge(h *history.History) (a answered) {
 	return a
 }
 
-// certify counts what is certified of the verdicts. A certificate that is refused is a break-down.
+// certify records which verdicts are certified. A refused certificate counts as a break-down.
 func (a *answered) certify(h *history.History) {
 	var certificate bytes.Buffer
 	_, err := results.JudgeCertified(h, &certificate)
@@ -89,7 +89,7 @@ func (a *answered) certify(h *history.History) {
 	}
 }
 
-// certificates counts verdicts by what is certified of them.
+// certificates counts certified verdicts.
 type certificates map[string]*struct{ certified, not int }
 
 func (c certificates) add(all []certify.Verdict) {
@@ -115,7 +115,7 @@ func (c certificates) write(out io.Writer) {
 	}
 }
 
-// result is what was found of one history.
+// result is the outcome for one history.
 type result struct {
 	pair   pair
 	seed   uint64
@@ -123,12 +123,11 @@ type result struct {
 	answered
 	ask    func(*history.History) answered
 	broken bool
-	hidden map[string]bool // by fact that was put in: it hid the failure
+	hidden map[string]bool // by added fact: it hid the failure
 	h      *history.History
 }
 
-// accused tells whether a right lock is judged to be wrong. A server that loses grants or fences is the service's
-// failure.
+// accused reports whether a right lock fails. A server that loses grants or fences is the service's failure.
 func (r *result) accused() bool {
 	return r.pair.wrong == none && slices.ContainsFunc(r.fails, func(f string) bool {
 		return !r.broken || f != "exclusion:service-loss" && !strings.HasPrefix(f, "linearizable:") &&
@@ -136,10 +135,10 @@ func (r *result) accused() bool {
 	})
 }
 
-// missed tells whether a violation that the record proves is not found.
+// missed reports whether a proven violation is not found.
 func (r *result) missed() bool { return r.pair.wrong != none && len(r.proofs) > 0 && len(r.fails) == 0 }
 
-// bad says in a word what is wrong with the judge's answer; empty if nothing is.
+// bad says in a word what is wrong with the judge's answer; empty if it is right.
 func (r *result) bad() string {
 	switch {
 	case r.wrong != "":
@@ -167,7 +166,7 @@ func (j *job) one(p pair, seed uint64) result {
 	return r
 }
 
-// all makes the histories of all pairs in turn, and hands the results on in that order.
+// all makes the histories of all pairs in turn, and calls each in that order.
 func (j *job) all(each func(*result)) {
 	for _, right := range []bool{true, false} {
 		list := slices.DeleteFunc(pairs(right), func(p pair) bool {
@@ -198,15 +197,15 @@ func (j *job) all(each func(*result)) {
 	}
 }
 
-// counts is a row of the table.
+// counts is a row of the printed table.
 type counts struct{ histories, provable, fails, wrong, broke int }
 
 const (
-	worstShare = 0.005 // of provable violations may be missed
-	keptOfEach = 3     // examples are saved of each class
+	worstShare = 0.005 // share of provable violations that may be missed
+	keptOfEach = 3     // saved examples of each class
 )
 
-// run makes them and shows a table. It is false if the judge is wrong.
+// run judges the histories and prints a table. It returns false if the judge is wrong.
 func (j *job) run(out io.Writer) (ok bool, err error) {
 	rows, classes, hidden, tried, proved := map[pair]*counts{}, map[string]int{}, map[string]int{}, 0, certificates{}
 	j.all(func(r *result) {
@@ -280,7 +279,7 @@ func (c *counts) add(r *result) {
 	}
 }
 
-// class names what is wrong with an answer, so that alike ones are counted together.
+// class describes what is wrong with an answer. Equal classes are counted together.
 func (r *result) class() string {
 	switch what := r.bad(); what {
 	case "":
@@ -298,14 +297,14 @@ func (r *result) class() string {
 	}
 }
 
-// only tells whether every text begins with one of the others.
+// only reports whether every text begins with one of begins.
 func only(texts []string, begins ...string) bool {
 	return !slices.ContainsFunc(texts, func(t string) bool {
 		return !slices.ContainsFunc(begins, func(b string) bool { return strings.HasPrefix(t, b) })
 	})
 }
 
-// words are the kinds of proofs, without the operations' names.
+// words are the kinds of proofs, without the operations' IDs.
 func words(proofs []string) (list []string) {
 	for _, p := range proofs {
 		fields := slices.DeleteFunc(strings.Fields(p), func(f string) bool {
@@ -317,7 +316,7 @@ func words(proofs []string) (list []string) {
 	return slices.Compact(list)
 }
 
-// show saves a history that is judged wrongly, with as few operations as show it, and says how it is made again.
+// show saves a wrongly judged history, shrunk, and prints how to make it again.
 func (j *job) show(out io.Writer, class string, r *result) error {
 	fmt.Fprintf(out, "%s\n  simulate -n 1 -kind %s -wrong %q -seed %d\n", class, r.pair.kind.name, r.pair.wrong, r.seed)
 	for _, p := range r.proofs[:min(len(r.proofs), 3)] {

@@ -5,24 +5,24 @@ import (
 	"time"
 )
 
-// site is one server that keeps the lock, with a clock of its own.
+// site is a server of the lock, with its own clock.
 type site struct {
 	w          *world
 	number     int64
 	rate       float64
 	jump       time.Duration
-	down, hung time.Duration // until then
+	down, hung time.Duration // end of the state
 	pages      []locked
-	counter    bool // it keeps page views instead, and nothing disturbs it
+	counter    bool // it has the page views instead, and is never disturbed
 }
 
-// locked is what a server keeps of one lock.
+// locked is a server's data of one lock.
 type locked struct {
 	holders []entry
 	fence   int64
 	extra   int     // permits that were given back twice
-	queue   []place // who waits, the first one first
-	writer  place   // a writer that waits, and that readers let pass
+	queue   []place // waiters, in order
+	writer  place   // a waiting writer, to which readers give way
 }
 
 type entry struct {
@@ -38,17 +38,16 @@ type place struct {
 	until time.Duration
 }
 
-// request is a try for the lock.
 type request struct {
 	page     int32
 	token    uint64
 	permits  int
 	ttl      time.Duration
-	replaces uint64 // the token of the shared hold that is to be upgraded
-	owner    uint64 // who stands in the queue
+	replaces uint64 // token of the shared hold to upgrade
+	owner    uint64 // the waiter in the queue
 }
 
-// clock reads the server's clock, which may be rounded.
+// clock reads the server's clock, rounded if Bounds.Round is set.
 func (s *site) clock() time.Duration {
 	t := time.Duration(float64(s.w.now)*(1+s.rate)) + s.jump
 	if s.w.h.Bounds.Round > 0 {
@@ -64,7 +63,7 @@ func (s *site) end(ttl time.Duration) time.Duration {
 	return s.clock() + ttl
 }
 
-// open drops what has expired.
+// open returns a lock's data without what has expired.
 func (s *site) open(page int32) *locked {
 	p, now := &s.pages[page], s.clock()
 	p.holders = slices.DeleteFunc(p.holders, func(e entry) bool { return now >= e.until })
@@ -79,7 +78,7 @@ func (p *locked) find(token uint64) int {
 	return slices.IndexFunc(p.holders, func(e entry) bool { return e.token == token })
 }
 
-// room tells whether a request can be granted beside those that hold.
+// room reports whether a request can be granted beside the current holders.
 func (s *site) room(p *locked, q *request) bool {
 	w, sum, exclusive, others := s.w, 0, false, 0
 	for _, e := range p.holders {
@@ -112,7 +111,7 @@ func (s *site) room(p *locked, q *request) bool {
 	}
 }
 
-// looks tells whether the lock is free, and changes nothing: the first step of a try in two steps.
+// looks is the first step of a try in two steps: it reports whether the lock is free, and changes nothing.
 func (s *site) looks(q request) reply {
 	if s.room(s.open(q.page), &q) {
 		return reply{said: yes}
@@ -120,11 +119,11 @@ func (s *site) looks(q request) reply {
 	return reply{said: busy}
 }
 
-// try grants the lock or refuses it, in one step.
+// try grants or refuses the lock in one step.
 func (s *site) try(q request, forced bool) reply {
 	w, p := s.w, s.open(q.page)
 	if q.replaces != 0 && p.find(q.replaces) < 0 {
-		return reply{said: lost} // there is nothing to be upgraded
+		return reply{said: lost} // nothing to upgrade
 	}
 	if !s.first(p, &q) || !forced && !s.room(p, &q) {
 		if q.permits == 0 && w.h.Claims.Writers {
@@ -153,7 +152,7 @@ func (s *site) try(q request, forced bool) reply {
 	return reply{said: yes, count: 1 + s.miscounts(), fence: p.fence}
 }
 
-// reenter grants a lock to its holder once more. A lock that tells counts can replace a hold that is gone.
+// reenter grants the lock to its holder again. A lock that reports counts may grant a new hold if the old one is gone.
 func (s *site) reenter(q request) reply {
 	p := s.open(q.page)
 	i := p.find(q.token)
@@ -170,7 +169,7 @@ func (s *site) reenter(q request) reply {
 	return reply{said: yes, count: e.count + s.miscounts(), fence: e.fence}
 }
 
-// first tells whether it is a request's turn, and gives it a place in the queue if not.
+// first reports whether it is a request's turn. If not, it queues the request.
 func (s *site) first(p *locked, q *request) bool {
 	if !s.w.h.Claims.Ordered {
 		return true
@@ -191,7 +190,7 @@ func (s *site) first(p *locked, q *request) bool {
 	}
 }
 
-// forget takes a waiter that has given up out of the queue.
+// forget removes a waiter that gave up from the queue.
 func (s *site) forget(q request) reply {
 	p := s.open(q.page)
 	p.queue = slices.DeleteFunc(p.queue, func(o place) bool { return o.owner == q.owner })
@@ -208,7 +207,6 @@ func (s *site) miscounts() int64 {
 	return 0
 }
 
-// extend lengthens the lease of a hold that is still there.
 func (s *site) extend(page int32, token uint64, permits int, ttl time.Duration) reply {
 	w, p := s.w, s.open(page)
 	i := p.find(token)
@@ -238,7 +236,6 @@ func (s *site) owns(page int32, token uint64) reply {
 	return reply{said: yes}
 }
 
-// release gives a hold back, once for each time that it was acquired.
 func (s *site) release(page int32, token uint64, any bool) reply {
 	w, p := s.w, s.open(page)
 	i := p.find(token)

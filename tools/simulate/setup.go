@@ -7,7 +7,7 @@ import (
 	"hammerlock/history"
 )
 
-// simulate makes the history of a lock that does one thing wrong, or nothing.
+// simulate makes the history of a lock with one mistake, or none.
 func simulate(p pair, seed uint64) *world {
 	w := &world{r: rand.New(rand.NewPCG(seed, uint64(p.wrong)<<8|uint64(len(p.kind.name)+p.kind.sites))), kind: p.kind,
 		wrong: p.wrong,
@@ -31,7 +31,7 @@ func simulate(p pair, seed uint64) *world {
 	return w
 }
 
-// draw chooses the size of a run and its times.
+// draw chooses the sizes and times of a run.
 func (w *world) draw() {
 	r, h := w.r, &w.h
 	h.Name, h.Lock, h.Topology, h.Claims = w.kind.name, w.kind.name, "simulated", w.kind.claims
@@ -57,7 +57,7 @@ func (w *world) draw() {
 	w.often, w.late = 1+r.IntN(4), 12
 	w.touching, w.strict, w.perVisit, w.twice = w.one(4), w.one(2), w.one(2), w.one(2)
 	w.counts, w.visits, w.extends = h.Claims.Reentrant && w.one(2), !w.one(8), !h.Claims.Renews && w.ttl > 0 && w.one(2)
-	switch w.wrong { // what brings it about
+	switch w.wrong { // conditions without which the mistake has no effect
 	case releasesTwice, permitsTwice:
 		w.twice = true
 	case busyOwner:
@@ -71,7 +71,7 @@ func (w *world) draw() {
 	w.pages, w.processes, w.sites = make([]counted, h.Keys), make([]*process, h.Processes), make([]*site, h.Sites)
 }
 
-// finish looks at the pages, and at the keys that are left.
+// finish records the pages and the remaining keys.
 func (w *world) finish() {
 	for i, p := range w.pages {
 		w.suite(history.Op{Kind: history.Final, Outcome: history.OK, Key: int32(i), Value: p.value, Seen: p.seen},

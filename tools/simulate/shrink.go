@@ -9,9 +9,8 @@ import (
 	"hammerlock/history"
 )
 
-// shrink leaves out operations as long as the judge is wrong in the same way. The record's proofs hold with less,
-// too, so each may go. A right lock's history stays one if whole visits go, tries that were refused, or all page
-// views.
+// shrink drops operations while the judge stays wrong in the same way. The record's proofs hold with less, so any
+// operation may go. A right lock's history stays one if whole visits, refused tries, or all page views go.
 func shrink(r *result) *history.History {
 	wrong := func(h *history.History) bool {
 		n := result{pair: r.pair, broken: r.broken, h: h}
@@ -41,7 +40,7 @@ func shrink(r *result) *history.History {
 	return &h
 }
 
-// pieces are sets of operations that can be left out together, the larger ones first.
+// pieces are the sets of operations to drop together, larger ones first.
 func pieces(h *history.History, right bool, fails []string) (list []map[history.ID]bool) {
 	visits, views := map[history.ID]map[history.ID]bool{}, map[history.ID]bool{}
 	seen := map[history.ID]bool{}
@@ -64,7 +63,7 @@ func pieces(h *history.History, right bool, fails []string) (list []map[history.
 	}
 	waits := func(f string) bool { return strings.HasPrefix(f, "liveness") || strings.HasPrefix(f, "fairness") }
 	if list = append(list, views); right && slices.ContainsFunc(fails, waits) {
-		return list // whoever held or asked may have kept others waiting
+		return list // any holder or client may have kept others waiting
 	}
 	for _, id := range slices.Sorted(maps.Keys(visits)) {
 		set, alone := visits[id], false
@@ -85,7 +84,7 @@ func pieces(h *history.History, right bool, fails []string) (list []map[history.
 	return list
 }
 
-// renumber gives operations dense numbers, as a file has them.
+// renumber gives operations dense numbers, as in a file.
 func renumber(h *history.History) *history.History {
 	lanes, numbers, names := map[int]int{}, map[int]uint64{}, map[history.ID]history.ID{}
 	for i := range h.Ops {

@@ -11,8 +11,8 @@ import (
 	"hammerlock/history"
 )
 
-// known is what the judge is known to answer wrongly. Whoever mends one takes it out; the full test logs those that did
-// not occur.
+// known lists known wrong answers of the judge. Remove an entry when it is fixed; the full test logs those that did not
+// occur.
 var known = []struct {
 	what string
 	is   func(*result) bool
@@ -70,8 +70,7 @@ func (r *result) has(kinds ...history.Kind) bool {
 	return slices.ContainsFunc(r.h.Ops, func(op history.Op) bool { return slices.Contains(kinds, op.Kind) })
 }
 
-// TestJudge makes histories of right locks and of wrong ones. None may be accused, and what the record proves must be
-// found.
+// TestJudge: no right lock may be accused, and proven violations must be found.
 func TestJudge(t *testing.T) {
 	t.Parallel()
 	needed := make([]int, len(known))
@@ -117,7 +116,7 @@ func TestJudge(t *testing.T) {
 	t.Logf("known to be wrong: %v", needed)
 }
 
-// TestWhatWasJudgedWronglyOnce makes histories that the judge was wrong about when they were first drawn.
+// TestWhatWasJudgedWronglyOnce repeats histories that were once judged wrongly.
 func TestWhatWasJudgedWronglyOnce(t *testing.T) {
 	for _, was := range []struct {
 		kind, wrong string
@@ -147,7 +146,7 @@ func TestWhatWasJudgedWronglyOnce(t *testing.T) {
 // silent is a judge that accuses no lock.
 func silent(*history.History) answered { return answered{} }
 
-// TestBrokenJudgeIsNoticed asks judges that are certainly wrong.
+// TestBrokenJudgeIsNoticed tries judges that are wrong.
 func TestBrokenJudgeIsNoticed(t *testing.T) {
 	t.Parallel()
 	for name, ask := range map[string]func(*history.History) answered{
@@ -168,7 +167,7 @@ func TestBrokenJudgeIsNoticed(t *testing.T) {
 	}
 }
 
-// TestEveryMistakeShows says that each mistake makes histories that prove it, or that a judge can find.
+// TestEveryMistakeShows: for each mistake there are histories that prove it, or in which a judge can find it.
 func TestEveryMistakeShows(t *testing.T) {
 	t.Parallel()
 	for _, p := range pairs(false) {
@@ -180,14 +179,14 @@ func TestEveryMistakeShows(t *testing.T) {
 		if p.wrong.String() == "" {
 			t.Errorf("mistake %d has no name", p.wrong)
 		}
-		if !found && p.wrong != heedless { // that is no mistake of the lock's
+		if !found && p.wrong != heedless { // not a mistake of the lock
 			t.Errorf("%s with the mistake %q: nothing is proved in 400 histories", p.kind.name, p.wrong)
 		}
 	}
 }
 
-// TestTheCauseIsTheMistake: of two holders at a time the judge names the cause that the lock's author would look for,
-// in nearly all histories. What a fault explains has another.
+// TestTheCauseIsTheMistake: for two simultaneous holders, the judge nearly always names the planted mistake. Double
+// grants that a fault explains have another cause.
 func TestTheCauseIsTheMistake(t *testing.T) {
 	t.Parallel()
 	seeds := uint64(1500)
@@ -195,7 +194,7 @@ func TestTheCauseIsTheMistake(t *testing.T) {
 		seeds = 120
 	}
 	for wrong, want := range map[mistake][]string{
-		// where nothing shows that it took the lock from another
+		// a false release if nothing shows that it freed the lock of another holder
 		plainDelete:  {history.ForeignRelease, history.FalseRelease},
 		checkThenSet: {history.DoubleGrant}, overwrites: {history.DoubleGrant}, shortLease: {history.DoubleGrant},
 	} {
@@ -219,7 +218,7 @@ func TestTheCauseIsTheMistake(t *testing.T) {
 	}
 }
 
-// TestSeedIsOneRun makes the same history twice.
+// TestSeedIsOneRun: a seed always gives the same history.
 func TestSeedIsOneRun(t *testing.T) {
 	t.Parallel()
 	for _, p := range pairs(true) {
@@ -229,7 +228,7 @@ func TestSeedIsOneRun(t *testing.T) {
 	}
 }
 
-// TestFactsHideNothing puts facts that have nothing to do with it into histories that fail.
+// TestFactsHideNothing adds irrelevant facts to failing histories: none hides the failure.
 func TestFactsHideNothing(t *testing.T) {
 	t.Parallel()
 	j, tried := job{n: 400, seed: 3, wrong: "any", facts: true, ask: judge}, 0
@@ -241,10 +240,10 @@ func TestFactsHideNothing(t *testing.T) {
 			tried++
 		}
 		for fact := range r.hidden {
-			// 16: nobody stood in a queue then
+			// no waiter was queued yet
 			known := strings.Contains(fact, "before") && only(r.fails, "fairness:order") ||
-				fact == "node 0 took another role before the first call" || // 16: nothing was granted then
-				fact == "a wrong clock before the first call" && only(r.fails, "lease-validity:", "release:") // 02
+				fact == "node 0 took another role before the first call" || // nothing was granted yet
+				fact == "a wrong clock before the first call" && only(r.fails, "lease-validity:", "release:")
 			if !known {
 				t.Errorf("%s/%s seed %d: %v is hidden by: %s", r.pair.kind.name, r.pair.wrong, r.seed, r.fails, fact)
 			}
@@ -255,7 +254,7 @@ func TestFactsHideNothing(t *testing.T) {
 	}
 }
 
-// TestSavedIsJudgedAlike writes a history that was made smaller, and reads it again.
+// TestSavedIsJudgedAlike saves and reloads a shrunk history.
 func TestSavedIsJudgedAlike(t *testing.T) {
 	t.Parallel()
 	j := job{ask: silent}

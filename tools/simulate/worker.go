@@ -6,10 +6,9 @@ import (
 	"hammerlock/history"
 )
 
-// margin is how long before its deadline a holder stores at the latest: the counter answers within it.
+// margin is the time before its deadline after which a holder does not store. The counter answers within it.
 const margin = 2 * time.Millisecond
 
-// work makes visits until the end of the run.
 func (t *thread) work() {
 	w := t.w
 	for w.now < w.length {
@@ -18,7 +17,7 @@ func (t *thread) work() {
 	}
 }
 
-// visit waits for a lock, uses the page and gives the lock back.
+// visit acquires a lock, uses the page and releases the lock.
 func (t *thread) visit() {
 	w := t.w
 	begun := t.stamp()
@@ -34,7 +33,7 @@ func (t *thread) visit() {
 			result, why = t.use(h, &q)
 			break
 		}
-		switch { // it may have been granted
+		switch { // the lock may have been granted
 		case h == nil:
 		case w.ttl == 0:
 			t.leave(h)
@@ -54,7 +53,7 @@ func (t *thread) visit() {
 	}
 }
 
-// mode draws of how many permits a visit asks for.
+// mode draws the number of permits for a visit; 0 = all.
 func (w *world) mode() int {
 	switch c := &w.h.Claims; {
 	case c.Readers && !w.one(3):
@@ -66,7 +65,6 @@ func (w *world) mode() int {
 	}
 }
 
-// use is the visit of a holder.
 func (t *thread) use(h *hold, q *request) (history.Outcome, history.Reason) {
 	w := t.w
 	if w.h.Claims.Renews && w.wrong != stopsRenewing {
@@ -94,7 +92,7 @@ func (t *thread) use(h *hold, q *request) (history.Outcome, history.Reason) {
 	return result, why
 }
 
-// during is what a holder does between load and store: it works, extends, enters again.
+// during is a holder's work between load and store, with extensions and re-entries.
 func (t *thread) during(h *hold) {
 	w := t.w
 	stay := w.between(0, w.stay)
@@ -124,8 +122,8 @@ func (t *thread) during(h *hold) {
 	}
 }
 
-// leave gives a hold back, as often as it was acquired, and again where there was no answer: what does not expire would
-// be kept for ever.
+// leave releases a hold as often as it was acquired. It tries again after a lost answer: a hold without expiry would
+// stay for ever.
 func (t *thread) leave(h *hold) {
 	w := t.w
 	for tries := 0; tries < 8; tries++ {
@@ -145,7 +143,7 @@ func (t *thread) leave(h *hold) {
 	}
 }
 
-// upgrade tries to make a reader the writer. If it is not known whether that went well, there is nothing to be used.
+// upgrade tries to make a reader the writer. With an unknown outcome, the visit does not go on.
 func (t *thread) upgrade(h *hold, q *request) (*hold, bool) {
 	w := t.w
 	up := *q
@@ -167,7 +165,7 @@ func (t *thread) upgrade(h *hold, q *request) (*hold, bool) {
 	return h, true
 }
 
-// watch renews a hold in the background, and tells its holder when that did not go well in time.
+// watch renews a hold in the background, and tells its holder when it is lost.
 func (t *thread) watch(h *hold) {
 	w := t.w
 	wait := w.ttl / 3
@@ -198,7 +196,6 @@ func (t *thread) watch(h *hold) {
 	}
 }
 
-// load reads the page.
 func (t *thread) load(h *hold) (seen history.ID, value int64, ok bool) {
 	w, p := t.w, &t.w.pages[h.page]
 	op := t.call(history.Op{Kind: history.Load, Key: h.page, Hold: h.id})
@@ -221,7 +218,7 @@ func (t *thread) load(h *hold) (seen history.ID, value int64, ok bool) {
 	return r.seen, r.value, true
 }
 
-// store writes one more than was read.
+// store writes the value that was read, plus one.
 func (t *thread) store(h *hold, seen history.ID, value int64) (history.Outcome, history.Reason) {
 	w, p := t.w, &t.w.pages[h.page]
 	op := t.call(history.Op{Kind: history.Store, Key: h.page, Hold: h.id, Seen: seen, Value: value + 1})
@@ -250,5 +247,5 @@ func (t *thread) store(h *hold, seen history.ID, value int64) (history.Outcome, 
 	return op.Outcome, op.Reason
 }
 
-// counter is where the page views are, beside all disturbances.
+// counter is the store of the page views, which no disturbance reaches.
 func (w *world) counter() []*site { return []*site{{w: w, counter: true}} }

@@ -11,37 +11,37 @@ import (
 	"hammerlock/history"
 )
 
-// world is one run of a lock on one true clock: servers, links, processes, workers, and what disturbs them. Each seed
-// is a run.
+// world is one run of a lock on one true clock: servers, links, processes, workers, and disturbances. The seed
+// determines the run.
 type world struct {
 	r      *rand.Rand
 	kind   *kind
 	wrong  mistake
-	often  int // the mistake is made once in so many times
-	late   int // a holder stays beyond its lease once in so many times
+	often  int // the mistake is made once in this many times
+	late   int // a holder exceeds its lease once in this many times
 	now    time.Duration
 	events events
-	count  int // of events, so that those of one moment have an order
+	count  int // orders simultaneous events
 
 	ttl, retry, stay, length time.Duration
-	touching                 bool // two stamps may be the same
-	strict                   bool // a grant that comes after its lease is over is no grant
-	perVisit                 bool // a place in the queue is a visit's, not a worker's
-	twice                    bool // workers release twice now and then
-	counts                   bool // a reentrant lock tells its counts
-	visits                   bool // the history tells when visits end
-	extends                  bool // holders lengthen their leases
+	touching                 bool // two stamps may be equal
+	strict                   bool // a grant that arrives after its lease is treated as no grant
+	perVisit                 bool // a place in the queue belongs to a visit, not to a worker
+	twice                    bool // workers sometimes release twice
+	counts                   bool // a reentrant lock reports its counts
+	visits                   bool // the history records the ends of visits
+	extends                  bool // holders extend their leases
 	sites                    []*site
 	pages                    []counted
 	processes                []*process
 	threads                  []*thread
-	slow                     time.Duration // extra delay of a message, at most
-	lossy                    float64       // how likely a message is lost
-	broken                   bool          // a planned fault makes a server forget open leases, or run ahead of them
+	slow                     time.Duration // largest extra delay of a message
+	lossy                    float64       // probability that a message is lost
+	broken                   bool          // a planned fault makes a server forget open leases or moves its clock
 	beliefs                  []*hold
 
 	ops     []*history.Op
-	numbers map[int]uint64 // by lane: of operations
+	numbers map[int]uint64 // by lane: number of operations
 	lanes   int
 	tokens  uint64
 	h       history.History
@@ -51,17 +51,17 @@ type world struct {
 type counted struct {
 	value, fence int64
 	seen         history.ID
-	old          history.ID // the store before
+	old          history.ID // the previous store
 	oldValue     int64
 }
 
-// process has a clock of its own, and may stand still.
+// process has its own clock, and may be paused.
 type process struct {
 	number  int16
 	offset  time.Duration
 	last    time.Duration
-	stopped time.Duration // until then
-	fence   int64         // its own counter, which only a wrong lock uses
+	stopped time.Duration // end of the pause
+	fence   int64         // its own counter, used only by a wrong lock
 }
 
 type event struct {
@@ -84,13 +84,13 @@ func (e *events) Pop() any {
 	return last
 }
 
-// at lets something happen at a time.
+// at schedules an event.
 func (w *world) at(t time.Duration, do func()) {
 	w.count++
 	heap.Push(&w.events, event{max(t, w.now), w.count, do})
 }
 
-// run goes on until nothing more happens.
+// run handles events until there are none.
 func (w *world) run() {
 	for len(w.events) > 0 {
 		e := heap.Pop(&w.events).(event)
@@ -102,18 +102,17 @@ func (w *world) run() {
 	}
 }
 
-// between draws a duration.
 func (w *world) between(least, most time.Duration) time.Duration {
 	return least + time.Duration(w.r.Int64N(int64(max(most-least, 0))+1))
 }
 
-// one draws what happens once in n times.
+// one is true once in n times, at random.
 func (w *world) one(n int) bool { return w.r.IntN(n) == 0 }
 
-// slips tells whether a mistake is made now.
+// slips reports whether a mistake is made now.
 func (w *world) slips(m mistake) bool { return w.wrong == m && w.one(w.often) }
 
-// thread is what a process runs: a worker, or a watchdog.
+// thread is a worker or a watchdog.
 type thread struct {
 	w       *world
 	p       *process
@@ -122,12 +121,12 @@ type thread struct {
 	next    func() (struct{}, bool)
 	stop    func()
 	yield   func(struct{}) bool
-	stopped time.Duration // it alone, until then
-	guards  *thread       // whose holds it renews
+	stopped time.Duration // end of a pause of this thread alone
+	guards  *thread       // the worker whose holds it renews
 	dead    bool
 }
 
-// ended is what a thread panics with that never runs again.
+// ended is the panic of a thread that never runs again.
 type ended struct{}
 
 func (w *world) spawn(p *process, worker int32, lane int, body func(*thread)) *thread {
@@ -149,7 +148,7 @@ func (w *world) spawn(p *process, worker int32, lane int, body func(*thread)) *t
 	return t
 }
 
-// wake lets a thread go on, or when it is stopped no more.
+// wake resumes a thread, now or at the end of its pause.
 func (t *thread) wake() {
 	until := max(t.p.stopped, t.stopped)
 	switch {
@@ -161,7 +160,7 @@ func (t *thread) wake() {
 	}
 }
 
-// pause waits to be woken.
+// pause blocks until wake.
 func (t *thread) pause() {
 	if !t.yield(struct{}{}) {
 		panic(ended{})
@@ -173,7 +172,7 @@ func (t *thread) sleep(d time.Duration) {
 	t.pause()
 }
 
-// stamp reads the clock of the process.
+// stamp reads the process's clock.
 func (t *thread) stamp() time.Duration { return t.w.stamp(t.p) }
 
 func (w *world) stamp(p *process) time.Duration {
@@ -196,7 +195,6 @@ func (w *world) lane() int {
 	return w.lanes
 }
 
-// call records the call of an operation.
 func (t *thread) call(op history.Op) *history.Op {
 	op.ID, op.Worker, op.Process = t.w.id(t.lane), t.worker, t.p.number
 	op.Call, op.Return = t.stamp(), history.Forever
@@ -207,12 +205,11 @@ func (t *thread) call(op history.Op) *history.Op {
 	return &op
 }
 
-// done records its return.
 func (t *thread) done(op *history.Op, o history.Outcome, why history.Reason) {
 	op.Return, op.Outcome, op.Reason = t.stamp(), o, why
 }
 
-// suite records what no worker did, on the clock of a process.
+// suite records an event that no worker caused, on the clock of a process.
 func (w *world) suite(op history.Op, from, to time.Duration) {
 	op.ID, op.Worker = w.id(0), -1
 	op.Call, op.Return = from+w.processes[op.Process].offset, to
@@ -222,7 +219,7 @@ func (w *world) suite(op history.Op, from, to time.Duration) {
 	w.ops = append(w.ops, &op)
 }
 
-// history hands the operations on in the order of their returns.
+// history sorts the operations by their returns.
 func (w *world) history() *history.History {
 	slices.SortStableFunc(w.ops, func(a, b *history.Op) int { return cmp.Compare(a.Return, b.Return) })
 	w.h.Ops = make([]history.Op, 0, len(w.ops))
@@ -232,7 +229,7 @@ func (w *world) history() *history.History {
 	return &w.h
 }
 
-// answer is what a server says; none is silence.
+// answer is a server's answer; silence is none.
 type answer int
 
 const (
@@ -249,7 +246,7 @@ type reply struct {
 	seen         history.ID
 }
 
-// ask sends a command to servers and waits for all answers, for so long at most. A late message arrives all the same.
+// ask sends a command to servers, and waits for all answers or the timeout. Late messages still arrive.
 func (t *thread) ask(sites []*site, timeout time.Duration, do func(*site) reply) []reply {
 	w, replies, left, over := t.w, make([]reply, len(sites)), len(sites), false
 	finish := func() {
@@ -277,7 +274,7 @@ func (t *thread) ask(sites []*site, timeout time.Duration, do func(*site) reply)
 	return replies
 }
 
-// send carries a message to a server, which may be late, lost, or met by a server that hangs or is down.
+// send carries a message to a server. It may be delayed or lost; a hung server gets it later, a stopped one never.
 func (w *world) send(s *site, do func()) {
 	if w.loses(s) {
 		return

@@ -14,8 +14,8 @@ import (
 	"hammerlock/tools/kept"
 )
 
-// blpop bounds what any lock in the server can come to: an element of a list is taken and put back, and the server's
-// own queue of blocked clients is the order. It is no lock, for it has no lease, no fence and no owner.
+// blpop is an upper bound for locks in the server: workers pop and push a list's element, and the server queues the
+// blocked clients. It is no lock: it has no lease, fence or owner.
 var blpop = locks.Spec{
 	Name: kept.Bound, Doc: "an element of a list: BLPOP, RPUSH", Source: "redis.io, BLPOP", Sites: locks.OneSite,
 	Assumes: "no holder dies",

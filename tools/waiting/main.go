@@ -1,5 +1,5 @@
-// Command waiting compares how workers wait for one hot page, and what that costs: all strategies and libraries in one
-// run. It prints the results as benchmarks are printed, and keeps them with -keep.
+// Command waiting compares how workers wait for one hot page, and what that costs, for all strategies in one run. It
+// prints the results in the format of Go's benchmarks, and saves them with -keep.
 package main
 
 import (
@@ -37,7 +37,7 @@ func main() {
 	}))
 }
 
-// measuring is one comparison, on servers that stay up between the runs.
+// measuring is one comparison. Its servers stay up between runs.
 type measuring struct {
 	shape
 	warm harness.Warm
@@ -63,8 +63,8 @@ func waiting(ctx context.Context, keep, short bool) (err error) {
 	return record.Keep()
 }
 
-// How the strategies are compared: in rounds, each the other way round, so that what the machine does meanwhile does
-// not hit one of them alone.
+// shape is the size of a comparison. Each round reverses the order of the strategies, so that a disturbance of the
+// machine does not hit one of them alone.
 type shape struct {
 	rounds         int
 	window, warmup time.Duration
@@ -72,10 +72,10 @@ type shape struct {
 
 var (
 	whole = shape{2, time.Second, 250 * time.Millisecond}
-	brief = shape{1, whole.window / 2, whole.warmup / 2} // long enough to see what is wrong
+	brief = shape{1, whole.window / 2, whole.warmup / 2} // enough to see errors
 )
 
-// job lets a crowd wait for one page. Nobody gives up.
+// job is the run of a crowd that waits for one page. The patience is long enough for all.
 func (m *measuring) job(ctx context.Context, s kept.Strategy, c kept.Crowd, round int) (*harness.Job, error) {
 	lock, ok := find(s.Lock)
 	topology, ok2 := topologies.Find("single")
@@ -98,9 +98,9 @@ func (m *measuring) job(ctx context.Context, s kept.Strategy, c kept.Crowd, roun
 	return j, nil
 }
 
-// crowd runs one round of a strategy. A page view that was lost and a visit that came to nothing are errors, if that
-// happens again and again: a busy machine may keep somebody from an answer. A try that a library called off is counted,
-// for the visit goes on.
+// crowd runs one round of a strategy. Lost page views are an error. A run with failed visits is repeated up to three
+// times, because a busy machine may delay answers. Failed tries of a library are only counted, because the visit goes
+// on.
 func (m *measuring) crowd(ctx context.Context, s kept.Strategy, c kept.Crowd, round int) (*results.Run, error) {
 	var wrong string
 	for range 3 {
@@ -131,7 +131,7 @@ func (m *measuring) crowd(ctx context.Context, s kept.Strategy, c kept.Crowd, ro
 	return nil, errors.New(wrong)
 }
 
-// average makes one of the rounds.
+// average averages the rounds.
 func (m *measuring) average(s kept.Strategy, c kept.Crowd, rounds []*results.Run) kept.Waited {
 	w := kept.Waited{Strategy: s, Crowd: c, Woken: map[string]float64{}, Errors: map[string]int64{}}
 	n := float64(len(rounds))
@@ -158,7 +158,7 @@ func (m *measuring) average(s kept.Strategy, c kept.Crowd, rounds []*results.Run
 	w.Spread = (most - least) / w.Visits
 	for _, p99 := range p99s {
 		w.P99 += p99 / time.Duration(len(p99s))
-		// A wait that is as long as the window was there before it, or is there after it.
+		// A wait as long as the window may have begun before it, or end after it.
 		w.AtLeast = w.AtLeast || p99 > m.window*9/10
 	}
 	for by := range w.Woken {
@@ -167,8 +167,7 @@ func (m *measuring) average(s kept.Strategy, c kept.Crowd, rounds []*results.Run
 	return w
 }
 
-// compare compares all strategies with each crowd, in turns on one server, and prints what each came to as benchmarks
-// are printed.
+// compare compares all strategies for each crowd, in turns on one server, and prints each result.
 func (m *measuring) compare(ctx context.Context) (*kept.Waiting, error) {
 	record := &kept.Waiting{Window: m.window, Rounds: m.rounds}
 	for _, c := range kept.Crowds {
@@ -196,7 +195,7 @@ func (m *measuring) compare(ctx context.Context) (*kept.Waiting, error) {
 	return record, nil
 }
 
-// line is a result in the format of Go's benchmarks, which .ci/perf.awk reads.
+// line is a result in the format of Go's benchmarks, for .ci/perf.awk.
 func line(w kept.Waited) string {
 	text := fmt.Sprintf("BenchmarkWaiting/workers=%d:hold=%v:processes=%d/%s 1", w.Workers, w.Hold, w.Processes,
 		w.Name())

@@ -14,9 +14,9 @@ import (
 	"hammerlock/topologies"
 )
 
-// TestEveryWaiterIsCompared looks for locks that wait by themselves and are not among the strategies.
+// TestEveryWaiterIsCompared: each lock that waits by itself is among the strategies.
 func TestEveryWaiterIsCompared(t *testing.T) {
-	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"}) // nobody connects
+	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1"}) // no connection is made
 	defer func() { _ = client.Close() }()
 	waiters := 0
 	for _, spec := range known.Locks {
@@ -28,10 +28,10 @@ func TestEveryWaiterIsCompared(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// with readers it is another race
+		// readers would be another comparison
 		if _, waits := lock.(locks.Waiter); waits && spec.Broken == "" && !spec.Claims.Readers {
 			waiters++
-			library, _, _ := strings.Cut(spec.Name, "-") // with another option it waits in the same way
+			library, _, _ := strings.Cut(spec.Name, "-") // options do not change how it waits
 			if !slices.ContainsFunc(kept.Strategies, func(s kept.Strategy) bool {
 				return s.Lock == library && s.Backoff == 0
 			}) {

@@ -9,10 +9,10 @@ import (
 	"hammerlock/results"
 )
 
-// row is what was seen of a choice.
+// row has the measurements of a choice.
 type row struct {
 	choice
-	missing     string // what is not installed; empty if nothing is
+	missing     string // what is not installed; empty = nothing
 	loads       []*results.Run
 	dead, again time.Duration
 	scenarios   []string
@@ -42,7 +42,7 @@ on loopback, %s a load. Read it for orders of size and for what is different in 
 
 `
 
-// The tables are marked as generated, so that the text around them can be told from them.
+// The marks separate the generated tables from the text around them.
 const (
 	loadTable = "<!-- generated: load -->\n| lock | on | 1 worker | 16, own keys | 64, own keys | 32, " +
 		"one key | p99 | Jain | 256, one key | p99 | Jain |\n|---|---|---|---|---|---|---|---|---|---|---|\n"
@@ -52,7 +52,6 @@ const (
 	end           = "<!-- end -->\n"
 )
 
-// document is the page.
 func document(rows []row, each time.Duration, kills int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, head, human.Duration(each))
@@ -81,7 +80,7 @@ func document(rows []row, each time.Duration, kills int) string {
 		}
 		topology, lock := find(r.choice)
 		granted := took(r.dead)
-		if topology.Nodes == 1 { // started at once by the command that killed it
+		if topology.Nodes == 1 { // the command that killed it started it at once
 			granted = fmt.Sprintf("as long as it is down (here %s)", granted)
 		}
 		fence := "no"
@@ -102,7 +101,7 @@ func document(rows []row, each time.Duration, kills int) string {
 	return b.String()
 }
 
-// took is a time that was measured, or a dash.
+// took formats a measured time; 0 = "-".
 func took(d time.Duration) string {
 	if d == 0 {
 		return "-"
@@ -110,7 +109,7 @@ func took(d time.Duration) string {
 	return human.Duration(d)
 }
 
-// cells are what the table says of one load.
+// cells are the table's cells for one load.
 func cells(shape int, run *results.Run) string {
 	cells := "-"
 	if run != nil {

@@ -13,7 +13,7 @@ import (
 	"hammerlock/topologies"
 )
 
-// find looks a choice up; all names are known.
+// find looks up a choice, whose names exist.
 func find(c choice) (t topologies.Spec, l locks.Spec) {
 	for _, s := range slices.Concat(topologies.All, beyond.Catalogue.Topologies) {
 		if s.Name == c.topology {
@@ -28,7 +28,7 @@ func find(c choice) (t topologies.Spec, l locks.Spec) {
 	return t, l
 }
 
-// installed says what is missing for a choice; empty if nothing is.
+// installed says what is missing for a choice; empty = nothing.
 func installed(ctx context.Context, c choice) string {
 	t, _ := find(c)
 	if err := t.Installed(ctx); err != nil {
@@ -37,15 +37,14 @@ func installed(ctx context.Context, c choice) string {
 	return ""
 }
 
-// killTTL is that of the holds between kills, patience how long one try to get the lock may take.
+// killTTL is the lease between kills; patience is the timeout of one try.
 const (
 	killTTL  = time.Second
 	patience = 300 * time.Millisecond
 )
 
-// afterKills kills the node that serves the lock, again and again, and measures how long nobody is granted a lock that
-// nobody holds, and how long it takes until all is healthy again: medians. A server that has no other to take its place
-// is started at once.
+// afterKills repeatedly kills the node that serves the lock. It returns medians: the time until a free lock is granted,
+// and until all nodes are healthy. A server without a stand-in is restarted at once.
 func afterKills(ctx context.Context, c choice, times int) (dead, again time.Duration, err error) {
 	spec, lock := find(c)
 	server, err := topologies.FindServer(ctx, "")
@@ -81,7 +80,7 @@ func afterKills(ctx context.Context, c choice, times int) (dead, again time.Dura
 	return deads[times/2], agains[times/2], nil
 }
 
-// afterKill kills the node once, with keys of a number of its own.
+// afterKill kills the node once, with its own keys.
 func afterKill(ctx context.Context, top *topologies.Topology, worker locks.Lock, i int) (dead, again time.Duration,
 	err error) {
 	if _, err := granted(ctx, worker, fmt.Sprintf("before-%d", i)); err != nil {
@@ -116,7 +115,7 @@ func afterKill(ctx context.Context, top *topologies.Topology, worker locks.Lock,
 	return at.Sub(killed), time.Since(killed), nil
 }
 
-// granted tries until the lock is granted, and gives it back.
+// granted tries until the lock is granted, and releases it.
 func granted(ctx context.Context, l locks.Lock, key string) (at time.Time, err error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()

@@ -1,4 +1,4 @@
-// Command compare measures what people choose between, one after the other on this machine, and writes docs/COMPARE.md.
+// Command compare measures common choices of locks in turn on this machine, and writes docs/COMPARE.md.
 package main
 
 import (
@@ -21,7 +21,7 @@ import (
 	"hammerlock/results"
 )
 
-// choice is a lock on its servers.
+// choice is a lock on a topology.
 type choice struct{ topology, lock string }
 
 var choices = []choice{
@@ -30,13 +30,13 @@ var choices = []choice{
 	{"etcd", "etcd-mutex"}, {"etcd3", "etcd-mutex"}, {"zookeeper", "zookeeper"}, {"zookeeper3", "zookeeper"},
 }
 
-// shapes are the loads: so many workers on so many keys.
+// shapes are the loads: numbers of workers and keys.
 var shapes = [][2]int{{1, 1}, {16, 16}, {64, 64}, {32, 1}, {256, 1}}
 
-// hot is the number of the first shape in which all want one key.
+// hot is the index of the first shape with a single key.
 const hot = 3
 
-// asked are the scenarios that show most of the differences in little time.
+// asked are the scenarios that show most differences in little time.
 const asked = "contention,late-holder,crash,late-process,process-crash,cut-off,renewal-cut"
 
 func main() {
@@ -80,7 +80,7 @@ func compare(ctx context.Context, out string, each time.Duration, kills int) err
 	return os.WriteFile(out, []byte(document(rows, each, kills)), 0o644)
 }
 
-// command runs one of the suite's and returns the runs that it made. They have what it says of them.
+// command runs a command of the suite and returns its runs, which contain the results.
 func command(ctx context.Context, run func(context.Context, cli.Env) int, args ...string) []results.Run {
 	var stdout, stderr bytes.Buffer
 	_ = run(ctx, environment(append(args, "--json", "--quiet"), &stdout, &stderr))
@@ -91,7 +91,7 @@ func command(ctx context.Context, run func(context.Context, cli.Env) int, args .
 	return d.Runs
 }
 
-// loads puts a lock under every shape of load; nil stands for one that was not measured.
+// loads measures a lock under each shape; nil = not measured.
 func loads(ctx context.Context, c choice, each time.Duration, dir string) (all []*results.Run) {
 	for _, s := range shapes {
 		runs := command(ctx, cli.Bench, "--topology", c.topology, "--lock", c.lock, "--workers", strconv.Itoa(s[0]),
@@ -106,7 +106,7 @@ func loads(ctx context.Context, c choice, each time.Duration, dir string) (all [
 	return all
 }
 
-// scenariosOf tells which scenarios a lock passes, and which not.
+// scenariosOf lists the scenarios with the lock's results.
 func scenariosOf(ctx context.Context, c choice, dir string) (list []string) {
 	args := []string{"--topology", c.topology, "--lock", c.lock, "--scenario", asked, "--budget", "60s", "--out", dir}
 	for _, r := range command(ctx, cli.Verify, args...) {

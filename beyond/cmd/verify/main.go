@@ -1,4 +1,4 @@
-// Command verify is the command verify of the main module with what beyond adds: see docs/BEYOND.md.
+// Command verify is verify of the main module with the catalogue of beyond: see docs/BEYOND.md.
 package main
 
 import (
