@@ -18,7 +18,7 @@ import (
 	"hammerlock/results"
 )
 
-// loadSample is the CPU time that this process and the machine have used so far.
+// loadSample has the CPU time that this process and the machine have used so far.
 type loadSample struct {
 	at        time.Duration
 	own       time.Duration // CPU time of this process

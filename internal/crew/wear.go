@@ -17,7 +17,7 @@ import (
 )
 
 // wear measures the resources of the lock's process (memory, goroutines, files, CPU) at the end of each pause between
-// rounds of load. CPU time is measured in the last third of the pause.
+// rounds of load. It measures CPU time in the last third of the pause.
 func (t *team) wear(done <-chan struct{}) (all []history.Wear) {
 	var before map[string]int64
 	until := func(at time.Duration) bool {

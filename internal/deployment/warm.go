@@ -10,8 +10,8 @@ import (
 	"hammerlock/topologies"
 )
 
-// Warm keeps topologies running between runs, so that compared runs have the same servers and none waits for a start.
-// The zero value is ready to use, a nil one keeps nothing. It is safe for concurrent use.
+// Warm keeps topologies running between runs. So compared runs have the same servers, and no run waits for a start.
+// The zero value is ready to use; a nil Warm keeps nothing. It is safe for concurrent use.
 type Warm struct {
 	one sync.Mutex
 	up  map[string][]*topologies.Topology

@@ -13,8 +13,8 @@ import (
 // gate stops a worker at a point. The worker may be on any agent.
 type gate struct {
 	r    *run
-	next int           // held by the catch in progress
-	turn chan struct{} // held by one catch at a time
+	next int           // number of the last catch
+	turn chan struct{} // held by the catch in progress
 	all  sync.WaitGroup
 }
 

@@ -15,7 +15,7 @@ import (
 	"hammerlock/results"
 )
 
-// run is a Crew: the agents that work for a run.
+// run is a Crew: the agents that work on a run.
 type run struct {
 	f       *Fleet
 	id      string
