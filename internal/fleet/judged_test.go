@@ -109,7 +109,7 @@ func (m *remote) send() {
 	m.w = frame{}
 }
 
-// together returns for how long two agents had the lock at the same time.
+// together is a time for which two agents had the lock together.
 type together struct {
 	agents [2]int16
 	long   time.Duration
