@@ -30,7 +30,7 @@ type series struct {
 
 	runs     int           // number of runs; 0 = it depends on their results
 	about    time.Duration // expected time of all runs
-	tells    bool          // the series prints its own lines about its runs; there are no progress lines and no dashboard
+	tells    bool          // the series prints its own lines about its runs, so progress and dashboard are off
 	tolerant bool          // a step that cannot be carried out is reported, and the series continues
 	reports  reports       // reports of its runs so far
 	page     func() string // makes the report of all runs at the end, and returns its path; nil = there is none

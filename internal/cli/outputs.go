@@ -164,7 +164,7 @@ func (o *options) hasPlace(f settings.Flag, kind string, parse func(string) (str
 	})
 }
 
-// hasFile declares an output that is a file. That the file can be written is checked before anything starts.
+// hasFile declares an output that is a file. An unwritable file is a mistake that is found before anything starts.
 func (o *options) hasFile(f settings.Flag, write func(io.Writer, *Document) error) {
 	path := ""
 	o.Written(f, &path)

@@ -51,7 +51,7 @@ func readLoad(now time.Duration, clients []redis.UniversalClient) loadSample {
 	return l
 }
 
-// readAll also reads the CPU time of the suite's other processes and the servers. That takes one or two milliseconds.
+// readAll also reads the CPU time of the suite's other processes and the servers. It takes one or two milliseconds.
 func readAll(now time.Duration, clients []redis.UniversalClient) loadSample {
 	l := readLoad(now, clients)
 	l.suite = family("/proc", os.Getpid())

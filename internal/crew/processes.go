@@ -24,7 +24,7 @@ type Process struct {
 	Workers []int32
 	Lanes   []int // indices of the lanes that it writes
 
-	elsewhere func(syscall.Signal) error // sends a signal to a process on another machine; nil = it runs on this machine
+	elsewhere func(syscall.Signal) error // signals a process on another machine; nil = it runs on this machine
 	Agent     *Agent                     // machine of the process; nil = this machine
 
 	cmd    *exec.Cmd
@@ -77,8 +77,8 @@ func Spread(ctx context.Context, o Orders, n int, spawn Spawn) (Crew, error) {
 	return p, nil
 }
 
-// Share tells which processes of a crew run on this machine: Count of them, from number First on. Of is the number of
-// all.
+// Share tells which processes of a crew run on this machine: Count of them, from number First on. The whole crew has
+// Of processes.
 type Share struct{ First, Count, Of int }
 
 // Workers returns the range of workers in the share. The worker with the number to is not included.

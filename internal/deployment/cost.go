@@ -25,7 +25,7 @@ func (c Cost) Since(before Cost) Cost {
 }
 
 // managing lists the commands that open and keep connections, and ask for roles. A visit sends none of them, so they
-// never count. Of the others, those of the suite and of sentinels do not count. A server counts the calls of each
+// never count. Other commands count, except those of the suite and of sentinels. A server counts the calls of each
 // command, but not for each client. So the suite counts the commands that it sends, and sentinels' messages as they
 // arrive.
 //

@@ -310,7 +310,7 @@ func (n *watched) take(info map[string]string) {
 		primary, nodes := net.JoinHostPort(info["master_host"], info["master_port"]), n.d.Topology.Nodes
 		if i := slices.IndexFunc(nodes, func(n *topologies.Node) bool { return n.Addr() == primary }); i >= 0 {
 			what += " of " + nodes[i].Name
-			if m := n.watch.nodes[i]; m != n { // a sentinel that knows a server by two names may make it a replica of itself
+			if m := n.watch.nodes[i]; m != n { // a sentinel may know a server by two names, and make it its own replica
 				follows = history.ID(m.promotion.Load())
 			}
 		}

@@ -226,8 +226,8 @@ const (
 )
 
 // more tells whether there is room for another run. It must be called every 10 ms. For a fifth of a second after the
-// last run began to work, it measures: the delay of the calls, the time that goroutines wait for a core, and the usage
-// of the cores.
+// last run began to work, it measures the delay of the calls, the waits of goroutines for a core, and the usage of the
+// cores.
 func (r *room) more(running int) bool {
 	if r.jobs > 0 {
 		return running < r.jobs

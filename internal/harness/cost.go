@@ -83,6 +83,6 @@ func (x *Run) cost(ctx context.Context, done <-chan struct{}) (c costs) {
 		now := read(s.To)
 		c.phases, last = append(c.phases, now.since(last, s.To-s.From)), now
 	}
-	c.whole, c.from, c.to = last.Since(begin.Cost), begin.at, last.at // no phase follows, so a late reading does no harm
+	c.whole, c.from, c.to = last.Since(begin.Cost), begin.at, last.at // here a late reading does no harm
 	return c
 }

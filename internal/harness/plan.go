@@ -272,7 +272,7 @@ func (p *Plan) tooLarge(memory, disk int64) []string {
 		memory/1e6, most.Truncate(time.Second))}
 }
 
-// alone tells whether each run has the machine to itself. That is so without scenarios, on attached servers, with
+// alone tells whether each run has the machine to itself. It is true without scenarios, on attached servers, with
 // agents, and for a watched program.
 func (p *Plan) alone() bool {
 	return len(p.Scenarios) == 0 || p.Attach.Asked() || p.Fleet.Count > 0 || p.Program != nil

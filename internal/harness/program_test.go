@@ -65,7 +65,7 @@ func TestLiveProgramIsShownAndBroken(t *testing.T) {
 			seen = append(seen, op.Value)
 		}
 	}
-	if slices.Sort(seen); !slices.Equal(seen, []int64{0, 0, 1, 1}) || len(h.Faults) != 3 { // the program extends no lease
+	if slices.Sort(seen); !slices.Equal(seen, []int64{0, 0, 1, 1}) || len(h.Faults) != 3 { // no lease is extended
 		t.Errorf("faults %v of %v", seen, h.Faults)
 	}
 }

@@ -52,8 +52,8 @@ func (x *Run) tally(ctx context.Context) (t checker.Tally, err error) {
 }
 
 // excused returns how many acknowledged views may be missing with a correct lock. It counts the views that late
-// holders may have overwritten, one view for each evicted key, and one for each worker whenever a server may have
-// forgotten its lock. If the counter's server failed, all views may be missing.
+// holders may have overwritten, and one view for each evicted key. Whenever a server may have forgotten its lock, it
+// counts one view for each worker. If the counter's server failed, all views may be missing.
 func (x *Run) excused(acknowledged int64) int64 {
 	p, failed := &x.combo.Plan, x.meter.Failed()
 	if x.combo.Lock.Sites == locks.NoSite || x.combo.Topology.Can().Lock {

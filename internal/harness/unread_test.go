@@ -34,7 +34,7 @@ func unread(t *testing.T) (undecided string) {
 	j.Progress = func(e Event) {
 		if e.Live.Done > 0 {
 			once.Do(func() {
-				_ = p.deployment.CounterClient().ShutdownNoSave(t.Context()) // the server answers by closing the connection
+				_ = p.deployment.CounterClient().ShutdownNoSave(t.Context()) // the server closes the connection
 				ended.Store(true)
 			})
 		}

@@ -11,7 +11,7 @@ import (
 )
 
 // The range of histograms in nanoseconds, and two resolutions in significant digits. A fine histogram takes 213 KB.
-// Where there are many histograms, they are coarse.
+// If a run has many histograms of a kind, they are coarse.
 const (
 	lowest       = int64(50)
 	highest      = int64(time.Hour)

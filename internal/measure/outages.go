@@ -133,7 +133,7 @@ func (o *outages) fails(op *history.Op, key int32) {
 // goesOn tells whether a hold has no known end.
 func goesOn(h *history.Holding) bool { return h.ID != 0 && h.Lost == history.Forever }
 
-// begins records the first try of a wait. That try may have been called before the end of a gap that is already known.
+// begins records the first try of a wait. The try may have been called before the end of a gap that is already known.
 func (o *outages) begins(op *history.Op) {
 	o.asked = true
 	if op.Call >= o.pages[op.Key].ends {

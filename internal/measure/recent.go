@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Bounds has the upper bounds of the duration buckets. One more bucket has the longer durations.
+// Bounds has the upper bounds of the duration buckets. The last bucket has the longer durations.
 var Bounds = [...]time.Duration{
 	100 * time.Microsecond, 250 * time.Microsecond, 500 * time.Microsecond, time.Millisecond, 2500 * time.Microsecond,
 	5 * time.Millisecond,

@@ -204,7 +204,7 @@ func (s *sheet) saw(u *use) (at int, ok bool) {
 func (r *Reader) visits(s *sheet, key int32) {
 	read := map[*hold]int{} // hold -> 1 + index of its own last store
 	slices.SortFunc(s.uses, func(a, b use) int { return int(a.Return - b.Return) })
-	saw, loads := make([]int, len(s.uses)), map[*hold][]int{} // saw is indexed by use; loads maps holds to indices of uses
+	saw, loads := make([]int, len(s.uses)), map[*hold][]int{} // saw is indexed by use; loads: hold -> indices of uses
 	for i := range s.uses {
 		u, ok := &s.uses[i], false
 		if u.kind != history.Load {

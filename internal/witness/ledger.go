@@ -273,9 +273,9 @@ func (s *sighting) fits(d *diff) bool {
 // names tells whether one of the tokens is an argument of the request.
 func (s *sighting) names(tokens []string) bool { return slices.ContainsFunc(tokens, s.hasToken) }
 
-// lapsed tells whether a key's end is an expiry, although a request could explain that end. That is so if the lease
-// had certainly ended. It is also so if the lease may have ended, and either the request had no effect or a later end
-// needs that request as its cause.
+// lapsed tells whether a key's end is an expiry, although a request could explain that end. It is an expiry if the
+// lease had certainly ended. If the lease may have ended, it is an expiry in two cases: the request had no effect, or a
+// later end needs that request as its cause.
 func (r *Reader) lapsed(l *ledger, c *change, d *diff, s *sighting) bool {
 	if d.before.until == 0 {
 		return false

@@ -19,7 +19,7 @@ type Piece struct {
 	Number  int
 	To      time.Duration // time at which the piece ends
 	Ops     []history.Op  // their Key is an index in Locks
-	Guesses []history.Op  // operations that only a connection attributes to a client, in the form for shared connections
+	Guesses []history.Op  // operations that only a connection attributes to a client, as for shared connections
 	Notes   map[history.ID]string
 	Locks   []Lock
 	Workers int

@@ -253,7 +253,7 @@ func (r *Reader) finish(over bool) {
 	}
 }
 
-// hidden corrects an Acquire whose first command was granted, but got no reply. That grant made the client's next
+// hidden corrects an Acquire whose first command was granted, but got no reply. The grant made the client's next
 // command fail.
 func (r *Reader) hidden() {
 	var sights []history.Op

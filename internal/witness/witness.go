@@ -1,7 +1,7 @@
 // Package witness reconstructs the history of a lock from the network traffic between programs and servers: its
-// holders, and how each hold began and ended. It relies on effects, which the replication stream shows. Where effects
-// are not seen, it goes by the words of commands. An unclear outcome becomes Unknown, and is counted. The package does
-// not judge.
+// holders, and how each hold began and ended. It relies on effects, which the replication stream shows. If effects are
+// not seen, it goes by the words of commands. An unclear outcome becomes Unknown, and is counted. The package does not
+// judge.
 package witness
 
 import (
