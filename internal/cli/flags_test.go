@@ -68,7 +68,7 @@ func TestASide(t *testing.T) {
 	}
 }
 
-// samples has a value for every flag that makes a plan.
+// samples returns a value for every flag that makes a plan.
 func samples(t *testing.T) map[string][]string {
 	all := map[string][]string{}
 	planned(Env{}.benchPlan()).Flags.VisitAll(func(f *pflag.Flag) {

@@ -26,14 +26,14 @@ func visiting(p harness.Plan) harness.Plan {
 	return p
 }
 
-// httpPlan is the plan of http if only flags of the service are given.
+// httpPlan returns the plan of http if only flags of the service are given.
 func httpPlan(p harness.Plan) harness.Plan {
 	p = visiting(p)
 	p.Duration = harness.Default().Duration
 	return p
 }
 
-// httpCommand is the command http. Below verify it judges every answer; below bench it does not.
+// httpCommand returns the command http. Below verify it judges every answer; below bench it does not.
 func (e Env) httpCommand(p harness.Plan) *cobra.Command {
 	name, short, judged := "bench", "load on a service that does its own locking", ""
 	if p.Verify {

@@ -41,7 +41,7 @@ func (e Env) verifyPlan() harness.Plan {
 	return p
 }
 
-// shortPlan is the plan of commands that make many runs on one topology. The command sets the duration.
+// shortPlan returns the plan of commands that make many runs on one topology. The command sets the duration.
 func (e Env) shortPlan() harness.Plan {
 	p := e.benchPlan()
 	p.Topologies = topologies.All[:1]

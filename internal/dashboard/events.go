@@ -8,7 +8,7 @@ import (
 	"hammerlock/internal/measure"
 )
 
-// eventsInFull is the view of events: a list, and below it all details of the chosen event, or of the newest.
+// eventsInFull draws the view of events: a list, and below it all details of the chosen event, or of the newest.
 func eventsInFull(c canvas, s *measure.Snapshot, st *state) {
 	all := st.events(s)
 	if len(all) == 0 {

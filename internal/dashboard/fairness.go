@@ -68,7 +68,7 @@ func fairnessLine(c canvas, s *measure.Snapshot) bool {
 	return true
 }
 
-// sharing is the view of fairness: the Lorenz curve, and the workers with the longest waits.
+// sharing draws the view of fairness: the Lorenz curve, and the workers with the longest waits.
 func sharing(c canvas, s *measure.Snapshot, st *state) {
 	left := max(c.w*9/20, 40)
 	lorenz(c.part(0, 0, left-1, c.h), s)

@@ -22,7 +22,7 @@ var update = flag.Bool("update", false, "write the golden frames")
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// picture is a fixed snapshot in which everything happens together.
+// picture returns a fixed snapshot in which everything happens together.
 func picture() *measure.Snapshot {
 	ms := time.Millisecond
 	q := func(n int64, p50, p99 time.Duration) measure.Quantiles {
@@ -80,7 +80,7 @@ func picture() *measure.Snapshot {
 	return s
 }
 
-// agentPicture has three agents: one of them is lost, and one was silent for a while.
+// agentPicture returns three agents: one of them is lost, and one was silent for a while.
 func agentPicture() []results.LiveAgent {
 	return []results.LiveAgent{
 		{Agent: results.Agent{Name: "a", Host: "host1", Spool: 64_512, Doubt: 1_600}, Rate: 12_345,
@@ -145,8 +145,8 @@ func pictureLanes() (lanes []measure.Strip, workers []results.Worker) {
 	return lanes, workers
 }
 
-// inTurns is a history in which 16 workers hold a lock in turn, for a millisecond each. w03 holds it too early at 41.2
-// s.
+// inTurns returns the cells of a history in which 16 workers hold a lock in turn, for a millisecond each. w03 holds
+// it too early at 41.2 s.
 func inTurns(worker int, from, to time.Duration, n int) []measure.Cell {
 	cells := make([]measure.Cell, n)
 	for i := range cells {
@@ -165,7 +165,7 @@ func inTurns(worker int, from, to time.Duration, n int) []measure.Cell {
 	return cells
 }
 
-// simulation is a screen in memory.
+// simulation returns a screen in memory.
 func simulation(t testing.TB, w, h int) tcell.SimulationScreen {
 	t.Helper()
 	screen := tcell.NewSimulationScreen("UTF-8")
@@ -260,7 +260,7 @@ func golden(t *testing.T, name, got string) {
 
 var color = look{color: true}
 
-// boardPicture has runs in each state, more than a small screen has rows.
+// boardPicture draws runs in each state, more than a small screen has rows.
 func boardPicture(s *measure.Snapshot, st *state) {
 	b := &measure.Board{Chosen: 5, Ended: 4, Left: 14*time.Second + 300*time.Millisecond, Rows: []measure.Row{
 		{Number: 3, Name: "sentinel lease late-holder", State: "FAIL",

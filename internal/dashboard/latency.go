@@ -11,7 +11,7 @@ import (
 	"hammerlock/results"
 )
 
-// latency is the table of percentiles, with the random waiter and the longest wait, which percentiles hide.
+// latency draws the table of percentiles, with the random waiter and the longest wait, which percentiles hide.
 func latency(c canvas, s *measure.Snapshot) {
 	c = c.panel("latency", dashes(s, c.w < 56))
 	column := max(min((c.w-12)/3, 12), 8)

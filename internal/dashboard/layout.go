@@ -47,7 +47,7 @@ func draw(c canvas, s *measure.Snapshot, st *state, now time.Time) {
 	}
 }
 
-// overview has all panels. On a large screen they are in two columns, on others below each other.
+// overview draws all panels. On a large screen they are in two columns, on others below each other.
 func overview(c canvas, s *measure.Snapshot, st *state) {
 	top := 7
 	if c.h >= 28 {

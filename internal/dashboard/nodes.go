@@ -65,7 +65,7 @@ func (c canvas) cuts(s *measure.Snapshot) int {
 	return len(s.Cuts)
 }
 
-// concern is a sort key for nodes: first those that are not up, then primaries.
+// concern returns a sort key for nodes: first those that are not up, then primaries.
 func concern(n *measure.NodeState) int {
 	switch {
 	case n.State != "up":
@@ -136,7 +136,7 @@ func roleLegend() string {
 	return text[:len(text)-1]
 }
 
-// deployment is the view of nodes: the state of each, and its roles since the run began.
+// deployment draws the view of nodes: the state of each, and its roles since the run began.
 func deployment(c canvas, s *measure.Snapshot, st *state) {
 	rows := agentRows(c, s)
 	agents(c.part(0, c.h-rows, c.w, rows), s)

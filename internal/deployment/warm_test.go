@@ -13,7 +13,7 @@ import (
 	"hammerlock/workload"
 )
 
-// spec is a deployment on which no worker works.
+// spec describes a deployment on which no worker works.
 func spec(t *testing.T, topology, counter string) Spec {
 	t.Helper()
 	server, err := topologies.FindServer(t.Context(), "")

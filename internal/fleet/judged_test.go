@@ -246,7 +246,7 @@ func random(t *testing.T, r *rand.Rand) (*history.History, map[history.ID]int64,
 	return gathered(t, agents), called, overlaps
 }
 
-// gathered has the records of agents, as the coordinator receives them.
+// gathered returns the records of agents, as the coordinator receives them.
 func gathered(t *testing.T, agents []*remote) *history.History {
 	t.Helper()
 	h := &history.History{Header: history.Header{Workers: 3, Processes: 4, Keys: 1,
@@ -274,7 +274,7 @@ func gathered(t *testing.T, agents []*remote) *history.History {
 	return h
 }
 
-// drained has the operations that a feed has received.
+// drained returns the operations that a feed has received.
 func drained(f *history.Feed) (ops []history.Op) {
 	m := history.NewMerge(history.NewClock(time.Hour), nil)
 	m.Feeds = []*history.Feed{f}

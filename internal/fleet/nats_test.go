@@ -77,7 +77,7 @@ func account(t *testing.T, o *server.Options) (creds string) {
 	return creds
 }
 
-// foreignServer is a NATS server that is not the coordinator's. It is not started yet.
+// foreignServer returns a NATS server that is not the coordinator's. It is not started yet.
 func foreignServer(t *testing.T, o server.Options) *server.Server {
 	t.Helper()
 	s, err := server.NewServer(&o)

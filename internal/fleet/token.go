@@ -50,7 +50,7 @@ func (t Token) derive(what string) []byte {
 	return sum[:]
 }
 
-// password is the agents' password at the NATS server.
+// password returns the agents' password at the NATS server.
 func (t Token) password() string { return hex.EncodeToString(t.derive("password")) }
 
 func (t Token) key() ed25519.PrivateKey { return ed25519.NewKeyFromSeed(t.derive("key")) }

@@ -117,7 +117,7 @@ func recordTurn(l *history.Lane) (n int64) {
 	return n
 }
 
-// alone has the workers and the file in one process.
+// alone puts the workers and the file in one process.
 func alone(_ *testing.B, clock *history.Clock, lanes []*history.Lane) *turned {
 	return &turned{history.NewMerge(clock, lanes), func(time.Duration) {}, func() {}}
 }

@@ -58,7 +58,7 @@ func TestAlonePlantedDifferencesAreFound(t *testing.T) {
 // pairs is the number of runs of each side of a comparison.
 const pairs = 12
 
-// comparedLoad has enough visits for a p99 in a short run.
+// comparedLoad sets a load with enough visits for a p99 in a short run.
 func comparedLoad(p *Plan) {
 	p.Counter, _ = workload.FindCounter("memory")
 	p.Workload.Workers, p.Workload.Keys, p.Workload.Hold = 4, 1000, 0
@@ -155,7 +155,7 @@ type planted struct {
 	common, change func(*Plan)
 }
 
-// oneMoreTrip is a lock that needs one more round trip.
+// oneMoreTrip plants a lock that needs one more round trip.
 func oneMoreTrip(common func(*Plan)) planted {
 	return planted{"one more round trip", "cost.round_trips", common, func(p *Plan) {
 		lock, _ := known.Find("get-del")

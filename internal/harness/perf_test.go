@@ -38,7 +38,7 @@ type arena struct {
 	lock redis.UniversalClient
 }
 
-// perfStage is a deployment with so many pages that no worker waits for a lock, and a lease to guard them.
+// perfStage starts a deployment with so many pages that no worker waits for a lock, and a lease to guard them.
 func perfStage(b *testing.B, workers int, verify bool, change ...func(*Plan)) *arena {
 	b.Helper()
 	a := perfArena(b, workers, func(p *Plan) {

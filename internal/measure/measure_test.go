@@ -69,7 +69,7 @@ func (w aWait) clip() (length, entry time.Duration, granted, in bool) {
 	return last - w.first, max(window.from-w.first, 0), granted, true
 }
 
-// survival is the product of the textbook: at every length with grants, one minus grants divided by waits at risk.
+// survival returns the product of the textbook: at every length with grants, one minus grants divided by waits at risk.
 func survival(waits []aWait, upTo time.Duration) float64 {
 	left := 1.0
 	lengths := map[time.Duration]bool{}

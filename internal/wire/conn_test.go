@@ -50,7 +50,7 @@ func certificate(t *testing.T) (tls.Certificate, *x509.CertPool) {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, pool
 }
 
-// securedServer is a server with TLS.
+// securedServer starts a server with TLS.
 func securedServer(t *testing.T, c tls.Certificate) (addr, password string) {
 	t.Helper()
 	n := testbed.Up(t, "single", topologies.Options{}).Nodes[0]

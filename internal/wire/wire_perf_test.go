@@ -25,7 +25,7 @@ func (nothing) Request(*Request) {}
 func (nothing) Effect(*Effect)   {}
 func (nothing) Event(Event)      {}
 
-// beside is two servers: one has a proxy in front, the other has none.
+// beside starts two servers: one has a proxy in front, the other has none.
 func beside(b *testing.B) (direct, proxied, password string) {
 	top := testbed.Up(b, "single", topologies.Options{})
 	node, password := top.Nodes[0], top.Sites[0].Password()

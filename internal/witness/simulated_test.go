@@ -53,7 +53,7 @@ type telling struct {
 
 func (w *world) ms(at time.Duration) int64 { return w.epoch.Add(at).UnixMilli() }
 
-// effect is read some time after its execution, and never before the previous effect.
+// effect makes an effect, which is read some time after its execution, and never before the previous effect.
 func (w *world) effect(at time.Duration, commands ...[]string) {
 	w.effects = max(w.effects+1, at+time.Duration(w.ExpFloat64()*float64(3*time.Millisecond)))
 	tx := int64(0)

@@ -69,7 +69,7 @@ func told(t *testing.T, o Options, lines ...string) (*Reader, *history.History) 
 	return w.read(o)
 }
 
-// tapEvent is an event of a server's tap.
+// tapEvent returns an event of a server's tap.
 func tapEvent(at time.Duration, server, what string) wire.Event {
 	n, _ := strconv.Atoi(server)
 	e := wire.Event{At: at, Server: n, Replica: what == "replica"}
@@ -82,7 +82,7 @@ func tapEvent(at time.Duration, server, what string) wire.Event {
 	return e
 }
 
-// say is a request of a script.
+// say makes a request of a script.
 func (w *world) say(words []string, call, end time.Duration, sites bool) {
 	at := slices.Index(words, "=")
 	args := words[3:at]
