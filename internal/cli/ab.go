@@ -20,14 +20,14 @@ import (
 	"hammerlock/results/compare"
 )
 
-// Defaults of a trial. Many short runs are better evidence than a few long ones.
+// Defaults of a trial. Many short runs are better evidence than a few long runs.
 const (
 	abPairs    = 12
 	abDuration = time.Second
 	abWarmup   = 200 * time.Millisecond
 	maxPairs   = 1000
 
-	// abProgram is the setting of a side that names another build of bench.
+	// abProgram is the setting that makes a side use another build of bench.
 	abProgram = "bench"
 )
 
@@ -40,14 +40,13 @@ type trial struct {
 	whole []compare.Pair
 }
 
-// side is one of the two sides of a trial.
 type side struct {
 	name    string
-	program string // path of another build of bench; empty = this one
+	program string // path of another build of bench; empty = this build
 	o       *options
 }
 
-// abExample and searchExample are the examples in the help of bench.
+// abExample and searchExample are shown in the help of bench.
 const (
 	abExample = "  bench ab 'lock=redsync' 'lock=redislock' --pairs 12\n" +
 		"  bench ab 'backoff=50ms' 'backoff=1ms' --workers 32 --hold 2ms\n" +
@@ -109,7 +108,7 @@ func (t *trial) answer(stop context.Context, err error) int {
 		t.summarize(t.e)})
 }
 
-// check finds the errors of both sides; those that both have are reported once.
+// check finds the errors of both sides. An error of both is reported once.
 func (t *trial) check(stop context.Context, args []string) error {
 	var problem error
 	for i, arg := range args[:min(len(args), len(t.sides))] {
@@ -128,8 +127,8 @@ func (t *trial) check(stop context.Context, args []string) error {
 	return cmp.Or(t.o.invalid(), problem)
 }
 
-// newSide makes a side from the flags that hold for both and its own settings, which are flags without dashes. Each
-// function of more adds a flag and returns its name.
+// newSide makes a side from the flags that both sides share, and its own settings, which are flags without dashes.
+// Each function in more declares another flag, and returns its name.
 func newSide(common *options, text string, more ...func(*options) string) *side {
 	s := &side{name: text, o: &options{Set: settings.New(), plan: common.plan}}
 	if own := common.plan.Service; own != nil {
@@ -159,8 +158,7 @@ func newSide(common *options, text string, more ...func(*options) string) *side 
 	return s
 }
 
-// ofSide splits a text such as "lock=redsync,backoff=1ms". A part after a comma that has no name belongs to the value
-// before it.
+// ofSide splits a text such as "lock=redsync,backoff=1ms". A part without a name belongs to the value before it.
 func ofSide(text string) (parts []string) {
 	for part := range strings.SplitSeq(text, ",") {
 		if len(parts) > 0 && !strings.Contains(part, "=") {
@@ -172,7 +170,7 @@ func ofSide(text string) (parts []string) {
 	return parts
 }
 
-// checkSide adds the errors of a side to the list of both. It returns an error if this machine cannot run it.
+// checkSide adds the errors of a side to those of the trial. It returns an error if this machine cannot run the side.
 func (t *trial) checkSide(stop context.Context, s *side) error {
 	s.o.plan.Preset = !t.o.Flags.Changed("topology") && !s.o.Flags.Changed("topology")
 	job, err := s.o.plan.Check(stop, s.o.Mistakes)
@@ -193,7 +191,7 @@ func (t *trial) checkSide(stop context.Context, s *side) error {
 	return err
 }
 
-// steps yields the runs of the schedule. A pair that is incomplete at the end is dropped.
+// steps yields the runs of the schedule. It drops the last pair if that is incomplete.
 func (t *trial) steps(yield func(*step) bool) {
 	var pair compare.Pair
 	done := map[compare.Arm]bool{}
@@ -202,7 +200,7 @@ func (t *trial) steps(yield func(*step) bool) {
 		st := &step{plan: s.o.plan,
 			title: fmt.Sprintf("pair %d of %d: %s  %s", i/len(pair)+1, t.pairs, armNames[arm], s.name)}
 		st.plan.Workload.Seed += uint64(i / len(pair))
-		// if one side is a program, both are run as programs, so that this makes no difference
+		// if one side is another build, both sides run as programs, so that this makes no difference
 		if t.sides[0].program+t.sides[1].program != "" {
 			args := settings.Before(append(arguments(t.root, st.plan), "--out", t.dir))
 			st.instead = func(ctx, stop context.Context) (*results.Run, error) { return s.runProgram(ctx, stop, args) }

@@ -13,18 +13,17 @@ import (
 	"hammerlock/topologies"
 )
 
-// Arguments returns the arguments of the process without passwords. It overwrites the passwords in the process's
-// memory, because every user of the machine can read command lines.
+// Arguments returns the process's arguments without passwords. It also overwrites the passwords in memory, because
+// every user of the machine can read command lines.
 func Arguments(args []string) []string { return attach.Hide(args) }
 
-// Environment removes passwords from the environment, so that no child process gets them, and returns a function that
+// Environment removes passwords from the environment, so that no child process gets them. It returns a function that
 // reads variables.
 func Environment() func(string) string { return attach.HideEnvironment() }
 
 // addrFlag names an existing deployment. The other flags of its section need it.
 const addrFlag = "addr"
 
-// attachFlags declares the flags of an existing deployment.
 func (o *options) attachFlags() {
 	a := &o.plan.Attach
 	a.Prefix = cmp.Or(a.Prefix, topologies.DefaultPrefix)
@@ -62,8 +61,8 @@ func (o *options) attachFlags() {
 		strings.Join(topologies.DestructiveNames(), ", ")), &a.Allow, topologies.DestructiveNames())
 }
 
-// unattached refuses flags about an existing deployment if none is named: the runs would use servers that the suite
-// starts. A side of a comparison may name one.
+// unattached reports flags about an existing deployment if no such deployment is named. A side of a comparison may
+// name it.
 func (o *options) unattached(args []string) {
 	named := func(arg string) bool { return strings.Contains(arg, addrFlag+"=") }
 	if o.Value(addrFlag) == nil || o.Flags.Changed(addrFlag) || slices.ContainsFunc(args, named) {
@@ -77,7 +76,7 @@ func (o *options) unattached(args []string) {
 	})
 }
 
-// resolveAttached sets what a checked plan runs on an existing deployment.
+// resolveAttached shows the resolved topology and counter in the flags, if the plan runs on an existing deployment.
 func (o *options) resolveAttached() {
 	if !o.plan.Attach.Asked() || len(o.plan.Topologies) != 1 {
 		return
@@ -89,7 +88,7 @@ func (o *options) resolveAttached() {
 	}
 }
 
-// attached adds passwords and a listener to the flags of an existing deployment. Each line is printed once.
+// attached gives the flags of an existing deployment its passwords, and a function that prints each line once.
 func (e Env) attached(o *options) {
 	said := map[string]bool{}
 	o.plan.Attach.Secrets = e.secrets

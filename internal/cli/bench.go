@@ -9,7 +9,7 @@ import (
 	"hammerlock/internal/settings"
 )
 
-// maxCount keeps a typing error from running for days.
+// maxCount stops a typing error from starting runs for days.
 const maxCount = 1000
 
 func (e Env) benchCommand() *cobra.Command {
@@ -34,7 +34,7 @@ func (e Env) benchCommand() *cobra.Command {
 	return bench
 }
 
-// planCommand is a command that runs a plan. It is also available as "run" below its own name.
+// planCommand makes a command that runs a plan. Its subcommand "run" does the same.
 func (e Env) planCommand(c *cobra.Command, p harness.Plan) *cobra.Command {
 	o := newOptions(c, p)
 	o.allFlags()
@@ -48,11 +48,10 @@ func (e Env) planCommand(c *cobra.Command, p harness.Plan) *cobra.Command {
 	return e.command(c, o, do)
 }
 
-// allFlags declares the flags of a command that runs plans.
 func (o *options) allFlags() {
 	o.count = 1
 	o.planFlags()
-	// for a service, --count is another flag: the request that reads its count
+	// for a service, --count is the request that reads the count
 	if o.listing = o.plan.Service == nil; o.listing {
 		o.Begin(agentsSection)
 		o.fleetFlags()

@@ -21,9 +21,9 @@ import (
 	"hammerlock/topologies"
 )
 
-// firstLoads are the loads of bench if no flag sets the load. In the first one, latencies are those of the locks,
-// because a machine with two cores has time to spare; it has 700 +- 26 visits, and a p99 needs 500. The second shows
-// locks under contention, where latencies depend on the machine.
+// firstLoads are the loads of bench if no flag sets one. Under the first load a machine with two cores is not busy, so
+// latencies are those of the locks. It has 700 +- 26 visits; a p99 needs 500. The second load shows locks under
+// contention, where latencies depend on the machine.
 var firstLoads = []func(*harness.Plan){
 	func(p *harness.Plan) {
 		p.Workload.Workers, p.Workload.Rate, p.Warmup, p.Duration = 8, 100, time.Second, 7*time.Second
@@ -33,7 +33,7 @@ var firstLoads = []func(*harness.Plan){
 	},
 }
 
-// loads returns the loads to run one after the other: only the plan's own, if a flag or a file sets one.
+// loads returns the loads to run, one after the other. If a flag or a file sets the load, that is the only one.
 func (o *options) loads() []func(*harness.Plan) {
 	p := &o.plan
 	own := p.Verify || p.Service != nil || len(p.Services) > 0 || p.Fleet.Agents != "" || o.File != "" || o.count > 1 ||
@@ -48,8 +48,8 @@ func (o *options) loads() []func(*harness.Plan) {
 	return firstLoads
 }
 
-// The load of the single failover that bench shows: the primary is killed soon after the beginning, and restarted when
-// a replica has had time to replace it.
+// The load of the single failover that bench shows. The primary is killed soon after the start, and restarted when a
+// replica had time to replace it.
 const (
 	firstKill     = 700 * time.Millisecond
 	firstHeal     = 3800 * time.Millisecond
@@ -57,7 +57,7 @@ const (
 	firstLease    = time.Second
 )
 
-// failOver kills the primary once under each lock whose topology has a failover.
+// failOver kills the primary once for each lock whose topology has a failover.
 func (e Env) failOver(ctx context.Context, s signals, c *cobra.Command, o *options) []results.Failover {
 	f := &failovers{series: newSeries(e, c, o)}
 	f.root, f.tolerant = e.verifyCommand(), true
@@ -68,7 +68,7 @@ func (e Env) failOver(ctx context.Context, s signals, c *cobra.Command, o *optio
 	w.Workers, w.Keys, w.Rate, w.TTL = 16, 64, 200, firstLease
 	job, err := p.Check(s.stop, nil)
 	if err != nil {
-		return nil // something that this load cannot show
+		return nil // this load cannot show it
 	}
 	p.Faults = []string{fmt.Sprintf("kill-primary@%s", firstKill), fmt.Sprintf("heal@%s", firstHeal)}
 	for _, x := range job.Combinations {
@@ -85,7 +85,7 @@ func (e Env) failOver(ctx context.Context, s signals, c *cobra.Command, o *optio
 	return f.all
 }
 
-// firstOfEach returns the open-loop runs, one for each topology and lock.
+// firstOfEach returns the first open-loop run of each topology and lock.
 func firstOfEach(runs []results.Run) (first []*results.Run) {
 	for i := range runs {
 		r := &runs[i]
@@ -119,7 +119,8 @@ func answers(runs []results.Run, gone []results.Failover) (all []results.Answer)
 	return all
 }
 
-// writeFirst writes the table for choosing a topology, then the tables of the first loads, and where to read on.
+// writeFirst writes the table for choosing a topology, then the tables of the first loads, then hints for further
+// reading.
 func writeFirst(w io.Writer, runs []results.Run, gone []results.Failover, report string) error {
 	crowd := slices.IndexFunc(runs, func(r results.Run) bool { return r.Rate == 0 })
 	if crowd < 0 {

@@ -8,7 +8,7 @@ import (
 	"hammerlock/results"
 )
 
-// TestFirstLoads: a bench that is told of no load has two, and one that is told of any has that.
+// TestFirstLoads: bench has two loads if no flag sets one, and otherwise only the load that the flags set.
 func TestFirstLoads(t *testing.T) {
 	for _, c := range []struct {
 		name, value string
@@ -39,8 +39,8 @@ func TestFirstLoads(t *testing.T) {
 	}
 }
 
-// TestFirstTables: latencies stand in the table of the open loop only, and a bench that was stopped before the crowd
-// came has a table.
+// TestFirstTables: only the table of the open loop has latencies. A bench that was stopped before the second load
+// still has a table.
 func TestFirstTables(t *testing.T) {
 	runs := []results.Run{{Topology: "single", Lock: "lease"}, {Topology: "single", Lock: "lease"}}
 	runs[0].Workers, runs[0].Rate, runs[1].Workers = 8, 100, 32

@@ -19,11 +19,11 @@ import (
 	"hammerlock/workload"
 )
 
-// taps are the values of a flag: whether to read the servers' replication streams.
+// taps are the values of a flag: "auto" means true.
 var taps = settings.Catalogue[bool]{All: []bool{true, false},
 	Name: func(read bool) string { return map[bool]string{true: "auto", false: "off"}[read] }}
 
-// syncs are the values of a flag: how often servers sync their append-only file; off = they have none.
+// syncs are the values of a flag: how often servers sync their append-only file. "off" means that they have none.
 var syncs = settings.Catalogue[topologies.Durability]{All: []topologies.Durability{"", topologies.SyncEverySecond,
 	topologies.SyncAlways},
 	Name: func(d topologies.Durability) string { return cmp.Or(string(d), "off") }}
@@ -31,7 +31,7 @@ var syncs = settings.Catalogue[topologies.Durability]{All: []topologies.Durabili
 // autoLock is the name for the default lock of each topology, which is the zero Spec in a plan.
 const autoLock = "auto"
 
-// lockNames lists the correct locks. There are many wrong ones; --list says what is wrong with each.
+// lockNames lists the correct locks in a sentence, and counts the wrong ones.
 func lockNames(all []locks.Spec) string {
 	own, libraries, broken := []string{autoLock}, []string{}, 0
 	for _, s := range all {
@@ -79,7 +79,7 @@ func locksOf(k crew.Catalogue) settings.Catalogue[locks.Spec] {
 	return c
 }
 
-// lockGroups are names for several locks at once, for verify --expect.
+// lockGroups are names for groups of locks, for verify --expect.
 var lockGroups = map[string]func(locks.Spec) bool{
 	"all":    func(s locks.Spec) bool { return s.Name != "" },
 	"right":  func(s locks.Spec) bool { return s.Name != "" && s.Broken == "" },

@@ -52,7 +52,7 @@ func (e Env) certifyCommand() *cobra.Command {
 	})
 }
 
-// certify checks the certificate in a file. If there is none, the history is judged first, which writes one.
+// certify checks the certificate in a file. If there is none, it first judges the history, which writes one.
 func (e Env) certify(h *history.History, file string) (all []certify.Verdict, refused, err error) {
 	var in io.Reader
 	f, err := os.Open(file)
@@ -74,7 +74,8 @@ func (e Env) certify(h *history.History, file string) (all []certify.Verdict, re
 	return all, refused, nil
 }
 
-// showCertified says for each verdict whether it is certified, or which line of the certificate is wrong.
+// showCertified prints whether each verdict is certified, or which line of the certificate is wrong. It returns the
+// exit code.
 func (e Env) showCertified(all []certify.Verdict, refused error) int {
 	if refused != nil {
 		fmt.Fprintf(e.Stdout, "REFUSED    %v\n", refused)

@@ -58,8 +58,8 @@ func judgeFiles(o *options, args []string) (all []results.Judgement, err error) 
 	return results.Standing(all), errors.Join(errs...)
 }
 
-// judged judges again what was saved: a run, a run whose process was killed, or a history in a file. It sets Saved
-// unless nothing could be read.
+// judged judges saved data again: a run, a run whose process was killed, or a history in a file. Saved is empty if
+// nothing could be read.
 func judged(path string) (j results.Judgement, err error) {
 	if r, err := results.ReadRun(path); err == nil {
 		verdicts, err := r.Judge(path)
@@ -88,7 +88,7 @@ func judged(path string) (j results.Judgement, err error) {
 	return j, err
 }
 
-// openHistory reads a history from a file, or from the directory of a run.
+// openHistory reads a history from a file, or from the directory of a run. It also returns the path of the file.
 func openHistory(path string) (*history.History, string, error) {
 	info, err := os.Stat(path)
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package cli is the command line of bench and verify: it turns flags into a plan, events into progress lines, and
+// Package cli is the command line of bench and verify. It turns flags into a plan, events into progress lines, and
 // results and errors into output and exit codes.
 package cli
 
@@ -29,27 +29,25 @@ import (
 	"hammerlock/locks/known"
 )
 
-// Env has what a command needs from its process.
+// Env has the parts of the process that a command uses.
 type Env struct {
 	Args   []string
 	Stdin  io.Reader
 	Getenv func(string) string // nil = no variable is set
 	Stdout io.Writer
 	Stderr io.Writer
-	// More adds locks, counters and topologies of another module.
+	// More has the locks, counters and topologies of another module.
 	More crew.Catalogue
 
 	secrets   attach.Secrets
-	terminals [2]*os.File // terminals behind Stdout and Stderr, for a dashboard; nil if these are not terminals
+	terminals [2]*os.File // terminals behind Stdout and Stderr, for a dashboard; nil = it is no terminal
 }
 
-// Bench runs the command "bench" and returns its exit code.
 func Bench(ctx context.Context, e Env) int { return e.execute(ctx, Env.benchCommand) }
 
-// Verify runs the command "verify" and returns its exit code.
 func Verify(ctx context.Context, e Env) int { return e.execute(ctx, Env.verifyCommand) }
 
-// execute runs the command that the arguments name. Worker processes are started with a single argument.
+// execute runs the command that the arguments name. A worker process is started with a special single argument.
 func (e Env) execute(ctx context.Context, tree func(Env) *cobra.Command) (code int) {
 	if len(e.Args) == 1 && e.Args[0] == crew.Command {
 		return e.work(ctx)
@@ -57,7 +55,7 @@ func (e Env) execute(ctx context.Context, tree func(Env) *cobra.Command) (code i
 	if len(e.Args) == 1 && e.Args[0] == explore.Command {
 		explore.Child(e.Stdin, e.Stdout, known.Locks) // this ends the process
 	}
-	// A panic in another goroutine should end by a signal, but leave no core dump.
+	// a panic in another goroutine ends the process by a signal, without a core dump
 	debug.SetTraceback("crash")
 	_ = syscall.Setrlimit(syscall.RLIMIT_CORE, &syscall.Rlimit{})
 	defer func() {
@@ -78,7 +76,7 @@ func (e Env) execute(ctx context.Context, tree func(Env) *cobra.Command) (code i
 	o := newOptions(version, e.benchPlan())
 	root.AddCommand(e.manualCommand(), e.explainCommand(),
 		e.command(version, o, e.simple(o, func(context.Context, []string) error {
-			_, err := fmt.Fprintf(e.Stdout, "%s version %s\n", root.Name(), root.Version) // as --version does
+			_, err := fmt.Fprintf(e.Stdout, "%s version %s\n", root.Name(), root.Version) // the same line as --version
 			return err
 		})))
 	e.libraryCommands(root)
@@ -87,12 +85,12 @@ func (e Env) execute(ctx context.Context, tree func(Env) *cobra.Command) (code i
 	root.SilenceErrors, root.SilenceUsage = true, true
 	root.SetOut(e.Stdout)
 	root.SetErr(e.Stderr)
-	root.SetArgs(append([]string{}, e.Args...)) // nil would mean the arguments of the process
+	root.SetArgs(append([]string{}, e.Args...)) // with nil, the library would use the arguments of the process
 	err := root.ExecuteContext(ctx)
 	if code, ok := errors.AsType[ended](err); ok || err == nil {
 		return int(code)
 	}
-	e.complain(err) // for commands of the library, such as completion
+	e.complain(err) // errors of the library's own commands, such as completion
 	return Usage
 }
 
@@ -111,8 +109,8 @@ type ended int
 
 func (x ended) Error() string { return "exit code " + strconv.Itoa(int(x)) }
 
-// command makes do the function of a command. The library stops at the first error in the flags; here all errors are
-// collected in the options, and do is called anyway to find and report further ones.
+// command makes do the function of a command. The library stops at the first wrong flag. Here the options collect all
+// errors, and do is called in any case, to find and report the others.
 func (e Env) command(c *cobra.Command, o *options, do func(ctx context.Context, args []string) int) *cobra.Command {
 	arguments := c.Args
 	o.plan.Getenv = e.Getenv
@@ -139,13 +137,13 @@ func (e Env) command(c *cobra.Command, o *options, do func(ctx context.Context, 
 	}
 	c.Flags().VisitAll(func(f *pflag.Flag) {
 		if v := settings.ValueOf(f); v != nil && v.Complete != nil {
-			_ = c.RegisterFlagCompletionFunc(f.Name, v.Complete) // an error is impossible: it is called once
+			_ = c.RegisterFlagCompletionFunc(f.Name, v.Complete) // it only fails if it is called twice
 		}
 	})
 	return c
 }
 
-// simple is for commands that find no further errors and have no exit codes of their own.
+// simple is for commands that find no further errors, and use only the general exit codes.
 func (e Env) simple(o *options, do func(ctx context.Context, args []string) error) func(context.Context, []string) int {
 	return func(ctx context.Context, args []string) int {
 		err := o.invalid()
@@ -159,7 +157,8 @@ func (e Env) simple(o *options, do func(ctx context.Context, args []string) erro
 	}
 }
 
-// takes checks the number of arguments. The first superfluous one may be the misspelt name of a command.
+// takes returns a check of the number of arguments. The first superfluous argument may be the misspelt name of a
+// command.
 func takes(least, most int) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		if len(args) < least {
@@ -175,14 +174,14 @@ func takes(least, most int) cobra.PositionalArgs {
 			}
 			errs = append(errs, fmt.Errorf("%q: unexpected argument%s", args[i], hint))
 			if names = nil; command != "" {
-				break // the rest are its arguments
+				break // the other arguments belong to that command
 			}
 		}
 		return errors.Join(errs...)
 	}
 }
 
-// expected says which commands are below one, or where its flags are described.
+// expected lists the subcommands or, if there are none, refers to the help.
 func expected(c *cobra.Command) string {
 	if names := below(c); len(names) > 0 {
 		return "; the commands are " + strings.Join(names, ", ")
@@ -190,7 +189,7 @@ func expected(c *cobra.Command) string {
 	return fmt.Sprintf("; see %s --help", c.CommandPath())
 }
 
-// valueOf says of which flag an argument is a value, if any.
+// valueOf suggests the flag that has the argument as a value; empty if no flag has.
 func valueOf(c *cobra.Command, arg string) (hint string) {
 	c.Flags().VisitAll(func(f *pflag.Flag) {
 		if v := settings.ValueOf(f); v != nil && hint == "" && slices.Contains(v.Enum, arg) {

@@ -21,7 +21,7 @@ import (
 type comparing struct {
 	show  []results.Metric
 	gates []compare.ChangeGate
-	view  *compare.View // what is written
+	view  *compare.View // content of the outputs
 }
 
 // comparingFlags declares the flags of commands that compare.
@@ -33,7 +33,7 @@ func (o *options) comparingFlags(to *comparing) {
 	preset := strings.Join(results.Headline, ",")
 	o.Add(flag(session, "show", "the numbers to compare"), "name,...", preset,
 		show).Complete = settings.CompleteList(allMetrics.Names(), false)
-	to.show, _ = results.FindMetrics(results.Headline) // they exist
+	to.show, _ = results.FindMetrics(results.Headline) // an error is impossible: these metrics exist
 	o.gateFlag("what may not become worse, or the exit code is 5; may be given several times: "+
 		"a change with its sign, as in\nresponse.p99<+10%, or "+
 		compare.RegressionGate+", for anything that is more than noise", func(text string) error {
@@ -53,7 +53,7 @@ func (c *comparing) summarize(e Env) error {
 	return e.stepSummary(c.view.WriteMarkdown)
 }
 
-// called is the command line as the user typed it.
+// called returns the command line as the user typed it.
 func (e Env) called(program string) string {
 	return strings.Join(append([]string{program}, human.Names(e.Args, quote)...), " ")
 }
@@ -117,8 +117,8 @@ func (e Env) compare(ctx context.Context, o *options, with *comparing, by, args 
 		err: with.summarize(e)})
 }
 
-// nameSides names sides that were given as patterns or lists by the topology and lock of their runs, if that
-// distinguishes them.
+// nameSides gives sides that are patterns or lists the name of their runs' topology and lock. It changes no name if
+// two names would be equal.
 func nameSides(sides []compare.Side, args []string) {
 	names, seen := make([]string, len(sides)), map[string]bool{}
 	for i, s := range sides {

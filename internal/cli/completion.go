@@ -11,7 +11,6 @@ import (
 	"hammerlock/internal/settings"
 )
 
-// completeSettings completes the settings of a side of a comparison, and their values.
 func completeSettings(c *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 	names := human.Names(settings.Having(c.Flags(), ofPlan), func(name string) string { return name + "=" })
 	at := strings.LastIndex(typed, ",") + 1
@@ -22,7 +21,7 @@ func completeSettings(c *cobra.Command, args []string, typed string) ([]string, 
 	return settings.CompleteList(names, true)(c, args, typed)
 }
 
-// completeFaults completes names of faults, and points after an @.
+// completeFaults completes names of faults and, after an @, points.
 func completeFaults(c *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 	if at := strings.LastIndex(typed, "@"); at > strings.LastIndex(typed, ",") {
 		return settings.CompleteAfter(typed[:at+1], settings.CompleteList(faults.Points, false), c, args, typed[at+1:])

@@ -49,7 +49,7 @@ func (e Env) conformanceCommand() *cobra.Command {
 	}))
 }
 
-// oneLock sets the plan of a step to the lock that the arguments name.
+// oneLock sets the lock in the plan of a step to the one that the arguments name.
 func (o *options) oneLock(args []string, st *step) error {
 	for _, name := range args[:min(len(args), 1)] {
 		lock, err := locksOf(o.plan.Known).Find(name)
@@ -63,7 +63,7 @@ func (o *options) oneLock(args []string, st *step) error {
 	return nil
 }
 
-// undecided lists the claims that no run has judged.
+// undecided lists the claims that no run has judged; empty if there are none.
 func undecided(all []results.Claim) string {
 	var names []string
 	for _, c := range all {

@@ -17,15 +17,14 @@ import (
 	"hammerlock/internal/measure"
 )
 
-// The values of --tui.
 const (
 	tuiAuto = "auto"
 	tuiOn   = "on"
 	tuiOff  = "off"
 )
 
-// openDashboard takes the terminal if a dashboard is wanted and possible; otherwise it returns nil, and lines are
-// printed.
+// openDashboard takes the terminal if a dashboard is wanted and possible. It returns nil if lines are to be printed
+// instead.
 func (e Env) openDashboard(o *options, options dashboard.Options) (*dashboard.Dashboard, error) {
 	if o.tui == tuiOff || o.tui == tuiAuto && (o.json || o.quiet) {
 		return nil, nil
@@ -48,7 +47,7 @@ func (e Env) openDashboard(o *options, options dashboard.Options) (*dashboard.Da
 	return d, nil
 }
 
-// frames makes snapshots of a job's events.
+// frames turns a job's events into snapshots.
 type frames struct{ last *measure.Snapshot }
 
 func (f *frames) next(e harness.Event) *measure.Snapshot {
@@ -68,15 +67,15 @@ func (f *frames) next(e harness.Event) *measure.Snapshot {
 	return s
 }
 
-// view shows a job in the dashboard: one run or, if several run at the same time, a board of all.
+// view shows a job in the dashboard: a single run or, if runs are parallel, a board of all runs.
 type view struct {
 	*dashboard.Dashboard
 	job   *harness.Job
-	after io.Writer // gets a line for each saved run when the screen is free again
+	after io.Writer // gets the directories of saved runs when the screen is free again
 
 	one    sync.Mutex
-	runs   []shownRun // by number, from 1
-	chosen int        // chosen by key; 0 = the run that began first among those in progress
+	runs   []shownRun // indexed by run number - 1
+	chosen int        // run chosen with a key; 0 = the earliest run in progress
 	ended  int
 	left   time.Duration
 	saved  []string
@@ -85,12 +84,12 @@ type view struct {
 type shownRun struct {
 	frames
 	measure.Row
-	controls *measure.Controls // while the run can be changed
+	controls *measure.Controls // nil when the run can no longer be changed
 }
 
 func newView(d *dashboard.Dashboard, job *harness.Job, after io.Writer) *view {
 	v := &view{Dashboard: d, job: job, after: after}
-	one := len(on(job)) == 1 && len(job.Plan.Locks) == 1 // then the scenario identifies a run
+	one := len(on(job)) == 1 && len(job.Plan.Locks) == 1 // the scenario then identifies a run
 	for i := range job.Combinations {
 		c := &job.Combinations[i]
 		name := c.Name()
@@ -128,7 +127,7 @@ func (v *view) tell(e harness.Event) {
 	v.draw(e.Number)
 }
 
-// draw shows the chosen run, or the first of those in progress, or else the latest.
+// draw shows the chosen run. If none is chosen, it shows the first run in progress, or else the latest.
 func (v *view) draw(latest int) {
 	rows := v.rows()
 	number := v.chosen
@@ -155,7 +154,6 @@ func (v *view) draw(latest int) {
 	v.Publish(s)
 }
 
-// rows returns the rows of the board.
 func (v *view) rows() (rows []measure.Row) {
 	for i := range v.runs {
 		rows = append(rows, v.runs[i].Row)
@@ -167,7 +165,7 @@ func (v *view) rows() (rows []measure.Row) {
 	return rows
 }
 
-// choose chooses a run that many rows further down on the board.
+// choose selects the run that is the given number of rows further down on the board.
 func (v *view) choose(down int) {
 	v.one.Lock()
 	defer v.one.Unlock()
@@ -180,7 +178,7 @@ func (v *view) choose(down int) {
 	v.draw(v.chosen)
 }
 
-// pause records in all runs in progress that the suite is about to be stopped.
+// pause records in each run in progress that the suite is about to be stopped.
 func (v *view) pause(why string) (resume func()) {
 	v.one.Lock()
 	defer v.one.Unlock()
@@ -197,7 +195,7 @@ func (v *view) pause(why string) (resume func()) {
 	}
 }
 
-// close gives the terminal back and prints where the runs are saved.
+// close gives the terminal back, and prints the directories of the saved runs.
 func (v *view) close(context.Context, string) error {
 	err := v.Close()
 	if n := len(v.saved); n == 1 {
@@ -208,7 +206,7 @@ func (v *view) close(context.Context, string) error {
 	return err
 }
 
-// dashboardOrLines shows a job in the dashboard, or in lines; drawn tells which.
+// dashboardOrLines shows a job in the dashboard, or in lines; drawn is true for the dashboard.
 func (e Env) dashboardOrLines(o *options, s signals, job *harness.Job) (own shows, drawn bool, err error) {
 	d, err := e.openDashboard(o, dashboard.Options{Quit: func(int) { s.press() }})
 	for i := range job.Combinations {

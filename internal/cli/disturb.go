@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// disturbed disturbs the machine during a round, if the user wants that: busy loops run during every third round, and
-// during every seventh the suite is stopped for a while. The returned function ends that.
+// disturbed disturbs the machine during a round, if the user wants that. In every third round, busy loops run. In
+// every seventh, the suite is stopped for a while. The returned function ends the disturbance.
 func (s *soaking) disturbed(round int) (end func()) {
 	switch {
 	case s.disturb && round%7 == 3:
@@ -24,7 +24,7 @@ func (s *soaking) disturbed(round int) (end func()) {
 	return func() {}
 }
 
-// hogs keeps two cores busy. The loops end with the suite, in whatever way that ends.
+// hogs keeps two cores busy. The loops end when the suite ends, in any way.
 func (s *soaking) hogs() (end func()) {
 	var all []*exec.Cmd
 	for range 2 {
@@ -42,7 +42,7 @@ func (s *soaking) hogs() (end func()) {
 	}
 }
 
-// stopped stops the suite for a while, from another process, and in half of the cases all its child processes as well.
+// stopped lets another process stop the suite for a while. In half of the cases, that stops all child processes, too.
 func (s *soaking) stopped(r *rand.Rand) (end func()) {
 	after, length := time.Duration(2+r.IntN(12))*time.Second, time.Duration(500+r.IntN(5000))*time.Millisecond
 	everybody := r.IntN(2) == 0
@@ -69,7 +69,7 @@ func (s *soaking) stopped(r *rand.Rand) (end func()) {
 	}
 }
 
-// descendants lists the child processes of a process, with their children.
+// descendants returns the child processes of a process, their children, and so on.
 func descendants(pid string) (all []string) {
 	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%s/task/*/children", pid))
 	for _, task := range tasks {

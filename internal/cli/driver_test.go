@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestProgramsAsLocks: a command keeps its commas, and is written as it is read.
+// TestProgramsAsLocks: a command keeps its commas, and is written in the form in which it is read.
 func TestProgramsAsLocks(t *testing.T) {
 	all := locksOf(Env{}.knows())
 	got := all.Join(settings.Split("lease,exec:python3 a.py --x 1,2,'b c',redlock,exec:./d,auto"))

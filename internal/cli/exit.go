@@ -15,18 +15,17 @@ import (
 	"hammerlock/results/compare"
 )
 
-// Exit codes. If several apply, Violation wins, then Broken, Inconclusive, Regression.
+// Exit codes. If several apply, Violation comes first, then Broken, Inconclusive, Regression.
 const (
 	Passed       = 0
 	Violation    = 1 // a safety property failed
 	Usage        = 2
 	Inconclusive = 3
-	Broken       = 4   // a run failed to run
-	Regression   = 5   // an assertion on latencies, or a comparison, failed
-	bySignal     = 128 // and its number
+	Broken       = 4   // a run could not be carried out
+	Regression   = 5   // an assertion or a comparison failed
+	bySignal     = 128 // plus the number of the signal
 )
 
-// schema is the version of the JSON documents.
 const schema = 1
 
 // Document is the output of --json: how a command ended, and its results.
@@ -35,8 +34,8 @@ type Document struct {
 	Exit       Exit                 `json:"exit"`
 	Saved      string               `json:"saved,omitzero"`
 	Runs       []results.Run        `json:"runs,omitzero"`
-	Verdict    *results.Whole       `json:"verdict,omitzero"` // for verify: the verdict on everything
-	Repeat     string               `json:"repeat,omitzero"`  // the command that repeats everything
+	Verdict    *results.Whole       `json:"verdict,omitzero"` // for verify: the verdict on all runs
+	Repeat     string               `json:"repeat,omitzero"`  // command line that repeats everything
 	Explored   []results.Judgement  `json:"explored,omitempty"`
 	NotRun     []results.NotRun     `json:"not_run,omitempty"`
 	Gates      []compare.GateResult `json:"gates,omitempty"`
@@ -48,13 +47,13 @@ type Document struct {
 	Expected   []results.Expected   `json:"expected,omitempty"`
 }
 
-// Exit says how a command ended.
+// Exit tells how a command ended.
 type Exit struct {
 	Code   int    `json:"code"`
 	Reason string `json:"reason"`
 }
 
-// exit returns the code and reason of a command whose runs were judged and that may have ended with an error.
+// exit returns the code and the reason for a command whose runs were judged. The error err may have ended it.
 func exit(stop context.Context, w results.Whole, gates []compare.GateResult, err error) Exit {
 	var undecided, regressed []string
 	if w.Status != checker.Pass {
@@ -92,7 +91,7 @@ func exit(stop context.Context, w results.Whole, gates []compare.GateResult, err
 	}
 }
 
-// undecided makes the exit inconclusive for a reason, unless something failed or the reason is empty.
+// undecided makes a successful exit inconclusive for the given reason, unless that is empty.
 func (x Exit) undecided(why string) Exit {
 	if x.Code == Passed && why != "" {
 		return Exit{Inconclusive, why}
@@ -100,7 +99,7 @@ func (x Exit) undecided(why string) Exit {
 	return x
 }
 
-// joined joins the first few reasons into one.
+// joined joins the first few reasons.
 func joined(reasons []string) string {
 	const most = 10
 	if n := len(reasons) - most; n > 0 {
@@ -109,18 +108,18 @@ func joined(reasons []string) string {
 	return strings.Join(reasons, "; ")
 }
 
-// result is what a command has to write.
+// result has the output of a command.
 type result struct {
 	exit     Exit
-	document any // for --json
+	document any // output of --json
 	text     func(io.Writer) error
 	dir      string              // directory of the saved runs; empty = there are none
-	file     string              // name of the file for the document in dir; empty = none
-	judged   []results.Judgement // for CI systems
+	file     string              // name of a file in dir for the document; empty = none
+	judged   []results.Judgement // verdicts for CI systems
 	err      error               // errors of other outputs
 }
 
-// answer writes the result to stdout and errors of outputs to stderr, and returns the exit code.
+// answer writes the result to stdout, and errors of outputs to stderr. It returns the exit code.
 func (e Env) answer(o *options, r result) int {
 	write := r.text
 	if o.json {
@@ -149,7 +148,7 @@ func (e Env) refuse(stop context.Context, o *options, err error) int {
 	return e.end(x, err)
 }
 
-// end returns the exit code of a command after its result was written, or could not be.
+// end returns the exit code after the result was written. If that failed, it prints the error.
 func (e Env) end(x Exit, writeErr error) int {
 	e.complain(writeErr)
 	if writeErr != nil && x.Code == Passed {
@@ -167,7 +166,7 @@ func (e Env) say(o *options, format string, args ...any) {
 
 func (e Env) complain(err error) { e.lines("error:", err) }
 
-// lines prints every line of an error with a label.
+// lines prints every line of an error, each with the label.
 func (e Env) lines(label string, err error) {
 	if err == nil {
 		return
@@ -185,7 +184,7 @@ func encode(document any) func(io.Writer) error {
 	}
 }
 
-// encoder writes each document in one line.
+// encoder returns an encoder that writes each document in one line.
 func encoder(w io.Writer) *json.Encoder {
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)

@@ -24,7 +24,7 @@ import (
 	"hammerlock/topologies"
 )
 
-// expectFlags declares the flags for comparing locks with the catalogue's expectations.
+// expectFlags declares the flags that compare locks with the catalogue's expectations.
 func (o *options) expectFlags() {
 	o.Toggle(flag(session, "expect",
 		"compare what is found with what the entries of the locks expect, a row for each:\n"+
@@ -34,7 +34,7 @@ func (o *options) expectFlags() {
 		&o.markdown)
 }
 
-// unexpected reports flags that have a meaning with --expect only.
+// unexpected reports flags that only have a meaning with --expect.
 func (o *options) unexpected() {
 	if o.markdown != "" {
 		o.Mistake("markdown", "%s: it goes with --expect", o.markdown)
@@ -48,8 +48,8 @@ func (o *options) unexpected() {
 	}
 }
 
-// wanted returns what is expected of a lock: a row for its default, and for a correct lock one for each fault or
-// scenario that it is expected to fail.
+// wanted returns the rows that are expected of a lock. A broken lock has one row. A correct lock has one for the
+// default run, and one for each fault or scenario that it is expected to fail.
 func wanted(l locks.Spec) (all []results.Expected) {
 	if l.Broken != "" {
 		return []results.Expected{{Lock: l.Name, Causes: l.Expected("")}}
@@ -68,8 +68,8 @@ func wanted(l locks.Spec) (all []results.Expected) {
 	return all
 }
 
-// Documented returns the rows that a document should have for locks: for those that must pass, one for each topology
-// that fits.
+// Documented returns the rows that a document should have. A row that must pass is repeated for each topology that
+// fits the lock.
 func Documented(all []locks.Spec) (rows []results.Expected) {
 	for _, l := range all {
 		for _, r := range wanted(l) {
@@ -96,7 +96,8 @@ type expecting struct {
 	errs []error
 }
 
-// expectedRow is a row of the table, with what must be run for it, part by part, until an expected cause is found.
+// expectedRow is a row of the table, with the runs that it needs. The parts are run in order, until one shows an
+// expected cause.
 type expectedRow struct {
 	results.Expected
 	parts []expectedPart
@@ -105,7 +106,7 @@ type expectedRow struct {
 // expectedPart is repeated by its policy until it has shown an expected cause.
 type expectedPart struct {
 	plan     harness.Plan
-	explores bool // explore the lock, in place of the plan's runs
+	explores bool // explore the lock instead of running the plan
 	again    harness.Again
 }
 
@@ -114,7 +115,7 @@ func (e Env) expectations(ctx context.Context, s signals, c *cobra.Command, o *o
 	failFast := o.plan.FailFast
 	err := x.carryOut(ctx, s, func(stop context.Context) error {
 		err := x.prepare(stop)
-		o.plan.FailFast = false // of rows
+		o.plan.FailFast = false // it applies to rows here, not to runs
 		return err
 	}, func(yield func(*step) bool) { x.steps(yield, failFast) })
 	if x.begun.IsZero() {
@@ -123,7 +124,7 @@ func (e Env) expectations(ctx context.Context, s signals, c *cobra.Command, o *o
 	return x.answer(s.stop, err)
 }
 
-// steps runs everything for one row after the other.
+// steps runs the parts of one row after the other.
 func (x *expecting) steps(yield func(*step) bool, failFast bool) {
 	for i := range x.rows {
 		r := &x.rows[i]
@@ -157,7 +158,7 @@ func (x *expecting) answer(stop context.Context, err error) int {
 	return x.e.answer(x.o, result{exit, document, text, x.o.plan.Out, "", judged, unwritten})
 }
 
-// document writes the rows into the document, or a new one.
+// document writes the rows into the existing document, or into a new one.
 func (x *expecting) document(all []results.Expected) error {
 	old, err := os.ReadFile(x.o.markdown)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -168,7 +169,7 @@ func (x *expecting) document(all []results.Expected) error {
 	return os.WriteFile(x.o.markdown, []byte(text), 0o644)
 }
 
-// notExpected lists flags of verify that mean nothing with --expect, besides those of load and faults.
+// notExpected lists further flags of verify that have no meaning with --expect.
 var notExpected = []string{"addr", "gate", "benchfmt", "web", "metrics", "agents"}
 
 // prepare finds all errors, and makes the rows.
@@ -225,7 +226,7 @@ func (x *expecting) prepare(stop context.Context) error {
 	return os.MkdirAll(o.plan.Out, 0o755)
 }
 
-// without lists the locks that no row is about.
+// without lists the locks that have no row.
 func (x *expecting) without() (names []string) {
 	for _, l := range x.o.plan.Locks {
 		row := slices.ContainsFunc(x.rows, func(r expectedRow) bool { return r.Lock == l.Name })
@@ -236,7 +237,7 @@ func (x *expecting) without() (names []string) {
 	return names
 }
 
-// add makes the rows of a lock on a topology, with the seed of a round. A failure is looked for once, on the first
+// add makes the rows of a lock on a topology, with the seed of a round. An expected failure gets one row, on the first
 // topology where it is possible.
 func (x *expecting) add(stop context.Context, round int, l locks.Spec, t topologies.Spec) error {
 	for _, row := range wanted(l) {
@@ -263,7 +264,7 @@ func (x *expecting) add(stop context.Context, round int, l locks.Spec, t topolog
 				p.Workload.Seed
 			r.parts = []expectedPart{{plan: short, again: harness.Doubling}}
 		}
-		var apply []expectedPart // the other parts do not apply to the lock on this topology
+		var apply []expectedPart // a part that does not apply to the lock on this topology is left out
 		var mistakes human.Mistakes
 		for _, part := range r.parts {
 			_, err := part.plan.Check(stop, nil)
@@ -285,8 +286,8 @@ func (x *expecting) add(stop context.Context, round int, l locks.Spec, t topolog
 	return nil
 }
 
-// parts returns what is run for a lock by default: for a broken one first the scenarios that it is expected to fail,
-// repeatedly. A correct one has rows of its own for scenarios that it is expected to fail.
+// parts returns the parts of a lock's default row. A broken lock first gets the scenarios that it is expected to fail,
+// repeatedly. For a correct lock, such scenarios have their own rows.
 func (x *expecting) parts(l locks.Spec, p harness.Plan) (all []expectedPart) {
 	var named, others []scenarios.Scenario
 	for _, s := range p.Scenarios {
@@ -314,7 +315,7 @@ func (x *expecting) parts(l locks.Spec, p harness.Plan) (all []expectedPart) {
 	return all
 }
 
-// row runs everything for a row. It returns false if nothing may follow.
+// row runs all parts of a row. It returns false if no row may follow.
 func (x *expecting) row(yield func(*step) bool, r *expectedRow) (goesOn bool) {
 	begun := time.Now()
 	defer func() { r.Took = time.Since(begun) }()
@@ -345,7 +346,7 @@ func (x *expecting) row(yield func(*step) bool, r *expectedRow) (goesOn bool) {
 	return true
 }
 
-// part prepares the job of a part, or explores the lock instead.
+// part prepares the job of a part, or explores the lock instead. It returns whether the job is to begin.
 func (x *expecting) part(stop context.Context, r *expectedRow, job *harness.Job, explores bool, since time.Duration,
 	not *[]results.NotRun) (begins bool) {
 	if explores {

@@ -74,7 +74,7 @@ func (e Env) explain(args []string) error {
 // metricsWord stands for the names of all metrics.
 const metricsWord = "metrics"
 
-// meaning explains a term, or a name in a catalogue.
+// meaning explains a term, or a name in a catalogue. It returns false if the word is unknown.
 func meaning(k crew.Catalogue, name string) (text string, found bool) {
 	var all []string
 	add := func(kind, doc string) { all = append(all, paragraph(strings.ToLower(name)+" ("+kind+")", doc)) }
@@ -102,7 +102,7 @@ func meaning(k crew.Catalogue, name string) (text string, found bool) {
 	named(k.Counters, name, func(s workload.CounterSpec) (string, string) { return s.Name, s.Doc }, "counter", add)
 	if name == metricsWord {
 		var text strings.Builder
-		if results.WriteMetrics(&text) == nil { // text in memory
+		if results.WriteMetrics(&text) == nil { // an error is impossible: the text is in memory
 			all = append(all, "metrics (names that --gate, --show and --slo take)\n"+strings.TrimSuffix(text.String(),
 				"\n"))
 		}
@@ -110,7 +110,6 @@ func meaning(k crew.Catalogue, name string) (text string, found bool) {
 	return strings.Join(all, "\n"), len(all) > 0
 }
 
-// aboutLock returns the name of a lock and its description.
 func aboutLock(s locks.Spec) (name, doc string) {
 	doc = sentence(s.Doc) + " From: " + sentence(s.Source)
 	if s.Broken != "" {
@@ -121,7 +120,7 @@ func aboutLock(s locks.Spec) (name, doc string) {
 	return s.Name, doc
 }
 
-// named appends the description of a name in a catalogue.
+// named passes the description of a name to add, if the catalogue has that name.
 func named[T any](all []T, name string, of func(T) (name, doc string), kind string, add func(kind, doc string)) {
 	for _, t := range all {
 		if is, doc := of(t); is == name {
@@ -130,7 +129,7 @@ func named[T any](all []T, name string, of func(T) (name, doc string), kind stri
 	}
 }
 
-// explained lists all terms and names.
+// explained returns all terms and names, sorted.
 func explained(k crew.Catalogue) (all []string) {
 	for _, w := range glossary.All {
 		all = append(all, w.Names()...)
@@ -144,7 +143,7 @@ func explained(k crew.Catalogue) (all []string) {
 	return slices.Compact(all)
 }
 
-// sentence makes a sentence of a line in a catalogue.
+// sentence adds a full stop to a line of a catalogue, if it lacks one.
 func sentence(doc string) string {
 	if doc == "" || strings.HasSuffix(doc, ".") {
 		return doc
@@ -152,7 +151,7 @@ func sentence(doc string) string {
 	return doc + "."
 }
 
-// paragraph formats a name with its meaning, indented, below it.
+// paragraph formats a name, with its meaning indented below it.
 func paragraph(name, means string) string {
 	return name + "\n    " + strings.Join(human.Wrap(means, explainColumns-4), "\n    ")
 }

@@ -25,17 +25,16 @@ import (
 	"hammerlock/results"
 )
 
-// exploreFile is the file of a saved exploration that --replay reads.
+// exploreFile is the file of a saved exploration, which --replay reads.
 const exploreFile = "explore.json"
 
-// exploreOptions are the flags of "verify explore".
 type exploreOptions struct {
 	*options
 	locks   []locks.Spec
 	o       explore.Options
 	replay  string
 	sweep   string
-	picture string // file for the picture of the first counterexample, or of a sweep
+	picture string // SVG of the first counterexample, or of a sweep
 }
 
 func (e Env) exploreCommand() *cobra.Command {
@@ -96,7 +95,7 @@ func (e Env) exploreCommand() *cobra.Command {
 	}))
 }
 
-// explore explores one lock after the other and returns an exit code for all.
+// explore explores one lock after the other. It returns one exit code for all.
 func (e Env) explore(ctx context.Context, s signals, x *exploreOptions) int {
 	var orders []explore.Orders
 	var all []explore.Report
@@ -144,7 +143,7 @@ func (e Env) explore(ctx context.Context, s signals, x *exploreOptions) int {
 	return e.answer(x.options, result{exit: exit, document: document, text: text})
 }
 
-// orders finds all errors and returns what to do.
+// orders finds all errors, and returns the explorations to run.
 func (x *exploreOptions) orders() (list []explore.Orders, err error) {
 	if x.replay != "" {
 		r, err := savedExploration(x.replay)
@@ -181,7 +180,7 @@ func (x *exploreOptions) orders() (list []explore.Orders, err error) {
 	return list, cmp.Or(x.invalid(), harness.Saves(x.plan.Out))
 }
 
-// savedExploration reads a counterexample.
+// savedExploration reads a saved counterexample.
 func savedExploration(file string) (r explore.Report, err error) {
 	text, err := os.ReadFile(file)
 	if err == nil {
@@ -190,11 +189,10 @@ func savedExploration(file string) (r explore.Report, err error) {
 	return r, err
 }
 
-// aNight is how long random schedules are run at most if no time budget was given.
+// aNight is the time limit for random schedules if no time budget was given.
 const aNight = 12 * time.Hour
 
-// sized returns the options for a lock. A lock on several sites has as many as with verify, unless a flag says
-// otherwise.
+// sized returns the options for a lock. Without a flag, a lock on several sites gets as many sites as with verify.
 func (x *exploreOptions) sized(spec locks.Spec) explore.Options {
 	o, brief := x.o, explore.Briefly(spec)
 	if !x.Flags.Changed("sites") && brief.Sites > 1 {
@@ -219,7 +217,8 @@ func (x *exploreOptions) ofRight() (list []explore.Orders) {
 	return list
 }
 
-// one explores a lock and saves its counterexample as a run.
+// one explores a lock, and saves its counterexample as a run. It returns the directory of that run; empty if none is
+// saved.
 func (x *exploreOptions) one(stop context.Context, o explore.Orders) (r explore.Report, dir string, err error) {
 	if o.Replay || o.Sweep != nil {
 		if r, err = explore.InProcess(stop, o); r.Found != nil {
@@ -238,7 +237,7 @@ func (x *exploreOptions) one(stop context.Context, o explore.Orders) (r explore.
 		return r, "", errors.Join(err, folder.Discard())
 	}
 	checker.Advise(r.Found.Verdicts)
-	if r.Found.Picture != "" { // there is none if the process died
+	if r.Found.Picture != "" { // if the process died, there is no picture
 		err = os.WriteFile(folder.Path(results.SequenceFile), []byte(r.Found.Picture), 0o644)
 	}
 	x.picture, r.Found.Picture = cmp.Or(x.picture, r.Found.Picture), ""
@@ -298,7 +297,7 @@ func writeExplored(w io.Writer, all []explore.Report, saved []string) error {
 				filepath.Join(saved[i], exploreFile))
 		}
 	}
-	if all[0].Envelope != nil { // for a sweep: the values at which locks fail
+	if all[0].Envelope != nil { // a sweep: print the values at which the locks fail
 		p.Line("")
 		p.Err = errors.Join(p.Err, explore.WriteEnvelopes(w, all))
 		p.Line("\nsaved in %[1]s; as a page with the picture: bench report %[1]s --html sweep.html", saved[0])

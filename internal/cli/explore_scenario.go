@@ -13,7 +13,7 @@ import (
 	"hammerlock/scenarios"
 )
 
-// exploreScenario is the first scenario of verify. It is not part of the harness, since it needs no topology.
+// exploreScenario is the first scenario of verify. It needs no topology, so it is not part of the harness.
 var exploreScenario = scenarios.Scenario{
 	Name: "explore",
 	Doc:  "every order of messages with at most one deviation, in virtual time, without a server; see verify explore",
@@ -24,11 +24,11 @@ var allStrains = append([]scenarios.Scenario{exploreScenario}, scenarios.All...)
 
 func isExplore(s scenarios.Scenario) bool { return s.Name == exploreScenario.Name }
 
-// exploreFor is how long a lock is explored at most, in real time. Most take a second or two.
+// exploreFor is the time limit for exploring a lock, in real time. Most locks take a second or two.
 const exploreFor = 20 * time.Second
 
-// exploreFirst explores each lock of a job, and keeps the judgements. It returns the locks that it could not explore,
-// or had no time for, and whether the runs of the job are to follow.
+// exploreFirst explores each lock of a job, and keeps the judgements. It returns the locks that it could not explore
+// or had no time for, and whether the job's runs are to follow.
 func (e Env) exploreFirst(stop context.Context, o *options, job *harness.Job) (not []results.NotRun, further bool) {
 	x := &exploreOptions{options: o}
 	job.Earlier = map[string]time.Duration{}
@@ -52,7 +52,7 @@ func (e Env) exploreFirst(stop context.Context, o *options, job *harness.Job) (n
 		job.Earlier[lock.Name] = time.Since(begun)
 		switch {
 		case err != nil && stop.Err() != nil:
-			return not, true // the runs will report why they ended
+			return not, true // the runs report why they ended
 		case err == nil && r.Excluded:
 			n.Why = r.Verdict()
 			not = append(not, n)
@@ -64,7 +64,7 @@ func (e Env) exploreFirst(stop context.Context, o *options, job *harness.Job) (n
 			fallthrough
 		default:
 			if r.Found != nil {
-				e.complain(err) // it could not be saved
+				e.complain(err) // the counterexample could not be saved
 			}
 			j := explored(r, dir, x.command(orders))
 			j.Took = job.Earlier[lock.Name]
@@ -77,7 +77,7 @@ func (e Env) exploreFirst(stop context.Context, o *options, job *harness.Job) (n
 	return not, len(o.plan.Scenarios) > 0
 }
 
-// explored is the judgement of an exploration. The story of a violation is its trace.
+// explored returns the judgement of an exploration. The story of a violation is its trace.
 func explored(r explore.Report, saved, command string) results.Judgement {
 	j := results.Judgement{
 		Topology: "memory", Lock: r.Lock, Scenario: exploreScenario.Name, Faults: []string{}, Command: command,

@@ -52,7 +52,7 @@ func (e Env) exportCommand() *cobra.Command {
 	}))
 }
 
-// exportTest writes the story of a failed run as a Go test that fails.
+// exportTest writes the story of a failed run as a test that fails, in the language of the file's extension.
 func (e Env) exportTest(ctx context.Context, path, test, calls string) error {
 	_, err := story.Language(test)
 	source, unread := os.ReadFile(calls)

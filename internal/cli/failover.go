@@ -21,8 +21,8 @@ import (
 	"hammerlock/topologies"
 )
 
-// Load and times of a failover measurement. A lease lasts longer than the failover, so that a lost grant is recognized,
-// and the run lasts longer than leases that could not be released.
+// Load and times of a failover measurement. A lease lasts longer than the failover, so that a lost grant is
+// recognized. The run lasts longer than a lease that could not be released.
 const (
 	failoverKills    = 20
 	mostKills        = 1000
@@ -30,16 +30,16 @@ const (
 	failoverBegins   = time.Second // after the warm-up
 	failoverDuration = 12 * time.Second
 	failoverLease    = 6 * time.Second
-	stockTimes       = 10 // factor for all times with the servers' default timers
+	stockTimes       = 10 // factor for all times if the servers have their default timers
 )
 
-// failoverFaults are injected, where they apply, if the user names no others.
+// failoverFaults are the faults, where they apply, if the user names none.
 var failoverFaults = []string{"kill-primary", "pause-primary", "partition-primary", "failover"}
 
 type failovers struct {
 	*series
 	kills int
-	until float64  // continue until the confidence interval of lost grants is that narrow; 0 = do not
+	until float64  // continue until the confidence interval of lost grants is this narrow; 0 = no such condition
 	gone  []string // faults that do not apply
 	cells []failoverCell
 	all   []results.Failover
@@ -86,7 +86,7 @@ func (e Env) failoverCommand(p harness.Plan) *cobra.Command {
 		}}, webOutput, metricsOutput, jsonOutput, quietOutput)
 	return e.command(c, o, interruptible(func(ctx context.Context, s signals, args []string) int {
 		f.series = newSeries(e, c, o)
-		f.root, f.tolerant = e.verifyCommand(), true // each run is run like one of verify
+		f.root, f.tolerant = e.verifyCommand(), true // each run is like a run of verify
 		err := f.carryOut(ctx, s, func(stop context.Context) error { return f.check(stop, args) }, f.steps)
 		return f.answer(s.stop, err)
 	}))
@@ -105,15 +105,14 @@ func (f *failovers) answer(stop context.Context, err error) int {
 	x := f.exit(stop, f.done, nil, err)
 	if none := func(r results.Failover) bool { return r.Lost.Of == 0 }; x.Code == Inconclusive &&
 		!slices.ContainsFunc(f.all, none) {
-		x = Exit{} // failures are the result, so they are in the rows and do not affect the exit code
+		x = Exit{} // failures are the result: they are in the rows, and do not affect the exit code
 	}
 	document := Document{Schema: schema, Exit: x, Saved: f.dir, Failovers: f.all}
 	text := func(w io.Writer) error { return results.WriteFailovers(w, f.all) }
 	return f.e.answer(f.o, result{x, document, text, f.dir, "failover.json", judgements(f.dir, f.done), nil})
 }
 
-// check finds all errors, and makes a row for each fault on each topology, for each lock with the settings of each
-// argument.
+// check finds all errors, and makes the rows: one for each topology, lock, fault and argument.
 func (f *failovers) check(stop context.Context, args []string) (err error) {
 	o := f.o
 	var cells []failoverCell
@@ -136,7 +135,7 @@ func (f *failovers) check(stop context.Context, args []string) (err error) {
 	if !o.quiet && len(f.gone) > 0 {
 		f.e.lines("note:", lines(f.gone))
 	}
-	// rows to be compared are adjacent: one fault on one topology
+	// rows to be compared are adjacent: those of one fault on one topology
 	var topologies, names []string
 	for _, c := range cells {
 		topologies, names = append(topologies, c.plan.Topologies[0].Name), append(names, c.fault)
@@ -155,7 +154,7 @@ func (f *failovers) check(stop context.Context, args []string) (err error) {
 	return o.invalid()
 }
 
-// rows returns the rows of one side. Its errors are those of the command line.
+// rows returns the rows of one side, and adds its errors to those of the command line.
 func (f *failovers) rows(stop context.Context, s *side, kills int) (cells []failoverCell, err error) {
 	o, p, asked := f.o, s.o.plan, f.changed(s, "fault")
 	f.slower(s, &p)
@@ -183,7 +182,7 @@ func (f *failovers) rows(stop context.Context, s *side, kills int) (cells []fail
 		}
 	}
 	p.Verify, p.Faults = true, nil
-	job, err := p.Check(stop, s.o.Mistakes) // finds out which lock runs on which topology
+	job, err := p.Check(stop, s.o.Mistakes) // this finds out which lock runs on which topology
 	if usage, invalid := errors.AsType[*harness.UsageError](err); invalid {
 		o.Mistakes.Add(usage.Mistakes...)
 		return nil, nil
@@ -214,12 +213,12 @@ func (f *failovers) rows(stop context.Context, s *side, kills int) (cells []fail
 	return cells, nil
 }
 
-// changed tells whether a flag was given, for all rows or for those of one side.
+// changed tells whether a flag was given, for all rows or for one side.
 func (f *failovers) changed(s *side, name string) bool {
 	return f.o.Flags.Changed(name) || s.o.Flags.Changed(name)
 }
 
-// settings describes the settings of a side, and those of the servers that no other column shows.
+// settings describes the settings of a side, and those settings of the servers that no other column shows.
 func (f *failovers) settings(s *side) string {
 	var all []string
 	s.o.Flags.VisitAll(func(x *pflag.Flag) {
@@ -234,7 +233,7 @@ func (f *failovers) settings(s *side) string {
 	return strings.Join(all, ",")
 }
 
-// slower gives runs with the servers' default timers more time, unless the user set it.
+// slower multiplies the times that the user did not set, if the servers have their default timers.
 func (f *failovers) slower(s *side, p *harness.Plan) {
 	if p.Profile != topologies.Stock {
 		return
@@ -249,8 +248,7 @@ func (f *failovers) slower(s *side, p *harness.Plan) {
 	}
 }
 
-// steps injects the fault of each row again and again. It gives a row up after several runs in succession have failed
-// to run.
+// steps repeats the fault of each row. It gives a row up after several runs in a row could not be carried out.
 func (f *failovers) steps(yield func(*step) bool) {
 	for _, c := range f.cells {
 		p := c.plan
@@ -281,7 +279,7 @@ func (f *failovers) steps(yield func(*step) bool) {
 	}
 }
 
-// take adds a run to a row, and describes its result.
+// take adds a run to a row, and prints its result.
 func (f *failovers) take(r *results.Failover, run *results.Run, n, of int) {
 	if f.done = append(f.done, *run); !r.Take(run) {
 		f.e.say(f.o, "%s: %d of %d  the fault was not injected", r.Name(), n, of)

@@ -18,7 +18,7 @@ import (
 	"hammerlock/scenarios"
 )
 
-// options are the flags of a command, with the errors in its command line.
+// options has the flags of a command, and the errors in its command line.
 type options struct {
 	settings.Set
 	plan   harness.Plan
@@ -27,17 +27,17 @@ type options struct {
 	list   bool
 	tui    string
 	quick  bool
-	strict bool // no scenario may be without a verdict
+	strict bool // every scenario must have a verdict
 
 	expect   bool
 	markdown string
 
 	count int
 	gates []compare.Gate
-	live  []func(context.Context, Env) shows // each opens an output that has an address
-	files []func(*Document) error            // each writes an output file
+	live  []func(context.Context, Env) shows // functions that open the outputs with an address
+	files []func(*Document) error            // functions that write the output files
 
-	runFiles []output // written beside each run
+	runFiles []output // outputs that are written beside each run
 
 	explores bool                // explore is one of the scenarios
 	explored []results.Judgement // judgements of explorations
@@ -47,16 +47,16 @@ type options struct {
 
 	fleet fleetFlags
 
-	overheard bool          // a replication stream alone has proved a violation
-	linger    time.Duration // how long metrics are served at the end if they were not read yet
+	overheard bool          // the replication stream alone has proved a violation
+	linger    time.Duration // longest time for which metrics are served at the end, until they are read
 }
 
-// newOptions are the options of a command, which shows its flags in the order of their declaration.
+// newOptions returns the options of a command. Its help shows the flags in the order of their declaration.
 func newOptions(c *cobra.Command, p harness.Plan) *options {
 	return &options{Set: settings.Of(c), plan: p}
 }
 
-// invalid returns an error with all errors; nil if there are none.
+// invalid returns one error with all mistakes; nil if there are none.
 func (o *options) invalid() error {
 	if len(o.Mistakes) == 0 {
 		return nil
@@ -68,16 +68,15 @@ func usage(format string, args ...any) error {
 	return &harness.UsageError{Mistakes: human.Mistakes{human.Wrong("", format, args...)}}
 }
 
-// Groups of flags. Flags of the first are not in the command line that repeats a run.
+// Groups of flags. Those of session are left out of the command line that repeats a run.
 const (
 	session settings.Part = iota // about this command, or the output of its runs
-	axis                         // about the plan: a list of which each run has one
-	setting                      // about the plan, for all of its runs
-	load                         // about the plan, for all of its runs, unless scenarios set it
-	instead                      // like load; where scenarios are the default, it asks for a run without one
+	axis                         // about the plan: a list, of which each run has one element
+	setting                      // about the plan, for all runs
+	load                         // about the plan, for all runs, unless scenarios set it
+	instead                      // like load; if scenarios are the default, it asks for a run without one
 )
 
-// flag is common to all declarations of flags.
 func flag(p settings.Part, name, usage string) settings.Flag {
 	return settings.Flag{Part: p, Name: name, Usage: usage}
 }
@@ -85,8 +84,8 @@ func flag(p settings.Part, name, usage string) settings.Flag {
 // ofPlan tells whether a flag is about the plan.
 func ofPlan(_ *pflag.Flag, v *settings.Value) bool { return v.Part != session }
 
-// unknownFlags finds all unknown flags. The library has skipped them to read the others. Here it reads the arguments
-// again, without effect, and stops at each unknown flag; then it goes on after it.
+// unknownFlags finds all unknown flags, which the library has skipped. It lets the library read the arguments once
+// more, without effect. The library stops at each unknown flag, and continues with the arguments after it.
 func (o *options) unknownFlags(c *cobra.Command, args []string) {
 	f := c.Flags()
 	var good []string
@@ -113,7 +112,6 @@ func (o *options) unknownFlags(c *cobra.Command, args []string) {
 
 const scenarioFlag = "scenario"
 
-// scenarioFlags declares the flags that select scenarios.
 func (o *options) scenarioFlags() {
 	preset := o.plan.Scenarios
 	if len(preset) == len(allStrains) {
@@ -125,8 +123,8 @@ func (o *options) scenarioFlags() {
 	o.plan.Scenarios = preset
 }
 
-// scenarios reads --scenario. Scenarios set the load and faults, so flags for these are an error, or ask for a run
-// without scenarios.
+// scenarios reads --scenario. Scenarios set the load and the faults. A flag for these is an error if scenarios are
+// named; otherwise it asks for a run without scenarios.
 func (o *options) scenarios() {
 	p := &o.plan
 	if slices.ContainsFunc(p.Scenarios, func(s scenarios.Scenario) bool { return s.Name == everyScenario }) {

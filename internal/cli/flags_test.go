@@ -23,7 +23,7 @@ func planned(p harness.Plan) *options {
 	return o
 }
 
-// texts are the values of all flags that make a plan.
+// texts returns the values of all flags that make a plan.
 func texts(p harness.Plan) map[string]string {
 	all := map[string]string{}
 	planned(p).Flags.VisitAll(func(f *pflag.Flag) {
@@ -68,12 +68,12 @@ func TestASide(t *testing.T) {
 	}
 }
 
-// samples are values of every flag that makes a plan.
+// samples returns a value for every flag that makes a plan.
 func samples(t *testing.T) map[string][]string {
 	all := map[string][]string{}
 	planned(Env{}.benchPlan()).Flags.VisitAll(func(f *pflag.Flag) {
 		switch v := settings.ValueOf(f); {
-		case v.Kind == "dir": // no part of the plan of a run
+		case v.Kind == "dir": // not a part of a run's plan
 		case f.Name == "driver-env":
 			all[f.Name] = []string{"NODE_OPTIONS", "A,B"}
 		case v.Complete != nil:
@@ -103,8 +103,8 @@ func samples(t *testing.T) map[string][]string {
 	return all
 }
 
-// TestARepeatedCommandIsTheSamePlan changes flags of a plan that has other defaults than the command, writes it as
-// arguments and reads them again.
+// TestARepeatedCommandIsTheSamePlan changes flags of a plan whose defaults differ from the command's. It writes the
+// plan as arguments, and reads them again.
 func TestARepeatedCommandIsTheSamePlan(t *testing.T) {
 	all := samples(t)
 	for name, command := range map[string]struct {
@@ -134,7 +134,7 @@ func TestARepeatedCommandIsTheSamePlan(t *testing.T) {
 	}
 }
 
-// TestAnOlderBuildKnowsTheFlagsOfARun: a side of a comparison can be one from before a flag was renamed.
+// TestAnOlderBuildKnowsTheFlagsOfARun: a side of a comparison can be a build from before a flag was renamed.
 func TestAnOlderBuildKnowsTheFlagsOfARun(t *testing.T) {
 	got := settings.Before([]string{"--workers", "4", "--lease", "1s", "--pages", "2", "--out", "lease"})
 	if want := []string{"--workers", "4", "--ttl", "1s", "--keys", "2", "--out", "lease"}; !slices.Equal(got, want) {
@@ -142,8 +142,8 @@ func TestAnOlderBuildKnowsTheFlagsOfARun(t *testing.T) {
 	}
 }
 
-// TestARepeatedCommandCanBePasted into a shell. It names its load, or it would have those of a bench that is told of
-// none.
+// TestARepeatedCommandCanBePasted: the command can be pasted into a shell. It names its load, because a bench without
+// one has other loads.
 func TestARepeatedCommandCanBePasted(t *testing.T) {
 	p := Env{}.benchPlan()
 	p.LibraryRetries, p.RedisServer, p.Workload.Seed, p.Out = true, "/opt/it's here", 7, "elsewhere"

@@ -24,17 +24,16 @@ import (
 // localAgents is the prefix of a value of --agents that starts agents on this machine.
 const localAgents = "local:"
 
-// mostAgents keeps a typing error from overloading the machine.
+// mostAgents stops a typing error from overloading the machine.
 const mostAgents = 256
 
-// fleetFlags are the flags of a coordinator. The zero value has no agents.
+// fleetFlags has the flags of a coordinator. The zero value has no agents.
 type fleetFlags struct {
 	fleet.Options
 	listen    string
 	tokenFile string
 }
 
-// fleetFlags declares the flags of a coordinator.
 func (o *options) fleetFlags() {
 	f := &o.fleet
 	o.agentsFlag("n|name,...", o.agents,
@@ -62,7 +61,7 @@ func (o *options) agentsFlag(kind string, read func(string) error, usage string)
 	o.Add(flag(session, "agents", usage), kind, "", read)
 }
 
-// agents reads --agents.
+// agents parses the value of --agents.
 func (o *options) agents(text string) error {
 	p, f := &o.plan.Fleet, &o.fleet
 	count, local := strings.CutPrefix(text, localAgents)
@@ -81,15 +80,15 @@ func (o *options) agents(text string) error {
 	return nil
 }
 
-// agentsSaid lists the flags that are set by the agents of a plan.
+// agentsSaid lists the flags that the agents of a plan set.
 func agentsSaid(p *harness.Plan) []string {
 	if p.Fleet.Count == 0 {
 		return nil
 	}
-	return []string{"processes"} // one process for each agent
+	return []string{"processes"} // each agent has one process
 }
 
-// coordinator returns the arguments that give a plan its agents.
+// coordinator returns the flags about agents, for the command line that repeats a plan.
 func coordinator(p *harness.Plan) (args []string) {
 	if p.Fleet.Agents != "" {
 		args = append(args, "--agents", p.Fleet.Agents)
@@ -100,8 +99,8 @@ func coordinator(p *harness.Plan) (args []string) {
 	return args
 }
 
-// coordinate makes agents the crews of a plan, if it has any. The returned function ends what was started. The
-// coordinator is started when the first run needs it, after all errors were found.
+// coordinate makes agents the crew of a plan, if the plan has agents. The coordinator is started by the first run,
+// after all errors were found. The returned function ends it.
 func (e Env) coordinate(o *options) (end func()) {
 	var f *fleet.Fleet
 	if o.plan.Fleet.Agents == "" {
@@ -243,7 +242,7 @@ func (e Env) agentCommand() *cobra.Command {
 	}))
 }
 
-// agentToken reads an agent's token. If it comes from standard input, the agent ends when that does.
+// agentToken reads an agent's token. If that comes from standard input, the agent ends when the input ends.
 func (e Env) agentToken(o *options, file string, end func()) fleet.Token {
 	var token fleet.Token
 	var err error

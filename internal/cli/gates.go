@@ -32,7 +32,7 @@ func (o *options) gate(text string) error {
 	return err
 }
 
-// gateJudgements converts assertions to verdicts, with a judgement for each combination.
+// gateJudgements turns assertions into verdicts, with one judgement for each topology and lock.
 func gateJudgements(gates []compare.GateResult) (all []results.Judgement) {
 	at := map[string]int{}
 	for _, g := range gates {
@@ -55,10 +55,11 @@ func gateJudgements(gates []compare.GateResult) (all []results.Judgement) {
 	return all
 }
 
-// leastLook is how much must have been measured before an assertion may end a run early.
+// leastLook is the shortest measurement after which an assertion may end a run early.
 const leastLook = time.Second
 
-// hopeless returns the function that says why a run should end early; nil if no assertion does that.
+// hopeless returns a function whose result is the reason to end a run early, or "". It returns nil if no assertion may
+// do that.
 func (o *options) hopeless() func(*results.Run) string {
 	gates := slices.DeleteFunc(slices.Clone(o.gates), func(g compare.Gate) bool { return !g.Abort })
 	if len(gates) == 0 {
@@ -84,8 +85,7 @@ func (o *options) hopeless() func(*results.Run) string {
 // gateKeys are the settings of an assertion in a plan's file.
 var gateKeys = []string{"phase", "gate", "abort"}
 
-// readGates reads the list of assertions in a plan's file: texts, or entries with a phase and whether to end a run
-// early.
+// readGates reads the assertions in a plan's file. An entry is a text, or has the settings gateKeys.
 func (o *options) readGates(n *yaml.Node) (items []settings.Item) {
 	for _, x := range n.Content {
 		if texts, ok := settings.TextsOf(x); ok && len(texts) == 1 {

@@ -13,7 +13,7 @@ import (
 	"hammerlock/topologies"
 )
 
-// everyCommand calls f with every command that help shows, of both programs.
+// everyCommand calls f for every command of both programs that help shows.
 func everyCommand(t *testing.T, f func(e Env, c *cobra.Command, out *bytes.Buffer)) {
 	t.Helper()
 	var out bytes.Buffer
@@ -34,7 +34,7 @@ func everyCommand(t *testing.T, f func(e Env, c *cobra.Command, out *bytes.Buffe
 	}
 }
 
-// of is the command that a line of an example calls.
+// of returns the command that a line of an example calls.
 func of(c *cobra.Command, line string) *cobra.Command {
 	words := strings.Fields(line)
 	root := c.Root()
@@ -50,8 +50,8 @@ func of(c *cobra.Command, line string) *cobra.Command {
 	return root
 }
 
-// TestHelpNamesFlagsOfItsCommand reads the help of every command and of its sections: each flag that a line names is
-// one of the command, or of the one that the line calls.
+// TestHelpNamesFlagsOfItsCommand: each flag in the help of a command, or of a section, belongs to that command or to
+// the one that the line calls.
 func TestHelpNamesFlagsOfItsCommand(t *testing.T) {
 	found := 0
 	everyCommand(t, func(e Env, c *cobra.Command, out *bytes.Buffer) {
@@ -77,7 +77,7 @@ func TestHelpNamesFlagsOfItsCommand(t *testing.T) {
 	}
 }
 
-// TestHelpOfASection: what the first screen of help offers is what help shows.
+// TestHelpOfASection: help has each section that the first screen of help offers.
 func TestHelpOfASection(t *testing.T) {
 	for _, program := range []func(context.Context, Env) int{Bench, Verify} {
 		for _, s := range sections {
@@ -101,7 +101,7 @@ func answered(t *testing.T, program func(context.Context, Env) int, args ...stri
 	return out.String()
 }
 
-// TestLiveWhatNamesADeploymentGetsItsSecrets: every command that has --addr.
+// TestLiveWhatNamesADeploymentGetsItsSecrets: every command with --addr gets the deployment's secrets.
 func TestLiveWhatNamesADeploymentGetsItsSecrets(t *testing.T) {
 	server := testbed.Up(t, "single", topologies.Options{}).Nodes[0]
 	testbed.Command(t, server, "ACL", "SETUSER", "reader", "on", ">open-sesame", "~*", "+@connection", "+info", "+role")

@@ -15,7 +15,7 @@ import (
 	"hammerlock/internal/settings"
 )
 
-// withoutValue improves the error for a flag at the end whose value is missing. Other errors stay as they are.
+// withoutValue improves the error for a last flag without its value. It does not change other errors.
 func withoutValue(err error) string {
 	missing, ok := errors.AsType[*pflag.ValueRequiredError](err)
 	if !ok {
@@ -35,7 +35,7 @@ func meantFlag(arg string, good []string) string {
 	return strings.Replace(human.Meant(name, good), "mean ", "mean --", 1)
 }
 
-// otherNames maps names of flags in other load tools and Redis clients to flags of this suite.
+// otherNames maps flags of other load tools and Redis clients to flags of this suite.
 var otherNames = map[string]string{
 	"url": "addr", "host": "addr", "uri": "addr", "server": "addr", "h": "addr", "p": "addr",
 	"password": "password-file",
@@ -50,7 +50,7 @@ var otherNames = map[string]string{
 	"appendfsync": "aof", "durability": "aof",
 }
 
-// retired maps flags that were removed to their replacements.
+// retired maps flags that were removed to a hint about their replacements.
 var retired = map[string]string{
 	"phases": "; phases stand in a plan's file, as in --plan FILE with " +
 		"phases: [{phase: steady, duration: 10s, rate: 100/s}]: docs/PLAN.md",
@@ -58,8 +58,8 @@ var retired = map[string]string{
 	"real":  "; verify export RUN --test FILE writes a counterexample as a test on a real server",
 }
 
-// unknownFlag suggests what to type in place of an unknown flag: a similar one, one under another name, or the command
-// that has it.
+// unknownFlag returns a hint for an unknown flag: a similar flag, the same flag with another name, or the command that
+// has it.
 func unknownFlag(c *cobra.Command, arg string, good []string) string {
 	name, _, _ := strings.Cut(strings.TrimLeft(arg, "-"), "=")
 	if instead := retired[name]; instead != "" {
@@ -81,7 +81,7 @@ func unknownFlag(c *cobra.Command, arg string, good []string) string {
 	return fmt.Sprintf("; see %s --help", c.CommandPath())
 }
 
-// longDash handles text from a document in which two dashes became one long dash.
+// longDash handles text from a document, in which two dashes have become one long dash.
 func longDash(arg string) string {
 	if name := strings.TrimLeft(arg, "–—"); name != arg {
 		return "; it begins with a long dash: type --" + name
@@ -89,7 +89,8 @@ func longDash(arg string) string {
 	return ""
 }
 
-// libraryCommands fixes commands of the library: for unknown arguments they would print their help, and report success.
+// libraryCommands mends the library's own commands. For unknown arguments, these would print their help and report
+// success.
 func (e Env) libraryCommands(root *cobra.Command) {
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
@@ -125,7 +126,7 @@ func (e Env) libraryCommands(root *cobra.Command) {
 	}
 }
 
-// shell is the user's own shell if it is in the list, or else the first.
+// shell returns the user's shell if it is in the list, or else the first.
 func (e Env) shell(all []string) string {
 	if own := path.Base(e.Getenv("SHELL")); slices.Contains(all, own) {
 		return own
@@ -133,13 +134,13 @@ func (e Env) shell(all []string) string {
 	return all[0]
 }
 
-// below lists the commands below one.
+// below returns the names of a command's subcommands.
 func below(c *cobra.Command) []string {
 	shown := slices.DeleteFunc(slices.Clone(c.Commands()), func(sub *cobra.Command) bool { return sub.Hidden })
 	return human.Names(shown, (*cobra.Command).Name)
 }
 
-// otherProgram is verify for commands of bench, and bench for those of verify.
+// otherProgram returns verify for commands of bench, and bench for those of verify.
 func otherProgram(c *cobra.Command) *cobra.Command {
 	if other := (Env{}).verifyCommand(); c.Root().Name() != other.Name() {
 		return other
@@ -147,7 +148,7 @@ func otherProgram(c *cobra.Command) *cobra.Command {
 	return Env{}.benchCommand()
 }
 
-// misplaced suggests a command: another one of this program, or one of the other program.
+// misplaced suggests a command of this program, or of the other program; empty if there is none.
 func misplaced(c *cobra.Command, arg string) string {
 	root, other := c.Root(), otherProgram(c)
 	if arg == other.Name() {

@@ -17,7 +17,7 @@ import (
 	"hammerlock/internal/settings"
 )
 
-// visiting changes a plan to visit a service in place of taking locks.
+// visiting changes a plan so that it visits a service instead of taking locks.
 func visiting(p harness.Plan) harness.Plan {
 	p.Topologies, p.Locks, p.Scenarios, p.Faults, p.Service = nil, nil, nil, []string{faults.None}, &service.Spec{}
 	p.Processes, p.Fleet = 1, harness.Fleet{}
@@ -26,14 +26,14 @@ func visiting(p harness.Plan) harness.Plan {
 	return p
 }
 
-// httpPlan is the plan of the command http if only flags of the service are given.
+// httpPlan returns the plan of http if only flags of the service are given.
 func httpPlan(p harness.Plan) harness.Plan {
 	p = visiting(p)
 	p.Duration = harness.Default().Duration
 	return p
 }
 
-// httpCommand is the command http: below verify it judges every answer, below bench it does not.
+// httpCommand returns the command http. Below verify it judges every answer; below bench it does not.
 func (e Env) httpCommand(p harness.Plan) *cobra.Command {
 	name, short, judged := "bench", "load on a service that does its own locking", ""
 	if p.Verify {
@@ -74,7 +74,6 @@ func (e Env) httpCommand(p harness.Plan) *cobra.Command {
 	}))
 }
 
-// serviceFlags declares the flags of a plan that visits a service.
 func (o *options) serviceFlags() {
 	p, s := &o.plan, o.plan.Service
 	defer o.Begin(settings.Section{})
@@ -100,7 +99,7 @@ func (o *options) serviceFlags() {
 		"a header of every request, as in 'X-Tenant: 7'; may be given several times. A secret comes from a variable\n"+
 			"of the environment, as in 'Authorization: Bearer $TOKEN'"), "name: value", "", func(text string) error {
 		h, err := service.ParseHeader(text)
-		if err != nil { // reported without the value, which may be a secret
+		if err != nil { // the message lacks the value, which may be a secret
 			name, _, _ := strings.Cut(text, ":")
 			o.Mistake("header", "%.40q: %v", name, err)
 			return nil
@@ -138,7 +137,7 @@ func (o *options) serviceFlags() {
 
 func (o *options) request(f settings.Flag, to *service.Request) {
 	o.Add(f, "request", to.String(), func(text string) (err error) {
-		if *to, err = service.ParseRequest(text); err != nil { // it may contain secrets
+		if *to, err = service.ParseRequest(text); err != nil { // the text may contain secrets
 			o.Mistakes.Add(human.Wrong(f.Name, "%q: %s", service.Masked(text), service.Masked(err.Error())).In(text,
 				""))
 		}
@@ -170,10 +169,10 @@ func burstSaid(p *harness.Plan) []string {
 	return burstSays
 }
 
-// burstSays lists the flags that a burst sets.
+// burstSays lists the flags that any burst sets.
 var burstSays = []string{"workers", "duration", "warmup", "think", "rate", "arrivals"}
 
-// onlyBurst reports flags that mean nothing with --burst.
+// onlyBurst reports flags that have no meaning with --burst.
 func (o *options) onlyBurst() {
 	if o.plan.Service.Burst > 0 {
 		const nothing = "does nothing with --burst: all visits begin at once, and then it is over"

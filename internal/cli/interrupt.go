@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// interrupt is the cause of a stop: a signal, or a key that has the same effect.
+// interrupt is the cause of a stop: a signal, or a key with the same effect.
 type interrupt struct {
 	signal syscall.Signal
 	key    bool
@@ -22,14 +22,13 @@ func (i interrupt) Error() string {
 	return "interrupted by " + unix.SignalName(i.signal)
 }
 
-// signals are the interrupts of a command: after the first one visits in progress are finished, by the second one they
-// are cancelled.
+// signals has the interrupts of a command. After the first, visits in progress are finished; the second cancels them.
 type signals struct {
 	stop  context.Context
 	press func() // called for a key that has the effect of a signal
 }
 
-// interruptible is for commands that run plans. The second interrupt ends ctx, the first one signals.stop.
+// interruptible is for commands that run plans. The first interrupt ends signals.stop, the second ends ctx.
 func interruptible(do func(ctx context.Context, s signals, args []string) int) func(context.Context, []string) int {
 	return func(base context.Context, args []string) int {
 		ctx, s, done := onSignals(base)
@@ -43,7 +42,7 @@ func onSignals(base context.Context) (ctx context.Context, s signals, done func(
 	stop, finish := context.WithCancelCause(ctx)
 	caught, pressed := make(chan os.Signal, 4), make(chan struct{}, 4)
 	signal.Notify(caught, syscall.SIGINT, syscall.SIGTERM)
-	if !signal.Ignored(syscall.SIGHUP) { // as under nohup
+	if !signal.Ignored(syscall.SIGHUP) { // nohup, for example, ignores it
 		signal.Notify(caught, syscall.SIGHUP)
 	}
 	quit, quitted := make(chan struct{}), make(chan struct{})
@@ -53,7 +52,7 @@ func onSignals(base context.Context) (ctx context.Context, s signals, done func(
 			select {
 			case s := <-caught:
 				if s == syscall.SIGHUP && stop.Err() != nil {
-					continue // when a terminal is closed, the signal comes twice: from the terminal and from its shell
+					continue // when a terminal is closed, both the terminal and its shell send this signal
 				}
 				end(interrupt{signal: s.(syscall.Signal)})
 			case <-pressed:
@@ -66,7 +65,7 @@ func onSignals(base context.Context) (ctx context.Context, s signals, done func(
 	press := func() {
 		select {
 		case pressed <- struct{}{}:
-		default: // there are enough of them in the channel
+		default: // the channel has enough of them
 		}
 	}
 	return ctx, signals{stop, press}, func() {

@@ -9,7 +9,6 @@ import (
 	"hammerlock/internal/human"
 )
 
-// writeList prints every catalogue, with descriptions.
 func writeList(w io.Writer, k crew.Catalogue) error {
 	p := &human.Printer{W: w}
 	p.Line("topologies")

@@ -14,7 +14,6 @@ import (
 	"hammerlock/results"
 )
 
-// lockLabels are the labels of a metric about locks.
 type lockLabels = prometheus.Labels
 
 // collector sends metrics of locks.
@@ -33,15 +32,15 @@ func (c collector) send(kind prometheus.ValueType, name, help string, value floa
 	c.to <- prometheus.MustNewConstMetric(c.desc(name, help, labels), kind, value)
 }
 
-// with returns labels with an additional one.
+// with returns the labels and one more.
 func with(labels lockLabels, name, value string) lockLabels {
 	more := lockLabels{name: value}
 	maps.Copy(more, labels)
 	return more
 }
 
-// collectLocks sends the measurements of the locks of a program that is watched. Those that a replication stream does
-// not show are absent.
+// collectLocks sends the measurements of a watched program's locks. It leaves out those that a replication stream does
+// not show.
 func collectLocks(to chan<- prometheus.Metric, numbers func() ([]measure.LockRow, []results.HotLock)) {
 	c := collector{to}
 	rows, hot := numbers()
@@ -89,7 +88,7 @@ func (c collector) holds(r *measure.LockRow, labels lockLabels) {
 	c.to <- histogram(c.desc("hold_seconds", "how long locks were held", labels), &r.LockTimes.Hold)
 }
 
-// clients sends the measurements that requests show.
+// clients sends the measurements that only requests show.
 func (c collector) clients(r *measure.LockRow, labels lockLabels) {
 	const gauge, counter = prometheus.GaugeValue, prometheus.CounterValue
 	n := r.Clients

@@ -27,7 +27,7 @@ import (
 
 var lockSeries = regexp.MustCompile(`(?m)^(hammerlock_lock_\w+)(?:\{(.*)\})? (\S+)$`)
 
-// served are the names of metrics of locks in an answer, with the labels that they have.
+// served returns the names of the lock metrics in an answer, each with its labels.
 func served(text string) map[string][]string {
 	all := map[string][]string{}
 	for _, found := range lockSeries.FindAllStringSubmatch(text, -1) {
@@ -40,7 +40,7 @@ func served(text string) map[string][]string {
 	return all
 }
 
-// fetch reads what is served at an address.
+// fetch reads what an address serves.
 func fetch(address string) string {
 	answer, err := http.Get(address)
 	if err != nil {
@@ -51,7 +51,7 @@ func fetch(address string) string {
 	return string(text)
 }
 
-// queries are the expressions of the dashboard and of the rules, each with the text that names its labels.
+// queries returns the expressions of the dashboard and of the rules, each with the text that names its labels.
 func queries(t *testing.T) (all [][2]string) {
 	t.Helper()
 	var board struct {
@@ -109,8 +109,8 @@ func queries(t *testing.T) (all [][2]string) {
 	return all
 }
 
-// TestLiveLockMetrics: the dashboard and the rules of alerts in deploy ask for metrics, and labels, that a watch of a
-// program with a wrong lock serves; and a tap alone serves none that it cannot know.
+// TestLiveLockMetrics: the dashboard and the alert rules in deploy ask for metrics and labels. The watch of a program
+// with a wrong lock serves all of them. A tap alone serves none that it cannot know.
 func TestLiveLockMetrics(t *testing.T) {
 	t.Parallel()
 	python := live.Python(t, "redis")
@@ -172,7 +172,7 @@ func TestLiveLockMetrics(t *testing.T) {
 	}
 }
 
-// TestLockMetricsOfAnyNames: keys and names of clients may have any bytes, and a wait may have no end.
+// TestLockMetricsOfAnyNames: keys and names of clients may contain any bytes, and a wait may have no end.
 func TestLockMetricsOfAnyNames(t *testing.T) {
 	l := measure.NewLocks(func(string) string { return "\xff*" }, false)
 	var open []witness.Notice
@@ -191,7 +191,7 @@ func TestLockMetricsOfAnyNames(t *testing.T) {
 	}
 	defer func() { _ = m.close(t.Context(), "") }()
 	m.tell(harness.Event{Locks: func() ([]measure.LockRow, []results.HotLock) { return l.Numbers(time.Minute, open) }})
-	m.tell(harness.Event{Stage: harness.Judging}) // it says nothing of the locks
+	m.tell(harness.Event{Stage: harness.Judging}) // this event has no numbers of the locks
 	text := fetch("http://" + m.address() + "/metrics")
 	for _, want := range []string{`hammerlock_lock_waiters{pattern="\"\\xff*\"",program="\"shop\\xfe\""} 40`,
 		`hammerlock_lock_longest_wait_seconds{pattern="\"\\xff*\"",program="\"shop\\xfe\""} 60`,

@@ -10,10 +10,10 @@ import (
 	"hammerlock/locks"
 )
 
-// execPrefix is the prefix of the name of a lock that runs in a program of its own.
+// execPrefix begins the name of a lock that runs in a separate program.
 const execPrefix = "exec:"
 
-// lockName is the value of --lock for a lock.
+// lockName returns the value of --lock for a lock.
 func lockName(s locks.Spec) string {
 	switch {
 	case s.Program != nil:
@@ -25,7 +25,8 @@ func lockName(s locks.Spec) string {
 	}
 }
 
-// program returns the lock of a program. The program's greeting is read when the plan is checked.
+// program returns the lock of a program; is tells whether the text names a program. The program's greeting is read
+// later, when the plan is checked.
 func program(text string) (s locks.Spec, is bool, err error) {
 	command, is := strings.CutPrefix(text, execPrefix)
 	if !is && strings.ContainsAny(text, " /") {
@@ -39,8 +40,8 @@ func program(text string) (s locks.Spec, is bool, err error) {
 	return locks.Spec{Name: text, Program: &locks.Program{Args: args}}, true, err
 }
 
-// programs joins parts of commands that contain commas: after exec:, everything belongs to the command up to the name
-// of a lock, or the next exec:.
+// programs joins the parts of commands that contain commas. After exec:, all parts belong to the command, up to the
+// name of a lock or the next exec:.
 func programs(parts, names []string) (list []string) {
 	for _, part := range parts {
 		last := len(list) - 1

@@ -19,53 +19,53 @@ import (
 	"hammerlock/results/compare"
 )
 
-// series is a number of runs that belong together. All series share one loop, which has the forecast, the remaining
-// time, interrupts, reasons to end early, and outputs that are open during the runs.
+// series is a number of runs that belong together. All series share one loop. It has the forecast, the remaining time,
+// interrupts, reasons to end early, and the outputs that are open during the runs.
 type series struct {
 	e    Env
 	o    *options
 	root *cobra.Command // the root command, for command lines that repeat a run
-	dir  string         // directory of the saved runs; empty = as each plan says
+	dir  string         // directory of the saved runs; empty = each plan has its own
 	warm *harness.Warm  // keeps servers running between runs; nil = each run starts its own
 
-	runs     int           // how many runs there will be; 0 = that depends on them
-	about    time.Duration // how long they take
-	tells    bool          // the series itself tells of its runs: neither lines nor a dashboard do
-	tolerant bool          // a step that cannot be carried out is reported, and does not end the series
-	reports  reports       // of its runs, so far
-	page     func() string // the report of all runs, at the end; nil = none is made
-	views    shows         // at addresses
-	minutes  shows         // that tell a line now and then, and need no snapshots
-	failure  error         // why there is no further step, if that is an error
+	runs     int           // number of runs; 0 = it depends on their results
+	about    time.Duration // expected time of all runs
+	tells    bool          // the series prints its own lines about its runs, so progress and dashboard are off
+	tolerant bool          // a step that cannot be carried out is reported, and the series continues
+	reports  reports       // reports of its runs so far
+	page     func() string // makes the report of all runs at the end, and returns its path; nil = there is none
+	views    shows         // outputs at an address
+	minutes  shows         // outputs that print a line from time to time, and need no snapshots
+	failure  error         // error that prevents further steps
 	begun    time.Time
 	ended    int
 }
 
-// step is one plan of a series. After the yield it has the results.
+// step is one plan of a series. After the yield, it has the results.
 type step struct {
-	plan    harness.Plan
-	title   string                                                // printed before it begins
-	more    func(context.Context, *harness.Job) (begins bool)     // prepares its job; may be nil
-	instead func(ctx, stop context.Context) (*results.Run, error) // runs in place of a job; nil = a job is run
+	plan  harness.Plan
+	title string // printed before it begins
+	// prepares its job, and returns whether to run it; may be nil
+	more    func(context.Context, *harness.Job) (begins bool)
+	instead func(ctx, stop context.Context) (*results.Run, error) // makes the run without a job; nil = a job is run
 
 	job  *harness.Job
 	runs []results.Run
 	err  error
 }
 
-// steps yields plans, which may depend on the results of earlier steps. It ends after a step for which yield returns
-// false.
+// steps yields plans, which may depend on the results of earlier steps. It ends when yield returns false.
 type steps = iter.Seq[*step]
 
-// newSeries makes a series with a directory of its own and servers that are kept running.
+// newSeries makes a series with its own directory, and with servers that are kept running.
 func newSeries(e Env, c *cobra.Command, o *options) *series {
 	stamp := time.Now().UTC().Format("20060102-150405.000") + "-" + c.Name()
 	return &series{e: e, o: o, root: c.Parent(), dir: filepath.Join(o.plan.Out, stamp), warm: new(harness.Warm),
 		tells: true}
 }
 
-// carryOut runs all steps, and closes the outputs. The function check, which finds all errors of the command line, is
-// called before anything starts.
+// carryOut runs all steps, and closes the outputs. Before anything starts, it calls check, which finds all errors of
+// the command line.
 func (s *series) carryOut(ctx context.Context, sig signals, check func(context.Context) error, all steps) (err error) {
 	s.o.writable(s.e, cmp.Or(s.dir, s.o.plan.Out))
 	if s.views = s.e.openShows(ctx, s.o); len(s.views) > 0 {
@@ -108,7 +108,6 @@ func (s *series) carryOut(ctx context.Context, sig signals, check func(context.C
 	return errors.Join(err, s.failure)
 }
 
-// one runs a step.
 func (s *series) one(ctx context.Context, sig signals, st *step) error {
 	if st.title != "" {
 		s.e.say(s.o, "%s%s", st.title, left(s.left()))
@@ -136,15 +135,15 @@ func (s *series) one(ctx context.Context, sig signals, st *step) error {
 	return err
 }
 
-// saved writes what is to be beside a run.
+// saved writes the outputs that belong beside a run.
 func (s *series) saved(dir string) {
 	for _, x := range s.o.runFiles {
 		s.e.complain(x.saved(s, dir))
 	}
 }
 
-// show carries a job out, and shows it in the outputs of the command: in the dashboard or in lines, too, unless the
-// series has something else to tell.
+// show runs a job, and shows it in the outputs of the command. Unless the series reports its runs itself, these
+// include the dashboard, or lines.
 func (s *series) show(ctx context.Context, sig signals, job *harness.Job) (runs []results.Run, err error) {
 	var own shows
 	if !s.tells {
@@ -158,7 +157,7 @@ func (s *series) show(ctx context.Context, sig signals, job *harness.Job) (runs 
 	return job.Run(ctx, sig.stop)
 }
 
-// inTurn makes runs go one after the other, for outputs that can show only one.
+// inTurn makes runs sequential, for outputs that can show only one run.
 func (o *options) inTurn() {
 	if o.plan.Jobs > 1 {
 		o.Mistake("jobs", "%d: --web and --metrics show one run at a time", o.plan.Jobs)
@@ -166,7 +165,7 @@ func (o *options) inTurn() {
 	o.plan.Jobs = 1
 }
 
-// left is about how long the rest takes, if that is known.
+// left returns the estimated time for the remaining runs; 0 if unknown.
 func (s *series) left() time.Duration {
 	if s.ended == 0 || s.runs == 0 {
 		return 0
@@ -174,7 +173,7 @@ func (s *series) left() time.Duration {
 	return time.Since(s.begun) / time.Duration(s.ended) * time.Duration(max(s.runs-s.ended, 0))
 }
 
-// foretell prints how long a number of similar jobs take.
+// foretell prints the number of runs and their expected time, for a job that is repeated the given number of times.
 func (s *series) foretell(job *harness.Job, times int) {
 	if n := len(job.Combinations) * times; n > 1 {
 		s.e.say(s.o, "%s on %s, about %v", human.Quantity(n, "run"), human.List(on(job)),
@@ -182,7 +181,7 @@ func (s *series) foretell(job *harness.Job, times int) {
 	}
 }
 
-// on lists the names of a job's topologies.
+// on returns the names of a job's topologies.
 func on(job *harness.Job) (names []string) {
 	for i := range job.Combinations {
 		if name := job.Combinations[i].Topology.Name; !slices.Contains(names, name) {
@@ -197,8 +196,8 @@ func (s *series) exit(stop context.Context, runs []results.Run, gates []compare.
 	return exit(stop, results.Weigh(judgements(s.dir, runs), nil, "", nil), gates, err)
 }
 
-// inARow is how many steps in succession may fail to run before they are given up.
+// inARow is the number of consecutive steps that may fail to run before their row or series is given up.
 const inARow = 3
 
-// lines makes an error of texts, with a line for each.
+// lines makes one error of texts, with a line for each.
 func lines(texts []string) error { return errors.New(strings.Join(texts, "\n")) }

@@ -22,11 +22,11 @@ import (
 	"hammerlock/results"
 )
 
-// numbers has the last event of a job, and the runs that have ended, as metrics.
+// numbers has the last event of a job, and the ended runs, as metrics.
 type numbers struct {
 	last     atomic.Pointer[harness.Event]
 	ended    endedRuns
-	registry *prometheus.Registry // has them
+	registry *prometheus.Registry // has these metrics
 }
 
 func newNumbers() (*numbers, error) {
@@ -34,14 +34,13 @@ func newNumbers() (*numbers, error) {
 	return n, n.registry.Register(n)
 }
 
-// metricsServer serves numbers.
 type metricsServer struct {
 	*numbers
 	listen  net.Listener
 	server  *http.Server
 	serving sync.WaitGroup
 	linger  time.Duration
-	over    atomic.Bool   // the runs are
+	over    atomic.Bool   // the runs are over
 	read    chan struct{} // closed when the final values were read
 	once    sync.Once
 }
@@ -86,17 +85,17 @@ func serveMetrics(address string) (*metricsServer, error) {
 
 func (m *metricsServer) address() string { return m.listen.Addr().String() }
 
-// tell stores an event.
+// tell stores an event. If the event lacks measurements, those of the last event stay.
 func (m *numbers) tell(event harness.Event) {
 	if event.Run != nil {
 		m.ended.add(event.Run)
 	}
 	if last := m.last.Load(); last != nil && last.Number == event.Number {
 		if event.Said != "" {
-			return // events with a line have no measurements
+			return // an event with a line has no measurements
 		}
 		if event.Live.At == 0 {
-			event.Live, event.Snapshot = last.Live, last.Snapshot // events about a phase have no measurements
+			event.Live, event.Snapshot = last.Live, last.Snapshot // an event about a new stage has no measurements
 		}
 		if event.Locks == nil {
 			event.Locks = last.Locks
@@ -105,8 +104,8 @@ func (m *numbers) tell(event harness.Event) {
 	m.last.Store(&event)
 }
 
-// close ends the serving, after the final values were read if that is wanted. It waits a moment for a scrape in
-// progress.
+// close ends the serving. It first waits until the final values were read, if that is wanted, and lets a scrape in
+// progress finish.
 func (m *metricsServer) close(ctx context.Context, _ string) error {
 	if m.over.Store(true); m.linger > 0 {
 		select {
@@ -124,10 +123,10 @@ func (m *metricsServer) close(ctx context.Context, _ string) error {
 	return nil
 }
 
-// Describe and Collect make it a collector.
+// Describe and Collect implement prometheus.Collector.
 func (m *numbers) Describe(to chan<- *prometheus.Desc) { prometheus.DescribeByCollect(m, to) }
 
-// Collect sends what the last event reported.
+// Collect sends the metrics of the last event and of the ended runs.
 func (m *numbers) Collect(to chan<- prometheus.Metric) {
 	e := m.last.Load()
 	if e == nil {
@@ -143,7 +142,7 @@ func (m *numbers) Collect(to chan<- prometheus.Metric) {
 		name, help string
 		kind       prometheus.ValueType
 		value      float64
-		label, is  string // an additional label besides topology and lock
+		label, is  string // one label besides topology and lock
 	}{
 		{"run", "number of the run that goes on, and of how many", gauge, float64(e.Number), "of", strconv.Itoa(e.Of)},
 		{"phase", "1 for what the suite is doing", gauge, 1, "phase", string(e.Stage)},
@@ -184,13 +183,12 @@ func (m *numbers) Collect(to chan<- prometheus.Metric) {
 		"from when a visit was due to its end, of those that went well", nil, labels), &picture.Answered)
 }
 
-// distribution is a histogram with classic buckets and, if Prometheus asks for it, a native one.
+// distribution is a histogram with classic buckets and, if Prometheus asks for them, native buckets.
 type distribution struct {
 	prometheus.Metric
 	native prometheus.Metric
 }
 
-// Write implements prometheus.Metric.
 func (d distribution) Write(to *dto.Metric) error {
 	var native dto.Metric
 	if err := errors.Join(d.Metric.Write(to), d.native.Write(&native)); err != nil {
@@ -202,7 +200,7 @@ func (d distribution) Write(to *dto.Metric) error {
 	return nil
 }
 
-// histogram converts a distribution to a Prometheus histogram, with classic and native buckets.
+// histogram returns the Prometheus histogram of a distribution.
 func histogram(d *prometheus.Desc, b *measure.Buckets) prometheus.Metric {
 	count, below := uint64(0), map[float64]uint64{}
 	for i, n := range b.In {

@@ -10,10 +10,9 @@ import (
 	"hammerlock/results"
 )
 
-// mostSaved is how many ended runs are served: the latest.
+// mostSaved is the number of ended runs that are served: the latest.
 const mostSaved = 100
 
-// endedRuns has the runs that have ended, as metrics.
 type endedRuns struct {
 	mu  sync.Mutex
 	all []*results.Run
@@ -25,8 +24,8 @@ func (s *endedRuns) add(r *results.Run) {
 	s.all = append(s.all[max(len(s.all)+1-mostSaved, 0):], r)
 }
 
-// collect sends the visits of the runs by outcome, and errors by kind: for runs that have ended, with their verdicts,
-// and for the one in progress.
+// collect sends the counts of visits and errors, for the ended runs and the run in progress. For ended runs it also
+// sends the verdicts.
 func (s *endedRuns) collect(to chan<- prometheus.Metric, e *harness.Event) {
 	s.mu.Lock()
 	all := s.all
@@ -41,7 +40,7 @@ func (s *endedRuns) collect(to chan<- prometheus.Metric, e *harness.Event) {
 					strings.ToUpper(v.Status.String())))
 		}
 		if e.Name == r.Name {
-			e = &harness.Event{} // it is over
+			e = &harness.Event{} // that run has ended
 		}
 	}
 	if e.Name != "" {
@@ -51,14 +50,13 @@ func (s *endedRuns) collect(to chan<- prometheus.Metric, e *harness.Event) {
 	}
 }
 
-// runCollector sends metrics of runs.
 type runCollector struct{ to chan<- prometheus.Metric }
 
 func (c runCollector) send(name, help string, kind prometheus.ValueType, value float64, labels prometheus.Labels) {
 	c.to <- prometheus.MustNewConstMetric(prometheus.NewDesc("hammerlock_"+name, help, nil, labels), kind, value)
 }
 
-// run sends the counts of a run. For a program that is watched, only grants are known.
+// run sends the counts of a run. For a watched program, only grants are known.
 func (c runCollector) run(labels prometheus.Labels, v results.Visits, errs map[string]int64, watched bool) {
 	for _, x := range []struct {
 		outcome string
@@ -69,7 +67,7 @@ func (c runCollector) run(labels prometheus.Labels, v results.Visits, errs map[s
 				prometheus.CounterValue, float64(x.n), with(labels, "outcome", x.outcome))
 		}
 	}
-	for name, n := range errs { // kind outcome reason
+	for name, n := range errs { // the name has the form "kind outcome reason"
 		kind, rest, _ := strings.Cut(name, " ")
 		outcome, reason, _ := strings.Cut(rest, " ")
 		c.send("errors_total", "operations of the run that did not go well, by kind", prometheus.CounterValue,

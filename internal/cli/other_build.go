@@ -15,11 +15,11 @@ import (
 	"hammerlock/results"
 )
 
-// programTimeout is how long another build may take to end after SIGTERM.
+// programTimeout is the longest time that another build may take to end after SIGTERM.
 const programTimeout = 20 * time.Second
 
-// runProgram makes a run with the arguments of a plan by the side's build of bench, or by this one if the side names
-// none.
+// runProgram makes a run in a separate process of bench, with the given arguments. It uses the side's build, or this
+// build if the side names none.
 func (s *side) runProgram(ctx, stop context.Context, args []string) (*results.Run, error) {
 	program := s.program
 	if program == "" {
@@ -40,7 +40,7 @@ func (s *side) runProgram(ctx, stop context.Context, args []string) (*results.Ru
 	cmd.WaitDelay = programTimeout
 	defer context.AfterFunc(stop, func() {
 		if cmd.Process != nil {
-			_ = cmd.Process.Signal(syscall.SIGINT) // the error is ignored: it may have ended
+			_ = cmd.Process.Signal(syscall.SIGINT) // an error does not matter: it may have ended
 		}
 	})()
 	err = cmd.Run()

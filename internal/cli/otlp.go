@@ -14,14 +14,15 @@ import (
 	"go.opentelemetry.io/otel/sdk/resource"
 )
 
-// sender sends metrics to an OpenTelemetry collector. Errors of the collector are printed and do not affect the run.
+// sender sends metrics to an OpenTelemetry collector. It prints the errors of the collector, which do not affect the
+// run.
 type sender struct {
 	*numbers
 	e        Env
 	provider *metric.MeterProvider
 }
 
-// collectorAddress parses the address of a collector. The default path is that for metrics.
+// collectorAddress parses the address of a collector. The default path is /v1/metrics.
 func collectorAddress(text string) (string, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {

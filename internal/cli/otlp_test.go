@@ -12,8 +12,8 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// TestLiveOTLP: a collector of OpenTelemetry gets the numbers of a run, at its end at the latest: visits, verdicts, and
-// waits as an exponential histogram. One that answers an error disturbs no run.
+// TestLiveOTLP: an OpenTelemetry collector gets the numbers of a run, at its end at the latest: visits, verdicts, and
+// waits as an exponential histogram. A collector that answers with an error does not disturb the run.
 func TestLiveOTLP(t *testing.T) {
 	t.Parallel()
 	wireServer(t)
@@ -66,7 +66,7 @@ func TestLiveOTLP(t *testing.T) {
 	}
 }
 
-// TestCollectorAddress: an address without a path is that of the metrics of a collector.
+// TestCollectorAddress: an address without a path gets the collector's path for metrics.
 func TestCollectorAddress(t *testing.T) {
 	for text, want := range map[string]string{"http://h:4318": "http://h:4318/v1/metrics",
 		"https://h/":      "https://h/v1/metrics",

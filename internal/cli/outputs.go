@@ -17,24 +17,25 @@ import (
 	"hammerlock/results"
 )
 
-// output is something that a command can write about its runs. The flags of a command follow from its list of outputs.
+// output is something that a command can write about its runs. The list of a command's outputs determines its flags.
 type output struct {
 	name, what string // name of the flag, and its help
 
 	// set is for outputs that change how runs are shown: text, JSON, no lines, a dashboard.
 	set func(*options, settings.Flag)
-	// open is for outputs at an address, while runs are in progress.
+	// open is for an output at an address, which is open during the runs.
 	open func(ctx context.Context, e Env, o *options, address string) (show, error)
-	// write is for a file at the end. If it writes nothing, no file is made.
+	// write is for a file that is written at the end. If write writes nothing, there is no file.
 	write func(io.Writer, *Document) error
 	// saved writes a file beside a run that was just saved.
 	saved func(s *series, dir string) error
-	// end is for what is written at the end without being asked for, to the file that at names: dir has the runs.
+	// The functions end and at are for a file that is written at the end without a flag. The argument dir is the
+	// directory of the runs; at returns the path of the file.
 	end func(Env, *result) error
 	at  func(e Env, dir string) string
 }
 
-// The outputs that several commands have. The harness has written a run, its history and its certificate before.
+// Outputs that several commands have. The harness itself writes a run, its history and its certificate.
 var (
 	jsonOutput = output{name: "json", what: "print one JSON document instead of text",
 		set: func(o *options, f settings.Flag) { o.Toggle(f, "", &o.json) }}
@@ -63,7 +64,7 @@ var (
 			"without a host: on loopback only, as in :8080, or :0 for any free port"}
 )
 
-// always lists outputs that all commands have.
+// always lists the outputs of every command.
 var always = []output{
 	{name: "document", what: "what --json prints, beside the runs", end: func(_ Env, r *result) error {
 		if r.file == "" {
@@ -74,7 +75,7 @@ var always = []output{
 	{name: "junit", what: "the verdicts, beside the runs", at: func(_ Env, dir string) string {
 		path := filepath.Join(dir, junitFile)
 		if _, err := os.Stat(path); err != nil {
-			return "" // it will be made
+			return "" // end will create it
 		}
 		return path
 	}, end: func(_ Env, r *result) error {
@@ -99,13 +100,13 @@ var always = []output{
 	}},
 }
 
-// The file of the verdicts, and the variable that names the file of a step's summary.
+// junitFile is the file with the verdicts. The variable stepSummary names the file for the summary of a CI step.
 const (
 	junitFile   = "junit.xml"
 	stepSummary = "GITHUB_STEP_SUMMARY"
 )
 
-// planOutputs are those of bench and verify.
+// planOutputs are the outputs of bench and verify.
 var planOutputs = []output{
 	planOutput, reportOutput, webOutput,
 	{name: "benchfmt", what: "write the runs in the format of Go benchmarks, for benchstat",
@@ -130,8 +131,7 @@ func (o *options) has(all ...output) {
 	}
 }
 
-// writable reports mistakes in the files of outputs that have no flags: that they can be written is known before
-// anything starts.
+// writable reports outputs without a flag whose file cannot be written. So that is known before anything starts.
 func (o *options) writable(e Env, dir string) {
 	for _, x := range slices.Concat(always, o.runFiles) {
 		if x.at == nil || x.at(e, dir) == "" {
@@ -143,7 +143,7 @@ func (o *options) writable(e Env, dir string) {
 	}
 }
 
-// hasPlace declares an output that has an address, which parse checks.
+// hasPlace declares an output with an address, which parse checks.
 func (o *options) hasPlace(f settings.Flag, kind string, parse func(string) (string, error),
 	open func(context.Context, Env, *options, string) (show, error)) {
 	at := ""
@@ -164,7 +164,7 @@ func (o *options) hasPlace(f settings.Flag, kind string, parse func(string) (str
 	})
 }
 
-// hasFile declares an output that is a file. It is checked before anything starts that the file can be written.
+// hasFile declares an output that is a file. An unwritable file is a mistake that is found before anything starts.
 func (o *options) hasFile(f settings.Flag, write func(io.Writer, *Document) error) {
 	path := ""
 	o.Written(f, &path)
@@ -183,7 +183,6 @@ func (o *options) hasFile(f settings.Flag, write func(io.Writer, *Document) erro
 	})
 }
 
-// writeFiles writes the output files.
 func (o *options) writeFiles(document any) (err error) {
 	d, _ := document.(Document) // an exploration has another kind of document
 	for _, write := range o.files {
@@ -192,14 +191,13 @@ func (o *options) writeFiles(document any) (err error) {
 	return err
 }
 
-// show is an output that is open while runs are in progress.
+// show is an output that is open during the runs.
 type show interface {
 	tell(harness.Event)
-	// close ends the output after the runs; page is the path of the report on all of them, or empty.
+	// close ends the output after the runs. The argument page is the path of the report on all runs; empty = none.
 	close(ctx context.Context, page string) error
 }
 
-// shows are the open outputs of a command.
 type shows []show
 
 func (all shows) tell(event harness.Event) {
@@ -215,7 +213,7 @@ func (all shows) close(ctx context.Context, page string) (err error) {
 	return err
 }
 
-// openShows opens the outputs that have addresses. It is an error if an address cannot be used.
+// openShows opens the outputs that have addresses. An address that cannot be used is a mistake in its flag.
 func (e Env) openShows(ctx context.Context, o *options) (all shows) {
 	for _, open := range o.live {
 		all = append(all, open(ctx, e)...)
@@ -223,7 +221,7 @@ func (e Env) openShows(ctx context.Context, o *options) (all shows) {
 	return all
 }
 
-// listenAddress parses host:port. The default host is the loopback address, so that no other machine can connect by
+// listenAddress parses host:port. The default host is the loopback address, so that other machines cannot connect by
 // mistake.
 func listenAddress(text string) (string, error) {
 	host, port, err := net.SplitHostPort(text)
@@ -236,7 +234,7 @@ func listenAddress(text string) (string, error) {
 	return net.JoinHostPort(cmp.Or(host, "127.0.0.1"), port), nil
 }
 
-// planned declares the flags of a command that runs plans, apart from those of the plan: the file of settings, and the
+// planned declares the flags of a command that runs plans, except those of the plan: the file of settings, and the
 // outputs.
 func (o *options) planned(all ...output) {
 	o.Begin(outputSection)

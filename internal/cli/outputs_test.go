@@ -30,7 +30,7 @@ func verdictRun(s checker.Status) results.Judgement {
 	return results.Judgement{Verdicts: []checker.Verdict{{Status: s, Summary: s.String()}}}
 }
 
-// TestTheWorstCodeWins knows the order: a violation, a broken run, one that is inconclusive, a regression.
+// TestTheWorstCodeWins: the order is a violation, a broken run, an inconclusive run, a regression.
 func TestTheWorstCodeWins(t *testing.T) {
 	pass, fail, unsure := verdictRun(checker.Pass), verdictRun(checker.Fail), verdictRun(checker.Inconclusive)
 	gate := func(s compare.GateStatus) compare.GateResult { return compare.GateResult{Gate: "g", Status: s} }
@@ -68,7 +68,7 @@ func TestTheWorstCodeWins(t *testing.T) {
 	}
 }
 
-// lastEvent is what the metrics show of the event in TestLiveMetricsShowTheLastEvent.
+// lastEvent has the metrics that show the event in TestLiveMetricsShowTheLastEvent.
 var lastEvent = []string{
 	`hammerlock_visits_total{lock="lease",outcome="done",run="one",topology="single"} 1234`,
 	`hammerlock_visits_total{lock="lease",outcome="timeout",run="one",topology="single"} 6`,
@@ -92,7 +92,7 @@ var lastEvent = []string{
 	"# TYPE hammerlock_visits_total counter",
 }
 
-// TestLiveMetricsShowTheLastEvent scrapes before, during and after runs, and gives the port back.
+// TestLiveMetricsShowTheLastEvent scrapes before, during and after runs, and checks that the port becomes free.
 func TestLiveMetricsShowTheLastEvent(t *testing.T) {
 	m, err := serveMetrics("127.0.0.1:0")
 	if err != nil {
@@ -146,7 +146,7 @@ func TestLiveMetricsShowTheLastEvent(t *testing.T) {
 	}
 }
 
-// lingers ends a run and begins another, and lets metrics be read until their end was.
+// lingers ends one run and begins another. Metrics can be read until the end of the last run was read.
 func lingers(t *testing.T, m *metricsServer, combo harness.Combination, scrape func() string) {
 	t.Helper()
 	native(t, m)
@@ -186,7 +186,7 @@ func lingers(t *testing.T, m *metricsServer, combo harness.Combination, scrape f
 	<-closed
 }
 
-// native compares the native buckets of the waits with what was counted.
+// native compares the native buckets of the waits with the recorded waits.
 func native(t *testing.T, m *metricsServer) {
 	t.Helper()
 	families, err := m.registry.Gather()
@@ -211,7 +211,7 @@ func native(t *testing.T, m *metricsServer) {
 
 func TestMetricsAreOnLoopbackUnlessAskedFor(t *testing.T) {
 	for text, want := range map[string]string{
-		// that was asked for
+		// those that were asked for
 		":9464": "127.0.0.1:9464", "localhost:0": "localhost:0", "[::1]:80": "[::1]:80", "0.0.0.0:1": "0.0.0.0:1",
 		"9464": "", "": "", "host:port": "", "a:b:c": "", ":99999": "",
 	} {
@@ -222,7 +222,7 @@ func TestMetricsAreOnLoopbackUnlessAskedFor(t *testing.T) {
 	}
 }
 
-// TestLiveMetricsAreForTheirOwnHost: a site whose name leads here cannot read them.
+// TestLiveMetricsAreForTheirOwnHost: a web site whose name resolves to this machine cannot read the metrics.
 func TestLiveMetricsAreForTheirOwnHost(t *testing.T) {
 	m, err := serveMetrics("127.0.0.1:0")
 	if err != nil {
@@ -248,7 +248,7 @@ func TestLiveMetricsAreForTheirOwnHost(t *testing.T) {
 	}
 }
 
-// TestACrashIsNoInvalidCommandLine: its code says that the run could not be carried out.
+// TestACrashIsNoInvalidCommandLine: the exit code of a crash says that the run could not be carried out.
 func TestACrashIsNoInvalidCommandLine(t *testing.T) {
 	var said bytes.Buffer
 	e := Env{Args: []string{"--topology", "single"}, Stdout: io.Discard, Stderr: &said}
@@ -258,7 +258,7 @@ func TestACrashIsNoInvalidCommandLine(t *testing.T) {
 	}
 }
 
-// TestAnInterruptIsNoVerdict keeps the code of a signal below that of a violation.
+// TestAnInterruptIsNoVerdict: a violation takes precedence over the exit code of a signal.
 func TestAnInterruptIsNoVerdict(t *testing.T) {
 	stop, cancel := context.WithCancelCause(t.Context())
 	cancel(interrupt{signal: 2})

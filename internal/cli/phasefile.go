@@ -13,7 +13,7 @@ import (
 	"hammerlock/internal/settings"
 )
 
-// settlePhases reads the phases that a plan's file lists.
+// settlePhases reads the phases in a plan's file.
 func (o *options) settlePhases() {
 	n := o.Lists[phasesKey]
 	if n == nil {
@@ -37,7 +37,7 @@ func (o *options) settlePhases() {
 	o.plan.File, o.Origins[phasesKey] = o.File, o.Place(n)
 }
 
-// readPhase reads a phase, and notes its place for later error messages.
+// readPhase reads a phase, and records its place for later error messages.
 func (o *options) readPhase(n *yaml.Node) (p harness.Phase) {
 	at := map[string]string{}
 	bad := map[string]bool{}
@@ -60,7 +60,7 @@ func (o *options) readPhase(n *yaml.Node) (p harness.Phase) {
 			o.Mistake("", "%s: %s", place, m.Text)
 		}
 	}
-	// a default for the following checks: long enough for anything in the phase
+	// a default for later checks, long enough for any event in the phase
 	p.Duration = cmp.Or(p.Duration, time.Hour)
 	of := human.Mistake{Setting: phasesKey, Item: p.Called()}
 	o.Places[of] = o.Place(n)
@@ -70,7 +70,7 @@ func (o *options) readPhase(n *yaml.Node) (p harness.Phase) {
 	return p
 }
 
-// writePhases writes phases in the form of a plan's file, one in each line, with their origins.
+// writePhases writes phases in the form of a plan's file, each in a line with its origin.
 func (o *options) writePhases(p *human.Printer) {
 	if len(o.plan.Phases) > 0 {
 		p.Line("%-40s # %s", phasesKey+":", o.Origins[phasesKey])
@@ -110,8 +110,8 @@ func phaseSchema() map[string]any {
 		"type": "array", "items": settings.ObjectSchema(properties, "phase", "duration")}
 }
 
-// settleLoad reports settings that have no effect together with phases, and makes a run as long as its trace by
-// default.
+// settleLoad reports settings that have no effect with phases. It gives a run the length of its trace, unless the user
+// set it.
 func (o *options) settleLoad() {
 	o.besidePhases()
 	w := &o.plan.Workload

@@ -19,14 +19,12 @@ const phasesKey = "phases"
 // phasesSay lists the flags that phases set.
 var phasesSay = []string{"warmup", "duration", "fault"}
 
-// phaseKey is a setting of a phase.
 type phaseKey struct {
 	name, kind, usage string
 	set               func(*harness.Phase, string) error
-	text              func(*harness.Phase) string // empty = it is not set
+	text              func(*harness.Phase) string // returns the value as text; empty = it is not set
 }
 
-// phaseKeys lists the settings of a phase.
 var phaseKeys = []phaseKey{
 	{"phase", "name", "what it is for", func(p *harness.Phase, text string) error {
 		p.Kind = text
@@ -138,13 +136,13 @@ func (o *options) besidePhases() {
 	}
 }
 
-// said tells whether a flag's value is set by phases, by a burst, or by agents.
+// said tells whether phases, a burst or agents set the value of a flag.
 func said(p *harness.Plan, flag string) bool {
 	return len(p.Phases) > 0 && slices.Contains(phasesSay, flag) || slices.Contains(burstSaid(p), flag) ||
 		slices.Contains(agentsSaid(p), flag)
 }
 
-// arrivalsFlag declares --arrivals: a distribution of visits, or a trace.
+// arrivalsFlag declares --arrivals, which is a distribution of visits, or a trace.
 func (o *options) arrivalsFlag() {
 	w := &o.plan.Workload
 	known := settings.Words(workload.AllArrivals...)

@@ -25,7 +25,6 @@ import (
 	"hammerlock/workload"
 )
 
-// benchPlan is the plan of bench without flags.
 func (e Env) benchPlan() harness.Plan {
 	p := harness.Default()
 	p.Known, p.Attach.Secrets = e.knows(), e.secrets
@@ -33,7 +32,6 @@ func (e Env) benchPlan() harness.Plan {
 	return p
 }
 
-// verifyPlan is the plan of verify without flags.
 func (e Env) verifyPlan() harness.Plan {
 	p := e.benchPlan()
 	p.Verify, p.Scenarios, p.Faults, p.Warmup = true, allStrains, []string{faults.Auto}, 0
@@ -43,7 +41,7 @@ func (e Env) verifyPlan() harness.Plan {
 	return p
 }
 
-// shortPlan is the plan of commands that make many runs on one topology. The command sets the duration.
+// shortPlan returns the plan of commands that make many runs on one topology. The command sets the duration.
 func (e Env) shortPlan() harness.Plan {
 	p := e.benchPlan()
 	p.Topologies = topologies.All[:1]
@@ -57,10 +55,10 @@ func drawSeed() uint64 {
 	return uint64(binary.LittleEndian.Uint32(b[:]))
 }
 
-// mostAttempts keeps a typing error from running for ever.
+// mostAttempts stops a typing error from starting endless runs.
 const mostAttempts = 100
 
-// planFlags declares the flags of a plan. Their defaults are the values in it.
+// planFlags declares the flags of a plan. Their defaults are the values in the plan.
 func (o *options) planFlags() {
 	p, w := &o.plan, &o.plan.Workload
 	if p.Service != nil {
@@ -87,7 +85,7 @@ func (o *options) planFlags() {
 	fault := o.Flags.Lookup("fault")
 	settings.ValueOf(fault).Complete = completeFaults
 	if p.Verify {
-		fault.DefValue = "" // scenarios are
+		fault.DefValue = "" // the default is scenarios
 	}
 	o.Begin(loadSection)
 	o.loadFlags("a visit gives up this long after it was due")
@@ -117,7 +115,6 @@ func (o *options) planFlags() {
 	o.out("where runs are saved")
 }
 
-// judgingFlags declares the flags of verify about judging.
 func (o *options) judgingFlags() {
 	p := &o.plan
 	o.Integer(flag(session, "attempts",
@@ -135,7 +132,6 @@ func (o *options) judgingFlags() {
 			"explore counts on the first"), &p.Budget)
 }
 
-// serverFlags declares the flags about starting servers.
 func (o *options) serverFlags() {
 	p := &o.plan
 	settings.One(&o.Set, flag(setting, "profile", "timers of failure detection: fast, for tests; "+
@@ -149,7 +145,7 @@ func (o *options) serverFlags() {
 		"for a first look with 4 workers\nat single and redlock (default: looked for)"), "path", &p.RedisServer)
 }
 
-// loadFlags declares the flags of a load, on locks or on a service.
+// loadFlags declares the flags of a load on locks or on a service.
 func (o *options) loadFlags(patience string) {
 	p, w := &o.plan, &o.plan.Workload
 	o.Integer(flag(load, "workers", "how many visit at the same time"), &w.Workers, 0)
@@ -178,8 +174,8 @@ func (o *options) seed(usage string) {
 
 func (o *options) out(usage string) { o.Text(flag(session, "out", usage), "dir", &o.plan.Out) }
 
-// arguments returns the flags that make the root command run a plan: topology, lock, seed, and every setting that is
-// not the default. Phases are in a file.
+// arguments returns the flags with which the root command runs a plan: topology, lock, seed, and every setting that
+// differs from the default. Phases stay in their file.
 func arguments(root *cobra.Command, p harness.Plan) (args []string) {
 	o := &options{Set: settings.New(), plan: p}
 	o.planFlags()
@@ -187,7 +183,7 @@ func arguments(root *cobra.Command, p harness.Plan) (args []string) {
 		v := settings.ValueOf(f)
 		preset := v.Text == root.Flags().Lookup(f.Name).DefValue
 		if f.Name == "duration" && !p.Verify && len(p.Scenarios) == 0 {
-			preset = false // bench without a load has other loads: firstLoads
+			preset = false // bench without a load has other loads: see firstLoads
 		}
 		switch {
 		case said(&p, f.Name):
@@ -222,8 +218,8 @@ func repeat(root *cobra.Command, p harness.Plan) string {
 	return strings.Join(parts, " ")
 }
 
-// typed is the path of a program of the suite in the form in which this one was called, such as bin/verify, so that it
-// can be pasted.
+// typed returns the path of a program of the suite, such as bin/verify, in the form in which this program was called.
+// So it can be pasted.
 func typed(program string) string {
 	if own := os.Args[0]; !filepath.IsAbs(own) && slices.Contains([]string{"bench", "verify"}, filepath.Base(own)) &&
 		filepath.Dir(own) != "." {
@@ -232,7 +228,7 @@ func typed(program string) string {
 	return program
 }
 
-// repeatRun returns a function that returns the command line for a single run of a plan.
+// repeatRun returns a function that returns the command line for one run of a plan.
 func repeatRun(root *cobra.Command, p harness.Plan) func(harness.Combination) string {
 	return func(x harness.Combination) string {
 		if x.Plan.Service != nil && p.Service == nil {
@@ -246,7 +242,7 @@ func repeatRun(root *cobra.Command, p harness.Plan) func(harness.Combination) st
 	}
 }
 
-// folder returns a directory for the runs of a plan. Commands that start in the same second get different ones.
+// folder returns a directory for the runs of a plan. Commands that start in the same second get different directories.
 func folder(p harness.Plan, what string) string {
 	return filepath.Join(p.Out, fmt.Sprintf("%s-%s-%s", what, time.Now().UTC().Format("20060102-150405"),
 		strings.ToLower(rand.Text()[:6])))

@@ -18,7 +18,7 @@ import (
 // savedPlan is the file beside a run that has its plan.
 const savedPlan = "plan.yaml"
 
-// settle completes the command line from the environment and the plan's file, and expands settings that stand for
+// settle completes the command line from the environment and the plan's file. It then expands settings that imply
 // others.
 func (o *options) settle(getenv func(string) string) {
 	if o.Flags.Lookup(settings.FileFlag) == nil {
@@ -65,7 +65,7 @@ func (o *options) writePlan(w io.Writer) error {
 	return p.Err
 }
 
-// savePlan saves the resolved plan beside a run, if the run has one.
+// savePlan saves the resolved plan beside a run, if the plan comes from a file.
 func (s *series) savePlan(dir string) error {
 	if s.o.File == "" {
 		return nil

@@ -6,13 +6,13 @@ import (
 	"hammerlock/topologies"
 )
 
-// preset is a setting that another flag implies. A value of any other origin overrides it.
+// preset is a setting that another flag implies. Values from anywhere else override it.
 type preset struct{ name, value string }
 
 // quick has the settings that --quick implies.
 var quick = []preset{{"duration", "2s"}, {"warmup", "200ms"}, {"workers", "4"}}
 
-// quickNote says what --quick leaves out.
+// quickNote tells what --quick cannot show.
 const quickNote = "--quick: 2 s each with 4 workers. Rare pauses, p99.9, waiters among many workers and a " +
 	"steady state are not seen: leave --quick out for numbers to keep"
 
@@ -28,8 +28,8 @@ func (o *options) settlePresets() {
 	}
 }
 
-// served returns the topologies, and the number of workers, that in-memory servers can serve: with more, a run would
-// measure how they wait for the processor.
+// served returns the topologies, and the number of workers, that in-memory servers can serve. With more workers, a run
+// would measure how they wait for the processor.
 func (o *options) served() (all []preset) {
 	var names []string
 	for _, t := range o.plan.Topologies {

@@ -16,14 +16,13 @@ import (
 	"hammerlock/results"
 )
 
-// progressEvery is how often a line shows that a run is alive, firstProgress when the first one does, if no terminal is
-// watched.
+// Without a dashboard, the first line about a run comes after firstProgress. Further lines come every progressEvery.
 const (
 	progressEvery = 2 * time.Second
 	firstProgress = 500 * time.Millisecond
 )
 
-// progress prints the events of a job as lines. A run among several has one line, at its end.
+// progress prints the events of a job as lines. If runs are parallel, each has one line, at its end.
 type progress struct {
 	w        io.Writer
 	parallel bool
@@ -46,8 +45,8 @@ func (p *progress) tell(e harness.Event) {
 	switch {
 	case e.Said != "":
 		p.line("%s", e.Said)
-	case e.Combination.Plan.Program != nil && e.Stage == harness.Running: // it prints lines itself
-	case len(e.Steps) > 0, e.Controls != nil: // shown by a dashboard or a page
+	case e.Combination.Plan.Program != nil && e.Stage == harness.Running: // the program prints its own lines
+	case len(e.Steps) > 0, e.Controls != nil: // only a dashboard or a page shows these
 	case e.Stage == harness.Starting:
 		p.last, p.done = 0, 0
 		if before := e.Combination.Before; len(before) > 0 {
@@ -81,14 +80,14 @@ func (p *progress) tell(e harness.Event) {
 	}
 }
 
-// found is the verdict on a run, with what it is based on.
+// found returns the verdict on a run, and the evidence for it.
 func found(r *results.Run) (verdict, proof string) {
 	j := r.Judgement()
 	status, _ := j.Status()
 	return strings.ToUpper(status.String()), j.Proof()
 }
 
-// left formats the remaining time of a job in whole seconds.
+// left formats the remaining time of a job in whole seconds; empty if that is less than a second.
 func left(rest time.Duration) string {
 	if rest < time.Second {
 		return ""
@@ -96,7 +95,7 @@ func left(rest time.Duration) string {
 	return fmt.Sprintf("  about %v left", rest.Round(time.Second))
 }
 
-// headline is the result of a run, before the table of all runs is complete.
+// headline returns the result of a run in one line.
 func headline(r *results.Run) string {
 	j := r.Judgement()
 	status, text := j.Status()
@@ -110,8 +109,9 @@ func headline(r *results.Run) string {
 	return strings.Join(append(parts, r.Fairness.JainText()), "  ")
 }
 
-// exploring shows the progress of an exploration: on a terminal in one line, which over removes; otherwise in a line
-// after some seconds, after twice as many, and so on.
+// exploring returns a function that shows the progress of an exploration, and one that ends that. On a terminal, the
+// progress is one line, which the second function removes. Otherwise a line is printed after 4 s, and then each time
+// that the elapsed time has doubled.
 func (e Env) exploring(o *options, lock string) (tell func(explore.Progress), over func()) {
 	at := e.terminals[1]
 	if o.quiet {

@@ -9,13 +9,13 @@ import (
 	"hammerlock/internal/measure"
 )
 
-// TestProgressBeginsSoon: the first line comes after half a second, and those of the warm-up are counted for
-// themselves.
+// TestProgressBeginsSoon: the first line comes after half a second. Visits of the warm-up are counted separately.
 func TestProgressBeginsSoon(t *testing.T) {
 	var out strings.Builder
 	p := progress{w: &out}
 	x := harness.Combination{Plan: harness.Plan{Warmup: time.Second}}
-	p.tell(harness.Event{Combination: x, Stage: harness.Running, Controls: &measure.Controls{}}) // nothing to say
+	// this event prints nothing
+	p.tell(harness.Event{Combination: x, Stage: harness.Running, Controls: &measure.Controls{}})
 	for at := 100 * time.Millisecond; at < 5*time.Second; at += 100 * time.Millisecond {
 		p.tell(harness.Event{
 			Combination: x, Stage: harness.Running, Live: measure.Live{At: at, Warm: int64(min(at, time.Second) / 1e7),
@@ -34,7 +34,7 @@ func TestProgressBeginsSoon(t *testing.T) {
 	}
 }
 
-// TestProgressSaysWhatIsKnown: no percentile of too few waits, and none before the first.
+// TestProgressSaysWhatIsKnown: there is no percentile of too few waits, and none before the first wait.
 func TestProgressSaysWhatIsKnown(t *testing.T) {
 	for want, q := range map[string]measure.Quantiles{
 		"acquire p50 - p99 -  0 waiting":             {},

@@ -16,7 +16,7 @@ import (
 
 const frameEvery = 100 * time.Millisecond
 
-// How much slower or faster than the run was a replay can be.
+// Limits of a replay's speed, relative to the run.
 const (
 	slowestReplay = 1.0 / 64
 	fastestReplay = 64
@@ -70,7 +70,7 @@ func (e Env) replay(base context.Context, o *options, path string) error {
 	return d.Close()
 }
 
-// play moves through a replay, with time and by keys, until stop ends.
+// play moves through a replay, with time and with keys, until stop ends.
 func play(stop context.Context, d *dashboard.Dashboard, r *measure.Replay) {
 	var at time.Duration
 	held, speed := false, 1.0

@@ -24,14 +24,14 @@ type reports struct {
 func (s *series) saveReport(dir string) error {
 	s.reports.dirs = append(s.reports.dirs, dir)
 	s.reports.write(dir, []string{dir}, report.Unsaved{})
-	return nil // a run is a run without its report
+	return nil // a run is valid without its report
 }
 
 func (r *reports) write(to string, dirs []string, unsaved report.Unsaved) {
 	r.problems = errors.Join(r.problems, report.Write(filepath.Join(to, report.File), dirs, unsaved))
 }
 
-// last is the path of the report on all runs, or on the only one; empty if there is none.
+// last returns the path of the report on all runs, or on the only run; empty if there is none.
 func (r *reports) last(out string) string {
 	switch len(r.dirs) {
 	case 0:
@@ -42,7 +42,7 @@ func (r *reports) last(out string) string {
 	return filepath.Join(out, report.File)
 }
 
-// close writes one report of all runs, if there are several, and prints what went wrong.
+// close writes a report of all runs, if there are several, and prints the errors.
 func (r *reports) close(e Env, out string, unsaved report.Unsaved) {
 	if len(r.dirs) > 1 {
 		r.write(out, r.dirs, unsaved)
@@ -50,7 +50,6 @@ func (r *reports) close(e Env, out string, unsaved report.Unsaved) {
 	e.lines("warning:", r.problems)
 }
 
-// reportCommand prints saved runs again, or writes a page about them.
 func (e Env) reportCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "report RUN...", Short: "print saved runs again, or write them as one page", Args: takes(1, unlimited),
@@ -88,7 +87,8 @@ type toReport struct {
 	dead []results.Judgement
 }
 
-// reported reads what the arguments name. Existing files that are no runs are ignored, if there is anything else.
+// reported reads the runs that the arguments name. It ignores files that are no runs, unless there are only such
+// files.
 func (e Env) reported(o *options, args []string, page bool) (r toReport, err error) {
 	var strange []string
 	dirs, err := runDirs(args, o.plan.Out)

@@ -46,7 +46,6 @@ func (e Env) run(ctx context.Context, s signals, c *cobra.Command, o *options) i
 	return r.answer(ctx, s, begun, seed, err)
 }
 
-// answer judges all runs and writes the result.
 func (r *rounds) answer(ctx context.Context, s signals, begun time.Time, seed uint64, err error) int {
 	e, o, runs, stop := r.e, r.o, r.runs, s.stop
 	if o.endless() {
@@ -90,7 +89,7 @@ func (r *rounds) answer(ctx context.Context, s signals, begun time.Time, seed ui
 	return e.answer(o, result{x, document, text, o.plan.Out, "", append(judged, gateJudgements(gates)...), nil})
 }
 
-// check makes scenarios share servers.
+// check lets scenarios share servers.
 func (r *rounds) check(context.Context) error {
 	if r.o.scenarios(); len(r.o.plan.Scenarios) > 0 {
 		r.warm = new(harness.Warm)
@@ -98,7 +97,8 @@ func (r *rounds) check(context.Context) error {
 	return nil
 }
 
-// steps yields the rounds, for one load after the other. The first explores the locks, if that is a scenario.
+// steps yields the rounds, each with one load after the other. If explore is a scenario, the locks are explored before
+// the first round.
 func (r *rounds) steps(yield func(*step) bool) {
 	e, o, loads := r.e, r.o, r.o.loads()
 	defer e.coordinate(o)()
@@ -111,7 +111,7 @@ func (r *rounds) steps(yield func(*step) bool) {
 		o.plan = st.plan // the plan as the step resolved it
 		r.runs = append(r.runs, st.runs...)
 		if st.job != nil {
-			// it was reported for an earlier round
+			// an earlier round reported it already
 			known := func(n results.NotRun) bool { return slices.Contains(r.not, n) }
 			r.not = append(r.not, slices.DeleteFunc(st.job.NotRun, known)...)
 		}
@@ -124,7 +124,7 @@ func (r *rounds) steps(yield func(*step) bool) {
 	}
 }
 
-// more prints which round it is, and prepares its job.
+// more prints the number of the round, and prepares its job. It returns whether the job is to begin.
 func (r *rounds) more(stop context.Context, job *harness.Job, number, loads int) (begins bool) {
 	e, o := r.e, r.o
 	if o.count > 1 {
@@ -149,14 +149,15 @@ func (r *rounds) more(stop context.Context, job *harness.Job, number, loads int)
 	return true
 }
 
-// strictFlag declares the flag that requires a verdict for each scenario.
+// strictFlag declares the flag that requires a verdict on each scenario.
 func (o *options) strictFlag() {
 	o.Toggle(flag(session, "strict",
 		"exit 3 if any scenario is undecided; else at least nine in ten must have passed, and safety\n"+
 			"under contention, late holders, crashes and lost answers"), "", &o.strict)
 }
 
-// weigh makes one verdict of many judgements. Cut says why the command ended early; nil if it did not.
+// weigh combines judgements into one verdict. The error cut is the reason why the command ended early; nil if it did
+// not.
 func (o *options) weigh(all []results.Judgement, not []results.NotRun, cut error) results.Whole {
 	classes, why := scenarios.Classes, ""
 	if o.strict {
@@ -168,7 +169,7 @@ func (o *options) weigh(all []results.Judgement, not []results.NotRun, cut error
 	return results.Weigh(all, not, why, classes)
 }
 
-// replays is the command line that shows the first failed run, or else the first run; empty if there is none.
+// replays returns the command line that shows the first failed run, or else the first run; empty if there is none.
 func (o *options) replays(runs []results.Run) string {
 	if len(runs) == 0 {
 		return ""
@@ -177,7 +178,7 @@ func (o *options) replays(runs []results.Run) string {
 	return typed("bench") + " replay " + quote(filepath.Join(o.plan.Out, runs[shown].Name))
 }
 
-// repeats is the command line that runs the whole plan again.
+// repeats returns the command line that runs the whole plan again.
 func (o *options) repeats(c *cobra.Command, p harness.Plan) string {
 	if o.explores {
 		p.Scenarios = append([]scenarios.Scenario{exploreScenario}, p.Scenarios...)

@@ -15,7 +15,7 @@ import (
 	"hammerlock/results"
 )
 
-// isRun tells whether a directory has a run: its record, or the history of one whose process was killed.
+// isRun tells whether a directory has a run: its record, or the history of a run whose process was killed.
 func isRun(dir string) bool {
 	return slices.ContainsFunc([]string{results.RunFile, results.HistoryFile}, func(file string) bool {
 		_, err := os.Stat(filepath.Join(dir, file))
@@ -23,21 +23,21 @@ func isRun(dir string) bool {
 	})
 }
 
-// foundKilled prints where the history of a killed run is.
+// foundKilled prints the directory with the history of a killed run.
 func (e Env) foundKilled(dir string) {
 	e.lines("note:", fmt.Errorf("%s has the history of a run that was killed: verify check %s judges it\n"+
 		"it stays until you remove it, or such histories take more than %d GiB: then the oldest goes", dir, quote(dir),
 		results.MostKilled>>30))
 }
 
-// noRun is the error if something exists that is no run.
+// noRun returns the error for a path that exists and is no run.
 func noRun(path, out string) error {
 	return fmt.Errorf("%s is no saved run: it has no %s; a run is a directory in %s, as latest is", path,
 		results.RunFile, out)
 }
 
-// locate finds what an argument names: a path, or a pattern of paths; or else, in the directory of runs, a name, a
-// pattern of names, or the beginning of one.
+// locate returns the paths that an argument names. It is a path, or a pattern of paths. Otherwise it is a name in the
+// directory of runs, a pattern of names, or the first part of a name.
 func locate(arg, out string) ([]string, error) {
 	if _, err := os.Stat(arg); err == nil {
 		return []string{arg}, nil
@@ -49,7 +49,7 @@ func locate(arg, out string) ([]string, error) {
 			return found, nil
 		}
 	}
-	begin, _ := filepath.Glob(filepath.Join(out, arg+"*")) // the error is ignored: the pattern is valid
+	begin, _ := filepath.Glob(filepath.Join(out, arg+"*")) // an error is impossible: the pattern is valid
 	begin = slices.DeleteFunc(begin, func(dir string) bool { return !isRun(dir) })
 	switch {
 	case len(begin) == 1:
@@ -62,7 +62,7 @@ func locate(arg, out string) ([]string, error) {
 		human.Meant(arg, human.Names(runsIn(out), filepath.Base)))
 }
 
-// locateOne finds the single run, or file, that an argument names.
+// locateOne returns the single run, or file, that an argument names.
 func locateOne(arg, out string) (string, error) {
 	all, err := locate(arg, out)
 	if err == nil && len(all) > 1 {
@@ -74,8 +74,8 @@ func locateOne(arg, out string) (string, error) {
 	return all[0], nil
 }
 
-// runDirs finds the directories of all runs that arguments name, also in directories of runs, each once ("latest" is a
-// second name of one).
+// runDirs returns the directories of all runs that the arguments name, each once. An argument may name a directory of
+// runs. The link "latest" is a second name of a run.
 func runDirs(args []string, out string) (dirs []string, err error) {
 	seen := map[string]bool{}
 	for _, arg := range args {
@@ -94,7 +94,7 @@ func runDirs(args []string, out string) (dirs []string, err error) {
 	return dirs, err
 }
 
-// runsIn returns the runs in a directory, or the path itself if it is a run, or is to be reported as none.
+// runsIn returns the runs in a directory. If the path is a run itself, or has no runs, it returns the path.
 func runsIn(dir string) (dirs []string) {
 	inside, _ := filepath.Glob(filepath.Join(dir, "*"))
 	inside = slices.DeleteFunc(inside, func(path string) bool { return !isRun(path) })

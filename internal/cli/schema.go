@@ -53,7 +53,7 @@ func (e Env) planFileCommand(p harness.Plan) *cobra.Command {
 // draft is the version of JSON Schema of all schemas (json-schema.org).
 const draft = "https://json-schema.org/draft/2020-12/schema"
 
-// documents are the kinds of documents that have a schema, with functions that write them.
+// documents maps the kinds of documents that have a schema to functions that write the schema.
 func documents(p harness.Plan) map[string]func(io.Writer) error {
 	plan := newOptions(&cobra.Command{}, p)
 	plan.allFlags()
@@ -88,7 +88,7 @@ func (e Env) schemaCommand(p harness.Plan) *cobra.Command {
 	}))
 }
 
-// writeSchemaOf writes the JSON schema of a type. Unknown fields are allowed, since fields may be added.
+// writeSchemaOf writes the JSON schema of a type. It allows unknown fields, since fields may be added.
 func writeSchemaOf[T any](w io.Writer, title string) error {
 	statuses := []any{}
 	for s := range checker.NotJudged + 1 {

@@ -18,7 +18,6 @@ import (
 	"hammerlock/workload"
 )
 
-// The defaults of a search.
 const (
 	searchDuration = 2 * time.Second
 	searchWarmup   = 500 * time.Millisecond
@@ -94,7 +93,6 @@ func (s *search) answer(stop context.Context, err error) int {
 	return s.e.answer(s.o, result{x, document, s.found.WriteText, s.dir, "search.json", judged, nil})
 }
 
-// check finds all errors.
 func (s *search) check(stop context.Context) error {
 	if !s.o.Flags.Changed("slo") {
 		s.o.Mistake("slo", "is missing: the objective, as in --slo 'response.p99<50ms'")
@@ -129,7 +127,7 @@ func (s *search) steps(yield func(*step) bool) {
 // errEnded ends a search whose series has ended.
 var errEnded = errors.New("the search was ended")
 
-// try runs the plan at one value, longer if too little was measured.
+// try runs the plan at one value. If too little was measured, it repeats the run with a longer duration.
 func (s *search) try(yield func(*step) bool, at float64) (r compare.GateResult, err error) {
 	p := s.o.plan
 	s.over.set(&p.Workload, at)

@@ -14,19 +14,20 @@ import (
 	"hammerlock/internal/settings"
 )
 
-// servicesKey lists services in a plan's file. There is no such flag, since a command line has one service, with the
+// servicesKey lists services in a plan's file. There is no such flag: a command line has one service, in the
 // command http.
 const servicesKey = "services"
 
-// serviceSettings lists the settings of a service in a plan's file: flags of http. Its load is that of the plan.
+// serviceSettings lists the settings of a service in a plan's file, which are flags of http. The load is that of the
+// plan.
 func serviceSettings(flags *pflag.FlagSet) []string {
 	return settings.Having(flags, func(f *pflag.Flag, v *settings.Value) bool {
 		return v.Part == setting || f.Name == "fault" || f.Name == "burst"
 	})
 }
 
-// settleServices reads the services in a plan's file. If the plan names no topology, lock or deployment, only they are
-// run.
+// settleServices reads the services in a plan's file. If the plan names no topology, lock or deployment, it only
+// visits the services.
 func (o *options) settleServices() {
 	if o.Lists[servicesKey] == nil {
 		return
@@ -51,12 +52,13 @@ func (o *options) settleServices() {
 	o.plan.Topologies, o.plan.Locks, o.plan.Scenarios = nil, nil, nil
 	for _, name := range append(locking, scenarioFlag) {
 		if v := o.Value(name); v != nil {
-			v.Text = "" // the plan that is printed does not name them either
+			v.Text = "" // the printed plan does not name them either
 		}
 	}
 }
 
-// readService reads a service in a plan's file; nil if it has errors, which are reported with their places.
+// readService reads a service in a plan's file. It reports errors with their places, and returns nil if the service is
+// not a list of settings.
 func (o *options) readService(n *yaml.Node) *options {
 	if n.Kind == yaml.AliasNode {
 		n = n.Alias
@@ -112,7 +114,7 @@ func serviceSchema() map[string]any {
 	}
 }
 
-// repeatService returns the command line that visits one service of a plan again.
+// repeatService returns the command line that visits one service of a plan again; empty if it is not found.
 func repeatService(root *cobra.Command, p harness.Plan, name string) string {
 	if len(p.Phases) > 0 {
 		return repeat(root, p) // http does not accept a plan with several services

@@ -29,15 +29,15 @@ const (
 	soakKeeps  = 2 << 30 // bytes of histories of rounds that did not pass
 )
 
-// soaking tests locks for hours, in rounds. Between rounds no worker runs, so each round is judged as a whole and then
-// deleted.
+// soaking tests locks for hours, in rounds. Between rounds no worker runs. So each round is judged as a whole, and
+// then deleted.
 type soaking struct {
 	*series
 	length  time.Duration
 	disturb bool
 	rounds  []harness.Plan // the kinds of rounds, which take turns
 	sum     results.Soak
-	now     string // the current round
+	now     string // name of the current round
 	told    time.Time
 }
 
@@ -66,7 +66,7 @@ func (e Env) soakCommand(p harness.Plan) *cobra.Command {
 	o.planned(webOutput, metricsOutput, jsonOutput, quietOutput)
 	return e.command(c, o, interruptible(func(ctx context.Context, sig signals, _ []string) int {
 		s.series = newSeries(e, c, o)
-		s.root, s.tolerant = e.verifyCommand(), true // each round is run like one of verify
+		s.root, s.tolerant = e.verifyCommand(), true // each round is like a run of verify
 		err := s.carryOut(ctx, sig, s.check, s.steps)
 		return s.answer(sig.stop, err)
 	}))
@@ -90,8 +90,8 @@ func (s *soaking) answer(stop context.Context, err error) int {
 	return s.e.answer(s.o, result{x, document, text, s.dir, "soak.json", s.sum.Standing, nil})
 }
 
-// check finds all errors, and makes the rounds: for several locks, those that the servers can run. It prints how much
-// memory and disk space may be needed.
+// check finds all errors, and makes the rounds. If there are several locks, it drops those that the servers cannot
+// run. It prints how much memory and disk space may be needed.
 func (s *soaking) check(stop context.Context) error {
 	o, p := s.o, s.o.plan
 	if len(o.plan.Phases) > 0 {
@@ -121,7 +121,7 @@ func (s *soaking) check(stop context.Context) error {
 	if err != nil {
 		return err
 	}
-	if len(p.Locks) > 1 { // a scenario that a correct lock is expected to fail is run only if the lock is the only one
+	if len(p.Locks) > 1 { // with several locks, a correct lock is spared the scenarios that it is expected to fail
 		all.Combinations = slices.DeleteFunc(all.Combinations, func(c harness.Combination) bool {
 			return c.Lock.Broken == "" && c.Lock.Shows(c.Scenario.Name)
 		})
@@ -136,7 +136,8 @@ func (s *soaking) check(stop context.Context) error {
 	return nil
 }
 
-// inTurn makes the rounds: the load on each lock, then a scenario on each that it applies to, then the load again.
+// inTurn makes the rounds: the load on each lock, then one scenario on each lock to which it applies, then the load
+// again, and so on.
 func (s *soaking) inTurn(load, strained *harness.Job) {
 	one := func(job *harness.Job, c *harness.Combination) harness.Plan {
 		p := job.Plan
@@ -209,7 +210,6 @@ func (s *soaking) take(run *results.Run) error {
 	return nil
 }
 
-// line describes the progress.
 func (s *soaking) line() string {
 	return fmt.Sprintf("%s: %s; memory %s, kept on disk %s", time.Since(s.begun).Round(time.Second), s.sum.Text(),
 		megabytes(crew.Resident()), megabytes(s.sum.Kept))

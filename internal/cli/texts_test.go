@@ -17,11 +17,10 @@ import (
 
 var inText = regexp.MustCompile(`(?:^|[^\w-])--([a-z][a-z0-9-]*[a-z0-9])`)
 
-// elsewhere are flags that every command has, and those of the servers that the suite starts.
+// elsewhere lists flags that every command has, and flags of the servers that the suite starts.
 var elsewhere = []string{"help", "version", "bind", "port", "save", "appendonly", "dir", "sentinel"}
 
-// TestTextsNameFlagsThatThereAre reads what the suite says, wherever it says it: a hint that names a flag names one
-// that can be typed.
+// TestTextsNameFlagsThatThereAre: each flag in a message of the suite is a flag that can be typed.
 func TestTextsNameFlagsThatThereAre(t *testing.T) {
 	t.Parallel()
 	known := slices.Clone(elsewhere)
@@ -49,7 +48,7 @@ func TestTextsNameFlagsThatThereAre(t *testing.T) {
 	}
 }
 
-// literals are the texts in the suite's own packages, with the place of one of each.
+// literals returns the string literals in the suite's own packages, each with one place where it occurs.
 func literals(t *testing.T, root string) map[string]string {
 	all, files := map[string]string{}, token.NewFileSet()
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {

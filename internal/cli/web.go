@@ -10,7 +10,6 @@ import (
 	"hammerlock/results/report"
 )
 
-// openPage starts to serve the live page.
 func openPage(_ context.Context, e Env, _ *options, address string) (show, error) {
 	s, err := web.Start(address)
 	if err == nil {
@@ -19,7 +18,6 @@ func openPage(_ context.Context, e Env, _ *options, address string) (show, error
 	return &livePage{server: s}, err
 }
 
-// livePage shows jobs on a web page.
 type livePage struct {
 	server *web.Server
 	frames

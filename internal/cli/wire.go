@@ -26,10 +26,10 @@ import (
 	"hammerlock/topologies"
 )
 
-// keptTime is how much of a watch is kept on disk, for saving the history around violations.
+// keptTime is the length of the history that a watch keeps on disk, to save the part around a violation.
 const keptTime = 10 * time.Minute
 
-// wirePlan is the plan of wire without flags. A user's program is not restarted unless the user wants that.
+// wirePlan returns the plan of wire without flags. A user's program runs once, unless the user wants more.
 func (e Env) wirePlan() harness.Plan {
 	p := e.verifyPlan()
 	p.Topologies, p.Scenarios, p.Faults, p.Duration, p.Attempts = nil, nil, []string{faults.None}, 0, 1
@@ -64,7 +64,7 @@ func (e Env) wireCommand() *cobra.Command {
 	}))
 }
 
-// watches adds the command that is watched to the plan of wire, and prints what a replication stream alone proves.
+// watches adds the command to watch to the plan, and prints the violations that a replication stream alone proves.
 func (o *options) watches(e Env, args []string) {
 	w := o.plan.Program
 	w.Args = args
@@ -89,8 +89,8 @@ func (o *options) watches(e Env, args []string) {
 	}
 }
 
-// cuts prints a JSON document, in one line, for each run that is cut out around a violation while a watch goes on. The
-// document of the watch itself comes at its end.
+// cuts prints one line of JSON for each run that is cut out around a violation during a watch. The document of the
+// watch itself comes at its end.
 type cuts struct{ to io.Writer }
 
 func (c cuts) tell(e harness.Event) {
@@ -101,14 +101,14 @@ func (c cuts) tell(e harness.Event) {
 	if status, _ := e.Run.Safety(); status == checker.Fail {
 		x.Code = Violation
 	}
-	_ = encoder(c.to).Encode( // an error is ignored: the run is saved
+	_ = encoder(c.to).Encode( // an error does not matter: the run is saved
 		Document{Schema: schema, Exit: x, Saved: e.Folder, Runs: []results.Run{*e.Run}})
 }
 
 func (c cuts) close(context.Context, string) error { return nil }
 
-// tapped returns the exit if only a replication stream was read. Since that does not show waiters, it cannot pass, only
-// fail.
+// tapped changes the exit if only a replication stream was read. The stream does not show waiters, so only a violation
+// matters.
 func (o *options) tapped(x Exit) Exit {
 	switch w := o.plan.Program; {
 	case w == nil || !w.TapOnly:
@@ -120,14 +120,13 @@ func (o *options) tapped(x Exit) Exit {
 	return x
 }
 
-// endless tells whether a command goes on until a user ends it; then an interrupt is no early end.
+// endless tells whether a command runs until a user ends it. An interrupt is then no early end.
 func (o *options) endless() bool { return o.plan.Program != nil && o.plan.Program.Command == "" }
 
-// wireFlags declares the flags of a plan that watches a program.
 func (o *options) wireFlags() {
 	p, w := &o.plan, o.plan.Program
 	o.Flags.SetNormalizeFunc(func(f *pflag.FlagSet, name string) pflag.NormalizedName {
-		if name == "to" { // an old name of the flag
+		if name == "to" { // the flag's old name
 			name = addrFlag
 		}
 		return settings.Normal(f, name)
@@ -230,7 +229,7 @@ func holder(to *witness.Holder, text string) error {
 	return nil
 }
 
-// repeatProgram is the command line that watches again, without secrets.
+// repeatProgram returns the command line that repeats a watch, without secrets.
 func repeatProgram(c *cobra.Command, given []string) string {
 	parts := []string{typed("verify"), "wire"}
 	c.Flags().VisitAll(func(f *pflag.Flag) {

@@ -15,11 +15,11 @@ import (
 	"hammerlock/topologies"
 )
 
-// aclLine is the line of docs/WIRE.md that makes a user for the tap.
+// aclLine is the line in docs/WIRE.md that makes a user for the tap.
 var aclLine = regexp.MustCompile(`(?m)^    (ACL SETUSER .*)$`)
 
-// TestLiveTapNeedsLittle: a user with the rights that the document names, who can read and write no key, suffices to
-// read a stream alone; with any of them less it is refused.
+// TestLiveTapNeedsLittle: the rights in the document suffice to read a stream, and do not include reading or writing a
+// key. With any of these rights missing, the tap is refused.
 func TestLiveTapNeedsLittle(t *testing.T) {
 	t.Parallel()
 	document, err := os.ReadFile("../../docs/WIRE.md")
@@ -73,7 +73,7 @@ func TestLiveTapNeedsLittle(t *testing.T) {
 	}
 }
 
-// visitedMeanwhile runs a watch while a lock is granted and released again and again.
+// visitedMeanwhile runs a watch while a lock is granted and released repeatedly.
 func visitedMeanwhile(t *testing.T, c redis.UniversalClient, watch func(context.Context) (int, string)) (code int,
 	said string) {
 	t.Helper()

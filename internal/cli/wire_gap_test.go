@@ -14,7 +14,7 @@ import (
 	"hammerlock/topologies"
 )
 
-// tapped watches the stream of a server alone, until the function that it returns is called.
+// tapped watches only the stream of a server, until the returned function is called.
 func tapped(t *testing.T, a topologies.Access) (said *lockedBuffer, end func() int) {
 	t.Helper()
 	said = &lockedBuffer{}
@@ -37,7 +37,7 @@ func tapped(t *testing.T, a topologies.Access) (said *lockedBuffer, end func() i
 	}
 }
 
-// overwritten takes a lock from its holder until a watch says so: it goes on.
+// overwritten takes a lock from its holder until a watch reports it. That shows that the watch still works.
 func overwritten(t *testing.T, c redis.UniversalClient, said *lockedBuffer, key string) {
 	t.Helper()
 	live.Wait(t, "the violation of "+key, func() bool {
@@ -47,8 +47,8 @@ func overwritten(t *testing.T, c redis.UniversalClient, said *lockedBuffer, key 
 	})
 }
 
-// TestLiveWatchGoesOn: a watch of a stream goes on when its connection is killed, when clients are paused, and when the
-// server is restarted. It says what it did not see, and takes nothing of that for a violation.
+// TestLiveWatchGoesOn: the watch of a stream continues when its connection is killed, when clients are paused, and
+// when the server is restarted. It tells what it could not see, and reports no violation for that.
 func TestLiveWatchGoesOn(t *testing.T) {
 	t.Parallel()
 	top := testbed.Up(t, "single", topologies.Options{})
@@ -73,15 +73,15 @@ func TestLiveWatchGoesOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	live.Wait(t, "another stream", func() bool { return strings.Contains(said.String(), "it has another history") })
-	c.Set(t.Context(), "lock:kept", "two", time.Minute) // the server has forgotten it
+	c.Set(t.Context(), "lock:kept", "two", time.Minute) // the server lost the key when it was restarted
 	overwritten(t, c, said, "lock:restarted")
 	if code := end(); code != Violation || strings.Contains(said.String(), `lock:kept: "`) {
 		t.Errorf("exit %d:\n%s", code, said.String())
 	}
 }
 
-// TestLiveWatchOfAFailover: the watch of a primary that dies goes on with the stream that the same server has as a
-// replica of the next one, and sees its locks there.
+// TestLiveWatchOfAFailover: the watch of a primary that dies continues with the stream of the same server, now a
+// replica of the new primary. It sees the locks there.
 func TestLiveWatchOfAFailover(t *testing.T) {
 	t.Parallel()
 	top := testbed.Up(t, "sentinel", topologies.Options{})

@@ -22,7 +22,8 @@ import (
 	"hammerlock/topologies"
 )
 
-// TestLiveWireKeepsPasswords: the program gets what was given for it, passwords too, and nothing shows or saves them.
+// TestLiveWireKeepsPasswords: the program gets all values that were given for it, including passwords. Nothing shows
+// or saves the passwords.
 func TestLiveWireKeepsPasswords(t *testing.T) {
 	t.Parallel()
 	wireServer(t)
@@ -52,7 +53,7 @@ func TestLiveWireKeepsPasswords(t *testing.T) {
 	}
 }
 
-// TestLiveWireIsKeptMeanwhile: what was seen is on disk while the program works, and can be judged.
+// TestLiveWireIsKeptMeanwhile: while the program works, its recorded history is on disk, and can be judged.
 func TestLiveWireIsKeptMeanwhile(t *testing.T) {
 	t.Parallel()
 	wireServer(t)
@@ -97,8 +98,8 @@ func TestLiveWireIsKeptMeanwhile(t *testing.T) {
 	}
 }
 
-// TestLiveTapOnlyIsKeptMeanwhile: what a stream alone shows is on disk meanwhile, and is judged as after a kill -9; the
-// metrics count grants and violations.
+// TestLiveTapOnlyIsKeptMeanwhile: the history from a stream alone is on disk during the watch. It can be judged like
+// after a kill -9. The metrics count grants and violations.
 func TestLiveTapOnlyIsKeptMeanwhile(t *testing.T) {
 	t.Parallel()
 	s := testbed.Up(t, "single", topologies.Options{}).Sites[0]
@@ -160,7 +161,7 @@ func TestLiveTapOnlyIsKeptMeanwhile(t *testing.T) {
 	}
 }
 
-// TestLiveWireOpensItsFolderFirst: a folder that cannot be made is a mistake, as of every command, and nothing is
+// TestLiveWireOpensItsFolderFirst: a folder that cannot be made is a mistake, as for every command, and nothing is
 // started.
 func TestLiveWireOpensItsFolderFirst(t *testing.T) {
 	t.Parallel()

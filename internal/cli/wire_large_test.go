@@ -12,8 +12,7 @@ import (
 	"hammerlock/topologies"
 )
 
-// TestLiveWireOfLargeAnswers: what a program asks a server of others for comes through, whatever its size, and a
-// snapshot of any size is skipped.
+// TestLiveWireOfLargeAnswers: a reply of any size reaches the program, and a snapshot of any size is skipped.
 func TestLiveWireOfLargeAnswers(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("redis-cli"); err != nil {

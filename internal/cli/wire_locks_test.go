@@ -17,7 +17,7 @@ import (
 	"hammerlock/topologies"
 )
 
-// ownLog is what testdata/wire/meter.py logs of itself, by program.
+// ownLog has what the programs in testdata/wire/meter.py log about themselves, indexed by program.
 type ownLog map[string]own
 
 type own struct {
@@ -25,7 +25,7 @@ type own struct {
 	Waits, Holds                        [][2]float64 // in seconds: at least, and at most, as seen from outside of it
 }
 
-// handOffs are the bounds of every hand-off: it is part of the wait of whoever gets the lock.
+// handOffs returns the bounds of every hand-off. A hand-off is part of the wait of the worker that gets the lock.
 func (o own) handOffs() [][2]float64 {
 	longest := 0.0
 	for _, w := range o.Waits {
@@ -34,8 +34,8 @@ func (o own) handOffs() [][2]float64 {
 	return [][2]float64{{0, longest}}
 }
 
-// within tells whether a percentile of the run lies between those of the log, but for what histograms round, and for
-// how late a stream is read.
+// within tells whether a percentile of the run agrees with those of the log. It allows for the rounding of histograms,
+// and for the late reading of a stream.
 func within(got *int64, log [][2]float64, q float64, late time.Duration) bool {
 	var least, most []float64
 	for _, x := range log {
@@ -48,8 +48,8 @@ func within(got *int64, log [][2]float64, q float64, late time.Duration) bool {
 	return got != nil && lo <= time.Duration(*got).Seconds() && time.Duration(*got).Seconds() <= hi
 }
 
-// TestLiveLockNumbers: what is counted of the locks of an unchanged program, by proxy and by a tap alone at the same
-// time, is what the program logs of itself; what a tap cannot know is absent.
+// TestLiveLockNumbers: for an unchanged program, the counts of its locks agree with its own log. They come from a
+// proxy and from a tap alone at the same time. Counts that a tap cannot know are absent.
 func TestLiveLockNumbers(t *testing.T) {
 	t.Parallel()
 	python := live.Python(t, "redis")
@@ -96,7 +96,7 @@ func TestLiveLockNumbers(t *testing.T) {
 	if len(seen.Numbers) != 2 || len(tapped.Numbers) != 2 || len(seen.Hot) != 4 || len(tapped.Hot) != 4 {
 		t.Fatalf("rows: %+v\nalone: %+v", seen, tapped)
 	}
-	for i, name := range []string{"stock", "shop"} { // by pattern: lock:*, lock:shop:*
+	for i, name := range []string{"stock", "shop"} { // the patterns are lock:* and lock:shop:*
 		agrees(t, name, log[name], seen.Numbers[i], tapped.Numbers[i])
 	}
 	if !strings.Contains(summary, tapped.Numbers[1].Text()) || !strings.Contains(summary, "lock:shop:0") {
@@ -109,7 +109,7 @@ func TestLiveLockNumbers(t *testing.T) {
 	}
 }
 
-// agrees compares the numbers of a program, by proxy and by a tap alone, with its own log.
+// agrees compares the numbers for a program, from the proxy and from the tap alone, with the program's own log.
 func agrees(t *testing.T, name string, want own, n, alone results.LockNumbers) {
 	t.Helper()
 	if n.Program != name || n.Clients == nil {

@@ -18,7 +18,7 @@ import (
 	"hammerlock/topologies"
 )
 
-// The load of BenchmarkWatchAlone: SET and DEL of locks in turn, steadily.
+// The load of BenchmarkWatchAlone: a steady alternation of SET and DEL of locks.
 const (
 	writesRate  = 20_000
 	writesKeys  = 2000
@@ -26,15 +26,15 @@ const (
 	writesTime  = 5 * time.Second
 )
 
-// used is the processor time of this process.
+// used returns the processor time of this process.
 func used() time.Duration {
 	var u syscall.Rusage
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// BenchmarkWatchAlone: which part of a core the watch of a stream alone takes, with its recorder and its metrics, at
-// 20 000 writes of locks a second. The writes come from another process.
+// BenchmarkWatchAlone measures the share of a core that the watch of a stream takes, with its recorder and its
+// metrics, at 20 000 writes of locks a second. The writes come from another process.
 func BenchmarkWatchAlone(b *testing.B) {
 	s := testbed.Up(b, "single", topologies.Options{}).Sites[0]
 	a, c := s.Access(), s.Client(topologies.ClientOptions{})
@@ -60,11 +60,12 @@ func BenchmarkWatchAlone(b *testing.B) {
 	<-ended
 }
 
-// alone is which part of a core this process takes for a while, with writes or with such that no server gets.
+// alone returns the share of a core that this process takes for a while, with writes that reach a server, or with
+// writes that do not.
 func alone(b *testing.B, a topologies.Access, loaded bool) float64 {
 	host, port, _ := strings.Cut(a.Addrs[0], ":")
 	pipe := exec.CommandContext(b.Context(), "redis-cli", "-h", host, "-p", port, "-a", a.Password, "--pipe")
-	if !loaded { // what it costs to send them
+	if !loaded { // measures the cost of sending
 		pipe = exec.CommandContext(b.Context(), "cat")
 	}
 	in, err := pipe.StdinPipe()

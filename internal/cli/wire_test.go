@@ -29,14 +29,14 @@ import (
 	"hammerlock/topologies"
 )
 
-// wireProgram is the variable that makes this test's binary a program with a lock, and says which; wireCounts names the
-// file that it writes its own counts to.
+// wireProgram is the environment variable that turns this test binary into a program with a lock; its value names the
+// lock. wireCounts names the file for the program's own counts.
 const (
 	wireProgram = "HAMMERLOCK_TEST_WIRE"
 	wireCounts  = "HAMMERLOCK_TEST_COUNTS"
 )
 
-// TestLiveWireProgram is no test: it is the program that TestLiveWire watches.
+// TestLiveWireProgram is no test, but the program that TestLiveWire watches.
 func TestLiveWireProgram(t *testing.T) {
 	how := os.Getenv(wireProgram)
 	if how == "" {
@@ -91,8 +91,8 @@ func TestLiveWireProgram(t *testing.T) {
 	}
 }
 
-// serveViews is a service that counts page views under a lock which it deletes even if another client has it, on a
-// connection for each visit. It ends when it is killed.
+// serveViews is a service that counts page views under a wrong lock, which it deletes even if another client has it.
+// It uses one connection for each visit. It ends when it is killed.
 func serveViews(t *testing.T, options *redis.Options) {
 	c := redis.NewClient(options)
 	var visits atomic.Int64
@@ -112,7 +112,7 @@ func serveViews(t *testing.T, options *redis.Options) {
 	t.Log(http.ListenAndServe(os.Getenv("SERVE_AT"), nil))
 }
 
-// visitPage adds one to a number; a late holder takes longer than its lease.
+// visitPage adds one to a number. A late holder takes longer than its lease.
 func visitPage(t *testing.T, c *redis.Client, late bool) {
 	views, err := c.Get(t.Context(), "views:page").Int()
 	if err != nil && !errors.Is(err, redis.Nil) {
@@ -128,7 +128,7 @@ func visitPage(t *testing.T, c *redis.Client, late bool) {
 	}
 }
 
-// wired runs wire on a program, and returns its exit code and the run.
+// wired runs wire on a program. It returns the exit code and the run.
 func wired(t *testing.T, how string, args ...string) (int, *results.Run, string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -164,8 +164,8 @@ func causeOf(r *results.Run, name string) string {
 	return ""
 }
 
-// TestLiveWire: of an unchanged program, every grant and every release is read that it counted itself, and none is
-// invented; nothing is held against a right lock, and of one that deletes the locks of others that is said.
+// TestLiveWire: every grant and release that an unchanged program counts is read, and none is invented. A right lock
+// is not accused. A lock that deletes the locks of others is.
 func TestLiveWire(t *testing.T) {
 	t.Parallel()
 	program := []string{"--", os.Args[0], "-test.run", "^TestLiveWireProgram$"}
@@ -187,7 +187,8 @@ func TestLiveWire(t *testing.T) {
 	}
 }
 
-// TestLiveWireOfOtherLanguages: the wrong locks of a Python program, each with its cause, and its right one.
+// TestLiveWireOfOtherLanguages: each wrong lock of a Python program is found with its cause, and its right lock
+// passes.
 func TestLiveWireOfOtherLanguages(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes half a minute")
@@ -195,7 +196,7 @@ func TestLiveWireOfOtherLanguages(t *testing.T) {
 	t.Parallel()
 	python := live.Python(t, "redis")
 	for _, c := range []struct {
-		how, fault, cause string // of the check that fails first
+		how, fault, cause string // cause of the check that fails first
 	}{
 		{"right", "", ""},
 		{"plain-del", "", "exclusion: fail foreign-release"},
@@ -211,7 +212,7 @@ func TestLiveWireOfOtherLanguages(t *testing.T) {
 			if c.fault != "" {
 				args = append([]string{"--fault", c.fault}, args...)
 			}
-			live.Again(t, func(int) (undecided string) { // whether a mistake shows is a matter of which worker is late
+			live.Again(t, func(int) (undecided string) { // a mistake shows only if some worker is late
 				code, r, _ := wired(t, "", args...)
 				check, want, _ := strings.Cut(c.cause, ": ")
 				status, text := r.Safety()
@@ -231,7 +232,7 @@ func TestLiveWireOfOtherLanguages(t *testing.T) {
 	}
 }
 
-// TestLiveWiredService: a service that loses page views is told so by the count, and why by the wire.
+// TestLiveWiredService: the count shows that a service loses page views, and the wire shows why.
 func TestLiveWiredService(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -252,15 +253,15 @@ func TestLiveWiredService(t *testing.T) {
 	if err := json.Unmarshal(stdout.Bytes(), &d); err != nil || len(d.Runs) != 2 || code != Violation {
 		t.Fatalf("exit %d, %v\n%s%s", code, err, stdout.String(), stderr.String())
 	}
-	// A late holder stores when another one has the lock, and deletes that one's: which is said first is a matter of
-	// the visits.
+	// A late holder stores while another holds the lock, and deletes the other's lock. Which of the two is reported
+	// first depends on the visits.
 	if got := causeOf(&d.Runs[1], "exclusion"); d.Runs[0].Views.Lost == 0 || got != "fail foreign-release" &&
 		got != "fail overrun" {
 		t.Errorf("%d page views lost; on the wire: %s", d.Runs[0].Views.Lost, got)
 	}
 }
 
-// TestLiveWireScenarios: redis-py's lock survives each scenario; two of them stand for all but at night.
+// TestLiveWireScenarios: redis-py's lock survives each scenario. By day, two scenarios stand for all.
 func TestLiveWireScenarios(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes a minute")
@@ -289,8 +290,8 @@ func TestLiveWireScenarios(t *testing.T) {
 }
 
 // TestLiveWireOfDeployments: redis-py's lock behind sentinels and in a cluster. When the primary is killed, each grant
-// and release that the program counted is seen, and the lock is not accused; when a failover forgets a grant, that is
-// told of the service.
+// and release that the program counted is seen, and the lock is not accused. When a failover forgets a grant, the
+// verdict is about the service.
 func TestLiveWireOfDeployments(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it takes a minute")
@@ -313,7 +314,7 @@ func TestLiveWireOfDeployments(t *testing.T) {
 		if cause := causeOf(r, "exclusion"); code == Violation && cause != "fail service-loss" {
 			t.Errorf("%s: a killed primary: exit %d: %s", topology, code, cause)
 		}
-		// whether the other worker is granted the lock in time is a matter of the failover
+		// the failover determines whether the other worker is granted the lock in time
 		live.Again(t, func(int) string {
 			code, r := run("lost-grant@released", "two", "2", "6")
 			if cause := causeOf(r, "exclusion"); code != Violation || cause != "fail service-loss" {
@@ -324,7 +325,7 @@ func TestLiveWireOfDeployments(t *testing.T) {
 	}
 }
 
-// TestWireMistakes: all mistakes are told at once, and nothing is started.
+// TestWireMistakes: all mistakes are reported together, and nothing is started.
 func TestWireMistakes(t *testing.T) {
 	for args, want := range map[string][]string{
 		"wire":                               {"--addr names the server", "--locks is missing"},
@@ -370,7 +371,8 @@ func TestLiveWireOfNoProgram(t *testing.T) {
 	}
 }
 
-// TestLiveWireAsksForAPassword: each server that wants one is named, with what to give, and the command is not started.
+// TestLiveWireAsksForAPassword: each server that needs a password is named, with the flag to give, and the command is
+// not started.
 func TestLiveWireAsksForAPassword(t *testing.T) {
 	t.Parallel()
 	top := testbed.Up(t, "redlock", topologies.Options{})
@@ -403,7 +405,7 @@ func TestLiveWireAsksForAPassword(t *testing.T) {
 	}
 }
 
-// TestLiveWireOfDeploymentsOfOthers: a sentinel is refused, and of a cluster's node the warning names the limits.
+// TestLiveWireOfDeploymentsOfOthers: a sentinel is refused. For a cluster's node, the warning names the limits.
 func TestLiveWireOfDeploymentsOfOthers(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it starts two deployments")
@@ -434,8 +436,8 @@ func TestLiveWireOfDeploymentsOfOthers(t *testing.T) {
 	}, Inconclusive, ": it is a node of a cluster")
 }
 
-// TestLiveTapOnly: of a server that only its stream is read of, a lock without an end and one that was overwritten are
-// told at once, and a right one is not.
+// TestLiveTapOnly: with a stream alone, a lock without an expiry and an overwritten lock are reported immediately, and
+// a right lock is not reported.
 func TestLiveTapOnly(t *testing.T) {
 	t.Parallel()
 	top, err := topologies.All[0].Up(t.Context(), topologies.Options{Server: wireServer(t)})

@@ -20,8 +20,8 @@ import (
 	"hammerlock/scenarios"
 )
 
-// TestEveryWordOnTheScreenIsExplained asks explain for what heads a row or a column of a text, as it stands there, and
-// for every verdict, cause, check, scenario and metric.
+// TestEveryWordOnTheScreenIsExplained: explain knows each heading of a row or column as it stands on the screen, and
+// every verdict, cause, check, scenario and metric.
 func TestEveryWordOnTheScreenIsExplained(t *testing.T) {
 	words := []string{"metrics"}
 	for _, dir := range []string{"../../results", "../../results/compare"} {
@@ -53,7 +53,8 @@ func TestEveryWordOnTheScreenIsExplained(t *testing.T) {
 	}
 }
 
-// headings are the texts that name rows and columns in the files of a package: labels of facts, and lists of literals.
+// headings returns the texts that name rows and columns in the files of a package: labels of facts, and lists of
+// literals.
 func headings(t *testing.T, dir string) (all []string) {
 	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
 	if err != nil {
@@ -89,7 +90,8 @@ func headings(t *testing.T, dir string) (all []string) {
 	return slices.DeleteFunc(all, func(s string) bool { return strings.Trim(s, " -") == "" })
 }
 
-// headingsOf are those that a call writes: the label of a fact or of a row, or the columns of a line of literals.
+// headingsOf returns the headings that a call writes: the label of a fact or of a row, or the columns of a line of
+// literals.
 func headingsOf(call *ast.CallExpr) []string {
 	name := ""
 	switch f := call.Fun.(type) {
@@ -114,7 +116,7 @@ func headingsOf(call *ast.CallExpr) []string {
 	return nil
 }
 
-// literalsIn are the text of a literal, or of those in a list.
+// literalsIn returns the text of a literal, or of those in a list.
 func literalsIn(x ast.Expr) (all []string) {
 	switch x := x.(type) {
 	case *ast.BasicLit:
@@ -129,7 +131,7 @@ func literalsIn(x ast.Expr) (all []string) {
 	return all
 }
 
-// TestEveryCauseIsExplained: what a verdict can fail with is in the glossary.
+// TestEveryCauseIsExplained: the glossary has every cause with which a verdict can fail.
 func TestEveryCauseIsExplained(t *testing.T) {
 	seen := map[glossary.Word]bool{}
 	for _, w := range glossary.All {
@@ -149,7 +151,8 @@ func TestEveryCauseIsExplained(t *testing.T) {
 	}
 }
 
-// TestEveryCauseHasARemedy: what breaks a claim is a cause; each is a sentence, and points to files that are right.
+// TestEveryCauseHasARemedy: each cause that breaks a claim has a remedy. It is a sentence, and points to files that
+// exist.
 func TestEveryCauseHasARemedy(t *testing.T) {
 	for _, claim := range history.AllClaims {
 		for _, name := range claim.Causes {

@@ -10,21 +10,22 @@ import (
 	"hammerlock/workload"
 )
 
-// board is memory that the suite shares with its worker processes. It has a gate, a tempo and the lanes. It is a file
-// without a name, so nothing is left when the last process ends.
+// board is memory that the suite shares with its worker processes. It contains a gate, a tempo and the lanes. Its file
+// has no name, so nothing is left when the last process ends.
 type board struct {
 	file   *os.File
 	memory []byte
 	slots  int
 }
 
-// tempoAt and lanesAt are the offsets of the tempo and the lanes in the board. The gate has cache lines of its own.
+// tempoAt and lanesAt are the offsets of the tempo and the lanes in the board. The gate shares no cache line with
+// them.
 const (
 	tempoAt = 1024
 	lanesAt = 8192
 )
 
-// makeBoard makes a board for a number of lanes, each with a number of slots.
+// makeBoard makes a board with the given number of lanes, and of slots in each lane.
 func makeBoard(lanes, slots int) (*board, error) {
 	file, err := history.Unnamed(os.TempDir())
 	if err != nil {
@@ -38,8 +39,8 @@ func makeBoard(lanes, slots int) (*board, error) {
 	return mapBoard(file, slots)
 }
 
-// fill writes zeros, so that the file system reserves the room. Without it, a process that writes to the mapped memory
-// would be killed if the disk is full.
+// fill writes zeros, so that the file system reserves the space. Otherwise a full disk would kill a process that
+// writes to the mapped memory.
 func fill(file *os.File, size int64) error {
 	zeros := make([]byte, 1<<20)
 	for left := size; left > 0; left -= int64(len(zeros)) {
@@ -50,7 +51,7 @@ func fill(file *os.File, size int64) error {
 	return nil
 }
 
-// mapBoard maps a board into memory; another process may have made it.
+// mapBoard maps a board into memory. Another process may have made the board.
 func mapBoard(file *os.File, slots int) (*board, error) {
 	info, err := file.Stat()
 	if err != nil {
@@ -68,7 +69,7 @@ func (b *board) gate() (*workload.Gate, error) { return workload.GateIn(b.memory
 
 func (b *board) tempo() (*workload.Tempo, error) { return workload.TempoIn(b.memory[tempoAt:lanesAt]) }
 
-// lane returns lane n of the board, for its writer in one process or its reader in another.
+// lane returns lane n of the board. Its writer and its reader may be in different processes.
 func (b *board) lane(clock *history.Clock, n int, worker int32) *history.Lane {
 	size := history.LaneSize(b.slots)
 	return history.NewLaneIn(b.memory[lanesAt+n*size:][:size], clock, n, worker, b.slots)

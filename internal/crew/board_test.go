@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// TestAFullDirectoryIsAnError: memory of a file that found no room ends the process that writes there.
+// TestAFullDirectoryIsAnError: without room on the disk, making the board is an error. A process that writes to mapped
+// memory without room would be killed.
 func TestAFullDirectoryIsAnError(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root can mount a small file system")

@@ -16,10 +16,10 @@ import (
 	"hammerlock/workload"
 )
 
-// Command is the hidden argument that makes a command of the suite a worker process.
+// Command is the hidden argument that turns a command of the suite into a worker process.
 const Command = "worker-process"
 
-// boardFD is the file descriptor through which a worker process gets the board.
+// boardFD is the file descriptor with which a worker process receives the board.
 const boardFD = 3
 
 // Catalogue has the locks and counters that a command and its worker processes know by name.
@@ -29,33 +29,33 @@ type Catalogue struct {
 	Counters   []workload.CounterSpec
 }
 
-// message is what the suite sends to a worker process: first its orders, then the zero of the run's clock, then whether
-// its network is cut. The end of its input means: stop.
+// message is a message from the suite to a worker process. The first has the orders, the second the zero of the run's
+// clock, and later ones cut or restore the network. The end of the input means: stop.
 type message struct {
 	Orders  *Orders        `json:"orders,omitempty"`
 	Lock    string         `json:"lock,omitempty"`
-	Program *locks.Program `json:"program,omitempty"` // for a lock that runs in a program of its own
+	Program *locks.Program `json:"program,omitempty"` // set for a lock that runs in a separate program
 	Claims  history.Claims `json:"claims,omitzero"`   // claims of that lock
 	Waits   bool           `json:"waits,omitempty"`   // that lock offers a Wait
 	Counter string         `json:"counter,omitempty"`
 	Zero    int64          `json:"zero,omitempty"`
 	Cut     bool           `json:"cut,omitempty"`
-	First   int            `json:"first"` // index on the board of the process's first lane
-	All     int            `json:"all"`   // number of workers in all processes together
+	First   int            `json:"first"` // index on the board of the first lane of this process
+	All     int            `json:"all"`   // number of workers in all processes
 }
 
-// answer is what a worker process sends to the suite: first that it is ready, with the error bound of its clock, and at
-// the end its report.
+// answer is a message from a worker process to the suite. The first says that it is ready, and has the error bound of
+// its clock. The last has its report.
 type answer struct {
 	Ready  bool          `json:"ready"`
 	Doubt  time.Duration `json:"doubt_ns"`
-	Driver int           `json:"driver,omitempty"` // process number of the lock's program, if it has one
+	Driver int           `json:"driver,omitempty"` // process ID of the lock's program; 0 = it has none
 	Error  string        `json:"error,omitempty"`
 	Report *Report       `json:"report,omitempty"`
 }
 
-// Main is the main function of a program that starts itself again as its worker processes. It returns the exit code:
-// that of the worker if it was started as one, otherwise that of run.
+// Main is the main function of a program that starts itself as its worker processes. In a worker process it returns
+// the worker's exit code; otherwise it returns that of run.
 func Main(ctx context.Context, known Catalogue, run func() int) int {
 	switch {
 	case len(os.Args) != 2 || os.Args[1] != Command:
@@ -66,8 +66,8 @@ func Main(ctx context.Context, known Catalogue, run func() int) int {
 	return 0
 }
 
-// Child is the main loop of a worker process: it reads messages from in and writes answers to out. It ends when in
-// ends, so that it does not outlive the suite.
+// Child is the main loop of a worker process. It reads messages from in and writes answers to out. It ends when in
+// ends, so it does not outlive the suite.
 func Child(ctx context.Context, in io.Reader, out io.Writer, known Catalogue) error {
 	decoder := json.NewDecoder(bufio.NewReader(in))
 	encoder := json.NewEncoder(out)
@@ -114,7 +114,7 @@ func work(ctx context.Context, in *json.Decoder, out *json.Encoder, known Catalo
 		}
 		end()
 	}()
-	// nil: reasons of pauses are not reported, since the board has no room for texts
+	// nil, because the board has no room for the reasons of pauses
 	heart := NewHeartbeat(m.extra(t, b, 0), Gap(m.Orders.Shape.TTL), false, nil)
 	dead, beats := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -127,7 +127,7 @@ func work(ctx context.Context, in *json.Decoder, out *json.Encoder, known Catalo
 	return out.Encode(answer{Report: &report})
 }
 
-// resolve looks up the names of lock and counter in the catalogue.
+// resolve looks up the lock and the counter by name.
 func (m *message) resolve(known Catalogue) error {
 	found := m.Orders.Resolve(known, m.Lock, m.Counter)
 	if m.Program != nil {
@@ -140,8 +140,8 @@ func (m *message) resolve(known Catalogue) error {
 	return nil
 }
 
-// extra returns a lane for the process itself, such as for its heartbeat. These lanes follow those of all workers: the
-// first of each process, then the second of each.
+// extra returns an additional lane for the process, such as that of its heartbeat. These lanes follow the workers'
+// lanes on the board: the first lane of each process, then the second of each.
 func (m *message) extra(t *team, b *board, number int) *history.Lane {
 	o := &t.orders
 	lane := b.lane(t.crew.Clock, m.All*o.lanes()/o.Shape.Workers+number*o.Shape.Parts+o.Shape.Part, -1)
@@ -149,7 +149,7 @@ func (m *message) extra(t *team, b *board, number int) *history.Lane {
 	return lane
 }
 
-// take gives the team its lanes on the board.
+// take gives the team its lanes on the board, and its gate and tempo.
 func (m *message) take(t *team, b *board, clock *history.Clock) error {
 	plan := &m.Orders.Shape
 	lanes := make([]*history.Lane, t.orders.lanes())

@@ -9,38 +9,40 @@ import (
 	"hammerlock/workload"
 )
 
-// Crew is the set of workers of a run: in this process, in child processes or on other machines.
+// Crew is the set of workers of a run, in this process, in child processes or on other machines.
 type Crew interface {
-	// Begin starts the run's clock, whose zero is the time of the call. Workers send on wake when their lanes fill up.
+	// Begin starts the run's clock, whose zero is the time of this call. A worker sends on wake when its lane fills
+	// up.
 	Begin(wake chan<- struct{}) (*Session, error)
-	// Run lets the workers work until their plan or stop ends. If ctx ends, calls in progress are cancelled.
+	// Run lets the workers work until their plan or stop ends. When ctx ends, calls in progress are cancelled.
 	Run(ctx, stop context.Context) (Report, error)
-	// RoundTrips is the number of round trips of the locks' clients so far; false if it is known only at the end.
+	// RoundTrips returns the number of round trips that the locks' clients have made so far; false if it is known only
+	// at the end.
 	RoundTrips() (int64, bool)
 	Close() error
 }
 
-// Session has what a run needs of a running crew.
+// Session has the parts of a running crew that a run needs.
 type Session struct {
 	Clock     *history.Clock
-	Lanes     []*history.Lane // the recorded operations of all workers
+	Lanes     []*history.Lane // lanes with the recorded operations of all workers
 	Slack     time.Duration   // largest difference between the clocks of two workers
-	Gate      Catcher         // of all workers
+	Gate      Catcher         // can stop any worker
 	Tempo     *workload.Tempo // changes the rate of an open loop; nil if the orders do not allow that
 	Processes []*Process      // the worker processes; nil if the workers run in this process
 
-	// The following fields are for workers on other machines, and zero if there are none.
-	Feeds []*history.Feed // what they record
-	// called with the time up to which the history was written, and with Forever at the end
+	// The other fields are for workers on other machines, and zero if there are none.
+	Feeds []*history.Feed // records of these workers
+	// Written is called with the time up to which the history is written; at the end, with Forever.
 	Written func(upTo time.Duration)
-	Rate    float64                    // largest drift of their clocks against those of servers, as a ratio
-	Agents  func() []results.LiveAgent // how they do
-	Doubts  []history.Doubt            // error bounds tighter than Slack, for each process
-	// Proven returns the final error bounds of the clocks, which replace Slack and Doubts.
+	Rate    float64                    // largest drift between their clocks and the servers' clocks, as a ratio
+	Agents  func() []results.LiveAgent // current states of the agents
+	Doubts  []history.Doubt            // error bounds of each process, tighter than Slack
+	// Proven returns the final error bounds of the clocks. They replace Slack and Doubts.
 	Proven func() history.Agreement
 }
 
-// Remote returns the state of the workers on other machines; nil if there are none.
+// Remote returns the states of the agents on other machines; nil if there are none.
 func (s *Session) Remote() []results.LiveAgent {
 	if s.Agents == nil {
 		return nil
@@ -48,15 +50,15 @@ func (s *Session) Remote() []results.LiveAgent {
 	return s.Agents()
 }
 
-// Catcher can stop a worker at a point of its visit. It is a workload.Gate, or the gates of several machines.
+// Catcher can stop a worker at a point of its visit. It is a workload.Gate, or combines the gates of several machines.
 type Catcher interface {
 	Catch(ctx context.Context, p workload.Point, key int32) (*workload.Caught, error)
 }
 
-// Maker makes a Crew. It starts processes on this machine with spawn.
+// Maker makes a Crew. It uses spawn to start processes on this machine.
 type Maker func(ctx context.Context, o Orders, spawn Spawn) (Crew, error)
 
-// Dead lists the lanes of processes that have ended too early.
+// Dead returns the lanes of processes that ended too early.
 func (s *Session) Dead() (lanes []int) {
 	for _, p := range s.Processes {
 		if p.Dead() {
@@ -66,7 +68,8 @@ func (s *Session) Dead() (lanes []int) {
 	return lanes
 }
 
-// laneSlots is the number of slots for each of n lanes: far more than workers record between two readings.
+// laneSlots returns the number of slots for each of n lanes. It is far more than a worker records between two
+// readings.
 func laneSlots(n int) int {
 	slots := 1 << 13
 	for slots > 1<<8 && slots*n > 1<<14 {
@@ -82,10 +85,9 @@ func newClock(ordered bool) *history.Clock {
 	return history.NewClock(0)
 }
 
-// local is a Crew in this process.
 type local struct{ team *team }
 
-// Local makes a Crew in this process. The counter is one in memory; nil if the orders say where it is.
+// Local makes a Crew in this process. The counter is one in memory; nil if the orders tell where the counter is.
 func Local(ctx context.Context, o Orders, counter workload.Counter) (Crew, error) {
 	t, err := o.open(ctx, counter)
 	if err != nil {

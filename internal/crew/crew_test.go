@@ -18,13 +18,13 @@ import (
 	"hammerlock/workload"
 )
 
-// TestMain is a worker process if it is started as one.
+// TestMain runs a worker process if it is started as one.
 func TestMain(m *testing.M) {
 	os.Exit(Main(context.Background(), Catalogue{Locks: append(known.Locks, panicsLater),
 		Counters: workload.AllCounters}, m.Run))
 }
 
-// deployment brings up a lock's and a counter's server and returns orders for six workers, who work until they are told
+// deployment starts a lock's and a counter's server. It returns orders for six workers, who work until they are told
 // to stop.
 func deployment(t *testing.T) (Orders, *topologies.Topology) {
 	t.Helper()
@@ -41,7 +41,7 @@ func deployment(t *testing.T) (Orders, *topologies.Topology) {
 	}, top
 }
 
-// named is a lock of the catalogue.
+// named returns a lock of the catalogue.
 func named(t *testing.T, name string) locks.Spec {
 	t.Helper()
 	s, ok := known.Find(name)
@@ -51,7 +51,7 @@ func named(t *testing.T, name string) locks.Spec {
 	return s
 }
 
-// working is a crew of three processes at work, and the history of what was seen of it.
+// working is a crew of three processes at work, with the history that was seen so far.
 type working struct {
 	*Session
 	history.History
@@ -98,12 +98,12 @@ func begun(t *testing.T, change func(*Orders)) *working {
 	return w
 }
 
-// drain takes in what is final, and tells up to when that is.
+// drain takes the final operations, and returns the time up to which they are final.
 func (w *working) drain() time.Duration {
 	return w.merge.Drain(func(op *history.Op) { w.Ops = append(w.Ops, *op) })
 }
 
-// until takes operations in until a state is reached.
+// until takes operations until a condition holds.
 func (w *working) until(what string, reached func() bool) {
 	w.t.Helper()
 	live.Wait(w.t, what, func() bool {
@@ -112,7 +112,7 @@ func (w *working) until(what string, reached func() bool) {
 	})
 }
 
-// finish lets the visits in progress end and takes in the rest.
+// finish lets the visits in progress end, and takes the remaining operations.
 func (w *working) finish() (r Report) {
 	w.t.Helper()
 	w.stop()
@@ -131,7 +131,8 @@ func (w *working) finish() (r Report) {
 	return r
 }
 
-// TestProcessesGiveOneHistory merges the operations of three processes; it must be as sound as one of them.
+// TestProcessesGiveOneHistory merges the operations of three processes. The result must be as sound as the history of
+// one process.
 func TestProcessesGiveOneHistory(t *testing.T) {
 	t.Parallel()
 	w := begun(t, func(*Orders) {})
@@ -157,8 +158,8 @@ func TestProcessesGiveOneHistory(t *testing.T) {
 	}
 }
 
-// TestAKilledProcessLeavesItsHistory kills a process while a worker of it stands between load and store, and a call
-// of its other worker may be open.
+// TestAKilledProcessLeavesItsHistory kills a process while one of its workers is between load and store. A call of its
+// other worker may be open.
 func TestAKilledProcessLeavesItsHistory(t *testing.T) {
 	t.Parallel()
 	w := begun(t, func(*Orders) {})
@@ -188,7 +189,7 @@ func TestAKilledProcessLeavesItsHistory(t *testing.T) {
 	}
 }
 
-// TestAProcessThatCannotStart says why.
+// TestAProcessThatCannotStart: the error tells the reason.
 func TestAProcessThatCannotStart(t *testing.T) {
 	t.Parallel()
 	o, _ := deployment(t)

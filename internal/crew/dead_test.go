@@ -13,8 +13,8 @@ import (
 	"hammerlock/workload"
 )
 
-// TestADeadProcessHoldsNothingBack kills a process in the middle of an acquire: the call never returns, and is known
-// not to as soon as nothing is left of its process. What others do afterwards is seen while they do it.
+// TestADeadProcessHoldsNothingBack kills a process during an acquire. That call never returns, which is known as soon
+// as its process is gone. Later operations of others are seen while they happen.
 func TestADeadProcessHoldsNothingBack(t *testing.T) {
 	t.Parallel()
 	w := begun(t, func(o *Orders) { o.Lock, o.Shape.TTL = named(t, "fence-after"), 100*time.Millisecond })
@@ -59,7 +59,7 @@ func TestADeadProcessHoldsNothingBack(t *testing.T) {
 	}
 }
 
-// TestAnEmptyPlaceEndsInAnError lets a worker die whose successor cannot be opened.
+// TestAnEmptyPlaceEndsInAnError: a worker dies, and its successor cannot be opened.
 func TestAnEmptyPlaceEndsInAnError(t *testing.T) {
 	t.Parallel()
 	o, _ := deployment(t)

@@ -11,15 +11,15 @@ import (
 	"hammerlock/locks"
 )
 
-// Driven is what was measured of a lock that runs in a program of its own.
+// Driven has the measurements of a lock that runs in a separate program.
 type Driven struct {
-	Pings []time.Duration // round-trip times of pings to the program, within the measurement
-	// ClockUnread means that the program never read the wall clock that was set for it.
+	Pings []time.Duration // round-trip times of pings to the program within the measurement
+	// ClockUnread means that the program's wall clock was set, but the program never read it.
 	ClockUnread bool
 	driver.Conduct
 }
 
-// and combines the results of two processes; nil = there is no program.
+// and combines the results of two processes; nil means no program.
 func (d *Driven) and(o *Driven) *Driven {
 	if o == nil {
 		return d
@@ -38,7 +38,7 @@ func (d *Driven) and(o *Driven) *Driven {
 	return d
 }
 
-// startDriver starts the lock's program, if it has one. Each worker process starts its own.
+// startDriver starts the lock's program, if it has one. Each worker process has its own instance.
 func (t *team) startDriver(ctx context.Context) (err error) {
 	o := &t.orders
 	if o.Lock.Program == nil {
@@ -60,11 +60,11 @@ func (t *team) startDriver(ctx context.Context) (err error) {
 	return nil
 }
 
-// skewed tells whether the program of this process has a wrong wall clock on purpose.
+// skewed tells whether the suite gives the program of this process a wrong wall clock.
 func (t *team) skewed() bool { return t.orders.Clock != nil && t.orders.Process%2 == 1 }
 
-// step sets the program's wall clock, if it is wrong on purpose, from ahead to behind in the middle of the run. It
-// notes whether the program has read the clock since.
+// step sets the program's wrong wall clock, if it has one, from ahead to behind in the middle of the run. It records
+// whether the program read the clock after that.
 func (t *team) step(d *Driven, done <-chan struct{}) error {
 	o := &t.orders
 	if !t.skewed() {
@@ -84,8 +84,8 @@ func (t *team) step(d *Driven, done <-chan struct{}) error {
 	return err
 }
 
-// drive watches the lock's program during the run. It returns contexts that are cancelled when the program breaks,
-// since no call would return then. The function that it returns ends the watch and returns the result.
+// drive watches the lock's program during the run. It returns contexts that end when the program breaks, because no
+// call would return then. The returned function ends the watch and adds the results to a report.
 func (t *team) drive(ctx, stop context.Context) (context.Context, context.Context, func(*Report)) {
 	if t.driver == nil {
 		return ctx, stop, func(*Report) {}
@@ -108,7 +108,7 @@ func (t *team) drive(ctx, stop context.Context) (context.Context, context.Contex
 		close(done)
 		<-over
 		err := t.driver.Err()
-		// with a clock that is wrong on purpose, errors are the suite's own doing
+		// the suite itself causes errors of a program whose clock it sets wrong
 		if b, at, broke := t.driver.Broke(); broke && !t.skewed() {
 			b.Process, b.At = int16(t.orders.Process), max(t.crew.Clock.At(at), 0)
 			if r.Crashes = append(r.Crashes, b); !b.Lives {
@@ -128,8 +128,7 @@ func (t *team) drive(ctx, stop context.Context) (context.Context, context.Contex
 	}
 }
 
-// pinged records a ping of the program. A slow one means that the program was paused, which excuses what follows from
-// that.
+// pinged records a ping. A slow ping shows that the program was paused, which excuses the consequences of that pause.
 func (t *team) pinged(d *Driven, g driver.Ping) {
 	began, o := t.crew.Clock.At(g.Began), &t.orders
 	if began >= o.From && began < o.To {
@@ -141,14 +140,14 @@ func (t *team) pinged(d *Driven, g driver.Ping) {
 	}
 }
 
-// hearPings gives the team a lane for recording pings, if the lock has a program.
+// hearPings gives the team a lane for pings, if the lock has a program.
 func (t *team) hearPings(lane func() *history.Lane) {
 	if t.driver != nil {
 		t.pings = lane()
 	}
 }
 
-// home is the process that the lock runs in: its own program, or this process.
+// home returns the process in which the lock runs: its program, or this process.
 func (t *team) home() process {
 	if t.driver != nil {
 		return program(t.driver.PID())
@@ -156,14 +155,14 @@ func (t *team) home() process {
 	return own{}
 }
 
-// endDriver asks the worker process to end. It ends the lock's program first.
+// endDriver makes the worker process end the lock's program, and then itself. It does nothing if there is no program.
 func (c *Process) endDriver() {
 	if c.driver != 0 {
 		_ = c.end(nil)
 	}
 }
 
-// signalDriver sends a signal to the lock's program and to its child processes.
+// signalDriver sends a signal to the lock's program and its child processes.
 func (c *Process) signalDriver(s syscall.Signal) error {
 	if c.driver == 0 {
 		return nil

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestAFaultOfAProcessReachesItsDriver: the two are one application.
+// TestAFaultOfAProcessReachesItsDriver: a process and its driver are one application, so a fault hits both.
 func TestAFaultOfAProcessReachesItsDriver(t *testing.T) {
 	t.Parallel()
 	program := exec.Command("sleep", "1000")

@@ -8,16 +8,16 @@ import (
 	"hammerlock/history"
 )
 
-// The heartbeat is a timer that fires once every beat. If it is late by more than Gap, the process was paused.
-// Measured: on two cores with two busy loops beside the run, the latest of 6000 beats was 29 ms late; with ten times as
-// many busy loops as cores, most were late by less than 100 ms.
+// The heartbeat is a timer with the period beat. If it is late by more than Gap, the process was paused. Measured on
+// two cores: with two busy loops, the latest of 6000 beats was 29 ms late. With ten busy loops for each core, most
+// beats were less than 100 ms late.
 const (
 	beat = 10 * time.Millisecond
 	gap  = 100 * time.Millisecond
 )
 
-// Gap is the shortest pause of a process that is recorded, for leases of that length; 0 = there are no leases. A pause
-// that costs a holder its lease is much longer than Gap.
+// Gap returns the shortest pause that is recorded, for leases of the given length; 0 = there are no leases. A pause
+// that costs a holder its lease is much longer.
 func Gap(lease time.Duration) time.Duration {
 	if lease == 0 {
 		return gap
@@ -25,24 +25,24 @@ func Gap(lease time.Duration) time.Duration {
 	return min(max(lease/6, 2*beat), gap)
 }
 
-// loadEvery is how often the machine's load is read, for comparison with the load after a pause.
+// loadEvery is the time between two readings of the machine's load. They are compared with the load after a pause.
 const loadEvery = 250 * time.Millisecond
 
-// Heartbeat notices when its process did not run, whatever the reason: a signal, a suspended machine, the scheduler. It
-// records each such time as an operation Gap.
+// Heartbeat detects times in which its process did not run, for any reason: a signal, a suspended machine, the
+// scheduler. It records each of them as an operation Gap.
 type Heartbeat struct {
 	lane  *history.Lane
-	value int64 // of the operations
+	value int64 // Value of the recorded operations
 	note  func(history.ID, string)
 	gap   time.Duration
 	load  loadSample
-	last  time.Duration // beat
+	last  time.Duration // time of the last beat
 	ran   atomic.Int64
 }
 
-// NewHeartbeat makes a Heartbeat that records in a lane of its own, and lets it beat once. With apart, it runs in the
-// suite's process while the workers run in others. The function note is called with the reason of a pause, if that is
-// known; it may be nil.
+// NewHeartbeat makes a Heartbeat that records in a lane of its own. If apart is true, it runs in the suite's process,
+// while the workers run in other processes. It calls note with the reason of a pause, if that is known; note may be
+// nil.
 func NewHeartbeat(lane *history.Lane, gap time.Duration, apart bool, note func(history.ID, string)) *Heartbeat {
 	h := &Heartbeat{lane: lane, gap: gap, note: note, last: lane.Clock().Now()}
 	if apart {
@@ -51,7 +51,6 @@ func NewHeartbeat(lane *history.Lane, gap time.Duration, apart bool, note func(h
 	return h
 }
 
-// Run lets the heartbeat beat until done is closed.
 func (h *Heartbeat) Run(done <-chan struct{}) {
 	next := time.Tick(beat)
 	clock := h.lane.Clock()
@@ -72,7 +71,7 @@ func (h *Heartbeat) Run(done <-chan struct{}) {
 	}
 }
 
-// look reads the machine's load from time to time, and after a pause. If the load explains the pause, it calls note.
+// look reads the machine's load from time to time, and after each pause. If the load explains a pause, it calls note.
 func (h *Heartbeat) look(last, now time.Duration) {
 	gap := now - last
 	if h.note == nil || gap <= h.gap && now-h.load.at < loadEvery {
@@ -88,6 +87,6 @@ func (h *Heartbeat) look(last, now time.Duration) {
 	}
 }
 
-// Ran is how long the process has run so far, without its pauses. It is for time limits on servers: they must not
-// include times in which this process could not have received an answer.
+// Ran returns how long the process has run so far, without its pauses. Use it for time limits on servers, since a
+// paused process cannot receive an answer.
 func (h *Heartbeat) Ran() time.Duration { return time.Duration(h.ran.Load()) }

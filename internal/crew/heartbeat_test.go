@@ -27,7 +27,7 @@ func TestTicksOfTheMachine(t *testing.T) {
 	}
 }
 
-// waits is a histogram of how many goroutines waited for up to 1 ms, 0.5 s, 5 s, and longer.
+// waits returns a histogram with the numbers of goroutines that waited for up to 1 ms, 0.5 s, 5 s, and longer.
 func waits(counts ...uint64) *metrics.Float64Histogram {
 	return &metrics.Float64Histogram{Counts: counts, Buckets: []float64{0, 0.001, 0.5, 5, math.Inf(1)}}
 }
@@ -52,7 +52,7 @@ func TestWhyTheProcessStoodStill(t *testing.T) {
 	}
 }
 
-// TestAGapIsGivenItsOwnWords: a beat that was late, and before which much time was stolen, by the samples.
+// TestAGapIsGivenItsOwnWords: a beat was late, and the load samples show much stolen time before it.
 func TestAGapIsGivenItsOwnWords(t *testing.T) {
 	t.Parallel()
 	lane := history.NewLane(history.NewOrderedClock(0), 3, -1, 8, make(chan struct{}, 1))

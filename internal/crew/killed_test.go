@@ -18,7 +18,7 @@ import (
 	"hammerlock/locks/known"
 )
 
-// TestAKilledProcessIsCalledKilled kills a worker process from outside: the error names the signal.
+// TestAKilledProcessIsCalledKilled kills a worker process from outside. The error names the signal.
 func TestAKilledProcessIsCalledKilled(t *testing.T) {
 	t.Parallel()
 	o, top := deployment(t)
@@ -46,7 +46,7 @@ func TestAKilledProcessIsCalledKilled(t *testing.T) {
 	}
 }
 
-// panicsLater is a lease that panics, in the second process, in a goroutine of its own.
+// panicsLater is a lease that panics in the second process, in a separate goroutine.
 var panicsLater = func() locks.Spec {
 	spec, _ := known.Find("lease")
 	open := spec.Open
@@ -59,7 +59,7 @@ var panicsLater = func() locks.Spec {
 	return spec
 }()
 
-// TestAProcessThatPanicsIsReported, with its workers and its last words, and the others work on.
+// TestAProcessThatPanicsIsReported: the report has its workers and its last output. The other processes work on.
 func TestAProcessThatPanicsIsReported(t *testing.T) {
 	t.Parallel()
 	o, top := deployment(t)
@@ -88,12 +88,13 @@ func TestAProcessThatPanicsIsReported(t *testing.T) {
 	}
 }
 
-// TestAStoppedProcessRecordsAGap stops a worker process: it says for how long at least, and no other does.
+// TestAStoppedProcessRecordsAGap stops a worker process. It records a gap of at least that length, and no other
+// process does.
 func TestAStoppedProcessRecordsAGap(t *testing.T) {
 	t.Parallel()
 	w := begun(t, func(*Orders) {})
 	seen := 0
-	// spans are the gaps of each process that reach from one moment to another.
+	// spans returns the gaps of each process that cover the time between two moments.
 	spans := func(from, to time.Duration) (n [3]int) {
 		for _, op := range w.Ops[seen:] {
 			if op.Kind == history.Gap && op.Call <= from+w.Slack && op.Return >= to-w.Slack {
@@ -137,8 +138,8 @@ func stopped(pid int) bool {
 	})
 }
 
-// TestABoardWithoutRoom has nowhere to put the memory of all lanes: that is an error, and not a signal at the first
-// write. It runs alone, since the limit is that of the whole process.
+// TestABoardWithoutRoom: if there is no room for the memory of all lanes, that is an error, and not a signal at the
+// first write. The test runs alone, since the limit is for the whole process.
 func TestABoardWithoutRoom(t *testing.T) {
 	var before syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_FSIZE, &before); err != nil {

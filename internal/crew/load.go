@@ -18,7 +18,7 @@ import (
 	"hammerlock/results"
 )
 
-// loadSample is the CPU time that this process and the machine have used so far.
+// loadSample has the CPU time that this process and the machine have used so far.
 type loadSample struct {
 	at        time.Duration
 	own       time.Duration // CPU time of this process
@@ -40,7 +40,7 @@ func readLoad(now time.Duration, clients []redis.UniversalClient) loadSample {
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err == nil {
 		l.own = time.Duration(u.Utime.Nano() + u.Stime.Nano())
 	}
-	stat, _ := os.ReadFile("/proc/stat") // the error is ignored: only Linux has this file
+	stat, _ := os.ReadFile("/proc/stat") // an error does not matter: only Linux has this file
 	l.machine = parseTicks(string(stat))
 	m := []metrics.Sample{{Name: gcPauses}, {Name: latencies}}
 	metrics.Read(m)
@@ -51,15 +51,16 @@ func readLoad(now time.Duration, clients []redis.UniversalClient) loadSample {
 	return l
 }
 
-// readAll also reads the CPU time of the suite's other processes and of the servers, which takes a millisecond or two.
+// readAll also reads the CPU time of the suite's other processes and the servers. It takes one or two milliseconds.
 func readAll(now time.Duration, clients []redis.UniversalClient) loadSample {
 	l := readLoad(now, clients)
 	l.suite = family("/proc", os.Getpid())
 	return l
 }
 
-// family is the CPU time of a process, of its ancestors that run the same program, and of all their descendants, ended
-// ones included. So it covers the suite with its worker processes and servers. It is 0 if /proc is not as in proc(5).
+// family returns the CPU time of the whole suite, with its worker processes and servers. These are a process, its
+// ancestors that run the same program, and all their descendants, including those that have ended. It returns 0 if
+// /proc differs from proc(5).
 func family(proc string, pid int) (sum time.Duration) {
 	type process struct {
 		parent int
@@ -67,14 +68,14 @@ func family(proc string, pid int) (sum time.Duration) {
 		ours   bool
 	}
 	all := map[int]*process{}
-	entries, _ := os.ReadDir(proc) // the error is ignored: only Linux has this directory
+	entries, _ := os.ReadDir(proc) // an error does not matter: only Linux has this directory
 	for _, e := range entries {
 		id, err := strconv.Atoi(e.Name())
 		if err != nil {
 			continue
 		}
 		stat, _ := os.ReadFile(filepath.Join(proc, e.Name(), "stat")) // the process may have ended
-		// the process's name, in parentheses, may contain spaces
+		// the name of the process, in parentheses, may contain spaces
 		fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
 		const parent, utime, cstime = 1, 11, 14
 		if len(fields) <= cstime {
@@ -112,7 +113,7 @@ func family(proc string, pid int) (sum time.Duration) {
 	return sum
 }
 
-// histogram reads a metric of the Go runtime; it is empty if this version does not have it.
+// histogram reads a metric of the Go runtime. It is empty if this version of Go lacks the metric.
 func histogram(s metrics.Sample) *metrics.Float64Histogram {
 	if s.Value.Kind() != metrics.KindFloat64Histogram {
 		return &metrics.Float64Histogram{}
@@ -120,17 +121,17 @@ func histogram(s metrics.Sample) *metrics.Float64Histogram {
 	return s.Value.Float64Histogram()
 }
 
-// ticks is the machine's CPU time; all fields are 0 if it is unknown.
+// ticks has the machine's CPU time in units of tick; all fields are 0 if it is unknown.
 type ticks struct {
 	busy, all float64
-	stolen    float64 // by the hypervisor
-	programs  float64 // CPU time of programs, without interrupts, which no process has caused
+	stolen    float64 // time taken by the hypervisor
+	programs  float64 // CPU time of programs, without interrupts
 }
 
-// tick is the unit of CPU time in /proc, on all Linux machines.
+// tick is the unit of CPU time in /proc on all Linux machines.
 const tick = 10 * time.Millisecond
 
-// parseTicks reads the first line of /proc/stat. See proc_stat(5).
+// parseTicks parses the first line of /proc/stat: see proc_stat(5).
 func parseTicks(text string) (t ticks) {
 	line, _, _ := strings.Cut(text, "\n")
 	fields := strings.Fields(line)
@@ -154,7 +155,6 @@ func parseTicks(text string) (t ticks) {
 	return t
 }
 
-// since returns the usage between two samples.
 func (l loadSample) since(before loadSample) results.Usage {
 	r := results.Usage{MachineCPU: -1, OthersCPU: -1, StolenCPU: -1, PoolWaits: l.poolWaits - before.poolWaits}
 	if wall := l.at - before.at; wall > 0 {
@@ -173,7 +173,8 @@ func (l loadSample) since(before loadSample) results.Usage {
 	return r
 }
 
-// whyStill says what kept the process from running for that time: anything that took at least half of it.
+// whyStill returns what kept the process from running for the given time; empty if unknown. A cause must have taken at
+// least half of that time.
 func (l loadSample) whyStill(before loadSample, gap time.Duration) string {
 	var why []string
 	if stolen := time.Duration((l.machine.stolen - before.machine.stolen) * float64(tick)); stolen >= gap/2 {
@@ -188,7 +189,7 @@ func (l loadSample) whyStill(before loadSample, gap time.Duration) string {
 	return fmt.Sprintf("in the last %.3g s: %s", (l.at - before.at).Seconds(), strings.Join(why, ", "))
 }
 
-// upper returns an upper bound of the quantile q of the values between two samples: the upper edge of its bucket.
+// upper returns an upper bound for the quantile q of the values between two samples: the upper edge of its bucket.
 func upper(after, before *metrics.Float64Histogram, q float64) time.Duration {
 	var total, sum uint64
 	count := func(i int) uint64 {
@@ -215,10 +216,11 @@ func upper(after, before *metrics.Float64Histogram, q float64) time.Duration {
 	return 0
 }
 
-// Probe measures the CPU usage of this process and the machine between two calls of Look. It is for a single goroutine.
+// Probe measures the CPU usage of this process and the machine between two calls of Look. It is not safe for
+// concurrent use.
 type Probe struct{ last loadSample }
 
-// Look returns the usage since the last call; false at the first one.
+// Look returns the usage since the last call. The first call returns false.
 func (p *Probe) Look(now time.Duration) (results.Usage, bool) {
 	before := p.last
 	p.last = readAll(now, nil)

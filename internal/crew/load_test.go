@@ -10,9 +10,12 @@ import (
 	"time"
 )
 
-// TestFamilyIsTheWholeSuite: a worker process counts what its suite has used, with all that the suite has started,
-// however deep, and what of that has ended. A shell that started the suite does not belong to it, nor what else the
-// shell runs. TestWhatAGroupHas: its processes' threads, open files, memory and CPU, and nothing of others.
+// TestFamilyIsTheWholeSuite: a worker process counts the CPU time of the whole suite: all processes that it has
+// started, at any depth, even if they have ended. A shell that started the suite does not belong to it, nor do the
+// shell's other children.
+//
+// TestWhatAGroupHas: a process group has the threads, open files, memory and CPU time of its processes, and of no
+// others.
 func TestWhatAGroupHas(t *testing.T) {
 	proc := t.TempDir()
 	for pid, group := range map[int]int{30: 30, 31: 30, 32: 99} {
@@ -31,7 +34,7 @@ func TestWhatAGroupHas(t *testing.T) {
 	}
 }
 
-// TestPlacesOfGoroutines names the function where those are that have become more.
+// TestPlacesOfGoroutines names the function in which the number of goroutines has grown.
 func TestPlacesOfGoroutines(t *testing.T) {
 	before, end := own{}.places(), make(chan struct{})
 	defer close(end)

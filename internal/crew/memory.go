@@ -6,15 +6,15 @@ import (
 	"os"
 )
 
-// Resident is the number of bytes of memory that this process uses, without mapped files; 0 if unknown.
+// Resident returns the memory of this process in bytes, without mapped files; 0 if unknown.
 func Resident() int64 {
-	text, _ := os.ReadFile("/proc/self/statm") // the error is ignored: only Linux has this file
+	text, _ := os.ReadFile("/proc/self/statm") // an error does not matter: only Linux has this file
 	var all, resident, shared int64
 	_, _ = fmt.Sscan(string(text), &all, &resident, &shared)
 	return (resident - shared) * int64(os.Getpagesize())
 }
 
-// Free is the number of bytes that programs can still allocate; 0 if unknown. See proc_meminfo(5).
+// Free returns the number of bytes that programs can still allocate; 0 if unknown. See proc_meminfo(5).
 func Free() (n int64) {
 	text, _ := os.ReadFile("/proc/meminfo")
 	if _, rest, found := bytes.Cut(text, []byte("MemAvailable:")); found {

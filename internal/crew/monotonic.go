@@ -8,18 +8,18 @@ import (
 	"hammerlock/history"
 )
 
-// Monotonic reads the monotonic clock that all processes of a machine share.
+// Monotonic returns the time, in ns, of the monotonic clock that all processes of a machine share.
 func Monotonic() int64 {
 	var t unix.Timespec
-	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &t) // an error is impossible: this clock always exists
+	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &t) // this clock always exists
 	return t.Nano()
 }
 
-// calibrations is how often the two clocks are compared. The closest pair of readings is used.
+// calibrations is the number of comparisons of the two clocks. The closest pair of readings is used.
 const calibrations = 1000
 
-// calibrate compares this process's monotonic clock, of which Go does not show the value, with the machine's. It
-// returns a time, the machine's clock at that time, and the largest possible error.
+// calibrate compares this process's monotonic clock, whose value Go does not show, with the machine's. It returns a
+// time, the machine's clock at that time, and the largest possible error.
 func calibrate() (moment time.Time, shared int64, doubt time.Duration) {
 	doubt = time.Hour
 	for range calibrations {
@@ -33,7 +33,7 @@ func calibrate() (moment time.Time, shared int64, doubt time.Duration) {
 	return moment, shared, doubt
 }
 
-// clockAt returns a clock whose zero is at a given reading of the machine's clock. The arguments moment and shared are
+// clockAt returns a clock with its zero at a given reading of the machine's clock. The arguments moment and shared are
 // the same instant on the two clocks.
 func clockAt(ordered bool, zero int64, moment time.Time, shared int64) *history.Clock {
 	c := newClock(ordered)
@@ -41,8 +41,8 @@ func clockAt(ordered bool, zero int64, moment time.Time, shared int64) *history.
 	return c
 }
 
-// ClockFrom makes a run's clock whose zero is at a given reading of the machine's clock. It returns the largest
-// possible error, too.
+// ClockFrom returns a run's clock with its zero at a given reading of the machine's clock, and the largest possible
+// error.
 func ClockFrom(zero int64, ordered bool) (*history.Clock, time.Duration) {
 	moment, shared, doubt := calibrate()
 	return clockAt(ordered, zero, moment, shared), doubt

@@ -1,5 +1,5 @@
-// Package crew runs the workers of a run, in this process or in child processes (as if they were instances of an
-// application). It collects what they record in lanes, one for each worker.
+// Package crew runs the workers of a run, in this process or in child processes that act as instances of an
+// application. It collects their records in lanes.
 package crew
 
 import (
@@ -21,8 +21,8 @@ import (
 	"hammerlock/workload"
 )
 
-// Orders tell the workers of a process what to do. Lock and counter are given by name, everything else as plain data,
-// so that orders can be sent to another process.
+// Orders tell the workers of a process what to do. They can be sent to another process: they name the lock and the
+// counter, and the rest is plain data.
 type Orders struct {
 	Shape    workload.Shape
 	Lock     locks.Spec `json:"-"`
@@ -31,29 +31,30 @@ type Orders struct {
 	Topology string
 	Counter  Counter
 	Process  int
-	// a judge will read the history, so everything that a checker needs is recorded, and time stamps are unique
+	// Judged means that a checker will read the history. So all operations that it needs are recorded, and time stamps
+	// are unique.
 	Judged   bool
-	From, To time.Duration // what is measured
-	Retries  bool          // leave the client library's automatic retries on
-	Slots    int           // of each lane
-	Steered  bool          // the rate of an open loop may be changed during the run
-	// Clock is the wrong wall clock for the lock's program in every second process; nil = none.
+	From, To time.Duration // the measured period
+	Retries  bool          // keep the client library's automatic retries
+	Slots    int           // number of slots in each lane
+	Steered  bool          // the rate of an open loop may change during the run
+	// Clock is the wrong wall clock that the lock's program gets in every second process; nil = none.
 	Clock    *topologies.ClientClock
-	Prefix   string        // prefix of all keys
+	Prefix   string
 	Foreign  bool          // the servers are not the suite's own, so every key must have the prefix
 	Patience time.Duration // see workload.Workers
-	// Before are arguments that precede Command when a worker process is started; may be nil.
+	// Before has the arguments that precede Command when a worker process is started; may be nil.
 	Before []string `json:"-"`
 }
 
-// Counter says where page views are counted.
+// Counter tells where page views are counted.
 type Counter struct {
 	Spec   workload.CounterSpec `json:"-"`
-	Access *topologies.Access   // how to reach its server; nil if it has none
+	Access *topologies.Access   // access to its server; nil if it has none
 	File   string               // path of its file; empty if it has none
 }
 
-// Resolve looks up the lock and the counter by name. It returns false if one of them does not exist.
+// Resolve looks up the lock and the counter by name. It returns false if either does not exist.
 func (o *Orders) Resolve(known Catalogue, lock, counter string) bool {
 	for _, s := range known.Locks {
 		if s.Name == lock {
@@ -68,8 +69,8 @@ func (o *Orders) Resolve(known Catalogue, lock, counter string) bool {
 	return o.Lock.Name != "" && o.Counter.Spec.Name != ""
 }
 
-// lanes is the number of lanes of the workers: those for visits, and one more for each worker if leases are renewed in
-// the background.
+// lanes returns the number of lanes of the workers. A worker has lanes for visits, and another lane if leases are
+// renewed in the background.
 func (o *Orders) lanes() int {
 	n := workload.Lanes(&o.Lock.Claims)
 	if o.Lock.Claims.Renews {
@@ -78,8 +79,8 @@ func (o *Orders) lanes() int {
 	return n * o.Shape.Workers
 }
 
-// Numbers lists the numbers under which the operations of a range of workers are recorded: one for each page of a
-// visit.
+// Numbers returns the numbers under which the operations of a range of workers are recorded. A worker has one number
+// for each page of a visit.
 func (o *Orders) Numbers(from, to int) (all []int32) {
 	for page := range workload.Lanes(&o.Lock.Claims) {
 		for w := from; w < to; w++ {
@@ -97,8 +98,8 @@ func (o *Orders) writer(lane, workers int) int32 {
 	return int32(lane % workers)
 }
 
-// extras is the number of additional lanes of a process: one for its heartbeat, if it has one, and one for pings of the
-// lock's program.
+// extras returns the number of additional lanes of a process: those for heartbeats (the argument), and one for pings
+// if the lock has a program.
 func (o *Orders) extras(heart int) int {
 	if o.Lock.Program != nil {
 		return heart + 1
@@ -106,18 +107,18 @@ func (o *Orders) extras(heart int) int {
 	return heart
 }
 
-// Lanes is the number of lanes of all workers in that many processes.
+// Lanes returns the number of lanes in the given number of processes.
 func (o *Orders) Lanes(processes int) int { return o.lanes() + processes*o.extras(1) }
 
-// Report is what a process reports when its workers have ended.
+// Report is the report of a process after its workers have ended.
 type Report struct {
 	Begun, Skipped int64
 	Unfinished     []time.Duration // due times of visits that still waited for a worker
 	Load           results.Usage
-	RoundTrips     []Trips           // of each process
+	RoundTrips     []Trips           // one entry for each process
 	Fleet          *results.Fleet    // machines of the workers; nil = this machine
-	Lost           string            // which machines were lost, and when; empty if none was
-	Said           map[string]string // text of the first error of each kind
+	Lost           string            // the machines that were lost, and when; empty if none was
+	Said           map[string]string // kind of error -> text of the first such error
 	Error          string            // error of the workers; empty if there was none
 	Driver         *Driven           // measurements of the lock's program; nil if it has none
 	Hung           []history.Hung    // lock calls that had to be cancelled
@@ -126,13 +127,14 @@ type Report struct {
 	CPU            time.Duration  // CPU time of the lock's process during the measurement
 }
 
-// Trips is the number of round trips of a process's lock clients between two moments.
+// Trips is the number of round trips that a process's lock clients made between two times.
 type Trips struct {
 	Count    int64
 	From, To time.Duration
 }
 
-// Trouble returns the error that prevents a verdict: lock calls that do not return, and crashes.
+// Trouble returns the error that prevents a verdict, from lock calls that did not return and from crashes; nil if
+// there were none.
 func (r *Report) Trouble() error {
 	var errs []error
 	for _, h := range r.Hung {
@@ -145,7 +147,6 @@ func (r *Report) Trouble() error {
 	return errors.Join(errs...)
 }
 
-// fail adds an error to the report.
 func (r *Report) fail(err error) {
 	if err = errors.Join(r.err(), err); err != nil {
 		r.Error = err.Error()
@@ -159,7 +160,7 @@ func (r *Report) err() error {
 	return errors.New(r.Error)
 }
 
-// team is the set of workers of this process, with everything they need.
+// team has the workers of this process, with everything that they need.
 type team struct {
 	orders  Orders
 	process *locks.Process
@@ -167,16 +168,16 @@ type team struct {
 	places  []*topologies.Site
 	clients []redis.UniversalClient
 	traffic topologies.Traffic
-	line    topologies.Line // to all servers
+	line    topologies.Line // connects to all servers, and can be cut
 	crew    workload.Workers
-	counter workload.Counter // the counter, if this process has opened it
-	extra   []*history.Lane  // by worker: the lane for renewals in the background
+	counter workload.Counter // the counter, if this process opened it
+	extra   []*history.Lane  // indexed by worker: the lane for renewals in the background
 	driver  *driver.Process  // the lock's program; nil if it has none
-	pings   *history.Lane    // lane that records the pauses of the lock's program
+	pings   *history.Lane    // lane for the pauses of the lock's program
 	hung    bool             // a lock call has not returned, so closing the locks may block
 }
 
-// open makes the clients and the locks. Lanes and clock are set when the run begins.
+// open makes the clients and starts the lock's program. The locks, lanes and clock are set when the run begins.
 func (o Orders) open(ctx context.Context, counter workload.Counter) (t *team, err error) {
 	t = &team{orders: o, process: &locks.Process{}}
 	var secrets topologies.Secrets
@@ -231,8 +232,8 @@ func (t *team) client(site *topologies.Site, traffic *topologies.Traffic) redis.
 	return c
 }
 
-// begin gives the workers their clock and lanes: first the lanes for visits, then those for renewals, in the order of
-// the board. The lane for pings was set before.
+// begin gives the workers their clock and lanes, and opens the locks. The lanes for visits come first, then those for
+// renewals, in the order of the board.
 func (t *team) begin(clock *history.Clock, lanes []*history.Lane, gate *workload.Gate, tempo *workload.Tempo) error {
 	n := t.orders.Shape.Workers
 	visits := n * workload.Lanes(&t.orders.Lock.Claims)
@@ -278,7 +279,7 @@ func (t *team) reopen(worker int) (locks.Lock, error) {
 	return l, nil
 }
 
-// run lets the workers work, and measures the resources that this process uses.
+// run lets the workers work, and measures the resources of this process.
 func (t *team) run(ctx, stop context.Context) Report {
 	done := make(chan struct{})
 	measured := make(chan Report, 1)
@@ -301,7 +302,7 @@ func (t *team) run(ctx, stop context.Context) Report {
 	return r
 }
 
-// measure reads the usage of resources at the beginning and the end of the measurement.
+// measure reads the used resources at the start and at the end of the measurement.
 func (t *team) measure(done <-chan struct{}) Report {
 	clock := t.crew.Clock
 	type reading struct {

@@ -18,15 +18,14 @@ import (
 	"hammerlock/workload"
 )
 
-// Process is one worker process.
 type Process struct {
 	Number  int
 	part    int // number of the process in the crew
 	Workers []int32
 	Lanes   []int // indices of the lanes that it writes
 
-	elsewhere func(syscall.Signal) error // sends the process a signal on another machine; nil = it runs on this machine
-	Agent     *Agent                     // the machine of the process; nil = this one
+	elsewhere func(syscall.Signal) error // signals a process on another machine; nil = it runs on this machine
+	Agent     *Agent                     // machine of the process; nil = this machine
 
 	cmd    *exec.Cmd
 	driver int // process group of the lock's program; 0 = it has none
@@ -42,11 +41,11 @@ type Process struct {
 type Agent struct {
 	Name  string
 	Kill  func() error              // kills the agent and its worker process
-	Pause func(time.Duration) error // stops both for the given time
-	Cut   func(cut bool) error      // cuts, or restores, the network between its workers and all servers
+	Pause func(time.Duration) error // pauses both for the given time
+	Cut   func(cut bool) error      // cuts the network between its workers and all servers; false restores it
 }
 
-// Elsewhere is a worker process on another machine. The function sends it signals.
+// Elsewhere returns a worker process on another machine. The argument signal sends a signal to it.
 func Elsewhere(number int, workers []int32, signal func(syscall.Signal) error, agent *Agent) *Process {
 	return &Process{Number: number, Workers: workers, elsewhere: signal, Agent: agent}
 }
@@ -58,7 +57,7 @@ type Processes struct {
 	all     []*Process
 	board   *board
 	session Session
-	doubt   time.Duration // error bound of the clock of this process
+	doubt   time.Duration // error bound of this process's clock
 	moment  time.Time
 	shared  int64
 }
@@ -66,27 +65,29 @@ type Processes struct {
 // Spawn starts a command that ends when the suite does.
 type Spawn func(*exec.Cmd) error
 
-// readyTimeout is how long a worker process may take to become ready.
+// readyTimeout is the longest time that a worker process may take to become ready.
 const readyTimeout = 20 * time.Second
 
-// Spread makes a Crew of n processes, which share the workers and the visits of an open loop.
+// Spread makes a Crew of n processes. They share the workers, and the visits of an open loop.
 func Spread(ctx context.Context, o Orders, n int, spawn Spawn) (Crew, error) {
 	p, err := SpreadShare(ctx, o, Share{0, n, n}, spawn)
 	if err != nil {
-		return nil, err // it is closed
+		return nil, err // SpreadShare has closed it
 	}
 	return p, nil
 }
 
-// Share says which processes of a crew run on this machine: Count processes, beginning with number First, of Of in all.
+// Share tells which processes of a crew run on this machine: Count of them, from number First on. The whole crew has
+// Of processes.
 type Share struct{ First, Count, Of int }
 
-// Workers returns the range of workers of the share; the last number is not included.
+// Workers returns the range of workers in the share. The worker with the number to is not included.
 func (s Share) Workers(all int) (from, to int) {
 	return all * s.First / s.Of, all * (s.First + s.Count) / s.Of
 }
 
-// SpreadShare is Spread for the processes of a Share. Orders.Process is the number of the first process of all shares.
+// SpreadShare is like Spread, but only starts the processes of a Share. Orders.Process is the number of the first
+// process of all shares.
 func SpreadShare(ctx context.Context, o Orders, share Share, spawn Spawn) (_ *Processes, err error) {
 	lanes := o.lanes()
 	o.Slots = laneSlots(lanes)
@@ -153,7 +154,7 @@ func (p *Processes) ready(ctx context.Context, lanes int) error {
 	defer cancel()
 	defer context.AfterFunc(ctx, func() {
 		for _, c := range p.all {
-			_ = c.cmd.Process.Kill() // the error is ignored: the process may have ended
+			_ = c.cmd.Process.Kill() // an error does not matter: the process may have ended
 		}
 	})()
 	var worst [2]time.Duration
@@ -185,11 +186,11 @@ func (p *Processes) ready(ctx context.Context, lanes int) error {
 	return nil
 }
 
-// endTimeout is how long a process may run after it has closed its output.
+// endTimeout is the longest time that a process may run after it has closed its output.
 const endTimeout = 10 * time.Second
 
-// end waits for the end of a process whose output has ended, and kills it after a while. If the process ended itself,
-// it returns how.
+// end waits for a process whose output has ended, and kills it after endTimeout. If the process failed before that,
+// the error says how; otherwise it is err.
 func (c *Process) end(err error) error {
 	timer := time.AfterFunc(endTimeout, func() { _ = c.Kill() })
 	waited := c.cmd.Wait()
@@ -209,12 +210,11 @@ func (c *Process) complaint(a answer, err error) error {
 	return fmt.Errorf("worker process %d: %w", c.Number, err)
 }
 
-// Begin implements Crew.
 func (p *Processes) Begin(chan<- struct{}) (*Session, error) {
 	return p.BeginAt(p.shared + int64(time.Since(p.moment)))
 }
 
-// BeginAt is Begin with a clock whose zero is at a given reading of the machine's clock.
+// BeginAt is like Begin, but its clock has the zero at a given reading of the machine's clock.
 func (p *Processes) BeginAt(zero int64) (*Session, error) {
 	p.session.Clock = clockAt(p.orders.Judged, zero, p.moment, p.shared)
 	for _, c := range p.all {
@@ -226,15 +226,15 @@ func (p *Processes) BeginAt(zero int64) (*Session, error) {
 	return &p.session, nil
 }
 
-// Slack is the largest difference between the clocks of two workers.
+// Slack returns the largest difference between the clocks of two workers.
 func (p *Processes) Slack() time.Duration { return p.session.Slack }
 
-// Run waits for the reports of the processes. A process that was killed sends none.
+// Run implements Crew. It waits for the reports of the processes. A process that was killed sends none.
 func (p *Processes) Run(ctx, stop context.Context) (Report, error) {
 	defer context.AfterFunc(stop, p.stop)()
 	defer context.AfterFunc(ctx, func() {
 		for _, c := range p.all {
-			_ = c.Kill() // the error is ignored: nothing else can be done
+			_ = c.Kill() // an error does not matter: nothing else can be done
 		}
 	})()
 	reports := make([]*Report, len(p.all))
@@ -253,7 +253,7 @@ func (p *Processes) Run(ctx, stop context.Context) (Report, error) {
 	return total, errors.Join(errs...)
 }
 
-// report waits for the report of a process, or for its end if it was killed.
+// report waits for the report of a process. It returns nil if the process was killed.
 func (c *Process) report(now func() time.Duration) (*Report, error) {
 	var a answer
 	err := c.output.Decode(&a)
@@ -277,10 +277,10 @@ func (c *Process) report(now func() time.Duration) (*Report, error) {
 	return nil, c.complaint(a, err)
 }
 
-// stop lets the processes finish the visits in progress, then they end.
+// stop tells the processes to finish the visits in progress, and then end.
 func (p *Processes) stop() {
 	for _, c := range p.all {
-		_ = c.input.Close() // the error is ignored: it may be closed already
+		_ = c.input.Close() // an error does not matter: it may be closed already
 	}
 }
 
@@ -307,16 +307,15 @@ func (r *Report) Add(o *Report) {
 	l.Stalls += m.Stalls
 }
 
-// RoundTrips implements Crew. Processes report round trips at the end only.
+// RoundTrips implements Crew. It returns false, because processes report round trips only at the end.
 func (p *Processes) RoundTrips() (int64, bool) { return 0, false }
 
-// Close implements Crew.
 func (p *Processes) Close() error {
 	p.stop()
 	for _, c := range p.all {
 		c.endDriver()
-		_ = c.Kill()     // the error is ignored: the process has usually ended
-		_ = c.cmd.Wait() // the error is ignored: its report has said how it ended
+		_ = c.Kill()     // an error does not matter: the process has usually ended
+		_ = c.cmd.Wait() // an error does not matter: the report has told it
 	}
 	p.all = nil
 	if p.board == nil {
@@ -325,13 +324,13 @@ func (p *Processes) Close() error {
 	return p.board.close()
 }
 
-// Kill ends the process at once.
+// Kill kills the process immediately.
 func (c *Process) Kill() error {
 	c.killed.Store(true)
 	return errors.Join(c.signal(syscall.SIGCONT), c.signal(syscall.SIGKILL), c.signalDriver(syscall.SIGKILL))
 }
 
-// signal sends the process a signal. It is no error if the process has ended.
+// signal sends a signal to the process. It returns nil if the process has ended.
 func (c *Process) signal(s syscall.Signal) error {
 	if c.elsewhere != nil {
 		return c.elsewhere(s)
@@ -342,22 +341,21 @@ func (c *Process) signal(s syscall.Signal) error {
 	return nil
 }
 
-// Dead tells whether the process has ended too early.
+// Dead tells whether the process ended too early.
 func (c *Process) Dead() bool { return c.dead.Load() }
 
-// Source is the number of the process's clients: see topologies.ClientOptions.
+// Source returns the number of the process's clients: see topologies.ClientOptions.
 func (c *Process) Source() int { return c.Number + 1 }
 
-// Stop pauses the process, as a long garbage collection would, until Continue. The lock's program is paused too,
-// because together they are one application.
+// Stop pauses the process until Continue, as a long garbage collection would. The lock's program is paused too,
+// because both form one application.
 func (c *Process) Stop() error {
 	return errors.Join(c.signal(syscall.SIGSTOP), c.signalDriver(syscall.SIGSTOP))
 }
 
-// Cut cuts, or restores, the network between a process on this machine and all servers.
+// Cut cuts the network between a process on this machine and all servers; false restores it.
 func (c *Process) Cut(cut bool) error { return json.NewEncoder(c.input).Encode(message{Cut: cut}) }
 
-// Continue continues a stopped process.
 func (c *Process) Continue() error {
 	return errors.Join(c.signalDriver(syscall.SIGCONT), c.signal(syscall.SIGCONT))
 }

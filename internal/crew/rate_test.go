@@ -11,8 +11,8 @@ import (
 	"hammerlock/workload"
 )
 
-// TestARateThatChangesIsOneForAllProcesses lets an open loop of three processes run faster while it goes on. Together
-// they make the visits of the one schedule, at the times that its tempo gives, and account for every one.
+// TestARateThatChangesIsOneForAllProcesses lets an open loop of three processes run faster during the run. Together
+// they make all visits of one schedule, at the times that its tempo gives.
 func TestARateThatChangesIsOneForAllProcesses(t *testing.T) {
 	t.Parallel()
 	const rate, speed, at, end = 100, 5, 500 * time.Millisecond, 1200 * time.Millisecond

@@ -7,13 +7,12 @@ import (
 	"sync"
 )
 
-// said keeps the end of what a worker process writes to standard error.
+// said keeps the standard error output of a worker process.
 type said struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
 }
 
-// Write implements io.Writer.
 func (s *said) Write(b []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -26,7 +25,7 @@ func (s *said) text() string {
 	return strings.TrimSpace(s.buf.String())
 }
 
-// panic returns the first lines of a panic or fatal error; nil if there was none.
+// panic returns the first lines of a panic or fatal error in the output; nil if there was none, or if memory ran out.
 func (s *said) panic() []string {
 	text := s.text()
 	at := aPanic.FindStringIndex(text)
@@ -37,8 +36,7 @@ func (s *said) panic() []string {
 	return lines[:min(len(lines), mostSaid)]
 }
 
-// aPanic matches the first line that the Go runtime prints when it ends a process; mostSaid is how many lines a verdict
-// quotes.
+// aPanic matches the first line that the Go runtime prints when it ends a process. A verdict quotes mostSaid lines.
 var aPanic = regexp.MustCompile(`(?m)^(panic|fatal error): `)
 
 const mostSaid = 20

@@ -8,7 +8,7 @@ import (
 	"hammerlock/locks"
 )
 
-// closing counts how often it is closed.
+// closing counts the calls of Close.
 type closing struct {
 	locks.Lock
 	closed *atomic.Int32
@@ -19,7 +19,7 @@ func (c *closing) Close() error {
 	return c.Lock.Close()
 }
 
-// TestWorkersShareOneObject if the load says so; it is opened and closed once.
+// TestWorkersShareOneObject: if the load says so, workers share one lock object. It is opened and closed once.
 func TestWorkersShareOneObject(t *testing.T) {
 	t.Parallel()
 	for shared, want := range map[bool]int32{false: 6, true: 1} {

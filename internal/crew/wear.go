@@ -17,7 +17,7 @@ import (
 )
 
 // wear measures the resources of the lock's process (memory, goroutines, files, CPU) at the end of each pause between
-// rounds of load. CPU time is measured in the last third of the pause.
+// rounds of load. It measures CPU time in the last third of the pause.
 func (t *team) wear(done <-chan struct{}) (all []history.Wear) {
 	var before map[string]int64
 	until := func(at time.Duration) bool {
@@ -39,7 +39,7 @@ func (t *team) wear(done <-chan struct{}) (all []history.Wear) {
 			break
 		}
 		w := history.Wear{Process: int16(t.orders.Process), Workers: shape.Workers, At: t.crew.Clock.Now()}
-		// over a shorter time, CPU time would be too inexact: it is counted in ticks
+		// CPU time is counted in ticks, so a shorter time would be too inexact
 		if looked := w.At - began; looked >= (to-from)/6 {
 			w.CPU = float64(home.spent()-spent) / float64(looked)
 		}
@@ -51,20 +51,20 @@ func (t *team) wear(done <-chan struct{}) (all []history.Wear) {
 	return all
 }
 
-// use is the usage of resources by the lock's processes at a moment.
+// use has the resources that the lock's processes use at a given time.
 type use struct {
 	threads, files, memory int64
 	cpu                    time.Duration
 }
 
-// process is where a lock runs, whose resources are measured.
+// process is the place where a lock runs and its resources are measured.
 type process interface {
-	spent() time.Duration     // CPU time used so far
-	used() use                // usage without CPU time, if that is unknown
+	spent() time.Duration     // CPU time so far
+	used() use                // resources in use; cpu may be missing
 	places() map[string]int64 // number of goroutines at each place in the code; nil if it is not a Go process
 }
 
-// program is the process group of a lock's own program.
+// program is the process group of a lock's program.
 type program int
 
 func (p program) spent() time.Duration   { return p.used().cpu }
@@ -78,16 +78,16 @@ func (own) spent() time.Duration { return readLoad(0, nil).own }
 
 func (own) used() (u use) {
 	var m runtime.MemStats
-	runtime.GC() // twice, because pools (sync.Pool) keep values for one collection
+	runtime.GC() // twice, because a sync.Pool keeps its values for one collection
 	runtime.GC()
 	runtime.ReadMemStats(&m)
 	u.threads, u.memory = int64(runtime.NumGoroutine()), int64(m.HeapAlloc)
-	open, _ := os.ReadDir("/proc/self/fd") // the error is ignored: only Linux has this directory
+	open, _ := os.ReadDir("/proc/self/fd") // an error does not matter: only Linux has this directory
 	u.files = int64(len(open))
 	return u
 }
 
-// usedBy returns the resources of a process group, see proc(5).
+// usedBy returns the resources of a process group: see proc(5).
 func usedBy(proc string, group int) (u use) {
 	all, _ := filepath.Glob(filepath.Join(proc, "[0-9]*"))
 	for _, dir := range all {
@@ -106,7 +106,8 @@ func usedBy(proc string, group int) (u use) {
 	return u
 }
 
-// places maps each stack of functions outside the runtime, innermost first, to its number of goroutines.
+// places maps each call stack, without runtime functions and with the innermost function first, to its number of
+// goroutines.
 func (own) places() map[string]int64 {
 	all := make([]runtime.StackRecord, 2*runtime.NumGoroutine()+100)
 	n, ok := runtime.GoroutineProfile(all)
@@ -128,13 +129,13 @@ func (own) places() map[string]int64 {
 	return at
 }
 
-// mostNames limits the functions in the name of a place, mostPlaces the places in a report.
+// mostNames is the largest number of functions in the name of a place, mostPlaces that of places in a report.
 const (
 	mostNames  = 4
 	mostPlaces = 3
 )
 
-// grown lists the places at which the number of goroutines has grown.
+// grown returns the places with the largest growth of their number of goroutines.
 func grown(before, now map[string]int64) (most []string) {
 	more := func(place string) int64 { return now[place] - before[place] }
 	names := slices.SortedFunc(maps.Keys(now), func(a, b string) int {

@@ -9,14 +9,14 @@ import (
 	"hammerlock/results"
 )
 
-// machines shows the servers, and below them the agents, if there are any.
+// machines shows the servers and, below them, the agents if there are any.
 func machines(c canvas, s *measure.Snapshot, st *state) {
 	rows := agentRows(c, s)
 	nodes(c.part(0, 0, c.w, c.h-rows), s, st)
 	agents(c.part(0, c.h-rows, c.w, rows), s)
 }
 
-// agentRows is how many rows of a canvas are for agents.
+// agentRows returns the number of rows for agents.
 func agentRows(c canvas, s *measure.Snapshot) int {
 	if len(s.Agents) == 0 {
 		return 0
@@ -24,7 +24,7 @@ func agentRows(c canvas, s *measure.Snapshot) int {
 	return min(len(s.Agents)+1, c.h/2)
 }
 
-// agents shows the agents: lost ones first.
+// agents lists the agents, with the lost ones first.
 func agents(c canvas, s *measure.Snapshot) {
 	lost := 0
 	for _, a := range s.Agents {
@@ -47,7 +47,7 @@ func agents(c canvas, s *measure.Snapshot) {
 	}
 }
 
-// agent is a line about an agent: its rate, the delay of its history, bytes that are not written yet, and the possible
+// agent shows an agent in a line: its rate, the delay of its history, bytes that are not written yet, and the possible
 // error of its clock.
 func agent(c canvas, y int, a *results.LiveAgent, now time.Duration) {
 	if a.Lost != "" {

@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// timeAxis draws a row with the times between from and to, as many as there is room for.
+// timeAxis draws a row with times between from and to, as many as fit.
 func (c canvas) timeAxis(y int, from, to time.Duration) {
 	c.put(0, y, faint, strings.Repeat("─", c.w))
 	if to <= from || c.w < 12 {
@@ -23,8 +23,8 @@ func (c canvas) timeAxis(y int, from, to time.Duration) {
 	}
 }
 
-// tickStep returns a distance of 1, 2 or 5 times a power of ten (at least a microsecond) for which an axis has not more
-// than that many ticks.
+// tickStep returns the distance between two ticks of an axis: 1, 2 or 5 times a power of ten, and at least a
+// microsecond. It is the smallest for which the axis has at most the given number of ticks.
 func tickStep(length time.Duration, most int) time.Duration {
 	for unit := time.Microsecond; ; unit *= 10 {
 		for _, n := range []time.Duration{1, 2, 5} {
@@ -35,7 +35,7 @@ func tickStep(length time.Duration, most int) time.Duration {
 	}
 }
 
-// decimals formats a time in seconds, as exactly as the distance of two ticks requires.
+// decimals formats a time in seconds, with the decimals that the distance of two ticks requires.
 func decimals(at, step time.Duration) string {
 	digits := 0
 	for unit := time.Second; unit > step && digits < 6; unit /= 10 {
@@ -44,8 +44,8 @@ func decimals(at, step time.Duration) string {
 	return fmt.Sprintf("%.*f", digits, at.Seconds())
 }
 
-// yAxis writes the largest value at the left of a graph's first row and 0 at that of its last. It returns the rest of
-// the canvas.
+// yAxis writes the largest value to the left of a graph's first row, and 0 to the left of its last row. It returns the
+// rest of the canvas.
 func (c canvas) yAxis(most string) canvas {
 	width := utf8.RuneCountInString(most)
 	c.put(0, 0, faint, most)

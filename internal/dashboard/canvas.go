@@ -7,13 +7,13 @@ import (
 	"github.com/gdamore/tcell/v2"
 )
 
-// look says what the terminal can show. Colour is never the only information.
+// look tells what the terminal can show. Colour is never the only information.
 type look struct {
 	ascii bool
 	color bool
 }
 
-// tone is the meaning of a text, which has a colour.
+// tone is the meaning of a text, which determines its style.
 type tone uint8
 
 const (
@@ -26,7 +26,7 @@ const (
 	chosen
 )
 
-// style keeps the terminal's own colours for text and background, so that both light and dark ones work.
+// style keeps the terminal's own colours for text and background, so that it works on light and dark terminals.
 func (l look) style(t tone) tcell.Style {
 	s := tcell.StyleDefault
 	switch t {
@@ -53,7 +53,7 @@ func (l look) tint(s tcell.Style, c tcell.Color) tcell.Style {
 	return s
 }
 
-// asciiLetters replace Unicode characters on a terminal that cannot show them.
+// asciiLetters replaces Unicode characters on a terminal that cannot show them.
 var asciiLetters = map[rune]rune{
 	'µ': 'u', '·': '.', '─': '-', '│': '|', '█': '#', '░': '~', '▒': ':', '▓': '*', '‖': '=',
 	'▲': '^', '→': '>', '…': '.', '×': 'x',
@@ -77,13 +77,13 @@ type canvas struct {
 	x, y, w, h int
 }
 
-// part is a rectangle of the canvas.
+// part returns a rectangle of the canvas.
 func (c canvas) part(x, y, w, h int) canvas {
 	w, h = max(min(w, c.w-x), 0), max(min(h, c.h-y), 0)
 	return canvas{c.screen, c.look, c.x + x, c.y + y, w, h}
 }
 
-// put writes a text and returns the column after it.
+// put writes a text, and returns the column after it.
 func (c canvas) put(x, y int, t tone, text string) int {
 	style := c.look.style(t)
 	for _, r := range text {
@@ -107,7 +107,7 @@ func (c canvas) row(y int, t tone, text string) {
 	c.put(0, y, t, text+strings.Repeat(" ", max(c.w-utf8.RuneCountInString(text), 0)))
 }
 
-// panel draws a heading and returns what is below it.
+// panel draws a heading, and returns the part below it.
 func (c canvas) panel(title, more string) canvas {
 	if c.h == 0 {
 		return c
@@ -120,11 +120,11 @@ func (c canvas) panel(title, more string) canvas {
 	return c.part(0, 1, c.w, c.h-1)
 }
 
-// bars are the eighths of a bar, from nothing to full.
+// bars has the eighths of a bar, from empty to full.
 var bars = []rune(" ▁▂▃▄▅▆▇█")
 
-// spark draws values as columns over all rows of the canvas, with the last at the right edge. It returns the x of the
-// first.
+// spark draws values as columns over all rows of the canvas, with the last value at the right edge. It returns the x
+// of the first column.
 func (c canvas) spark(values []float64, most float64, toneOf func(i int) tone) int {
 	values = values[max(len(values)-c.w, 0):]
 	left := c.w - len(values)
@@ -146,7 +146,7 @@ func (c canvas) spark(values []float64, most float64, toneOf func(i int) tone) i
 	return left
 }
 
-// bar draws a share from 0 to 1, from x to the right edge.
+// bar draws a share (0 to 1) of the space between x and the right edge.
 func (c canvas) bar(x, y int, share float64) {
 	c.put(x, y, plain, strings.Repeat("█", int(share*float64(max(c.w-x, 0))+0.5)))
 }

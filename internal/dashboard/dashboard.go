@@ -1,5 +1,5 @@
-// Package dashboard shows a run in progress, or a saved one, from snapshots that are published to it. A goroutine draws
-// four times a second and after each key. Publishing never waits for it.
+// Package dashboard shows a run in progress, or a saved run, from published snapshots. A goroutine draws four times a
+// second and after each key. Publishing never waits for it.
 package dashboard
 
 import (
@@ -14,18 +14,19 @@ import (
 	"hammerlock/internal/measure"
 )
 
-// redrawEvery is how often the screen is drawn without a key.
+// redrawEvery is the time between two drawings without a key.
 const redrawEvery = 250 * time.Millisecond
 
-// tick is a key that no keyboard has. It makes the drawing goroutine draw. It goes through the screen's event queue,
-// because that of the application would block before the application runs and after it has stopped.
+// tick is a key that no keyboard has. It makes the drawing goroutine draw. It goes through the screen's event queue:
+// the application's queue would block before the application runs and after it has stopped.
 const tick = tcell.KeyF64
 
-// Options say what the terminal can show, and what the dashboard is for.
+// Options tell what the terminal can show, and whether this is a replay.
 type Options struct {
 	ASCII bool
 	Color bool
-	// Quit is called each time q is pressed, with a count: after the first time, the run finishes visits in progress.
+	// Quit is called each time q is pressed, with the number of times. After the first time, the run finishes visits
+	// in progress.
 	Quit   func(times int)
 	Replay bool
 }
@@ -47,14 +48,14 @@ type Dashboard struct {
 	err     error
 	ticks   sync.WaitGroup
 
-	// The following is used by the drawing goroutine only.
+	// Only the drawing goroutine uses the fields below.
 	state state
 	shown *measure.Snapshot
 	popup string
 	quits int
 }
 
-// Open takes a screen, which must have been initialized, and starts to draw.
+// Open takes over an initialized screen, and starts to draw.
 func Open(screen tcell.Screen, o Options) *Dashboard {
 	d := &Dashboard{options: o, screen: screen, closing: make(chan struct{}), ended: make(chan struct{}),
 		state: state{replay: o.Replay}, shown: &measure.Snapshot{Stage: "starting", LongestBy: -1}}
@@ -79,10 +80,10 @@ func (initialized) Init() error { return nil }
 // Publish sets the snapshot that is drawn next.
 func (d *Dashboard) Publish(s *measure.Snapshot) { d.latest.Store(s) }
 
-// Control sets what keys can do to the run; may be nil.
+// Control sets the actions of keys on the run; may be nil.
 func (d *Dashboard) Control(c *measure.Controls) { d.control.Store(c) }
 
-// Close ends the dashboard and returns when the screen is restored.
+// Close ends the dashboard. It returns when the screen is restored.
 func (d *Dashboard) Close() error {
 	d.once.Do(func() { close(d.closing) })
 	d.ticks.Wait()
@@ -92,7 +93,7 @@ func (d *Dashboard) Close() error {
 	return err
 }
 
-// tick posts the key tick until the dashboard is closed. If the queue is full, a tick is in it already.
+// tick posts the key tick until the dashboard is closed. If the queue is full, it already has a tick.
 func (d *Dashboard) tick() {
 	redraw := time.Tick(redrawEvery)
 	for {
@@ -101,7 +102,7 @@ func (d *Dashboard) tick() {
 			return
 		case <-d.closing:
 			_ = d.screen.PostEvent(tcell.NewEventKey(tick, 0, tcell.ModNone))
-			select { // again, if the queue was full
+			select { // post it again, in case the queue was full
 			case <-redraw:
 			case <-d.ended:
 			}
@@ -146,7 +147,6 @@ type board struct {
 	dashboard *Dashboard
 }
 
-// Draw implements tview.Primitive.
 func (b *board) Draw(screen tcell.Screen) {
 	x, y, w, h := b.GetRect()
 	d := b.dashboard

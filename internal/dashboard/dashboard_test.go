@@ -47,7 +47,7 @@ func (s *onScreen) press(keys ...any) {
 	}
 }
 
-// shows wants a text on the screen when it is drawn next, or gone from it, and returns the frame.
+// shows checks that a text is on the screen, or is not, after the next drawing. It returns the frame.
 func (s *onScreen) shows(text string, there bool) string {
 	s.t.Helper()
 	s.redrawn()
@@ -112,7 +112,7 @@ func testFreeze(t *testing.T) {
 	s.shows("running 50.0", true)
 }
 
-// TestOrders: what a person does reaches the run, and what cannot be done is said.
+// TestOrders: the actions of a user reach the run, and an impossible action is explained.
 func TestOrders(t *testing.T) { synctest.Test(t, testOrders) }
 
 func testOrders(t *testing.T) {
@@ -146,7 +146,7 @@ func testOrders(t *testing.T) {
 	}
 	s.press(tcell.KeyEnter)
 	s.shows("inject flush: done", true)
-	s.press('f', 'k', 'i', 'l', tcell.KeyEnter) // the letters go to kill-node
+	s.press('f', 'k', 'i', 'l', tcell.KeyEnter) // the letters select kill-node
 	s.shows("n3                 primary, up", true)
 	s.press(tcell.KeyDown, tcell.KeyDown, tcell.KeyEnter)
 	s.shows("inject kill-node n2: done", true)
@@ -167,7 +167,7 @@ func testOrders(t *testing.T) {
 	}
 }
 
-// TestReplayKeys: speed and violations of a replay, and its seek where a run would scroll its lanes.
+// TestReplayKeys: the speed and the violations of a replay, and a seek where a run would scroll its lanes.
 func TestReplayKeys(t *testing.T) { synctest.Test(t, testReplayKeys) }
 
 func testReplayKeys(t *testing.T) {
@@ -199,7 +199,7 @@ func testReplayKeys(t *testing.T) {
 	}
 }
 
-// TestScroll: the lanes of a run stand still where they were scrolled to, within the minute that is kept.
+// TestScroll: the lanes of a run stay where they were scrolled to, within the minute that is kept.
 func TestScroll(t *testing.T) {
 	shot := &measure.Snapshot{LanesEnd: 90 * time.Second}
 	st := &state{view: holdersView, span: 5 * time.Second}
@@ -221,7 +221,7 @@ func TestScroll(t *testing.T) {
 	}
 }
 
-// TestResizeStorm changes the size all the time; the last one counts.
+// TestResizeStorm changes the size continuously; the last size counts.
 func TestResizeStorm(t *testing.T) { synctest.Test(t, testResizeStorm) }
 
 func testResizeStorm(t *testing.T) {
@@ -240,7 +240,7 @@ func testResizeStorm(t *testing.T) {
 	s.shows("panels need", true)
 }
 
-// TestClose gives the screen back at once, whenever it is called, and publishing goes on being harmless.
+// TestClose gives the screen back immediately, whenever it is called. Later calls of Publish are harmless.
 func TestClose(t *testing.T) { synctest.Test(t, testClose) }
 
 func testClose(t *testing.T) {

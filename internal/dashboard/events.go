@@ -8,7 +8,7 @@ import (
 	"hammerlock/internal/measure"
 )
 
-// eventsInFull is the view of events: a list, and below it everything about the chosen one, or the newest.
+// eventsInFull draws the view of events: a list, and below it all details of the chosen event, or of the newest.
 func eventsInFull(c canvas, s *measure.Snapshot, st *state) {
 	all := st.events(s)
 	if len(all) == 0 {
@@ -20,7 +20,7 @@ func eventsInFull(c canvas, s *measure.Snapshot, st *state) {
 	window(c.part(0, rows, c.w, c.h-rows), st.chosenEvent(s), "")
 }
 
-// events lists what happened, the newest last.
+// events lists the events, the newest last.
 func events(c canvas, s *measure.Snapshot, st *state) {
 	all, more := st.events(s), "enter opens one"
 	if st.filter != "" {
@@ -50,7 +50,7 @@ func events(c canvas, s *measure.Snapshot, st *state) {
 	}
 }
 
-// eventTones maps kinds of events to their colours.
+// eventTones maps kinds of events to their tones.
 var eventTones = map[measure.EventKind]tone{
 	measure.ViolationEvent: bad, measure.FaultEvent: warning, measure.UnplannedEvent: warning,
 }
@@ -71,7 +71,7 @@ func eventText(e *measure.Event) string {
 	return text
 }
 
-// window shows an event with what the workers did around it.
+// window shows an event, with the workers' actions around it.
 func window(c canvas, e *measure.Event, keys string) {
 	body := c.panel(fmt.Sprintf("%s at %.3f s", e.Kind, e.At.Seconds()), keys)
 	y := 0

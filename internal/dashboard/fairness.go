@@ -28,7 +28,7 @@ func fairness(c canvas, s *measure.Snapshot) {
 	graph.spark(values, float64(most), func(int) tone { return plain })
 }
 
-// shareTitle describes the axes of the bars: which workers, and the number of visits of the highest bar.
+// shareTitle describes the axes of the bars: the workers, and the number of visits of the highest bar.
 func shareTitle(f *results.Fairness) string {
 	if n := len(f.Workers); n > 0 && mostVisits(f) > 0 {
 		return fmt.Sprintf("w00-w%02d, at most %s", n-1, human.Count(mostVisits(f)))
@@ -68,15 +68,15 @@ func fairnessLine(c canvas, s *measure.Snapshot) bool {
 	return true
 }
 
-// sharing is the view of fairness: the Lorenz curve, and which workers waited longest.
+// sharing draws the view of fairness: the Lorenz curve, and the workers with the longest waits.
 func sharing(c canvas, s *measure.Snapshot, st *state) {
 	left := max(c.w*9/20, 40)
 	lorenz(c.part(0, 0, left-1, c.h), s)
 	longestWaits(c.part(left, 0, c.w-left, c.h), s, st)
 }
 
-// lorenz draws the curve of M. O. Lorenz (Publ. Am. Stat. Assoc. 70, 1905): the share of the visits that the workers
-// with the fewest visits have, by the share of these workers.
+// lorenz draws the curve of M. O. Lorenz (Publ. Am. Stat. Assoc. 70, 1905). The x axis is a share of the workers,
+// those with the fewest visits first. The y axis is their share of the visits.
 func lorenz(c canvas, s *measure.Snapshot) {
 	c = c.panel("fairness", "Lorenz curve")
 	if !fairnessLine(c, s) || c.h < 6 {
@@ -108,8 +108,8 @@ func lorenz(c canvas, s *measure.Snapshot) {
 	c.put(0, c.h-1, plain, cut("the poorer half has "+human.Percent(poorest(visits, 0.5))+" of the visits", c.w))
 }
 
-// poorest returns the share of the total that the smallest part of the values has. A fraction of a value counts in
-// proportion.
+// poorest returns the share of the total that belongs to the smallest values; part is the share of values to count. A
+// fraction of a value counts in proportion.
 func poorest(ascending []int64, part float64) float64 {
 	var all, sum float64
 	whole := part * float64(len(ascending))
@@ -123,7 +123,7 @@ func poorest(ascending []int64, part float64) float64 {
 	return sum / all
 }
 
-// longestWaits lists the workers, those first that waited longest.
+// longestWaits lists the workers, those with the longest waits first.
 func longestWaits(c canvas, s *measure.Snapshot, st *state) {
 	workers := slices.Clone(s.Fairness.Workers)
 	by := func(a, b results.Worker) int { return cmp.Compare(b.Longest, a.Longest) }

@@ -22,7 +22,7 @@ var update = flag.Bool("update", false, "write the golden frames")
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// picture is a snapshot in which everything happens at once, and always the same.
+// picture returns a fixed snapshot in which everything happens together.
 func picture() *measure.Snapshot {
 	ms := time.Millisecond
 	q := func(n int64, p50, p99 time.Duration) measure.Quantiles {
@@ -80,7 +80,7 @@ func picture() *measure.Snapshot {
 	return s
 }
 
-// agentPicture is three agents, of which one is lost and one has not been heard of for a while.
+// agentPicture returns three agents: one of them is lost, and one was silent for a while.
 func agentPicture() []results.LiveAgent {
 	return []results.LiveAgent{
 		{Agent: results.Agent{Name: "a", Host: "host1", Spool: 64_512, Doubt: 1_600}, Rate: 12_345,
@@ -98,7 +98,7 @@ func pictureSeconds() (all []measure.Second) {
 			done = int64(i) - 31
 		}
 		second := measure.Second{At: time.Duration(i) * time.Second, Done: done, Fault: i >= 31}
-		for k := range 8 { // most take about as long, and longer while the fault is at work
+		for k := range 8 { // durations are similar, and longer while the fault is in force
 			second.Response[min(6+k+i/31*3, measure.Bands-1)] = uint32(done) >> (2*k + i%3)
 		}
 		second.Acquire[3] = uint32(done)
@@ -145,8 +145,8 @@ func pictureLanes() (lanes []measure.Strip, workers []results.Worker) {
 	return lanes, workers
 }
 
-// inTurns is a history in which 16 workers hold a lock one after the other, a millisecond each, and w03 too early at
-// 41.2 s.
+// inTurns returns the cells of a history in which 16 workers hold a lock in turn, for a millisecond each. w03 holds
+// it too early at 41.2 s.
 func inTurns(worker int, from, to time.Duration, n int) []measure.Cell {
 	cells := make([]measure.Cell, n)
 	for i := range cells {
@@ -165,7 +165,7 @@ func inTurns(worker int, from, to time.Duration, n int) []measure.Cell {
 	return cells
 }
 
-// simulation is a screen in memory.
+// simulation returns a screen in memory.
 func simulation(t testing.TB, w, h int) tcell.SimulationScreen {
 	t.Helper()
 	screen := tcell.NewSimulationScreen("UTF-8")
@@ -176,7 +176,7 @@ func simulation(t testing.TB, w, h int) tcell.SimulationScreen {
 	return &still{SimulationScreen: screen}
 }
 
-// still is a screen in memory that can be read while somebody draws on it: the last whole frame is kept.
+// still is a screen in memory that can be read during a drawing: it keeps the last complete frame.
 type still struct {
 	tcell.SimulationScreen
 	mu    sync.Mutex
@@ -205,8 +205,7 @@ func (s *still) GetContents() ([]tcell.SimCell, int, int) {
 	return s.cells, s.w, s.h
 }
 
-// frame reads what is on a screen: its letters, and below them, if wanted, what stands out: b bold, r reverse, c in
-// colour, d dim.
+// frame reads the letters on a screen. If wanted, it adds their styles below: b bold, r reverse, c in colour, d dim.
 func frame(screen tcell.SimulationScreen, styles bool) string {
 	cells, w, h := screen.GetContents()
 	var text, tones strings.Builder
@@ -261,7 +260,7 @@ func golden(t *testing.T, name, got string) {
 
 var color = look{color: true}
 
-// boardPicture has runs in each state, more than there are rows for on a small screen.
+// boardPicture draws runs in each state, more than a small screen has rows.
 func boardPicture(s *measure.Snapshot, st *state) {
 	b := &measure.Board{Chosen: 5, Ended: 4, Left: 14*time.Second + 300*time.Millisecond, Rows: []measure.Row{
 		{Number: 3, Name: "sentinel lease late-holder", State: "FAIL",
@@ -283,7 +282,7 @@ func boardPicture(s *measure.Snapshot, st *state) {
 	s.Board, st.view = b, boardView
 }
 
-// frames are pictures of the views, and of what can be said in them.
+// frames are pictures of the views, and of the messages in them.
 var frames = map[string]struct {
 	w, h   int
 	look   look
@@ -385,7 +384,7 @@ func boarded() *measure.Snapshot {
 	return s
 }
 
-// TestEverySizeCanBeDrawn: nothing panics and nothing is written outside, however small or odd the screen is.
+// TestEverySizeCanBeDrawn: at any size of the screen, nothing panics and nothing is written outside.
 func TestEverySizeCanBeDrawn(t *testing.T) {
 	screen := simulation(t, 300, 100)
 	defer screen.Fini()

@@ -11,15 +11,15 @@ import (
 	"syscall"
 )
 
-// guard restores the terminal if this process cannot: after a panic, or a kill. It is a shell process that knows the
-// terminal's settings and waits for the end of its input.
+// guard restores the terminal if this process cannot, after a panic or a kill. It is a shell process that knows the
+// terminal's settings, and waits for the end of its input.
 type guard struct {
 	shell *exec.Cmd
 	pipe  *os.File
 }
 
-// guardScript restores the terminal, unless its input is "ok", and prints its input: the Go runtime writes a crash to
-// it, since what is written to the terminal would disappear with the screen.
+// guardScript restores the terminal and prints its input, unless that is "ok". The input is the text of a crash, which
+// the Go runtime writes to the guard. On the terminal, that text would disappear with the screen.
 const guardScript = `trap '' INT TERM HUP QUIT TSTP TTOU TTIN
 saved=$(stty -g </dev/tty) || exit 1
 echo ready

@@ -11,7 +11,7 @@ import (
 	"hammerlock/internal/measure"
 )
 
-// key handles every key, on the drawing goroutine, which draws afterwards.
+// key handles every key on the drawing goroutine, which draws afterwards.
 func (d *Dashboard) key(e *tcell.EventKey) *tcell.EventKey {
 	switch e.Key() {
 	case tick:
@@ -117,7 +117,7 @@ func (d *Dashboard) move(k tcell.Key, m tcell.ModMask) {
 	}
 }
 
-// choose moves the choice in the list of the view (lanes, workers, nodes or events).
+// choose moves the choice in the list of the view: lanes, workers, nodes or events.
 func (d *Dashboard) choose(down int) {
 	if c := d.control.Load(); d.state.view == boardView && c != nil && c.Choose != nil {
 		c.Choose(down)
@@ -134,8 +134,8 @@ func (d *Dashboard) choose(down int) {
 	}
 }
 
-// scroll moves the lanes of a run through the last minute, by a quarter of the visible time. They do not move with time
-// then.
+// scroll moves the lanes of a run through the last minute, by a quarter of the visible time. Scrolled lanes do not
+// move as time passes.
 func (st *state) scroll(s *measure.Snapshot, k tcell.Key) {
 	span := st.shown(s)
 	until := cmp.Or(st.until, s.LanesEnd)
@@ -154,7 +154,7 @@ func (st *state) scroll(s *measure.Snapshot, k tcell.Key) {
 	}
 }
 
-// seek moves a replay by a step, or with shift by a tenth of its length.
+// seek moves a replay by a step, or with shift by a tenth of a step.
 func seek(by func(time.Duration), k tcell.Key, m tcell.ModMask, step time.Duration) {
 	if m&(tcell.ModShift|tcell.ModCtrl) != 0 {
 		step /= 10
@@ -171,7 +171,6 @@ func seek(by func(time.Duration), k tcell.Key, m tcell.ModMask, step time.Durati
 	}
 }
 
-// kill kills the chosen node, or restarts it.
 func (d *Dashboard) kill() {
 	st := &d.state
 	c := d.control.Load()
@@ -187,13 +186,12 @@ func (d *Dashboard) kill() {
 	}
 }
 
-// Factors of the keys that change the rate; one undoes the other.
+// Factors of the keys that change the rate. Each undoes the other.
 const (
 	faster = 1.25
 	slower = 1 / faster
 )
 
-// violation moves a replay to another violation.
 func (d *Dashboard) violation(step int) {
 	c := d.control.Load()
 	switch {
@@ -205,7 +203,7 @@ func (d *Dashboard) violation(step int) {
 	}
 }
 
-// rate changes the rate of visits, or the speed of a replay. The error says why that is impossible.
+// rate changes the rate of visits, or the speed of a replay. If that is impossible, it shows the reason.
 func (d *Dashboard) rate(factor float64) {
 	c := d.control.Load()
 	if c != nil && c.Speed != nil {
@@ -233,7 +231,7 @@ func (d *Dashboard) confirm(what string, err error) {
 	d.state.say(time.Now(), "%s: done; the run is marked interactive", what)
 }
 
-// chosenEvent is the chosen event, or the newest; nil if there is none.
+// chosenEvent returns the chosen event, or the newest; nil if there is none.
 func (st *state) chosenEvent(s *measure.Snapshot) *measure.Event {
 	all := st.events(s)
 	at := st.chosen(len(all))

@@ -12,7 +12,7 @@ import (
 	"hammerlock/internal/measure"
 )
 
-// marks are the characters for what a worker did, the most important first.
+// marks has the characters for the actions of a worker, the most important first.
 var marks = []struct {
 	cell   measure.Cell
 	letter string
@@ -22,10 +22,10 @@ var marks = []struct {
 	{measure.Overlap, "X", bad, "OVERLAP"},
 	{measure.Stopped, "‖", warning, "stopped"},
 	{measure.Expired, "!", warning, "too late"},
-	{measure.Held, "▁-█", good, "holds"}, // the higher the bar, the longer the lock was held
+	{measure.Held, "▁-█", good, "holds"}, // the height of the bar is the share of the time
 	{measure.Orphaned, "░", warning, "lease left"},
 	{measure.Waited, "·", plain, "waits"},
-	{measure.NotKnown, "?", faint, ""}, // a text in the lane says so
+	{measure.NotKnown, "?", faint, ""}, // a text in the lane tells it
 }
 
 func legend() (text string) {
@@ -37,13 +37,14 @@ func legend() (text string) {
 	return text[:len(text)-1]
 }
 
-// laneText is the width of a lane's text, laneName that of its worker's name.
+// laneText is the width of a lane's text; laneName is the width of its worker's name.
 const (
 	laneText = 25
 	laneName = 4
 )
 
-// How much time lanes show at first and at least, for a run and for a history, and at most for a run.
+// The time that lanes show: usualSpan at the start of a run. The lower limit is leastSpan for a run, and leastHistory
+// for a history. The upper limit is mostSpan for a run.
 const (
 	usualSpan    = 2500 * time.Millisecond
 	leastSpan    = 500 * time.Millisecond
@@ -51,7 +52,7 @@ const (
 	mostSpan     = time.Minute
 )
 
-// shown is how much time lanes show. A history is shown as a whole until a key is pressed.
+// shown returns the time that lanes show. A history is shown as a whole until a key is pressed.
 func (st *state) shown(s *measure.Snapshot) time.Duration {
 	if s.Lane != nil {
 		return min(max(cmp.Or(st.span, s.To), leastHistory), max(s.To, leastHistory))
@@ -59,12 +60,12 @@ func (st *state) shown(s *measure.Snapshot) time.Duration {
 	return min(max(cmp.Or(st.span, usualSpan), leastSpan), mostSpan)
 }
 
-// stretch is the part of a run that lanes show, with the time that a column stands for.
+// stretch is the part of a run that lanes show, with the time that a column covers.
 type stretch struct {
 	begin, end, column time.Duration
 }
 
-// stretch returns the part to show on that many columns: the end of a run, or the time around a moment of a history.
+// stretch returns the part to show on the given columns: the end of a run, or the time around a moment of a history.
 func (st *state) stretch(s *measure.Snapshot, columns int) stretch {
 	span, columns := st.shown(s), max(columns, 1)
 	if s.Lane != nil {
@@ -72,7 +73,7 @@ func (st *state) stretch(s *measure.Snapshot, columns int) stretch {
 		return stretch{begin, begin + span, span / time.Duration(columns)}
 	}
 	n := int(span / measure.StripStep)
-	if n > columns { // whole numbers of cells in a column, so that the picture does not flicker when it moves
+	if n > columns { // each column has a whole number of cells, so that the moving picture does not flicker
 		n = min((n+columns-1)/columns*columns, measure.StripCells/columns*columns)
 	}
 	span = time.Duration(n) * measure.StripStep
@@ -83,7 +84,7 @@ func (st *state) stretch(s *measure.Snapshot, columns int) stretch {
 	return stretch{end - span, end, max(span/time.Duration(columns), measure.StripStep)}
 }
 
-// of returns that part of a lane.
+// of returns this part of a lane.
 func (v stretch) of(s *measure.Snapshot, l *measure.Strip, columns int) []measure.Cell {
 	if s.Lane != nil {
 		return s.Lane(l.Worker, v.begin, v.end, columns)
@@ -92,7 +93,7 @@ func (v stretch) of(s *measure.Snapshot, l *measure.Strip, columns int) []measur
 	return l.Cells[max(last-int((v.end-v.begin)/measure.StripStep), 0):max(last, 0)]
 }
 
-// holders shows who holds the lock, with a lane for each worker. As a view of its own it has an axis, and can be
+// holders shows who holds the lock, with a lane for each worker. As a separate view, it has an axis, and can be
 // scrolled and zoomed.
 func holders(c canvas, s *measure.Snapshot, st *state) {
 	heading, whole := c.part(0, 0, c.w, 1), st.view == holdersView
@@ -145,7 +146,7 @@ func holders(c canvas, s *measure.Snapshot, st *state) {
 	heading.right(0, faint, shownText(s, st, shown, len(lanes)-rows))
 }
 
-// axis draws the times below lanes and, in a replay, the current moment.
+// axis draws the times below lanes and, in a replay, marks the current moment.
 func (c canvas) axis(s *measure.Snapshot, shown stretch, columns int) {
 	c = c.part(laneName, 0, columns, 1)
 	c.timeAxis(0, shown.begin, shown.end)
@@ -154,7 +155,7 @@ func (c canvas) axis(s *measure.Snapshot, shown stretch, columns int) {
 	}
 }
 
-// shownText says which time lanes show, and how many workers are not shown.
+// shownText tells which time lanes show, and how many workers are not shown.
 func shownText(s *measure.Snapshot, st *state, shown stretch, rest int) string {
 	span, text := shown.end-shown.begin, ""
 	switch {
@@ -171,8 +172,8 @@ func shownText(s *measure.Snapshot, st *state, shown stretch, rest int) string {
 	return text
 }
 
-// order puts lanes with something unusual first, if there is no room for all. It looks at twice the visible time, so
-// that rows do not change places all the time.
+// order puts lanes with something unusual first if there is no room for all lanes. It ranks by the logarithm of the
+// number of unusual cells, so that rows rarely change places.
 func order(lanes []measure.Strip, room int) {
 	if len(lanes) <= room {
 		return
@@ -198,8 +199,8 @@ func order(lanes []measure.Strip, room int) {
 	})
 }
 
-// paintStrip paints cells over the whole width. If a column stands for several cells, the most important mark is shown;
-// for holds, the share of the time.
+// paintStrip paints cells over the whole width. A column with several cells shows their most important mark; for
+// holds, it shows the share of the time.
 func paintStrip(c canvas, cells []measure.Cell) {
 	for x := range c.w {
 		var sum measure.Cell
@@ -223,7 +224,7 @@ func paintStrip(c canvas, cells []measure.Cell) {
 	}
 }
 
-// doing says what a worker does now.
+// doing describes a worker's current action.
 func doing(l *measure.Strip, pages bool) (string, tone) {
 	page, holds, lease := "", "holds", ""
 	if pages {

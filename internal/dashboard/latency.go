@@ -11,7 +11,7 @@ import (
 	"hammerlock/results"
 )
 
-// latency is the table of percentiles, with the random waiter and the longest wait, which percentiles hide.
+// latency draws the table of percentiles, with the random waiter and the longest wait, which percentiles hide.
 func latency(c canvas, s *measure.Snapshot) {
 	c = c.panel("latency", dashes(s, c.w < 56))
 	column := max(min((c.w-12)/3, 12), 8)
@@ -55,7 +55,7 @@ func latency(c canvas, s *measure.Snapshot) {
 	c.put(c.put(0, y, plain, random)+2, y, t, longest)
 }
 
-// dashes says why a percentile is "-", if one is.
+// dashes explains why some percentile is "-"; empty if none is.
 func dashes(s *measure.Snapshot, narrow bool) string {
 	var most int64
 	none, few := true, false
@@ -78,20 +78,20 @@ func dashes(s *measure.Snapshot, narrow bool) string {
 	return ""
 }
 
-// shades are the shades of a heat map, each with the smallest share of a second's values that it stands for.
+// shades has the shades of a heat map. A shade stands for at least this share of a second's values.
 var shades = []struct {
 	share  float64
 	letter string
 }{{0.6, "█"}, {0.3, "▓"}, {0.1, "▒"}, {0, "░"}}
 
-// Widths in a heat map: of the numbers on its axis, and of the bars beside it.
+// Widths in a heat map: the numbers on its axis, and the bars beside it.
 const (
 	heatNumbers = 8
 	heatBars    = 20
 )
 
-// heat shows, for each second of the last minute, how many durations were how long, by shades; and bars for all of them
-// together.
+// heat shows the distribution of durations in each second of the last minute, as shades. Bars show the sum over the
+// seconds.
 func heat(c canvas, s *measure.Snapshot, st *state) {
 	what, of := "response", func(x *measure.Second) *measure.Spread { return &x.Response }
 	if st.waits && !s.Head.Unseen {
@@ -152,7 +152,7 @@ func heat(c canvas, s *measure.Snapshot, st *state) {
 	c.put(0, len(rows), warning, "▲ fault")
 }
 
-// band is one or more adjacent bands of durations.
+// band is one band of durations, or several adjacent bands.
 type band struct{ from, to int }
 
 func (b band) sum(s *measure.Spread) (n uint32) {
@@ -162,7 +162,7 @@ func (b band) sum(s *measure.Spread) (n uint32) {
 	return n
 }
 
-// percent formats a share with one decimal; a smaller one is not shown as 0.
+// percent formats a share with one decimal. A very small share is not shown as 0.
 func percent(share float64) string {
 	if share > 0 && share < 0.001 {
 		return "<0.1 %"
@@ -170,7 +170,7 @@ func percent(share float64) string {
 	return fmt.Sprintf("%.1f %%", 100*share)
 }
 
-// name is the shortest duration of a band, which extends to the next one.
+// name returns the shortest duration of a band. The band ends where the next band begins.
 func (b band) name() string {
 	if b.from == 0 {
 		return "0"
@@ -185,8 +185,8 @@ func (b band) name() string {
 	return fmt.Sprintf("%d %s", d/unit, name)
 }
 
-// rowsOf makes rows of the bands from low to high, the longest durations first: of one band each, or of a decade if
-// there is no room.
+// rowsOf makes rows of the bands from low to high, the longest durations first. A row has one band or, if there is no
+// room, a decade.
 func rowsOf(low, high, room int) (rows []band) {
 	each := 1
 	if high-low+1 > room {
@@ -215,7 +215,7 @@ func (c canvas) shade(x, y, wide int, n, all float64) {
 	}
 }
 
-// mark replaces one of some characters by a letter.
+// mark writes a letter over one of the characters in on, and leaves other characters alone.
 func (c canvas) mark(x, y int, on string, t tone, letter string) {
 	if x < 0 || y < 0 || x >= c.w || y >= c.h {
 		return

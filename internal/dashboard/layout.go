@@ -8,13 +8,13 @@ import (
 	"hammerlock/internal/measure"
 )
 
-// The smallest screen that has room for panels.
+// The smallest screen with room for panels.
 const (
 	minWidth  = 80
 	minHeight = 24
 )
 
-// fewestHeat is how many rows a heat map needs beside other panels.
+// fewestHeat is the number of rows that a heat map needs beside other panels.
 const fewestHeat = 10
 
 func draw(c canvas, s *measure.Snapshot, st *state, now time.Time) {
@@ -47,7 +47,7 @@ func draw(c canvas, s *measure.Snapshot, st *state, now time.Time) {
 	}
 }
 
-// overview has all panels: in two columns on a large screen, one below the other on others.
+// overview draws all panels. On a large screen they are in two columns, on others below each other.
 func overview(c canvas, s *measure.Snapshot, st *state) {
 	top := 7
 	if c.h >= 28 {

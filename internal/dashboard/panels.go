@@ -150,7 +150,7 @@ func throughput(c canvas, s *measure.Snapshot) {
 	}
 }
 
-// phases writes the names of the phases below a graph of seconds, each where it begins, if there is room.
+// phases writes the names of the phases below a graph of seconds, each at its start, if there is room.
 func (c canvas) phases(s *measure.Snapshot, seconds []measure.Second, left int) {
 	for from := 0; from < len(seconds); {
 		phase, to := phaseAt(s, seconds[from].At), from+1
@@ -164,12 +164,12 @@ func (c canvas) phases(s *measure.Snapshot, seconds []measure.Second, left int) 
 	}
 }
 
-// phaseAt is the number of the phase at a time; -1 = none.
+// phaseAt returns the index of the phase at a given time; -1 = none.
 func phaseAt(s *measure.Snapshot, at time.Duration) int {
 	return slices.IndexFunc(s.Head.Phases, func(p measure.Span) bool { return at < p.To })
 }
 
-// cost is what a visit costs clients and servers.
+// cost shows what a visit costs clients and servers.
 func cost(c canvas, s *measure.Snapshot) {
 	c = c.panel("cost a visit", "of the last seconds")
 	if s.Head.Unseen {
@@ -198,7 +198,7 @@ func cost(c canvas, s *measure.Snapshot) {
 	c.reasons(s)
 }
 
-// costUnknown says why a cost is unknown.
+// costUnknown tells why a cost is unknown.
 func costUnknown(s *measure.Snapshot) string {
 	switch {
 	case s.Stage == "replay":
@@ -212,7 +212,7 @@ func costUnknown(s *measure.Snapshot) string {
 	}
 }
 
-// reasons says why the load generator cannot be trusted.
+// reasons shows why the load generator cannot be trusted.
 func (c canvas) reasons(s *measure.Snapshot) {
 	for i, reason := range s.Generator.Reasons {
 		c.put(0, 1+i, faint, "generator: "+reason)

@@ -8,16 +8,16 @@ import (
 	"hammerlock/internal/measure"
 )
 
-// Widths of a scoreboard's columns: names, which are cut off there, and states of the runs.
+// Widths of a scoreboard's columns: the names of the runs, which are cut, and their states.
 const (
 	scoreName  = 30
 	scoreState = 13
 )
 
-// lanesBelow is how many rows the lanes of the chosen run have, with their heading.
+// lanesBelow is the number of rows for the lanes of the chosen run, with their heading.
 const lanesBelow = 9
 
-// scoreboard shows a job with several runs at the same time: a line for each, and who holds the lock in the chosen one.
+// scoreboard shows a job with parallel runs: a line for each run, and the lanes of the chosen run.
 func scoreboard(c canvas, s *measure.Snapshot, st *state) {
 	b := s.Board
 	more := fmt.Sprintf("%d of %d done", b.Ended, len(b.Rows))
@@ -43,7 +43,7 @@ func scoreboard(c canvas, s *measure.Snapshot, st *state) {
 			at = i
 		}
 	}
-	first := min(max(at+1-rows.h, 0), max(len(b.Rows)-rows.h, 0)) // so that the chosen one is visible
+	first := min(max(at+1-rows.h, 0), max(len(b.Rows)-rows.h, 0)) // so that the chosen run is visible
 	for y, r := range b.Rows[first:min(first+rows.h, len(b.Rows))] {
 		mark := " "
 		if r.Number == b.Chosen {
@@ -57,7 +57,7 @@ func scoreboard(c canvas, s *measure.Snapshot, st *state) {
 	holders(c.part(0, c.h-lanesBelow, c.w, lanesBelow), s, st)
 }
 
-// stateTones maps states of runs to their colours.
+// stateTones maps states of runs to their tones.
 var stateTones = map[string]tone{
 	"FAIL": bad, "INCONCLUSIVE": warning, "PASS": good, "running": strong, "waiting": faint,
 }

@@ -11,7 +11,7 @@ import (
 	"hammerlock/internal/measure"
 )
 
-// TestShades draws the cases that the report's strip is tested with, too: from a history to the letters of a lane.
+// TestShades draws the same cases as the test of the report's strip: from a history to the letters of a lane.
 func TestShades(t *testing.T) {
 	text, err := os.ReadFile("../human/testdata/shades.json")
 	if err != nil {
@@ -21,7 +21,7 @@ func TestShades(t *testing.T) {
 		Name     string
 		From, To time.Duration // in microseconds, as all times
 		Cells    int
-		Held     [][][2]time.Duration // by worker
+		Held     [][][2]time.Duration // indexed by worker
 		Want     [][]int
 	}
 	if err := json.Unmarshal(text, &cases); err != nil || len(cases) == 0 {

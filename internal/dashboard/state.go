@@ -9,11 +9,11 @@ import (
 	"hammerlock/internal/measure"
 )
 
-// view is one of the arrangements that number keys select.
+// view is an arrangement of panels that a number key selects.
 type view int
 
 const (
-	boardView view = iota // as allView if there is no board
+	boardView view = iota // like allView if there is no board
 	allView
 	holdersView
 	latencyView
@@ -22,19 +22,19 @@ const (
 	eventsView
 )
 
-// state has what was selected by keys. Only the drawing goroutine uses it.
+// state has the selections that a user made with keys. Only the drawing goroutine uses it.
 type state struct {
 	view    view
 	frozen  bool
 	filter  string
-	event   int // counted from the newest, which is 1; 0 = none is chosen
+	event   int // 1 = the newest event, 2 = the one before, and so on; 0 = none is chosen
 	node    int
-	span    time.Duration // how much time lanes show; 0 = the default
-	until   time.Duration // the lanes end at this time and do not move; 0 = they end now
+	span    time.Duration // time that lanes show; 0 = the default
+	until   time.Duration // fixed end of the lanes; 0 = they end now
 	top     int           // first lane or worker that is shown
-	waits   bool          // the heat map shows waits in place of response times
+	waits   bool          // the heat map shows waits instead of response times
 	message string
-	said    time.Time // when the message appeared
+	said    time.Time // time at which the message appeared
 	replay  bool
 }
 
@@ -48,7 +48,7 @@ func (st *state) passes(text string) bool {
 	return st.filter == "" || strings.Contains(strings.ToLower(text), strings.ToLower(st.filter))
 }
 
-// events, lanes and nodes return those that match the filter. If no lane or node matches, they return all.
+// events, lanes and nodes return the elements that match the filter. If no lane or node matches, they return all.
 func (st *state) events(s *measure.Snapshot) []measure.Event {
 	return slices.DeleteFunc(slices.Clone(s.Events), func(e measure.Event) bool {
 		return !st.passes(string(e.Kind) + " " + e.Text)
@@ -74,7 +74,7 @@ func matching[T any](all []T, match func(T) bool) []T {
 	return list
 }
 
-// chosen is the index of the chosen event among n; -1 if none is.
+// chosen returns the index of the chosen event among n events; -1 if none is chosen.
 func (st *state) chosen(n int) int {
 	if st.event == 0 {
 		return -1

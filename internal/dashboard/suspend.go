@@ -9,11 +9,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// stopTimeout is how long the system may take to stop this process. It does not stop one that no shell could continue.
+// stopTimeout is the time within which the system stops this process. It does not stop a process that no shell could
+// continue.
 const stopTimeout = 300 * time.Millisecond
 
-// suspend gives the terminal to the shell until the shell brings this process to the foreground again. The whole suite
-// is stopped meanwhile, which the history records.
+// suspend gives the terminal to the shell until the shell brings this process to the foreground again. Until then the
+// whole suite is stopped, which the history records.
 func (d *Dashboard) suspend() {
 	resume := func() {}
 	if c := d.control.Load(); c != nil && c.Pause != nil {
@@ -42,7 +43,7 @@ func (d *Dashboard) suspend() {
 	}
 }
 
-// foreground waits until this process has the terminal again: the shell may have continued it in the background.
+// foreground waits until this process has the terminal again. The shell may have continued it in the background.
 func (d *Dashboard) foreground() {
 	again := time.Tick(redrawEvery)
 	for !foreground() {

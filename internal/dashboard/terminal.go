@@ -11,10 +11,10 @@ import (
 	"golang.org/x/term"
 )
 
-// ErrSmall says that a terminal has no room for panels.
+// ErrSmall means that a terminal has no room for panels.
 var ErrSmall = fmt.Errorf("the terminal is smaller than %d x %d", minWidth, minHeight)
 
-// Fits returns nil if both files are a terminal that can show the dashboard, or why they are not.
+// Fits returns nil if both files are terminals that can show the dashboard; otherwise the reason.
 func Fits(out, err *os.File, getenv func(string) string) error {
 	switch {
 	case out == nil || err == nil || !term.IsTerminal(int(out.Fd())) || !term.IsTerminal(int(err.Fd())):
@@ -31,7 +31,7 @@ func Fits(out, err *os.File, getenv func(string) string) error {
 	return nil
 }
 
-// Start takes the terminal and begins to draw what it can show. If this process dies, a guard restores the terminal.
+// Start takes over the terminal, and begins to draw. If this process dies, a guard restores the terminal.
 func Start(o Options, getenv func(string) string) (*Dashboard, error) {
 	guard, err := newGuard()
 	if err != nil {
@@ -50,7 +50,8 @@ func Start(o Options, getenv func(string) string) (*Dashboard, error) {
 	return d, nil
 }
 
-// shows reads from the environment what the terminal can show: colours (https://no-color.org) and the locale's letters.
+// shows returns the abilities of the terminal, from the environment: colours (https://no-color.org), and the letters
+// of the locale.
 func shows(getenv func(string) string) (ascii, color bool) {
 	locale := strings.ToLower(strings.ReplaceAll(cmp.Or(getenv("LC_ALL"), getenv("LC_CTYPE"), getenv("LANG")), "-", ""))
 	return !strings.Contains(locale, "utf8"), getenv("NO_COLOR") == ""

@@ -15,22 +15,24 @@ type Cost struct {
 	Commands int64
 	CPU      time.Duration
 
-	servers string // identifies the server processes: one that was restarted has lost its counts
+	servers string // identifies the server processes, because a restarted server has lost its counts
 }
 
-// Since is the work between two readings.
+// Since returns the work between two readings.
 func (c Cost) Since(before Cost) Cost {
 	return Cost{Known: c.Known && before.Known && c.servers == before.servers, Commands: c.Commands - before.Commands,
 		CPU: c.CPU - before.CPU}
 }
 
-// managing are the commands that make connections, keep them and ask for roles, whoever sends them: no visit does. All
-// others count, but for those that the suite and sentinels have sent. A server tells how often it has executed a
-// command, and not for whom: CLIENT LIST of Redis 7 counts no commands. So the suite counts what it sends itself, and
-// sentinels' messages as they come. Measured over 2.5 s on each topology without visits: nothing is left of hundreds of
-// commands, where sentinels alone had sent 72 messages to a replica. The clients of locks sent none of the commands
-// below in 3 s of visits on single and redlock; on cluster, they asked for its map about five times a second. SUBSCRIBE
-// is a lock's: where two workers contend, Redisson's sends one for each visit.
+// managing lists the commands that open and keep connections, and ask for roles. A visit sends none of them, so they
+// never count. Other commands count, except those of the suite and of sentinels. A server counts the calls of each
+// command, but not for each client. So the suite counts the commands that it sends, and sentinels' messages as they
+// arrive.
+//
+// Measured without visits over 2.5 s on each topology: of hundreds of commands none was left, where sentinels alone
+// had sent 72 messages to a replica. In 3 s of visits on single and redlock, the locks' clients sent none of the
+// commands below. On cluster, they asked for its map about five times a second. SUBSCRIBE counts as a lock's command:
+// where two workers contend, Redisson sends one for each visit.
 var managing = map[string]bool{
 	"auth": true, "client": true, "cluster": true, "command": true, "config": true, "hello": true, "info": true,
 	"ping":  true,
@@ -38,11 +40,11 @@ var managing = map[string]bool{
 	"sync": true,
 }
 
-// costTimeout is how long the servers may take to report their work.
+// costTimeout is the longest time that all servers together may take to report their work.
 const costTimeout = time.Second
 
-// Cost asks every data node what it has executed. Commands in scripts and on replicas count. It is unknown for attached
-// servers, since other clients use them as well, and for servers that are not Redis.
+// Cost asks every data node for the commands that it has executed. Commands in scripts and on replicas count. The cost
+// is unknown for attached servers, which have other clients, and for servers other than Redis.
 func (d *Deployment) Cost(ctx context.Context) Cost {
 	if !d.Topology.Spec.Can().Count {
 		return Cost{}
@@ -64,7 +66,7 @@ func (d *Deployment) Cost(ctx context.Context) Cost {
 			command, isCommand := strings.CutPrefix(name, "cmdstat_")
 			command, _, _ = strings.Cut(command, "|")
 			if isCommand && !managing[command] {
-				first, _, _ := strings.Cut(value, ",") // of "calls=12,usec=..."
+				first, _, _ := strings.Cut(value, ",") // the form is "calls=12,usec=..."
 				n, _ := strconv.ParseInt(strings.TrimPrefix(first, "calls="), 10, 64)
 				c.Commands += n
 			}

@@ -13,8 +13,8 @@ import (
 	"hammerlock/topologies"
 )
 
-// TestIdleServersCostNothing looks at what servers of each topology execute while only they, sentinels and the suite
-// talk, and at what a client's own messages cost there.
+// TestIdleServersCostNothing checks the commands that servers of each topology execute while only the servers,
+// sentinels and the suite talk. It also checks the cost of a client's own messages.
 func TestIdleServersCostNothing(t *testing.T) {
 	const messages = 1000
 	for _, spec := range topologies.All {
@@ -32,7 +32,7 @@ func TestIdleServersCostNothing(t *testing.T) {
 			}
 			live.Wait(t, "that all commands of idle servers are accounted for", func() bool {
 				idle := d.known(t).Since(before).Commands
-				return idle > -10 && idle < 10 // what is just being sent, of thousands
+				return idle > -10 && idle < 10 // a few of thousands may be in flight
 			})
 			client := top.Sites[0].Client(topologies.ClientOptions{})
 			defer client.Close()
@@ -43,14 +43,14 @@ func TestIdleServersCostNothing(t *testing.T) {
 					}
 				}
 			})
-			if sent < messages*4/5 { // what sentinels had sent and was not heard of before is taken off
+			if sent < messages*4/5 { // messages that sentinels sent before they were counted are subtracted
 				t.Errorf("%d messages cost %d commands", messages, sent)
 			}
 			heard := client.Subscribe(t.Context(), "news")
 			defer heard.Close()
 			sent = d.since(t, func() { resubscribe(t, heard, messages/4) })
-			// 86 of 100 was seen in a cluster beside other tests, and why is not known; if they were not counted, it
-			// would be 0
+			// 86 of 100 were seen in a cluster beside other tests; the reason is unknown. If they were not counted, it
+			// would be 0.
 			if sent < messages/2*3/5 {
 				t.Errorf("%d ends and beginnings of a subscription cost %d commands", messages/4, sent)
 			}
@@ -58,7 +58,7 @@ func TestIdleServersCostNothing(t *testing.T) {
 	}
 }
 
-// resubscribe ends and begins a subscription so often, and waits until the server has done so.
+// resubscribe ends and begins a subscription a number of times, and waits until the server has done so.
 func resubscribe(t *testing.T, heard *redis.PubSub, times int) {
 	t.Helper()
 	for range times {
@@ -81,7 +81,7 @@ func (d *Deployment) since(t *testing.T, do func()) int64 {
 	return d.known(t).Since(before).Commands
 }
 
-// known is what the servers say that they did.
+// known returns the servers' own counts of their commands.
 func (d *Deployment) known(t *testing.T) (c Cost) {
 	t.Helper()
 	live.Wait(t, "what the servers did", func() bool {

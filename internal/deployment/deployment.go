@@ -1,5 +1,5 @@
-// Package deployment starts what a run needs: the servers of a topology, the store of the page views, and the crew of
-// workers. It also watches them during the run, and takes them down. It measures and judges no lock.
+// Package deployment starts the parts that a run needs: the servers of a topology, the store of the page views, and
+// the crew of workers. It watches them during the run, and takes them down. It does not measure or judge locks.
 package deployment
 
 import (
@@ -18,19 +18,19 @@ import (
 	"hammerlock/workload"
 )
 
-// Spec says what to start.
+// Spec tells what to start.
 type Spec struct {
 	Topology topologies.Spec
 	Options  topologies.Options
 	Counter  workload.CounterSpec
-	// Orders are for the workers. Sites and counter in them are filled in.
+	// Orders are for the workers. The deployment fills in their sites and counter.
 	Orders    crew.Orders
 	Processes int // number of worker processes; 1 = workers run in this process
-	// Crew makes the crew in another way; nil = on this machine.
+	// Crew makes the crew; nil = the crew runs on this machine.
 	Crew crew.Maker
-	// Program is a program to watch in place of workers and a counter; nil if there is none.
+	// Program is a program to watch; it replaces workers and counter. nil = none.
 	Program *program.Spec
-	// Service is a service to visit in place of a counter; nil if there is none.
+	// Service is a service to visit; it replaces the counter. nil = none.
 	Service *service.Spec
 }
 
@@ -39,14 +39,15 @@ type Deployment struct {
 	Topology *topologies.Topology
 	Crew     crew.Crew
 	Pages    []workload.Page
-	Program  *program.Source // the crew, if that is a watched program; else nil
+	Program  *program.Source // the watched program that is the crew; nil = the crew is another
 
 	spec  Spec
 	store store
 	looks looks
 }
 
-// Up starts the servers, then the store, then the workers, who do not begin yet. After an error nothing is left.
+// Up starts the servers, then the store, then the workers, which wait for Begin. After an error nothing is left
+// running.
 func (s Spec) Up(ctx context.Context) (*Deployment, error) {
 	if s.Program != nil {
 		return s.watched(ctx)
@@ -58,12 +59,12 @@ func (s Spec) Up(ctx context.Context) (*Deployment, error) {
 	return s.on(ctx, t)
 }
 
-// watched starts the servers for a program that is watched. Its clients connect through the proxy of the source.
+// watched starts the servers for a watched program. The program's clients connect through the proxy of the source.
 func (s Spec) watched(ctx context.Context) (*Deployment, error) {
 	source := program.New(*s.Program)
 	s.Options.Links = s.Program.Own
 	s.Options.Through = func(n *topologies.Node, client net.Conn) {
-		source.Through(context.WithoutCancel(ctx), n, client) // it returns when the proxy closes the connection
+		source.Through(context.WithoutCancel(ctx), n, client) // Through returns when the proxy closes the connection
 	}
 	t, err := s.Topology.Up(ctx, s.Options)
 	if err != nil {
@@ -76,7 +77,8 @@ func (s Spec) watched(ctx context.Context) (*Deployment, error) {
 	return d, nil
 }
 
-// on starts what a run needs besides its topology. After an error nothing is left, not even the topology.
+// on starts the other parts of a run on a running topology. After an error nothing is left running, not even the
+// topology.
 func (s Spec) on(ctx context.Context, t *topologies.Topology) (_ *Deployment, err error) {
 	d := &Deployment{Topology: t, spec: s, Pages: workload.Pages(t.Prefix(), s.Orders.Shape.Keys, s.Orders.Shape.Bare)}
 	defer func() {
@@ -113,7 +115,7 @@ func (s Spec) on(ctx context.Context, t *topologies.Topology) (_ *Deployment, er
 	case s.Processes > 1:
 		d.Crew, err = crew.Spread(ctx, o, s.Processes, t.Spawn)
 	default:
-		var counter workload.Counter // nil = each process opens one
+		var counter workload.Counter // nil = each process opens a counter
 		if d.store.spec.Place == workload.InMemory {
 			counter = d.store.counter
 		}
@@ -122,11 +124,11 @@ func (s Spec) on(ctx context.Context, t *topologies.Topology) (_ *Deployment, er
 	return d, err
 }
 
-// atOnce is how many pages are read in one round trip.
+// atOnce is the number of pages that are read in one round trip.
 const atOnce = 1000
 
-// Views reads the counters of all pages after all workers have ended. It repeats reads that a busy machine did not
-// answer in time, since the run cannot be repeated. With an error it returns the counts of the first pages.
+// Views reads the counters of all pages after all workers have ended. It repeats a read that a busy machine did not
+// answer in time, since the run cannot be repeated. After an error it returns the counts of the first pages.
 func (d *Deployment) Views(ctx context.Context) (counts []workload.Count, err error) {
 	for pages := range slices.Chunk(d.Pages, atOnce) {
 		var some []workload.Count
@@ -161,7 +163,7 @@ func (d *Deployment) views(ctx context.Context, pages []workload.Page) (counts [
 	return counts, nil
 }
 
-// CounterClient is a client of the server with the page views; nil if there is none.
+// CounterClient returns a client of the server with the page views; nil if there is none.
 func (d *Deployment) CounterClient() redis.UniversalClient { return d.store.client }
 
 // Close takes everything down.

@@ -14,15 +14,15 @@ import (
 	"hammerlock/topologies"
 )
 
-// How often the servers are searched for keys during a run, for how many pages, and for how long at most.
+// The time between two searches for keys, the number of pages that are searched, and the timeout of a search.
 const (
 	lookEvery   = 100 * time.Millisecond
 	lookPages   = 4
 	lookTimeout = 50 * time.Millisecond
 )
 
-// WatchKeys records, until done is closed, which locks' keys exist on the servers: after a refused try there must not
-// be one. It bypasses all proxies.
+// WatchKeys records, until done is closed, the lock keys that exist on the servers. After a refused try there must be
+// none. It bypasses all proxies.
 func (d *Deployment) WatchKeys(ctx context.Context, done <-chan struct{}, lane *history.Lane) {
 	d.looks = looks{}
 	next := time.Tick(lookEvery)
@@ -38,7 +38,7 @@ func (d *Deployment) WatchKeys(ctx context.Context, done <-chan struct{}, lane *
 	}
 }
 
-// sight records the locks' keys on a node. It skips nodes that cannot be asked or are not Redis.
+// sight records the lock keys on a node. It skips nodes that cannot be asked or are not Redis.
 func (d *Deployment) sight(ctx context.Context, lane *history.Lane, number int, n *topologies.Node) {
 	if !d.Topology.Spec.Can().Ask() || n.Role == topologies.Sentinel || n.State() != topologies.Up {
 		return
@@ -69,8 +69,8 @@ func (d *Deployment) sight(ctx context.Context, lane *history.Lane, number int, 
 	}
 }
 
-// named looks among the first thousand keys of a node for one that contains the name of a lock, since libraries add
-// prefixes and suffixes. Attached servers are not searched.
+// named tells whether the first keys of a node (about a thousand) include one that contains the name of a lock.
+// Libraries add prefixes and suffixes to names.
 func named(ctx context.Context, n *topologies.Node, lock string) bool {
 	pattern := "*" + strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(lock) + "*"
 	found, err := n.Do(ctx, "SCAN", 0, "MATCH", pattern, "COUNT", 1000).Slice()
@@ -81,18 +81,18 @@ func named(ctx context.Context, n *topologies.Node, lock string) bool {
 	return len(keys) > 0
 }
 
-// looks is the state of these searches.
+// looks has the results of these searches.
 type looks struct {
 	made  int64
 	found bool // a key of the lock was found, of any type
-	// elsewhere says which server had keys in another database than the clients'; empty = none.
+	// elsewhere names a server with keys in a database that clients do not use; empty = there is none.
 	elsewhere string
 }
 
-// Elsewhere says which server had keys in another database than the clients'; empty if none had.
+// Elsewhere names a server with keys in a database that clients do not use; empty if there is none.
 func (d *Deployment) Elsewhere() string { return d.looks.elsewhere }
 
-// Unseen is how many searches found no key of the lock; 0 if one did.
+// Unseen returns the number of searches if none of them found a key of the lock; otherwise 0.
 func (d *Deployment) Unseen() int64 {
 	if d.looks.found {
 		return 0
@@ -100,8 +100,8 @@ func (d *Deployment) Unseen() int64 {
 	return d.looks.made
 }
 
-// Leftovers records what is left after all workers have ended: the page views, and locks' keys on every primary. A key
-// that cannot be read is left out, and an error is returned.
+// Leftovers records what exists after all workers have ended: the page views, and the lock keys on every primary. It
+// leaves out keys that cannot be read, and returns an error for them.
 func (d *Deployment) Leftovers(ctx context.Context, lane *history.Lane) error {
 	counts, err := d.Views(ctx)
 	if err != nil {
@@ -130,7 +130,7 @@ func replica(ctx context.Context, n *topologies.Node) bool {
 	return err == nil && info["role"] == "slave"
 }
 
-// leftovers records the locks' keys that a primary still has.
+// leftovers records the lock keys that a primary still has.
 func (d *Deployment) leftovers(ctx context.Context, lane *history.Lane, number int, n *topologies.Node) error {
 	if !d.Topology.Spec.Can().Ask() || n.Role == topologies.Sentinel || n.State() != topologies.Up {
 		return nil
@@ -156,7 +156,7 @@ func (d *Deployment) leftovers(ctx context.Context, lane *history.Lane, number i
 	return nil
 }
 
-// see records the lock of a page if a node has its key. It returns whether there is any key of that name.
+// see records the lock of a page if a node has its key. It returns whether the node has any key of that name.
 func see(ctx context.Context, lane *history.Lane, kind history.Kind, key int, lock string, number int,
 	n *topologies.Node) (there bool, err error) {
 	call := lane.Clock().Now()
@@ -170,16 +170,16 @@ func see(ctx context.Context, lane *history.Lane, kind history.Kind, key int, lo
 	return token != 0 || until == history.Forever, err
 }
 
-// goneKey and lastingKey are the replies of PTTL for a key that does not exist, and for one that does not expire.
+// goneKey and lastingKey are the replies to PTTL for a key that does not exist, and for a key without an expiry.
 const goneKey, lastingKey = -2, -1
 
-// elsewhere tells whether an error says that another node of the cluster has the key.
+// elsewhere tells whether an error means that another node of the cluster has the key.
 func elsewhere(err error) bool {
 	return redis.HasErrorPrefix(err, "MOVED") || redis.HasErrorPrefix(err, "ASK")
 }
 
-// holding reads a lock's key. It returns the hash of its token, 0 if there is none, and when the key expires. If the
-// key has no readable token, it is reported without one and without an expiry.
+// holding reads a lock's key. It returns the hash of the token and the time at which the key expires. Both are 0 if
+// the key does not exist. For a key without a readable token, it returns 0 and history.Forever.
 func holding(name string, clock *history.Clock, do func(args ...any) *redis.Cmd) (uint64, time.Duration, error) {
 	text, err := do("TYPE", name).Text()
 	if elsewhere(err) {

@@ -13,14 +13,14 @@ import (
 	"hammerlock/topologies"
 )
 
-// TestAKeyThatExpiresWhileItIsReadIsGone: it is no lock that never expires, and neither is one whose time could not be
-// read.
+// TestAKeyThatExpiresWhileItIsReadIsGone: such a key is not reported as a lock that never expires. The same is true of
+// a key whose time could not be read.
 func TestAKeyThatExpiresWhileItIsReadIsGone(t *testing.T) {
 	broken := errors.New("i/o timeout")
 	for name, tt := range map[string]struct {
 		token any
 		left  any
-		until func(read time.Duration) bool // nil = there is none
+		until func(read time.Duration) bool // nil = there is no such condition
 		err   error
 	}{
 		"it expires before it is read":       {token: redis.Nil},
@@ -50,7 +50,7 @@ func TestAKeyThatExpiresWhileItIsReadIsGone(t *testing.T) {
 	}
 }
 
-// TestKeysAreReadWhenAClusterServesAgain: a node of a cluster that serves no keys for a moment is asked once more.
+// TestKeysAreReadWhenAClusterServesAgain: a cluster node that serves no keys for a moment is asked once more.
 func TestKeysAreReadWhenAClusterServesAgain(t *testing.T) {
 	t.Parallel()
 	var warm Warm
@@ -81,7 +81,7 @@ func TestKeysAreReadWhenAClusterServesAgain(t *testing.T) {
 	}
 }
 
-// TestALookFindsKeysOfOtherNames: a lock whose library puts a word before its name is in the servers, too.
+// TestALookFindsKeysOfOtherNames: a lock is found even if its library adds a prefix to its name.
 func TestALookFindsKeysOfOtherNames(t *testing.T) {
 	t.Parallel()
 	var warm Warm

@@ -13,21 +13,20 @@ import (
 	"hammerlock/topologies"
 )
 
-// losses finds out whether an attached server has lost keys although it works: another client has deleted all, or it
-// has evicted keys to make room. The canary is a key of the suite without an expiry: if it is missing, the database was
-// emptied. The server's counters show the reason, and alone must do if there is no canary. Keys that expired are no
-// loss.
+// losses detects that an attached server has lost keys: another client deleted them all, or the server evicted some.
+// The suite writes a key without an expiry, the canary. If the canary is missing, the database was emptied. The
+// server's counters tell the reason; without a canary, they are the only evidence. An expired key is not a loss.
 type losses struct {
 	known    map[string]int64 // counters at the last look; nil = there was none
-	emptied  int              // how often the suite itself has emptied the server
+	emptied  int              // number of times that the suite itself emptied the server
 	canary   string           // name of the canary; empty = none could be written
 	names    int              // number of names that were tried for it: a cluster node refuses keys of other slots
 	fresh    bool             // the canary was written after the counters were last read
 	evicting bool             // keys had been evicted at the last look
-	since    time.Duration    // when it was last known that no keys were being evicted
+	since    time.Duration    // last time at which no keys were being evicted
 }
 
-// Counters in INFO that show losses, in the order in which they are named as the cause.
+// Counters in INFO that show losses.
 const evictedKeys, swaps = "evicted_keys", "cmdstat_swapdb"
 
 const evicts = "it evicted keys (maxmemory)"
@@ -37,23 +36,23 @@ var emptying = []struct{ counter, text string }{
 	{swaps, "SWAPDB was called"},
 }
 
-// canaryNames is how many names for a canary are tried in one look, and mostCanaryNames in all.
+// canaryNames is the number of names for a canary that one look tries; mostCanaryNames is the limit for all looks.
 const canaryNames, mostCanaryNames = 16, 256
 
-// counters reads the counters of losses in INFO.
+// counters parses the counters of losses in INFO.
 func counters(info map[string]string) map[string]int64 {
 	all := map[string]int64{evictedKeys: 0}
 	all[evictedKeys], _ = strconv.ParseInt(info[evictedKeys], 10, 64)
 	for _, e := range emptying {
 		calls := int64(0)
-		_, _ = fmt.Sscanf(info[e.counter], "calls=%d", &calls) // the field does not exist before the first call
+		_, _ = fmt.Sscanf(info[e.counter], "calls=%d", &calls) // INFO lacks the field until the first call
 		all[e.counter] = calls
 	}
 	return all
 }
 
-// lost compares the counters with those at the last look, and looks for the canary. It records a loss as an incident
-// since the last time at which the server was known to be well. Replicas are skipped.
+// lost compares the counters with those of the last look, and looks for the canary. It records a loss as an incident
+// that began when the server was last known to be well. It skips replicas.
 func (n *watched) lost(ctx context.Context, info map[string]string, emptied int) {
 	l := &n.losses
 	if n.d.Topology.Spec.Can().Own || n.number >= len(n.d.Topology.Nodes) || n.node.Role == topologies.Sentinel ||
@@ -69,13 +68,13 @@ func (n *watched) lost(ctx context.Context, info map[string]string, emptied int)
 		return
 	}
 	missing := l.canary != "" && errors.Is(n.node.Do(ctx, "GET", l.canary).Err(), redis.Nil)
-	if n.node.Life().Emptied != emptied { // the suite has just done it
+	if n.node.Life().Emptied != emptied { // the suite has just emptied the server
 		return
 	}
 	what := ""
 	for _, e := range emptying {
 		calls := now[e.counter] - before[e.counter]
-		unproven := l.canary == "" || l.fresh || e.counter == swaps && calls > 1 // there and back
+		unproven := l.canary == "" || l.fresh || e.counter == swaps && calls > 1 // two swaps may cancel each other
 		if calls > 0 && (missing || unproven) {
 			what = e.text
 		}
@@ -94,7 +93,7 @@ func (n *watched) lost(ctx context.Context, info map[string]string, emptied int)
 	n.evicted(evicted)
 }
 
-// evicted combines evictions that follow each other into one incident.
+// evicted merges consecutive evictions into one incident.
 func (n *watched) evicted(keys int64) {
 	l := &n.losses
 	switch evicting := keys > 0; {
@@ -107,7 +106,7 @@ func (n *watched) evicted(keys int64) {
 	n.watch.lose(keys)
 }
 
-// setCanary writes a canary, on a cluster node under a name whose slot it owns.
+// setCanary writes a canary. On a cluster node, it searches for a name in one of the node's slots.
 func (n *watched) setCanary(ctx context.Context) {
 	l := &n.losses
 	for range canaryNames {
@@ -130,7 +129,7 @@ func (n *watched) setCanary(ctx context.Context) {
 	}
 }
 
-// loses records that the server has lost keys.
+// loses records an incident: the server has lost keys.
 func (n *watched) loses(what string, since time.Duration) {
 	what = n.node.Name + " lost keys: " + what
 	n.watch.note(n.lane.Next(), what)
@@ -139,7 +138,6 @@ func (n *watched) loses(what string, since time.Duration) {
 	n.watch.tell(0, "%s from %.3f s to %.3f s", what, since.Seconds(), to.Seconds())
 }
 
-// lose counts lost keys.
 func (w *Watch) lose(keys int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -18,7 +18,7 @@ import (
 	"hammerlock/topologies"
 )
 
-// emptied is what happens to a server of others, and the incident that it is; empty = no incident.
+// emptied has actions on a server of others, each with the incident that it is; empty = no incident.
 type emptied struct {
 	do   func(t *testing.T, others *redis.Client, attached *topologies.Topology)
 	want string
@@ -70,8 +70,8 @@ var emptyings = map[string]emptied{
 	}, evicts},
 }
 
-// TestWhatAServerLosesUnasked: a server of others that was emptied, or that evicts keys, is an incident, which lasts
-// from a moment at which it had its keys. Keys that expire, and what happens in other databases, are none.
+// TestWhatAServerLosesUnasked: it is an incident if a server of others is emptied or evicts keys. The incident begins
+// at a time at which the server had its keys. Expired keys and changes in other databases are no incident.
 func TestWhatAServerLosesUnasked(t *testing.T) {
 	t.Parallel()
 	for name, c := range emptyings {
@@ -123,7 +123,7 @@ func TestWhatAServerLosesUnasked(t *testing.T) {
 	}
 }
 
-// ofOthers starts a server with several databases, at an address of a topology's.
+// ofOthers starts a server with several databases, at an address of a topology.
 func ofOthers(t *testing.T, own *topologies.Topology) *redis.Client {
 	t.Helper()
 	host, _, err := net.SplitHostPort(own.Nodes[0].Addr())
@@ -151,7 +151,7 @@ func send(t *testing.T, c *redis.Client, args ...any) {
 	}
 }
 
-// stats are the server's own counters.
+// stats returns the server's own counters.
 func stats(t *testing.T, c *redis.Client) map[string]string {
 	t.Helper()
 	fields, err := c.InfoMap(t.Context(), "stats").Result()

@@ -14,24 +14,23 @@ import (
 	"hammerlock/topologies/links"
 )
 
-// noAnswer is the state of a node that runs and does not answer.
+// noAnswer is the state of a node that runs but does not answer.
 const noAnswer = "no answer"
 
-// askTimeout is how long a node may take to report its state.
+// askTimeout is the longest time that a node may take to report its state.
 const askTimeout = 350 * time.Millisecond
 
-// Survey asks all nodes of a topology for their states again and again. It is for a single goroutine.
+// Survey asks all nodes of a topology for their states, repeatedly. It is not safe for concurrent use.
 type Survey struct {
 	topology *topologies.Topology
-	heard    []measure.NodeState // by node: its last answer, if it runs
+	heard    []measure.NodeState // indexed by node: its last answer, if it runs
 }
 
-// Survey makes a Survey.
 func (d *Deployment) Survey() *Survey {
 	return &Survey{topology: d.Topology, heard: make([]measure.NodeState, len(d.Topology.Nodes))}
 }
 
-// reply is what a node says about itself: its primary, and its replication offset, both empty if unknown.
+// reply is a node's report about itself. An unknown primary or replication offset is the zero value.
 type reply struct {
 	state   measure.NodeState
 	offset  int64
@@ -100,7 +99,7 @@ func ask(ctx context.Context, n *topologies.Node) reply {
 	return reply{s, offset, ""}
 }
 
-// Cuts describes the rules of the proxies that are in force.
+// Cuts describes the active rules of the proxies.
 func (d *Deployment) Cuts() (list []string) {
 	names := func(all []links.Party) string {
 		words := make([]string, len(all))

@@ -15,14 +15,15 @@ import (
 	"hammerlock/workload"
 )
 
-// How long a service may take to be ready, how often it is asked, and the timeout of a request.
+// Time limits for a service to become ready, and for a request to it; readyEvery is the time between two requests.
 const (
 	readyTimeout = 30 * time.Second
 	readyEvery   = 20 * time.Millisecond
 	readyAsk     = time.Second
 )
 
-// openService starts the service's programs, if there are any, waits until it can be visited and reads its counts.
+// openService starts the programs of a service, if there are any. It waits until the service is ready, and reads its
+// counts.
 func (d *Deployment) openService(ctx context.Context) error {
 	s := d.spec.Service
 	d.Topology.Settings = s.Settings()
@@ -59,7 +60,7 @@ func (d *Deployment) ready(ctx context.Context, s *service.Spec) error {
 	asked := *s
 	asked.Timeout = readyAsk
 	again := time.Tick(readyEvery)
-	wanted := 2 * len(s.Serve) // in a row, because a load balancer asks the programs in turn
+	wanted := 2 * len(s.Serve) // successes in a row, because a load balancer asks the programs in turn
 	for good := 0; ; {
 		err := reached(ctx, s.Visit.URLs)
 		if err == nil {
@@ -85,7 +86,7 @@ func (d *Deployment) ready(ctx context.Context, s *service.Spec) error {
 	}
 }
 
-// reached returns nil if the hosts of the addresses accept connections.
+// reached returns nil if the hosts of all addresses accept connections.
 func reached(ctx context.Context, addresses []string) error {
 	for _, address := range addresses {
 		u, err := url.Parse(strings.ReplaceAll(address, service.PagePlace, "0"))
@@ -102,7 +103,7 @@ func reached(ctx context.Context, addresses []string) error {
 	return nil
 }
 
-// ended says which programs of a service have ended by themselves.
+// ended describes the programs of the service that ended unexpectedly.
 func (d *Deployment) ended() (texts []string) {
 	for _, p := range d.Topology.Programs() {
 		if why := p.Ended(); why != "" {

@@ -16,16 +16,16 @@ import (
 // counterFile is the name of a counter's file in the deployment's directory.
 const counterFile = "counter.sqlite"
 
-// store is where the page views of a run are kept.
+// store has the page views of a run.
 type store struct {
 	spec    workload.CounterSpec
-	counter workload.Counter // counter of the suite itself
-	access  crew.Counter     // how workers reach it
+	counter workload.Counter // the suite's own access to the counter
+	access  crew.Counter     // the workers' access to the counter
 
-	own    *topologies.Topology // nil if it has no servers of its own
+	own    *topologies.Topology // servers of the counter alone; nil if it has none
 	client redis.UniversalClient
-	site   *topologies.Site // the site that its client connects to
-	dir    string           // directory to be deleted; empty if there is none
+	site   *topologies.Site // site to which the client connects
+	dir    string           // directory to delete at the end; empty if there is none
 }
 
 // openStore opens the counter before the workers do, so that they need not create it.
@@ -84,7 +84,7 @@ func (s *store) close() error {
 	return errors.Join(errs...)
 }
 
-// remove closes the store and deletes its file, since the topology's directory may be reused.
+// remove closes the store and deletes its file, because the topology's directory may be used again.
 func (s *store) remove() error {
 	err := s.close()
 	if file := s.access.File; file != "" {

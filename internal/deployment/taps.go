@@ -11,7 +11,7 @@ import (
 	"hammerlock/topologies"
 )
 
-// Stream makes a witness.Stream for the servers that the locks use.
+// Stream returns a witness.Stream for the servers that the locks use.
 func (d *Deployment) Stream(clock *history.Clock) *witness.Stream {
 	var names, keys []string
 	var sites []int
@@ -26,8 +26,8 @@ func (d *Deployment) Stream(clock *history.Clock) *witness.Stream {
 	return witness.NewStream(clock, keys, names, sites)
 }
 
-// Tap reads the replication streams of these servers, bypassing all proxies, until done is closed. Servers that refuse
-// are named in the result.
+// Tap reads the replication streams of these servers until done is closed. It bypasses all proxies. The result names
+// the servers that refuse.
 func (d *Deployment) Tap(ctx context.Context, done <-chan struct{}, clock *history.Clock, s *witness.Stream) {
 	run := &wire.Run{Clock: clock, Sink: s}
 	var all sync.WaitGroup
@@ -51,7 +51,7 @@ func (d *Deployment) Tap(ctx context.Context, done <-chan struct{}, clock *histo
 	all.Wait()
 }
 
-// past connects to a server without its proxy.
+// past returns a Dial that bypasses the server's proxy.
 func past(n *topologies.Node) wire.Dial {
 	dial := topologies.Access{Addrs: []string{n.Back()}, Password: n.Password()}.Site().Passage(0)
 	return func(ctx context.Context) (net.Conn, error) { return dial(ctx, "tcp", n.Back()) }

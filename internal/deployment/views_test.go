@@ -9,10 +9,10 @@ import (
 	"hammerlock/workload"
 )
 
-// paged is a counter whose pages are numbers, and have as many views. It counts the requests.
+// paged is a counter whose pages are numbers. Each page has as many views as its number. It counts the requests.
 type paged struct {
 	workload.Counter
-	asked, broken int // the request of that number has no answer
+	asked, broken int // the request with the number broken gets no answer
 }
 
 func (p *paged) Load(_ context.Context, page string) (workload.Count, error) {
@@ -23,7 +23,7 @@ func (p *paged) Load(_ context.Context, page string) (workload.Count, error) {
 	return workload.Count{Views: n}, err
 }
 
-// listed is one that many are asked of at once.
+// listed is a paged counter that can read many pages in one request.
 type listed struct{ paged }
 
 func (l *listed) LoadAll(_ context.Context, pages []string) (counts []workload.Count, err error) {
@@ -40,8 +40,8 @@ func (l *listed) LoadAll(_ context.Context, pages []string) (counts []workload.C
 	return counts, nil
 }
 
-// TestViewsOfManyPages reads more pages than one round trip takes, of a counter that lists pages and of one that does
-// not; one request has no answer.
+// TestViewsOfManyPages reads more pages than fit in one round trip, from a counter that lists pages and from one that
+// does not. One request gets no answer.
 func TestViewsOfManyPages(t *testing.T) {
 	const pages = 2*atOnce + 1
 	d := &Deployment{}

@@ -10,14 +10,14 @@ import (
 	"hammerlock/topologies"
 )
 
-// Warm keeps topologies running between runs, so that compared runs have the same servers and none waits for a start.
-// The zero value is ready to use, a nil one keeps nothing. It is safe for concurrent use.
+// Warm keeps topologies running between runs. So compared runs have the same servers, and no run waits for a start.
+// The zero value is ready to use; a nil Warm keeps nothing. It is safe for concurrent use.
 type Warm struct {
 	one sync.Mutex
 	up  map[string][]*topologies.Topology
 }
 
-// take returns running servers with the given key, and removes them; nil if there are none.
+// take removes and returns a topology with the given key; nil if there is none.
 func (w *Warm) take(key string) *topologies.Topology {
 	w.one.Lock()
 	defer w.one.Unlock()
@@ -30,7 +30,7 @@ func (w *Warm) take(key string) *topologies.Topology {
 	return t
 }
 
-// Up starts a deployment, on running servers if there are suitable ones.
+// Up starts a deployment, on kept servers if there are suitable ones.
 func (w *Warm) Up(ctx context.Context, s Spec) (*Deployment, error) {
 	if w == nil {
 		return s.Up(ctx)
@@ -39,7 +39,7 @@ func (w *Warm) Up(ctx context.Context, s Spec) (*Deployment, error) {
 	if t == nil {
 		return s.Up(ctx)
 	}
-	// servers were not watched between the runs: on a busy machine they may be failing over just now
+	// nothing watched the servers between the runs, so on a busy machine a failover may be in progress
 	within, cancel := context.WithTimeout(ctx, settleTimeout)
 	defer cancel()
 	if t.AwaitHealthy(within) != nil {
@@ -51,14 +51,14 @@ func (w *Warm) Up(ctx context.Context, s Spec) (*Deployment, error) {
 	return s.on(ctx, t)
 }
 
-// settleTimeout is how long kept servers may take to become healthy. After that, new ones are started.
+// settleTimeout is the longest time that kept servers may take to become healthy. After that, new ones are started.
 const settleTimeout = 5 * time.Second
 
-// emptyTimeout is how long it may take to empty the servers for the next run.
+// emptyTimeout is the time limit for emptying the servers for the next run.
 const emptyTimeout = 10 * time.Second
 
-// Keep takes a deployment down, except for its servers, which it empties for the next run. If that fails, it takes them
-// down as well.
+// Keep takes a deployment down, but keeps its servers, which it empties for the next run. If that fails, it takes the
+// servers down, too.
 func (w *Warm) Keep(ctx context.Context, d *Deployment) error {
 	if w == nil {
 		return d.Close()
@@ -80,7 +80,7 @@ func (w *Warm) Keep(ctx context.Context, d *Deployment) error {
 	return nil
 }
 
-// Close takes down the servers that are still running.
+// Close takes down the kept servers.
 func (w *Warm) Close() error {
 	if w == nil {
 		return nil
@@ -97,7 +97,7 @@ func (w *Warm) Close() error {
 	return errors.Join(errs...)
 }
 
-// key identifies the settings of a topology, so that a deployment gets servers with the same settings.
+// key returns a text that is equal for topologies with the same settings.
 func (s Spec) key() string {
 	s.Options.Tell = nil
 	return fmt.Sprint(s.Topology.Name, s.Topology.Sites, s.Options)

@@ -13,7 +13,7 @@ import (
 	"hammerlock/workload"
 )
 
-// spec is a deployment that nobody works on.
+// spec describes a deployment on which no worker works.
 func spec(t *testing.T, topology, counter string) Spec {
 	t.Helper()
 	server, err := topologies.FindServer(t.Context(), "")
@@ -28,7 +28,8 @@ func spec(t *testing.T, topology, counter string) Spec {
 	return s
 }
 
-// TestWarmDeploymentsAreUsedAgain brings one up twice, and another in between: the servers are the same, and empty.
+// TestWarmDeploymentsAreUsedAgain starts one deployment twice, and another in between. The servers are the same, and
+// empty.
 func TestWarmDeploymentsAreUsedAgain(t *testing.T) {
 	for _, counter := range []string{"redis", "topology", "sqlite"} {
 		t.Run(counter, func(t *testing.T) {
@@ -73,8 +74,8 @@ func reused(t *testing.T, counter string) (undecided string) {
 	return undecided
 }
 
-// TestWarmDeploymentsThatBrokeAreNot has a replica that makes itself a primary between two runs, as after an election
-// that was cut short.
+// TestWarmDeploymentsThatBrokeAreNot: between two runs a replica makes itself a primary, as after an election that was
+// cut short.
 func TestWarmDeploymentsThatBrokeAreNot(t *testing.T) {
 	t.Parallel()
 	var warm Warm

@@ -21,16 +21,16 @@ import (
 	"hammerlock/topologies"
 )
 
-// How often a server is asked for its state, normally and where servers are broken on purpose, and how long it may take
-// to answer.
+// The time between two looks at a server, normally and if servers are broken on purpose. watchTimeout is the longest
+// time that an answer may take.
 const (
 	watchEvery   = 200 * time.Millisecond
 	watchClosely = 50 * time.Millisecond
 	watchTimeout = 350 * time.Millisecond
 )
 
-// Watch observes the servers of a run. It records which of them changes its role, ends, is replaced by another process,
-// does not answer or loses keys although no fault was injected that explains it.
+// Watch observes the servers of a run. It records that a server changed its role, ended, was replaced by another
+// process, did not answer, or lost keys, if no injected fault explains that.
 type Watch struct {
 	nodes    []*watched
 	note     func(history.ID, string)
@@ -39,17 +39,17 @@ type Watch struct {
 	mu       sync.Mutex
 	texts    []string
 	roles    []results.RoleChange
-	Silent   time.Duration // longest time for which a server did not answer and then did; to be read after Close
-	// number of keys that servers have lost, each of which may have been a lock's; to be read after Close
+	Silent   time.Duration // longest time after which a silent server answered again; read it after Close
+	// Lost is the number of keys that servers have lost. Each of them may have been a lock's. Read it after Close.
 	Lost int64
 }
 
-// Patience is how long a server may take to answer: a lease that is much longer is not affected.
+// Patience returns the longest time that a server may take to answer. It has no effect on a lease that is much longer.
 func Patience(lease time.Duration) time.Duration {
 	return min(max(lease/4, 250*time.Millisecond), time.Second)
 }
 
-// watched is a server that is observed, by a single goroutine.
+// watched is an observed server. Only one goroutine observes it.
 type watched struct {
 	watch    *Watch
 	d        *Deployment
@@ -57,34 +57,33 @@ type watched struct {
 	number   int
 	lane     *history.Lane
 	heart    *crew.Heartbeat
-	patience time.Duration // how long it may take to answer
+	patience time.Duration // longest time that an answer may take
 
-	well    time.Duration // when it was last known to be well, or affected by a fault
-	before  time.Duration // the time before that
-	asked   time.Duration // time (Heartbeat.Ran) of the first question that was not answered
-	role    string        // its last known role
-	since   time.Duration // when its role was seen to change; 0 = it did not
-	runID   string        // run ID of a process that has replaced the one which the suite had started
-	trouble string        // empty if it is well
+	well    time.Duration // last time at which it was known to be well, or affected by a fault
+	before  time.Duration // the previous value of well
+	asked   time.Duration // time (Heartbeat.Ran) of the first question without an answer
+	role    string        // last known role
+	since   time.Duration // time at which a change of its role was seen; 0 = no change
+	runID   string        // run ID of a process that replaced the process which the suite had started
+	trouble string        // description of its incident; empty if it is well
 	sees    bool          // it knows that a primary is down
 	losses  losses
 
-	promotion atomic.Uint64 // ID of the operation by which it became primary; other goroutines read it
+	promotion atomic.Uint64 // ID of the operation that records its promotion; other goroutines read it
 }
 
-// WatchOptions say how servers are observed.
+// WatchOptions tell how servers are observed.
 type WatchOptions struct {
-	Lane  func() *history.Lane // makes a lane, one for each server
+	Lane  func() *history.Lane // makes a lane; each server gets one
 	Note  func(history.ID, string)
-	Heart *crew.Heartbeat // of this process
-	TTL   time.Duration   // length of a lease: a server that does not answer for much less has no effect
-	// Closely makes it ask more often, so that times of role changes are exact, and also ask whether sentinels and
-	// cluster nodes know that a primary is down.
+	Heart *crew.Heartbeat // heartbeat of this process
+	TTL   time.Duration   // length of a lease; a silence that is much shorter has no effect
+	// Closely makes the times of role changes exact through more frequent questions. It also asks sentinels and
+	// cluster nodes whether they know that a primary is down.
 	Closely bool
 }
 
-// Watch prepares the observation of all servers, with that of the counter, whose number is after the last of the
-// topology.
+// Watch prepares the observation of all servers. The counter's server has the number after the topology's last.
 func (d *Deployment) Watch(o WatchOptions) *Watch {
 	w := &Watch{note: o.Note, programs: d.ended, closely: o.Closely && d.spec.Topology.Can().Own}
 	for i, n := range d.servers() {
@@ -94,7 +93,7 @@ func (d *Deployment) Watch(o WatchOptions) *Watch {
 	return w
 }
 
-// servers are the nodes of the topology, and that of the counter if it has one.
+// servers returns the nodes of the topology, and of the counter if it has any.
 func (d *Deployment) servers() []*topologies.Node {
 	all := d.Topology.Nodes
 	if d.store.own != nil {
@@ -103,7 +102,6 @@ func (d *Deployment) servers() []*topologies.Node {
 	return all
 }
 
-// Run observes the servers until done is closed.
 func (w *Watch) Run(ctx context.Context, done <-chan struct{}) {
 	var all sync.WaitGroup
 	for _, n := range w.nodes {
@@ -112,8 +110,9 @@ func (w *Watch) Run(ctx context.Context, done <-chan struct{}) {
 	all.Wait()
 }
 
-// displacedBy returns the server that has replaced a primary which does not know it yet; nil if there is none. Such a
-// primary goes on serving, and what it grants will be lost. A cluster has several primaries.
+// displacedBy returns the server that has replaced a primary, if that primary does not know it yet; otherwise nil.
+// Such a primary continues to serve, and its grants will be lost. A cluster has several primaries, so it does not
+// apply there.
 func (n *watched) displacedBy() *watched {
 	for _, site := range n.d.Topology.Sites {
 		for _, m := range n.watch.nodes {
@@ -127,7 +126,7 @@ func (n *watched) displacedBy() *watched {
 	return nil
 }
 
-// primaryRole and replicaRole are roles as servers call them.
+// The roles, in the words of servers.
 const primaryRole, replicaRole = "master", "slave"
 
 // Unplanned events of servers.
@@ -137,8 +136,8 @@ const (
 	replaced = "restarted without a planned fault, or is another server"
 )
 
-// Close records events that have not ended, after Run, when nothing reads the lanes. It describes what servers did
-// without a fault that explains it.
+// Close records the events that have not ended. Call it after Run, when nothing reads the lanes. It returns
+// descriptions of all unplanned events.
 func (w *Watch) Close() []string {
 	for _, n := range w.nodes {
 		n.evicted(0)
@@ -197,8 +196,8 @@ func (n *watched) look(ctx context.Context) {
 		sections = append(sections, "stats", "commandstats")
 	}
 	info, err := n.node.Info(ctx, sections...)
-	// A refused connection shows the end of a process a moment before the suite, which waits for the process, knows of
-	// it.
+	// A refused connection shows the end of a process slightly earlier than the suite, which waits for the process,
+	// learns of it.
 	for errors.Is(err, syscall.ECONNREFUSED) && n.node.Life() == before && ctx.Err() == nil {
 		select {
 		case <-ctx.Done():
@@ -224,7 +223,7 @@ func (n *watched) look(ctx context.Context) {
 		n.ails(replaced)
 		n.runID = id
 	}
-	if err == nil || !n.d.Topology.Spec.Can().Own { // a canary shows losses even if INFO is refused
+	if err == nil || !n.d.Topology.Spec.Can().Own { // the canary shows losses even if INFO is refused
 		n.lost(ctx, info, before.Emptied)
 	}
 	n.recover(begun)
@@ -248,7 +247,6 @@ func (n *watched) notice(ctx context.Context) {
 	n.sees = err == nil && sees
 }
 
-// change adds a role change.
 func (w *Watch) change(c results.RoleChange) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -264,14 +262,14 @@ func (w *Watch) Roles() []results.RoleChange {
 	})
 }
 
-// ails begins an incident. The end of a server is a better description than a missing answer.
+// ails begins an incident. If the server has ended, that replaces the description of an earlier trouble.
 func (n *watched) ails(what string) {
 	if n.trouble == "" || strings.HasPrefix(what, ended) {
 		n.trouble = what
 	}
 }
 
-// recover notes that the server was well at a moment, which ends an incident.
+// recover records that the server was well at the given time. This ends its incident.
 func (n *watched) recover(at time.Duration) {
 	if n.trouble != "" {
 		n.watch.note(n.lane.Next(), n.says())
@@ -295,7 +293,7 @@ func (n *watched) says() string {
 	return n.node.Name + " " + n.trouble
 }
 
-// take records a role that has changed. A sentinel has none.
+// take records a changed role. A sentinel has none.
 func (n *watched) take(info map[string]string) {
 	role := info["role"]
 	if role == "" || role == n.role {
@@ -312,7 +310,7 @@ func (n *watched) take(info map[string]string) {
 		primary, nodes := net.JoinHostPort(info["master_host"], info["master_port"]), n.d.Topology.Nodes
 		if i := slices.IndexFunc(nodes, func(n *topologies.Node) bool { return n.Addr() == primary }); i >= 0 {
 			what += " of " + nodes[i].Name
-			if m := n.watch.nodes[i]; m != n { // sentinels that know it by two names may make it a replica of itself
+			if m := n.watch.nodes[i]; m != n { // a sentinel may know a server by two names, and make it its own replica
 				follows = history.ID(m.promotion.Load())
 			}
 		}
@@ -326,7 +324,7 @@ func (n *watched) take(info map[string]string) {
 	}
 }
 
-// note records a role, and when that was seen.
+// note records a role change. It returns the time at which the change was seen.
 func (n *watched) note(what string, follows history.ID) (seen time.Duration) {
 	n.watch.note(n.lane.Next(), what)
 	return n.lane.Mark(&history.Op{Kind: history.Role, Key: -1, Worker: -1, Call: n.before, Value: int64(n.number),

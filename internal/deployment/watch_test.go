@@ -11,9 +11,9 @@ import (
 	"hammerlock/topologies"
 )
 
-// TestAFormerPrimarySaysWhoseReplicaItIs: its change of roles names the one by which its new primary became that, so
-// that a judge knows for how long two servers may have taken themselves for the primary. One that has not heard of it
-// when the run ends is recorded, too.
+// TestAFormerPrimarySaysWhoseReplicaItIs: its role change refers to the promotion of its new primary. So a judge knows
+// for how long two servers may both have acted as primary. A server that has not learned of the new primary at the end
+// is recorded, too.
 func TestAFormerPrimarySaysWhoseReplicaItIs(t *testing.T) {
 	top := testbed.Up(t, "replica", topologies.Options{})
 	w := &Watch{note: func(history.ID, string) {}, programs: func() []string { return nil }}
@@ -48,7 +48,7 @@ func TestAFormerPrimarySaysWhoseReplicaItIs(t *testing.T) {
 	look(promotion, w.nodes[0])
 	w.Close()
 	host, port, _ := net.SplitHostPort(next.Addr())
-	testbed.Command(t, next, "REPLICAOF", host, port) // as sentinels do that know it by two names
+	testbed.Command(t, next, "REPLICAOF", host, port) // as sentinels do that know the server by two names
 	look(promotion)
 	var promoted, own *history.Op
 	var demoted []history.ID

@@ -14,41 +14,41 @@ import (
 	"hammerlock/internal/crew"
 )
 
-// AgentOptions say which coordinator an agent works for, and how.
+// AgentOptions configure an agent.
 type AgentOptions struct {
-	Join    string // nats://host:port of the coordinator, or of the servers that it has joined, too
+	Join    string // nats://host:port of the coordinator, or of existing servers that the coordinator uses, too
 	Token   Token
 	Login   Login
-	Name    string // empty = the name of the machine
+	Name    string // empty = the machine's name
 	Version string
 	Known   crew.Catalogue
 	Spawn   crew.Spawn   // starts worker processes
-	Say     func(string) // called with lines about what happens
+	Say     func(string) // called with lines that report progress
 
-	machine string // for tests: name of its clock, and of the servers that it sees
+	machine string // for tests: replaces the name of its clock
 	views   []string
 }
 
-// worker is an agent. It runs one task after the other.
+// worker is an agent. It works on one task at a time.
 type worker struct {
 	o       AgentOptions
 	me      hello
 	nc      *bus
-	clock   *bus // a connection of its own, because large frames before a clock message would delay it
+	clock   *bus // a second connection, because a large frame ahead of a clock message would delay that message
 	pending sync.WaitGroup
 
 	mu   sync.Mutex
 	task *task // nil if there is none
 }
 
-// helloEvery is how often an agent announces itself, and tries to reconnect.
+// helloEvery is the time between two announcements of an agent, and between two tries to reconnect.
 const helloEvery = time.Second
 
-// errRefused says that a coordinator cannot use the agent.
+// errRefused means that a coordinator cannot use the agent.
 var errRefused = errors.New("refused")
 
-// Work is the main loop of an agent: it joins a coordinator and works for it until ctx ends. It waits while there is no
-// coordinator. It returns an error if it can never work for the existing one.
+// Work is the main loop of an agent. It joins a coordinator and works for it until ctx ends, and waits while there is
+// none. It returns an error if the agent can never work for the existing coordinator.
 func Work(ctx context.Context, o AgentOptions) error {
 	w := &worker{o: o, me: introduce(o.Name, rand.Text(), o.Version)}
 	if o.machine != "" {
@@ -102,7 +102,7 @@ func (w *worker) disconnect() {
 	w.clock.Close()
 }
 
-// serve announces the agent until ctx ends or the connection is closed.
+// serve announces the agent while it has no task, until ctx ends or the connection is closed.
 func (w *worker) serve(ctx context.Context) error {
 	w.o.Say(fmt.Sprintf("agent %s has joined %s and waits for work", w.me.Name, w.o.Join))
 	defer w.pending.Wait()
@@ -149,7 +149,7 @@ func (w *worker) acknowledged(m *nats.Msg) {
 	}
 }
 
-// obey executes an order and answers.
+// obey executes an order, and sends the answer.
 func (w *worker) obey(ctx context.Context, m *nats.Msg) {
 	var o order
 	if err := json.Unmarshal(m.Data, &o); err != nil {

@@ -8,10 +8,10 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// Login is the login at a NATS server. The zero value is for the server in the coordinator, which needs only the token.
+// Login is the login at a NATS server. The zero value is for the coordinator's own server, which needs only the token.
 type Login struct {
-	Creds string // file with credentials for existing servers, which use TLS
-	CA    string // file with certificate authorities for these servers; empty = the system's
+	Creds string // credentials file for existing servers, which must use TLS
+	CA    string // file with certificate authorities for existing servers; empty = those of the system
 }
 
 func (l *Login) options(t Token) []nats.Option {
@@ -25,14 +25,14 @@ func (l *Login) options(t Token) []nats.Option {
 	return o
 }
 
-// bus is a connection to a NATS server, which others may use as well. All subjects begin with the name of the fleet,
-// which is derived from its token.
+// bus is a connection to a NATS server that may have other users. All subjects begin with the fleet's name, which is
+// derived from its token.
 type bus struct {
 	*nats.Conn
 	fleet string
 }
 
-// connect makes a connection that reconnects. Messages that cannot be sent meanwhile are dropped.
+// connect opens a connection that reconnects. Messages that are sent while it is broken are dropped.
 func connect(url, name string, t Token, l Login, more ...nats.Option) (*bus, error) {
 	options := append(l.options(t), nats.Name(name), nats.MaxReconnects(-1), nats.ReconnectWait(100*time.Millisecond),
 		nats.PingInterval(time.Second), nats.MaxPingsOutstanding(3), nats.ReconnectBufSize(-1),
@@ -44,17 +44,14 @@ func connect(url, name string, t Token, l Login, more ...nats.Option) (*bus, err
 	return &bus{nc, "hammerlock." + hex.EncodeToString(t.derive("name")[:8]) + "."}, nil
 }
 
-// Publish publishes a message within the fleet.
 func (b *bus) Publish(subject string, data []byte) error {
 	return b.Conn.Publish(b.fleet+subject, data)
 }
 
-// Request sends a request within the fleet.
 func (b *bus) Request(subject string, data []byte, within time.Duration) (*nats.Msg, error) {
 	return b.Conn.Request(b.fleet+subject, data, within)
 }
 
-// Subscribe subscribes to a subject within the fleet.
 func (b *bus) Subscribe(subject string, take nats.MsgHandler) (*nats.Subscription, error) {
 	return b.Conn.Subscribe(b.fleet+subject, take)
 }

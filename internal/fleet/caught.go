@@ -7,14 +7,14 @@ import (
 	"hammerlock/workload"
 )
 
-// catch is an agent's state of stopping a worker at a point for a fault.
+// catch is the state of an agent's attempt to stop a worker at a point.
 type catch struct {
 	cancel context.CancelFunc
 	done   chan struct{}
-	caught *workload.Caught // valid after done; nil = no worker was caught
+	caught *workload.Caught // valid after done is closed; nil = no worker was caught
 }
 
-// catch waits a while for the worker; the coordinator asks again.
+// catch waits up to catchTurn for the worker. The coordinator repeats the order until a worker is caught.
 func (t *task) catch(ctx context.Context, o *order) (answer, error) {
 	c := t.want(ctx, o)
 	if c == nil {
@@ -32,7 +32,7 @@ func (t *task) catch(ctx context.Context, o *order) (answer, error) {
 	return answer{Caught: true, Worker: c.caught.Worker, Key: c.caught.Key, Hold: c.caught.Hold}, nil
 }
 
-// want begins to wait for a worker, unless it does so already. nil = the run has not begun, or is over.
+// want starts to wait for a worker, unless that wait has started. It returns nil if the run has not begun, or is over.
 func (t *task) want(ctx context.Context, o *order) *catch {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -47,13 +47,13 @@ func (t *task) want(ctx context.Context, o *order) *catch {
 		gate := t.session.Gate
 		t.all.Go(func() {
 			defer close(c.done)
-			c.caught, _ = gate.Catch(ctx, o.Point, o.Key) // in case of an error, no worker was caught
+			c.caught, _ = gate.Catch(ctx, o.Point, o.Key) // an error means that no worker was caught
 		})
 	}
 	return c
 }
 
-// free lets a worker that was caught go on or die, or gives up waiting for one.
+// free lets a caught worker continue or die. If none is caught yet, it ends the wait.
 func (t *task) free(o *order) {
 	t.mu.Lock()
 	c := t.catches[o.ID]

@@ -8,26 +8,26 @@ import (
 	"hammerlock/history"
 )
 
-// drift is the largest assumed difference in speed of two machines' clocks. Crystals are within 100 ppm; a daemon that
-// adjusts the clock adds at most 500 ppm by default.
+// drift is the largest assumed difference between the rates of two machines' clocks. Crystals are within 100 ppm; a
+// daemon that adjusts the clock adds at most 500 ppm by default.
 const drift = 500e-6
 
-// exchange has the times of a message to the coordinator and back: A0 and A3 are when the agent sent and received, on
-// its clock; C1 and C2 are when the coordinator received and answered. However long the two ways took, the offset of
-// the coordinator's clock was between C2-A3 and C1-A0.
+// exchange has the times of a clock message to the coordinator and back. The agent sent it at A0 and received the
+// answer at A3, on its own clock. The coordinator received it at C1 and answered at C2, on its clock. Whatever time
+// each way took, the offset of the coordinator's clock lies between C2-A3 and C1-A0.
 type exchange struct{ A0, C1, C2, A3 int64 }
 
-// track has what is known about an agent's clock: bounds of its offset at any time, and the offset that was used.
+// track has the knowledge about an agent's clock: bounds of its offset at any time, and the offsets that were used.
 type track struct {
-	same      bool  // the agent has the coordinator's clock
-	at        int64 // on the agent's clock: when the offset was between lo and hi
+	same      bool  // the agent uses the coordinator's clock
+	at        int64 // time on the agent's clock at which the offset was between lo and hi
 	lo, hi    int64
 	exchanges int
 	points    []point
 	err       error
 }
 
-// point is the offset that was used at a time, with the bounds known then.
+// point is the offset that was used at a time, with the bounds that were known then.
 type point struct{ at, used, lo, hi int64 }
 
 var errClock = errors.New("exchanges with it contradict each other: its clock was stepped, or runs apart by more " +
@@ -44,7 +44,7 @@ func (k *track) add(e exchange) {
 		return
 	}
 	at := e.A3
-	if k.exchanges > 0 { // agents of the same machine may report theirs in any order
+	if k.exchanges > 0 { // agents on one machine share its clock, and may report their exchanges in any order
 		at = max(at, k.at)
 		more, new := wider(at-k.at), wider(at-e.A3)
 		lo, hi = max(lo-new, k.lo-more), min(hi+new, k.hi+more)
@@ -55,7 +55,7 @@ func (k *track) add(e exchange) {
 	}
 }
 
-// bounds returns the bounds of the offset at a time of the agent's clock.
+// bounds returns the bounds of the offset at a time on the agent's clock.
 func (k *track) bounds(at int64) (lo, hi int64) {
 	if k.same {
 		return 0, 0
@@ -64,8 +64,8 @@ func (k *track) bounds(at int64) (lo, hi int64) {
 	return k.lo - more, k.hi + more
 }
 
-// fix decides which offset is used up to a time. It changes by at most twice the drift, so that durations stay nearly
-// exact and the order of time stamps is kept.
+// fix chooses the offset for the time up to at. It limits the change to twice the drift. So durations stay nearly
+// exact, and time stamps keep their order.
 func (k *track) fix(at int64) {
 	if k.same {
 		return
@@ -83,7 +83,7 @@ func (k *track) fix(at int64) {
 	k.points = append(k.points, point{at, used, lo, hi})
 }
 
-// doubt is the largest possible error of the offset at the last point, as far as is known now.
+// doubt returns the largest possible error of the offset at the last point, as known so far.
 func (k *track) doubt() time.Duration {
 	if len(k.points) == 0 {
 		return 0
@@ -92,7 +92,7 @@ func (k *track) doubt() time.Duration {
 	return time.Duration(max(p.hi-p.used, p.used-p.lo))
 }
 
-// offset is the offset that is used at a time.
+// offset returns the offset that is used at a time.
 func (k *track) offset(at int64) int64 {
 	n := len(k.points)
 	if n == 0 {
@@ -109,8 +109,8 @@ func (k *track) offset(at int64) int64 {
 	return a.used + int64(float64(b.used-a.used)*float64(at-a.at)/float64(b.at-a.at))
 }
 
-// proven is the largest possible error of any offset that was used, by all exchanges: later ones narrow the bounds of
-// earlier times, too. If they contradict each other, it is unknown since when.
+// proven returns the largest possible error of all offsets that were used. It uses all exchanges, since later ones
+// also narrow the bounds of earlier times. If exchanges contradict each other, it returns history.MaxDoubt.
 func (k *track) proven() (worst time.Duration) {
 	if k.err != nil {
 		return history.MaxDoubt
@@ -130,11 +130,11 @@ func (k *track) proven() (worst time.Duration) {
 	return worst
 }
 
-// scale converts times of an agent's run to times of the coordinator's.
+// scale converts times of an agent's run to times of the coordinator's run.
 type scale struct {
 	track *track
-	from  int64 // zero of the agent's run, on the clock of its machine
-	to    int64 // zero of the coordinator's run, on the clock of its machine
+	from  int64 // start of the agent's run, on its machine's clock
+	to    int64 // start of the coordinator's run, on its machine's clock
 }
 
 func (s *scale) time(t time.Duration) time.Duration {
@@ -145,7 +145,7 @@ func (s *scale) time(t time.Duration) time.Duration {
 	return max(time.Duration(at+s.track.offset(at)-s.to), 0)
 }
 
-// op converts the times in an operation. The holder's deadline is shortened by the possible drift until then.
+// op converts the times in an operation. A deadline in the future is shortened by the largest drift until then.
 func (s *scale) op(op *history.Op) {
 	if s.track.same {
 		return
@@ -155,7 +155,7 @@ func (s *scale) op(op *history.Op) {
 	case op.Until == 0 || op.Until == history.Forever:
 	case op.Kind == history.Acquire || op.Kind == history.Extend:
 		op.Until = call + believed - time.Duration(wider(int64(believed)))
-	default: // it has been
+	default: // the deadline is past
 		op.Until = s.time(op.Until)
 	}
 	for _, t := range []*time.Duration{&op.Due, &op.Released, &op.Began} {

@@ -11,14 +11,14 @@ import (
 	"hammerlock/internal/crew"
 )
 
-// wrong is an agent's clock whose truth is known: the coordinator's reading for each of its own.
+// wrong is an agent's clock with a known error: for each of its times, the coordinator's time is known.
 type wrong struct {
 	shift int64
-	began int64     // on its clock: it runs apart from then on
-	speed []float64 // by second, ppm
+	began int64     // time on its clock from which its speed differs
+	speed []float64 // error in ppm, for each second
 }
 
-// truth is what the coordinator's clock reads when the agent's reads at.
+// truth returns the coordinator's time for a time of the agent's clock.
 func (w *wrong) truth(at int64) int64 {
 	true := at + w.shift
 	for i, ppm := range w.speed {
@@ -29,7 +29,7 @@ func (w *wrong) truth(at int64) int64 {
 	return true
 }
 
-// exchangeAt is an exchange that the agent begins at a time of its clock, over ways of random lengths.
+// exchangeAt returns an exchange that the agent begins at a given time of its clock. Both ways take random times.
 func (w *wrong) exchangeAt(r *rand.Rand, at, up, down int64) exchange {
 	there := r.Int64N(up + 1)
 	back := r.Int64N(down + 1)
@@ -37,9 +37,9 @@ func (w *wrong) exchangeAt(r *rand.Rand, at, up, down int64) exchange {
 	return exchange{A0: at, C1: w.truth(at + there), C2: w.truth(at + there + 5000), A3: at3}
 }
 
-// TestTheTruthIsWithinTheBound runs random clocks, offset and drifting by less than what is assumed, over ways that are
-// as asymmetric as can be, with silences in between: every stamp that was translated is within the bound that is proven
-// at the end of the truth, in the order in which it was taken.
+// TestTheTruthIsWithinTheBound uses random clocks that are offset, and drift by less than is assumed. The two ways
+// take very different times, and there are silences. At the end, every translated time stamp is within the proven
+// bound of the truth, and time stamps keep their order.
 func TestTheTruthIsWithinTheBound(t *testing.T) {
 	rounds := 2000
 	if testing.Short() {
@@ -59,7 +59,7 @@ func TestTheTruthIsWithinTheBound(t *testing.T) {
 		for at := int64(2e6); at < 5e9; at += r.Int64N(1e8) + 1 {
 			pending = append(pending, at)
 			if r.IntN(20) == 0 {
-				at += r.Int64N(1e9) // nothing is heard for a while
+				at += r.Int64N(1e9) // a time without an exchange
 			}
 			e := w.exchangeAt(r, at, up, down)
 			at = e.A3
@@ -90,7 +90,7 @@ func TestTheTruthIsWithinTheBound(t *testing.T) {
 	}
 }
 
-// TestTheBoundIsNarrow: on a fast way the bound is far below what locks are held for.
+// TestTheBoundIsNarrow: on a fast network, the bound is far shorter than usual holds.
 func TestTheBoundIsNarrow(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 7))
 	w := wrong{shift: 5e9, speed: []float64{60, 60, 60, 60}}
@@ -104,8 +104,8 @@ func TestTheBoundIsNarrow(t *testing.T) {
 	}
 }
 
-// TestAStepIsNoticed: exchanges that contradict each other are an error, and so are those with a clock that is said to
-// be the same and is not.
+// TestAStepIsNoticed: exchanges that contradict each other are an error. So are exchanges with a clock that is wrongly
+// said to be the same.
 func TestAStepIsNoticed(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	for name, same := range map[string]bool{"another machine": false, "the same": true} {
@@ -123,7 +123,7 @@ func TestAStepIsNoticed(t *testing.T) {
 	}
 }
 
-// TestABeliefIsNotMadeLonger: translated, a holder believes in its lease for no longer than it did.
+// TestABeliefIsNotMadeLonger: in translated times, a holder does not believe in its lease for longer than before.
 func TestABeliefIsNotMadeLonger(t *testing.T) {
 	k := track{exchanges: 1, points: []point{{at: 0, used: 0}, {at: 1e9, used: 1e6}}}
 	s := scale{track: &k}
@@ -140,7 +140,7 @@ func TestABeliefIsNotMadeLonger(t *testing.T) {
 	}
 }
 
-// TestTheTruthIsWithinTheBoundInRealTime looks for a second.
+// TestTheTruthIsWithinTheBoundInRealTime takes a second.
 func TestTheTruthIsWithinTheBoundInRealTime(t *testing.T) {
 	t.Parallel()
 	over, end := context.WithTimeout(t.Context(), time.Second)
@@ -148,11 +148,11 @@ func TestTheTruthIsWithinTheBoundInRealTime(t *testing.T) {
 	inRealTime(t, func() bool { return over.Err() == nil })
 }
 
-// BenchmarkTheTruthInRealTime looks for as long as it is told to: -bench InRealTime -benchtime 10m -timeout 20m.
+// BenchmarkTheTruthInRealTime takes as long as it is told: -bench InRealTime -benchtime 10m -timeout 20m.
 func BenchmarkTheTruthInRealTime(b *testing.B) { inRealTime(b, b.Loop) }
 
-// inRealTime compares the clock of a coordinator over NATS with one that is 5 s ahead and 60 ppm too fast: at any time
-// the truth is within the bound that is known then, and in the end what was used is as close as is proven.
+// inRealTime compares a coordinator's clock, over NATS, with a clock that is 5 s ahead and 60 ppm too fast. At any
+// time the truth is within the bound that is known then. At the end, the used offsets are as close to it as is proven.
 func inRealTime(t testing.TB, more func() bool) {
 	t.Helper()
 	b := coordinator(t, func(*Options) {})

@@ -11,7 +11,7 @@ import (
 	"hammerlock/internal/crew"
 )
 
-// faultTarget is the agent in the form that faults need.
+// faultTarget returns the agent in the form that faults need.
 func (a *agent) faultTarget() *crew.Agent {
 	return &crew.Agent{
 		Name:  a.Name,
@@ -26,7 +26,7 @@ func (a *agent) faultTarget() *crew.Agent {
 	}
 }
 
-// cut cuts, or restores, the network between the workers and all servers.
+// cut cuts the network between the workers and all servers; false restores it.
 func (t *task) cut(cut bool) (err error) {
 	for _, p := range t.processes() {
 		err = errors.Join(err, p.Cut(cut))
@@ -34,8 +34,8 @@ func (t *task) cut(cut bool) (err error) {
 	return err
 }
 
-// killOrPause kills the agent with its worker process, or stops both for a while. A separate process stops and
-// continues them, because a stopped agent cannot continue itself.
+// killOrPause kills the agent and its worker process, or pauses both. A shell process pauses and continues the agent,
+// because a stopped agent cannot continue itself.
 func (t *task) killOrPause(o *order) error {
 	self := os.Getpid()
 	if o.Do == doKill {
@@ -46,7 +46,7 @@ func (t *task) killOrPause(o *order) error {
 		shell := exec.Command("sh", "-c",
 			fmt.Sprintf("kill -STOP %[1]d; sleep %.3[2]f; kill -CONT %[1]d", self, o.For.Seconds()))
 		if err = t.w.o.Spawn(shell); err == nil {
-			_ = shell.Wait() // the error is ignored: it has done its work
+			_ = shell.Wait() // an error does not matter, since the agent runs again
 		}
 	}
 	return errors.Join(err, t.signal(syscall.SIGCONT))

@@ -11,8 +11,8 @@ import (
 	"hammerlock/workload"
 )
 
-// TestAWorkerIsCaughtOnItsMachine holds a worker of whichever agent has one first, kills its process, and lets a worker
-// of the other one go on.
+// TestAWorkerIsCaughtOnItsMachine catches a worker on the first agent that has one, and kills its process. It lets a
+// worker of the other agent continue.
 func TestAWorkerIsCaughtOnItsMachine(t *testing.T) {
 	t.Parallel()
 	b := coordinator(t, func(*Options) {})
@@ -54,8 +54,7 @@ func TestAWorkerIsCaughtOnItsMachine(t *testing.T) {
 	}
 }
 
-// TestNothingStartsLate: an agent that is told to begin after the beginning refuses, and so does one that was told
-// nothing.
+// TestNothingStartsLate: an agent refuses an order to begin that comes after the start time, or without a start time.
 func TestNothingStartsLate(t *testing.T) {
 	k := &task{}
 	if err := k.start(); err == nil || err.Error() != "it is not armed" {

@@ -1,6 +1,6 @@
 // Package fleet runs the workers of a run on several machines. The coordinator contains a NATS server. Agents connect
-// to it, receive orders, and send what they record, of which they keep a copy until the coordinator has written it. The
-// possible error of their clocks is measured and written into the history.
+// to it, receive orders, and send their records. They keep a copy of each record until the coordinator has written it.
+// The possible error of their clocks is measured and written into the history.
 package fleet
 
 import (
@@ -23,20 +23,20 @@ import (
 	"hammerlock/internal/crew"
 )
 
-// Options say which agents a coordinator uses.
+// Options configure a coordinator.
 type Options struct {
-	Count    int           // of agents
-	Names    []string      // names of the agents to wait for; empty = any
+	Count    int           // number of agents
+	Names    []string      // names of the agents to wait for; empty = any agents
 	Local    bool          // start the agents on this machine
 	Listen   string        // host:port for agents
-	NATS     string        // existing servers that agents join in place of Listen; empty = none
-	Login    Login         // for those
-	Token    Token         // token that agents must have
-	Version  string        // version that agents must have
-	Join     time.Duration // how long to wait for agents
-	Timeout  time.Duration // an agent without a message for that long is lost
-	MaxSlack time.Duration // an agent is refused if its clock's error may be more than half of that
-	Say      func(string)  // called with lines about which agents are present and which are missing
+	NATS     string        // existing servers that agents join instead of Listen; empty = none
+	Login    Login         // for existing servers
+	Token    Token         // agents must have the same token
+	Version  string        // agents must have the same version
+	Join     time.Duration // longest time to wait for agents
+	Timeout  time.Duration // an agent without a message for this long is lost
+	MaxSlack time.Duration // an agent is refused if its clock's possible error is more than half of this
+	Say      func(string)  // called with lines that list present and missing agents
 }
 
 // Fleet is a coordinator. It serves one run after the other.
@@ -46,28 +46,28 @@ type Fleet struct {
 	nc     *bus
 
 	mu      sync.Mutex
-	here    map[string]*presence // agents by epoch
-	refused map[string]string    // by name: why
-	changed chan struct{}        // somebody came
+	here    map[string]*presence // agents, indexed by epoch
+	refused map[string]string    // agent name -> reason for the refusal
+	changed chan struct{}        // signals that an agent has announced itself
 	run     *run                 // the latest run; nil = there was none
 }
 
-// presence is an agent that has announced itself.
+// presence is an agent that announced itself.
 type presence struct {
 	hello
 	heard time.Time
 }
 
-// gone is the silence after which a waiting agent is no longer counted. Agents announce themselves each second.
+// gone is the silence after which a waiting agent no longer counts. Agents announce themselves each second.
 const gone = 4 * time.Second
 
-// planMost is the largest size of a message: a plan may contain the trace of an open loop.
+// planMost is the largest size of a message in bytes. A plan may contain the trace of an open loop.
 const planMost = 32 << 20
 
-// serverTimeout is how long the coordinator's NATS server may take to start.
+// serverTimeout is the longest time that the coordinator's NATS server may take to start.
 const serverTimeout = 10 * time.Second
 
-// Open starts a coordinator. The caller closes it.
+// Open starts a coordinator. The caller must close it.
 func Open(o Options) (*Fleet, error) {
 	f := &Fleet{o: o, here: map[string]*presence{}, refused: map[string]string{}, changed: make(chan struct{}, 1)}
 	if o.NATS != "" {
@@ -96,7 +96,6 @@ func Open(o Options) (*Fleet, error) {
 	return f, f.subscribe()
 }
 
-// server returns the options of the coordinator's NATS server.
 func (o *Options) server() (*server.Options, error) {
 	host, port, err := net.SplitHostPort(o.Listen)
 	if err != nil {
@@ -115,7 +114,7 @@ func (o *Options) server() (*server.Options, error) {
 	}, err
 }
 
-// Address is the address at which agents join.
+// Address returns the address at which agents join.
 func (f *Fleet) Address() string {
 	if f.server == nil {
 		return f.o.NATS
@@ -133,7 +132,7 @@ func (f *Fleet) subscribe() error {
 	return errors.Join(append(errs, f.nc.Flush())...)
 }
 
-// Close stops the server. Agents that it has not started wait for the next coordinator.
+// Close stops the server. Agents that the coordinator did not start wait for the next coordinator.
 func (f *Fleet) Close() {
 	f.nc.Close()
 	if f.server != nil {
@@ -142,7 +141,7 @@ func (f *Fleet) Close() {
 	}
 }
 
-// join notes an agent.
+// join records an agent that announces itself.
 func (f *Fleet) join(m *nats.Msg) {
 	var h hello
 	if json.Unmarshal(m.Data, &h) != nil {
@@ -163,7 +162,7 @@ func (f *Fleet) join(m *nats.Msg) {
 	}
 }
 
-// refuses says why an agent cannot be used; empty if it can.
+// refuses returns the reason why an agent cannot be used; empty if it can.
 func (f *Fleet) refuses(h *hello) string {
 	switch {
 	case h.Protocol != protocol || h.Version != f.o.Version:
@@ -176,14 +175,14 @@ func (f *Fleet) refuses(h *hello) string {
 	return ""
 }
 
-// clock answers a clock message at once.
+// clock answers a clock message. Its two times are those of receipt and answer.
 func (f *Fleet) clock(m *nats.Msg) {
 	b := binary.LittleEndian.AppendUint64(make([]byte, 0, 16), uint64(crew.Monotonic()))
-	// the error is ignored: without an answer the agent asks again
+	// an error does not matter: an agent without an answer asks again
 	_ = m.Respond(binary.LittleEndian.AppendUint64(b, uint64(crew.Monotonic())))
 }
 
-// present lists the agents that are there, by name.
+// present returns the agents that announced themselves recently, sorted by name.
 func (f *Fleet) present() (all []hello) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -192,7 +191,7 @@ func (f *Fleet) present() (all []hello) {
 		if time.Since(p.heard) > gone {
 			delete(f.here, epoch)
 		} else if o := byName[p.Name]; o == nil || o.heard.Before(p.heard) {
-			byName[p.Name] = p // an agent that was restarted replaces the one before
+			byName[p.Name] = p // a restarted agent replaces its earlier self
 		}
 	}
 	for _, p := range byName {
@@ -202,7 +201,7 @@ func (f *Fleet) present() (all []hello) {
 	return all
 }
 
-// wait returns the agents of a run when all have come.
+// wait returns the agents of a run, once enough have joined.
 func (f *Fleet) wait(ctx context.Context) ([]hello, error) {
 	late, again := time.After(f.o.Join), time.Tick(gone/4)
 	said := ""
@@ -226,7 +225,7 @@ func (f *Fleet) wait(ctx context.Context) ([]hello, error) {
 	}
 }
 
-// answer tells whether agents are still there, and forgets those that are not.
+// answer tells whether all these agents are still there. It forgets those that are not.
 func (f *Fleet) answer(here []hello) bool {
 	all := true
 	for _, h := range here {
@@ -241,7 +240,7 @@ func (f *Fleet) answer(here []hello) bool {
 	return all
 }
 
-// attendance says which agents are present and which are missing.
+// attendance returns a line that lists present, missing and refused agents.
 func (f *Fleet) attendance(here []hello) string {
 	var names, missing, parts []string
 	for _, h := range here {

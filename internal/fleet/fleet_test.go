@@ -23,7 +23,7 @@ import (
 	"hammerlock/workload"
 )
 
-// TestMain is a worker process if it is started as one.
+// TestMain runs a worker process if it is started as one.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 4 && os.Args[1] == "agent" {
 		testAgent()
@@ -43,7 +43,7 @@ type bench struct {
 	top    *topologies.Topology
 	token  Token
 	t      testing.TB
-	every  time.Duration // what came in is written
+	every  time.Duration // time between two writes of received operations
 
 	mu   sync.Mutex
 	said []string
@@ -82,7 +82,7 @@ func (b *bench) say(line string) {
 	b.said = append(b.said, line)
 }
 
-// join starts an agent; the function that it returns ends it and returns its error.
+// join starts an agent. The returned function ends it, and returns its error.
 func (b *bench) join(name string, change func(*AgentOptions)) (leave func() error) {
 	b.t.Helper()
 	spawner := topologies.OpenSpawner()
@@ -104,7 +104,7 @@ func (b *bench) join(name string, change func(*AgentOptions)) (leave func() erro
 	return leave
 }
 
-// playing is a run that goes on, and its history as far as it is known.
+// playing is a run in progress, with its known history.
 type playing struct {
 	*crew.Session
 	t  testing.TB
@@ -112,7 +112,7 @@ type playing struct {
 	h  *history.History
 }
 
-// until waits until what is known of the history says something.
+// until waits until the known history meets a condition.
 func (p *playing) until(what string, reached func(ops []history.Op) bool) {
 	p.t.Helper()
 	live.Wait(p.t, what, func() bool {
@@ -122,13 +122,13 @@ func (p *playing) until(what string, reached func(ops []history.Op) bool) {
 	})
 }
 
-// has waits until the history has an operation of some kind.
+// has waits until the history has an operation of the given kind.
 func (p *playing) has(what string, is func(history.Op) bool) {
 	p.t.Helper()
 	p.until(what, func(ops []history.Op) bool { return slices.ContainsFunc(ops, is) })
 }
 
-// by waits until the history has an operation of a process that began after a moment.
+// by waits until the history has an operation of the given process that began after a given time.
 func (p *playing) by(process int16, after time.Duration) {
 	p.t.Helper()
 	p.has(fmt.Sprintf("work of process %d after %v", process, after), func(op history.Op) bool {
@@ -136,7 +136,8 @@ func (p *playing) by(process int16, after time.Duration) {
 	})
 }
 
-// sends waits until a process has sent what it did up to a moment. What others do is not in the history before.
+// sends waits until a process has sent its operations up to a given time. Later operations of others are not in the
+// history before that.
 func (p *playing) sends(process int16, upTo time.Duration) {
 	p.t.Helper()
 	p.until(fmt.Sprintf("what process %d has done up to %v", process, upTo),
@@ -157,7 +158,7 @@ func (p *playing) everybody() {
 	})
 }
 
-// begin lets a crew begin; an order of the beginning that is late because a process was paused ends that run.
+// begin lets a crew begin. If a paused process makes the order to begin late, that ends the run.
 func (b *bench) begin() (c crew.Crew, s *crew.Session) {
 	b.t.Helper()
 	live.Again(b.t, func(int) string {
@@ -168,7 +169,7 @@ func (b *bench) begin() (c crew.Crew, s *crew.Session) {
 		if s, err = c.Begin(nil); err == nil {
 			return ""
 		}
-		_ = c.Close() // what has begun is called off
+		_ = c.Close() // this cancels what has begun
 		if !strings.Contains(err.Error(), errLate.Error()) {
 			b.t.Fatal(err)
 		}
@@ -177,8 +178,8 @@ func (b *bench) begin() (c crew.Crew, s *crew.Session) {
 	return c, s
 }
 
-// play makes one run, which lasts as long as what is done during it and at least until everybody has worked, and
-// returns its history.
+// play makes one run and returns its history. The run lasts for the given actions, and until every worker has made a
+// visit.
 func (b *bench) play(during func(*playing)) (*history.History, crew.Report) {
 	b.t.Helper()
 	c, s := b.begin()
@@ -233,7 +234,7 @@ func (b *bench) play(during func(*playing)) (*history.History, crew.Report) {
 	return p.h, r
 }
 
-// visits counts the visits of a history that have ended.
+// visits returns the number of visits in a history that have ended.
 func visits(h *history.History) (n int64) {
 	for i := range h.Ops {
 		if h.Ops[i].Kind == history.End {
@@ -243,9 +244,8 @@ func visits(h *history.History) (n int64) {
 	return n
 }
 
-// TestAgentsGiveOneHistory lets two agents work, twice: their operations are one history, as sound as that of one
-// process,
-// and all that they have sent is written.
+// TestAgentsGiveOneHistory lets two agents work, twice. Their operations form one history, as sound as that of one
+// process, and all that they have sent is written.
 func TestAgentsGiveOneHistory(t *testing.T) {
 	t.Parallel()
 	b := coordinator(t, func(*Options) {})
@@ -301,7 +301,7 @@ func TestAgentsGiveOneHistory(t *testing.T) {
 	}
 }
 
-// until waits until two agents have said something that contains a text, and forgets it.
+// until waits until two agents have printed a line that contains a text, and forgets these lines.
 func (b *bench) until(text string) {
 	b.t.Helper()
 	live.Wait(b.t, fmt.Sprintf("two agents that say %q", text), func() bool {
@@ -320,9 +320,8 @@ func (b *bench) until(text string) {
 	})
 }
 
-// TestOtherMachinesClocks makes the agents believe that they are on other machines: the exchanges alone say how their
-// clocks
-// are, and the history is as sound.
+// TestOtherMachinesClocks makes the agents believe that they are on other machines. So only the exchanges show their
+// clocks. The history is as sound.
 func TestOtherMachinesClocks(t *testing.T) {
 	t.Parallel()
 	b := coordinator(t, func(*Options) {})
@@ -355,7 +354,7 @@ func TestOtherMachinesClocks(t *testing.T) {
 	}
 }
 
-// TestAgentsThatCannotBeUsed are refused by name.
+// TestAgentsThatCannotBeUsed: they are refused by name.
 func TestAgentsThatCannotBeUsed(t *testing.T) {
 	t.Parallel()
 	b := coordinator(t, func(o *Options) { o.Names, o.Join = []string{"a", "b"}, 2*time.Second })
@@ -386,7 +385,7 @@ func TestAgentsThatCannotBeUsed(t *testing.T) {
 	}
 }
 
-// TestAnAgentThatSeesOtherServers is refused before the run: what it would measure is something else.
+// TestAnAgentThatSeesOtherServers is refused before the run, because it would test other servers.
 func TestAnAgentThatSeesOtherServers(t *testing.T) {
 	t.Parallel()
 	b := coordinator(t, func(o *Options) { o.Count = 1 })
@@ -397,11 +396,12 @@ func TestAnAgentThatSeesOtherServers(t *testing.T) {
 	}
 }
 
-// TestAnAgentThatHasGone is not counted, although it said hello a moment ago: one of the same name takes its place.
+// TestAnAgentThatHasGone does not count, although it announced itself a moment ago. An agent with the same name takes
+// its place.
 func TestAnAgentThatHasGone(t *testing.T) {
 	t.Parallel()
 	b := coordinator(t, func(o *Options) { o.Count = 1 })
-	b.Fleet.mu.Lock() // agents say hello again and again
+	b.Fleet.mu.Lock() // agents repeat their hello
 	b.here["dead"] = &presence{hello{Name: "a", Epoch: "dead"}, time.Now().Add(time.Minute)}
 	b.Fleet.mu.Unlock()
 	b.join("a", nil)
@@ -417,7 +417,7 @@ func TestAnAgentThatHasGone(t *testing.T) {
 	}
 }
 
-// link forwards connections until it is cut; then it resets them and takes none.
+// link forwards connections until it is cut. Then it resets them, and accepts no more.
 type link struct {
 	net.Listener
 	to   string
@@ -467,7 +467,7 @@ func (k *link) set(cut bool) {
 	}
 }
 
-// TestALinkThatIsCut resets an agent's connections for a while: what it recorded meanwhile comes later, and nothing is
+// TestALinkThatIsCut resets an agent's connections for a while. The operations of that time come later, and none is
 // missing.
 func TestALinkThatIsCut(t *testing.T) {
 	t.Parallel()
@@ -490,8 +490,8 @@ func TestALinkThatIsCut(t *testing.T) {
 	}
 }
 
-// TestAnAgentThatIsLost is named. Of its workers nothing is known from then on, the run goes on without it, and the
-// agent ends its workers by itself.
+// TestAnAgentThatIsLost is named. The later actions of its workers are unknown. The run continues without it, and the
+// agent ends its workers.
 func TestAnAgentThatIsLost(t *testing.T) {
 	t.Parallel()
 	live.Again(t, func(int) string { return lost(t) })

@@ -10,24 +10,24 @@ import (
 	"hammerlock/history"
 )
 
-// frame is a piece of what an agent records. The agent keeps it until the coordinator has written it.
+// frame is a piece of an agent's records. The agent keeps it until the coordinator has written it.
 type frame struct {
 	Run    string `json:"run"`
-	Agent  string `json:"agent"`  // epoch of the agent, which changes when it is restarted
-	Number uint64 `json:"number"` // from 1, without gaps
-	// UpTo is the time, on the agent's clock, up to which its history is complete with this frame; Forever in the last
-	// one.
+	Agent  string `json:"agent"`  // epoch of the agent; a restarted agent has a new one
+	Number uint64 `json:"number"` // counts from 1, without gaps
+	// UpTo is the time on the agent's clock up to which this frame completes its history; Forever in the last frame.
 	UpTo      time.Duration `json:"up_to_ns"`
-	Exchanges []exchange    `json:"exchanges,omitempty"` // since the last frame
-	Kept      int           `json:"kept"`                // bytes of frames that are not written yet
+	Exchanges []exchange    `json:"exchanges,omitempty"` // those since the last frame
+	Kept      int           `json:"kept"`                // bytes of frames that the coordinator has not written yet
 
 	Ops  []history.Op `json:"-"` // operations that returned since the last frame, in the order of their returns
-	Open []history.Op `json:"-"` // under way
+	Open []history.Op `json:"-"` // operations in progress
 }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// A frame is encoded as a checksum of the rest, the length of the head, the head in JSON, and operations.
+// A frame is encoded as a CRC-32C of the rest, the length of the head, the head in JSON, and the operations. frameHead
+// is the size of the first two.
 const frameHead = 8
 
 func (f *frame) put() ([]byte, error) {
@@ -65,7 +65,7 @@ func parseFrame(b []byte) (f frame, err error) {
 	return f, nil
 }
 
-// last is the latest time in a frame.
+// last returns the latest time in a frame.
 func (f *frame) last() (last time.Duration) {
 	if f.UpTo != history.Forever {
 		last = f.UpTo

@@ -41,7 +41,7 @@ func frames(r *rand.Rand, n int) (all [][]byte, ops []history.Op) {
 	return all, ops
 }
 
-// TestFramesAreTakenOnce sends frames several times, in disorder, and some of them broken: each is taken once, in
+// TestFramesAreTakenOnce sends frames several times, in disorder, some of them broken. Each frame is taken once, in
 // order.
 func TestFramesAreTakenOnce(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
@@ -77,8 +77,8 @@ func TestFramesAreTakenOnce(t *testing.T) {
 	}
 }
 
-// TestLatenciesLoseNothing measures operations directly, and those that were sent in frames by three agents: the
-// records, histograms in them, are equal byte by byte.
+// TestLatenciesLoseNothing measures operations directly, and after three agents have sent them in frames. The records,
+// with their histograms, are equal byte by byte.
 func TestLatenciesLoseNothing(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	var direct []history.Op

@@ -10,19 +10,19 @@ import (
 	"hammerlock/workload"
 )
 
-// gate stops a worker at a point, on the agent that has one there first.
+// gate stops a worker at a point. The worker may be on any agent.
 type gate struct {
 	r    *run
 	next int           // number of the last catch
-	turn chan struct{} // held by one catch at a time
+	turn chan struct{} // held by the catch in progress
 	all  sync.WaitGroup
 }
 
-// catchTurn is how long an agent waits for a worker before it answers that there is none yet, and is asked again.
+// catchTurn is the longest time for which an agent waits for a worker before it answers that there is none yet.
 const catchTurn = 50 * time.Millisecond
 
-// Catch implements crew.Catcher. Every agent stops the next worker at the point. The first agent that has one wins, and
-// the others let theirs go on.
+// Catch implements crew.Catcher. Every agent stops the next worker at the point. The first agent with such a worker
+// wins; the others let theirs continue.
 func (g *gate) Catch(ctx context.Context, p workload.Point, key int32) (*workload.Caught, error) {
 	g.turn <- struct{}{}
 	g.next++
@@ -33,7 +33,7 @@ func (g *gate) Catch(ctx context.Context, p workload.Point, key int32) (*workloa
 	g.all.Go(func() {
 		defer func() { <-g.turn }()
 		defer end()
-		_ = g.r.each(func(a *agent) error { // the error is ignored: an agent that does not answer is lost
+		_ = g.r.each(func(a *agent) error { // an error does not matter: an agent that does not answer is lost
 			if c := a.catch(asking, o); c != nil && !won.Swap(true) {
 				found <- c
 				end()
@@ -49,7 +49,7 @@ func (g *gate) Catch(ctx context.Context, p workload.Point, key int32) (*workloa
 	return nil, fmt.Errorf("%w %s: %w", workload.ErrNobody, p, context.Cause(asking))
 }
 
-// catch asks an agent until it has stopped a worker, or until none is needed any more.
+// catch asks an agent repeatedly until it has stopped a worker, or until ctx ends; then it returns nil.
 func (a *agent) catch(ctx context.Context, o order) *workload.Caught {
 	for ctx.Err() == nil {
 		got, err := a.order(o, orderTimeout)

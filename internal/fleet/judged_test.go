@@ -12,30 +12,30 @@ import (
 	"hammerlock/history"
 )
 
-// reads is what the clock shows when the coordinator's shows t.
+// reads returns the clock's time when the coordinator's clock shows t.
 func (w *wrong) reads(t int64) int64 {
 	at := t - w.shift
-	for range 4 { // it drifts by less than a thousandth: each step is a thousand times closer
+	for range 4 { // the drift is less than a thousandth, so that each step is a thousand times closer
 		at -= w.truth(at) - t
 	}
 	return at
 }
 
-// remote records what an agent with a clock of its own does, and sends it with exchanges over a way of its own.
+// remote records the actions of an agent with its own clock. It sends them, with exchanges, over its own network.
 type remote struct {
 	wrong
 	agent
 	r        *rand.Rand
 	up, down int64
-	next     int64 // on its own clock, when the next exchange is due
-	last     int64 // on the coordinator's, when its worker was ready
-	stepAt   int64 // on its clock: it is stepped then
-	step     int64 // by so much; 0 = it is not
-	ended    bool  // nothing more of it is taken
+	next     int64 // time on its clock at which the next exchange is due
+	last     int64 // time on the coordinator's clock at which its worker was ready
+	stepAt   int64 // time on its clock at which the clock is stepped
+	step     int64 // size of that step; 0 = there is no step
+	ended    bool  // the coordinator accepts nothing more from it
 	w        frame
 }
 
-// newRemote makes an agent on a machine of its own, or on that of another one.
+// newRemote makes an agent on a new machine, or on the machine of another agent.
 func newRemote(r *rand.Rand, process int, beside *remote) *remote {
 	far := [...]float64{2e5, 5e6}[r.IntN(2)]
 	m := &remote{r: r, wrong: wrong{shift: r.Int64N(2e15) - 1e15}, up: int64(r.ExpFloat64() * far),
@@ -58,7 +58,7 @@ func newRemote(r *rand.Rand, process int, beside *remote) *remote {
 	return m
 }
 
-// shows is what its clock shows when it would show at if nobody had stepped it.
+// shows returns the clock's time when it would show at without the step.
 func (m *remote) shows(at int64) int64 {
 	if m.step > 0 && at > m.stepAt {
 		at += m.step
@@ -66,7 +66,8 @@ func (m *remote) shows(at int64) int64 {
 	return at
 }
 
-// stepped lets the clock of a machine be stepped at a time of the coordinator's, by more than exchanges leave in doubt.
+// stepped lets a machine's clock be stepped at a time of the coordinator's clock. The step is larger than the possible
+// error of the exchanges.
 func stepped(r *rand.Rand, t int64, machine ...*remote) {
 	step := int64(r.ExpFloat64()*2e7) + 1e6
 	for _, m := range machine {
@@ -86,7 +87,7 @@ func (m *remote) exchange(before int64) {
 	}
 }
 
-// record records an operation that was called and returned at times of the coordinator's clock.
+// record records an operation with its call and return on the coordinator's clock.
 func (m *remote) record(op history.Op, call, returned int64) {
 	on := func(t int64) time.Duration { return time.Duration(m.shows(m.reads(t)) - m.scale.from) }
 	op.Call, op.Return, op.Process, op.Worker, op.Outcome = on(call), on(returned), int16(m.agent.number),
@@ -99,7 +100,7 @@ func (m *remote) record(op history.Op, call, returned int64) {
 	}
 }
 
-// send sends what was recorded, unless what was sent before was not taken.
+// send sends the recorded operations, unless an earlier frame was not accepted.
 func (m *remote) send() {
 	if m.take(&m.w); m.track.err != nil && !m.ended {
 		m.ended = true
@@ -108,17 +109,17 @@ func (m *remote) send() {
 	m.w = frame{}
 }
 
-// together is for how long two agents had the lock at a time.
+// together is a time for which two agents had the lock together.
 type together struct {
 	agents [2]int16
 	long   time.Duration
 }
 
-// TestNoHistoryIsMisjudged makes random histories of three agents on two machines whose clocks are apart, drift, and
-// are compared over ways as asymmetric as they please; some of them are stepped by more than exchanges allow for. What
-// was right is never accused, and two holders at a time for longer than twice the slack of their clocks are always
-// found. What loads saw may narrow the slack, and never by too much. A step is noticed: nothing is proved of that
-// machine's clock then, and the history is partial, which no run passes with.
+// TestNoHistoryIsMisjudged makes random histories of three agents on two machines. Their clocks are apart and drift,
+// and exchanges may take very different times in the two directions. Some clocks are stepped by more than exchanges
+// allow for. A right history is never accused. If two agents hold the lock together for longer than twice the slack of
+// their clocks, that is always found. The values that loads saw may narrow the slack, but never by too much. A step is
+// noticed: then nothing is proved about that clock, and the partial history cannot pass.
 func TestNoHistoryIsMisjudged(t *testing.T) {
 	t.Parallel()
 	rounds := 10000
@@ -166,14 +167,14 @@ func TestNoHistoryIsMisjudged(t *testing.T) {
 	}
 }
 
-// untrue finds operations of two agents whose clocks were further apart then than they are said to be.
+// untrue returns operations of two agents whose clocks were further apart than the history says.
 func untrue(c *checker.Case, called map[history.ID]int64) string {
 	type reading struct{ at, off time.Duration }
 	var last [4]reading
 	for i := range c.Ops {
 		op := &c.Ops[i]
 		if op.Call == 0 {
-			continue // it was before the beginning by what is known of its clock
+			continue // it was before the beginning, as far as its clock is known
 		}
 		now := reading{time.Duration(called[op.ID]), op.Call - time.Duration(called[op.ID])}
 		for p, r := range last {
@@ -189,8 +190,8 @@ func untrue(c *checker.Case, called map[history.ID]int64) string {
 	return ""
 }
 
-// random is a history of three agents on two machines that take turns at a lock, when each operation was called, and
-// for how long two had it both.
+// random returns a history of three agents on two machines that take turns at a lock. It also returns when each
+// operation was called, and for how long two agents had the lock together.
 func random(t *testing.T, r *rand.Rand) (*history.History, map[history.ID]int64, []together) {
 	t.Helper()
 	first := newRemote(r, 1, nil)
@@ -224,9 +225,9 @@ func random(t *testing.T, r *rand.Rand) (*history.History, map[history.ID]int64,
 		}
 		granted := free + 2e5 + r.Int64N(1e6)
 		if wrong && r.IntN(20) == 0 && owner > 0 && granted > 20e6 {
-			granted = free - r.Int64N(5e6) // while the other one, or the same, has it
+			granted = free - r.Int64N(5e6) // while another worker, or the same, has it
 		}
-		call := max(min(granted, free)-r.Int64N(hold), m.last+1) // while the one before has it
+		call := max(min(granted, free)-r.Int64N(hold), m.last+1) // while the previous holder has it
 		if granted <= call {
 			granted = call + 1000
 		}
@@ -236,7 +237,7 @@ func random(t *testing.T, r *rand.Rand) (*history.History, map[history.ID]int64,
 		hold = int64(r.ExpFloat64()*5e6) + 2e5
 		release := max(granted, free) + hold
 		id := record(history.Op{Kind: history.Acquire, Until: history.Forever}, call, granted)
-		sees := max(granted, free) + 2e4 // what was stored before it was free
+		sees := max(granted, free) + 2e4 // the value that was stored before the lock was free
 		record(history.Op{Kind: history.Load, Hold: id, Seen: stored}, sees-1e4, sees+1e4)
 		stored = record(history.Op{Kind: history.Store, Hold: id}, release-5e4, release-2e4)
 		record(history.Op{Kind: history.Release, Hold: id}, release, release+5e4)
@@ -245,7 +246,7 @@ func random(t *testing.T, r *rand.Rand) (*history.History, map[history.ID]int64,
 	return gathered(t, agents), called, overlaps
 }
 
-// gathered is what agents have recorded, as the coordinator takes it in.
+// gathered returns the records of agents, as the coordinator receives them.
 func gathered(t *testing.T, agents []*remote) *history.History {
 	t.Helper()
 	h := &history.History{Header: history.Header{Workers: 3, Processes: 4, Keys: 1,
@@ -273,7 +274,7 @@ func gathered(t *testing.T, agents []*remote) *history.History {
 	return h
 }
 
-// drained is what a feed has taken in.
+// drained returns the operations that a feed has received.
 func drained(f *history.Feed) (ops []history.Op) {
 	m := history.NewMerge(history.NewClock(time.Hour), nil)
 	m.Feeds = []*history.Feed{f}

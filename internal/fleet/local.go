@@ -17,7 +17,8 @@ type child struct {
 	input io.WriteCloser
 }
 
-// start starts an agent on this machine. It reads the token from its input, and ends when the input does.
+// start starts an agent on this machine. The agent reads the token from its standard input, and ends when that input
+// ends.
 func (f *Fleet) start(number int, spawn crew.Spawn) (*child, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -37,21 +38,20 @@ func (f *Fleet) start(number int, spawn crew.Spawn) (*child, error) {
 	return &child{cmd, input}, err
 }
 
-// says passes on lines in which a local agent reports problems.
+// says is an io.Writer for the problems that a local agent reports.
 type says func(string)
 
-// Write implements io.Writer.
 func (s says) Write(b []byte) (int, error) {
 	s(strings.TrimSpace(string(b)))
 	return len(b), nil
 }
 
-// childTimeout is how long a local agent may take to end.
+// childTimeout is the longest time that a local agent may take to end.
 const childTimeout = 5 * time.Second
 
 func (c *child) end() {
-	_ = c.input.Close() // this makes it end
+	_ = c.input.Close() // the agent ends when its input ends
 	timer := time.AfterFunc(childTimeout, func() { _ = c.cmd.Process.Kill() })
-	_ = c.cmd.Wait() // the error is ignored: the agent has reported its problems
+	_ = c.cmd.Wait() // an error does not matter: the agent has reported its problems
 	timer.Stop()
 }

@@ -12,39 +12,38 @@ import (
 	"hammerlock/results"
 )
 
-// host is a machine on which agents run. They share its clock.
+// host is a machine with agents, which share its clock.
 type host struct {
 	number int // 0 = the coordinator's machine
 	mu     sync.Mutex
 	track  track
 }
 
-// agent is an agent of a run, as the coordinator sees it.
+// agent is the coordinator's view of an agent in a run.
 type agent struct {
 	hello
 	*host
 	r       *run
-	number  int // from 0
+	number  int // counts from 0
 	workers []int32
 	feed    *history.Feed
 	process *crew.Process
 
 	scale     scale
-	slack     time.Duration // difference between the clocks of its processes
-	received  uint64        // frames
+	slack     time.Duration // largest difference between the clocks of its processes
+	received  uint64        // number of frames
 	written   uint64
-	unwritten []time.Duration // for each frame that was received and not written: the time up to which it is complete
+	unwritten []time.Duration // for each frame that was received and not written: its UpTo, on the coordinator's clock
 	upTo      time.Duration
-	ops       int64   // number of operations that it has sent
+	ops       int64   // number of operations received
 	rate      float64 // operations per second
-	kept      int     // bytes that were not written when it sent the last frame
+	kept      int     // bytes that were not written when it sent its last frame
 	most      int
 	heard     time.Time
 	report    *crew.Report
-	lost      string // when and why it was lost
+	lost      string // time and reason of its loss; empty if it is not lost
 }
 
-// order sends an order to an agent and waits for the answer.
 func (a *agent) order(o order, within time.Duration) (answer, error) {
 	o.Run = a.r.id
 	got, err := ask[answer](a.r.f.nc, orderSubject+a.Epoch, o, within)
@@ -63,13 +62,13 @@ func (a *agent) order(o order, within time.Duration) (answer, error) {
 	return got, nil
 }
 
-// tell sends an order whose answer does not matter.
+// tell sends an order and ignores the content of the answer.
 func (a *agent) tell(o order) error {
 	_, err := a.order(o, orderTimeout)
 	return err
 }
 
-// arm tells an agent when the run begins.
+// arm tells an agent the start time of the run.
 func (a *agent) arm(within time.Duration) error {
 	a.mu.Lock()
 	lo, hi := a.track.bounds(a.track.at)
@@ -81,7 +80,7 @@ func (a *agent) arm(within time.Duration) error {
 	return err
 }
 
-// result is the agent's part of the run's record.
+// result returns the agent's part of the run's record.
 func (a *agent) result() results.Agent {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -91,8 +90,8 @@ func (a *agent) result() results.Agent {
 		Doubt: int64(a.track.proven() + a.slack), Own: int64(a.slack), Lost: a.lost}
 }
 
-// works tells whether an agent has not finished yet. An agent that is silent for too long is lost: its history ends
-// with what it has sent.
+// works tells whether an agent has not finished yet. An agent that is silent for too long becomes lost: its history
+// ends with its last frame.
 func (a *agent) works() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -108,7 +107,7 @@ func (a *agent) works() bool {
 	if a.track.err != nil {
 		a.lost += "; " + a.track.err.Error()
 	}
-	a.feed.End() // it is unknown what its workers did afterwards, so the history is partial
+	a.feed.End() // the later actions of its workers are unknown, so the history is partial
 	return false
 }
 

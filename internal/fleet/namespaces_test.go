@@ -23,16 +23,16 @@ import (
 	"hammerlock/workload"
 )
 
-// Variables of the environment that make the test binary the coordinator, or an agent, of TestThreeMachines.
+// Environment variables that turn the test binary into the coordinator, or an agent, of TestThreeMachines.
 const (
 	bridgeVariable = "BRIDGE"
-	agentVariable  = "HAMMERLOCK_TEST_AGENT" // its token
+	agentVariable  = "HAMMERLOCK_TEST_AGENT" // token of the agent
 	machineOne     = "127.77.0.1"
 )
 
-// TestThreeMachines lets agents work in two network namespaces for a coordinator in a third. The clock of one of them
-// is a day ahead, and its cable is out for 2.5 s in the middle of a run. A lease passes and a mutex of each process
-// fails, judged with the slack that was measured; so does a lease whose server forgets a grant.
+// TestThreeMachines lets agents work in two network namespaces for a coordinator in a third. One of their clocks is a
+// day ahead, and its link is cut for 2.5 s during a run. A lease passes, and a mutex of each process fails, both
+// judged with the measured slack. A lease whose server forgets a grant fails, too.
 func TestThreeMachines(t *testing.T) {
 	if os.Getenv(bridgeVariable) == "" {
 		t.Parallel()
@@ -64,7 +64,7 @@ func TestThreeMachines(t *testing.T) {
 	}
 }
 
-// threeMachines is a run on them.
+// threeMachines is a run on these machines.
 type threeMachines struct {
 	lock string
 	want checker.Status
@@ -114,10 +114,10 @@ func (x *threeMachines) play(b *bench, addr, number string, out time.Duration) (
 	return judged(t, h, "exclusion", x.want)
 }
 
-// injected writes the cut of a link into a history, as the suite does with its own faults: a command that was on its
-// way may arrive when the link is whole again.
+// injected writes the cut of a link into a history, as the suite does for its own faults. A command that was in flight
+// may arrive when the link is restored.
 func injected(h *history.History, from, to time.Duration) {
-	const lane = 1 << 10 // no other has it
+	const lane = 1 << 10 // no other worker has this lane
 	h.Faults = append(h.Faults, history.Injection{Name: "cable", From: from, To: to,
 		Effect: history.Effect{Hits: []history.Party{history.Links}, Blocks: true}})
 	h.Ops = append(h.Ops, history.Op{ID: lane<<40 | 1, Worker: -1, Kind: history.Fault, Call: from, Return: from,
@@ -126,7 +126,7 @@ func injected(h *history.History, from, to time.Duration) {
 	slices.SortStableFunc(h.Ops, func(a, b history.Op) int { return cmp.Compare(a.Return, b.Return) })
 }
 
-// forget lets a server forget what it has granted, and its holder go on when somebody else has been granted the same.
+// forget lets a server forget a grant. The holder continues when another worker has been granted the same lock.
 func forget(t testing.TB, p *playing, addr string) {
 	t.Helper()
 	first, err := p.Gate.Catch(t.Context(), workload.Granted, workload.AnyKey)
@@ -152,7 +152,7 @@ func forget(t testing.TB, p *playing, addr string) {
 	first.Go()
 }
 
-// judged wants a checker's verdict on a history, unless that leaves it open.
+// judged checks a checker's verdict on a history, unless that is inconclusive.
 func judged(t testing.TB, h *history.History, name string, want checker.Status) (undecided string) {
 	t.Helper()
 	if err := h.Validate(); err != nil {
@@ -181,7 +181,7 @@ func judged(t testing.TB, h *history.History, name string, want checker.Status) 
 	return undecided
 }
 
-// outside runs the test again in network namespaces, if there can be some.
+// outside runs the test again in network namespaces, if these are available.
 func outside(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("network namespaces need root")
@@ -210,7 +210,7 @@ func outside(t *testing.T) {
 	}
 }
 
-// serve starts a server that all machines reach.
+// serve starts a server that all machines can reach.
 func serve(t *testing.T, spawner *topologies.Spawner) (addr string) {
 	t.Helper()
 	const port = "6400"
@@ -226,7 +226,7 @@ func serve(t *testing.T, spawner *topologies.Spawner) (addr string) {
 	return machineOne + ":" + port
 }
 
-// machineStarts starts an agent on a machine, and returns what ends it.
+// machineStarts starts an agent on a machine. It returns a function that ends the agent.
 func machineStarts(t *testing.T, spawner *topologies.Spawner, machine string, token Token, join string,
 	in ...string) (end func()) {
 	t.Helper()
@@ -257,8 +257,8 @@ func cable(t testing.TB, machine, state string) {
 	}
 }
 
-// testAgent is an agent that the test has started on another machine. That is busy: a shell has done its work before
-// the agent goes on.
+// testAgent is an agent that the test has started on another machine. That machine is busy: a shell finishes its work
+// before the agent continues.
 func testAgent() {
 	spawner := topologies.OpenSpawner()
 	defer spawner.Close()

@@ -22,7 +22,7 @@ import (
 	"hammerlock/internal/live"
 )
 
-// authority is a certificate for servers on loopback, signed by itself, and the file that clients know it by.
+// authority returns a self-signed certificate for servers on loopback, and the file with which clients verify it.
 func authority(t *testing.T) (tls.Certificate, string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -44,7 +44,7 @@ func authority(t *testing.T) (tls.Certificate, string) {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, file
 }
 
-// account lets users of one account into a server, and returns the file of credentials of one.
+// account lets the users of one account use a server. It returns the credentials file of one user.
 func account(t *testing.T, o *server.Options) (creds string) {
 	t.Helper()
 	pair := func(make func() (nkeys.KeyPair, error)) (nkeys.KeyPair, string) {
@@ -77,7 +77,7 @@ func account(t *testing.T, o *server.Options) (creds string) {
 	return creds
 }
 
-// foreignServer is a NATS server that is not the coordinator's, and that was not started yet.
+// foreignServer returns a NATS server that is not the coordinator's. It is not started yet.
 func foreignServer(t *testing.T, o server.Options) *server.Server {
 	t.Helper()
 	s, err := server.NewServer(&o)
@@ -88,9 +88,9 @@ func foreignServer(t *testing.T, o server.Options) *server.Server {
 	return s
 }
 
-// TestServersOfOthers joins coordinators and agents on a NATS server that is none of theirs, with TLS and credentials.
-// It is restarted in the middle of the run, and nothing is lost. Another fleet on it hears nothing of this one, and
-// nobody comes in who does not trust the server, or whom it does not know.
+// TestServersOfOthers joins coordinators and agents on a NATS server of others, with TLS and credentials. The server
+// is restarted during the run, and nothing is lost. Another fleet on it hears nothing of this fleet. A client that
+// does not trust the server, or that the server does not know, is not admitted.
 func TestServersOfOthers(t *testing.T) {
 	t.Parallel()
 	cert, ca := authority(t)

@@ -26,12 +26,11 @@ func (f *Fleet) find(run, epoch string) *agent {
 	return nil
 }
 
-// frame receives a frame from an agent. It ignores one that it has already, and one that comes too early, which the
-// agent sends again.
+// frame receives a frame from an agent. A frame that it has already, or that comes too early, is ignored.
 func (f *Fleet) frame(m *nats.Msg) {
 	w, err := parseFrame(m.Data)
 	if err != nil {
-		return // it is sent again
+		return // the agent sends it again
 	}
 	a := f.find(w.Run, w.Agent)
 	if a == nil {
@@ -42,7 +41,7 @@ func (f *Fleet) frame(m *nats.Msg) {
 	a.acknowledge()
 }
 
-// take adds a frame to the agent's feed, unless the clock is not known well enough yet.
+// take adds a frame to the agent's feed. It refuses the frame while the agent's clock is not known well enough.
 func (a *agent) take(w *frame) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -70,10 +69,9 @@ func (a *agent) take(w *frame) {
 	a.feed.Add(w.Ops, w.Open, a.upTo)
 }
 
-// rateOver is the number of seconds over which an agent's rate is computed.
+// rateOver is the time over which an agent's rate is averaged.
 const rateOver = 2 * time.Second
 
-// count updates an agent's counts.
 func (a *agent) count(w *frame) {
 	a.ops += int64(len(w.Ops))
 	a.kept = w.Kept
@@ -88,10 +86,10 @@ func (a *agent) acknowledge() {
 	a.mu.Lock()
 	k := ack{Run: a.r.id, Received: a.received, Written: a.written, Lost: a.lost}
 	a.mu.Unlock()
-	_ = send(a.r.f.nc, ackSubject+a.Epoch, k) // the error is ignored: the next acknowledgement includes this one
+	_ = send(a.r.f.nc, ackSubject+a.Epoch, k) // an error does not matter: the next acknowledgement includes this one
 }
 
-// written tells the agents which of their frames are in the file.
+// written tells the agents which of their frames are written to the file.
 func (r *run) written(upTo time.Duration) {
 	for _, a := range r.agents {
 		a.mu.Lock()
@@ -108,7 +106,7 @@ func (r *run) written(upTo time.Duration) {
 	}
 }
 
-// final receives an agent's report when all of its frames are there.
+// final receives an agent's report. It accepts the report when all frames have arrived.
 func (f *Fleet) final(m *nats.Msg) {
 	var w final
 	if json.Unmarshal(m.Data, &w) != nil {
@@ -134,7 +132,7 @@ func (f *Fleet) final(m *nats.Msg) {
 	}
 }
 
-// proven returns how well the clocks of the processes agree. The suite's own is the first.
+// proven returns the agreement between the clocks of all processes. The suite itself is the first process.
 func (r *run) proven() history.Agreement {
 	doubts := []history.Doubt{{Own: r.doubt}}
 	for _, a := range r.agents {

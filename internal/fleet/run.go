@@ -15,7 +15,7 @@ import (
 	"hammerlock/results"
 )
 
-// run is a Crew: the agents that work for a run.
+// run is a Crew: the agents that work on a run.
 type run struct {
 	f       *Fleet
 	id      string
@@ -24,21 +24,21 @@ type run struct {
 	local   []*child
 	session crew.Session
 	gate    *gate
-	zero    int64 // zero of the run's clock, on this machine's clock
+	zero    int64 // start of the run, on this machine's clock
 	doubt   time.Duration
-	moved   chan struct{} // an agent has finished, or is lost
+	moved   chan struct{} // signals that an agent has finished
 }
 
-// How long agents may take to become ready and to answer an order, and how long before its beginning a run is
-// announced.
+// Time limits for agents to become ready, and to answer an order. The lead is the time from the announcement of a
+// run's start to that start.
 const (
 	readyTimeout = 40 * time.Second
 	orderTimeout = 5 * time.Second
 	lead         = 500 * time.Millisecond
-	tries        = 4 // each time with twice the lead
+	tries        = 4 // each try has twice the lead
 )
 
-// Crew is a crew.Maker: it waits for the agents and prepares them.
+// Crew is a crew.Maker. It waits for the agents and prepares them.
 func (f *Fleet) Crew(ctx context.Context, o crew.Orders, spawn crew.Spawn) (_ crew.Crew, err error) {
 	r := &run{f: f, id: rand.Text()[:10], orders: o, moved: make(chan struct{}, 1)}
 	defer func() {
@@ -61,7 +61,8 @@ func (f *Fleet) Crew(ctx context.Context, o crew.Orders, spawn crew.Spawn) (_ cr
 	}
 	hosts := map[string]*host{machine(): {track: track{same: true}}}
 	for i, h := range here {
-		if h.Machine == "" || hosts[h.Machine] == nil { // an agent that cannot name its clock has one of its own
+		// an agent that cannot identify its clock counts as a separate machine
+		if h.Machine == "" || hosts[h.Machine] == nil {
 			hosts[h.Machine] = &host{number: i + 1}
 		}
 		from, to := crew.Share{First: i, Count: 1, Of: len(here)}.Workers(o.Shape.Workers)
@@ -76,7 +77,7 @@ func (f *Fleet) Crew(ctx context.Context, o crew.Orders, spawn crew.Spawn) (_ cr
 	return r, r.ready(ctx)
 }
 
-// each calls a function for all agents in parallel. An error names the agent.
+// each calls a function for all agents in parallel. The error names the agents that failed.
 func (r *run) each(do func(*agent) error) error {
 	errs := make([]error, len(r.agents))
 	var all sync.WaitGroup
@@ -91,8 +92,8 @@ func (r *run) each(do func(*agent) error) error {
 	return errors.Join(errs...)
 }
 
-// ready sends the plan to every agent and waits until it has its workers, sees the same servers, and its clock is
-// known.
+// ready sends the plan to every agent. It waits until the agent has its workers, sees the same servers, and has a
+// clock that is known well enough.
 func (r *run) ready(ctx context.Context) error {
 	views, err := serverViews(ctx, &r.orders)
 	if err != nil {
@@ -128,7 +129,7 @@ func (r *run) ready(ctx context.Context) error {
 	})
 }
 
-// Begin implements crew.Crew: it returns when the run begins, for which all agents are armed.
+// Begin implements crew.Crew. It arms all agents, and returns when the run begins.
 func (r *run) Begin(wake chan<- struct{}) (*crew.Session, error) {
 	for try, ahead := 1, lead; ; try, ahead = try+1, 2*ahead {
 		begun := time.Now()
@@ -150,7 +151,8 @@ func (r *run) Begin(wake chan<- struct{}) (*crew.Session, error) {
 	return &r.session, nil
 }
 
-// open makes the session. Agents number their lanes as worker processes do; the lanes here only hold these numbers.
+// open makes the session. The agents number their lanes as worker processes do; the lanes made here only reserve these
+// numbers.
 func (r *run) open(wake chan<- struct{}) {
 	s := &r.session
 	s.Clock, r.doubt = crew.ClockFrom(r.zero, r.orders.Judged)
@@ -170,11 +172,11 @@ func (r *run) open(wake chan<- struct{}) {
 	s.Slack, s.Doubts = known.Slack, known.Doubts
 }
 
-// Run implements crew.Crew: it waits for the reports of all agents that are not lost.
+// Run implements crew.Crew. It waits for the reports of all agents that are not lost.
 func (r *run) Run(ctx, stop context.Context) (crew.Report, error) {
 	all := func(do string) func() {
 		return func() {
-			// the error is ignored: a silent agent is lost
+			// an error does not matter: a silent agent is lost
 			_ = r.each(func(a *agent) error { return a.tell(order{Do: do}) })
 		}
 	}
@@ -199,7 +201,6 @@ func (r *run) Run(ctx, stop context.Context) (crew.Report, error) {
 	return r.total()
 }
 
-// total adds up the reports of the agents.
 func (r *run) total() (total crew.Report, err error) {
 	var lost []string
 	total.Fleet = &results.Fleet{Slack: int64(r.proven().Slack)}
@@ -226,16 +227,16 @@ func (r *run) live() (all []results.LiveAgent) {
 	return all
 }
 
-// RoundTrips implements crew.Crew. Agents report round trips at the end only.
+// RoundTrips implements crew.Crew. It returns false, because agents report round trips only at the end.
 func (r *run) RoundTrips() (int64, bool) { return 0, false }
 
-// Close implements crew.Crew. Agents that have not finished are told to stop. The run stays known until the next one,
-// so that late messages are answered.
+// Close implements crew.Crew. It tells agents to end. The run stays known until the next run, so that late messages
+// are answered.
 func (r *run) Close() error {
 	if r.gate != nil {
 		defer r.gate.all.Wait()
 	}
-	_ = r.each(func(a *agent) error { // the error is ignored: an agent that hears nothing ends by itself
+	_ = r.each(func(a *agent) error { // an error does not matter: an agent that hears nothing ends
 		if a.lost != "" {
 			return nil
 		}

@@ -13,8 +13,8 @@ import (
 )
 
 // BenchmarkCoordinator lets simulated agents send frames of a thousand operations each, as fast as the coordinator
-// takes and writes them; an iteration is a frame. The CPU is that of both sides: half of the messages, of TLS and of
-// the NATS server would be that of agents. A history of a million operations: -benchtime 1000x.
+// writes them. An iteration is a frame. The CPU time is that of both sides: half of the time for messages, TLS and the
+// NATS server would be the agents'. For a history of a million operations: -benchtime 1000x.
 func BenchmarkCoordinator(b *testing.B) {
 	for _, n := range []int{4, 50, 200} {
 		b.Run(fmt.Sprintf("%d agents", n), func(b *testing.B) { benchmarkCoordinator(b, n) })
@@ -67,7 +67,7 @@ func benchmarkCoordinator(b *testing.B, n int) {
 	b.ReportMetric(float64(bytesOf(made))/float64(written), "frame-B/op")
 }
 
-// pretend makes a coordinator with a run of so many agents, and their spools.
+// pretend makes a coordinator with a run of the given number of agents, and their spools.
 func pretend(b *testing.B, n int) (*run, []*spool) {
 	b.Helper()
 	token := NewToken()
@@ -98,7 +98,7 @@ func pretend(b *testing.B, n int) (*run, []*spool) {
 	return r, all
 }
 
-// makeFrames shares so many frames out among agents; the last one of each ends its history.
+// makeFrames divides a number of frames among agents. The last frame of each agent ends its history.
 func makeFrames(b *testing.B, agents, count int) [][][]byte {
 	b.Helper()
 	all := make([][][]byte, agents)
@@ -123,7 +123,7 @@ func makeFrames(b *testing.B, agents, count int) [][][]byte {
 		}
 		all[k] = append(all[k], frame)
 	}
-	for k := count; k < agents; k++ { // nothing comes of them
+	for k := count; k < agents; k++ { // these frames are empty
 		f := frame{Run: "r", Agent: fmt.Sprint("e", k), Number: 1, UpTo: history.Forever}
 		frame, err := f.put()
 		if err != nil {
@@ -143,7 +143,7 @@ func bytesOf(made [][][]byte) (n int) {
 	return n
 }
 
-// cpu is what this process has used.
+// cpu returns the CPU time of this process.
 func cpu() time.Duration {
 	var u syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {

@@ -7,7 +7,7 @@ import (
 	"hammerlock/internal/crew"
 )
 
-// sender makes frames of what an agent's workers record.
+// sender turns the records of an agent's workers into frames.
 type sender struct {
 	t     *task
 	s     *crew.Session
@@ -17,8 +17,8 @@ type sender struct {
 	sent  time.Time
 }
 
-// run sends until the workers have ended, and then the rest. While the spool is full it takes nothing, so that workers
-// wait for room in their lanes, which is counted.
+// run sends frames until the workers have ended, and then the rest. While the spool is full, it takes no records.
+// Workers then wait for room in their lanes, and these waits are counted.
 func (s *sender) run(worked <-chan struct{}) {
 	next := time.Tick(drainEvery)
 	for working := true; working; {
@@ -54,7 +54,7 @@ func (s *sender) take(op *history.Op) {
 	}
 }
 
-// frame sends everything that returned before upTo.
+// frame sends all operations that were taken so far. They are complete up to upTo.
 func (s *sender) frame(upTo time.Duration) {
 	t := s.t
 	if t.done() {

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// How many bytes an agent keeps that are not written yet, how many frames are on the way at a time, and after what time
-// a frame without an acknowledgement is sent again.
+// Limits of a spool: the bytes that it keeps, the number of frames that are sent without an acknowledgement, and the
+// time after which a frame is sent again.
 const (
 	spoolMost = 256 << 20
 	window    = 16
@@ -18,19 +18,20 @@ type spool struct {
 	nc *bus
 
 	mu       sync.Mutex
-	frames   [][]byte // the first one has number written+1
+	frames   [][]byte // frames[0] has the number written+1
 	bytes    int
 	written  uint64
 	received uint64
 	sent     uint64    // number of the last frame that was sent
-	at       time.Time // when something was sent or received last
-	lost     string    // why the coordinator accepts nothing more
+	at       time.Time // time of the last frame sent or acknowledged
+	lost     string    // reason why the coordinator accepts no more frames; empty if it does
 	moved    chan struct{}
 }
 
 func newSpool(nc *bus) *spool { return &spool{nc: nc, moved: make(chan struct{}, 1)} }
 
-// add keeps a frame, and sends it as soon as there is room on the way. Its number is one more than the last.
+// add keeps a frame, and sends it when fewer than window frames are unacknowledged. Its number is one more than the
+// last.
 func (s *spool) add(b []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -44,7 +45,7 @@ func (s *spool) push() {
 	for s.sent = max(s.sent, s.received, s.written); s.sent < last && s.sent < max(s.received,
 		s.written)+window; s.sent++ {
 		if s.nc.Publish(frameSubject, s.frames[s.sent-s.written]) != nil {
-			return // there is no connection; it is tried again later
+			return // there is no connection; a later push tries again
 		}
 		s.at = time.Now()
 	}
@@ -72,7 +73,7 @@ func (s *spool) take(a ack) {
 	}
 }
 
-// again sends frames again that should have been acknowledged by now.
+// again resends frames whose acknowledgement is overdue.
 func (s *spool) again() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -84,14 +85,15 @@ func (s *spool) again() {
 
 func (s *spool) full() bool { return s.kept() >= spoolMost }
 
-// kept is the number of bytes that are not written yet.
+// kept returns the number of bytes that are not written yet.
 func (s *spool) kept() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.bytes
 }
 
-// state returns the number of frames, and how many of them were written; lost says why no more will be.
+// state returns the number of frames so far, and how many of them the coordinator has written. lost is the reason why
+// the coordinator accepts no more frames; empty if it does.
 func (s *spool) state() (all, written uint64, lost string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

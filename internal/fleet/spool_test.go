@@ -4,7 +4,7 @@ import (
 	"testing"
 )
 
-// TestASpoolIsBounded keeps what is not written, drops what is, and says when it is full.
+// TestASpoolIsBounded: a spool keeps unwritten frames, drops written ones, and reports when it is full.
 func TestASpoolIsBounded(t *testing.T) {
 	s := newSpool(&bus{}) // without a connection nothing is sent
 	big := make([]byte, spoolMost/4)
@@ -19,7 +19,7 @@ func TestASpoolIsBounded(t *testing.T) {
 		t.Errorf("received is not written: %d of %d", written, all)
 	}
 	s.take(ack{Received: 4, Written: 3})
-	s.take(ack{Received: 2, Written: 1}) // an old one
+	s.take(ack{Received: 2, Written: 1}) // an old acknowledgement
 	if all, written, _ := s.state(); s.full() || all != 4 || written != 3 || len(s.frames) != 1 || s.bytes != len(big) {
 		t.Errorf("%d of %d are written, %d bytes kept", written, all, s.bytes)
 	}
@@ -29,7 +29,7 @@ func TestASpoolIsBounded(t *testing.T) {
 	}
 }
 
-// TestTokensAreLong refuses a token that could be guessed.
+// TestTokensAreLong: a token that could be guessed is refused.
 func TestTokensAreLong(t *testing.T) {
 	if _, err := ParseToken("secret\n"); err == nil {
 		t.Error("a short token was taken")

@@ -14,7 +14,7 @@ import (
 	"hammerlock/topologies"
 )
 
-// starts starts an agent in a process of its own.
+// starts starts an agent in a separate process.
 func (b *bench) starts(name string) *os.Process {
 	b.t.Helper()
 	self, err := os.Executable()
@@ -35,9 +35,9 @@ func (b *bench) starts(name string) *os.Process {
 	return cmd.Process
 }
 
-// TestAnAgentSuffers stops an agent for a while, cuts another one from the servers, and kills that in the end: what an
-// agent does not do itself is done to its worker process, nothing is lost but the one that was killed, and the other
-// works on.
+// TestAnAgentSuffers stops one agent for a while, cuts another from the servers, and kills that one at the end. Faults
+// that an agent cannot inject into itself are injected into its worker process. Only the operations of the killed
+// agent are lost, and the other agent works on.
 func TestAnAgentSuffers(t *testing.T) {
 	t.Parallel()
 	live.Again(t, func(int) string { return suffered(t) })
@@ -103,13 +103,13 @@ func suffered(t *testing.T) (undecided string) {
 
 func stores(op *history.Op) bool { return op.Kind == history.Store && op.Outcome == history.OK }
 
-// ended tells whether a process is gone, or waits for its parent to notice.
+// ended tells whether a process is gone, or is a zombie.
 func ended(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	return err != nil || strings.Contains(string(stat), ") Z ")
 }
 
-// TestEachFrameTwice: a network that repeats what it carries changes nothing.
+// TestEachFrameTwice: a network that repeats messages changes nothing.
 func TestEachFrameTwice(t *testing.T) {
 	t.Parallel()
 	b := coordinator(t, func(*Options) {})
@@ -125,7 +125,7 @@ func TestEachFrameTwice(t *testing.T) {
 	b.until("done; ")
 }
 
-// whole checks that nothing is missing from a history, and nothing is in it twice.
+// whole checks that a history has each operation exactly once.
 func (b *bench) whole(h *history.History, report *crew.Report) {
 	b.t.Helper()
 	if err := h.Validate(); err != nil {
@@ -136,8 +136,8 @@ func (b *bench) whole(h *history.History, report *crew.Report) {
 	}
 }
 
-// TestASlowCoordinator takes so long to write that the agents have done their work long before: they keep what is not
-// written, and end when it is.
+// TestASlowCoordinator writes so slowly that the agents finish long before. They keep unwritten frames, and end when
+// these are written.
 func TestASlowCoordinator(t *testing.T) {
 	t.Parallel()
 	b := coordinator(t, func(*Options) {})
@@ -149,8 +149,8 @@ func TestASlowCoordinator(t *testing.T) {
 	b.until("done; ")
 }
 
-// TestACoordinatorThatComesBack vanishes in the middle of a run: the agents give that up by name, wait for the next
-// coordinator, and serve it.
+// TestACoordinatorThatComesBack: the coordinator vanishes during a run. The agents report that they give the run up.
+// They wait for the next coordinator, and serve it.
 func TestACoordinatorThatComesBack(t *testing.T) {
 	t.Parallel()
 	b := coordinator(t, func(o *Options) { o.Timeout = 2 * time.Second })

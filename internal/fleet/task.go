@@ -13,30 +13,32 @@ import (
 	"hammerlock/internal/crew"
 )
 
-// task is a run as an agent sees it.
+// task is an agent's view of a run.
 type task struct {
 	w     *worker
 	plan  *plan
 	crew  *crew.Processes
 	spool *spool
-	begin chan int64         // receives the beginning of the run when that is certain
-	stop  context.CancelFunc // no new visits
-	end   context.CancelFunc // ends everything that the task does
+	begin chan int64         // receives the start time once it is final
+	stop  context.CancelFunc // stops new visits
+	end   context.CancelFunc // ends all activities of the task
 	all   sync.WaitGroup
 
 	mu        sync.Mutex
 	exchanges []exchange
 	heard     time.Time
-	armed     int64 // when the run would begin; 0 = unknown
+	armed     int64 // announced start of the run; 0 = unknown
 	begun     bool
 	session   *crew.Session
 	catches   map[int]*catch
 	reporting bool
 	over      bool
-	why       string // why it was given up
+	why       string // reason why the task was given up
 }
 
-// How often clocks are compared, at first and later, and how often and how much at a time is sent.
+// exchangeEvery is the time between two clock exchanges; firstTime is the number of those at the start. exchangeMost
+// is the timeout of a request. drainEvery and sendEvery are the times between two reads of records, and two frames.
+// frameOps is the number of operations that fill a frame.
 const (
 	exchangeEvery = 50 * time.Millisecond
 	firstTime     = 64
@@ -46,7 +48,7 @@ const (
 	frameOps      = 1000
 )
 
-// newTask prepares for a run. It is ended by close, not by ctx.
+// newTask prepares a run. It does not end with ctx: the caller must call close.
 func newTask(ctx context.Context, w *worker, p *plan) (*task, error) {
 	t := &task{w: w, plan: p, spool: newSpool(w.nc), begin: make(chan int64, 1), heard: time.Now(),
 		catches: map[int]*catch{}}
@@ -72,15 +74,15 @@ func newTask(ctx context.Context, w *worker, p *plan) (*task, error) {
 	return t, nil
 }
 
-// hear notes that the coordinator is alive.
+// hear records that the coordinator is alive.
 func (t *task) hear() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.heard = time.Now()
 }
 
-// compare compares the clock with the coordinator's until the task ends, and gives up if the coordinator is silent for
-// too long.
+// compare exchanges clock messages with the coordinator until the task ends. It gives up if the coordinator is silent
+// for too long.
 func (t *task) compare(ctx context.Context) {
 	next := time.Tick(exchangeEvery)
 	for {
@@ -117,7 +119,7 @@ func (t *task) exchange() {
 		int64(binary.LittleEndian.Uint64(m.Data[8:])), received})
 }
 
-// exchanged returns the exchanges that were not sent yet.
+// exchanged returns the exchanges that were not sent yet, and forgets them.
 func (t *task) exchanged() []exchange {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -126,7 +128,7 @@ func (t *task) exchanged() []exchange {
 	return new
 }
 
-// giveUp ends the task before its end.
+// giveUp ends the task early. The reason is empty if the task has finished.
 func (t *task) giveUp(why string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -140,14 +142,13 @@ func (t *task) giveUp(why string) {
 	}
 }
 
-// done tells whether the task has finished.
 func (t *task) done() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.over
 }
 
-// close ends the task. It returns why the task was given up; empty if it had finished.
+// close ends the task. It returns the reason why the task was given up; empty if it had finished.
 func (t *task) close(why string) string {
 	t.giveUp(why)
 	t.all.Wait()
@@ -158,7 +159,6 @@ func (t *task) close(why string) string {
 	return t.why
 }
 
-// obey executes an order about the run.
 func (t *task) obey(ctx context.Context, o *order) (answer, error) {
 	switch o.Do {
 	case doArm:
@@ -175,7 +175,7 @@ func (t *task) obey(ctx context.Context, o *order) (answer, error) {
 		return answer{}, t.signal(syscall.Signal(o.Signal))
 	case doCut, doMend:
 		return answer{}, t.cut(o.Do == doCut)
-	case doKill, doPause: // these take effect after they were answered
+	case doKill, doPause: // killOrPause executes these after the answer
 	default:
 		return answer{}, fmt.Errorf("unknown order %q", o.Do)
 	}
@@ -211,7 +211,7 @@ func (t *task) start() error {
 	return nil
 }
 
-// run lets the workers work, sends what they record, and reports.
+// run lets the workers work, sends their records, and reports.
 func (t *task) run(ctx, stopped context.Context, at int64) {
 	pause(ctx, time.Duration(at-crew.Monotonic()))
 	s, err := t.crew.BeginAt(at)
@@ -241,7 +241,7 @@ func (t *task) run(ctx, stopped context.Context, at int64) {
 	t.report(ctx, report)
 }
 
-// report repeats the report until the coordinator has it, and waits until everything was written.
+// report sends the report until the coordinator has it. Then it waits until all frames are written.
 func (t *task) report(ctx context.Context, r crew.Report) {
 	t.mu.Lock()
 	t.reporting = true
@@ -257,7 +257,7 @@ func (t *task) report(ctx context.Context, r crew.Report) {
 			t.w.o.Say(fmt.Sprintf("run %s: done; %d frames are written", t.plan.Run, all))
 			t.giveUp("")
 			return
-		default: // the answer also says how much was written: an acknowledgement may have been lost
+		default: // ask even if told: the answer has the number of written frames, whose acknowledgement may be lost
 			last := final{Run: t.plan.Run, Agent: t.w.me.Epoch, Frames: all, Report: r}
 			if got, err := ask[ack](t.w.nc, finalSubject, last, exchangeMost); err == nil {
 				t.hear()
@@ -271,7 +271,7 @@ func (t *task) report(ctx context.Context, r crew.Report) {
 	}
 }
 
-// settle waits a moment for the last acknowledgements, if only they are missing.
+// settle waits a moment if the task has finished and only acknowledgements are missing.
 func (t *task) settle(ctx context.Context) {
 	t.mu.Lock()
 	reporting := t.reporting
@@ -281,7 +281,7 @@ func (t *task) settle(ctx context.Context) {
 	}
 }
 
-// processes lists the worker processes; none before the beginning.
+// processes returns the worker processes; nil before the run begins.
 func (t *task) processes() []*crew.Process {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -17,17 +17,16 @@ import (
 )
 
 // Token is a secret that coordinator and agents share. The key of the coordinator's certificate is derived from it, so
-// no certificate authority is needed: agents accept no other key, and the coordinator admits no agent without the
+// no certificate authority is needed. Agents accept no other key, and the coordinator admits no agent without the
 // token.
 type Token string
 
-// leastToken is the minimal length of a token: with a short one, it could be guessed from the certificate.
+// leastToken is the shortest length of a token. A shorter token could be guessed from the certificate.
 const leastToken = 20
 
-// NewToken draws a token.
+// NewToken draws a random token.
 func NewToken() Token { return Token(rand.Text()) }
 
-// ReadToken reads a token from the first line of a file.
 func ReadToken(path string) (Token, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -37,7 +36,7 @@ func ReadToken(path string) (Token, error) {
 	return ParseToken(line)
 }
 
-// ParseToken checks a token.
+// ParseToken checks the length of a token.
 func ParseToken(text string) (Token, error) {
 	text = strings.TrimSpace(text)
 	if len(text) < leastToken {
@@ -51,12 +50,11 @@ func (t Token) derive(what string) []byte {
 	return sum[:]
 }
 
-// password is what agents log in with.
+// password returns the agents' password at the NATS server.
 func (t Token) password() string { return hex.EncodeToString(t.derive("password")) }
 
 func (t Token) key() ed25519.PrivateKey { return ed25519.NewKeyFromSeed(t.derive("key")) }
 
-// server returns the coordinator's TLS configuration.
 func (t Token) server() (*tls.Config, error) {
 	key := t.key()
 	now := time.Now()
@@ -72,7 +70,7 @@ func (t Token) server() (*tls.Config, error) {
 
 var errToken = errors.New("the coordinator has another token")
 
-// client returns an agent's TLS configuration. It checks the key in place of names and authorities.
+// client returns an agent's TLS configuration. It checks the key instead of names and authorities.
 func (t Token) client() *tls.Config {
 	want, _ := t.key().Public().(ed25519.PublicKey)
 	return &tls.Config{

@@ -12,16 +12,16 @@ import (
 	"hammerlock/internal/crew"
 )
 
-// What BenchmarkTurns lets agents record.
+// The operations that BenchmarkTurns lets agents record.
 const (
 	turnAgents = 4
-	turnRate   = 25_000 // operations a second, each
+	turnRate   = 25_000 // operations a second, for each worker
 	turnLong   = time.Second
 )
 
-// BenchmarkTurns lets four workers record 100 000 operations a second, in turns of a second: one time they share a
-// process with the file, another time each is an agent that sends them over NATS and TLS. An iteration is a pair of
-// turns; a minute of each: -benchtime 60x. All is one process here: its CPU is that of both sides.
+// BenchmarkTurns lets four workers record 100 000 operations a second, in turns of a second. In one kind of turn, they
+// share a process with the file. In the other, each is an agent that sends them over NATS and TLS. An iteration is a
+// pair of turns; for a minute of each: -benchtime 60x. All runs in one process, so its CPU time is that of both sides.
 func BenchmarkTurns(b *testing.B) {
 	var ops, used [2]float64
 	var heap [2]uint64
@@ -39,15 +39,15 @@ func BenchmarkTurns(b *testing.B) {
 	b.ReportMetric(100*(1-ops[1]/ops[0]), "lost-%")
 }
 
-// turned is where what is recorded goes in a turn.
+// turned receives the operations of a turn.
 type turned struct {
 	merge   *history.Merge            // of the file
-	written func(final time.Duration) // is told what is in it; may be nil
-	end     func()                    // the workers have gone
+	written func(final time.Duration) // called with the time up to which the file is complete; may be nil
+	end     func()                    // called when the workers have ended
 }
 
-// take runs a turn: how many operations were recorded in its time, with how much CPU until all of them were written,
-// and how much memory was in use.
+// take runs a turn. It returns the number of operations, the CPU time until all of them were written, and the memory
+// in use.
 func take(b *testing.B, turn func(*testing.B, *history.Clock, []*history.Lane) *turned) (n int64, used time.Duration,
 	heap uint64) {
 	b.Helper()
@@ -102,7 +102,7 @@ func take(b *testing.B, turn func(*testing.B, *history.Clock, []*history.Lane) *
 	return n, cpu() - before, m.HeapInuse
 }
 
-// recordTurn records operations at the rate for as long as a turn is.
+// recordTurn records operations at the rate for the length of a turn.
 func recordTurn(l *history.Lane) (n int64) {
 	ticker := time.NewTicker(time.Millisecond)
 	defer ticker.Stop()
@@ -117,7 +117,7 @@ func recordTurn(l *history.Lane) (n int64) {
 	return n
 }
 
-// alone has the workers and the file in one process.
+// alone puts the workers and the file in one process.
 func alone(_ *testing.B, clock *history.Clock, lanes []*history.Lane) *turned {
 	return &turned{history.NewMerge(clock, lanes), func(time.Duration) {}, func() {}}
 }

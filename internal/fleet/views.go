@@ -14,11 +14,11 @@ import (
 	"hammerlock/topologies"
 )
 
-// viewTimeout is how long servers may take to answer which ones they are.
+// viewTimeout is the longest time for which a server may take to identify itself.
 const viewTimeout = 10 * time.Second
 
-// serverViews identifies the servers that the orders lead to from this machine, by their run ids. An agent that sees
-// other servers than the coordinator would test something else.
+// serverViews returns the run ids of the servers that the orders lead to from this machine. If they differ between
+// agent and coordinator, the agent would test other servers.
 func serverViews(ctx context.Context, o *crew.Orders) (views []string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, viewTimeout)
 	defer cancel()
@@ -29,7 +29,7 @@ func serverViews(ctx context.Context, o *crew.Orders) (views []string, err error
 	for _, access := range sites {
 		c := access.Site().Client(topologies.ClientOptions{Source: 1, ReadTimeout: viewTimeout})
 		view, err := serverIDs(ctx, c)
-		_ = c.Close() // the error is ignored: it was only read
+		_ = c.Close() // an error does not matter, since the client only read
 		if err != nil {
 			return nil, fmt.Errorf("cannot reach %s at %s: %w", access.Name, strings.Join(access.Addrs, ", "), err)
 		}

@@ -10,8 +10,8 @@ import (
 	"hammerlock/internal/deployment"
 )
 
-// attend prepares to watch the machine, the servers and the keys of workers. Of a program's servers no more is known
-// than what they say to it.
+// attend prepares to watch the machine, the servers and the workers' keys. About the servers of a watched program,
+// only the traffic is known.
 func (x *Run) attend() {
 	lane := func() *history.Lane { return x.record.Lane(ownSlots) }
 	plan := &x.combo.Plan
@@ -26,11 +26,11 @@ func (x *Run) attend() {
 		Closely: len(x.combo.Steps) > 0 && x.combo.Scenario.Name == ""})
 }
 
-// watchGap is the shortest pause that is recorded while a program is watched for weeks: shorter ones would be many, and
-// are no more than a judge allows a busy machine anyway.
+// watchGap is the shortest recorded pause while a program is watched for weeks. There would be many shorter ones, and
+// a judge allows a busy machine as much anyway.
 const watchGap = time.Second
 
-// gap is the shortest pause of this process that is recorded.
+// gap returns the shortest pause of this process that is recorded.
 func (x *Run) gap() time.Duration {
 	if x.endless() {
 		return watchGap
@@ -38,9 +38,9 @@ func (x *Run) gap() time.Duration {
 	return crew.Gap(x.combo.Plan.Workload.TTL)
 }
 
-// background starts what goes on during the visits: their records are collected, the servers' counters read, servers
-// and keys watched; of a program, violations are cut out. The returned function ends it, and returns what the
-// measurement cost the servers. A run that ended early is measured up to its end.
+// background starts the activities beside the visits. They collect records, read the servers' counters, and watch
+// servers and keys; for a watched program, they cut out violations. The returned function ends them, and returns the
+// servers' costs. A run that ended early is measured up to its end.
 func (x *Run) background(ctx context.Context) (end func() costs) {
 	var all sync.WaitGroup
 	var cost costs

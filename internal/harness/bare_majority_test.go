@@ -14,9 +14,9 @@ import (
 	"hammerlock/topologies"
 )
 
-// TestARightRedlockWhoseSiteComesBackEmpty ends one site of five again and again while workers compete for the lock and
-// answers are lost. A grant may have stood on a bare majority of the sites, so that the lock is never accused. The run
-// lasts until enough ends were seen: how long that takes says the machine.
+// TestARightRedlockWhoseSiteComesBackEmpty ends one of five sites repeatedly, while workers compete for the lock and
+// replies are lost. A grant may have been on a bare majority of the sites, so the lock is never accused. The run lasts
+// until enough ends were seen; the machine determines how long that takes.
 func TestARightRedlockWhoseSiteComesBackEmpty(t *testing.T) {
 	t.Parallel()
 	live.Again(t, func(int) string {
@@ -63,8 +63,8 @@ func TestARightRedlockWhoseSiteComesBackEmpty(t *testing.T) {
 
 const mostRestarts = 4
 
-// restarts ends a server that no fault has asked for, whenever more visits are done, and starts it without its keys
-// when more are done without it, so that the suite has seen it down. It tells how often.
+// restarts ends a server without a fault, whenever more visits are done. It starts the server, without its keys, when
+// more visits are done without it. So the suite has seen it down. It returns the number of ends.
 func restarts(t *testing.T, n *topologies.Node, visits *atomic.Int64, over <-chan struct{}) (times int) {
 	t.Helper()
 	more := func(by int64) bool {
@@ -80,7 +80,7 @@ func restarts(t *testing.T, n *topologies.Node, visits *atomic.Int64, over <-cha
 		return !ended
 	}
 	for ; times < mostRestarts && more(1); times++ {
-		_ = n.Do(t.Context(), "SHUTDOWN", "NOSAVE") // the answer is the end of the connection
+		_ = n.Do(t.Context(), "SHUTDOWN", "NOSAVE") // the server answers by closing the connection
 		live.Wait(t, "the end of a site", func() bool { return n.State() == topologies.Down })
 		more(2)
 		if err := n.Start(t.Context()); err != nil {

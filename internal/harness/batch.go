@@ -15,37 +15,36 @@ import (
 // batch is the part of a job with all scenarios for one lock on one topology.
 type batch struct {
 	*Job
-	since time.Time // when it began to use its time budget
+	since time.Time // time at which its time budget began
 	room  room
 	runs  map[int]*results.Run // number of a combination -> its run
 	open  []question
-	ended string // why no further run of the job begins; empty = they go on
-	dead  string // why no further scenario of this lock and topology begins; empty = they go on
+	ended string // reason why no further run of the job begins; empty = they continue
+	dead  string // reason why no further scenario of this lock and topology begins; empty = they continue
 	err   error
 }
 
-// question is a combination that has no verdict yet.
+// question is a combination without a verdict.
 type question struct {
 	number int
-	longer int   // the factor by which its next run must be longer; 1 = nothing was too slow
-	shared bool  // other runs went on beside the last one
-	broke  error // why the last run could not be carried out
+	longer int   // factor by which its next run must be longer; 1 = nothing was too slow
+	shared bool  // other runs were in progress beside the last run
+	broke  error // reason why the last run could not be carried out; nil = it could
 }
 
-// spoilt tells whether the last run was too slow, perhaps because of runs beside it.
+// spoilt tells whether the last run was too slow, perhaps because of parallel runs.
 func (q question) spoilt() bool { return q.shared && q.longer > 1 }
 
-// outcome is the result of a run.
 type outcome struct {
 	question
 	run *results.Run
 	err error
 }
 
-// of names the lock and the topology, whose scenarios share a time budget.
+// of names the lock and the topology. Their scenarios share a time budget.
 func (c *Combination) of() string { return c.Topology.Name + " " + c.Lock.Name }
 
-// all runs every combination once, and then repeats those without a verdict.
+// all runs every combination once. Then it repeats those without a verdict.
 func (b *batch) all(ctx, stop context.Context, from, to int) {
 	var all []question
 	for n := from; n < to; n++ {
@@ -56,8 +55,8 @@ func (b *batch) all(ctx, stop context.Context, from, to int) {
 	b.again(ctx, stop)
 }
 
-// ask runs the combinations that begins selects, several at a time if the machine has room. Those that need the machine
-// for themselves come last, one at a time.
+// ask runs the combinations that begins selects, in parallel if the machine has room. Those that need the machine for
+// themselves come last, one after the other.
 func (b *batch) ask(ctx, stop context.Context, all []question, begins func(question) bool) {
 	alone := func(q question) int {
 		if b.Combinations[q.number].Scenario.Alone || q.spoilt() {
@@ -68,7 +67,8 @@ func (b *batch) ask(ctx, stop context.Context, all []question, begins func(quest
 	if b.room.jobs != 1 {
 		slices.SortStableFunc(all, func(x, y question) int { return alone(x) - alone(y) })
 	}
-	ended, beside := make(chan outcome), map[int]bool{} // beside is the set of running combinations
+	// beside has the running combinations, each with whether others ran beside it
+	ended, beside := make(chan outcome), map[int]bool{}
 	started, starting := make(chan struct{}, len(all)), 0
 	for len(all) > 0 || len(beside) > 0 {
 		var look <-chan time.Time
@@ -108,8 +108,8 @@ func (b *batch) ask(ctx, stop context.Context, all []question, begins func(quest
 	}
 }
 
-// begins tells whether to run a combination, and records the reason if not. The very first one is run whatever its
-// length.
+// begins tells whether to run a combination, and records the reason if not. The first combination is run even if it is
+// longer than the budget.
 func (b *batch) begins(number, first int) bool {
 	c := &b.Combinations[number]
 	n := c.notRun(cmp.Or(b.ended, b.dead))
@@ -126,14 +126,14 @@ func (b *batch) begins(number, first int) bool {
 	return false
 }
 
-// spent tells whether a run of that length would end after the time budget.
+// spent tells whether a run of the given length would end after the time budget.
 func (b *batch) spent(duration time.Duration) bool {
 	return time.Since(b.since)+duration > b.Plan.Budget
 }
 
 // take stores the outcome of a run.
 func (b *batch) take(o outcome) {
-	if o.err != nil && o.run == nil && o.shared { // the servers may have started too slowly because of the other runs
+	if o.err != nil && o.run == nil && o.shared { // parallel runs may have delayed the start of the servers
 		o.longer, o.broke = 2, o.err
 		b.open = append(b.open, o.question)
 		return
@@ -157,10 +157,10 @@ func (b *batch) take(o outcome) {
 	}
 }
 
-// again repeats the runs without a verdict, with the next seed and longer, as often as the plan allows and, for
-// scenarios, while there is time. If the machine or a program was too slow, all times of the scenario grow by the
-// measured factor; otherwise only its duration grows. A run that other runs may have slowed down is repeated alone and
-// unchanged, which does not count as an attempt.
+// again repeats the runs without a verdict, longer and with the next seed. It does so as often as the plan allows and,
+// for scenarios, while there is time. If the machine or a program was too slow, all times of the scenario grow by the
+// measured factor; otherwise only its duration does. A run that parallel runs may have slowed down is repeated alone
+// and unchanged, which does not count as an attempt.
 func (b *batch) again(ctx, stop context.Context) {
 	for n, by := range b.Plan.again() {
 		open := b.open
@@ -191,7 +191,7 @@ func (b *batch) again(ctx, stop context.Context) {
 	}
 }
 
-// why says what was wrong with the last run of a question, and notes the run's name.
+// why returns what was wrong with the last run of a question, and records the run's name.
 func (b *batch) why(q question) string {
 	if q.broke != nil {
 		return q.broke.Error()
@@ -202,31 +202,32 @@ func (b *batch) why(q question) string {
 	return why
 }
 
-// room decides how many runs go on at the same time. Most runs need little CPU time: they wait until leases end and
-// faults are healed.
+// room decides how many runs are in progress. Most runs need little CPU time: they wait until leases end and faults
+// are healed.
 type room struct {
 	jobs  int // fixed number of runs; 0 = as many as the machine can run
 	probe crew.Probe
 	since time.Time     // start of the current measurement
 	last  time.Time     // last call of the method more
 	late  time.Duration // largest delay of a call of more
-	busy  float64       // recent usage of the CPU cores, from 0 to 1
-	own   float64       // by this process
+	busy  float64       // recent usage of the CPU cores by all programs, 0 to 1
+	own   float64       // recent usage by this process, 0 to 1
 	never bool          // other programs keep the machine busy, so its load tells nothing about the runs
 }
 
 const (
-	asked   = 10 * time.Millisecond  // how often the method more is called
-	settled = 200 * time.Millisecond // how long a measurement takes, so that it includes the newest run
-	// There is room for another run while no goroutine waits long for a core (that would make holders late) and some of
-	// the CPU is idle (the load of a run varies). The servers of a run use about as much CPU time as its workers.
+	asked   = 10 * time.Millisecond  // time between two calls of the method more
+	settled = 200 * time.Millisecond // time of a measurement, so that it includes the newest run
+	// There is room for another run if no goroutine waits longer than prompt for a core, which would make holders
+	// late. Some of the CPU must also be idle, since the load of a run varies. The servers of a run use about as much
+	// CPU time as its workers.
 	prompt = 8 * time.Millisecond
 	full   = 0.75
 )
 
-// more tells whether there is room for another run beside those in progress. It must be called every 10 ms. Over a
-// fifth of a second after the last run began to work, it measures how late the calls are, how long goroutines wait for
-// a core, and how busy the cores are.
+// more tells whether there is room for another run. It must be called every 10 ms. For a fifth of a second after the
+// last run began to work, it measures the delay of the calls, the waits of goroutines for a core, and the usage of the
+// cores.
 func (r *room) more(running int) bool {
 	if r.jobs > 0 {
 		return running < r.jobs
@@ -251,7 +252,7 @@ func (r *room) more(running int) bool {
 // anew starts a new measurement, because a run has begun to work.
 func (r *room) anew() { r.since, r.late = time.Time{}, 0 }
 
-// foreign measures, while no run is in progress, whether other programs keep the machine busy.
+// foreign measures, before the first run, whether other programs keep the machine busy.
 func (r *room) foreign() {
 	if r.jobs != 0 {
 		return
@@ -262,7 +263,7 @@ func (r *room) foreign() {
 	r.never = used.MachineCPU > full
 }
 
-// jobs is the number of runs at a time; 0 = as many as the machine can run.
+// jobs returns the largest number of parallel runs; 0 = as many as the machine can run.
 func (j *Job) jobs() int {
 	if j.Plan.alone() {
 		return 1

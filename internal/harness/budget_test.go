@@ -15,17 +15,18 @@ import (
 	"hammerlock/workload"
 )
 
-// TestTheBudget is for all scenarios of a lock on a topology: none but the first begins that would end later.
+// TestTheBudget: the budget is for all scenarios of a lock on a topology. Except for the first, no scenario begins
+// that would end later.
 func TestTheBudget(t *testing.T) {
 	for i, tt := range []struct {
 		number         int
 		duration, gone time.Duration
 		begins         bool
 	}{
-		{0, time.Hour, 0, true}, // the first one
+		{0, time.Hour, 0, true}, // the first scenario
 		{1, 10 * time.Second, 45 * time.Second, true},
 		{1, 10 * time.Second, 55 * time.Second, false},
-		{1, time.Second, 55 * time.Second, true}, // a shorter one has its place
+		{1, time.Second, 55 * time.Second, true}, // a shorter one fits
 	} {
 		c := Combination{Scenario: scenarios.Scenario{Name: "some"}, Plan: Plan{Duration: tt.duration}}
 		j := Job{Plan: Plan{Budget: time.Minute}, Combinations: []Combination{c, c}}
@@ -36,8 +37,8 @@ func TestTheBudget(t *testing.T) {
 	}
 }
 
-// TestNothingBeginsAfterARunThatIsEnough, or after one that failed if --fail-fast asks for that; what is left out is
-// said.
+// TestNothingBeginsAfterARunThatIsEnough: nor after a failed run if --fail-fast was given. The scenarios that are left
+// out are reported.
 func TestNothingBeginsAfterARunThatIsEnough(t *testing.T) {
 	leak := &results.Run{Verdicts: []checker.Verdict{{Status: checker.Fail, Cause: history.Leak}}}
 	enough := func(run *results.Run) bool { return run.Verdicts[0].Cause == history.Leak }
@@ -66,8 +67,8 @@ func TestNothingBeginsAfterARunThatIsEnough(t *testing.T) {
 	}
 }
 
-// TestAScenarioIsStretched by as much as the machine was slow, eight times at most: load, faults and duration. What was
-// only too short goes on for longer.
+// TestAScenarioIsStretched: load, faults and duration grow by the factor by which the machine was slow, at most eight
+// times. A scenario that was only too short gets a longer duration.
 func TestAScenarioIsStretched(t *testing.T) {
 	const ms = time.Millisecond
 	c := Combination{Steps: []faults.Step{{Arg: "80ms", From: 200 * ms, To: 900 * ms}, {Arg: "20", From: 300 * ms}}}
@@ -109,7 +110,7 @@ func TestAScenarioIsStretched(t *testing.T) {
 	}
 }
 
-// TestAScenarioIsAsLongAsAProgramNeeds it to be, up to eight times: what is shorter is not run.
+// TestAScenarioIsAsLongAsAProgramNeeds: it grows up to eight times. If that is too short, it is not run.
 func TestAScenarioIsAsLongAsAProgramNeeds(t *testing.T) {
 	for least, want := range map[time.Duration]int{0: 0, time.Second: 0, 2500 * time.Millisecond: 3, 8 * time.Second: 8,
 		9 * time.Second: -1} {
@@ -136,7 +137,7 @@ func TestAScenarioIsAsLongAsAProgramNeeds(t *testing.T) {
 	}
 }
 
-// TestAScenarioIsAPlan that leaves nothing of its own to the next one.
+// TestAScenarioIsAPlan: it leaves none of its settings to the next scenario.
 func TestAScenarioIsAPlan(t *testing.T) {
 	p := Default()
 	p.Topologies = []topologies.Spec{topologies.All[0]}

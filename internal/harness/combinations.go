@@ -15,7 +15,7 @@ import (
 	"hammerlock/workload"
 )
 
-// combinations returns all pairs of a lock of the plan and a topology that it can run on.
+// combinations returns all pairs of a lock of the plan and a topology on which it can run.
 func (c *check) combinations() (all []Combination) {
 	for _, topology := range c.plan.Topologies {
 		if wrong := c.unsettable(topology); wrong.Text != "" && c.everywhere() {
@@ -43,7 +43,7 @@ func (c *check) combinations() (all []Combination) {
 	return all
 }
 
-// unsettable says why the servers of a topology cannot have the settings of the plan; the zero Mistake if they can.
+// unsettable returns why the servers of a topology cannot have the settings of the plan; the zero Mistake if they can.
 func (c *check) unsettable(t topologies.Spec) human.Mistake {
 	p, can := c.plan, t.Can()
 	switch {
@@ -64,11 +64,11 @@ func (c *check) unsettable(t topologies.Spec) human.Mistake {
 	return human.Mistake{}
 }
 
-// everywhere tells whether the plan names all topologies: then those that do not fit a lock are skipped without an
-// error.
+// everywhere tells whether the plan names all topologies. Topologies that do not fit a lock are then skipped without
+// an error.
 func (c *check) everywhere() bool { return len(c.plan.Topologies) == len(topologies.All) }
 
-// elsewhere tells whether a lock needs servers of another kind, which another topology of the plan has: then the plan
+// elsewhere tells whether a lock needs another kind of server, which another topology of the plan has. The plan then
 // compares kinds of servers, and skipping is no error.
 func (c *check) elsewhere(lock locks.Spec) bool {
 	fits, others := false, false
@@ -85,7 +85,7 @@ func (c *check) strained(all []Combination) (strained []Combination) {
 	}
 	for _, x := range all {
 		if c.plan.Counter.Fits(x.Lock, 1) != "" {
-			strained = append(strained, x) // the combination is kept as it is, so that the error in it is reported
+			strained = append(strained, x) // it is kept unchanged, so that its error is reported
 			continue
 		}
 		here := x.Topology
@@ -120,7 +120,6 @@ func (c *check) strained(all []Combination) (strained []Combination) {
 // perPermit is the number of workers for each permit of a semaphore, so that visits have to wait.
 const perPermit = 4
 
-// under returns the plan for a run of a lock under a scenario.
 func (p Plan) under(s scenarios.Scenario, lock locks.Spec, on topologies.Spec) Plan {
 	p.Workload, p.Faults, p.Warmup = s.Load(p.Workload.Seed, lock.Claims), s.Planned(faults.OfWorkers), 0
 	p.Duration = s.Lasts(on.Recovery+lock.Lingers(p.Workload.TTL), lock.Claims.Renews)
@@ -134,12 +133,11 @@ func (p Plan) under(s scenarios.Scenario, lock locks.Spec, on topologies.Spec) P
 	return p
 }
 
-// notRun records why the combination is not run.
 func (c *Combination) notRun(why string) results.NotRun {
 	return results.NotRun{Topology: c.Topology.Name, Lock: c.Lock.Name, Scenario: c.Scenario.Name, Why: why}
 }
 
-// engines checks whether this machine has the servers other than Redis, and whether the counter works on them.
+// engines checks that this machine has the servers of other kinds than Redis, and that the counter works on them.
 func (c *check) engines(ctx context.Context) {
 	for _, t := range c.plan.Topologies {
 		if spec := c.plan.Counter; spec.Place == workload.OnTopology && !t.Can().Ask() {

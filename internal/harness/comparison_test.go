@@ -18,10 +18,11 @@ import (
 	"hammerlock/workload"
 )
 
-// comparisons is how often a deployment is compared with itself: one says only that it can be done.
+// comparisons is the number of times that a deployment is compared with itself. One comparison only shows that it
+// works.
 var comparisons = flag.Uint64("comparisons", 1, "how many comparisons of a deployment with itself (make aa: 20)")
 
-// TestAloneAThingIsComparedWithItself counts the false alarms of bench ab and of bench compare: one in twenty is
+// TestAloneAThingIsComparedWithItself counts the false alarms of bench ab and bench compare. One in twenty is
 // expected.
 func TestAloneAThingIsComparedWithItself(t *testing.T) {
 	trials, tables := uint64(0), uint64(0)
@@ -44,7 +45,8 @@ func TestAloneAThingIsComparedWithItself(t *testing.T) {
 	}
 }
 
-// TestAlonePlantedDifferencesAreFound. The longer visits are planted with many comparisons only: they take a minute.
+// TestAlonePlantedDifferencesAreFound plants differences. The longer visits take a minute, so they are planted only if
+// there are many comparisons.
 func TestAlonePlantedDifferencesAreFound(t *testing.T) {
 	for _, p := range []planted{oneMoreTrip(comparedLoad), longerVisits}[:min(*comparisons, 2)] {
 		if err := p.find(t.Context()); err != nil {
@@ -53,21 +55,21 @@ func TestAlonePlantedDifferencesAreFound(t *testing.T) {
 	}
 }
 
-// pairs is how many runs a side of a comparison has.
+// pairs is the number of runs of each side of a comparison.
 const pairs = 12
 
-// comparedLoad supports a p99 within a moment.
+// comparedLoad sets a load with enough visits for a p99 in a short run.
 func comparedLoad(p *Plan) {
 	p.Counter, _ = workload.FindCounter("memory")
 	p.Workload.Workers, p.Workload.Keys, p.Workload.Hold = 4, 1000, 0
 	p.Warmup, p.Duration = 50*time.Millisecond, 250*time.Millisecond
 	if *comparisons == 1 {
-		// the cores are left to other tests; what a visit costs is seen all the same
+		// leave the cores to other tests: the cost of a visit is visible all the same
 		p.Workload.Think = 3 * time.Millisecond
 	}
 }
 
-// compared runs pairs on warm deployments, B with a change.
+// compared runs pairs on warm deployments. Side B has a change.
 func compared(ctx context.Context, seed uint64, common, change func(*Plan)) (_ []compare.Pair, err error) {
 	dir, err := os.MkdirTemp("", "aa-")
 	if err != nil {
@@ -100,7 +102,7 @@ func compared(ctx context.Context, seed uint64, common, change func(*Plan)) (_ [
 	return all, nil
 }
 
-// metrics looks up those that there are.
+// metrics returns the existing metrics with the given names.
 func metrics(names ...string) (all []results.Metric, err error) {
 	for _, name := range names {
 		m, errName := results.FindMetric(name)
@@ -128,7 +130,7 @@ func itself(ctx context.Context, seed uint64, common func(*Plan)) (trial, table 
 	return trial, table, err
 }
 
-// differences are the metrics in which a trial, and a comparison of the same runs, see one.
+// differences returns the metrics in which a trial, and a comparison of the same runs, find a difference.
 func differences(all []compare.Pair, metrics []results.Metric) (trial, table []string) {
 	sides := []compare.Side{{Name: "A"}, {Name: "B"}}
 	for _, p := range all {
@@ -153,7 +155,7 @@ type planted struct {
 	common, change func(*Plan)
 }
 
-// oneMoreTrip is a lock that needs one more round trip.
+// oneMoreTrip plants a lock that needs one more round trip.
 func oneMoreTrip(common func(*Plan)) planted {
 	return planted{"one more round trip", "cost.round_trips", common, func(p *Plan) {
 		lock, _ := known.Find("get-del")
@@ -161,13 +163,13 @@ func oneMoreTrip(common func(*Plan)) planted {
 	}}
 }
 
-// longerVisits take a quarter longer. Visits are long, so that others on the machine matter less.
+// longerVisits makes visits a quarter longer. Visits are long, so that other programs on the machine matter less.
 var longerVisits = planted{"p99 +25 %", "response.p99", func(p *Plan) {
 	comparedLoad(p)
 	p.Workload.Workers, p.Workload.Hold, p.Duration = 128, 160*time.Millisecond, 1500*time.Millisecond
 }, func(p *Plan) { p.Workload.Hold = 200 * time.Millisecond }}
 
-// find looks three times: a busy machine has a high noise floor.
+// find tries three times, because a busy machine has a high noise floor.
 func (d planted) find(ctx context.Context) error {
 	list, err := metrics(d.metric)
 	if err != nil {

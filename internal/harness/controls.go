@@ -15,11 +15,11 @@ import (
 )
 
 const (
-	keyPlaces = 8               // how many faults that a user has injected by key may be in force at once
-	keyHeals  = 3 * time.Second // how long a fault lasts that a user has injected by key
+	keyPlaces = 8               // largest number of simultaneous faults that a user injected with keys
+	keyHeals  = 3 * time.Second // duration of a fault that a user injected with a key
 )
 
-// controls returns the actions that a user may take during a run. Each one that breaks something is recorded as a
+// controls returns the actions that a user may take during a run. An action that breaks something is recorded as a
 // fault.
 func (x *Run) controls(ctx, ending context.Context) *measure.Controls {
 	inject := func(s faults.Step, healed time.Duration) error { return x.breaker.Inject(ctx, ending, s, healed) }
@@ -48,7 +48,6 @@ func (x *Run) controls(ctx, ending context.Context) *measure.Controls {
 	return c
 }
 
-// killOrStart kills a node, or starts it if it is down.
 func (x *Run) killOrStart(inject func(faults.Step, time.Duration) error, name string) error {
 	for _, n := range x.deployment.Topology.Nodes {
 		if n.Name != name {
@@ -63,14 +62,14 @@ func (x *Run) killOrStart(inject func(faults.Step, time.Duration) error, name st
 	return fmt.Errorf("there is no node %s", name)
 }
 
-// Limits of the rate, as factors of the planned rate.
+// Limits of the rate, relative to the planned rate.
 const (
 	slowest = 1.0 / 100
 	fastest = 100.0
 )
 
-// changeRate returns a function that multiplies the rate of all future visits by a factor, and returns the new rate.
-// The change is recorded as a fault that ends at once, although it breaks nothing.
+// changeRate returns a function that multiplies the rate of all future visits, and returns the new rate. The change is
+// recorded as a fault of no duration, although it breaks nothing.
 func (x *Run) changeRate() func(factor float64) (float64, error) {
 	var one sync.Mutex
 	plan := x.combo.Plan.Workload.Rate
@@ -115,7 +114,7 @@ func (x *Run) changeRate() func(factor float64) (float64, error) {
 // pauseSuite records that a user has stopped the whole suite with ctrl-z.
 func (x *Run) pauseSuite(why string) (resume func()) {
 	f, _ := faults.Find("stop-process")
-	// the error is ignored: a run that is about to end records nothing
+	// an error does not matter: a run that is about to end records nothing
 	over, _ := x.breaker.Record(f.Name, f.Effect(x.combo.scene()), func() (string, error) { return why, nil })
 	return over
 }

@@ -10,8 +10,8 @@ import (
 	"hammerlock/internal/measure"
 )
 
-// measured returns what the judge must know besides the operations: about the lock's program, about the work of the
-// servers (if the scenario asks for it), and about the programs of a service.
+// measured returns the facts, besides operations, that the judge needs. They are about the lock's program, the
+// programs of a service and, if the scenario asks for it, the work of the servers.
 func (x *Run) measured(r *crew.Report) *history.Measured {
 	m := history.Measured{Driver: x.run.Driver.Measured(), Hung: r.Hung, Crashes: r.Crashes, Wear: r.Wear,
 		Stream: x.run.Stream, Said: r.Said, Unseen: x.deployment.Unseen(),
@@ -38,29 +38,30 @@ type costs struct {
 	phases   []deployment.Cost
 }
 
-// reading is the servers' counters at a moment, with the delay of the reading.
+// reading has the servers' counters at a given time, with the delay of the reading.
 type reading struct {
 	deployment.Cost
 	at, late time.Duration
 }
 
-// costLate is how late the counters may be read at the end of a phase, as a share of its length: after that they would
-// include visits of the next phase.
+// costLate is the largest delay of a reading at the end of a phase, as a share of the phase's length. A later reading
+// would include visits of the next phase.
 const costLate = 0.1
 
-// since returns the servers' work between two readings; unknown if one of them was too late for a phase of that length.
+// since returns the servers' work between two readings. It is unknown if either reading was too late for a phase of
+// the given length.
 func (r reading) since(before reading, lasted time.Duration) deployment.Cost {
 	c := r.Cost.Since(before.Cost)
 	c.Known = c.Known && float64(max(r.late, before.late)) <= costLate*float64(lasted)
 	return c
 }
 
-// cost reads the servers' counters at the beginning and the end of each phase.
+// cost reads the servers' counters at the start and the end of each phase.
 func (x *Run) cost(ctx context.Context, done <-chan struct{}) (c costs) {
 	read := func(at time.Duration) reading {
 		select {
 		case <-time.After(at - x.session.Clock.Now()):
-		case <-done: // the run has ended early
+		case <-done: // the run ended early
 			at = x.session.Clock.Now()
 		}
 		asked := x.session.Clock.Now()
@@ -82,6 +83,6 @@ func (x *Run) cost(ctx context.Context, done <-chan struct{}) (c costs) {
 		now := read(s.To)
 		c.phases, last = append(c.phases, now.since(last, s.To-s.From)), now
 	}
-	c.whole, c.from, c.to = last.Since(begin.Cost), begin.at, last.at // no phase follows
+	c.whole, c.from, c.to = last.Since(begin.Cost), begin.at, last.at // here a late reading does no harm
 	return c
 }

@@ -9,7 +9,6 @@ import (
 	"hammerlock/workload"
 )
 
-// counter checks that the plan's counter works with its processes and locks.
 func (c *check) counter(all []Combination) {
 	p, spec := c.plan, c.plan.Counter
 	if p.Processes > 1 && spec.Place == workload.InMemory {
@@ -43,7 +42,7 @@ func (c *check) countersBut(not func(workload.CounterSpec) bool) []string {
 		func(s workload.CounterSpec) string { return s.Name })
 }
 
-// fencingLocks lists the locks with fencing tokens, wrong ones included.
+// fencingLocks returns the names of all locks with fencing tokens, wrong ones included.
 func (c *check) fencingLocks() []string {
 	fencing := slices.DeleteFunc(slices.Clone(c.plan.Known.Locks), func(s locks.Spec) bool { return !s.Claims.Fences })
 	return human.Names(fencing, func(s locks.Spec) string { return s.Name })

@@ -9,7 +9,7 @@ import (
 	"hammerlock/results"
 )
 
-// cutEvery is how often the flight recorder is asked for new violations.
+// cutEvery is the time between two questions to the flight recorder for new violations.
 const cutEvery = time.Second
 
 // cutting saves the history around each violation while a program is watched, and once more at the end.
@@ -33,7 +33,7 @@ func (x *Run) cutting(done <-chan struct{}) {
 	}
 }
 
-// cut saves what the flight recorder has about some locks as a run of its own, and judges it.
+// cut saves the flight recorder's history of some locks as a separate run, and judges it.
 func (x *Run) cut(all []program.Violated) error {
 	run := x.describe(time.Now())
 	folder, err := results.OpenFolder(x.combo.Plan.Out, run.Name)

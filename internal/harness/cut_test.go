@@ -7,8 +7,8 @@ import (
 	"hammerlock/scenarios"
 )
 
-// TestACutLastsLongerThanALease: a fault that catches a holder waits for a grant. If all holds of a scenario are alike,
-// that comes when the fault is to be healed, and nothing is broken.
+// TestACutLastsLongerThanALease: a fault that catches a holder waits for a grant. If all holds of a scenario have the
+// same length, the next grant comes when the fault is to be healed, and nothing breaks.
 func TestACutLastsLongerThanALease(t *testing.T) {
 	if testing.Short() {
 		t.Skip("eight seconds")

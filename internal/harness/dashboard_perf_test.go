@@ -16,8 +16,8 @@ import (
 // watchedSlice is long enough for a dashboard to draw some frames.
 const watchedSlice = 2 * time.Second
 
-// work lets the suite work for a slice, before the eyes of a dashboard or of nobody, and returns its visits a second,
-// the p99 of their responses.
+// work lets the suite work for a slice, with or without a dashboard. It returns the visits per second, and the p99 of
+// their response times.
 func work(b *testing.B, a *arena, watched bool) (visits float64, p99, cpu time.Duration) {
 	b.Helper()
 	a.job.Watched = watched
@@ -61,8 +61,8 @@ func ownCPU(b *testing.B) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// BenchmarkDashboard compares a run that is watched with one that is not, in turns: off, on, on, off. It reports the
-// ratios, and beside them the ratios of two halves of what nobody watched: what the machine does by itself.
+// BenchmarkDashboard compares a run with a dashboard and a run without, in turns: off, on, on, off. It reports the
+// ratios. For the noise of the machine, it also reports the ratios of two halves without a dashboard.
 func BenchmarkDashboard(b *testing.B) {
 	for _, load := range []struct {
 		name string

@@ -12,8 +12,8 @@ import (
 	"hammerlock/results"
 )
 
-// TestThePictureGoesOnWithoutADeadProcess kills a process in the middle of an acquire. Who watches must hear of it
-// while the run goes on, and of what the others do afterwards.
+// TestThePictureGoesOnWithoutADeadProcess kills a process during an acquire. The dashboard must show that during the
+// run, and also the later operations of the other processes.
 func TestThePictureGoesOnWithoutADeadProcess(t *testing.T) {
 	t.Parallel()
 	j := job(t, func(p *Plan) {

@@ -20,16 +20,16 @@ import (
 	"hammerlock/workload"
 )
 
-// serverRound is the error of times that servers report: they round to milliseconds and read the clock once for each
+// serverRound is the error of times that servers report. They round to milliseconds, and read the clock once for each
 // command.
 const serverRound = 2 * time.Millisecond
 
-// The database and user of clients are not the defaults, as in production: so a lock that forgets to select them when
-// it reconnects fails.
+// Clients use another database and user than the defaults, as in production. So a lock fails if it forgets to select
+// them when it reconnects.
 const database, user = 3, "app"
 
-// deployment says what must be started for a combination. Proxies, clocks and append-only files are used only if a
-// planned fault needs them, so that they do not distort other measurements.
+// deployment returns what to start for a combination. Proxies, clocks and append-only files would distort
+// measurements, so they are used only if a planned fault needs them.
 func (j *Job) deployment(c Combination) deployment.Spec {
 	var needs faults.Needs
 	for _, step := range c.Steps {
@@ -58,8 +58,8 @@ func (j *Job) deployment(c Combination) deployment.Spec {
 	return s
 }
 
-// patience is how long a lock call may stay open at the end of a run, when all faults are healed: longer than any call
-// that returns at all, and long enough for the checker of calls to blame it.
+// patience returns how long a lock call may stay open at the end of a run, when all faults are healed. It is longer
+// than any call that returns, so the checker of calls can blame the lock.
 func (c *Combination) patience() time.Duration {
 	w := &c.Plan.Workload
 	lease := max(w.TTL, w.Extend) + c.Lock.Lingers(w.TTL)
@@ -69,10 +69,9 @@ func (c *Combination) patience() time.Duration {
 	return w.Wait + 2*lease + c.Topology.Recovery + 3*time.Second
 }
 
-// recorded is the number of workers as the record counts them: see workload.Lanes.
+// recorded returns the number of workers in the record: see workload.Lanes.
 func (c *Combination) recorded() int { return c.Plan.Workload.Workers * workload.Lanes(&c.Lock.Claims) }
 
-// scene describes the combination to the faults.
 func (c *Combination) scene() faults.Scene {
 	p := &c.Plan
 	s := faults.Scene{
@@ -86,12 +85,12 @@ func (c *Combination) scene() faults.Scene {
 	p.source(&s)
 	s.Program = c.Lock.Program != nil
 	s.Clocked = s.Program && topologies.NoClientClock() == ""
-	// A file that is synced once a second may lack acknowledged writes, and a promoted replica has a file of its own.
+	// A file that is synced once a second may lack acknowledged writes. A promoted replica has its own file.
 	s.Keeps = !s.Session && (s.Can.Keep || p.Durable == topologies.SyncAlways && c.Topology.Copies == 0)
 	return s
 }
 
-// describe fills in everything about a run that is known before it is measured.
+// describe returns the record of a run with everything that is known before the measurement.
 func (x *Run) describe(started time.Time) *results.Run {
 	plan, w, c := &x.combo.Plan, &x.combo.Plan.Workload, &x.combo
 	lock := strings.NewReplacer(":", "-", "/", "-").Replace(c.Lock.Name)
@@ -125,7 +124,7 @@ func (x *Run) describe(started time.Time) *results.Run {
 	return r
 }
 
-// header returns what a judge must know about the run.
+// header returns the facts about the run that a judge needs.
 func (x *Run) header() history.Header {
 	plan, w, c, run := &x.combo.Plan, &x.combo.Plan.Workload, &x.combo, x.run
 	h := history.Header{
@@ -160,7 +159,6 @@ func (x *Run) header() history.Header {
 	return h
 }
 
-// fill copies the measurements to the record of the run.
 func (x *Run) fill(r *crew.Report, c costs) {
 	for _, due := range r.Unfinished {
 		x.meter.NeverBegun(due)
@@ -197,8 +195,8 @@ func (x *Run) fill(r *crew.Report, c costs) {
 	x.run.Cost = share(c.whole, x.meter.Between(c.from, c.to), trips, x.combo.Lock.Sites)
 }
 
-// share divides costs by the number of visits; roundTrips is per visit already. A lock that sent nothing through the
-// suite's clients has its own connections, whose round trips are unknown.
+// share divides costs by the number of visits. The argument roundTrips is for one visit already. A lock that sent
+// nothing through the suite's clients has its own connections, so its round trips are unknown.
 func share(c deployment.Cost, visits, roundTrips float64, on locks.Sites) results.Cost {
 	if visits == 0 {
 		return results.Cost{}
@@ -217,8 +215,8 @@ func share(c deployment.Cost, visits, roundTrips float64, on locks.Sites) result
 	return r
 }
 
-// Explored returns the record of an exploration, which runs schedules in virtual time with servers in memory. It has no
-// measurements.
+// Explored returns the record of an exploration, without measurements. An exploration runs schedules in virtual time,
+// with servers in memory.
 func Explored(name, lock, command string, o *explore.Options) *results.Run {
 	return &results.Run{Name: name, Started: time.Now(), Command: command, Explored: true,
 		Topology: fmt.Sprintf("%d in memory", o.Sites), Lock: lock,

@@ -16,7 +16,7 @@ import (
 	"hammerlock/topologies"
 )
 
-// drivers starts each lock's program once and reads its hello message, which says what it claims.
+// drivers starts each lock's program once, and reads its hello message, which has the claims of the lock.
 func (c *check) drivers(ctx context.Context) {
 	p := c.plan
 	for _, name := range p.DriverEnv {
@@ -49,8 +49,8 @@ func (c *check) drivers(ctx context.Context) {
 	}
 }
 
-// where replaces the default topologies by the first one that the lock's program names, if it can run on none of the
-// defaults.
+// where replaces the default topologies if the lock's program can run on none of them. The first topology that the
+// program names takes their place.
 func (c *check) where(lock locks.Spec) {
 	p := c.plan
 	if !p.Preset || slices.ContainsFunc(p.Topologies, lock.Fits) {
@@ -61,7 +61,7 @@ func (c *check) where(lock locks.Spec) {
 	}
 }
 
-// misfit says why a lock cannot run on a topology, and which topologies it can run on.
+// misfit returns why a lock cannot run on a topology, and which topologies it can run on.
 func (c *check) misfit(x Combination) human.Mistake {
 	if p := x.Lock.Program; p != nil {
 		return human.Wrong("lock", "%s runs on %v, not on %s, as its program says: use --topology %s", x.Lock.Name,

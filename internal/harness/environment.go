@@ -13,7 +13,7 @@ import (
 	"hammerlock/results"
 )
 
-// Version is the version of the suite: the module's version, or the commit it was built from.
+// Version returns the version of the suite: the module's version, or the commit from which it was built.
 func Version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -44,7 +44,7 @@ var environment = sync.OnceValue(func() results.Environment {
 	return e
 })
 
-// field returns the value of a "name: value" line in a file; empty if the system does not have that file.
+// field returns the value of a "name: value" line in a file; empty if there is none, or no such file.
 func field(path, name string) string {
 	text, _ := os.ReadFile(path)
 	for line := range strings.Lines(string(text)) {

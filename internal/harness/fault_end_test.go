@@ -13,8 +13,7 @@ import (
 	"hammerlock/results"
 )
 
-// TestFaultsAtTheEnd lets faults be at work when a run ends, or is interrupted: the run is kept, and each of them with
-// it.
+// TestFaultsAtTheEnd: faults are in force when a run ends or is interrupted. The run is kept, with each of the faults.
 func TestFaultsAtTheEnd(t *testing.T) {
 	for fault, interrupted := range map[string]bool{
 		"slow-server@480ms": false, "slow-server@100ms": true, "restart-late@450ms": false, "stall-worker@100ms": true,
@@ -56,7 +55,7 @@ func TestFaultsAtTheEnd(t *testing.T) {
 			for i := range h.Ops {
 				kinds[h.Ops[i].Kind]++
 			}
-			// one at 480 ms may be too late
+			// a check at 480 ms may be too late
 			if kinds[history.Fault] != kinds[history.Heal] || kinds[history.Fault] > 1 || interrupted &&
 				kinds[history.Fault] == 0 {
 				t.Errorf("%d faults and %d heals in the history", kinds[history.Fault], kinds[history.Heal])
@@ -65,7 +64,8 @@ func TestFaultsAtTheEnd(t *testing.T) {
 	}
 }
 
-// TestWhatIsLeftIsNamed takes away what a run needs at its end: the error names the folder of what was recorded.
+// TestWhatIsLeftIsNamed removes a part that a run needs at its end. The error names the folder with the recorded
+// history.
 func TestWhatIsLeftIsNamed(t *testing.T) {
 	j := job(t, func(p *Plan) { p.Verify = true })
 	j.Progress = func(e Event) {
@@ -74,7 +74,7 @@ func TestWhatIsLeftIsNamed(t *testing.T) {
 		}
 		left, _ := filepath.Glob(filepath.Join(j.Plan.Out, "*.partial"))
 		for _, dir := range left {
-			_ = os.Remove(filepath.Join(dir, results.HistoryFile)) // the run says so
+			_ = os.Remove(filepath.Join(dir, results.HistoryFile)) // the error of the run tells it
 		}
 	}
 	p, err := j.Prepare(t.Context())
@@ -91,7 +91,7 @@ func TestWhatIsLeftIsNamed(t *testing.T) {
 	}
 }
 
-// TestARunTooShortForAuto is told so before it starts.
+// TestARunTooShortForAuto: the error comes before the run starts.
 func TestARunTooShortForAuto(t *testing.T) {
 	for duration, short := range map[time.Duration]bool{6 * time.Second: true, 60 * time.Second: false} {
 		j := job(t, func(p *Plan) {

@@ -11,24 +11,24 @@ import (
 // Fleet describes the machines on which the workers run.
 type Fleet struct {
 	Agents string     // value of --agents; empty = the workers run on this machine
-	Crew   crew.Maker // makes the Crew of a run; nil without agents
+	Crew   crew.Maker // makes the Crew of a run; nil = there are no agents
 	Count  int        // number of agents; 0 = none
 	Local  bool       // all agents are on this machine
-	// AllowLost means that a run in which agents were lost is judged by the operations of the others.
+	// AllowLost means that a run is judged even if agents were lost, by the operations of the others.
 	AllowLost bool
-	Silence   time.Duration // an agent is considered lost after this time without a message
+	Silence   time.Duration // an agent is lost after this time without a message
 }
 
 // fleetCounter is the default counter if the workers run on other machines.
 const fleetCounter = "topology"
 
-// processes is the number of worker processes: one for each agent, or the number asked for.
+// processes returns the number of worker processes: one for each agent, or the number asked for.
 func (f *Fleet) processes(asked int) int {
 	return cmp.Or(f.Count, asked)
 }
 
-// judged is the number of processes that a judge distinguishes. Agents are numbered from 1; number 0 is the suite
-// itself, whose clock is another one.
+// judged returns the number of processes that a judge distinguishes. Agents are numbered from 1. Number 0 is the suite
+// itself, which has another clock.
 func (f *Fleet) judged(processes int) int {
 	if f.Count > 0 {
 		return f.Count + 1
@@ -36,7 +36,7 @@ func (f *Fleet) judged(processes int) int {
 	return processes
 }
 
-// fleet reports what cannot be done with agents.
+// fleet reports the settings that do not work with agents.
 func (c *check) fleet() {
 	p := c.plan
 	if p.Fleet.Agents == "" {

@@ -22,19 +22,19 @@ import (
 	"hammerlock/workload"
 )
 
-// TestMain is a worker process if it is started as one.
+// TestMain runs a worker process if it is started as one.
 func TestMain(m *testing.M) {
 	os.Exit(crew.Main(context.Background(), crew.Catalogue{
 		Locks: known.Locks, Counters: workload.AllCounters,
 	}, func() int {
-		// A pool without a server dials once a second, also after it was closed: the goroutine ends after its sleep.
+		// A pool without a server dials once a second, even after it was closed. Its goroutine ends after its sleep.
 		goleak.VerifyTestMain(m,
 			goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"))
 		return 0
 	}))
 }
 
-// job makes a plan for one combination into a job.
+// job turns a plan for one combination into a job.
 func job(t testing.TB, change func(*Plan)) *Job {
 	t.Helper()
 	p := Default()
@@ -49,7 +49,7 @@ func job(t testing.TB, change func(*Plan)) *Job {
 	return j
 }
 
-// on, lockNamed and counterNamed look up what a plan holds.
+// on, lockNamed and counterNamed find the parts of a plan by name.
 func on(names ...string) []topologies.Spec {
 	return all(topologies.Find, names)
 }
@@ -73,7 +73,7 @@ func all[T any](find func(string) (T, bool), names []string) (list []T) {
 	return list
 }
 
-// run carries a job of one combination out; during, if not nil, runs beside the workload.
+// run runs a job of one combination. The function during, if not nil, runs beside the workload.
 func run(t testing.TB, j *Job, during func()) *results.Run {
 	t.Helper()
 	p, err := j.Prepare(t.Context())
@@ -100,8 +100,8 @@ func run(t testing.TB, j *Job, during func()) *results.Run {
 	return r
 }
 
-// decided carries a job of one combination out, again while what is asked of its run is undecided: its verdict as a
-// whole, or those of some checkers.
+// decided runs a job of one combination, repeatedly while its verdict is undecided. That is the verdict on the whole
+// run, or those of some checkers.
 func decided(t *testing.T, j *Job, checkers ...string) (r *results.Run) {
 	t.Helper()
 	live.Again(t, func(int) string {
@@ -121,7 +121,7 @@ func decided(t *testing.T, j *Job, checkers ...string) (r *results.Run) {
 
 func pause(d time.Duration) { <-time.After(d) }
 
-// TestProcessesShareALockOfTheServerOnly lets two service instances use a mutex of their own, and a lease.
+// TestProcessesShareALockOfTheServerOnly lets two service instances use their own mutexes, and then a lease.
 func TestProcessesShareALockOfTheServerOnly(t *testing.T) {
 	t.Parallel()
 	for lock, want := range map[string]checker.Status{"lease": checker.Pass, "local": checker.Fail} {
@@ -135,7 +135,7 @@ func TestProcessesShareALockOfTheServerOnly(t *testing.T) {
 	}
 }
 
-// TestProcessesShareASchedule splits an open loop: every visit is due once.
+// TestProcessesShareASchedule splits an open loop among processes: every visit is due once.
 func TestProcessesShareASchedule(t *testing.T) {
 	t.Parallel()
 	due := func(processes int) int64 {
@@ -149,7 +149,8 @@ func TestProcessesShareASchedule(t *testing.T) {
 	}
 }
 
-// TestAloneCostOfAnUncontendedVisit knows what one worker alone must cost: a SET and a script that calls GET and DEL.
+// TestAloneCostOfAnUncontendedVisit checks the known cost of a visit of a single worker: a SET, and a script that
+// calls GET and DEL.
 func TestAloneCostOfAnUncontendedVisit(t *testing.T) {
 	for _, c := range []struct {
 		topology        string
@@ -190,7 +191,7 @@ func TestSameSeedSameConfiguration(t *testing.T) {
 	}
 }
 
-// TestAStoppedJobKeepsWhatItHas stops a job of three runs in the middle of the second.
+// TestAStoppedJobKeepsWhatItHas stops a job of three runs during the second run.
 func TestAStoppedJobKeepsWhatItHas(t *testing.T) {
 	t.Parallel()
 	const duration = 1500 * time.Millisecond
@@ -224,7 +225,7 @@ func TestAStoppedJobKeepsWhatItHas(t *testing.T) {
 	})
 }
 
-// TestMemoryDoesNotGrowWithTheRun lets ten times as many operations pass through.
+// TestMemoryDoesNotGrowWithTheRun compares a run with one of ten times as many operations.
 func TestMemoryDoesNotGrowWithTheRun(t *testing.T) {
 	heap := func(d time.Duration) uint64 {
 		var m runtime.MemStats
@@ -239,7 +240,7 @@ func TestMemoryDoesNotGrowWithTheRun(t *testing.T) {
 		return m.HeapAlloc
 	}
 	short, long := heap(300*time.Millisecond), heap(3*time.Second)
-	if long > short+32<<20 { // a tenth of what the operations of the longer run would take
+	if long > short+32<<20 { // a tenth of the memory that the operations of the longer run would take
 		t.Errorf("%d bytes in use after 0.3 s, %d after 3 s", short, long)
 	}
 }
@@ -264,7 +265,7 @@ func TestCheckFindsEveryMistake(t *testing.T) {
 	}
 }
 
-// TestServersThatCannotBeSetAreAMistake, and are left out where all topologies are meant.
+// TestServersThatCannotBeSetAreAMistake: if the plan names all topologies, such servers are left out instead.
 func TestServersThatCannotBeSetAreAMistake(t *testing.T) {
 	for want, set := range map[string]func(*Plan){
 		"topology single has no replicas": func(p *Plan) {

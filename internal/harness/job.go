@@ -16,48 +16,44 @@ import (
 	"hammerlock/results"
 )
 
-// Job is a plan that was checked and is ready to run.
+// Job is a checked plan that is ready to run.
 type Job struct {
 	Plan         Plan
 	Combinations []Combination
-	// LeftOut lists, one in each line, the topologies and the faults of --fault auto that are not used, and why.
+	// LeftOut has a line for each topology, or fault of --fault auto, that is not used, with the reason.
 	LeftOut []string
-	// NotRun lists the scenarios that do not apply and, after Run, those for which no time was left.
+	// NotRun has the scenarios that do not apply. After Run, it also has those for which no time was left.
 	NotRun []results.NotRun
-	// Earlier is, for each lock, the part of the time budget that was used before Run. It is charged to the lock's
-	// first topology.
+	// Earlier maps each lock to the part of its time budget that was used before Run. It counts for the lock's first
+	// topology.
 	Earlier map[string]time.Duration
-	// Command returns a command line that repeats a run; may be nil.
+	// Command returns the command line that repeats a run; may be nil.
 	Command func(Combination) string
-	// Progress is called with events, by one goroutine at a time. It must not block; may be nil.
+	// Progress is called with events, never in parallel. It must not block; may be nil.
 	Progress func(Event)
-	// Watched makes events contain snapshots and controls, for a dashboard. It must be set before Run.
+	// Watched adds snapshots and controls to the events, for a dashboard. Set it before Run.
 	Watched bool
-	// Kept is called with the directory of each saved run, by one goroutine at a time; may be nil.
+	// Kept is called with the directory of each saved run, never in parallel; may be nil.
 	Kept func(dir string)
-	// Killed is called, like Kept, with the directory of each run whose process was killed and whose history was found;
+	// Killed is called, like Kept, with the directory of a run whose process was killed and whose history was found;
 	// may be nil.
 	Killed func(dir string)
-	// Hopeless is called once a second with the measurements so far. A reason that it returns ends the run. It may be
-	// nil.
+	// Hopeless is called once a second with the measurements so far; may be nil. If it returns a reason, the run ends.
 	Hopeless func(*results.Run) string
-	// Enough is called with each run, by one goroutine at a time. After it returns true, no further run begins. It may
-	// be nil.
+	// Enough is called with each run, never in parallel; may be nil. After it returns true, no further run begins.
 	Enough func(*results.Run) bool
 	// Warm keeps deployments running for later runs and jobs; nil = every run starts its own.
 	Warm *Warm
 
 	telling sync.Mutex            // guards Progress, Kept and Killed
-	watched map[int][]results.Run // number of a combination -> runs of programs that were watched during it
+	watched map[int][]results.Run // number of a combination -> watches of programs during it
 	begun   time.Time
 	ended   int
 	counted time.Duration // expected time of all runs that have ended
 }
 
-// Warm keeps servers running between runs.
 type Warm = deployment.Warm
 
-// Event reports the progress of a Job.
 type Event struct {
 	Combination Combination
 	Number, Of  int
@@ -68,9 +64,10 @@ type Event struct {
 	Live        measure.Live // measurements so far, while the workload runs
 	// In a watched job: the steps of the start so far, the latest last.
 	Steps []measure.Step
-	// Said describes the servers of a program under test and what of it cannot be observed; empty in other events.
+	// Said describes the servers of a program under test, and the facts that cannot be observed. It is empty in other
+	// events.
 	Said string
-	// In a watched job while the workload runs. Controls are sent once, at the beginning.
+	// In a watched job, while the workload runs. Controls are sent once, at the start.
 	Snapshot *measure.Snapshot
 	// Locks returns the measurements of a program's locks so far. It is sent once, when the run has started. Any
 	// goroutine may call it.
@@ -81,10 +78,9 @@ type Event struct {
 	Run      *results.Run // record of a saved run
 }
 
-// Stage is what a job is doing.
+// Stage is the current activity of a job.
 type Stage string
 
-// The stages.
 const (
 	Starting Stage = "starting"
 	Running  Stage = "running"
@@ -92,9 +88,9 @@ const (
 	Saved    Stage = "saved"
 )
 
-// Run runs the job: one lock on one topology after the other, with several scenarios at the same time. When stop ends,
-// the current runs are ended early and saved as partial; when ctx ends, they are cancelled. It returns the runs that
-// were made in the order of the combinations, and an error if any could not be made.
+// Run runs the job. It takes one lock and topology after the other, with parallel scenarios for each. When stop ends,
+// the current runs end early and are saved as partial. When ctx ends, they are cancelled. It returns the runs in the
+// order of the combinations, and an error if any run could not be made.
 func (j *Job) Run(ctx, stop context.Context) (runs []results.Run, err error) {
 	ended := ""
 	j.begun, j.ended, j.counted = time.Now(), 0, 0
@@ -132,20 +128,20 @@ func (j *Job) keepWatched(number int, all ...results.Run) {
 	j.watched[number] = append(j.watched[number], all...)
 }
 
-// Only returns a job with a single combination of this one.
+// Only returns a job with one combination of this job.
 func (j *Job) Only(number int) *Job {
 	return &Job{Plan: j.Plan, Combinations: slices.Clone(j.Combinations[number : number+1]), Command: j.Command,
 		Progress: j.Progress,
 		Kept:     j.Kept, Killed: j.Killed, Warm: j.Warm}
 }
 
-// starts is how long servers and workers usually take to be ready.
+// starts is the usual time until servers and workers are ready.
 const starts = 500 * time.Millisecond
 
-// lasts is how long a combination is expected to take.
+// lasts returns the expected time of a combination.
 func (c *Combination) lasts() time.Duration { return c.Plan.Warmup + c.Plan.Duration + starts }
 
-// Expected is how long the job is expected to take on an idle machine.
+// Expected returns the expected time of the job on an idle machine.
 func (j *Job) Expected() (all time.Duration) {
 	for i := range j.Combinations {
 		all += j.Combinations[i].lasts()
@@ -162,7 +158,7 @@ func (j *Job) count(e *Event) {
 		j.ended++
 		j.counted += e.Combination.lasts()
 	}
-	if e.Ended = j.ended; j.ended == 0 || j.begun.IsZero() { // a run that was prepared singly is not part of a job
+	if e.Ended = j.ended; j.ended == 0 || j.begun.IsZero() { // a run from Prepare is not part of a job's progress
 		return
 	}
 	rest := -j.counted
@@ -172,8 +168,8 @@ func (j *Job) count(e *Event) {
 	e.Left = time.Duration(float64(time.Since(j.begun)) * float64(max(rest, 0)) / float64(j.counted))
 }
 
-// named makes one run of a combination. It returns the factor by which a repetition must be longer; 0 = none is needed.
-// It sends on started when the run has begun to work, or has failed to.
+// named makes one run of a combination. It returns the factor by which a repetition must be longer; 0 = no repetition
+// is needed. It sends on started when the run has begun to work, or could not.
 func (j *Job) named(ctx, stop context.Context, number int, started chan<- struct{}) (run *results.Run, longer int,
 	err error) {
 	c := &j.Combinations[number]
@@ -199,7 +195,7 @@ func (j *Job) named(ctx, stop context.Context, number int, started chan<- struct
 	return run, longer, err
 }
 
-// release keeps the servers for the next run, unless the run has broken them or may have.
+// release keeps the servers for the next run, unless the run may have broken them.
 func (x *Run) release(ctx context.Context, warm *Warm, sound bool) error {
 	broken := slices.ContainsFunc(x.combo.Steps, func(s faults.Step) bool {
 		e := s.Fault.Effect(x.combo.scene())
@@ -241,10 +237,10 @@ func (j *Job) prepare(ctx context.Context, number int, warm *Warm) (_ *Run, err 
 	return x, nil
 }
 
-// keptSteps is how many steps of a start are kept: as many as a screen shows.
+// keptSteps is the number of steps of a start that are kept: those that fit on a screen.
 const keptSteps = 40
 
-// steps returns a function that is called with each step of the start and publishes all of them so far. Any goroutine
+// steps returns a function for the steps of the start. With each step, it publishes all steps so far. Any goroutine
 // may call it.
 func (x *Run) steps(start time.Time) func(doing string) {
 	var one sync.Mutex
@@ -257,7 +253,7 @@ func (x *Run) steps(start time.Time) func(doing string) {
 	}
 }
 
-// report hands an event on to the watchers of the job.
+// report passes an event to Progress and Kept.
 func (j *Job) report(e Event) {
 	j.telling.Lock()
 	defer j.telling.Unlock()
@@ -280,5 +276,5 @@ func (j *Job) foundKilled(dirs []string) {
 	}
 }
 
-// Close ends the servers.
+// Close takes the servers down.
 func (x *Run) Close() error { return x.deployment.Close() }

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestWhatDoesNotFitIsSaidBefore asks for a run whose history is larger than memory and disk, and for some that are
-// not.
+// TestWhatDoesNotFitIsSaidBefore asks for a run whose history is larger than memory and disk, and for some smaller
+// runs.
 func TestWhatDoesNotFitIsSaidBefore(t *testing.T) {
 	p := Default()
 	p.Verify, p.Warmup, p.Duration, p.Workload.Rate = true, 0, time.Hour, 1000

@@ -12,7 +12,7 @@ import (
 	"hammerlock/history"
 )
 
-// TestAServerThatDoesNotAnswerAFault leaves a run that says so, and is not broken.
+// TestAServerThatDoesNotAnswerAFault: the run reports that, and is not broken.
 func TestAServerThatDoesNotAnswerAFault(t *testing.T) {
 	t.Parallel()
 	j := job(t, func(p *Plan) { p.Verify, p.Warmup, p.Duration = true, 0, 3*time.Second })

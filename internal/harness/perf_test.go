@@ -26,20 +26,19 @@ import (
 	"hammerlock/workload"
 )
 
-// slice is how long each side works before the other has its turn: long enough for what a run does once, when it begins
-// and ends, to count for little, as in a run that somebody would start. Machines are noisy: only ratios of neighbouring
-// slices mean something.
+// slice is the length of a side's turn. It is so long that the work at the start and the end of a run counts little,
+// as in a usual run. Machines are noisy: only ratios of adjacent slices are meaningful.
 const slice = 2 * time.Second
 
 var crowds = []int{1, 16, 64}
 
-// arena is a deployment with a client for those who work without the suite.
+// arena is a deployment with a client for workers without the suite.
 type arena struct {
 	*Run
 	lock redis.UniversalClient
 }
 
-// perfStage is a deployment with many pages, so that nobody waits for a lock, and a lease to guard them.
+// perfStage starts a deployment with so many pages that no worker waits for a lock, and a lease to guard them.
 func perfStage(b *testing.B, workers int, verify bool, change ...func(*Plan)) *arena {
 	b.Helper()
 	a := perfArena(b, workers, func(p *Plan) {
@@ -48,7 +47,7 @@ func perfStage(b *testing.B, workers int, verify bool, change ...func(*Plan)) *a
 			f(p)
 		}
 	})
-	bareVisits(b, a, workers) // connections and scripts are there from the start
+	bareVisits(b, a, workers) // connections and scripts exist from now on
 	suiteVisits(b, a, workers)
 	return a
 }
@@ -73,7 +72,7 @@ func perfArena(b *testing.B, workers int, change func(*Plan)) *arena {
 	return a
 }
 
-// observe begins to observe a run; the function that is returned ends that, and throws away what would be saved.
+// observe begins to observe a run. The returned function ends that, and deletes the saved data.
 func (s *arena) observe(b *testing.B) (x *Run, end func()) {
 	b.Helper()
 	once := *s.Run
@@ -94,7 +93,7 @@ func (s *arena) observe(b *testing.B) (x *Run, end func()) {
 	}
 }
 
-// suiteVisits lets the suite work for a slice and returns its visits a second.
+// suiteVisits lets the suite work for a slice, and returns its visits per second.
 func suiteVisits(b *testing.B, s *arena, workers int) float64 {
 	b.Helper()
 	runtime.GC()
@@ -108,7 +107,7 @@ func suiteVisits(b *testing.B, s *arena, workers int) float64 {
 	return float64(due.Begun) / took.Seconds()
 }
 
-// bareVisits sends the same commands for a slice with nothing around them but the loop.
+// bareVisits sends the same commands for a slice, from a bare loop.
 func bareVisits(b *testing.B, s *arena, workers int) float64 {
 	b.Helper()
 	var total atomic.Int64
@@ -161,7 +160,7 @@ func bareVisit(ctx context.Context, s *arena, page workload.Page) error {
 	return bareRelease.Run(ctx, lock, []string{page.Lock}, token).Err()
 }
 
-// BenchmarkVisit is a visit through the suite, BenchmarkBareVisit the same commands without it.
+// BenchmarkVisit measures a visit through the suite, BenchmarkBareVisit the same commands without it.
 func BenchmarkVisit(b *testing.B)     { benchmarkVisits(b, suiteVisits) }
 func BenchmarkBareVisit(b *testing.B) { benchmarkVisits(b, bareVisits) }
 
@@ -181,15 +180,15 @@ func benchmarkVisits(b *testing.B, visits func(*testing.B, *arena, int) float64)
 	}
 }
 
-// BenchmarkOverhead is the throughput of the suite as a part of that of the bare commands, measured in turns: bare,
-// suite, suite, bare. It is given with its standard error.
+// BenchmarkOverhead measures the throughput of the suite as a share of that of the bare commands, in turns: bare,
+// suite, suite, bare. It reports the standard error, too.
 func BenchmarkOverhead(b *testing.B) {
 	for _, workers := range crowds {
 		b.Run(fmt.Sprintf("workers=%d", workers), func(b *testing.B) {
 			t := newTurns()
 			s := perfArena(b, workers, func(p *Plan) { p.Locks, p.Duration = []locks.Spec{t.lock()}, time.Hour })
 			defer t.start(b, s, workers)()
-			for range 4 { // connections and scripts
+			for range 4 { // make connections, and load scripts
 				t.give(bareSide)
 				t.give(suiteSide)
 			}
@@ -209,7 +208,7 @@ func BenchmarkOverhead(b *testing.B) {
 	}
 }
 
-// standardError is that of the mean; one number alone has none.
+// standardError returns the standard error of the mean. A single number has none.
 func standardError(x []float64) float64 {
 	var mean, squares float64
 	for _, v := range x {
@@ -221,8 +220,8 @@ func standardError(x []float64) float64 {
 	return math.Sqrt(squares / float64((len(x)-1)*len(x)))
 }
 
-// BenchmarkVerify is the throughput with every operation kept, to be judged, as a part of that without, measured in
-// turns. Nothing is broken.
+// BenchmarkVerify measures the throughput when every operation is kept to be judged, as a share of the throughput
+// otherwise, in turns. Nothing is broken.
 func BenchmarkVerify(b *testing.B) {
 	for _, workers := range crowds {
 		b.Run(fmt.Sprintf("workers=%d", workers), func(b *testing.B) {
@@ -239,8 +238,8 @@ func BenchmarkVerify(b *testing.B) {
 	}
 }
 
-// BenchmarkScenarios is how long all scenarios of lease on a single server take one after the other and side by side,
-// and the CPU time of the suite and its servers.
+// BenchmarkScenarios measures the time that all scenarios of lease on a single server take, sequentially and in
+// parallel. It also measures the CPU time of the suite and its servers.
 func BenchmarkScenarios(b *testing.B) {
 	for name, jobs := range map[string]int{"one after the other": 1, "side by side": 0} {
 		b.Run(name, func(b *testing.B) {
@@ -262,7 +261,7 @@ func BenchmarkScenarios(b *testing.B) {
 	}
 }
 
-// cpuTime is what this process and its children that have ended have used.
+// cpuTime returns the CPU time of this process, and of its children that have ended.
 func cpuTime(b *testing.B) (all time.Duration) {
 	for _, who := range []int{syscall.RUSAGE_SELF, syscall.RUSAGE_CHILDREN} {
 		var u syscall.Rusage

@@ -14,16 +14,16 @@ import (
 	"hammerlock/workload"
 )
 
-// Phase is a part of a run that has its own load.
+// Phase is a part of a run with its own load.
 type Phase struct {
 	Kind     string // one of PhaseKinds
-	Name     string // empty: its kind
+	Name     string // empty = its kind
 	Duration time.Duration
-	Rate     workload.Rate // open loop
-	Rated    bool          // the phase has a rate of its own, in place of the plan's
-	Burst    int           // number of additional visits that are due at once when it begins
+	Rate     workload.Rate // for an open loop
+	Rated    bool          // the phase has its own rate, instead of the plan's
+	Burst    int           // number of visits that are due at its start, in addition to the rate
 	Workers  int           // for a closed loop; 0 = as in the plan
-	Faults   []string      // in the syntax of faults.Parse, with times from the beginning of the phase
+	Faults   []string      // in the syntax of faults.Parse, with times from the start of the phase
 }
 
 // Kinds of phases that have special rules.
@@ -36,21 +36,21 @@ const (
 	recovery = "recovery"
 )
 
-// PhaseKinds lists what a phase can be for.
+// PhaseKinds lists the kinds of phases.
 var PhaseKinds = []string{
-	warmUp,   // it comes first and is not measured
-	ramp,     // the rate changes linearly
+	warmUp,   // comes first, and is not measured
+	ramp,     // changes its rate linearly
 	"steady", // keeps its rate
-	burst,    // it begins with many visits at once
-	sine,     // the rate rises and falls
-	broken,   // a fault is in force in it
-	recovery, // it shows how the load recovers
+	burst,    // begins with many visits that are due together
+	sine,     // raises and lowers its rate
+	broken,   // has a fault in force
+	recovery, // shows how the load recovers
 }
 
 // maxPhases limits the memory for the measurements of phases.
 const maxPhases = 32
 
-// wrong reports an error in a key of the phase or, without a key, in the whole phase.
+// wrong returns an error about a key of the phase or, without a key, about the whole phase.
 func (p *Phase) wrong(key, format string, args ...any) human.Mistake {
 	text := p.Called() + ": "
 	if key != "" {
@@ -59,10 +59,10 @@ func (p *Phase) wrong(key, format string, args ...any) human.Mistake {
 	return human.Mistake{Setting: "phases", Item: p.Called(), Key: key, Text: text + fmt.Sprintf(format, args...)}
 }
 
-// Called is the phase's name in assertions and reports.
+// Called returns the phase's name in assertions and reports.
 func (p *Phase) Called() string { return cmp.Or(p.Name, p.Kind) }
 
-// Mistakes lists the errors in the phase that do not depend on the rest of the plan, each with its key.
+// Mistakes returns the errors in the phase, each with its key, that do not depend on the rest of the plan.
 func (p *Phase) Mistakes() (all human.Mistakes) {
 	r := p.Rate
 	for _, rule := range []struct {
@@ -143,7 +143,7 @@ func (c *check) phases() {
 	}
 }
 
-// rate is the phase's own rate, or the plan's.
+// rate returns the phase's own rate, or the plan's.
 func (p *Plan) rate(x *Phase) workload.Rate {
 	r := x.Rate
 	if !x.Rated {
@@ -152,8 +152,8 @@ func (p *Plan) rate(x *Phase) workload.Rate {
 	return r
 }
 
-// phased returns the plan in the form that workers need: with a Stretch for each phase, and with the mean rate of its
-// phases or its trace.
+// phased returns the plan in the form that workers need. It has a Stretch for each phase, and the mean rate of the
+// phases or the trace.
 func (p Plan) phased() Plan {
 	if n := len(p.Workload.Trace); n > 0 {
 		p.Workload.Rate = float64(n) / (p.Warmup + p.Duration).Seconds()
@@ -183,7 +183,8 @@ func (p Plan) phased() Plan {
 	return p
 }
 
-// steps returns the faults of a combination, and the errors in them. A fault in a phase is healed when the phase ends.
+// steps returns the faults of a combination, and the errors in them. A fault in a phase is healed at the end of the
+// phase.
 func (x *Combination) steps(scene faults.Scene) (steps []faults.Step, mistakes human.Mistakes) {
 	p := &x.Plan
 	if len(p.Phases) == 0 {
@@ -213,7 +214,7 @@ func (x *Combination) steps(scene faults.Scene) (steps []faults.Step, mistakes h
 	return steps, mistakes
 }
 
-// spans returns the phases in the form that the meter needs.
+// spans returns the phases in the form that the meter needs; nil if there are none.
 func (p *Plan) spans() (spans []measure.Span) {
 	if len(p.Phases) == 0 {
 		return nil
@@ -224,7 +225,6 @@ func (p *Plan) spans() (spans []measure.Span) {
 	return spans
 }
 
-// measuredPhases returns the phases with their measurements.
 func (p *Plan) measuredPhases(measured []results.Run) (all []results.Phase) {
 	for i := range measured {
 		x, s := &p.Phases[i], &p.Workload.Stretches[i]
@@ -238,11 +238,10 @@ func (p *Plan) measuredPhases(measured []results.Run) (all []results.Phase) {
 	return all
 }
 
-// steerable tells whether the rate may be changed during the run. It may not if the plan says what it is at each
-// moment.
+// steerable tells whether the rate may be changed during the run. It may not if the plan sets it for each moment.
 func (p *Plan) steerable() bool { return len(p.Workload.Stretches)+len(p.Workload.Trace) == 0 }
 
-// load describes the load of a stretch in words.
+// load describes the load of a stretch.
 func load(s *workload.Stretch, open bool) string {
 	if !open {
 		return human.Quantity(s.Workers, "worker")
@@ -264,10 +263,10 @@ func load(s *workload.Stretch, open bool) string {
 	return text
 }
 
-// lookEvery is how often Job.Hopeless is asked whether a run should end.
+// lookEvery is the time between two calls of Job.Hopeless.
 const lookEvery = time.Second
 
-// gated ends a run that Job.Hopeless finds hopeless.
+// gated extends tell: it ends a run for which Job.Hopeless returns a reason.
 func (x *Run) gated(tell func(now, final time.Duration)) func(now, final time.Duration) {
 	if x.job.Hopeless == nil {
 		return tell
@@ -287,7 +286,7 @@ func (x *Run) gated(tell func(now, final time.Duration)) func(now, final time.Du
 	}
 }
 
-// PhaseAt returns the name of the phase at a time; empty if the plan has no phases.
+// PhaseAt returns the name of the phase at a given time; empty if the plan has no phases.
 func (c *Combination) PhaseAt(now time.Duration) string {
 	for _, s := range c.Plan.spans() {
 		if now < s.To {

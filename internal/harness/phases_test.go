@@ -12,8 +12,8 @@ import (
 	"hammerlock/workload"
 )
 
-// TestPhasesAreLaidOut: one stretch each, at rates of their own or that of the plan; what breaks in one is over at its
-// end.
+// TestPhasesAreLaidOut: each phase becomes a stretch, with its own rate or the plan's. A fault in a phase ends with
+// it.
 func TestPhasesAreLaidOut(t *testing.T) {
 	const s = time.Second
 	p := Default()
@@ -60,7 +60,7 @@ func TestPhasesAreLaidOut(t *testing.T) {
 	}
 }
 
-// TestPhasesBesideEachOther are checked.
+// TestPhasesBesideEachOther checks errors in the combination of phases.
 func TestPhasesBesideEachOther(t *testing.T) {
 	rated := workload.Rate{First: 5, Last: 5}
 	for want, phases := range map[string][]Phase{
@@ -90,8 +90,8 @@ func TestPhasesBesideEachOther(t *testing.T) {
 	}
 }
 
-// TestAloneCostsByPhase divides what the servers did in each phase among the visits that were finished in it. A reading
-// that comes too late is of no use.
+// TestAloneCostsByPhase divides the work of the servers in each phase by the visits that ended in it. A reading that
+// comes too late is not used.
 func TestAloneCostsByPhase(t *testing.T) {
 	live.Again(t, func(int) string {
 		j := job(t, func(p *Plan) {
@@ -120,7 +120,7 @@ func TestAloneCostsByPhase(t *testing.T) {
 	})
 }
 
-// TestLateReadingsAreOfNoUse: what was read late is not known, and what was read in time is.
+// TestLateReadingsAreOfNoUse: a late reading makes the cost unknown, and one in time does not.
 func TestLateReadingsAreOfNoUse(t *testing.T) {
 	at := func(commands int64, late time.Duration) reading {
 		return reading{deployment.Cost{Known: true, Commands: commands}, 0, late}

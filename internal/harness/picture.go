@@ -13,18 +13,19 @@ import (
 	"hammerlock/results"
 )
 
-// How often the servers are asked for their state: while a user watches, and otherwise, for measuring costs.
+// surveyEvery is the time between two questions to the servers for their state. costEvery is the time between two
+// readings of their costs.
 const (
 	surveyEvery = 400 * time.Millisecond
 	costEvery   = 2 * time.Second
 )
 
-// picture collects what a dashboard shows of a run.
+// picture collects the facts about a run that a dashboard shows.
 type picture struct {
 	x      *Run
 	viewer *measure.Viewer
 	around atomic.Pointer[measure.Surroundings]
-	states []measure.NodeState // states of the nodes as they were last shown
+	states []measure.NodeState // states of the nodes in the last snapshot
 	visits atomic.Int64        // number of counted visits within the measurement
 }
 
@@ -44,7 +45,7 @@ func newPicture(x *Run, h history.Header) *picture {
 	return p
 }
 
-// told returns, for a recorded fault, what it injects and its description.
+// told returns the injection of a recorded fault, and its description.
 func (p *picture) told(op *history.Op) (i history.Injection, words string) {
 	if op.Kind == history.Fault {
 		i = p.x.record.Fault(op.Value)
@@ -57,7 +58,7 @@ func (p *picture) observe(op *history.Op) {
 	p.viewer.Observe(op)
 }
 
-// publish sends a snapshot of the run. All operations called before final are included in it.
+// publish sends a snapshot of the run. It includes all operations that were called before final.
 func (p *picture) publish(now, final time.Duration) {
 	p.visits.Store(p.x.meter.Finished())
 	p.viewer.UpTo(final)
@@ -108,7 +109,7 @@ func (p *picture) survey(ctx context.Context, done <-chan struct{}) {
 	}
 }
 
-// spent is the cost of all visits so far.
+// spent has the cost of all visits so far.
 type spent struct {
 	deployment.Cost
 	trips, visits int64

@@ -1,5 +1,5 @@
-// Package harness runs plans: it starts topologies, lets workers use locks, measures, judges and saves. It ties all
-// other packages together.
+// Package harness runs plans. It starts topologies, lets workers use locks, measures, judges and saves. It connects
+// all other packages.
 package harness
 
 import (
@@ -28,49 +28,50 @@ import (
 	"hammerlock/workload"
 )
 
-// Plan says what to run: every lock in it on every topology in it.
+// Plan tells what to run: every lock in it on every topology in it.
 type Plan struct {
-	Known      crew.Catalogue // the known locks; the first that fits a topology is the topology's default lock
+	Known      crew.Catalogue // the known locks; the first that fits a topology is that topology's default lock
 	Topologies []topologies.Spec
-	Preset     bool         // Topologies was not given by the user, so a lock's program may choose others
-	Locks      []locks.Spec // the zero Spec stands for the default lock of a topology
+	Preset     bool         // the user did not choose Topologies, so a lock's program may choose others
+	Locks      []locks.Spec // the zero Spec stands for a topology's default lock
 	// Scenarios are run one after the other; none = one run with the load of this plan.
 	Scenarios []scenarios.Scenario
-	Budget    time.Duration // time limit for all scenarios of a lock on a topology: none begins that would end after it
-	FailFast  bool          // no further run begins after one has failed
-	Jobs      int           // how many scenarios run at the same time; 0 = as many as the machine can run
-	// Attempts limits how often a scenario runs while it has no verdict. Other runs are repeated only after an
+	// time limit for all scenarios of a lock on a topology; a scenario that would end later is not begun
+	Budget   time.Duration
+	FailFast bool // no run begins after a failed run
+	Jobs     int  // number of parallel scenarios; 0 = as many as the machine can run
+	// Attempts is the largest number of runs of a scenario that has no verdict. Other runs are only repeated after an
 	// unplanned event.
 	Attempts    int
-	Workload    workload.Shape // its End is not set: it follows from the next two fields
+	Workload    workload.Shape // without End, which follows from the next two fields
 	Warmup      time.Duration
 	Duration    time.Duration
-	Phases      []Phase // parts of the run, used in place of Warmup, Duration and Faults; nil = the load is constant
+	Phases      []Phase // parts of the run, instead of Warmup, Duration and Faults; nil = the load is constant
 	File        string  // file with the phases, for the command line that repeats a run
 	Counter     workload.CounterSpec
-	Attach      attach.Flags // a deployment that exists already; the zero value = the suite starts one
-	RedisServer string       // path of the server program; empty = look for it; topologies.EmbeddedName = in memory
+	Attach      attach.Flags // an existing deployment; the zero value = the suite starts one
+	RedisServer string       // path of the server program; empty = search for it; topologies.EmbeddedName = in memory
 	Profile     topologies.Profile
-	Durable     topologies.Durability // how the started servers persist; empty = not at all
-	MinReplicas int                   // primaries refuse writes if they have fewer replicas
+	Durable     topologies.Durability // persistence of the started servers; empty = none
+	MinReplicas int                   // primaries with fewer replicas refuse writes
 	Out         string
 	Processes   int           // number of worker processes; 1 = workers run in the suite's process
-	Fleet       Fleet         // machines on which the workers run; the zero value = this one
+	Fleet       Fleet         // machines on which the workers run; the zero value = this machine
 	Faults      []string      // in the syntax of faults.Parse
 	Verify      bool          // record and judge every operation
-	Program     *program.Spec // a program to watch in place of the suite's workers; nil = none
-	Tap         bool          // also compare the operations with the replication streams of the started servers
-	Service     *service.Spec // a service to visit, in place of locks and a counter; nil = none
-	Services    []Plan        // further services to visit after the runs of the locks
-	// LibraryRetries leaves the client library's automatic retries on, to show the errors that they cause.
+	Program     *program.Spec // a program to watch instead of workers; nil = none
+	Tap         bool          // also compare the operations with the replication streams of started servers
+	Service     *service.Spec // a service to visit instead of using locks and a counter; nil = none
+	Services    []Plan        // services to visit after the runs of the locks
+	// LibraryRetries keeps the client library's automatic retries on, to show the errors that they cause.
 	LibraryRetries bool
 	// WorkerArgs precede the argument that makes this program a worker process; may be nil.
 	WorkerArgs []string
-	DriverEnv  []string            // additional environment variables for the locks' programs
+	DriverEnv  []string            // names of further environment variables for the locks' programs
 	Getenv     func(string) string // returns the value of an environment variable; nil = none is set
 }
 
-// Default is the plan of a command line without flags.
+// Default returns the plan of a command line without flags.
 func Default() Plan {
 	return Plan{
 		Known:      crew.Catalogue{Topologies: topologies.All, Locks: catalogue.All, Counters: workload.AllCounters},
@@ -86,19 +87,17 @@ func Default() Plan {
 	}
 }
 
-// UsageError means that a plan is wrong on any machine; Mistakes lists all reasons.
+// UsageError means that a plan is wrong on any machine. Mistakes has all reasons.
 type UsageError struct{ human.Mistakes }
 
-// Error lists the mistakes.
 func (e *UsageError) Error() string { return e.Mistakes.String() }
 
-// SetupError means that this machine cannot run a plan, for the listed reasons.
+// SetupError means that this machine cannot run a plan. Problems has all reasons.
 type SetupError struct{ Problems []string }
 
-// Error lists the problems.
 func (e *SetupError) Error() string { return strings.Join(e.Problems, "\n") }
 
-// These limits keep a typing error from overloading the machine.
+// These limits stop a typing error from overloading the machine.
 const (
 	maxWorkers   = 4096
 	maxKeys      = 1_000_000
@@ -106,31 +105,30 @@ const (
 	maxProcesses = 64
 	maxReenter   = 1_000_000
 	maxJobs      = 64
-	maxCopies    = 3 // of the topology
+	maxCopies    = 3 // replicas of a primary in a topology
 )
 
-// Combination is one run of a plan.
 type Combination struct {
 	Topology topologies.Spec
 	Lock     locks.Spec
 	Scenario scenarios.Scenario // the zero Scenario if the plan has none
-	Plan     Plan               // the plan of this run alone
-	Steps    []faults.Step      // what is broken
-	Before   []string           // why each earlier attempt was inconclusive
-	Earlier  []string           // and the names of those runs
-	server   topologies.Server  // the servers under the lock; zero for a service
-	watch    *Combination       // what is watched meanwhile, for a service; nil = nothing
+	Plan     Plan               // plan of this run alone
+	Steps    []faults.Step      // the faults
+	Before   []string           // reason why each earlier attempt was inconclusive
+	Earlier  []string           // names of the runs of these attempts
+	server   topologies.Server  // servers under the lock; zero for a service
+	watch    *Combination       // for a service: the watch beside the visits; nil = none
 	// Stretched is the factor of all times; 0 = they are as planned.
 	Stretched int
 }
 
-// Name is the topology and the lock of the run, with its scenario if it has one.
+// Name returns the topology, the lock and the scenario of the run.
 func (c *Combination) Name() string {
 	return strings.TrimSpace(c.Topology.Name + " " + c.Lock.Name + " " + c.Scenario.Name)
 }
 
-// Check finds all errors in the plan and checks whether this machine can run it, before anything is started. It
-// includes the errors that the command line has found. It returns a *UsageError or a *SetupError.
+// Check finds all errors in the plan, and checks that this machine can run it, before anything is started. It includes
+// the given errors of the command line. Its error is a *UsageError or a *SetupError.
 func (p *Plan) Check(ctx context.Context, mistakes human.Mistakes) (*Job, error) {
 	c := check{plan: p, mistakes: slices.Clone(mistakes)}
 	if p.Program != nil {
@@ -165,7 +163,7 @@ func (p *Plan) Check(ctx context.Context, mistakes human.Mistakes) (*Job, error)
 			p.tooLarge(crew.Free(), history.SpaceFree())), NotRun: c.not})
 }
 
-// job returns the Job of a plan without errors.
+// job returns the job if there are no errors.
 func (c *check) job(j *Job) (*Job, error) {
 	switch {
 	case len(c.mistakes) > 0:
@@ -183,9 +181,9 @@ type check struct {
 	plan     *Plan
 	mistakes human.Mistakes
 	problems []string
-	without  []string // what is not run although the user asked for it, one in each line
+	without  []string // lines about parts that are not run although the user asked for them
 	not      []results.NotRun
-	counted  string // place where page views are counted, if not on a separate server; empty = as the plan says
+	counted  string // place where page views are counted; empty = as the plan says
 }
 
 func (c *check) mistake(setting, format string, args ...any) {
@@ -251,7 +249,8 @@ func (c *check) numbers() {
 // visitBytes is about how much memory or disk space is needed to judge one recorded visit.
 const visitBytes = 2500
 
-// Judging is about how many bytes of memory or disk space are needed to judge a run; 0 if its load has no rate.
+// Judging returns the approximate number of bytes, of memory or disk space, that are needed to judge a run; 0 if its
+// load has no rate.
 func (p *Plan) Judging() int64 {
 	if !p.Verify || len(p.Phases) > 0 || len(p.Scenarios) > 0 {
 		return 0
@@ -259,8 +258,8 @@ func (p *Plan) Judging() int64 {
 	return int64(visitBytes * p.Workload.Rate * (p.Warmup + p.Duration).Seconds())
 }
 
-// tooLarge returns an error if neither memory nor disk has room to judge a run in which every due visit is served. An
-// amount of 0 is unknown.
+// tooLarge returns a warning if neither memory nor disk has room to judge a run in which every due visit is served. If
+// the free memory is unknown (0), it returns nil.
 func (p *Plan) tooLarge(memory, disk int64) []string {
 	need, free := p.Judging(), max(memory, disk)
 	if memory == 0 || need <= free {
@@ -273,14 +272,15 @@ func (p *Plan) tooLarge(memory, disk int64) []string {
 		memory/1e6, most.Truncate(time.Second))}
 }
 
-// alone tells whether each run has the machine to itself: without scenarios, on attached servers, and with agents.
+// alone tells whether each run has the machine to itself. It is true without scenarios, on attached servers, with
+// agents, and for a watched program.
 func (p *Plan) alone() bool {
 	return len(p.Scenarios) == 0 || p.Attach.Asked() || p.Fleet.Count > 0 || p.Program != nil
 }
 
 // faults parses the faults for every combination. An error in several combinations is reported once.
 func (c *check) faults(all []Combination) {
-	// even if there are no combinations, because of other errors, errors in faults are reported
+	// without combinations, because of other errors, errors in faults are still reported
 	if p := c.plan; len(all) == 0 {
 		x := Combination{Plan: p.phased()}
 		_, mistakes := x.steps(faults.Scene{Can: topologies.Spec{}.Can()})
@@ -297,7 +297,7 @@ func (c *check) faults(all []Combination) {
 	}
 }
 
-// leftOut lists the faults that are not used although the user asked for them, one in each line.
+// leftOut returns a line for each fault that is not used although the user asked for it.
 func (c *check) leftOut(all []Combination) (lines []string) {
 	p := c.plan
 	if !slices.Equal(p.Faults, []string{faults.Auto}) || len(p.Phases) > 0 {
@@ -305,7 +305,7 @@ func (c *check) leftOut(all []Combination) (lines []string) {
 	}
 	for _, x := range all {
 		if x.Scenario.Name != "" {
-			continue // the scenario has faults of its own
+			continue // the scenario has its own faults
 		}
 		for _, line := range faults.LeftOut(x.scene(), p.Warmup+p.Duration, p.Workload.Seed) {
 			lines = append(lines, fmt.Sprintf("%s %s: without %s", x.Topology.Name, x.Lock.Name, line))
@@ -354,7 +354,6 @@ func (c *check) commands(server topologies.Server, all []Combination) {
 	}
 }
 
-// out tests whether the directory for runs can be written to.
 func (c *check) out() {
 	err := Saves(c.plan.Out)
 	if setup, ok := errors.AsType[*SetupError](err); ok {
@@ -364,8 +363,8 @@ func (c *check) out() {
 	}
 }
 
-// Saves tests whether runs can be saved in a directory, or whether it can be created. A *SetupError says why not; any
-// other error is an error in the plan.
+// Saves checks that runs can be saved in a directory, which may not exist yet. A *SetupError is about this machine;
+// any other error is about the plan.
 func Saves(out string) error {
 	dir := filepath.Clean(out)
 	for {
@@ -383,7 +382,7 @@ func Saves(out string) error {
 	return nil
 }
 
-// oneOf reports a value that is not in the list of valid ones.
+// oneOf reports a value that is not in the list of valid values.
 func oneOf[T ~string](c *check, flag string, value T, good []T) {
 	if !slices.Contains(good, value) {
 		c.mistake(flag, "%q: there is %s", value,

@@ -23,7 +23,7 @@ import (
 // onWire is the name of the topology in results of a program whose traffic was read.
 const onWire = "wire"
 
-// program checks a plan that watches a program. It has one run, or one for each scenario that fits programs.
+// program checks a plan that watches a program. It returns one run, or one for each scenario that fits programs.
 func (c *check) program(ctx context.Context) (all []Combination) {
 	p, w := c.plan, c.plan.Program
 	given, own := p.Attach.Asked(), len(p.Topologies) > 0
@@ -74,9 +74,9 @@ func (c *check) watched(w *program.Spec) {
 	}
 }
 
-// endpoints returns the addresses of running servers that the plan names.
+// endpoints returns the addresses of the running servers that the plan names.
 func (c *check) endpoints() (all []topologies.Access) {
-	// the suite writes no keys in this run, so any prefix will do
+	// this run writes no keys of the suite, so any prefix will do
 	c.plan.Attach.Prefix = cmp.Or(c.plan.Attach.Prefix, topologies.DefaultPrefix)
 	found, mistakes := c.plan.Attach.Resolve(false)
 	c.mistakes.Add(mistakes...)
@@ -111,8 +111,7 @@ func (c *check) scenes(x Combination) (all []Combination) {
 	return all
 }
 
-// watch returns the program run that goes on beside the visits to a service and watches its programs; nil if there is
-// none.
+// watch returns the run that watches a service's programs while the service is visited; nil if there is none.
 func (c *check) watch(ctx context.Context, s *service.Spec) *Combination {
 	to := &s.Wire
 	if to.To == "" {
@@ -143,7 +142,7 @@ func (c *check) watch(ctx context.Context, s *service.Spec) *Combination {
 	return &all[0]
 }
 
-// programSpec is the program to watch; nil if there is none.
+// programSpec returns the program to watch; nil if there is none.
 func (p *Plan) programSpec() *program.Spec {
 	if p.Program == nil {
 		return nil
@@ -153,7 +152,7 @@ func (p *Plan) programSpec() *program.Spec {
 	return &w
 }
 
-// source sets in the scene what depends on the kind of load.
+// source sets the fields of the scene that depend on the kind of load.
 func (p *Plan) source(s *faults.Scene) {
 	switch {
 	case p.Service != nil:
@@ -166,12 +165,12 @@ func (p *Plan) source(s *faults.Scene) {
 	}
 }
 
-// endless tells whether the run goes on until a user ends it. Such an end is not early.
+// endless tells whether the run continues until a user ends it. Such an end is not early.
 func (x *Run) endless() bool {
 	return x.deployment.Program != nil && x.combo.Plan.Program.Command == ""
 }
 
-// startWatch starts the planned watch beside the visits of a combination, and lets it go on until finish is called.
+// startWatch starts the planned watch beside the visits of a combination. The watch continues until finish is called.
 func (j *Job) startWatch(ctx, stop context.Context, number int) (finish func() error, err error) {
 	c := &j.Combinations[number]
 	if c.watch == nil {

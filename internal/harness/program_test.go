@@ -16,12 +16,12 @@ import (
 	"hammerlock/topologies"
 )
 
-// locker is a program that holds a lock for two seconds, and gives it back.
+// locker is a program that holds a lock for two seconds, and releases it.
 const locker = `c() { REDISCLI_AUTH=$REDIS_PASSWORD redis-cli -h "${REDIS_NODES%:*}" -p "${REDIS_NODES##*:}" "$@"; }
 	c set lock:a 1 nx px 60000; sleep 2; c del lock:a; sleep 0.3`
 
-// TestLiveProgramIsShownAndBroken: a holder has a lane, and a fault at a time, by its name, and one at the moment of a
-// command are injected and healed; the run says what was seen.
+// TestLiveProgramIsShownAndBroken: a holder has a lane. Two faults, at a given time and at a command, are injected and
+// healed. The run tells what was seen.
 func TestLiveProgramIsShownAndBroken(t *testing.T) {
 	t.Parallel()
 	p := Default()
@@ -65,12 +65,12 @@ func TestLiveProgramIsShownAndBroken(t *testing.T) {
 			seen = append(seen, op.Value)
 		}
 	}
-	if slices.Sort(seen); !slices.Equal(seen, []int64{0, 0, 1, 1}) || len(h.Faults) != 3 { // it extends no lease
+	if slices.Sort(seen); !slices.Equal(seen, []int64{0, 0, 1, 1}) || len(h.Faults) != 3 { // no lease is extended
 		t.Errorf("faults %v of %v", seen, h.Faults)
 	}
 }
 
-// faultNames are the faults as they are planned.
+// faultNames returns the faults in the form of a plan.
 func (c *Combination) faultNames() (all []string) {
 	for _, s := range c.Steps {
 		all = append(all, s.String())
@@ -78,7 +78,7 @@ func (c *Combination) faultNames() (all []string) {
 	return all
 }
 
-// TestScenariosOfPrograms: scenarios run one after the other, with the faults that they have for programs.
+// TestScenariosOfPrograms: scenarios run one after the other, each with its faults for programs.
 func TestScenariosOfPrograms(t *testing.T) {
 	p := Default()
 	p.Attach.Addrs, p.Topologies, p.Out = []string{"127.0.0.1:1"}, nil, t.TempDir()

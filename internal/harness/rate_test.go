@@ -13,11 +13,10 @@ import (
 	"hammerlock/results"
 )
 
-// enough visits are shown before a run ends.
+// enough is the number of visits that must be shown before a run ends.
 const enough = 100
 
-// steered carries out a watched run in which a person uses the controls once the workers work. It ends some visits
-// later.
+// steered makes a watched run in which a user uses the controls once the workers work. The run ends some visits later.
 func steered(t *testing.T, change func(*Plan), use func(*measure.Controls)) (*results.Run, *measure.Snapshot,
 	*history.History) {
 	t.Helper()
@@ -62,8 +61,8 @@ func steered(t *testing.T, change func(*Plan), use func(*measure.Controls)) (*re
 	return &runs[0], last, h
 }
 
-// TestARateByKey makes an open loop four times as fast, in this process and in two: the visits are there, all of them
-// accounted for, and the history says who asked for them.
+// TestARateByKey makes an open loop four times as fast, in this process and in two processes. All visits are made and
+// accounted for, and the history shows that a user asked for the change.
 func TestARateByKey(t *testing.T) {
 	t.Parallel()
 	for name, processes := range map[string]int{"local": 1, "two processes": 2} {
@@ -110,7 +109,7 @@ func TestARateByKey(t *testing.T) {
 	}
 }
 
-// TestAClosedLoopHasNoRate: the key says why it does nothing.
+// TestAClosedLoopHasNoRate: the key tells why it has no effect.
 func TestAClosedLoopHasNoRate(t *testing.T) {
 	t.Parallel()
 	run, _, _ := steered(t, func(p *Plan) {

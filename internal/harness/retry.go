@@ -10,24 +10,24 @@ import (
 	"hammerlock/internal/deployment"
 )
 
-// Again says how often a run without a verdict is repeated, and how much longer each repetition is: one factor for each
-// try, relative to the try before.
+// Again tells how often a run without a verdict is repeated. It has a factor for each try: how much longer the try is
+// than the previous one.
 type Again []int
 
-// The policies of repetition. For the runs of a job, see Plan.again.
+// Policies of repetition. The runs of a job have another policy: see Plan.again.
 var (
-	NextSeed = Again{1, 1, 1, 1} // policy for a scenario in which a broken lock must fail
-	Doubling = Again{1, 2, 2, 2} // policy for a fault, or a chapter of the tour, that must show an effect
+	NextSeed = Again{1, 1, 1, 1} // for a scenario in which a broken lock must fail
+	Doubling = Again{1, 2, 2, 2} // for a fault, or a chapter of the tour, that must show an effect
 	Sixteen  = Again{1, 4, 4}    // for a search that measured too little
 )
 
 // again returns the policy for the runs of a job. The second try is three times as long: with twice the time, many
-// runs would need a third one.
+// runs would need a third try.
 func (p *Plan) again() Again {
 	return append(Again{1, 3}, slices.Repeat(Again{2}, p.Attempts)...)[:p.Attempts]
 }
 
-// Of yields the plans of all tries, as long as the caller asks for more.
+// Of yields the plan of each try, until the caller stops asking.
 func (a Again) Of(p Plan) iter.Seq[Plan] {
 	return func(yield func(Plan) bool) {
 		for n, longer := range a {
@@ -41,7 +41,7 @@ func (a Again) Of(p Plan) iter.Seq[Plan] {
 	}
 }
 
-// repeat changes the plan to that of another try, with the next seed and a longer duration. Phases and traces keep
+// repeat turns the plan into that of the next try, with the next seed and a longer duration. Phases and traces keep
 // their duration.
 func (p *Plan) repeat(longer int) {
 	p.Workload.Seed++
@@ -50,12 +50,12 @@ func (p *Plan) repeat(longer int) {
 	}
 }
 
-// longest is the factor by which the times of a scenario can grow at most.
+// longest is the largest factor by which the times of a scenario can grow.
 const longest = 8
 
-// again changes the combination to a repetition that is longer by a factor. With all, all times grow with the duration,
-// including leases; if requests are counted, only the duration grows, because longer leases do not change how often a
-// lock sends requests. The argument why says what was wrong with the last run.
+// again turns the combination into a repetition that is longer by the factor by. If all is true, all times grow,
+// including leases; otherwise only the duration does. If requests are counted, only the duration grows, because longer
+// leases do not change how often a lock sends requests. The argument why tells what was wrong with the last run.
 func (c *Combination) again(by int, all bool, why string) {
 	if c.Plan.Service != nil {
 		why += "; the next attempt found the service's store as this one left it"
@@ -69,7 +69,6 @@ func (c *Combination) again(by int, all bool, why string) {
 	c.Plan.repeat(by)
 }
 
-// stretch multiplies all times of the load and of the faults by a number.
 func (c *Combination) stretch(by int) {
 	c.Stretched, c.Steps = max(c.Stretched, 1)*by, slices.Clone(c.Steps)
 	c.Plan.Workload.Stretch(by)
@@ -78,12 +77,12 @@ func (c *Combination) stretch(by int) {
 	}
 }
 
-// idle is how long the lock may be free while workers wait, without an explanation. It grows with the other times,
-// because the pause of a stalled holder does, and a lock such as a mutex may keep it in its process for that long.
+// idle returns how long the lock may be free, without an explanation, while workers wait. It grows with the other
+// times, because the pause of a stalled holder does. A mutex, for example, may stay in a process for that long.
 func (c *Combination) idle() time.Duration { return time.Duration(c.Stretched) * time.Second }
 
-// short is the factor by which a scenario must become longer so that the lock's program can keep its leases; 1 = it is
-// long enough.
+// short returns the factor by which a scenario must be longer so that the lock's program can keep its leases; 1 = it
+// is long enough.
 func (c *Combination) short() int {
 	p, ttl := c.Lock.Program, c.Plan.Workload.TTL
 	if p == nil || c.Scenario.Name == "" || p.Least <= ttl {
@@ -92,10 +91,12 @@ func (c *Combination) short() int {
 	return int((p.Least + ttl - 1) / ttl)
 }
 
-// howMuchLonger returns the factor by which a repetition must be longer: how much too slow the machine, a server or the
-// lock's program was, compared with what a lease allows. It is 1 if none was too slow, and 0 if no repetition is
-// needed. A run without a scenario is repeated only after an unplanned event. The end of a service's program is no such
-// event: it is under test.
+// howMuchLonger returns the factor by which a repetition must be longer. It tells how much too slow the machine, a
+// server or the lock's program was, compared with the limit that follows from the lease. It is 1 if none was too slow,
+// and 0 if no repetition is needed.
+//
+// A run without a scenario is only repeated after an unplanned event. The end of a service's program is no such event,
+// because that program is under test.
 func (x *Run) howMuchLonger() int {
 	c, lease := &x.combo, x.combo.Plan.Workload.TTL
 	_, stood := x.meter.Stood()

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// TestEachTryIsLonger and has the next seed, as its policy says; the plan that was asked about stays as it was.
+// TestEachTryIsLonger: each try has the next seed and the length of its policy. The original plan does not change.
 func TestEachTryIsLonger(t *testing.T) {
 	for name, tt := range map[string]struct {
 		policy Again

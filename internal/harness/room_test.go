@@ -10,8 +10,8 @@ import (
 	"hammerlock/results"
 )
 
-// TestARoomHasLimits: so many as the plan says; else none before it is known how the last run went, and few more than
-// there are cores.
+// TestARoomHasLimits: it has the number of runs in the plan. Without that, no run begins before the effect of the last
+// is known, and there are few more runs than cores.
 func TestARoomHasLimits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fixed, measured := room{jobs: 3}, room{}
@@ -36,8 +36,8 @@ func TestARoomHasLimits(t *testing.T) {
 	})
 }
 
-// TestAJobSaysHowFarItIs: what is left takes as long, for its length, as what is over; what is asked again is not
-// counted.
+// TestAJobSaysHowFarItIs: the remaining runs take as long, relative to their length, as those that have ended.
+// Repeated runs do not count.
 func TestAJobSaysHowFarItIs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := Combination{Plan: Plan{Duration: 1500 * time.Millisecond, Warmup: time.Second}}
@@ -58,8 +58,8 @@ func TestAJobSaysHowFarItIs(t *testing.T) {
 	})
 }
 
-// TestWhatBreaksBesideOthersIsAskedAgain: it may be their fault. What breaks alone, or could not be asked again, is an
-// error.
+// TestWhatBreaksBesideOthersIsAskedAgain: parallel runs may be the reason. A run that breaks alone, or cannot be
+// repeated, is an error.
 func TestWhatBreaksBesideOthersIsAskedAgain(t *testing.T) {
 	broken := errors.New("the servers did not come up")
 	for beside, want := range map[bool]error{true: nil, false: broken} {

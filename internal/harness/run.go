@@ -19,7 +19,7 @@ import (
 	"hammerlock/results"
 )
 
-// cleanTimeout limits the time of cleaning up after a run, plus cleanPage for each page.
+// cleanTimeout limits the time for cleaning up after a run. Each page adds cleanPage.
 const (
 	cleanTimeout = 10 * time.Second
 	cleanPage    = 200 * time.Microsecond
@@ -28,32 +28,32 @@ const (
 // ownSlots is the size of the lanes for the suite's own events.
 const ownSlots = 1 << 10
 
-// Run is one run in progress. When it is prepared, its servers and workers are ready to begin. Do does the rest.
+// Run is a run in progress. After the preparation, its servers and workers are ready. Do does the rest.
 type Run struct {
 	job        *Job
 	combo      Combination
 	deployment *deployment.Deployment
-	since      time.Time // when its preparation began
+	since      time.Time // time at which its preparation began
 	tell       func(Event)
-	incidents  []string // unplanned events of servers, as texts
-	missing    bool     // workers on other machines were lost, together with visits that had been counted
-	longer     int      // factor by which a repetition must be longer; 0 = none is needed
+	incidents  []string // descriptions of unplanned events of servers
+	missing    bool     // workers on other machines were lost, together with counted visits
+	longer     int      // factor by which a repetition must be longer; 0 = no repetition is needed
 
 	run     *results.Run
-	cuts    []results.Run // runs with the violations that the flight recorder has saved
+	cuts    []results.Run // runs with violations that the flight recorder has saved
 	folder  *results.Folder
 	meter   *measure.Meter
 	session *crew.Session
 	record  *recording.Recording
 	breaker *breaker.Breaker
 	own     *history.Lane   // lane for events of the suite itself
-	keys    *history.Lane   // lane for what was seen of the locks' keys in the servers
-	heart   *crew.Heartbeat // of this process
+	keys    *history.Lane   // lane for the locks' keys that were seen on the servers
+	heart   *crew.Heartbeat // heartbeat of this process
 	watch   *deployment.Watch
-	stream  *witness.Stream // reader of the replication streams; nil = they are not read
-	picture *picture        // what a dashboard shows; nil without one
+	stream  *witness.Stream // reads the replication streams; nil = they are not read
+	picture *picture        // facts for a dashboard; nil = there is none
 	abort   context.CancelCauseFunc
-	stalls  int64 // how often a worker had to wait because its lane was full
+	stalls  int64 // number of times that a worker waited because its lane was full
 }
 
 // Do lets the workers work, injects faults, records, judges and saves. It returns the record of the run.
@@ -148,7 +148,8 @@ func (x *Run) begin() (err error) {
 	return nil
 }
 
-// metered says what is measured: the visits of workers within the planned time, or what is read of a program.
+// metered returns the options of the meter. It measures the workers' visits within the planned time, or the traffic of
+// a program.
 func (x *Run) metered() measure.Options {
 	if x.deployment.Program != nil {
 		return measure.Options{Workers: recording.ReadWorkers, Keys: recording.ReadKeys, To: history.Forever}
@@ -162,7 +163,7 @@ func (x *Run) metered() measure.Options {
 	}
 }
 
-// live are the measurements so far. A program's grants count as its visits.
+// live returns the measurements so far. A program's grants count as its visits.
 func (x *Run) live(l measure.Live) measure.Live {
 	if source := x.deployment.Program; source != nil {
 		l.Done = source.Grants()
@@ -171,7 +172,7 @@ func (x *Run) live(l measure.Live) measure.Live {
 	return l
 }
 
-// work lets the workers work and injects faults. At the end it looks for keys that were left over.
+// work lets the workers work, and injects faults. At the end it looks for keys that were left over.
 func (x *Run) work(ctx, stop context.Context) (report crew.Report, cost costs, err error) {
 	plan, source := &x.combo.Plan, x.deployment.Program
 	end := x.background(ctx)
@@ -196,8 +197,8 @@ func (x *Run) work(ctx, stop context.Context) (report crew.Report, cost costs, e
 		defer cancel()
 		servers = x.deployment.Leftovers(clean, x.own)
 	}
-	// The history says which servers failed without a planned fault, did not answer or did not come back. This explains
-	// errors of the fault injection and of the final reading.
+	// The history shows which servers failed without a planned fault, did not answer or did not come back. These
+	// failures explain errors of the fault injection and of the final reading.
 	told := plan.Verify && (errors.Is(servers, breaker.ErrUnhealthy) || errors.Is(servers, breaker.ErrNoAnswer))
 	cost = end()
 	if report.Lost != "" {
@@ -219,7 +220,7 @@ func (x *Run) died(all []history.Breakdown) {
 	}
 }
 
-// giveUp deletes the files of a run that failed to run, except for the history, which may show the reason.
+// giveUp deletes the files of a failed run, except for the history, which may show the reason.
 func (x *Run) giveUp() error {
 	if x.combo.Plan.Verify {
 		return errors.Join(x.folder.Leave(),
@@ -228,7 +229,7 @@ func (x *Run) giveUp() error {
 	return x.folder.Discard()
 }
 
-// judge judges the run, by its history if there is one, and otherwise by its totals.
+// judge judges the run by its history or, without one, by its totals.
 func (x *Run) judge(ctx context.Context) (err error) {
 	if source := x.deployment.Program; source != nil {
 		source.Fill(x.run)
@@ -240,13 +241,13 @@ func (x *Run) judge(ctx context.Context) (err error) {
 	if x.combo.Plan.Verify {
 		x.tell(Event{Stage: Judging})
 	}
-	// the saved files are judged, so that anyone can repeat the verdict
+	// judge the saved files, so that anyone can repeat the verdict
 	x.run.Verdicts, err = x.run.Judge(x.folder.Path(""))
 	return err
 }
 
-// bears is how long a holder may pause without being late. It is 0 for a lock without leases, and for a service, whose
-// losses no pause excuses.
+// bears returns how long a holder may pause without being late. It is 0 for a lock without leases. It is also 0 for a
+// service, because no pause excuses its losses.
 func (c *Combination) bears() time.Duration {
 	w := &c.Plan.Workload
 	if !c.Lock.Claims.Expires || w.TTL == 0 {

@@ -14,7 +14,8 @@ import (
 	"hammerlock/workload"
 )
 
-// leastTTL is the shortest lease that may be requested. For a service it is unknown.
+// leastTTL returns the shortest lease that may be requested. The leases of a service are unknown, so it returns 0
+// there.
 func (p *Plan) leastTTL() time.Duration {
 	if p.Service != nil {
 		return 0
@@ -22,7 +23,7 @@ func (p *Plan) leastTTL() time.Duration {
 	return 10 * time.Millisecond
 }
 
-// programs is the number of a service's programs that the suite starts.
+// programs returns the number of a service's programs that the suite starts.
 func (p *Plan) programs() int {
 	if p.Service == nil {
 		return 0
@@ -35,7 +36,7 @@ func (p *Plan) visitsOnly() bool {
 	return p.Service != nil || len(p.Topologies) == 0 && len(p.Services) > 0
 }
 
-// service checks a plan that visits a service. It returns its single run, if the plan is valid.
+// service checks a plan that visits a service. It returns the plan's only run; nil if the plan visits none.
 func (c *check) service(ctx context.Context) []Combination {
 	p, s := c.plan, c.plan.Service
 	if s == nil {
@@ -67,7 +68,7 @@ func (c *check) service(ctx context.Context) []Combination {
 	return all
 }
 
-// visiting returns the plan of a run that visits a service. A burst in it replaces any other load.
+// visiting returns the plan of a run that visits a service. A burst replaces any other load.
 func (p Plan) visiting(s *service.Spec) Plan {
 	s.Timeout = p.Workload.Wait
 	if w := &p.Workload; s.Burst > 0 {
@@ -79,8 +80,8 @@ func (p Plan) visiting(s *service.Spec) Plan {
 	return p
 }
 
-// services checks the plans that visit services, and prefixes errors with the service's name. Names must be unique,
-// because results show them.
+// services checks the plans that visit services, and adds the number of the service to each error. Names must be
+// unique, because results show them.
 func (c *check) services(ctx context.Context) (all []Combination) {
 	known := map[string]bool{}
 	for i := range c.plan.Services {
@@ -97,7 +98,7 @@ func (c *check) services(ctx context.Context) (all []Combination) {
 		}
 		known[name] = true
 		for _, m := range one.mistakes {
-			if !slices.Contains(c.mistakes, m) { // an error in the load, which all services share, is reported once
+			if !slices.Contains(c.mistakes, m) { // all services share the load, so an error in it is reported once
 				c.mistakes.Add(human.Mistake{Setting: "services", Item: fmt.Sprint(i + 1), Key: m.Setting,
 					Text: fmt.Sprintf("services %d: %s", i+1, m.Text)})
 			}
@@ -106,7 +107,7 @@ func (c *check) services(ctx context.Context) (all []Combination) {
 	return all
 }
 
-// requests checks the addresses of the service. Each page needs its own.
+// requests checks the addresses of the service. Each page needs its own address.
 func (c *check) requests(s *service.Spec) {
 	for _, r := range []struct {
 		flag    string

@@ -21,7 +21,7 @@ import (
 	"hammerlock/workload"
 )
 
-// counts runs a lock on a counter and expects that page views are lost, or that none is.
+// counts runs a lock on a counter, and expects that page views are lost, or that none is lost.
 func counts(t *testing.T, counter, lock string, processes int, want checker.Status) *results.Run {
 	t.Helper()
 	j := job(t, func(p *Plan) { p.Counter, p.Locks, p.Processes = counterNamed(counter), lockNamed(lock), processes })
@@ -41,7 +41,7 @@ func counts(t *testing.T, counter, lock string, processes int, want checker.Stat
 	return r
 }
 
-// rightLock is one that goes with the counter.
+// rightLock returns a lock that fits the counter.
 func rightLock(s workload.CounterSpec) string {
 	if s.Fenced {
 		return "fenced"
@@ -78,7 +78,7 @@ func TestProcessesShareACounter(t *testing.T) {
 	}
 }
 
-// TestBaselinesLoseNothing lets workers of two processes do without a lock.
+// TestBaselinesLoseNothing lets workers of two processes work without a lock.
 func TestBaselinesLoseNothing(t *testing.T) {
 	t.Parallel()
 	for _, lock := range known.Locks {
@@ -111,7 +111,7 @@ func TestBaselinesLoseNothing(t *testing.T) {
 	}
 }
 
-// TestBaselinesAreJudgedByTheirHistory looks at what they recorded.
+// TestBaselinesAreJudgedByTheirHistory checks the history of baselines.
 func TestBaselinesAreJudgedByTheirHistory(t *testing.T) {
 	t.Parallel()
 	for _, lock := range []string{"incr", "optimistic"} {
@@ -185,8 +185,8 @@ func TestAFenceStopsWhoSleptThroughTheLease(t *testing.T) {
 	}
 }
 
-// TestWithoutAFenceTheSameHolderOverwrites is the same on a plain counter, and on one whose fence is none: it lets in a
-// holder that is late, unless another stores at that very moment.
+// TestWithoutAFenceTheSameHolderOverwrites does the same on a plain counter, and on one with a broken fence. That
+// fence admits a late holder, unless another worker stores at that moment.
 func TestWithoutAFenceTheSameHolderOverwrites(t *testing.T) {
 	t.Parallel()
 	for counter, fencing := range map[string]checker.Status{"redis": checker.Pass, "backstop": checker.Fail} {
@@ -206,7 +206,8 @@ func TestWithoutAFenceTheSameHolderOverwrites(t *testing.T) {
 	}
 }
 
-// TestACounterLeavesNoFile looks for the database on real servers and on the embedded ones, which have no directory.
+// TestACounterLeavesNoFile searches for the database, on real servers and on the embedded servers, which have no
+// directory.
 func TestACounterLeavesNoFile(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	for _, server := range []string{"", topologies.EmbeddedName} {

@@ -11,8 +11,8 @@ import (
 	"hammerlock/results"
 )
 
-// TestStreamsAgreeWithOperations breaks connections under commands: the servers' streams know which of those had an
-// effect, and agree with every answer that there was.
+// TestStreamsAgreeWithOperations breaks connections during commands. The servers' streams show which of these commands
+// had an effect, and agree with every reply.
 func TestStreamsAgreeWithOperations(t *testing.T) {
 	t.Parallel()
 	for topology, lock := range map[string]string{"single": "lease", "redlock": "redlock"} {

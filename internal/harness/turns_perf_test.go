@@ -13,22 +13,22 @@ import (
 	"hammerlock/locks/catalogue"
 )
 
-// The sides of turns.
+// The two sides of turns.
 const (
 	nobody int32 = iota
 	bareSide
 	suiteSide
 )
 
-// turn is how long a side works before the other has its turn: so short that a machine's pace, which changes for
-// seconds and minutes, is the same for both. What a side leaves to be done beside its workers is done in settle.
+// turn is the length of a side's turn. It is so short that the speed of the machine, which changes over seconds and
+// minutes, is the same for both sides. In settle, a side completes the work that it leaves beside its workers.
 const (
 	turn   = 250 * time.Millisecond
 	settle = 2 * recording.DrainEvery
 )
 
-// turns lets two crews of workers, both of them in the middle of a long run, work one after the other. Who stands is
-// out of a lock's call, and costs nothing.
+// turns lets two crews of workers, both in a long run, work in turn. A paused worker is outside of the lock's calls,
+// and costs nothing.
 type turns struct {
 	whose    atomic.Int32
 	over     atomic.Bool
@@ -38,7 +38,7 @@ type turns struct {
 	tallies  map[int32][]*tally
 }
 
-// tally counts the visits that a worker has ended in a turn of its side.
+// tally counts the visits that a worker ended in the turns of its side.
 type tally struct {
 	n atomic.Int64
 	_ [120]byte
@@ -50,7 +50,6 @@ func newTurns() *turns {
 	return t
 }
 
-// join adds a worker.
 func (t *turns) join(side int32) *tally {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -59,7 +58,7 @@ func (t *turns) join(side int32) *tally {
 	return mine
 }
 
-// begin is called by a worker before a visit: it stands until its side has its turn.
+// begin is called by a worker before a visit. It waits until the worker's side has its turn.
 func (t *turns) begin(side int32) {
 	if t.whose.Load() == side {
 		return
@@ -74,14 +73,13 @@ func (t *turns) begin(side int32) {
 	t.standing[side]--
 }
 
-// end is called by a worker after a visit.
 func (t *turns) end(side int32, mine *tally) {
 	if t.whose.Load() == side {
 		mine.n.Add(1)
 	}
 }
 
-// give lets one side work for a turn and returns its visits a second. It comes back when all workers stand.
+// give lets one side work for a turn. It returns the visits per second when all workers are paused.
 func (t *turns) give(side int32) float64 {
 	t.stand(side)
 	<-time.After(settle)
@@ -117,7 +115,7 @@ func (t *turns) sum(side int32) (n int64) {
 	return n
 }
 
-// finish lets everybody leave.
+// finish lets all workers leave.
 func (t *turns) finish() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -143,7 +141,7 @@ func (l inTurns) Release(ctx context.Context, lease locks.Lease) error {
 	return err
 }
 
-// lock is the lease, in turns.
+// lock returns the lease, in turns.
 func (t *turns) lock() locks.Spec {
 	spec := catalogue.All[0]
 	open := spec.Open
@@ -155,7 +153,7 @@ func (t *turns) lock() locks.Spec {
 	return spec
 }
 
-// start lets both crews begin; the function that is returned ends them.
+// start lets both crews begin. The returned function ends them.
 func (t *turns) start(b *testing.B, s *arena, workers int) (finish func()) {
 	b.Helper()
 	_, end := s.observe(b)

@@ -11,7 +11,7 @@ import (
 	"hammerlock/internal/live"
 )
 
-// TestACounterThatCannotBeReadHasNoCount ends the counter's server in the middle of a run.
+// TestACounterThatCannotBeReadHasNoCount ends the counter's server during a run.
 func TestACounterThatCannotBeReadHasNoCount(t *testing.T) {
 	t.Parallel()
 	live.Again(t, func(int) string { return unread(t) })
@@ -34,7 +34,7 @@ func unread(t *testing.T) (undecided string) {
 	j.Progress = func(e Event) {
 		if e.Live.Done > 0 {
 			once.Do(func() {
-				_ = p.deployment.CounterClient().ShutdownNoSave(t.Context()) // the answer is the end of the connection
+				_ = p.deployment.CounterClient().ShutdownNoSave(t.Context()) // the server closes the connection
 				ended.Store(true)
 			})
 		}

@@ -9,7 +9,8 @@ import (
 	"hammerlock/topologies"
 )
 
-// TestWhatWasBrokenIsNotKept runs with and without a fault: the next run has the same servers, or others.
+// TestWhatWasBrokenIsNotKept makes runs with and without a fault. The next run has new servers after a fault, and
+// otherwise the same.
 func TestWhatWasBrokenIsNotKept(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -32,7 +33,7 @@ func TestWhatWasBrokenIsNotKept(t *testing.T) {
 	}
 }
 
-// keeps tells whether a run has the servers of the run before, and what these did by themselves in that.
+// keeps tells whether a run has the servers of the previous run. It also returns the unplanned events of that run.
 func keeps(t *testing.T, faults []string) (kept bool, incidents []string) {
 	t.Helper()
 	var warm Warm

@@ -8,11 +8,11 @@ import (
 	"hammerlock/results"
 )
 
-// keptOutages is how many outages of a run are kept: the longest ones.
+// keptOutages is the largest number of outages in the result. The longest ones are kept.
 const keptOutages = 64
 
-// Availability lists the outages within the measurement: times in which workers asked for locks and none was served.
-// Changes of the servers' roles divide a recovery into parts. It is nil if no worker asked for a lock.
+// Availability returns the outages within the measurement: periods in which workers asked for locks and none was
+// served. The given role changes divide a recovery into parts. It returns nil if no worker asked for a lock.
 func (m *Meter) Availability(roles []results.RoleChange) *results.Availability {
 	if m.outages == nil || !m.outages.asked {
 		return nil
@@ -41,7 +41,7 @@ func (m *Meter) Availability(roles []results.RoleChange) *results.Availability {
 		gaps = gaps[n:]
 	}
 	if a.Recovery == nil && slices.ContainsFunc(m.faults, func(w results.FaultWindow) bool { return !w.Failed }) {
-		a.Recovery = new(int64) // nobody noticed it
+		a.Recovery = new(int64) // the fault caused no outage
 	}
 	if len(a.Outages) > keptOutages {
 		slices.SortFunc(a.Outages, func(a, b results.Outage) int { return int(b.To - b.From - (a.To - a.From)) })
@@ -51,7 +51,6 @@ func (m *Meter) Availability(roles []results.RoleChange) *results.Availability {
 	return a
 }
 
-// outage combines overlapping unavailability of several pages into one outage.
 func (m *Meter) outage(gaps []gap, end time.Duration, roles []results.RoleChange) *results.Outage {
 	o := &results.Outage{From: int64(gaps[0].from), To: int64(end), Failed: map[string]int64{}, Parts: []results.Part{}}
 	longest, pages := &gaps[0], map[int32]bool{}
@@ -80,8 +79,8 @@ func (m *Meter) outage(gaps []gap, end time.Duration, roles []results.RoleChange
 	return o
 }
 
-// resurrected tells whether a released lock was held again for at least that long according to the servers' replies,
-// although no try explains it: neither one that may have succeeded, nor one that the lock has abandoned.
+// resurrected tells whether the servers' replies show a released lock as held for at least the given time, although no
+// failed try explains that. A try with an unknown outcome explains it, and so does one that the lock abandoned.
 func (g *gap) resurrected(least time.Duration) bool {
 	for f := range g.failed {
 		if f.kind == history.Acquire && (f.outcome == history.Unknown || f.reason == history.Quorum ||
@@ -92,8 +91,9 @@ func (g *gap) resurrected(least time.Duration) bool {
 	return g.again > 0 && g.to-max(g.again, g.answered) >= least
 }
 
-// faultOf returns the latest fault that was in force, or was injected, when an outage began; nil if there was none. A
-// fault explains outages of a page only until the page is served again.
+// faultOf returns the latest fault that was in force at the beginning of an outage. If there was none, it returns the
+// first that was injected during the outage; nil if there was none either. A fault explains outages of a page only
+// until that page is served again.
 func (m *Meter) faultOf(gaps []gap, to time.Duration) (of *results.FaultWindow) {
 	from := gaps[0].from
 	for i := range m.faults {
@@ -107,19 +107,19 @@ func (m *Meter) faultOf(gaps []gap, to time.Duration) (of *results.FaultWindow) 
 	return of
 }
 
-// leastPart is the shortest part of a recovery. A shorter one is added to the next.
+// leastPart is the length of the shortest part of a recovery. A shorter part is merged into the next.
 const leastPart = time.Millisecond
 
 // timeline has the known moments of a recovery.
 type timeline struct {
 	begin, end time.Duration
-	answered   time.Duration // time from which the servers reply that another worker has the lock
+	answered   time.Duration // time from which servers reply that another worker has the lock
 	open       bool          // the outage goes on until the end of the measurement
 	fault      *results.FaultWindow
 	roles      []results.RoleChange
 }
 
-// parts divides the recovery at its known moments.
+// parts splits the recovery at its known moments.
 func (t *timeline) parts() (all []results.Part) {
 	at := t.begin
 	upTo := func(to time.Duration, name results.PartName) {
@@ -135,7 +135,7 @@ func (t *timeline) parts() (all []results.Part) {
 	noticed, promoted := t.first(results.NoticedDown), t.first(results.BecamePrimary)
 	switch {
 	case promoted != nil:
-		// a server that grants locks was promoted before that, even if it was seen later
+		// A server that grants locks had been promoted by then, even if the promotion was noticed later.
 		primary := max(time.Duration(promoted.After), min(time.Duration(promoted.By), t.answered))
 		if name := results.Replacing; noticed == nil || time.Duration(noticed.By) >= primary {
 			upTo(primary, name)
@@ -156,7 +156,7 @@ func (t *timeline) parts() (all []results.Part) {
 	return all
 }
 
-// first returns the first role change of that kind within the recovery.
+// first returns the first role change of the given kind within the recovery; nil if there is none.
 func (t *timeline) first(what results.Became) *results.RoleChange {
 	for i := range t.roles {
 		if r := &t.roles[i]; r.Became == what && time.Duration(r.By) > t.begin && time.Duration(r.After) < t.answered {

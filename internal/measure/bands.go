@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Bands is the number of ranges of durations in the counts for each second.
+// Bands is the number of duration ranges in the counts for each second.
 const Bands = 22
 
 // bandFrom are the bands' lower bounds: 0, then 1, 2 and 5 times each power of ten from 10 µs to 50 s.
@@ -18,7 +18,7 @@ var bandFrom = func() (from [Bands]time.Duration) {
 	return from
 }()
 
-// BandFrom is the lower bound of a band. The last band has no upper bound.
+// BandFrom returns the lower bound of a band. The last band has no upper bound.
 func BandFrom(band int) time.Duration { return bandFrom[band] }
 
 // Spread has the number of durations in each band.

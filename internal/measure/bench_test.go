@@ -11,7 +11,7 @@ import (
 	"hammerlock/history"
 )
 
-// BenchmarkObserve is the price of taking a visit of five operations into account.
+// BenchmarkObserve measures the cost of observing a visit of five operations.
 func BenchmarkObserve(b *testing.B) {
 	m := NewMeter(Options{Workers: 64, Keys: 1000, To: time.Hour, Excludes: true})
 	s := &script{}
@@ -36,9 +36,8 @@ func BenchmarkObserve(b *testing.B) {
 	}
 }
 
-// BenchmarkObserveCold is the same as it is beside a run: after every few hundred visits others have had the caches for
-// themselves, nobody met anybody on 10 000 pages, and latencies are spread as wide as real ones. The time that counts
-// is ns/visit.
+// BenchmarkObserveCold measures the same as beside a run. After every few hundred visits, other code has used the
+// caches. Workers on 10 000 pages never meet, and latencies vary as widely as real ones. The result is ns/visit.
 func BenchmarkObserveCold(b *testing.B) {
 	const keys, between = 10_000, 320
 	m := NewMeter(Options{Workers: 64, Keys: keys, To: time.Hour, Excludes: true})
@@ -62,7 +61,7 @@ func BenchmarkObserveCold(b *testing.B) {
 	b.ReportMetric(float64(spent)/float64(visits), "ns/visit")
 }
 
-// lonelyVisits makes the four operations of each of n visits by 64 workers, in the order of their returns.
+// lonelyVisits returns the four operations of each of n visits by 64 workers, in the order of their returns.
 func lonelyVisits(n, keys int) (ops []history.Op) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for i := range n {

@@ -11,20 +11,21 @@ import (
 
 const (
 	keptEvents = 200
-	oneEvent   = 500 * time.Millisecond // the same event within this time is counted, not listed again
+	oneEvent   = 500 * time.Millisecond // repetitions within this time are only counted, not listed
 )
 
 // events are the latest events of a run.
 type events struct {
 	list    []Event
 	dropped int
-	// number of a fault that is not healed -> index of its event, counted from the first event ever
+	// number of a fault that is not healed -> index of its event; the index counts all events since the start
 	open map[int64]int
 
-	injected int64 // faults
+	injected int64 // number of injected faults
 }
 
-// add adds an event and returns its index. If it is the same as the last one, it only increments that one's count.
+// add adds an event and returns its index since the start. For some kinds, a quick repetition of the last event only
+// increments that event's count.
 func (v *events) add(e Event) int {
 	e.Count = 1
 	again := e.Kind == LeaseLostEvent || e.Kind == CrashEvent || e.Kind == ViolationEvent
@@ -42,7 +43,7 @@ func (v *events) add(e Event) int {
 	return v.dropped + len(v.list) - 1
 }
 
-// begun lists the faults that are being injected at the moment.
+// begun lists the faults whose injection is in progress.
 type begun struct {
 	mu   sync.Mutex
 	list []beginning
@@ -53,7 +54,7 @@ type beginning struct {
 	event  Event
 }
 
-// end removes a fault from the list of those being injected, because it is in force now.
+// end removes a fault from the list, because the fault is in force now.
 func (b *begun) end(number int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -90,7 +91,6 @@ func (v *events) heal(op *history.Op) {
 	}
 }
 
-// faultIn tells whether a fault was in force at any time between from and to.
 func (v *events) faultIn(from, to time.Duration) bool {
 	return slices.ContainsFunc(v.list, func(e Event) bool {
 		return e.Kind == FaultEvent && e.At < to && (e.To == 0 || e.To >= from)

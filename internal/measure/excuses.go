@@ -6,26 +6,26 @@ import (
 	"hammerlock/history"
 )
 
-// excuses computes an upper bound for the page views that a correct lock may lose because holders were paused for
-// longer than checker.Spare. A holder that stores too late overwrites what others have stored meanwhile.
+// excuses computes an upper bound for the page views that a correct lock may lose through long pauses of holders. A
+// holder that stores after a pause overwrites the views that others stored during the pause.
 type excuses struct {
-	bears     time.Duration // a shorter pause does not make a holder late; 0 = the lock has no leases
-	processes []paused      // by number
+	bears     time.Duration // longest pause after which a holder is not late; 0 = the lock has no leases
+	processes []paused      // indexed by process number
 	late      int64         // page views that late holders may have overwritten
-	failed    []int64       // the node of each failure without a planned fault
+	failed    []int64       // for each failure without a planned fault: the number of the node
 }
 
-// paused is a process, with its workers and how many page views they had stored at some moments.
+// paused has the workers of a process, and its number of stored page views at some past times.
 type paused struct {
-	has     []bool // by worker
+	has     []bool // indexed by worker: the worker runs in this process
 	workers int
 	stored  int64
-	recent  []mark // some moments in ascending order, at least everyMark apart
+	recent  []mark // ascending times, at least everyMark apart
 }
 
 type mark struct {
 	at     time.Duration
-	stored int64 // before then
+	stored int64 // page views stored before that time
 }
 
 const (
@@ -40,7 +40,6 @@ func (e *excuses) process(n int16) *paused {
 	return &e.processes[n]
 }
 
-// observe counts an operation with an answer.
 func (e *excuses) observe(op *history.Op) {
 	switch {
 	case op.Kind == history.Incident:
@@ -57,8 +56,8 @@ func (e *excuses) observe(op *history.Op) {
 	}
 }
 
-// paused counts the views that holders in a paused process may have overwritten: one each, plus those that other
-// processes stored during the pause.
+// paused counts the views that holders in a paused process may have overwritten. Each worker may overwrite one view,
+// and all views that other processes stored during the pause.
 func (e *excuses) paused(gap *history.Op) {
 	e.late += int64(e.process(gap.Process).workers)
 	for n := range e.processes {
@@ -68,7 +67,7 @@ func (e *excuses) paused(gap *history.Op) {
 	}
 }
 
-// stores notes that a worker runs in the process.
+// stores records that a worker runs in the process.
 func (p *paused) stores(worker int32) {
 	for int(worker) >= len(p.has) {
 		p.has = append(p.has, false)
@@ -79,7 +78,7 @@ func (p *paused) stores(worker int32) {
 	}
 }
 
-// before is the number of page views that a process had stored at a moment, or slightly before it.
+// before returns the number of page views that the process had stored at the given time, or up to everyMark earlier.
 func (p *paused) before(t time.Duration) (stored int64) {
 	for _, m := range p.recent {
 		if m.at > t {
@@ -90,8 +89,8 @@ func (p *paused) before(t time.Duration) (stored int64) {
 	return stored
 }
 
-// Overwritten is how many page views late holders may have overwritten at most.
+// Overwritten returns an upper bound for the page views that late holders overwrote.
 func (m *Meter) Overwritten() int64 { return m.excuses.late }
 
-// Failed lists the numbers of the nodes that failed without a planned fault, one entry for each failure.
+// Failed returns the node number of each failure without a planned fault.
 func (m *Meter) Failed() []int64 { return m.excuses.failed }

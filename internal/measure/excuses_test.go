@@ -7,8 +7,8 @@ import (
 	"hammerlock/history"
 )
 
-// TestWhatAPauseCanHaveCost: one page view for each worker of the process that paused for too long, and what other
-// processes stored meanwhile, or up to 10 ms before.
+// TestWhatAPauseCanHaveCost: one page view for each worker of the paused process, and the views that other processes
+// stored during the pause, or up to 10 ms before.
 func TestWhatAPauseCanHaveCost(t *testing.T) {
 	t.Parallel()
 	const ms = time.Millisecond

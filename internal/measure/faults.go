@@ -5,10 +5,9 @@ import (
 	"hammerlock/results"
 )
 
-// faultWindows lists when faults were in force, in the order of injection.
+// faultWindows has the time in which each fault was in force, in the order of injection.
 type faultWindows []results.FaultWindow
 
-// observe records a fault or its heal.
 func (f *faultWindows) observe(op *history.Op) {
 	switch op.Kind {
 	case history.Fault:

@@ -10,8 +10,8 @@ import (
 	"hammerlock/results"
 )
 
-// Two resolutions of histograms, in nanoseconds: a fine one for a whole run (three significant digits, 213 KB each),
-// and a coarse one where there are many (two digits).
+// The range of histograms in nanoseconds, and two resolutions in significant digits. A fine histogram takes 213 KB.
+// If a run has many histograms of a kind, they are coarse.
 const (
 	lowest       = int64(50)
 	highest      = int64(time.Hour)
@@ -19,10 +19,10 @@ const (
 	coarseDigits = 2
 )
 
-// histogram is a distribution of durations. It adds exact extremes and sum to an HdrHistogram, which has them only to
-// within a bucket. It is for a single goroutine.
+// histogram is a distribution of durations. An HdrHistogram has its minimum, maximum and sum only to within a bucket;
+// this type adds the exact ones. It is not safe for concurrent use.
 type histogram struct {
-	hist  *hdrhistogram.Histogram // does not include the buffered durations; the method buckets adds them
+	hist  *hdrhistogram.Histogram // lacks the buffered durations until the method buckets adds them
 	buf   []repeated
 	min   time.Duration
 	max   time.Duration
@@ -33,19 +33,18 @@ type histogram struct {
 // repeated is a duration that was recorded n times.
 type repeated struct{ duration, n int64 }
 
-// buffered is how many durations are collected before they are counted. A dozen large histograms do not fit the CPU
-// cache, and batches of updates reduce the misses.
+// buffered is the number of durations that are collected before they are counted. A dozen large histograms do not fit
+// the CPU cache, and batches reduce the cache misses.
 const buffered = 256
 
 func newFine() *histogram { return &histogram{hist: hdrhistogram.New(lowest, highest, fineDigits)} }
 
 func newCoarse() *histogram { return &histogram{hist: hdrhistogram.New(lowest, highest, coarseDigits)} }
 
-// record adds a duration. In the percentiles a duration beyond an hour counts as an hour; in extremes and sum it is
+// record adds a duration. For percentiles, a duration beyond an hour counts as an hour. Minimum, maximum and sum are
 // exact.
 func (h *histogram) record(d time.Duration) { h.recordTimes(d, 1) }
 
-// recordTimes adds one duration n times.
 func (h *histogram) recordTimes(d time.Duration, n int64) {
 	if n == 0 {
 		return
@@ -65,7 +64,7 @@ func (h *histogram) recordTimes(d time.Duration, n int64) {
 	}
 }
 
-// buckets counts the buffered durations and returns the histogram.
+// buckets adds the buffered durations to the HdrHistogram and returns it.
 func (h *histogram) buckets() *hdrhistogram.Histogram {
 	for _, r := range h.buf {
 		if err := h.hist.RecordValues(r.duration, r.n); err != nil {
@@ -76,7 +75,7 @@ func (h *histogram) buckets() *hdrhistogram.Histogram {
 	return h.hist
 }
 
-// merge adds another distribution of the same resolution.
+// merge adds the durations of a histogram with the same resolution.
 func (h *histogram) merge(o *histogram) {
 	if o.count == 0 {
 		return
@@ -88,13 +87,12 @@ func (h *histogram) merge(o *histogram) {
 	h.hist.Merge(o.buckets())
 }
 
-// clear forgets everything.
 func (h *histogram) clear() {
 	h.hist.Reset()
 	*h = histogram{hist: h.hist, buf: h.buf[:0]}
 }
 
-// quantile returns the duration that a share q of all durations does not exceed.
+// quantile returns the duration that a share q (0 to 1) of all durations does not exceed; 0 if there are none.
 func (h *histogram) quantile(q float64) time.Duration {
 	if h.count == 0 {
 		return 0
@@ -102,10 +100,9 @@ func (h *histogram) quantile(q float64) time.Duration {
 	return min(time.Duration(h.buckets().ValueAtQuantile(q*100)), h.max)
 }
 
-// percentiles lists the quantiles that results.Percentiles has.
+// percentiles lists the quantiles in results.Percentiles.
 var percentiles = [...]float64{0.5, 0.9, 0.99, 0.999}
 
-// summary returns the percentiles of the distribution.
 func (h *histogram) summary() results.Percentiles {
 	p := summarize(h.count, h.quantile)
 	p.Min, p.Max = int64(h.min), int64(h.max)
@@ -115,7 +112,7 @@ func (h *histogram) summary() results.Percentiles {
 	return p
 }
 
-// summarize fills in those percentiles for which n observations are enough.
+// summarize fills in the percentiles that n observations support.
 func summarize(n int64, quantile func(float64) time.Duration) results.Percentiles {
 	p := results.Percentiles{Count: n}
 	for i, to := range []**int64{&p.P50, &p.P90, &p.P99, &p.P999} {
@@ -127,13 +124,13 @@ func summarize(n int64, quantile func(float64) time.Duration) results.Percentile
 	return p
 }
 
-// Quantiles are the median and p99 of a distribution, with the number of observations.
+// Quantiles has the median and p99 of a distribution, and its number of observations.
 type Quantiles struct {
 	Count    int64
 	P50, P99 time.Duration
 }
 
-// Text formats the median, or p99 if high; "-" if there are too few observations.
+// Text formats p99 if high is true, else the median. It returns "-" if there are too few observations.
 func (q Quantiles) Text(high bool) string {
 	value, of := q.P50, 0.5
 	if high {

@@ -13,29 +13,28 @@ import (
 const (
 	hotKept  = 512 // number of locks that are counted
 	hotShown = 10
-	hotHalf  = 10 * time.Minute // after this time the weight of a request is halved
+	hotHalf  = 10 * time.Minute // half-life of a request's weight
 )
 
-// hotLocks finds the most requested locks in an endless stream of requests in bounded memory. It uses the Space-Saving
-// algorithm (Metwally, Agrawal and El Abbadi, ICDT 2005) with weights that decay: a new lock replaces the coldest one
-// and inherits its weight.
+// hotLocks finds the most requested locks in an endless stream of requests, in bounded memory. It uses the
+// Space-Saving algorithm (Metwally, Agrawal and El Abbadi, ICDT 2005) with decaying weights: a new lock replaces the
+// coldest one and inherits its weight.
 type hotLocks struct {
 	byKey map[string]*hotLock
 	heap  coldest
-	next  time.Duration // when all weights are halved next
+	next  time.Duration // time at which all weights are halved next
 }
 
-// hotLock is a lock that is being counted.
 type hotLock struct {
 	key             string
 	since           time.Duration
 	grants, refused int64
 	held            time.Duration
 	heat            float64
-	at              int // in the heap
+	at              int // index in the heap
 }
 
-// coldest is a heap of locks, with the least weight first.
+// coldest is a heap of locks with the lightest on top.
 type coldest []*hotLock
 
 func (c coldest) Len() int           { return len(c) }
@@ -44,7 +43,7 @@ func (c coldest) Swap(i, j int)      { c[i], c[j] = c[j], c[i]; c[i].at, c[j].at
 func (c *coldest) Push(x any)        { *c = append(*c, x.(*hotLock)) }
 func (c *coldest) Pop() any          { return nil } // Pop is never called, because locks are only replaced
 
-// asked counts a request for a lock.
+// asked counts a request and returns the entry of its lock.
 func (h *hotLocks) asked(n *witness.Notice) *hotLock {
 	for ; n.At >= h.next; h.next += hotHalf {
 		for _, x := range h.heap {
@@ -68,7 +67,6 @@ func (h *hotLocks) asked(n *witness.Notice) *hotLock {
 	return x
 }
 
-// top returns the most requested locks.
 func (h *hotLocks) top(now time.Duration, open []witness.Notice, alone bool) (all []results.HotLock) {
 	waiting, held := map[string]int64{}, map[string]time.Duration{}
 	for _, o := range open {

@@ -8,20 +8,20 @@ import (
 	"hammerlock/results"
 )
 
-// limit is a symptom of an overloaded load generator, with the values from which it is suspect, and saturated.
+// limit is a symptom of an overloaded load generator. From two values on, the generator counts as suspect and as
+// saturated.
 type limit struct {
 	value, suspect, saturated float64
 	text                      string
 }
 
-// Shares of the CPU cores. If other programs or the hypervisor use suspectOthers, the generator is suspect. If they use
-// disturbing while halfBusy of all cores are in use, it is disturbed.
+// Shares of the CPU cores. Once other programs or the hypervisor use suspectOthers, the generator is suspect. If they
+// use disturbing while the machine uses at least halfBusy, it is disturbed.
 const suspectOthers, disturbing, halfBusy = 0.1, 0.25, 0.5
 
-// judge says whether the load generator itself distorts the measurement. The limits are conventions: timers are late by
-// a tenth of a millisecond, but ten milliseconds mean a queue; above three quarters of the CPU, latencies depend on the
-// machine; every recorded pause of a process counts. If other programs use a quarter of a busy machine, delays are
-// their doing.
+// judge decides whether the load generator distorts the measurement. The limits are conventions. Timers are normally
+// late by 0.1 ms; 10 ms mean a queue. Above three quarters of the CPU, latencies depend on the machine. Each recorded
+// pause of a process counts. If other programs use a quarter of a busy machine, they are the cause of delays.
 func (m *Meter) judge(u results.Usage) results.Generator {
 	late := m.late.quantile(0.99)
 	g := results.Generator{State: results.GeneratorOK, Reasons: []string{}, Usage: u, LateP99: int64(late),
@@ -64,7 +64,7 @@ func (m *Meter) judge(u results.Usage) results.Generator {
 		}
 		g.Reasons = append(g.Reasons, s.text)
 	}
-	if others >= disturbing && u.MachineCPU >= halfBusy { // while cores are idle, other programs take nothing away
+	if others >= disturbing && u.MachineCPU >= halfBusy { // on a machine with idle cores, other programs cause no delay
 		g.State = results.Disturbed
 	}
 	return g

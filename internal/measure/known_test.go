@@ -9,8 +9,8 @@ import (
 	"hammerlock/history"
 )
 
-// TestWhatIsNotKnownYet looks at a run of which the last two seconds were not observed: nobody is painted as the holder
-// there, and what is observed later is painted as it was.
+// TestWhatIsNotKnownYet: the last two seconds of a run were not observed. No worker is painted as holder there, and
+// later observations are painted correctly.
 func TestWhatIsNotKnownYet(t *testing.T) {
 	const s, ms = time.Second, time.Millisecond
 	h := history.Header{Workers: 2, Keys: 1, Claims: history.Claims{Excludes: true},
@@ -57,7 +57,7 @@ func TestWhatIsNotKnownYet(t *testing.T) {
 	}
 }
 
-// TestAWaitThatGoesOnIsAmongTheLongest: the longest wait of a worker is no shorter than the one that it is in.
+// TestAWaitThatGoesOnIsAmongTheLongest: the longest wait of a worker is at least as long as its current wait.
 func TestAWaitThatGoesOnIsAmongTheLongest(t *testing.T) {
 	t.Parallel()
 	const s, ms = time.Second, time.Millisecond

@@ -13,19 +13,19 @@ import (
 )
 
 const (
-	// how many programs and patterns get rows of their own; all others share a row, because names may differ with each
-	// connection
+	// Largest number of rows. Further programs share a row for each pattern, because a program's name may differ in
+	// each connection.
 	mostRows = 100
 	others   = "others"
-	// the name for the origin of effects that no observed command explains
+	// the program name for effects that no observed command explains
 	unseen = "past the proxy"
 )
 
-// Locks counts what was observed about the locks of programs under test. Its memory depends on the numbers of programs
-// and key patterns, not on the number of keys. It is safe for concurrent use.
+// Locks counts the observed steps of locks of programs under test. Its memory depends on the number of programs and
+// key patterns, not on the number of keys. It is safe for concurrent use.
 type Locks struct {
 	pattern func(key string) string
-	alone   bool // only a replication stream is read, no commands
+	alone   bool // only the replication stream is read, not the commands
 	mu      sync.Mutex
 	rows    map[rowName]*lockRow
 	hot     hotLocks
@@ -33,14 +33,13 @@ type Locks struct {
 
 type rowName struct{ pattern, program string }
 
-// lockRow has the counts of one key pattern and one program.
 type lockRow struct {
 	rowName
 	results.LockNumbers
 	clients    results.LockClients
 	waits      *waits
 	hold       *histogram
-	ofLease    *histogram // in millionths
+	ofLease    *histogram // used share of the lease, in millionths
 	handOff    *histogram
 	held       time.Duration
 	waiting    int64
@@ -48,23 +47,21 @@ type lockRow struct {
 	LockTimes
 }
 
-// LockTimes has the distributions of waiting, holding and hand-off times.
 type LockTimes struct{ Wait, Hold, HandOff Buckets }
 
-// LockRow has the counts and distributions of one key pattern and one program.
 type LockRow struct {
 	results.LockNumbers
 	LockTimes
 }
 
-// NewLocks makes a meter. The function pattern returns the pattern of a key. With alone, only a replication stream is
-// read.
+// NewLocks makes a Locks. It calls the argument pattern to get the pattern that a key belongs to. If alone is true,
+// only the replication stream is read.
 func NewLocks(pattern func(key string) string, alone bool) *Locks {
 	return &Locks{pattern: pattern, alone: alone, rows: map[rowName]*lockRow{},
 		hot: hotLocks{byKey: map[string]*hotLock{}, next: hotHalf}}
 }
 
-// row finds or creates the row of an observation.
+// row returns the row for a notice, and makes it if necessary.
 func (l *Locks) row(n *witness.Notice) *lockRow {
 	name := rowName{l.pattern(n.Key), n.Client}
 	if name.program == "" && !l.alone {
@@ -89,7 +86,6 @@ func (l *Locks) row(n *witness.Notice) *lockRow {
 	return r
 }
 
-// Notice counts one observed step of a lock.
 func (l *Locks) Notice(n witness.Notice) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -152,8 +148,8 @@ func (r *lockRow) ended(n *witness.Notice) {
 	}
 }
 
-// Numbers returns the current counts by pattern and program, and the most requested locks. The argument open lists the
-// holds and waits in progress.
+// Numbers returns one row of current counts for each pattern and program, and the most requested locks. The argument
+// open has the holds and waits in progress.
 func (l *Locks) Numbers(now time.Duration, open []witness.Notice) (rows []LockRow, hot []results.HotLock) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -172,7 +168,7 @@ func (l *Locks) Numbers(now time.Duration, open []witness.Notice) (rows []LockRo
 	return rows, l.hot.top(now, open, l.alone)
 }
 
-// numbers returns the counts of a row, including holds and waits in progress.
+// numbers returns the counts of a row, with the holds and waits in progress.
 func (r *lockRow) numbers(now time.Duration, open []witness.Notice, alone bool) LockRow {
 	n, c, held := r.LockNumbers, r.clients, r.held
 	n.Pattern, n.Program, n.Violations = r.pattern, r.program, maps.Clone(r.violations)
@@ -198,7 +194,7 @@ func (r *lockRow) numbers(now time.Duration, open []witness.Notice, alone bool) 
 		tries := float64(n.Grants+c.Refused) / float64(n.Grants)
 		c.Tries = &tries
 	}
-	// a replication stream alone does not show these
+	// a replication stream alone does not show clients
 	if !alone && (r.program != unseen || c.Refused+c.Late+c.Foreign > 0) {
 		n.Clients = &c
 	}

@@ -9,7 +9,7 @@ import (
 	"hammerlock/internal/witness"
 )
 
-// TestLockNumbers: waits that go on or were given up count as at least so long, and a distribution says so.
+// TestLockNumbers: a wait that continues or was given up counts as at least that long, and a distribution says so.
 func TestLockNumbers(t *testing.T) {
 	l := NewLocks(func(string) string { return "lock:*" }, false)
 	for i := range 40 {
@@ -33,7 +33,7 @@ func TestLockNumbers(t *testing.T) {
 	}
 	open = append(open, witness.Notice{Kind: witness.Granted, Key: "lock:1", Client: "shop", At: time.Minute,
 		For: 2 * time.Second})
-	for range 2 { // asking changes nothing
+	for range 2 { // reading changes nothing
 		rows, hot := l.Numbers(time.Minute, open)
 		n := rows[0]
 		c := n.Clients
@@ -51,7 +51,8 @@ func TestLockNumbers(t *testing.T) {
 	}
 }
 
-// TestHotLocks: of a stream with more locks than are kept the hot ones are found, and what was hot hours ago gives way.
+// TestHotLocks: of a stream with more locks than are kept, the hot locks are found. A lock that was hot hours ago is
+// replaced.
 func TestHotLocks(t *testing.T) {
 	l := NewLocks(func(string) string { return "*" }, true)
 	for i := range 100_000 {
@@ -76,7 +77,7 @@ func TestHotLocks(t *testing.T) {
 	}
 }
 
-// TestLockProgramsAreBounded: programs with a name for each connection are counted as others from some number on.
+// TestLockProgramsAreBounded: if a program has a new name for each connection, later names are counted as "others".
 func TestLockProgramsAreBounded(t *testing.T) {
 	l := NewLocks(func(string) string { return "*" }, false)
 	for i := range 10_000 {
@@ -88,7 +89,7 @@ func TestLockProgramsAreBounded(t *testing.T) {
 	}
 }
 
-// TestLockMemoryIsBounded: what a meter keeps does not grow with the keys.
+// TestLockMemoryIsBounded: the memory of a meter does not grow with the number of keys.
 func TestLockMemoryIsBounded(t *testing.T) {
 	l := NewLocks(func(string) string { return "*" }, false)
 	heap := func() int64 {

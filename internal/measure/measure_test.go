@@ -49,7 +49,7 @@ func TestQuantilesAreWithinThreeDigits(t *testing.T) {
 	})
 }
 
-// aWait is a wait as the oracles see it.
+// aWait is a wait in the form for the oracles.
 type aWait struct {
 	first, last time.Duration
 	granted     bool
@@ -57,7 +57,7 @@ type aWait struct {
 
 var window = struct{ from, to time.Duration }{100 * ms, 300 * ms}
 
-// clip says what is seen of a wait within the window: its length, the age at which it came into sight, its end.
+// clip returns the visible part of a wait within the window: its length, its age when it became visible, and its end.
 func (w aWait) clip() (length, entry time.Duration, granted, in bool) {
 	if w.last < window.from || w.first >= window.to {
 		return 0, 0, false, false
@@ -69,7 +69,7 @@ func (w aWait) clip() (length, entry time.Duration, granted, in bool) {
 	return last - w.first, max(window.from-w.first, 0), granted, true
 }
 
-// survival is the textbook's product: at every length with grants, one minus grants over those at risk.
+// survival returns the product of the textbook: at every length with grants, one minus grants divided by waits at risk.
 func survival(waits []aWait, upTo time.Duration) float64 {
 	left := 1.0
 	lengths := map[time.Duration]bool{}
@@ -95,7 +95,7 @@ func survival(waits []aWait, upTo time.Duration) float64 {
 }
 
 func TestWaitsAgreeWithTheTextbook(t *testing.T) {
-	// Whole milliseconds, so that every length has a bucket of its own.
+	// Whole milliseconds, so that every length has its own bucket.
 	when := rapid.Custom(func(t *rapid.T) time.Duration {
 		return time.Duration(rapid.IntRange(0, 400).Draw(t,
 			"ms")) * ms
@@ -129,7 +129,7 @@ func TestWaitsAgreeWithTheTextbook(t *testing.T) {
 	})
 }
 
-// checkRandomWaiter asks at every instant of the window how long the waits in progress are.
+// checkRandomWaiter reads the lengths of the waits in progress at every instant of the window.
 func checkRandomWaiter(t *rapid.T, w *waits, all []aWait) {
 	var lengths []time.Duration
 	for at := window.from + ms/2; at < window.to; at += ms {
@@ -152,7 +152,7 @@ func checkRandomWaiter(t *rapid.T, w *waits, all []aWait) {
 	}
 }
 
-// script makes operations by hand; they are shown to a meter in the order of their returns, as in a run.
+// script makes operations by hand. A meter gets them in the order of their returns, as in a run.
 type script struct {
 	ops  []history.Op
 	next history.ID
@@ -166,7 +166,7 @@ func (s *script) op(worker int32, kind history.Kind, due, call, ret time.Duratio
 	return s.next
 }
 
-// visit waits from due, with a failed try, is granted and gives the lock back.
+// visit waits from due, with a failed try, is granted the lock, and releases it.
 func (s *script) visit(worker int32, due, grant, release time.Duration) {
 	s.op(worker, history.Acquire, due, due, due+ms/10, history.Failed, history.Busy)
 	id := s.op(worker, history.Acquire, due, grant-ms/10, grant, history.OK, history.None)
@@ -189,20 +189,20 @@ func (s *script) meter(o Options) *Meter {
 func TestHandoffGoesFromTheReleasesCallToTheNextGrant(t *testing.T) {
 	s := &script{}
 	s.visit(0, 10*ms, 11*ms, 20*ms)
-	s.visit(1, 12*ms, 22*ms, 30*ms) // granted 2 ms after the call of w00's release, before that returns
-	s.visit(0, 40*ms, 45*ms, 50*ms) // nobody waited when w01 gave the lock back at 30 ms
-	s.visit(1, 46*ms, 57*ms, 60*ms) // 7 ms
+	s.visit(1, 12*ms, 22*ms, 30*ms) // granted 2 ms after the call of w00's release, and before that release returns
+	s.visit(0, 40*ms, 45*ms, 50*ms) // no worker waited when w01 released the lock at 30 ms
+	s.visit(1, 46*ms, 57*ms, 60*ms) // hand-off of 7 ms
 	m := s.meter(Options{Workers: 2, Keys: 1, To: time.Second, Excludes: true})
 	if n, mean := m.handoff.count, m.handoff.summary().Mean; n != 2 || mean != int64(45*ms/10) {
 		t.Errorf("got %d hand-offs of %v on average, want 2 of 4.5ms", n, time.Duration(mean))
 	}
-	// Held: 9+8+5+3 ms. Idle while somebody waited: 2, 40 to 45, 7 ms.
+	// Held: 9+8+5+3 ms. Free while a worker waited: 2 ms, 40 to 45 ms, 7 ms.
 	if f := m.fairness(); math.Abs(*f.IdleShare-14.0/39) > 1e-9 {
 		t.Errorf("idle share %v, want %v", *f.IdleShare, 14.0/39)
 	}
 }
 
-// TestAReentryIsNoWait: a holder takes the lock again without waiting, and gives the inner hold back within its own.
+// TestAReentryIsNoWait: a holder enters the lock again without waiting, and leaves the inner hold before the outer.
 func TestAReentryIsNoWait(t *testing.T) {
 	s := &script{}
 	id := s.op(0, history.Acquire, 0, 10*ms, 11*ms, history.OK, history.None)
@@ -229,7 +229,7 @@ func TestTheMeasurementLeavesOutTheWarmUp(t *testing.T) {
 	s := &script{}
 	s.visit(0, 10*ms, 11*ms, 20*ms)
 	s.visit(0, 110*ms, 111*ms, 120*ms)
-	s.visit(0, 190*ms, 191*ms, 230*ms) // due within, ends without
+	s.visit(0, 190*ms, 191*ms, 230*ms) // due within the measurement, ends after it
 	s.visit(0, 300*ms, 301*ms, 310*ms)
 	m := s.meter(Options{Workers: 1, Keys: 1, From: 100 * ms, To: 200 * ms, Excludes: true})
 	if m.visits.Done != 2 || m.response.count != 2 || m.acquire.count != 2 {
@@ -241,7 +241,7 @@ func TestTheMeasurementLeavesOutTheWarmUp(t *testing.T) {
 	for _, tt := range []struct {
 		from, to time.Duration
 		visits   float64
-		// as something was read late
+		// as after a late reading
 	}{{100 * ms, 200 * ms, 1}, {100 * ms, 122 * ms, 0}, {124 * ms, 200 * ms, 0}, {124 * ms, 400 * ms, 2}} {
 		if n := m.Between(tt.from, tt.to); n < tt.visits-0.01 || n > tt.visits+0.01 {
 			t.Errorf("%.2f visits from %v to %v, want %v", n, tt.from, tt.to, tt.visits)
@@ -352,7 +352,7 @@ func TestGeneratorJudgesItself(t *testing.T) {
 	}
 }
 
-// TestAMeterTakesVisitsApart shows the same visits to two meters, operation by operation and in one.
+// TestAMeterTakesVisitsApart passes the same visits to two meters: as single operations, and as Visits.
 func TestAMeterTakesVisitsApart(t *testing.T) {
 	full := lonelyVisits(5000, 3)
 	stores, releases := map[history.ID]history.Op{}, map[history.ID]history.Op{}
@@ -401,7 +401,8 @@ func TestASummaryLeavesOutWhatFewObservationsDoNotSupport(t *testing.T) {
 	}
 }
 
-// TestIntervalsAddUp logs every duration exactly once, in the second that it ended in, as the usual tools read it.
+// TestIntervalsAddUp: every duration is logged exactly once, in the second in which it ended, and in the format of the
+// usual tools.
 func TestIntervalsAddUp(t *testing.T) {
 	var log bytes.Buffer
 	started := time.Unix(1e9, 0)
@@ -449,7 +450,7 @@ func TestARefusalIsNoError(t *testing.T) {
 	}
 }
 
-// TestSwing: the seconds of a run tell its noise.
+// TestSwing: the differences between the seconds of a run show its noise.
 func TestSwing(t *testing.T) {
 	s := &script{}
 	at := time.Duration(0)

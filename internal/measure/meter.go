@@ -1,6 +1,6 @@
-// Package measure computes the measurements of a run from its operations while it goes on, and makes snapshots for
-// dashboards. Its memory depends on the numbers of workers and pages, not on the length of the run. It neither talks to
-// servers nor stores anything.
+// Package measure computes the measurements of a run from its operations while the run is in progress. It also makes
+// snapshots for dashboards. Its memory depends on the numbers of workers and pages, not on the length of the run. It
+// does not talk to servers or store anything.
 package measure
 
 import (
@@ -11,46 +11,46 @@ import (
 	"hammerlock/results"
 )
 
-// Meter measures a run while it goes on. A single goroutine passes it every operation, in the order of their returns.
+// Meter measures a run. A single goroutine passes it every operation, in the order of their returns.
 type Meter struct {
-	from, to time.Duration // visits due between these times are measured
+	from, to time.Duration // visits due in this period are measured
 	excludes bool          // the lock claims mutual exclusion
-	open     bool          // open loop
-	called   int           // workers that visit in all phases; in some phases others pause
+	open     bool          // the load is an open loop
+	called   int           // number of workers that visit in every phase; other workers pause in some phases
 	spans    []*Meter      // meters for the parts of the run
-	begun    bool          // a meter for a part of the run has observed its first operation
-	left     int64         // number of visits due within the measurement that never began
+	begun    bool          // this meter measures a part of the run, and has observed its first operation
+	left     int64         // visits that were due within the measurement and never began
 
-	acquire, response, hold, release, handoff, tries *histogram // the distributions in results.Latencies
+	acquire, response, hold, release, handoff, tries *histogram
 
-	waits    *waits     // waits for the lock, including those that ended without a grant
-	answers  *waits     // response times, including visits that were not counted
-	late     *histogram // open loop: how late visits begin although they are due and a worker is free
+	waits    *waits     // waits for the lock, including those without a grant
+	answers  *waits     // response times, including those of visits that were not counted
+	late     *histogram // open loop: how late a visit begins although it is due and a worker is free
 	interval interval
 
-	// Stores may be read by others, between or after observations.
+	// Stores may be read between observations or after them.
 	Stores  stores
 	visits  results.Visits
-	warm    int64            // successful visits in the warm-up
-	errors  map[string]int64 // operations that were not OK, by kind, outcome and reason
+	warm    int64            // number of successful visits in the warm-up
+	errors  map[string]int64 // number of operations that were not OK, for each "kind outcome reason"
 	workers []workerMeter
 	pages   []pageMeter
 	wakes   wakes
 
-	part       history.Op        // of a Visit
-	holds      []history.Holding // by worker
-	outages    *outages          // nil for a part of the run
+	part       history.Op        // buffer for one part of a Visit
+	holds      []history.Holding // indexed by worker
+	outages    *outages          // nil if the meter measures a part of the run
 	faults     faultWindows
-	stoodAt    time.Duration // beginning of the longest pause of a process
+	stoodAt    time.Duration // start of the longest pause of a process
 	stood      time.Duration // length of that pause
 	excuses    excuses
 	ops        int64
-	held       time.Duration // sum of the times held within the measurement, over all pages
+	held       time.Duration // total time that locks were held within the measurement, summed over pages
 	ends       ends
-	idleWaited time.Duration // sum of the times in which a page's lock was free while a worker waited for it
+	idleWaited time.Duration // total time that locks were free while a worker waited, summed over pages
 }
 
-// stores counts the writes of the counter over the whole run, with the warm-up.
+// stores counts the writes of the counter in the whole run, including the warm-up.
 type stores struct {
 	Acknowledged int64
 	Unknown      int64
@@ -59,49 +59,47 @@ type stores struct {
 
 type workerMeter struct {
 	waiting bool
-	key     int32         // the page that the worker waits for
-	next    int32         // next waiter for the same page: see pageMeter
+	key     int32         // page that the worker waits for
+	next    int32         // next waiter for the same page, as in pageMeter.waiting
 	first   time.Duration // call of the first try of the current wait
 	last    time.Duration // return of the last try
 
 	finish  int64         // number of counted visits that ended within the measurement
 	waits   int64         // waits begun
-	waited  time.Duration // sum of all waits, including unfinished ones
+	waited  time.Duration // total length of these waits, including unfinished ones
 	longest time.Duration
 }
 
-// pageMeter finds the hand-offs of a page: it pairs each release with the next grant. Operations come in the order of
-// their returns, so a release may come after the grant that it made possible.
+// pageMeter finds the hand-offs of a page: it pairs each release with the next grant. Operations arrive in the order
+// of their returns, so a release may arrive after the grant that it made possible.
 type pageMeter struct {
 	release  time.Duration
 	grant    time.Duration
-	since    time.Duration // time at which the worker that was granted the lock had begun to wait
-	oldest   time.Duration // at the grant: first try of the worker that had waited longest for the page
-	waiting  int32         // first in the linked list of waiting workers, as worker number + 1; 0 = none
+	since    time.Duration // time at which the grantee began to wait
+	oldest   time.Duration // at the grant: the earliest first try of all workers that waited for the page
+	waiting  int32         // first waiter in a linked list, as worker number + 1; 0 = none
 	releaser int32
 	grantee  int32
-	woken    history.Wake // what made the worker try that was granted the lock
-	released bool         // a release waits for its grant
-	pending  bool         // a grant waits for the release before it
+	woken    history.Wake // reason why the grantee made its successful try
+	released bool         // the release has no grant yet
+	pending  bool         // the grant has no release yet
 }
 
-// Options configure a meter.
 type Options struct {
 	Workers  int
-	Callers  int // number of callers as history.Header has it; 0 = all workers
+	Callers  int // number of callers, as in history.Header; 0 = all workers
 	Keys     int
 	From, To time.Duration
-	Excludes bool // the lock claims mutual exclusion, so that hand-offs and idle times make sense
-	// Bears is how long a holder may pause without being late; 0 = the lock has no leases.
+	Excludes bool // the lock claims mutual exclusion, so that hand-offs and idle times are defined
+	// Bears is the longest pause after which a holder is not late; 0 = the lock has no leases.
 	Bears    time.Duration
 	Backoff  time.Duration // mean time between two tries
 	OpenLoop bool
-	Spans    []Span    // parts of the run, one after the other, that are also measured separately
-	Log      io.Writer // writer that gets the latency log; nil = none. Its owner checks for write errors
-	Started  time.Time // date of the zero of times in the log
+	Spans    []Span    // consecutive parts of the run that are also measured separately
+	Log      io.Writer // writer for the latency log, whose owner checks for write errors; nil = no log
+	Started  time.Time // date at which times in the log are zero
 }
 
-// NewMeter makes a Meter.
 func NewMeter(o Options) *Meter {
 	m := &Meter{
 		from: o.From, to: o.To, excludes: o.Excludes, open: o.OpenLoop,
@@ -119,10 +117,10 @@ func NewMeter(o Options) *Meter {
 	return m
 }
 
-// Stood returns the beginning and the length of the longest pause of a process.
+// Stood returns the start and the length of the longest pause of a process.
 func (m *Meter) Stood() (at, stood time.Duration) { return m.stoodAt, m.stood }
 
-// Cut ends the measurement early: visits due after that are not measured.
+// Cut ends the measurement early. Visits due later are not measured.
 func (m *Meter) Cut(to time.Duration) {
 	m.to = min(m.to, to)
 	m.waits.to, m.answers.to = m.to, m.to
@@ -131,7 +129,7 @@ func (m *Meter) Cut(to time.Duration) {
 	}
 }
 
-// NeverBegun counts a visit that still waited for a worker at the end of the run.
+// NeverBegun counts a visit that still waited for a free worker when the run ended.
 func (m *Meter) NeverBegun(due time.Duration) {
 	m.answers.record(due, m.to, false)
 	if due >= m.from && due < m.to {
@@ -142,7 +140,6 @@ func (m *Meter) NeverBegun(due time.Duration) {
 	}
 }
 
-// Observe measures one operation.
 func (m *Meter) Observe(op *history.Op) {
 	m.inSpans(op)
 	if op.Kind != history.Visit {
@@ -193,7 +190,7 @@ func (m *Meter) observe(op *history.Op) {
 			m.Stores.Fenced++
 		}
 	case history.Release:
-		// a hold is not ended by the cleanup after an unknown Acquire, nor by an inner release of a reentrant lock
+		// A cleanup after an unknown Acquire does not end a hold; nor does an inner release of a reentrant lock.
 		if change == history.GivenBack {
 			m.released(op, h, measured)
 		}
@@ -202,7 +199,7 @@ func (m *Meter) observe(op *history.Op) {
 	}
 }
 
-// tried counts a try. Re-entries of a reentrant lock do not count, because the worker has the lock already.
+// tried counts an outermost try for a lock.
 func (m *Meter) tried(op *history.Op) {
 	if op.Return == history.Forever {
 		return
@@ -244,8 +241,8 @@ func (m *Meter) tried(op *history.Op) {
 	}
 }
 
-// stopWaiting records the end of a wait. After the measurement fewer workers compete, so a wait that ends then is
-// treated as unfinished at the end of the measurement.
+// stopWaiting records the end of a wait. After the measurement fewer workers compete. A wait that ends then counts as
+// unfinished at the end of the measurement.
 func (m *Meter) stopWaiting(worker int32, w *workerMeter, now time.Duration, granted, measured bool) {
 	w.waiting = false
 	at := &m.pages[w.key].waiting
@@ -267,14 +264,14 @@ func (m *Meter) stopWaiting(worker int32, w *workerMeter, now time.Duration, gra
 	}
 }
 
-// granted and released pair a grant with the release before it, when the later one of the two is observed.
+// granted records a grant for pair, which joins it with the release before it, once both were observed.
 func (m *Meter) granted(op *history.Op, since time.Duration, p *pageMeter) {
 	p.grant, p.grantee, p.since, p.woken, p.pending = op.Return, op.Worker, since, op.Woken, true
 	p.oldest = m.oldest(since, p)
 	m.pair(p)
 }
 
-// oldest returns the first try of the worker that has waited longest for a page, or first if that is earlier.
+// oldest returns the earliest first try of all workers that wait for a page, or the argument first if that is earlier.
 func (m *Meter) oldest(first time.Duration, p *pageMeter) time.Duration {
 	for n := p.waiting; n != 0; n = m.workers[n-1].next {
 		first = min(first, m.workers[n-1].first)
@@ -296,7 +293,7 @@ func (m *Meter) released(op *history.Op, h *history.Holding, measured bool) {
 	}
 	p := &m.pages[op.Key]
 	if p.pending && p.grantee == op.Worker {
-		p.pending = false // the release of the hold before this one was never observed
+		p.pending = false // the release of the previous hold was never observed
 	}
 	p.release, p.releaser, p.released = op.Call, op.Worker, true
 	m.pair(p)
@@ -368,7 +365,7 @@ func (m *Meter) ended(op *history.Op, w *workerMeter, measured bool) {
 	}
 }
 
-// Finish ends the observation: unfinished waits are recorded as such, and the last second is written.
+// Finish ends the observation. It records unfinished waits, and writes the last second.
 func (m *Meter) Finish() {
 	if m.outages != nil {
 		m.outages.finish(m.workers, m.to)

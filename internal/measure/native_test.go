@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// TestNativeBuckets: a duration is in the native bucket that Prometheus has for it.
+// TestNativeBuckets: a duration is in the native bucket that Prometheus defines for it.
 func TestNativeBuckets(t *testing.T) {
 	for d := time.Microsecond; d < 3*time.Hour; d += d/7 + 1 {
 		var b Buckets

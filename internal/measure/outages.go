@@ -7,39 +7,39 @@ import (
 	"hammerlock/history"
 )
 
-// outages finds the times in which workers asked for a page's lock and none was served. A gap is the time between the
-// end of a hold whose worker lives, and the next grant of the page. In a gap the page is unavailable from the first
-// request of a worker that waits. A gap shorter than a certain length is a hand-off.
+// outages finds periods in which workers asked for a page's lock and none was served. A gap is the time from the end of
+// a hold, whose worker lives, to the next grant of the page. Within the gap, the page is unavailable from the first
+// request of a waiting worker. A short gap is a hand-off, not an outage.
 //
 // A release, and the first try of a waiter, may be observed after the grant that ends the gap. So gaps are kept for a
 // while, and are corrected.
 type outages struct {
 	least    time.Duration
 	backoff  time.Duration
-	polls    int64         // number of tries of waiters after a pause
-	pauses   time.Duration // sum of these pauses
+	polls    int64         // number of tries that waiters made after a pause
+	pauses   time.Duration // total length of these pauses
 	pages    []pageGaps
-	holds    []history.Holding // by worker: its hold; shared with the meter
+	holds    []history.Holding // current hold of each worker, shared with the meter
 	gaps     []gap             // gaps that may be long enough, in the order of their ends
-	keys     []int32           // pages of these gaps, for a quick search; -1 = the gap was too short
+	keys     []int32           // page of each of these gaps, for a fast search; -1 = the gap was too short
 	quitted  []quitted         // waits without a grant, in the order of their ends
 	failed   map[int32]map[failure]int64
-	found    []gap // gaps that are long enough and will not be corrected any more
-	asked    bool  // some worker asked
+	found    []gap // gaps that are long enough and final
+	asked    bool  // some worker asked for a lock
 	finished bool
 }
 
-// Limits of the gaps and waits that are kept for corrections, and of the final gaps.
+// Limits of the gaps (and waits) that may still be corrected, and of the final gaps.
 const (
 	keptGaps  = 4096
 	keptFound = 4096
 )
 
-// leastOutage is the shortest outage, depending on the mean backoff of the workers.
+// leastOutage returns the length of the shortest outage for a mean backoff of the workers.
 func leastOutage(backoff time.Duration) time.Duration { return max(100*time.Millisecond, 10*backoff) }
 
-// handOff is the longest hand-off. A longer gap is an outage. A lock with its own pauses may take longer than the
-// workers' backoff.
+// handOff returns the length of the longest hand-off; a longer gap is an outage. It grows if the lock's own pauses are
+// longer than the workers' backoff.
 func (o *outages) handOff() time.Duration {
 	if o.polls == 0 || o.pauses/time.Duration(o.polls) < 2*o.backoff {
 		return o.least
@@ -48,26 +48,27 @@ func (o *outages) handOff() time.Duration {
 }
 
 type pageGaps struct {
-	free    time.Duration // end of the last hold that was observed
+	free    time.Duration // end of the last observed hold
 	ends    time.Duration // end of the latest gap
-	busy    time.Duration // the last answer "another worker has the lock"
-	since   time.Duration // first of the recent replies "busy" that were at most a hand-off apart
+	busy    time.Duration // return of the last reply "another worker has the lock"
+	since   time.Duration // first of the latest replies "busy" that are at most a hand-off apart
 	holders int32         // number of holds whose end is unknown
-	given   time.Duration // when the lock acknowledged the release of the last hold; 0 = it did not
-	// again is the first reply "busy" to a request after that release; 0 = none.
+	given   time.Duration // time at which the lock acknowledged the last hold's release; 0 = it did not
+	// again is the return of the first "busy" to a request after that release; 0 = none.
 	again  time.Duration
 	served time.Duration // call of the latest grant
 }
 
 type gap struct {
 	key int32
-	// again is when the servers said that the released lock is held again; 0 = they did not.
+	// again is the time at which servers said that the released lock is held again; 0 = they did not.
 	again    time.Duration
 	open     bool          // no grant has ended the gap yet
-	served   time.Duration // call of the grant before it; 0 = there was none
-	from, to time.Duration // the gap; when it is final, the time in which the page was unavailable
-	asked    time.Duration // first request of a worker that was not served before the end of the gap
-	// answered is when the servers began to reply "busy" until the end; the end itself if they did not.
+	served   time.Duration // call of the previous grant; 0 = there was none
+	from, to time.Duration // the gap; once it is final, the time in which the page was unavailable
+	asked    time.Duration // first request of a worker that was not served within the gap
+	// answered is the start of the "busy" replies that lasted until the end of the gap. It is the end if there are
+	// none.
 	answered time.Duration
 	failed   map[failure]int64
 }
@@ -77,7 +78,6 @@ type quitted struct {
 	first, end time.Duration
 }
 
-// failure is a kind of failed calls.
 type failure struct {
 	kind    history.Kind
 	outcome history.Outcome
@@ -93,19 +93,19 @@ func newOutages(o *Options, holds []history.Holding) *outages {
 		failed: map[int32]map[failure]int64{}}
 }
 
-// observe records an operation of a worker other than a try, with its effect on the worker's hold. When a worker learns
-// that its hold is lost, the hold ends.
+// observe records an operation of a worker, other than a try, and its effect on the worker's hold. A hold ends when
+// its worker learns that the lock is lost.
 func (o *outages) observe(op *history.Op, h *history.Holding, change history.Change) {
 	switch {
 	case op.Kind == history.Release:
 		o.fails(op, op.Key)
 	case op.Kind == history.Extend:
-		o.fails(op, h.Key) // the operation of a watchdog does not name the page
+		o.fails(op, h.Key) // a watchdog's operation does not name the page
 	}
 	switch {
 	case change == history.Told && h.Lost == op.Return:
 		o.end(h, op.Return, 0)
-	case h.Lost != history.Forever: // it ended before
+	case h.Lost != history.Forever: // the hold had ended before
 	case change == history.GivenBack:
 		given := op.Return
 		if op.Outcome != history.OK {
@@ -119,7 +119,7 @@ func (o *outages) observe(op *history.Op, h *history.Holding, change history.Cha
 	}
 }
 
-// fails counts a call that failed for another reason than that the lock is held.
+// fails counts a failed call, unless it failed because the lock is held.
 func (o *outages) fails(op *history.Op, key int32) {
 	if op.Outcome == history.OK || op.Reason == history.Busy {
 		return
@@ -133,7 +133,7 @@ func (o *outages) fails(op *history.Op, key int32) {
 // goesOn tells whether a hold has no known end.
 func goesOn(h *history.Holding) bool { return h.ID != 0 && h.Lost == history.Forever }
 
-// begins records the first try of a wait. It may have been called before the end of a gap that is already known.
+// begins records the first try of a wait. The try may have been called before the end of a gap that is already known.
 func (o *outages) begins(op *history.Op) {
 	o.asked = true
 	if op.Call >= o.pages[op.Key].ends {
@@ -146,7 +146,6 @@ func (o *outages) begins(op *history.Op) {
 	}
 }
 
-// refused records a try without a grant.
 func (o *outages) refused(op *history.Op) {
 	if op.Reason != history.Busy {
 		o.fails(op, op.Key)
@@ -170,11 +169,11 @@ func (o *outages) quits(key int32, first, end time.Duration) {
 	o.quitted = append(o.quitted, quitted{key, first, end})
 }
 
-// granted records a grant. It returns the gap that the grant ended, so that its first request can be corrected; nil if
-// the gap was short.
+// granted records a grant. It returns the gap that the grant ended, so that the caller can set its first request; nil
+// if that gap was short.
 func (o *outages) granted(op *history.Op, h *history.Holding) (ended *gap) {
 	p := &o.pages[op.Key]
-	if goesOn(h) { // the new hold replaces an older one of the same worker
+	if goesOn(h) { // the new hold replaces an older hold of the same worker
 		o.end(h, op.Return, 0)
 	}
 	if op.Return-p.free >= o.least {
@@ -182,7 +181,7 @@ func (o *outages) granted(op *history.Op, h *history.Holding) (ended *gap) {
 			o.settle(keptGaps / 2)
 		}
 		g := gap{key: op.Key, served: p.served, from: p.free, to: op.Return, failed: o.failed[op.Key]}
-		if p.again < op.Call { // the reply "busy" is not about the hold that begins now
+		if p.again < op.Call { // the reply "busy" cannot be about the hold that begins now
 			g.again = p.again
 		}
 		if g.answered = p.answered(g.to, o.handOff(), op.Woken == history.LeaseEnd); g.answered >= op.Call {
@@ -199,8 +198,8 @@ func (o *outages) granted(op *history.Op, h *history.Holding) (ended *gap) {
 	return ended
 }
 
-// answered returns when an uninterrupted series of replies "busy" began that lasted until a moment; the moment itself
-// if there is none. A waiter that knows the end of the lease need not ask again.
+// answered returns the start of an unbroken series of "busy" replies that lasted until the given time; that time if
+// there is none. A waiter that knows the end of the lease sends no request before it.
 func (p *pageGaps) answered(until, least time.Duration, knows bool) time.Duration {
 	if p.busy > 0 && (until-p.busy < least || knows) {
 		return p.since
@@ -208,8 +207,8 @@ func (p *pageGaps) answered(until, least time.Duration, knows bool) time.Duratio
 	return until
 }
 
-// end records the end of a hold, when its worker stops to rely on it, or should. The argument given is when the lock
-// acknowledged the release; 0 = it did not.
+// end records the end of a hold: its worker stops relying on the hold, or should. The argument given is the time at
+// which the lock acknowledged the release; 0 = it did not.
 func (o *outages) end(h *history.Holding, at, given time.Duration) {
 	p := &o.pages[h.Key]
 	at = max(min(at, h.Until), h.From)
@@ -234,7 +233,7 @@ func (o *outages) end(h *history.Holding, at, given time.Duration) {
 	}
 }
 
-// held is the number of holds in progress, as far as was observed.
+// held returns the number of observed holds that are in progress.
 func (o *outages) held(now time.Duration) (n int) {
 	for i := range o.holds {
 		if h := &o.holds[i]; h.ID != 0 && h.Believed() > now {
@@ -244,7 +243,7 @@ func (o *outages) held(now time.Duration) (n int) {
 	return n
 }
 
-// settle makes the first n gaps final.
+// settle makes the first n gaps final, and keeps those that are outages.
 func (o *outages) settle(n int) {
 	for i, g := range o.gaps[:n] {
 		if o.keys[i] >= 0 && o.decide(&g) {
@@ -252,13 +251,14 @@ func (o *outages) settle(n int) {
 		}
 	}
 	o.gaps, o.keys = append(o.gaps[:0], o.gaps[n:]...), append(o.keys[:0], o.keys[n:]...)
-	if n := len(o.found); n > keptFound { // only the longest are kept
+	if n := len(o.found); n > keptFound { // keep only the longest gaps
 		slices.SortFunc(o.found, func(a, b gap) int { return int(b.to - b.from - (a.to - a.from)) })
 		o.found = o.found[:keptFound/2]
 	}
 }
 
-// decide finds out when a page became unavailable in a gap. It returns whether that was long enough for an outage.
+// decide sets the time from which a page was unavailable in a gap. It returns whether that was long enough for an
+// outage.
 func (o *outages) decide(g *gap) bool {
 	for i := 0; i < len(o.holds) && o.pages[g.key].holders > 0; i++ { // holds in progress have no observed end
 		if h := &o.holds[i]; goesOn(h) && h.Key == g.key && h.From < g.to {
@@ -275,13 +275,13 @@ func (o *outages) decide(g *gap) bool {
 	return g.to-g.from >= o.least
 }
 
-// finish makes all gaps final, because no more operations follow.
+// finish makes all gaps final. No operation may follow.
 func (o *outages) finish(workers []workerMeter, now time.Duration) {
 	o.found, o.gaps, o.keys = o.all(workers, now), nil, nil
 	o.finished = true
 }
 
-// all lists the times in which a page was unavailable, including those that have not ended.
+// all returns the periods in which a page was unavailable, including those that have not ended.
 func (o *outages) all(workers []workerMeter, now time.Duration) []gap {
 	list := slices.Clone(o.found)
 	if o.finished {
@@ -295,7 +295,7 @@ func (o *outages) all(workers []workerMeter, now time.Duration) []gap {
 	return append(list, o.open(workers, now)...)
 }
 
-// open lists the times in which a page has been unavailable until now.
+// open returns the periods in which a page is unavailable now.
 func (o *outages) open(workers []workerMeter, now time.Duration) (list []gap) {
 	unserved := map[int32]time.Duration{} // page -> first request of a worker that waits for it
 	for i := range workers {

@@ -14,8 +14,8 @@ import (
 	"hammerlock/results"
 )
 
-// visitsOf draws the operations of a worker: waits with tries of any length, holds that end in every way, and answers
-// that come late. No two times are the same.
+// visitsOf draws the operations of a worker. It has waits with tries of any length, holds that end in every way, and
+// late replies. No two times are equal.
 func visitsOf(r *rand.Rand, worker int32, keys int, unique *time.Duration) (ops []history.Op) {
 	at := time.Duration(0)
 	n := uint64(0)
@@ -71,16 +71,16 @@ func visitsOf(r *rand.Rand, worker int32, keys int, unique *time.Duration) (ops 
 		}
 		add(history.Op{Kind: history.End, Key: key, Call: begin, Due: begin, Return: tick(3), Outcome: history.OK})
 	}
-	if r.IntN(3) == 0 { // the run ends in the middle of its visit
+	if r.IntN(3) == 0 { // the run ends during its visit
 		ops = ops[:len(ops)-1-r.IntN(min(3, len(ops)-1))]
 	}
 	return ops
 }
 
-// a hold and a wait as the oracle sees them.
+// lived is a hold or a wait, in the form for the oracle.
 type lived struct{ from, to time.Duration }
 
-// slowly finds the outages of a page as the definition has them, from all holds and all waits.
+// slowly computes the outages of a page by their definition, from all holds and all waits.
 func slowly(ops []history.Op, key int32, least, end time.Duration) (found []string) {
 	var holds, waits []lived
 	grants := map[time.Duration]bool{}
@@ -130,7 +130,7 @@ func slowly(ops []history.Op, key int32, least, end time.Duration) (found []stri
 func gapsBetween(holds, waits []lived, grants map[time.Duration]bool, key int32, least,
 	end time.Duration) (found []string) {
 	for _, to := range append([]time.Duration{end}, slices.Collect(maps.Keys(grants))...) {
-		from := time.Duration(0) // the last moment before at which a hold was alive
+		from := time.Duration(0) // the last earlier time at which a hold was in progress
 		for _, h := range holds {
 			if h.from < to {
 				from = max(from, min(h.to, to))
@@ -149,8 +149,8 @@ func gapsBetween(holds, waits []lived, grants map[time.Duration]bool, key int32,
 	return found
 }
 
-// TestOutagesAgreeWithTheirDefinition compares the meter, which is told of operations in the order of their returns,
-// with the definition, on random histories.
+// TestOutagesAgreeWithTheirDefinition compares the meter with the definition, on random histories. The meter gets
+// operations in the order of their returns.
 func TestOutagesAgreeWithTheirDefinition(t *testing.T) {
 	t.Parallel()
 	total := 0
@@ -193,7 +193,7 @@ func TestOutagesAgreeWithTheirDefinition(t *testing.T) {
 	}
 }
 
-// TestWhatARecoveryIsSpentOn: what is known of servers and answers splits the time.
+// TestWhatARecoveryIsSpentOn: known events of servers and replies divide the time.
 func TestWhatARecoveryIsSpentOn(t *testing.T) {
 	t.Parallel()
 	noticed := results.RoleChange{Node: "s0", Became: results.NoticedDown, After: int64(400 * ms), By: int64(500 * ms)}
@@ -228,8 +228,8 @@ func TestWhatARecoveryIsSpentOn(t *testing.T) {
 	}
 }
 
-// TestAFaultOwnsOutagesUntilThePageIsServedAgain: the outage that a later fault, or no fault, began is not the first
-// fault's, however long that is in force.
+// TestAFaultOwnsOutagesUntilThePageIsServedAgain: an outage that begins after that belongs to a later fault, or to
+// none, however long the first fault is in force.
 func TestAFaultOwnsOutagesUntilThePageIsServedAgain(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -246,7 +246,7 @@ func TestAFaultOwnsOutagesUntilThePageIsServedAgain(t *testing.T) {
 		}
 		s.visit(0, 1900*ms, 1950*ms, 1990*ms)
 		fault(0, 2000*ms)
-		s.visit(1, 1980*ms, 3510*ms, 3520*ms) // the lock is back
+		s.visit(1, 1980*ms, 3510*ms, 3520*ms) // the lock is served again
 		for at := 3600 * ms; at < 7000*ms; at += 90 * ms {
 			s.visit(0, at, at+ms, at+2*ms)
 		}
@@ -274,7 +274,7 @@ func TestAFaultOwnsOutagesUntilThePageIsServedAgain(t *testing.T) {
 	}
 }
 
-// TestAnOutageStaysFoundAmongGaps: pages that are visited now and then have gaps without number in which nobody asked.
+// TestAnOutageStaysFoundAmongGaps: rarely visited pages have many gaps in which no worker asked.
 func TestAnOutageStaysFoundAmongGaps(t *testing.T) {
 	t.Parallel()
 	s := &script{}
@@ -291,12 +291,12 @@ func TestAnOutageStaysFoundAmongGaps(t *testing.T) {
 	}
 }
 
-// TestALockThatComesBack was given back, and is then another's by the answers of the servers: of that no try of a
-// worker may be the reason, nor a release that is still on its way.
+// TestALockThatComesBack: the lock was released, and the servers' replies then show another holder. No try of a worker
+// can be the reason, nor a release that is still in flight.
 func TestALockThatComesBack(t *testing.T) {
 	released, asked := 51*ms, 401*ms
 	for name, c := range map[string]struct {
-		released, asked time.Duration // the release's return, the call of the next grant
+		released, asked time.Duration // return of the release, and call of the next grant
 		outcome         history.Outcome
 		reason          history.Reason // of another worker's try; None = there is none
 		want            int
@@ -329,8 +329,8 @@ func TestALockThatComesBack(t *testing.T) {
 	}
 }
 
-// TestALockThatKeepsItsOwnPauses asks every 200 ms: what is served so late is no outage, and the servers have not been
-// silent meanwhile.
+// TestALockThatKeepsItsOwnPauses tries every 200 ms. Such a late grant is no outage, and the servers were not silent
+// until then.
 func TestALockThatKeepsItsOwnPauses(t *testing.T) {
 	t.Parallel()
 	s := &script{}
@@ -364,8 +364,8 @@ func TestALockThatKeepsItsOwnPauses(t *testing.T) {
 	}
 }
 
-// TestALeaseThatIsRenewedIsNoOutage: a watchdog's extension has only the token. Before it was read, the page seemed
-// unavailable from the end of the first lease on.
+// TestALeaseThatIsRenewedIsNoOutage: a watchdog's extension has only the token. Before the meter used the token, the
+// page seemed unavailable from the end of the first lease.
 func TestALeaseThatIsRenewedIsNoOutage(t *testing.T) {
 	s := &script{}
 	id := s.op(0, history.Acquire, 0, 1*ms, 2*ms, history.OK, history.None)
@@ -384,7 +384,7 @@ func TestALeaseThatIsRenewedIsNoOutage(t *testing.T) {
 	}
 }
 
-// TestAnOutageThatOutlastsTheMeasurementIsOpen: what came after the end is not the run's.
+// TestAnOutageThatOutlastsTheMeasurementIsOpen: the time after the measurement does not belong to it.
 func TestAnOutageThatOutlastsTheMeasurementIsOpen(t *testing.T) {
 	t.Parallel()
 	s := &script{}

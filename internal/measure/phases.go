@@ -8,14 +8,12 @@ import (
 	"hammerlock/results"
 )
 
-// Span is a part of a run that is also measured separately.
 type Span struct {
 	Name     string
 	From, To time.Duration
-	Workers  int // only this many workers visit; the others pause
+	Workers  int // number of workers that visit; the others pause
 }
 
-// newSpans makes a Meter for each span of the options.
 func newSpans(o Options) (all []*Meter) {
 	for _, s := range o.Spans {
 		part := o
@@ -27,7 +25,8 @@ func newSpans(o Options) (all []*Meter) {
 	return all
 }
 
-// alwaysCalled is the number of workers that visit in all measured spans. Only their shares can be compared.
+// alwaysCalled returns the number of workers that visit in every measured span. Only these workers' shares can be
+// compared.
 func (o *Options) alwaysCalled() int {
 	n := cmp.Or(o.Callers, o.Workers)
 	for _, s := range o.Spans {
@@ -38,8 +37,8 @@ func (o *Options) alwaysCalled() int {
 	return n
 }
 
-// inSpans passes an operation to the meters of spans: the one in which it returns and, if that is a later one, the one
-// in which its visit was due. It is called before m itself has observed the operation.
+// inSpans passes an operation to the meter of the span in which it returns. If its visit was due in a later span, that
+// meter gets it, too. m itself must not have observed the operation yet.
 func (m *Meter) inSpans(op *history.Op) {
 	for _, s := range m.spans {
 		if op.Return < s.from || op.Due >= s.to && op.Call >= s.to {
@@ -52,7 +51,7 @@ func (m *Meter) inSpans(op *history.Op) {
 	}
 }
 
-// goOn copies the unfinished waits and holds of another meter.
+// goOn takes over the unfinished waits and holds of another meter.
 func (s *Meter) goOn(m *Meter) {
 	s.begun = true
 	copy(s.pages, m.pages)
@@ -63,7 +62,7 @@ func (s *Meter) goOn(m *Meter) {
 	}
 }
 
-// SoFar returns the measurements of the run, and of each of its spans, as if the run ended now.
+// SoFar returns the measurements of the run and of each span, as if the run ended now.
 func (m *Meter) SoFar(now time.Duration) (run results.Run, spans []results.Run) {
 	to := m.to
 	m.to = min(to, now)

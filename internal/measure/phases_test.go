@@ -11,8 +11,8 @@ import (
 	"hammerlock/results"
 )
 
-// TestASpanIsMeasuredAsARunOfItsOwn compares the spans of a run with meters that measure nothing else and see
-// everything.
+// TestASpanIsMeasuredAsARunOfItsOwn compares the spans of a run with meters that measure only a span and get all
+// operations.
 func TestASpanIsMeasuredAsARunOfItsOwn(t *testing.T) {
 	ops := lonelyVisits(5000, 3)
 	options := Options{Workers: 64, Keys: 3, From: 100 * ms, To: 900 * ms, Excludes: true, OpenLoop: true}
@@ -42,9 +42,9 @@ func TestASpanIsMeasuredAsARunOfItsOwn(t *testing.T) {
 		want, _ := observe(options).SoFar(history.Forever)
 		got := spans[i]
 		want.Errors, got.Errors, want.Generator, got.Generator = nil, nil, results.Generator{}, results.Generator{}
-		want.Availability = nil // it is the whole run's
-		// That a lock stood idle at the very end of a span may be known from the grant to a visit that was due after
-		// it.
+		want.Availability = nil // it belongs to the whole run
+		// A lock may be free at the end of a span. That may be known only from the grant to a visit that was due after
+		// the span.
 		if a, b := got.Fairness.IdleShare, want.Fairness.IdleShare; a != nil && math.Abs(*a-*b) < 0.002 {
 			got.Fairness.IdleShare = b
 		}
@@ -60,7 +60,7 @@ func TestASpanIsMeasuredAsARunOfItsOwn(t *testing.T) {
 	}
 }
 
-// TestWhoRestsIsNotCompared: workers that the plan lets rest at times have fewer visits, which is no unfairness.
+// TestWhoRestsIsNotCompared: workers that the plan pauses at times have fewer visits, which is not unfair.
 func TestWhoRestsIsNotCompared(t *testing.T) {
 	s := &script{}
 	for i := range 10 {
@@ -84,7 +84,7 @@ func TestWhoRestsIsNotCompared(t *testing.T) {
 	}
 }
 
-// TestSoFarIsAsIfItEndedNow: throughput counts the time until now, and the meter goes on.
+// TestSoFarIsAsIfItEndedNow: throughput counts the time until now, and the meter continues.
 func TestSoFarIsAsIfItEndedNow(t *testing.T) {
 	s := &script{}
 	for i := range 10 {

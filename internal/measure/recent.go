@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Bounds are the upper bounds of buckets of durations. Longer durations have a bucket of their own.
+// Bounds has the upper bounds of the duration buckets. The last bucket has the longer durations.
 var Bounds = [...]time.Duration{
 	100 * time.Microsecond, 250 * time.Microsecond, 500 * time.Microsecond, time.Millisecond, 2500 * time.Microsecond,
 	5 * time.Millisecond,
@@ -15,23 +15,23 @@ var Bounds = [...]time.Duration{
 	time.Second, 2500 * time.Millisecond, 5 * time.Second, 10 * time.Second,
 }
 
-// Buckets count the durations of a whole run, with its warm-up, in fixed buckets, so that runs and machines can be
-// added up.
+// Buckets counts the durations of a whole run, with its warm-up, in fixed buckets. So counts of several runs and
+// machines can be added.
 type Buckets struct {
 	In     [len(Bounds) + 1]uint64 // not cumulative
-	Native [natives]uint64         // counts for Prometheus native histograms: see NativeSchema
+	Native [natives]uint64         // buckets of a Prometheus native histogram: see NativeSchema
 	Sum    time.Duration
 }
 
-// Buckets of native histograms as in Prometheus: bucket i ends at 2^(i/2^NativeSchema) seconds, so each is 9 % wider
-// than the one before. The first has everything below a microsecond, the last everything above an hour.
+// A Prometheus native histogram: bucket i ends at 2^(i/2^NativeSchema) seconds, so each is 9 % wider than the previous
+// one. The first also has all durations below a microsecond, the last all above an hour.
 const (
 	NativeSchema = 3
 	NativeFirst  = -160
 	natives      = 256
 )
 
-// fractions are the ends of the native buckets between half a second and a second.
+// fractions has the ends of the native buckets between 0.5 s and 1 s.
 var fractions = func() (ends [1 << NativeSchema]float64) {
 	for i := range ends {
 		ends[i] = math.Exp2(float64(i)/(1<<NativeSchema) - 1)
@@ -48,15 +48,14 @@ func (b *Buckets) record(d time.Duration) {
 	b.Sum += d
 }
 
-// recentSeconds is how many seconds the recent distribution covers.
 const recentSeconds = 10
 
-// recent has the distributions of the last second and of the last ten seconds. It keeps counts for each second and adds
-// them up. It also has the Buckets of the whole run.
+// recent has the distributions of the last second and of the last ten seconds, summed from one histogram for each
+// second. It also has the Buckets of the whole run.
 type recent struct {
 	ring   [recentSeconds]*histogram
 	second int64
-	now    Quantiles // quantiles of the last full second
+	now    Quantiles // of the last full second
 	ten    Quantiles
 	sum    *histogram
 	whole  Buckets
@@ -77,7 +76,6 @@ func (r *recent) record(at, d time.Duration) {
 	r.whole.record(d)
 }
 
-// roll begins a new second when the current one is over.
 func (r *recent) roll(at time.Duration) {
 	n := int64(at / time.Second)
 	if n <= r.second {

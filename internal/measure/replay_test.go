@@ -9,8 +9,8 @@ import (
 	"hammerlock/history"
 )
 
-// TestReplayGoesToViolations: a lock that excludes nobody is held twice at once, three times; two of them share a
-// moment.
+// TestReplayGoesToViolations: a lock without exclusion has two holders, three times. Two of these violations share a
+// time.
 func TestReplayGoesToViolations(t *testing.T) {
 	const ms = time.Millisecond
 	h := &history.History{Header: history.Header{Workers: 2, Keys: 1, Claims: history.Claims{Excludes: true}},
@@ -56,7 +56,7 @@ func TestReplayGoesToViolations(t *testing.T) {
 	}
 }
 
-// TestStripsKeepAMinute compares what is copied out of the ring with what was painted.
+// TestStripsKeepAMinute compares the cells copied from the ring with the painted ones.
 func TestStripsKeepAMinute(t *testing.T) {
 	var s strip
 	marks := map[int64]Cell{}
@@ -95,7 +95,7 @@ func TestSpread(t *testing.T) {
 	}
 }
 
-// TestRolesAreBounded: what was published stays, and only the latest changes are kept.
+// TestRolesAreBounded: published roles do not change, and only the latest changes are kept.
 func TestRolesAreBounded(t *testing.T) {
 	var r Roles
 	var shots []Roles

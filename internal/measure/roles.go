@@ -8,22 +8,22 @@ import (
 	"hammerlock/history"
 )
 
-// Roles lists the roles of a node over time, the oldest first.
+// Roles lists the roles of a node, the oldest first.
 type Roles struct {
 	Node  string
 	Spans []Role
 }
 
-// Role is the role that a node has from some time on.
+// Role is a node's role from a given time on.
 type Role struct {
 	From time.Duration
 	What string // primary, replica, sentinel, program, or the state of a node that is down
 }
 
-// keptRoles is how many changes of a node's role are kept.
+// keptRoles is the largest number of role changes that are kept for each node.
 const keptRoles = 64
 
-// saw notes the current role of a node.
+// saw adds the current role of a node, if it is new.
 func (r *Roles) saw(now time.Duration, n *NodeState) {
 	what := n.State
 	if n.State == "up" {
@@ -32,12 +32,12 @@ func (r *Roles) saw(now time.Duration, n *NodeState) {
 	if last := len(r.Spans) - 1; last >= 0 && r.Spans[last].What == what {
 		return
 	}
-	// Published snapshots share this list, so its elements must not change.
+	// published snapshots share this list, so its elements must not change
 	r.Spans = append(r.Spans[max(len(r.Spans)+1-keptRoles, 0):], Role{now, what})
 }
 
-// rolesOf lists the role changes in a history, for nodes whose role changed. Before its first change a node had the
-// other role.
+// rolesOf returns the role changes in a history, only for nodes that changed. Before its first change, a node had the
+// opposite role.
 func rolesOf(h *history.History) (all []Roles) {
 	for i := range h.Ops {
 		node, what, ok := strings.Cut(h.Notes[h.Ops[i].ID], " became ")
@@ -58,7 +58,6 @@ func rolesOf(h *history.History) (all []Roles) {
 	return all
 }
 
-// rolesUpTo returns the role changes up to a time.
 func rolesUpTo(all []Roles, now time.Duration) []Roles {
 	all = slices.Clone(all)
 	for i := range all {

@@ -6,15 +6,15 @@ import (
 	"hammerlock/history"
 )
 
-// strips has what all workers did in the last minute.
+// strips has the actions of all workers in the last minute.
 type strips struct {
 	workers []strip
-	orphans map[int32]int32 // page -> worker whose lease is still on the servers after its hold has ended
+	orphans map[int32]int32 // page -> worker whose lease is still on the servers although its hold is over
 }
 
 func newStrips(workers int) strips { return strips{make([]strip, workers), map[int32]int32{}} }
 
-// overlap marks that two workers held the same lock at the same time.
+// overlap marks a time in which two workers held the same lock.
 func (all *strips) overlap(workers [2]int32, from, to time.Duration) {
 	for _, w := range workers {
 		s := &all.workers[w]
@@ -23,30 +23,29 @@ func (all *strips) overlap(workers [2]int32, from, to time.Duration) {
 	}
 }
 
-// strip has what one worker did in the last minute, in a ring of cells.
+// strip has the actions of one worker in the last minute, as a ring of cells.
 type strip struct {
 	cells [StripCells]Cell
-	head  int64 // number of the newest cell
-	keeps bool  // the strip keeps everything that the worker did, rather than a ring of cells
+	head  int64 // number of the newest cell, counted from the start of the run
+	keeps bool  // keep all actions as pieces, instead of cells for the last minute
 	kept  []piece
 
 	tried   time.Duration // first try of the current wait
 	waiting bool
 	hold    history.Holding
-	painted time.Duration // how far the current hold or wait has been painted
+	painted time.Duration // time up to which the current hold or wait is painted
 	overlap time.Duration // end of the latest overlap with another hold of the same lock; 0 = none
 
 	orphanEnd     time.Duration // end of the lease of a hold that was not released; 0 = none
-	orphanPainted time.Duration // how far that lease has been painted
+	orphanPainted time.Duration // time up to which that lease is painted
 }
 
-// piece is a time in which a worker did one thing.
+// piece is a period in which a worker did one thing.
 type piece struct {
 	from, to time.Duration
 	mark     Cell
 }
 
-// paint marks the cells between two times.
 func (s *strip) paint(from, to time.Duration, mark Cell) {
 	if to <= from {
 		to = from + 1
@@ -66,7 +65,7 @@ func (s *strip) paint(from, to time.Duration, mark Cell) {
 	}
 }
 
-// advance makes room up to cell n.
+// advance makes cell n the newest cell, unless a later one exists.
 func (s *strip) advance(n int64) {
 	if n-s.head >= StripCells {
 		s.cells = [StripCells]Cell{}
@@ -78,7 +77,7 @@ func (s *strip) advance(n int64) {
 	}
 }
 
-// last copies n cells, of which the last has the number end.
+// last copies n cells, up to the cell with the number end.
 func (s *strip) last(n int, end int64) []Cell {
 	cells := make([]Cell, n)
 	first := end - int64(n) + 1
@@ -90,7 +89,6 @@ func (s *strip) last(n int, end int64) []Cell {
 	return cells
 }
 
-// observe paints an operation.
 func (all *strips) observe(op *history.Op) {
 	if op.Worker < 0 || int(op.Worker) >= len(all.workers) {
 		return
@@ -121,7 +119,6 @@ func (all *strips) observe(op *history.Op) {
 	}
 }
 
-// tries paints a try for the lock.
 func (s *strip) tries(op *history.Op) {
 	if !s.waiting {
 		s.waiting, s.tried, s.painted = true, op.Call, op.Call
@@ -132,7 +129,7 @@ func (s *strip) tries(op *history.Op) {
 	}
 }
 
-// paintHold paints the hold up to a time.
+// paintHold paints the current hold up to the given time.
 func (s *strip) paintHold(to time.Duration) {
 	until := s.hold.Believed()
 	s.paint(s.painted, min(to, until), Held)
@@ -142,7 +139,7 @@ func (s *strip) paintHold(to time.Duration) {
 	s.painted = to
 }
 
-// beginOrphan notes the lease of a hold that ended without a release.
+// beginOrphan records the lease of a hold that ended without a release.
 func (all *strips) beginOrphan(worker int32, from time.Duration) {
 	if s := &all.workers[worker]; s.hold.Until > from {
 		s.orphanEnd, s.orphanPainted = s.hold.Until, from
@@ -150,7 +147,7 @@ func (all *strips) beginOrphan(worker int32, from time.Duration) {
 	}
 }
 
-// endOrphan ends such a lease, because another worker was granted the lock of its page.
+// endOrphan ends such a lease when another worker is granted the page's lock.
 func (all *strips) endOrphan(page int32, at time.Duration) {
 	if worker, ok := all.orphans[page]; ok {
 		s := &all.workers[worker]
@@ -170,16 +167,16 @@ func (s *strip) paintOrphan(now time.Duration) {
 	}
 }
 
-// lateBy is the age from which the end of a strip is shown as unknown.
+// lateBy is the age from which a worker's last known action is shown as unknown.
 const lateBy = 250 * time.Millisecond
 
-// moment is the time at which strips are shown.
+// moment is the time for which strips are shown.
 type moment struct {
-	now, known time.Duration // the time, and the time up to which all operations are known
+	now, known time.Duration // the time itself, and the time up to which all operations are known
 	stopped    bool          // a fault has stopped the worker
 }
 
-// now returns the strip at a moment. The current action is painted as far as it is known.
+// now returns the strip at the given moment. It first paints the current action as far as that is known.
 func (s *strip) now(worker int, at moment) Strip {
 	r := Strip{Worker: worker, Page: s.hold.Key}
 	if at.known > s.orphanPainted {

@@ -11,21 +11,20 @@ import (
 type Live struct {
 	At      time.Duration
 	Warm    int64 // successful visits in the warm-up so far
-	Done    int64 // counted visits within the measurement so far
+	Done    int64 // counted visits in the measurement so far
 	Errors  int64
 	Visits  results.Visits   // visits of the measurement by outcome
-	Kinds   map[string]int64 // errors in the form of results.Run
+	Kinds   map[string]int64 // number of errors of each kind, as in results.Run
 	Waiting int              // number of workers that wait for a lock
-	Acquire Quantiles        // latency of Acquire in the current second
-	// Unserved is the longest time for which a page has been unavailable until now.
+	Acquire Quantiles        // acquire latency in the current second
+	// Unserved is the longest current unavailability of a page.
 	Unserved time.Duration
 }
 
-// Live returns the state of the run at a time.
 func (m *Meter) Live(at time.Duration) Live {
 	l := Live{At: at, Warm: m.warm, Done: m.visits.Done, Waiting: m.waiting(), Visits: m.visits,
 		Kinds: maps.Clone(m.errors)}
-	if at < m.interval.from+2*intervalWidth { // an older second means that no worker got the lock for a while
+	if at < m.interval.from+2*intervalWidth { // if it is older, no worker got the lock for a while
 		l.Acquire = m.interval.acquire.quantiles()
 	}
 	for _, n := range m.errors {
@@ -39,7 +38,6 @@ func (m *Meter) Live(at time.Duration) Live {
 	return l
 }
 
-// waiting is the number of workers that wait for a lock.
 func (m *Meter) waiting() (n int) {
 	for i := range m.workers {
 		if m.workers[i].waiting {
@@ -49,7 +47,7 @@ func (m *Meter) waiting() (n int) {
 	return n
 }
 
-// Finished is the number of counted visits that ended within the measurement.
+// Finished returns the number of counted visits that ended within the measurement.
 func (m *Meter) Finished() (n int64) {
 	for i := range m.workers {
 		n += m.workers[i].finish
@@ -57,7 +55,6 @@ func (m *Meter) Finished() (n int64) {
 	return n
 }
 
-// Summarize writes the measurements into the record of a run.
 func (m *Meter) Summarize(r *results.Run, used results.Usage) {
 	r.Measured = int64(max(m.to-m.from, 0))
 	r.Visits = m.visits
@@ -80,7 +77,7 @@ func (m *Meter) Summarize(r *results.Run, used results.Usage) {
 	r.Availability = m.Availability(r.Roles)
 }
 
-// swing returns how much the median latency and the number of visits vary from second to second.
+// swing returns the range of the median latency and of the number of visits over the seconds of the run.
 func (m *Meter) swing() (s results.Swing) {
 	s.Acquire = [2]int64{int64(m.interval.least), int64(m.interval.most)}
 	for at := m.from; at+intervalWidth <= m.to; at += intervalWidth {

@@ -10,14 +10,15 @@ import (
 )
 
 const (
-	keptLanes   = 64                     // how many workers a snapshot shows
-	overlapKept = 10 * time.Second       // how long a worker stays in the picture after an overlap
-	aroundLanes = 12                     // how many workers the picture of an event shows
-	aroundAfter = 750 * time.Millisecond // how long before and after the event the picture goes
+	keptLanes   = 64                     // largest number of workers in a snapshot
+	overlapKept = 10 * time.Second       // time that a worker stays in the picture after an overlap
+	aroundLanes = 12                     // largest number of workers in the picture of an event
+	aroundAfter = 750 * time.Millisecond // time that the picture shows before the event, and after it
 	aroundCells = int(2 * aroundAfter / StripStep)
 )
 
-// Snapshot returns the state of the run at a time; s has what was not learned from operations.
+// Snapshot returns the state of the run at the given time. The argument s has the facts that operations do not show;
+// it may be nil.
 func (v *Viewer) Snapshot(now time.Duration, stage string, s *Surroundings) *Snapshot {
 	v.violations()
 	v.roll(now)
@@ -62,7 +63,7 @@ func (v *Viewer) Snapshot(now time.Duration, stage string, s *Surroundings) *Sna
 	return r
 }
 
-// violations makes events of violations that were proved.
+// violations adds an event for each violation that was newly proved.
 func (v *Viewer) violations() {
 	count, all := v.stream.Violations()
 	for _, s := range all[v.seen:] {
@@ -79,7 +80,7 @@ func (v *Viewer) violations() {
 	}
 }
 
-// longest finds the worker that waits longest, with waits in progress.
+// longest finds the worker with the longest current wait. It also updates the longest waits in r.Fairness.
 func (v *Viewer) longest(r *Snapshot, now time.Duration) {
 	r.LongestBy = -1
 	for i := range v.meter.workers {
@@ -101,7 +102,6 @@ func (v *Viewer) longest(r *Snapshot, now time.Duration) {
 	}
 }
 
-// minute lists the seconds of the last minute, and marks those with a fault.
 func (v *Viewer) minute(r *Snapshot) {
 	for n := max(v.second-int64(len(v.seconds))+1, 0); n <= v.second; n++ {
 		s := v.seconds[n%int64(len(v.seconds))]
@@ -110,7 +110,7 @@ func (v *Viewer) minute(r *Snapshot) {
 	}
 }
 
-// lanes selects the strips to show: those of all workers, or of those to which something happened.
+// lanes selects the strips to show: all workers or, if these are too many, the most interesting ones.
 func (v *Viewer) lanes(r *Snapshot, now time.Duration) {
 	all := make([]Strip, len(v.strips.workers))
 	for i := range all {
@@ -136,7 +136,7 @@ func (v *Viewer) lanes(r *Snapshot, now time.Duration) {
 	r.LanesEnd = time.Duration(end+1) * StripStep
 }
 
-// around makes a picture of what the workers did around the latest events, as soon as that time is over.
+// around adds the workers' actions to the latest events, once the time around the event is over.
 func (v *Viewer) around(now time.Duration) {
 	for i := len(v.events.list) - 1; i >= 0 && now-v.events.list[i].At < 5*time.Second; i-- {
 		e := &v.events.list[i]
@@ -154,7 +154,7 @@ func (v *Viewer) around(now time.Duration) {
 	}
 }
 
-// heaviest returns the n strips with the greatest weights, in the order of the workers.
+// heaviest returns the n strips with the greatest weights, sorted by worker.
 func heaviest(all []Strip, n int, weight func(*Strip) int64) []Strip {
 	if len(all) <= n {
 		return all
@@ -164,8 +164,8 @@ func heaviest(all []Strip, n int, weight func(*Strip) int64) []Strip {
 	return all[:n]
 }
 
-// interest is a weight for what a worker is doing: stopped or late workers come first, then holders, then the longest
-// waiters.
+// interest returns the weight of a worker for lanes. Stopped and late workers come first, then holders, then the
+// longest waiters.
 func interest(s *Strip) int64 {
 	switch {
 	case s.Mode&(Stopped|Expired) != 0:
@@ -177,7 +177,7 @@ func interest(s *Strip) int64 {
 	}
 }
 
-// busyness is a weight for how much a strip tells a reader.
+// busyness returns the weight of a strip for the picture of an event.
 func busyness(s *Strip) (n int64) {
 	for _, c := range s.Cells {
 		switch {

@@ -12,21 +12,22 @@ import (
 	"hammerlock/results"
 )
 
-// Viewer makes snapshots of a run for a dashboard. It is passed every operation after the meter, by the same goroutine.
+// Viewer makes snapshots of a run for a dashboard. The goroutine that passes operations to the meter passes them to
+// the Viewer next.
 type Viewer struct {
 	meter   *Meter
-	part    history.Op // of a Visit
+	part    history.Op // buffer for one part of a Visit
 	stream  *checker.Stream
 	head    Head
 	header  history.Header
-	told    func(*history.Op) (history.Injection, string) // returns what a recorded fault injects, and its description
+	told    func(*history.Op) (history.Injection, string) // see NewViewer
 	seconds [61]Second                                    // a ring
 	second  int64                                         // number of the current second
 	acquire recent
 	answer  recent
 	strips  strips
 	roles   []Roles
-	stopped []atomic.Bool // by worker: a fault has stopped it; any goroutine may set this
+	stopped []atomic.Bool // indexed by worker: a fault has stopped it; any goroutine may set this
 	events  events
 	known   time.Duration // time up to which all operations are known
 	begun   begun
@@ -34,7 +35,7 @@ type Viewer struct {
 	counted int64 // number of unlisted violations that became events
 }
 
-// Surroundings has what a snapshot shows besides operations.
+// Surroundings has the facts of a snapshot that operations do not show.
 type Surroundings struct {
 	Nodes    []NodeState
 	Cuts     []string
@@ -44,7 +45,8 @@ type Surroundings struct {
 	Measured bool // Usage is known
 }
 
-// NewViewer makes a Viewer for a meter. The function told returns what a recorded fault injects, and its description.
+// NewViewer makes a Viewer for a meter. For the operation of a fault, the argument told returns the injection and its
+// description.
 func NewViewer(m *Meter, head Head, header history.Header, told func(*history.Op) (history.Injection, string)) *Viewer {
 	head.Unseen = header.Service
 	v := &Viewer{meter: m, stream: checker.NewStream(&header), head: head, header: header, told: told,
@@ -54,27 +56,27 @@ func NewViewer(m *Meter, head Head, header history.Header, told func(*history.Op
 	return v
 }
 
-// Stop notes that a fault has stopped a worker, or that the worker goes on; any goroutine may call it.
+// Stop records that a fault has stopped a worker, or that the worker continues. Any goroutine may call it.
 func (v *Viewer) Stop(worker int32, stopped bool) {
 	if worker >= 0 && int(worker) < len(v.stopped) {
 		v.stopped[worker].Store(stopped)
 	}
 }
 
-// Interactive notes that a user has changed the run by key.
+// Interactive records that a user has changed the run with a key.
 func (v *Viewer) Interactive() { v.head.Interactive = true }
 
-// Rate sets the current rate of due visits per second; 0 in a closed loop.
+// Rate sets the current rate of due visits per second; 0 = closed loop.
 func (v *Viewer) Rate(perSecond float64) { v.head.Rate = perSecond }
 
-// UpTo says that all operations called before now were observed.
+// UpTo promises that all operations called before now were observed.
 func (v *Viewer) UpTo(now time.Duration) { v.stream.UpTo(now) }
 
-// Known sets the time up to which everything is known, in a run in progress.
+// Known sets the time up to which all operations are known, for a run in progress.
 func (v *Viewer) Known(now time.Duration) { v.known = now }
 
-// Begin notes that the injection of a fault begins. Its operation is observed later, when the fault is in force. Any
-// goroutine may call it.
+// Begin records the start of a fault's injection. The fault's operation is observed later, when the fault is in force.
+// Any goroutine may call it.
 func (v *Viewer) Begin(number int64, name string, at time.Duration) {
 	v.begun.mu.Lock()
 	defer v.begun.mu.Unlock()
@@ -82,7 +84,7 @@ func (v *Viewer) Begin(number int64, name string, at time.Duration) {
 		Event{Kind: FaultEvent, At: at, Count: 1, Text: name + ": is being injected"}})
 }
 
-// States notes the states of the servers, and makes events of the changes.
+// States records the roles and states of the servers, and adds an event for each changed state.
 func (v *Viewer) States(now time.Duration, before, after []NodeState) {
 	for i := range after {
 		if i == len(v.roles) {
@@ -98,7 +100,6 @@ func (v *Viewer) States(now time.Duration, before, after []NodeState) {
 	}
 }
 
-// Observe records an operation.
 func (v *Viewer) Observe(op *history.Op) {
 	if op.Kind == history.Visit {
 		for _, kind := range history.PartsOfVisit {
@@ -140,7 +141,7 @@ func (v *Viewer) Observe(op *history.Op) {
 	}
 }
 
-// unplanned makes events of unplanned failures of servers and the machine, and of the role changes that a fault caused.
+// unplanned adds an event for an unplanned failure of a server or the machine, or for a role change.
 func (v *Viewer) unplanned(op *history.Op) {
 	e := Event{Kind: RoleEvent, At: op.Return}
 	switch _, e.Text = v.told(op); {
@@ -153,10 +154,8 @@ func (v *Viewer) unplanned(op *history.Op) {
 	v.events.add(e)
 }
 
-// now is the current second.
 func (v *Viewer) now() *Second { return &v.seconds[v.second%int64(len(v.seconds))] }
 
-// roll begins a new second when the current one is over.
 func (v *Viewer) roll(now time.Duration) {
 	for n := int64(now / time.Second); v.second < n; {
 		v.second = max(v.second, n-int64(len(v.seconds))) + 1

@@ -9,17 +9,16 @@ import (
 	"hammerlock/results"
 )
 
-// waits is the distribution of waiting times within a window of time. A wait that was given up, or was unfinished when
-// the window closed, is censored: only a lower bound of its length is known. A wait that began before the window is
-// truncated: a shorter one would not have been seen. It is for a single goroutine.
+// waits is the distribution of waiting times within a window of time. A wait without a grant, or one that was
+// unfinished when the window closed, is censored: only a lower bound of its length is known. A wait that began before
+// the window is truncated: a shorter one would not have been seen. It is not safe for concurrent use.
 type waits struct {
 	from, to time.Duration
 
 	granted  *histogram // lengths of waits that ended with a grant within the window
 	censored *histogram // observed lengths of the other waits
-	entered  *histogram // ages that truncated waits had when the window opened
-	// random has lengths weighted by themselves: each counts once for every microsecond within the window; nil = not
-	// kept.
+	entered  *histogram // ages of the truncated waits when the window opened
+	// random has the same lengths, each counted once for every microsecond within the window; nil = not kept.
 	random *histogram
 }
 
@@ -27,7 +26,8 @@ func newWaits(from, to time.Duration) *waits {
 	return &waits{from: from, to: to, granted: newFine(), censored: newFine(), entered: newFine()}
 }
 
-// record adds a wait from first to last, unless it lies outside the window. It returns the observed length.
+// record adds a wait from first to last, unless it lies outside the window; then in is false. It returns the observed
+// length.
 func (w *waits) record(first, last time.Duration, granted bool) (seen time.Duration, in bool) {
 	if last < w.from || first >= w.to {
 		return 0, false
@@ -52,19 +52,18 @@ func (w *waits) record(first, last time.Duration, granted bool) (seen time.Durat
 
 func (w *waits) count() int64 { return w.granted.count + w.censored.count }
 
-// longest is the longest observed length of a wait.
 func (w *waits) longest() time.Duration { return max(w.granted.max, w.censored.max) }
 
-// quantiles estimates how long a wait takes, for ascending quantiles. It is the product-limit estimator of Kaplan and
-// Meier (J. Am. Stat. Assoc. 53, 1958) with delayed entry. At each length, the granted waits reduce the share of those
-// that still wait, in proportion to all waits known to have lasted so long. Censored waits only leave; truncated waits
-// join at the age that they had when the window opened. A quantile that is not reached, because too many waits had no
-// end, is results.Beyond.
+// quantiles estimates the quantiles qs (ascending) of the length of a wait. It is the product-limit estimator of
+// Kaplan and Meier (J. Am. Stat. Assoc. 53, 1958) with delayed entry. At each length, granted waits reduce the share
+// of waits that continue, in proportion to all waits known to have reached that length. Censored waits only leave;
+// truncated waits join at their age when the window opened. If a quantile is not reached, because too many waits were
+// censored, it is results.Beyond.
 func (w *waits) quantiles(qs ...float64) []time.Duration {
 	reached := slices.Repeat([]time.Duration{results.Beyond}, len(qs))
 	atRisk := float64(w.count() - w.entered.count)
 	left, next := 1.0, 0
-	// by convention, truncated waits enter a bucket before the grants in it, and censored ones leave after them
+	// by convention, truncated waits enter a bucket before its grants, and censored waits leave after them
 	walk(func(length time.Duration, n []int64) bool {
 		granted, censored, entered := float64(n[0]), float64(n[1]), float64(n[2])
 		atRisk += entered
@@ -81,8 +80,8 @@ func (w *waits) quantiles(qs ...float64) []time.Duration {
 	return reached
 }
 
-// walk goes through histograms of the same resolution by ascending length, with the counts of each, until f returns
-// false.
+// walk visits the buckets of several histograms of the same resolution, in ascending order of length. It calls f with
+// the count that each histogram has in a bucket, until f returns false.
 func walk(f func(length time.Duration, counts []int64) bool, all ...*histogram) {
 	bars := make([][]hdrhistogram.Bar, len(all))
 	longest := 0
@@ -105,8 +104,8 @@ func walk(f func(length time.Duration, counts []int64) bool, all ...*histogram) 
 	}
 }
 
-// randomWaiter returns the quantile q of the length of the wait that a worker is in, if it is picked at a random
-// moment. Each wait counts in proportion to its length, because long waits include more moments.
+// randomWaiter returns the quantile q of the length of a wait that is in progress at a random moment. Each wait counts
+// in proportion to its length, because a long wait includes more moments.
 func (w *waits) randomWaiter(q float64) time.Duration { return min(w.random.quantile(q), w.longest()) }
 
 // summary returns the percentiles of all waits, including those without a grant.
@@ -115,7 +114,7 @@ func (w *waits) summary() results.Percentiles {
 	return w.summarize(func(q float64) time.Duration { return reached[slices.Index(percentiles[:], q)] })
 }
 
-// randomSummary returns the percentiles of the waits of a worker picked at a random moment.
+// randomSummary returns the percentiles of waits that are in progress at a random moment.
 func (w *waits) randomSummary() results.Percentiles {
 	p := w.summarize(w.randomWaiter)
 	if w.random.count > 0 {

@@ -10,7 +10,7 @@ import (
 	"hammerlock/results"
 )
 
-// TestHandoffsAreSplitByWhatWokeTheWaiter hands a lock on twice, once to a worker that heard of the release and once to
+// TestHandoffsAreSplitByWhatWokeTheWaiter hands a lock on twice: to a worker that was notified of the release, and to
 // one that polled.
 func TestHandoffsAreSplitByWhatWokeTheWaiter(t *testing.T) {
 	s := &script{}

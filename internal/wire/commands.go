@@ -6,16 +6,15 @@ import (
 	"strings"
 )
 
-// command is a command of a client, or in a replication stream.
+// command is a command from a client, or from a replication stream.
 type command struct {
 	args []string // nil for an empty line
-	cut  int64    // further arguments
+	cut  int64    // number of arguments that were not kept
 
-	buf  []byte // the arguments without gaps
+	buf  []byte // the arguments, one directly after the other
 	ends []int
 }
 
-// read reads the next command.
 func (p *command) read(f *flow) error {
 	p.args, p.cut, p.buf, p.ends = nil, 0, p.buf[:0], p.ends[:0]
 	if err := f.need(1); err != nil {
@@ -37,14 +36,14 @@ func (p *command) read(f *flow) error {
 		p.args[i], from = all[from:end], end
 	}
 	if hide(p.args) {
-		for i := range p.args { // all arguments contain the secret
+		for i := range p.args { // copy them, since all arguments share memory with the secret
 			p.args[i] = strings.Clone(p.args[i])
 		}
 	}
 	return nil
 }
 
-// array reads a command as libraries send it.
+// array reads a command that is an array of strings, as libraries send it.
 func (p *command) array(f *flow) error {
 	n, err := f.size('*')
 	if err != nil {
@@ -75,7 +74,7 @@ func (p *command) array(f *flow) error {
 	return nil
 }
 
-// inline reads a command that is a line of words. Quotes are not supported.
+// inline reads a command that is a line of words. Quotes are an error.
 func (p *command) inline(f *flow) error {
 	line, err := f.line(maxInline)
 	if err != nil {
@@ -103,7 +102,7 @@ func capitals(b []byte) {
 	}
 }
 
-// clientName is the name that a command gives its connection; empty if it gives none.
+// clientName returns the name that a command gives its connection; empty if it gives none.
 func clientName(args []string) string {
 	switch n := len(args); {
 	case n == 3 && args[0] == "CLIENT" && strings.EqualFold(args[1], "SETNAME"),
@@ -117,7 +116,7 @@ func clientName(args []string) string {
 
 const hidden = "***"
 
-// hide removes secrets from a command. It returns whether it may have had some.
+// hide replaces the secrets in a command. It returns whether the command may have had any.
 func hide(args []string) bool {
 	if len(args) < 2 {
 		return false

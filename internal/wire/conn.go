@@ -12,10 +12,10 @@ import (
 	"hammerlock/history"
 )
 
-// Limits of the commands in flight on a connection. Beyond them its bytes are forwarded without being parsed.
+// Limits of a connection. With more commands in flight, its bytes are forwarded without being parsed.
 const (
 	maxFlightSize = 16 << 20
-	requestSize   = 300 // about how many bytes a request takes, without arguments
+	requestSize   = 300 // rough memory of a request in bytes, without its arguments
 	lastWords     = time.Second
 )
 
@@ -25,36 +25,36 @@ type conn struct {
 	id     int64
 	client net.Conn
 	server net.Conn
-	done   chan struct{} // closed when the connection is broken
+	done   chan struct{} // closed when the connection breaks
 	broken sync.Once
 
-	// For requests:
+	// used by requests
 	number   int64
-	name     string // name of the client: see Request.Client
+	name     string // name of the client, as in Request.Client
 	expected expectation
 
-	// For replies:
+	// used by replies
 	session session
-	began   time.Duration // when the beginning of the current reply was forwarded; 0 = it was not
+	began   time.Duration // time at which the first bytes of the current reply were forwarded; 0 = not yet
 	lost    bool          // a fault keeps replies from the client
 
 	gone   atomic.Bool // the client has closed its side
 	plain  atomic.Bool // bytes are forwarded without being parsed
-	ending atomic.Bool // after a command in flight, bytes are not parsed any more
+	ending atomic.Bool // parsing ends after some command in flight
 
-	mu     sync.Mutex // guards the fields below
-	flight []pending  // commands without a reply, the oldest first
-	first  int        // of them
-	size   int        // their size in bytes, with commands of a transaction
+	mu     sync.Mutex // guards server, and the fields below
+	flight []pending  // commands without a reply, the oldest first; the first ones may be unused
+	first  int        // index in flight of the oldest command
+	size   int        // their size in bytes, including queued commands of a transaction
 }
 
-// How a connection ends: at once, or when the bytes that were written have arrived.
+// Ways to end a connection: immediately, or after all written bytes have arrived.
 const (
 	atOnce = true
 	gently = false
 )
 
-// end ends both sides.
+// end closes both sides.
 func (c *conn) end(now bool) {
 	c.mu.Lock()
 	c.broken.Do(func() { close(c.done) })
@@ -75,7 +75,7 @@ func (c *conn) end(now bool) {
 	}
 }
 
-// meet adds the server's side, unless the connection is broken already.
+// meet sets the server's side. It returns false if the connection is broken already.
 func (c *conn) meet(server net.Conn) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -88,7 +88,6 @@ func (c *conn) meet(server net.Conn) bool {
 	}
 }
 
-// serve serves the connection until both sides have ended.
 func (c *conn) serve() {
 	var sides sync.WaitGroup
 	sides.Go(c.requests)
@@ -98,7 +97,7 @@ func (c *conn) serve() {
 	c.forgo(true)
 }
 
-// unseen reports, once, why bytes are forwarded without being parsed.
+// unseen ends the parsing of the connection. It reports the reason, once.
 func (c *conn) unseen(why string) error {
 	if c.plain.CompareAndSwap(false, true) {
 		c.proxy.run.Sink.Event(Event{Kind: PassedThrough, Server: c.proxy.server,
@@ -107,7 +106,7 @@ func (c *conn) unseen(why string) error {
 	return errUnparsed
 }
 
-// forgo gives up waiting for replies.
+// forgo stops waiting for replies. The argument lost is passed on as Request.Lost.
 func (c *conn) forgo(lost bool) {
 	c.mu.Lock()
 	list := append(c.session.queue, c.flight[c.first:]...)
@@ -120,7 +119,7 @@ func (c *conn) forgo(lost bool) {
 	}
 }
 
-// requests forwards the client's commands.
+// requests forwards the client's commands until the connection ends.
 func (c *conn) requests() {
 	f, p := newFlow(c.client, c.server), &command{}
 	var err error
@@ -131,7 +130,7 @@ func (c *conn) requests() {
 		err = c.stop("a request is not RESP")
 	}
 	err = f.rest(err)
-	if f.refused { // replies to earlier commands may still be on their way
+	if f.refused { // replies to earlier commands may still arrive
 		_ = c.server.SetReadDeadline(time.Now().Add(lastWords))
 		return
 	}
@@ -143,7 +142,7 @@ func (c *conn) requests() {
 	_ = c.server.SetReadDeadline(time.Now().Add(lastWords))
 }
 
-// request forwards a command.
+// request forwards one command.
 func (c *conn) request(f *flow, p *command) error {
 	if err := f.need(1); err != nil {
 		return err
@@ -161,14 +160,14 @@ func (c *conn) request(f *flow, p *command) error {
 	return err
 }
 
-// stop ends the parsing of requests. Replies to the earlier ones are still read.
+// stop ends the parsing of requests. Replies to earlier requests are still read.
 func (c *conn) stop(why string) error {
 	c.push(pending{role: opaque, text: why})
 	c.ending.Store(true)
 	return errUnparsed
 }
 
-// requested handles a command that is complete and about to be forwarded.
+// requested handles a complete command before it is forwarded.
 func (c *conn) requested(f *flow, p *command) error {
 	if p.args == nil {
 		return nil
@@ -194,12 +193,12 @@ func (c *conn) requested(f *flow, p *command) error {
 	case full:
 		return c.stop("too many commands are in flight")
 	case e.refused != "":
-		return f.replace("*1\r\n$4\r\nPING\r\n") // the reply to this PING is replaced by the error
+		return f.replace("*1\r\n$4\r\nPING\r\n") // the error takes the place of the reply to this PING
 	}
 	return nil
 }
 
-// push adds a command that is about to be forwarded. It returns whether too many are in flight.
+// push adds a command that is about to be forwarded. It returns whether too many commands are in flight.
 func (c *conn) push(e pending) (full bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -211,7 +210,7 @@ func (c *conn) push(e pending) (full bool) {
 	return c.size > maxFlightSize
 }
 
-// sizeOf is about how much memory a request takes.
+// sizeOf returns the rough memory of a request in bytes.
 func sizeOf(r *Request) (n int) {
 	if r == nil {
 		return 0
@@ -222,7 +221,7 @@ func sizeOf(r *Request) (n int) {
 	return n + requestSize
 }
 
-// head is the oldest command in flight; the zero value if there is none.
+// head returns the oldest command in flight; false if there is none.
 func (c *conn) head() (e pending, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -232,8 +231,8 @@ func (c *conn) head() (e pending, ok bool) {
 	return c.flight[c.first], true
 }
 
-// pop removes the oldest command in flight, or one of the confirmations that it waits for. It returns false if more of
-// these must come.
+// pop removes the oldest command in flight. A subscription waits for several confirmations: unless all is true, pop
+// only counts one, and returns false if more must come.
 func (c *conn) pop(all bool) (e pending, last bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -27,7 +27,7 @@ import (
 	"hammerlock/topologies"
 )
 
-// certificate is one for this machine that vouches for itself.
+// certificate returns a self-signed certificate for this machine.
 func certificate(t *testing.T) (tls.Certificate, *x509.CertPool) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -50,7 +50,7 @@ func certificate(t *testing.T) (tls.Certificate, *x509.CertPool) {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, pool
 }
 
-// securedServer is a server with TLS.
+// securedServer starts a server with TLS.
 func securedServer(t *testing.T, c tls.Certificate) (addr, password string) {
 	t.Helper()
 	n := testbed.Up(t, "single", topologies.Options{}).Nodes[0]
@@ -129,7 +129,7 @@ func TestBlockingCommands(t *testing.T) {
 	}
 }
 
-// A client that goes away while it waits must not take an element.
+// A client that leaves while it waits must not take an element.
 func TestBlockedClientGoes(t *testing.T) {
 	t.Parallel()
 	b := up(t)
@@ -150,7 +150,8 @@ func TestBlockedClientGoes(t *testing.T) {
 	}
 }
 
-// What follows commands that change the connection beyond what replies say is passed on unseen, and that is told.
+// Some commands change the connection in a way that replies do not show. Later bytes are passed on unparsed, and that
+// is reported.
 func TestWhatIsNotUnderstoodIsPassedThrough(t *testing.T) {
 	t.Parallel()
 	for why, send := range map[string]string{
@@ -189,7 +190,7 @@ func TestMonitorIsPassedThrough(t *testing.T) {
 	b.consistent(t)
 }
 
-// A replica of the server lies behind a proxy: its snapshot and stream pass.
+// A replica of the server is behind a proxy: its snapshot and stream pass.
 func TestReplicationIsPassedThrough(t *testing.T) {
 	t.Parallel()
 	b := up(t)
@@ -206,7 +207,7 @@ func TestReplicationIsPassedThrough(t *testing.T) {
 	}
 }
 
-// What is on its way is lost when the server is killed.
+// Commands in flight are lost when the server is killed.
 func TestServerEnds(t *testing.T) {
 	t.Parallel()
 	b := &behind{record: &record{}}
@@ -238,7 +239,7 @@ func TestServerEnds(t *testing.T) {
 	if r := b.requests[0]; r.Server != 7 {
 		t.Errorf("server %d", r.Server)
 	}
-	if e, err := net.Dial("tcp", b.proxy.Addr()); err == nil { // it may be reset before it is there
+	if e, err := net.Dial("tcp", b.proxy.Addr()); err == nil { // it may be reset before it is established
 		defer e.Close()
 		if _, err := e.Read(make([]byte, 1)); err == nil {
 			t.Error("no server, and an answer")
@@ -247,7 +248,7 @@ func TestServerEnds(t *testing.T) {
 	ends(t, b.proxy)
 }
 
-// TestBreaks: each way to break the second grant of a lock.
+// TestBreaks tries each way to break the second grant of a lock.
 func TestBreaks(t *testing.T) {
 	t.Parallel()
 	var calls atomic.Int64
@@ -309,7 +310,7 @@ func TestBreaks(t *testing.T) {
 	}
 }
 
-// request is one of the recorded requests.
+// request returns one of the recorded requests.
 func (b *behind) request(n int) *Request {
 	b.record.mu.Lock()
 	defer b.record.mu.Unlock()

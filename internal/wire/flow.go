@@ -10,54 +10,55 @@ import (
 	"strconv"
 )
 
-// Limits of what is kept of a value, and of what is an error.
+// Limits. More than maxKept, maxArgs, maxValues or maxQueued is not kept; more than one of the others is an error. The
+// size of a buffer is chunkSize.
 const (
 	chunkSize = 16 << 10
-	maxKept   = 256  // bytes of a text; a longer one is replaced by its digest
-	maxArgs   = 4096 // arguments of a command
-	maxValues = 64   // values of a reply
-	maxQueued = 4096 // values of a reply to EXEC
+	maxKept   = 256  // bytes of a text; a longer text is replaced by its digest
+	maxArgs   = 4096 // arguments of a command that are kept
+	maxValues = 64   // values of a reply that are kept
+	maxQueued = 4096 // values of a reply to EXEC that are kept
 	maxHeader = 32   // bytes of a line that announces a size
 	maxInline = 64 << 10
 	maxDepth  = 512
-	maxLength = math.MaxInt32 // of an aggregate
+	maxLength = math.MaxInt32 // number of items of an aggregate
 	maxBulk   = 1 << 40
 )
 
 var errProtocol = errors.New("not understood as RESP")
 
-// errUnparsed ends the parsing of a connection, whose bytes are then forwarded as they are.
+// errUnparsed ends the parsing of a connection. Its bytes are then forwarded unchanged.
 var errUnparsed = errors.New("not to be parsed")
 
-// flow is one direction of a connection. Parsers read values from it. Before it waits for more bytes, it forwards all
-// complete values unchanged. The beginning of a value is held back until the value is complete, or until it fills the
+// flow is one direction of a connection, from which parsers read values. Before it waits for more bytes, it forwards
+// all complete values unchanged. It holds back the first part of a value until the value is complete or fills the
 // buffer.
 type flow struct {
 	from    io.Reader
 	to      io.Writer
 	muted   bool   // nothing more is forwarded
-	refused bool   // the other side accepts nothing any more
-	long    func() // called when the beginning of a value is forwarded; may be nil
+	refused bool   // a write to the other side failed
+	long    func() // called when a part of an incomplete value is about to be forwarded; may be nil
 
 	buf             []byte
-	sent, seen, end int    // buf[sent:end] was not forwarded, buf[seen:end] not parsed
+	sent, seen, end int    // buf[sent:end] was not forwarded, buf[seen:end] was not parsed
 	start           int    // start of the current value
-	torn            bool   // the beginning of the current value was forwarded
-	dropped         int64  // number of bytes that were removed from the buffer
-	part            []byte // of a line
+	torn            bool   // a part of the current value was already forwarded
+	dropped         int64  // number of bytes that were removed from buf so far
+	part            []byte // unfinished line
 }
 
 func newFlow(from io.Reader, to io.Writer) *flow {
 	return &flow{from: from, to: to, buf: make([]byte, chunkSize)}
 }
 
-// place is the number of bytes that were parsed.
+// place returns the number of bytes parsed so far.
 func (f *flow) place() int64 { return f.dropped + int64(f.seen) }
 
-// done ends the current value.
+// done marks the current value as complete.
 func (f *flow) done() { f.start, f.torn = f.seen, false }
 
-// more forwards complete values, and reads.
+// more forwards complete values, and then reads more bytes.
 func (f *flow) more() error {
 	if err := f.pass(f.start); err != nil {
 		return err
@@ -74,12 +75,12 @@ func (f *flow) more() error {
 	}
 	n, err := f.from.Read(f.buf[f.end:])
 	if f.end += n; n > 0 {
-		err = nil // it comes again
+		err = nil // the next Read returns the error again
 	}
 	return err
 }
 
-// shift removes bytes that were parsed and forwarded.
+// shift removes the bytes that were both parsed and forwarded.
 func (f *flow) shift() {
 	n := min(f.sent, f.seen)
 	copy(f.buf, f.buf[n:f.end])
@@ -87,7 +88,7 @@ func (f *flow) shift() {
 	f.dropped += int64(n)
 }
 
-// need waits until n bytes, fewer than the buffer takes, can be parsed.
+// need waits until n bytes can be parsed. n must be less than the size of the buffer.
 func (f *flow) need(n int) error {
 	for f.end-f.seen < n {
 		if err := f.more(); err != nil {
@@ -97,7 +98,8 @@ func (f *flow) need(n int) error {
 	return nil
 }
 
-// line reads a line without its last byte. It is valid until the next call.
+// line reads a line of at most the given length, and returns it without "
+// ". The result is valid until the next call.
 func (f *flow) line(most int) (line []byte, err error) {
 	f.part = f.part[:0]
 	for {
@@ -124,7 +126,7 @@ func (f *flow) line(most int) (line []byte, err error) {
 	}
 }
 
-// size reads a line that announces a size.
+// size reads a line that announces a size, such as "$5".
 func (f *flow) size(sign byte) (int64, error) {
 	line, err := f.line(maxHeader)
 	if err != nil {
@@ -144,7 +146,7 @@ func number(b []byte) (int64, error) {
 	return n, nil
 }
 
-// each passes the next bytes to a function as they come.
+// each passes the next bytes, as they arrive, to a function. The argument left is their number.
 func (f *flow) each(left int64, take func([]byte)) error {
 	for left > 0 {
 		if err := f.need(1); err != nil {
@@ -157,7 +159,8 @@ func (f *flow) each(left int64, take func([]byte)) error {
 	return nil
 }
 
-// text appends a string to b, or the digest of a long one. Like servers, it ignores the two bytes after the string.
+// text reads a string of the given size and appends it to b; of a long string it appends the digest. Like servers, it
+// ignores the two bytes after the string.
 func (f *flow) text(b []byte, size int64) ([]byte, error) {
 	if size <= maxKept {
 		err := f.need(int(size) + 2)
@@ -181,7 +184,7 @@ func digested(b, sum []byte, size int64) []byte {
 	return strconv.AppendInt(append(b, ':'), size, 10)
 }
 
-// word appends a string to b, or its digest.
+// word appends a string to b; of a long string it appends the digest.
 func word(b, text []byte) []byte {
 	if len(text) <= maxKept {
 		return append(b, text...)
@@ -190,7 +193,7 @@ func word(b, text []byte) []byte {
 	return digested(b, sum[:], int64(len(text)))
 }
 
-// pass forwards the bytes before a place.
+// pass forwards the bytes of buf up to an index.
 func (f *flow) pass(upTo int) error {
 	if upTo <= f.sent {
 		return nil
@@ -201,7 +204,6 @@ func (f *flow) pass(upTo int) error {
 	return err
 }
 
-// Write forwards bytes, unless the flow is muted.
 func (f *flow) Write(b []byte) (int, error) {
 	if f.muted {
 		return len(b), nil
@@ -211,7 +213,7 @@ func (f *flow) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// replace forwards other bytes in place of the value that just ended, of which nothing was forwarded.
+// replace forwards other bytes instead of the value that was just read. No part of that value may have been forwarded.
 func (f *flow) replace(b string) error {
 	if err := f.pass(f.start); err != nil {
 		return err
@@ -221,14 +223,15 @@ func (f *flow) replace(b string) error {
 	return err
 }
 
-// rest forwards all bytes after the last value that was parsed, if possible.
+// rest forwards the remaining bytes after the parsing has ended with the given error. If that is errUnparsed, it
+// copies until the connection ends.
 func (f *flow) rest(err error) error {
 	switch {
 	case errors.Is(err, errUnparsed):
 		if err = f.pass(f.end); err == nil {
 			_, err = io.Copy(f, f.from)
 		}
-	case errors.Is(err, io.EOF): // perhaps within a value
+	case errors.Is(err, io.EOF): // the bytes may end within a value
 		err = f.pass(f.end)
 	}
 	return err

@@ -12,7 +12,7 @@ import (
 	"hammerlock/history"
 )
 
-// heap is how much memory is in use, in MB.
+// heap returns the memory in use, in MB.
 func heap() float64 {
 	var m runtime.MemStats
 	runtime.GC()
@@ -20,12 +20,12 @@ func heap() float64 {
 	return float64(m.HeapAlloc) / 1e6
 }
 
-// send writes as much as goes, for a server may hang up meanwhile.
+// send writes as much as possible, because a server may close the connection during that.
 func send(text string) func(*testing.T, net.Conn) {
 	return func(_ *testing.T, c net.Conn) { _, _ = io.WriteString(c, text) }
 }
 
-// times writes a text many times.
+// times writes a text a number of times.
 func times(n int, text string) func(*testing.T, net.Conn) {
 	return func(_ *testing.T, c net.Conn) {
 		block := []byte(strings.Repeat(text, 1000))
@@ -37,7 +37,7 @@ func times(n int, text string) func(*testing.T, net.Conn) {
 	}
 }
 
-// misbehave are clients that do what none should. Whatever they do, others are served.
+// misbehave are clients that break the rules in many ways. Other clients are still served.
 var misbehave = map[string]func(*testing.T, net.Conn){
 	"nothing":                     func(*testing.T, net.Conn) {},
 	"half a length":               send("*3\r\n$3"),
@@ -89,7 +89,7 @@ var misbehave = map[string]func(*testing.T, net.Conn){
 	"closes its half, then nothing": func(_ *testing.T, c net.Conn) { _ = c.(*net.TCPConn).CloseWrite() },
 }
 
-// It measures memory, so nothing runs beside it.
+// It measures memory, so no other test runs beside it.
 func TestClientsThatMisbehave(t *testing.T) {
 	if len(misbehave) < 30 {
 		t.Errorf("%d clients", len(misbehave))
@@ -128,10 +128,11 @@ func TestClientsThatMisbehave(t *testing.T) {
 	t.Logf("%.1f MB at most", most)
 }
 
-// A client that reads when it has written all, however much that is, is answered through a proxy as it is without one.
+// A client that reads only after it has written everything gets the same answers through a proxy as without one, for
+// any amount.
 func TestAFloodIsAnswered(t *testing.T) {
 	t.Parallel()
-	const n = 200_000 // more than sockets take in, and than is kept
+	const n = 200_000 // more than fits into sockets, and more than is kept
 	b := up(t)
 	c := dial(t, b.proxy.Addr())
 	_, _ = io.WriteString(c, encode("SET large "+strings.Repeat("x", 300)))
@@ -153,7 +154,7 @@ func TestAFloodIsAnswered(t *testing.T) {
 	}
 }
 
-// TestServersThatMisbehave: what a server says that cannot be understood reaches the client as it is.
+// TestServersThatMisbehave: malformed replies of a server reach the client unchanged.
 func TestServersThatMisbehave(t *testing.T) {
 	t.Parallel()
 	for name, says := range map[string]string{

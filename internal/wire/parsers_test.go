@@ -13,7 +13,7 @@ import (
 
 func kept(text string) string { return string(word(nil, []byte(text))) }
 
-// pieces is a text that comes in pieces.
+// pieces is a text that arrives in pieces.
 type pieces struct {
 	in []byte
 	*rand.Rand
@@ -28,7 +28,7 @@ func (p *pieces) Read(b []byte) (n int, err error) {
 	return n, nil
 }
 
-// values are those that a parser reads from a text, up to an error. All bytes are passed on.
+// values returns the values that a parser reads from a text, up to an error. All bytes are passed on.
 func values(t *testing.T, in string, from io.Reader, ofServer bool) (all []string) {
 	t.Helper()
 	var passed bytes.Buffer
@@ -59,7 +59,7 @@ func values(t *testing.T, in string, from io.Reader, ofServer bool) (all []strin
 	}
 }
 
-// agree tells whether a parser finds the same values in bytes that come in pieces as in all of them.
+// agree tells whether a parser reads the same values from bytes in pieces as from all bytes together.
 func agree(t *testing.T, in []byte, seed uint64, ofServer bool) {
 	t.Helper()
 	got := values(t, string(in), &pieces{in, rand.New(rand.NewPCG(seed, 1))}, ofServer)
@@ -126,7 +126,7 @@ var someReplies = []string{
 	"%1073741824\r\n",
 }
 
-// mutated are values one behind the other, with a few bytes changed.
+// mutated returns consecutive values with a few bytes changed.
 func mutated(r *rand.Rand, of []string) (in []byte) {
 	for range 1 + r.IntN(4) {
 		in = append(in, of[r.IntN(len(of))]...)

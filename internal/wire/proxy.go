@@ -12,29 +12,28 @@ import (
 	"hammerlock/history"
 )
 
-// Run has the clock and the sink that all proxies and taps of a run share. Its fields are set before the first one is
+// Run has the clock and the sink that all proxies and taps of a run share. Set its fields before the first of these is
 // made.
 type Run struct {
-	Clock *history.Clock // an ordered one
+	Clock *history.Clock // must be ordered
 	Sink  Sink
 
 	conns atomic.Int64
 }
 
-// Dial connects to a server.
 type Dial func(ctx context.Context) (net.Conn, error)
 
 const acceptPause = 10 * time.Millisecond
 
-// Endpoint is a proxy and its server.
+// Endpoint is the configuration of a proxy and its server.
 type Endpoint struct {
 	Server int    // number of the server in requests and events
-	Listen string // host:port
+	Listen string // host:port; empty = connections come only through Proxy.Serve
 	Dial   Dial
-	Break  Break // nil = nothing is broken
+	Break  Break // nil = break nothing
 }
 
-// Proxy stands in front of a server. It is safe for concurrent use.
+// Proxy forwards connections to one server. It is safe for concurrent use.
 type Proxy struct {
 	run      *Run
 	server   int
@@ -49,8 +48,7 @@ type Proxy struct {
 	conns  map[*conn]struct{}
 }
 
-// Listen opens a proxy. It serves clients until Close, or until the context ends. Without an address, its connections
-// come by Serve.
+// Listen opens a proxy. It serves clients until Close, or until the context ends.
 func (r *Run) Listen(ctx context.Context, e Endpoint) (*Proxy, error) {
 	if r.Clock == nil || r.Sink == nil || e.Dial == nil {
 		return nil, errors.New("a proxy needs a clock, a sink and a server to dial")
@@ -73,17 +71,17 @@ func (r *Run) Listen(ctx context.Context, e Endpoint) (*Proxy, error) {
 	return p, nil
 }
 
-// Addr is where it listens.
+// Addr returns the address on which the proxy listens.
 func (p *Proxy) Addr() string { return p.listener.Addr().String() }
 
-// Close breaks every connection and waits until all requests in flight have been passed to the sink as lost.
+// Close breaks every connection. It waits until the sink has all requests in flight, which are then lost.
 func (p *Proxy) Close() error {
 	p.cancel()
 	p.wg.Wait()
 	return nil
 }
 
-// end breaks every connection.
+// end stops listening, and breaks every connection.
 func (p *Proxy) end() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -102,7 +100,7 @@ func (p *Proxy) accept(ctx context.Context) {
 		switch {
 		case errors.Is(err, net.ErrClosed):
 			return
-		case err != nil: // the client has gone, or there are too many open files
+		case err != nil: // the client is gone, or there are too many open files
 			wait(ctx.Done(), acceptPause)
 		default:
 			p.wg.Go(func() { p.Serve(ctx, client) })
@@ -110,7 +108,7 @@ func (p *Proxy) accept(ctx context.Context) {
 	}
 }
 
-// wait waits for d. It returns false if it was interrupted.
+// wait waits for the duration d. It returns false if off was closed before that.
 func wait(off <-chan struct{}, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -122,7 +120,7 @@ func wait(off <-chan struct{}, d time.Duration) bool {
 	}
 }
 
-// Serve serves a connection of a client until it ends.
+// Serve serves a client's connection until that ends.
 func (p *Proxy) Serve(ctx context.Context, client net.Conn) {
 	c := &conn{proxy: p, id: p.run.conns.Add(1), client: client, done: make(chan struct{})}
 	c.name, _, _ = net.SplitHostPort(client.RemoteAddr().String())

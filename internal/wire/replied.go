@@ -9,7 +9,7 @@ import (
 	"hammerlock/history"
 )
 
-// replies forwards the server's replies.
+// replies forwards the server's replies until the connection ends.
 func (c *conn) replies() {
 	f := newFlow(c.server, c.client)
 	f.long = func() {
@@ -31,7 +31,7 @@ func (c *conn) replies() {
 		c.end(err != nil)
 		return
 	}
-	// the client may still read the server's last bytes
+	// the client may still be reading the server's last bytes
 	if half, ok := c.client.(interface{ CloseWrite() error }); c.gone.Load() || !ok || err != nil ||
 		half.CloseWrite() != nil {
 		c.end(err != nil && !c.gone.Load())
@@ -40,7 +40,7 @@ func (c *conn) replies() {
 	}
 }
 
-// reply forwards a reply.
+// reply forwards one reply.
 func (c *conn) reply(f *flow) error {
 	if err := f.need(1); err != nil {
 		return err
@@ -64,7 +64,7 @@ func (c *conn) reply(f *flow) error {
 	return err
 }
 
-// replied handles a reply that is complete and about to be forwarded.
+// replied handles a complete reply before it is forwarded.
 func (c *conn) replied(f *flow, r Reply) error {
 	defer func() { c.began = 0 }()
 	head, waited := c.head()
@@ -79,7 +79,7 @@ func (c *conn) replied(f *flow, r Reply) error {
 	if !waited || head.role == opaque {
 		return c.unseen(cmp.Or(head.text, "a reply came without a request"))
 	}
-	c.pop(true) // an error is the only reply to a subscription
+	c.pop(true) // for a subscription, an error is the only reply
 	if head.refused != "" {
 		r = Reply{Kind: Error, Text: head.refused}
 	}
@@ -89,7 +89,7 @@ func (c *conn) replied(f *flow, r Reply) error {
 	return f.replace("-" + head.refused + "\r\n")
 }
 
-// confirmed handles a message that may be the last confirmation which a subscription waits for.
+// confirmed handles a message that may confirm a subscription. After the last confirmation, it returns the request.
 func (c *conn) confirmed(head pending, r Reply) []answered {
 	if !c.session.confirms(r, head.text) || head.role != subscribes {
 		return nil
@@ -101,7 +101,8 @@ func (c *conn) confirmed(head pending, r Reply) []answered {
 	return c.session.take(e, r)
 }
 
-// settle completes requests whose replies have come: it breaks them, sets time stamps and passes them to the sink.
+// settle completes the requests that a reply answers. It asks how to break each request, stamps it and passes it to
+// the sink.
 func (c *conn) settle(f *flow, list []answered) (err error) {
 	lost := c.lost || c.gone.Load()
 	for i, a := range list {
@@ -133,14 +134,13 @@ func (c *conn) settle(f *flow, list []answered) (err error) {
 	return err
 }
 
-// secretive tells whether a reply may contain secrets.
 func secretive(r *Request) bool {
 	return r.Args[0] == "ACL" || r.Args[0] == "CONFIG" && r.Reply.Kind != Error && r.Reply.Kind != Simple
 }
 
 var errCut = errors.New("a fault cut the connection")
 
-// act breaks a reply, after everything before it was forwarded.
+// act applies an Action to the current reply. Earlier replies are forwarded before that.
 func (c *conn) act(f *flow, do *Action) error {
 	if do == nil {
 		return nil
@@ -164,7 +164,8 @@ func (c *conn) act(f *flow, do *Action) error {
 	return nil
 }
 
-// answer passes a request to the sink that was answered, or lost.
+// answer sets the return time of a request and passes it to the sink. The argument lost means that the client gets no
+// reply.
 func (c *conn) answer(r *Request, at time.Duration, lost bool) {
 	c.mu.Lock()
 	c.size -= sizeOf(r)

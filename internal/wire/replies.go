@@ -5,8 +5,8 @@ import "strconv"
 var kinds = map[byte]Kind{'+': Simple, '-': Error, ':': Integer, '(': BigNumber, ',': Double, '#': Bool, '_': Nil,
 	'$': Bulk, '=': Verbatim, '!': Error, '*': Array, '~': Set, '>': Push, '%': Map}
 
-// reply reads a reply of a server, down to a depth. The argument left is how many values are kept. Types that servers
-// send only for debugging (attributes, streamed values) are not supported.
+// reply reads one reply of a server. Beyond *left values, it parses but does not keep them. It supports no attributes
+// and streamed values, which servers send only for debugging.
 func (f *flow) reply(left *int, depth int) (r Reply, err error) {
 	line, err := f.line(maxInline)
 	if err != nil {
@@ -72,7 +72,8 @@ func (f *flow) items(r *Reply, left *int, depth int) error {
 	return nil
 }
 
-// textOf is the kept text of a line. Frequent texts need no memory.
+// textOf returns the text of a line, or its digest if it is long. It does not allocate for the two most frequent
+// texts.
 func textOf(b []byte) string {
 	switch string(b) {
 	case "OK":

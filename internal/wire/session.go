@@ -10,14 +10,14 @@ type role uint8
 
 const (
 	ordinary   role = iota
-	begins          // a transaction
-	executes        // the transaction
-	discards        // the transaction
-	selects         // a database
-	greets          // it may select the protocol as well
-	resets          // the connection
-	subscribes      // or unsubscribes; either is confirmed by pushes
-	opaque          // the bytes after it are not parsed
+	begins          // begins a transaction
+	executes        // executes the transaction
+	discards        // discards the transaction
+	selects         // selects a database
+	greets          // may select the protocol, too
+	resets          // resets the connection
+	subscribes      // subscribes or unsubscribes; pushes confirm it
+	opaque          // bytes after it are not parsed
 )
 
 var roles = map[string]role{
@@ -27,16 +27,17 @@ var roles = map[string]role{
 	"UNSUBSCRIBE": subscribes, "PUNSUBSCRIBE": subscribes, "SUNSUBSCRIBE": subscribes,
 }
 
-// pending is a command without a reply.
+// pending is a command that still lacks its reply.
 type pending struct {
-	request *Request // nil = it only marks the place where parsing ends
+	request *Request // nil = the entry only marks the place at which parsing ends
 	role    role
-	count   int64  // for a subscription: number of confirmations to come
-	text    string // depends on the role: name of the confirmations, selected database or protocol, or why parsing ends
-	refused string // error that is forwarded in place of the reply
+	count   int64 // for a subscription: number of confirmations that must still come
+	// by role: the name of the confirmations, the selected database or protocol, or the reason why parsing ends
+	text    string
+	refused string // the error that is forwarded instead of the reply
 }
 
-// expect says how a command will be answered.
+// expect returns the entry for a command, with the kind of reply that it will get.
 func expect(p *command) pending {
 	name := p.args[0]
 	e := pending{role: roles[name], count: 1}
@@ -49,20 +50,20 @@ func expect(p *command) pending {
 		e.text = name
 	case ordinary:
 		if name == "CLIENT" && len(p.args) > 1 && strings.EqualFold(p.args[1], "REPLY") {
-			e.role, e.text = opaque, "CLIENT REPLY" // from here on, some commands are not answered
+			e.role, e.text = opaque, "CLIENT REPLY" // from now on, some commands get no reply
 		}
 	}
 	return e
 }
 
-// answered is a request with its reply, and the state of the connection when it was executed.
+// answered is a request with its reply, and the database in which it was executed.
 type answered struct {
 	pending
 	reply Reply
 	db    int
 }
 
-// selected is the database after a command that succeeds.
+// selected returns the database after a successful command.
 func selected(db int, e pending) int {
 	switch e.role {
 	case selects:
@@ -75,13 +76,12 @@ func selected(db int, e pending) int {
 	return db
 }
 
-// expectation is the state of a connection if every command that was sent succeeds.
+// expectation is the state of a connection under the assumption that every command so far succeeds.
 type expectation struct {
 	db    int
 	multi bool
 }
 
-// apply applies a command.
 func (x *expectation) apply(e pending) {
 	switch e.role {
 	case begins:
@@ -92,19 +92,19 @@ func (x *expectation) apply(e pending) {
 	x.db = selected(x.db, e)
 }
 
-// session is the state of a connection on the server, as the replies show it.
+// session is the state of a connection on the server, as its replies show it.
 type session struct {
 	db      int
 	resp3   bool
 	multi   bool
 	queue   []pending
-	subs    int64 // number of subscriptions, except for shard channels
+	subs    int64 // number of subscriptions, without those to shard channels
 	shards  int64
-	settled []answered // result of take, which is reused
+	settled []answered // memory for the result of take
 }
 
-// take handles a reply to a command, and returns the commands that it answers: several by EXEC, none if the command is
-// queued.
+// take handles the reply to a command. It returns the commands that this reply answers: several for EXEC, none for a
+// command that is only queued.
 func (s *session) take(e pending, r Reply) []answered {
 	s.settled = s.settled[:0]
 	ok := r.Kind != Error
@@ -120,7 +120,7 @@ func (s *session) take(e pending, r Reply) []answered {
 	return s.settled
 }
 
-// end ends a transaction. The replies of its commands are in the reply to EXEC, if it was executed.
+// end ends a transaction. If it was executed, the reply r to EXEC contains the replies to its commands.
 func (s *session) end(r Reply, executed bool) {
 	for i, e := range s.queue {
 		reply := Reply{Kind: NotExecuted}
@@ -135,7 +135,7 @@ func (s *session) end(r Reply, executed bool) {
 	s.multi, s.queue = false, nil
 }
 
-// settle applies a command that was executed to the state of the connection.
+// settle applies an executed command to the state of the connection.
 func (s *session) settle(e pending, r Reply) {
 	s.settled = append(s.settled, answered{e, r, s.db})
 	if r.Kind == Error || r.Kind == NotExecuted {
@@ -146,12 +146,12 @@ func (s *session) settle(e pending, r Reply) {
 	case resets:
 		s.resp3, s.subs, s.shards = false, 0, 0
 	case greets:
-		s.resp3 = e.text == "3" || s.resp3 && e.text == "HELLO" // without a version, HELLO does not change it
+		s.resp3 = e.text == "3" || s.resp3 && e.text == "HELLO" // HELLO without a version does not change the protocol
 	}
 }
 
-// isMessage tells whether a value is no reply to a command: a push or, in RESP2, a message to a subscriber or the
-// confirmation of a subscription.
+// isMessage tells whether a value is not the reply to a command. It can be a push or, in RESP2, a message to a
+// subscriber or a confirmation.
 func (s *session) isMessage(r Reply, head role) bool {
 	if r.Kind == Push {
 		return true
@@ -167,7 +167,7 @@ func (s *session) isMessage(r Reply, head role) bool {
 	}
 }
 
-// confirms handles the confirmation of a subscription. It returns whether it is for a command of that name.
+// confirms handles the confirmation of a subscription. It returns whether the confirmed command has the given name.
 func (s *session) confirms(r Reply, name string) bool {
 	if len(r.Items) < 3 || !strings.HasSuffix(r.Items[0].Text, "subscribe") {
 		return false

@@ -13,18 +13,18 @@ import (
 	"time"
 )
 
-// Source is a server whose replication stream a tap reads. The login must be allowed to use PSYNC, REPLCONF and INFO.
+// Source is a server whose replication stream a tap reads. The user needs the rights to PSYNC, REPLCONF and INFO.
 type Source struct {
 	Server         int // number of the server in effects and events
 	Dial           Dial
 	User, Password string
 }
 
-// ErrCounted says that a server has min-replicas-to-write set. It would count the tap as a replica.
+// ErrCounted means that a server has min-replicas-to-write set. It would count the tap as a replica.
 var ErrCounted = errors.New("the server refuses writes when too few replicas are connected (min-replicas-to-write), " +
 	"and would count the tap as one")
 
-// hiddenPort is the port that a tap announces. It is invalid, so sentinels ignore the tap.
+// hiddenPort is the port that a tap announces to the server. It is invalid, so sentinels ignore the tap.
 const hiddenPort = "65536"
 
 const (
@@ -33,16 +33,17 @@ const (
 	retryFirst  = 20 * time.Millisecond
 	retryMost   = time.Second
 	handshaking = 5 * time.Second
-	// a server sends newlines before its snapshot, and pings every repl-ping-replica-period seconds
+	// the longest time without a byte: servers send newlines during a snapshot, and pings every
+	// repl-ping-replica-period seconds
 	silence = time.Minute
 )
 
-// Tap reads a server's replication stream like a replica, and stores nothing. It never acknowledges data, so WAIT does
-// not count it and no failover chooses it. Sentinels and cluster nodes ignore it.
+// Tap reads a server's replication stream as a replica does, but stores no data. It never acknowledges data: WAIT does
+// not count it, and no failover chooses it. Sentinels and cluster nodes ignore it.
 //
-// While it is connected, INFO and ROLE of the server list it as a replica with an invalid port. A server that shuts
-// down waits for it for shutdown-timeout seconds (10), so close the tap first. To start the stream, the server waits
-// repl-diskless-sync-delay seconds (5) and forks for a snapshot.
+// While a tap is connected, the server's INFO and ROLE list it as a replica with an invalid port. A server that shuts
+// down waits for the tap for shutdown-timeout seconds (10), so close the tap first. When the stream starts, the server
+// waits for repl-diskless-sync-delay seconds (5), and forks to make a snapshot.
 type Tap struct {
 	run    *Run
 	source Source
@@ -53,17 +54,17 @@ type Tap struct {
 	stop    func() bool // ends the watching of the context
 	in      *flow
 	id      string // replication ID
-	offset  int64  // offset after the last command that was read
+	offset  int64  // offset after the last command
 	replica bool   // the server is a replica
 	origin  Origin
 	db      int
 	tx      int64
-	inside  bool // MULTI
+	inside  bool // within MULTI..EXEC
 	sending sync.Mutex
 }
 
-// Tap opens a tap and returns when effects are complete from there on. It reads until Close, or until the context ends,
-// and reconnects if needed.
+// Tap opens a tap. It returns when all later effects will be seen. The tap reads and reconnects until Close, or until
+// the context ends.
 func (r *Run) Tap(ctx context.Context, s Source) (*Tap, error) {
 	t := &Tap{run: r, source: s, done: make(chan struct{})}
 	ctx, t.cancel = context.WithCancel(ctx)
@@ -75,7 +76,6 @@ func (r *Run) Tap(ctx context.Context, s Source) (*Tap, error) {
 	return t, nil
 }
 
-// Close ends the tap.
 func (t *Tap) Close() error {
 	t.cancel()
 	<-t.done
@@ -87,7 +87,7 @@ func (t *Tap) event(e Event) {
 	t.run.Sink.Event(e)
 }
 
-// follow reads the stream, and reconnects, until the context ends.
+// follow reads the stream and reconnects until the context ends.
 func (t *Tap) follow(ctx context.Context) {
 	defer close(t.done)
 	for ctx.Err() == nil {
@@ -102,7 +102,7 @@ func (t *Tap) follow(ctx context.Context) {
 	}
 }
 
-// connect starts the stream, where it last ended if the server still has that.
+// connect starts the stream. It continues where the stream ended if the server still has that part.
 func (t *Tap) connect(ctx context.Context) error {
 	dialling, cancel := context.WithTimeout(ctx, handshaking)
 	defer cancel()
@@ -119,7 +119,7 @@ func (t *Tap) connect(ctx context.Context) error {
 	return nil
 }
 
-// ask sends a command and reads the reply.
+// ask sends a command and returns its reply.
 func (t *Tap) ask(args ...string) (string, error) {
 	if err := t.send(args...); err != nil {
 		return "", err
@@ -151,7 +151,7 @@ func (t *Tap) send(args ...string) error {
 	return err
 }
 
-// line reads a reply. It skips the newlines that a server sends while it makes a snapshot.
+// line reads a line. It skips the empty lines that a server sends during a snapshot.
 func (t *Tap) line() (string, error) {
 	for {
 		b, err := t.in.line(maxInline)
@@ -195,14 +195,14 @@ func (t *Tap) handshake() error {
 	return t.start(strings.Fields(answer))
 }
 
-// originOf parses INFO replication.
+// originOf parses the reply to INFO replication.
 func originOf(info string) (o Origin) {
 	for line := range strings.Lines(info) {
 		switch name, text, _ := strings.Cut(strings.TrimSpace(line), ":"); name {
 		case "master_replid":
 			o.History = text
 		case "master_replid2":
-			if strings.Trim(text, "0") != "" { // there is none
+			if strings.Trim(text, "0") != "" { // zeros mean that there is none
 				o.Before = text
 			}
 		case "second_repl_offset":
@@ -213,7 +213,7 @@ func originOf(info string) (o Origin) {
 	return o
 }
 
-// start parses where the stream begins.
+// start parses the reply to PSYNC, and skips the snapshot if there is one.
 func (t *Tap) start(answer []string) error {
 	switch {
 	case len(answer) > 0 && answer[0] == "+CONTINUE":
@@ -239,7 +239,7 @@ func (t *Tap) start(answer []string) error {
 	return nil
 }
 
-// skipSnapshot reads over a snapshot of a known size, or up to its end mark.
+// skipSnapshot skips a snapshot. The server announces either its size or its end mark.
 func (t *Tap) skipSnapshot() error {
 	line, err := t.line()
 	if err != nil {
@@ -259,13 +259,13 @@ func (t *Tap) skipSnapshot() error {
 		}
 		if i := bytes.Index(f.buf[f.seen:f.end], []byte(mark)); i >= 0 {
 			f.seen += i + len(mark)
-			return t.acknowledge() // the server sends the stream only after this
+			return t.acknowledge() // the server starts the stream only after an acknowledgement
 		}
 		f.seen = f.end - len(mark) + 1
 	}
 }
 
-// patient is a connection with a timeout for each read.
+// patient is a connection whose reads have a timeout.
 type patient struct{ net.Conn }
 
 func (p patient) Read(b []byte) (int, error) {
@@ -273,10 +273,10 @@ func (p patient) Read(b []byte) (int, error) {
 	return p.Conn.Read(b)
 }
 
-// acknowledge says that the tap is alive, and has no data.
+// acknowledge tells the server that the tap is alive and has no data.
 func (t *Tap) acknowledge() error { return t.send("REPLCONF", "ACK", "0") }
 
-// read passes on the effects in the stream until it breaks.
+// read passes the stream's effects to the sink until the stream breaks.
 func (t *Tap) read(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var acks sync.WaitGroup
@@ -302,7 +302,6 @@ func (t *Tap) read(ctx context.Context) error {
 	}
 }
 
-// effect handles a command in the stream.
 func (t *Tap) effect(args []string) {
 	if args == nil {
 		return

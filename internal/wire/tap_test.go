@@ -29,7 +29,7 @@ func tap(t testing.TB, sink Sink, s Source) *Tap {
 	return tap
 }
 
-// shown are the effects; absolute times and digests are left out.
+// shown returns the effects, without absolute times and digests.
 func (s *record) shown() (list []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -128,7 +128,7 @@ func TestTapConnectsAgain(t *testing.T) {
 	c := client(t, redis.Options{Addr: n.Addr(), Password: n.Password()})
 	tapped := tap(t, sink, Source{Dial: dialler(n.Addr()), Password: n.Password()})
 	c.Set(ctx, "a", 0, 0)
-	for i := 1; i <= 20; i++ { // its connection breaks, and nothing is missing
+	for i := 1; i <= 20; i++ { // the tap's connection breaks, and no effect is missing
 		if i%5 == 0 {
 			c.Do(ctx, "CLIENT", "KILL", "TYPE", "REPLICA")
 		}
@@ -173,7 +173,7 @@ func TestTapConnectsAgain(t *testing.T) {
 	})
 }
 
-// TestTapIsNoReplica: what a server and its deployment make of a tap.
+// TestTapIsNoReplica checks how a server and its deployment treat a tap.
 func TestTapIsNoReplica(t *testing.T) {
 	t.Parallel()
 	addr, _ := start(t)
@@ -206,7 +206,7 @@ func TestTapIsNoReplica(t *testing.T) {
 	}
 }
 
-// Sentinels must not see it, and a failover must neither choose it nor wait for it.
+// Sentinels must not see it. A failover must not choose it, or wait for it.
 func TestTapUnderSentinels(t *testing.T) {
 	t.Parallel()
 	top := testbed.Up(t, "sentinel", topologies.Options{})
@@ -222,7 +222,7 @@ func TestTapUnderSentinels(t *testing.T) {
 	infos := func() string {
 		return fmt.Sprint(sentinel.Do(t.Context(), "SENTINEL", "MASTER", site.Master).Val())
 	}
-	refreshed := func() bool { // once INFO was read after the tap came
+	refreshed := func() bool { // true once INFO was read after the tap connected
 		found := regexp.MustCompile(`info-refresh:(\d+)`).FindStringSubmatch(infos())
 		return found != nil && len(found[1]) < 3
 	}

@@ -25,7 +25,7 @@ func (nothing) Request(*Request) {}
 func (nothing) Effect(*Effect)   {}
 func (nothing) Event(Event)      {}
 
-// beside is a server with a proxy in front of it, and one without.
+// beside starts two servers: one has a proxy in front, the other has none.
 func beside(b *testing.B) (direct, proxied, password string) {
 	top := testbed.Up(b, "single", topologies.Options{})
 	node, password := top.Nodes[0], top.Sites[0].Password()
@@ -34,7 +34,7 @@ func beside(b *testing.B) (direct, proxied, password string) {
 	return node.Addr(), p.Addr(), password
 }
 
-// BenchmarkWirePipelined: commands a second in pipelines of 16, in turns with the server alone.
+// BenchmarkWirePipelined measures commands per second in pipelines of 16, in turns with a server without a proxy.
 func BenchmarkWirePipelined(b *testing.B) {
 	direct, proxied, password := beside(b)
 	var rates, used [2][]float64
@@ -50,8 +50,8 @@ func BenchmarkWirePipelined(b *testing.B) {
 	b.ReportMetric(median(used[1])-median(used[0]), "cpu-ns/command")
 }
 
-// BenchmarkWireSteady: the processor time that a proxy takes for a command, where each of a few clients waits for the
-// answer to the one before.
+// BenchmarkWireSteady measures the processor time of a proxy for each command. Each of a few clients waits for a reply
+// before its next command.
 func BenchmarkWireSteady(b *testing.B) {
 	_, proxied, password := beside(b)
 	var used []float64
@@ -63,7 +63,7 @@ func BenchmarkWireSteady(b *testing.B) {
 	b.ReportMetric(median(used), "cpu-us/command")
 }
 
-// processor is the processor time of this process, which has the proxy and not the load.
+// processor returns the processor time of this process, which has the proxy but not the load.
 func processor() time.Duration {
 	var u syscall.Rusage
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)
@@ -87,7 +87,7 @@ func pipelined(b *testing.B, addr, password string, more ...string) float64 {
 	return rate
 }
 
-// BenchmarkWireCommand: what a proxy adds to the median of one command at a time.
+// BenchmarkWireCommand measures what a proxy adds to the median latency of single commands.
 func BenchmarkWireCommand(b *testing.B) {
 	direct, proxied, password := beside(b)
 	clients := [2]*redis.Client{}

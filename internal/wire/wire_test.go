@@ -46,7 +46,7 @@ func (s *record) Effect(e *Effect) {
 }
 func (s *record) Event(e Event) { s.mu.Lock(); defer s.mu.Unlock(); s.events = append(s.events, e) }
 
-// show writes a reply as a person would.
+// show formats a reply for people.
 func show(r Reply) string {
 	switch r.Kind {
 	case Unseen, NotExecuted:
@@ -65,12 +65,12 @@ func show(r Reply) string {
 	return r.Text
 }
 
-// lines are the requests but for those of the handshake, with their replies.
+// lines returns the requests, except those of the handshake, with their replies.
 func (s *record) lines() (list []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, r := range s.requests {
-		if slices.Contains([]string{"HELLO", "AUTH", "CLIENT"}, r.Args[0]) { // of libraries
+		if slices.Contains([]string{"HELLO", "AUTH", "CLIENT"}, r.Args[0]) { // libraries send these
 			continue
 		}
 		line := strings.Join(r.Args, " ") + ": " + show(r.Reply)
@@ -100,11 +100,11 @@ func (s *record) kinds(k EventKind) (list []Event) {
 type behind struct {
 	*record
 	run   *Run
-	addr  string // the server's own: a unix socket
+	addr  string // address of the server itself: a unix socket
 	proxy *Proxy
 }
 
-// start runs a server that listens on a unix socket, as little else of this machine can be in its way.
+// start runs a server on a unix socket, where other programs on this machine disturb little.
 func start(t testing.TB, args ...string) (socket string, end func()) {
 	t.Helper()
 	dir := t.TempDir()
@@ -167,7 +167,7 @@ func client(t testing.TB, o redis.Options) *redis.Client {
 	return c
 }
 
-// networkOf is unix of a path.
+// networkOf returns "unix" for a path.
 func networkOf(addr string) string {
 	if strings.Contains(addr, "/") {
 		return "unix"
@@ -181,7 +181,7 @@ func dialler(addr string) Dial {
 	}
 }
 
-// dial is a client that sends bytes.
+// dial returns a client that sends bytes.
 func dial(t testing.TB, addr string) net.Conn {
 	t.Helper()
 	c, err := net.Dial(networkOf(addr), addr)
@@ -193,7 +193,7 @@ func dial(t testing.TB, addr string) net.Conn {
 	return c
 }
 
-// encode writes a command of words.
+// encode encodes a command.
 func encode(line string) string {
 	words := strings.Split(line, " ")
 	out := fmt.Sprintf("*%d\r\n", len(words))
@@ -203,7 +203,7 @@ func encode(line string) string {
 	return out
 }
 
-// until reads until what was read ends with a text.
+// until reads from a connection until the text ends with end.
 func until(t testing.TB, c net.Conn, end string) string {
 	t.Helper()
 	var got []byte
@@ -217,7 +217,7 @@ func until(t testing.TB, c net.Conn, end string) string {
 	return string(got)
 }
 
-// conversations are sent at once. What is wanted is how they are recorded.
+// conversations are each sent in one piece, with the records that are wanted.
 var (
 	long   = strings.Repeat("x", 300)
 	digest = fmt.Sprintf("sha1:%x:300", sha1.Sum([]byte(long)))
@@ -297,7 +297,7 @@ var conversations = map[string]struct{ send, want []string }{
 	},
 }
 
-// A conversation is sent to the server itself and through a proxy. Both must answer the same.
+// A conversation is sent to the server itself, and through a proxy. Both must answer the same.
 func TestConversations(t *testing.T) {
 	for name, c := range conversations {
 		t.Run(name, func(t *testing.T) {
@@ -340,7 +340,7 @@ func TestConversations(t *testing.T) {
 // anonymous hides the numbers of clients.
 var anonymous = regexp.MustCompile(`(?s)(id\r\n):\d+`)
 
-// all is everything that was recorded, as text.
+// all returns everything that was recorded, as text.
 func (s *record) all() (list []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -353,7 +353,7 @@ func (s *record) all() (list []string) {
 	return list
 }
 
-// consistent checks what is true of every record.
+// consistent checks the rules that every record must meet.
 func (s *record) consistent(t *testing.T) {
 	t.Helper()
 	s.mu.Lock()

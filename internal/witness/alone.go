@@ -5,8 +5,8 @@ import (
 	"hammerlock/internal/wire"
 )
 
-// database returns the number of a server's database. When streams are read independently, the databases of different
-// servers are different.
+// database returns the number of a database. If each stream is read independently, databases with the same number on
+// two servers get different results.
 func (r *Reader) database(e *wire.Effect) int {
 	if r.o.Alone {
 		return e.DB + e.Server<<20
@@ -14,8 +14,9 @@ func (r *Reader) database(e *wire.Effect) int {
 	return e.DB
 }
 
-// overheard makes operations of a change whose command was not seen. Their time is when the replication stream showed
-// the change: the stream has the order of execution, and everything in it is late by about the same time.
+// overheard adds operations for a change whose command was not seen. Their time is the time at which the change was
+// read from the replication stream. The stream keeps the order of execution, and all its entries arrive about equally
+// late.
 func (r *Reader) overheard(l *ledger, c *change, d *diff) {
 	b := l.book
 	op := history.Op{Key: r.page(l.subject), Call: c.at, Return: c.at, Outcome: history.OK}
@@ -45,7 +46,7 @@ func (r *Reader) overheard(l *ledger, c *change, d *diff) {
 		}
 		r.grant(b, act{kind: history.Acquire, server: l.server, token: token, says: did, op: op})
 	}
-	for _, h := range overwritten { // these were not released before, even if nothing more is seen of them
+	for _, h := range overwritten { // the stream did not show a release of these holds before they were overwritten
 		op.TTL = 0
 		op.Kind, op.Hold, op.Worker, op.Token, op.Outcome = history.End, h.id, h.worker, h.mark, history.Failed
 		r.told(nil, h, op, false)

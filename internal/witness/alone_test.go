@@ -11,8 +11,8 @@ import (
 	"hammerlock/internal/wire"
 )
 
-// TestStreamAloneIsJudged: of a stream that nothing else is read of, the latest operations are a history that can be
-// judged, also when many came before; right locks are not accused, and one that was overwritten is.
+// TestStreamAloneIsJudged: if only a stream is read, the latest operations form a history that can be judged, even
+// after many earlier ones. Right locks are not accused, and an overwritten lock is.
 func TestStreamAloneIsJudged(t *testing.T) {
 	const ms = time.Millisecond
 	epoch := time.UnixMilli(1_700_000_000_000)
@@ -44,7 +44,7 @@ func TestStreamAloneIsJudged(t *testing.T) {
 		for i := range c.visits {
 			key, token := fmt.Sprint("lock:", i%7), fmt.Sprint("t", i)
 			set(key, token)
-			if i%10 == 3 { // it is extended
+			if i%10 == 3 { // the lease is extended
 				tell("PEXPIREAT", key, strconv.FormatInt(epoch.Add(at+2*time.Second).UnixMilli(), 10))
 			}
 			if c.overwritten && i == c.visits-1 {

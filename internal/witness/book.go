@@ -9,40 +9,40 @@ import (
 	"hammerlock/history"
 )
 
-// book has the holds of a lock's key, on all servers that have it.
+// book has the holds of one lock, on all servers that store its key.
 type book struct {
 	subject
 	holds   []*hold            // holds that were not released
-	acts    []act              // for a lock on several sites: recent commands to them
-	waiters map[string]*waiter // by token and by client
-	seen    bool               // a grant was seen; before the first one, the holder is unknown
+	acts    []act              // for a lock on several sites: recent commands to these sites
+	waiters map[string]*waiter // indexed by "t" + token and by "c" + client
+	seen    bool               // a grant was seen; before the first grant, the holder is unknown
 	used    time.Duration      // time of the last request or effect on the key
-	freed   time.Duration      // end of the last hold; 0 = the lock was granted since
+	freed   time.Duration      // end of the last hold; 0 = a grant followed it
 }
 
-// hold is a grant, or a possible one.
+// hold is a certain or possible grant.
 type hold struct {
 	token  string
-	mark   uint64 // of its operations
-	who    string // its client: a connection, or an argument of its commands
-	op     int    // index of its Acquire; -1 = that was dropped
+	mark   uint64 // identifies the token in its operations
+	who    string // identifies its client: a connection, or an argument of its commands
+	op     int    // index of its Acquire in the reader's ops; -1 = that operation was dropped
 	id     history.ID
 	key    int32
 	worker int32
 
 	from   time.Duration // call of the Acquire
 	call   time.Duration // call of the Acquire, or of the last extension
-	end    time.Duration // end of its lease, from that call; Forever = it has none
-	ended  bool          // the servers do not have it any more
-	over   time.Duration // when that was seen
+	end    time.Duration // end of its lease, counted from call; history.Forever = the lease never ends
+	ended  bool          // the servers no longer have it
+	over   time.Duration // the time at which its end was seen
 	lost   bool          // its Acquire got no reply
-	words  bool          // no effect of its Acquire was seen
-	others bool          // no request was seen that asked for it
+	words  bool          // only the command's words show the grant: no effect was seen
+	others bool          // the request for it was not seen
 
 	client  string        // see wire.Request
-	since   time.Duration // it was granted
-	closed  bool          // a notice of its end was given
-	endless bool          // a notice that its lease never ends was given
+	since   time.Duration // time of the grant
+	closed  bool          // a notice of its end was sent
+	endless bool          // a notice that it never expires was sent
 }
 
 // waiter is a client that tries to get the lock.
@@ -52,7 +52,7 @@ type waiter struct {
 
 	client       string
 	waits        bool          // it was refused
-	since, tried time.Duration // first and last try
+	since, tried time.Duration // times of the first and the last try
 	pause        time.Duration // longest time between two tries
 }
 
@@ -62,7 +62,7 @@ func (r *Reader) book(s subject) *book {
 	return b
 }
 
-// of returns the hold with a token; nil if there is none, or more than one.
+// of returns the only hold with a token; nil if there is none, or more than one.
 func (b *book) of(token string) (found *hold) {
 	for _, h := range b.holds {
 		if h.token == token {
@@ -75,7 +75,8 @@ func (b *book) of(token string) (found *hold) {
 	return found
 }
 
-// owner returns the hold with a token that the servers still have. If several have the same token, it is the last one.
+// owner returns the hold with a token that the servers still have; nil if there is none. If several holds share the
+// token, it returns the last of them.
 func (b *book) owner(token string) *hold {
 	h := b.of(token)
 	for i := 0; h == nil && i < len(b.holds); i++ {
@@ -86,7 +87,7 @@ func (b *book) owner(token string) *hold {
 	return h
 }
 
-// who identifies the sender of a request.
+// who returns a name for the sender of a request: the connection number, or the argument that Options.Holder selects.
 func (r *Reader) who(q *sighting) string {
 	if a := r.o.Holder; a.By == ByArg && a.Arg < len(q.Args) {
 		return q.Args[a.Arg]
@@ -94,9 +95,9 @@ func (r *Reader) who(q *sighting) string {
 	return strconv.FormatInt(q.Conn, 10)
 }
 
-// holder finds the hold that a request belongs to: the one whose token it names, or the newest one of its connection.
-// The result guess means that only the connection shows it, which may be shared by several holders. If there is only
-// one hold, it must be that.
+// holder returns the hold that a request concerns; nil if it is unknown. It prefers the hold whose token is an
+// argument of the request. Otherwise it takes the newest hold of the connection, and guess is true if other clients
+// may share that connection.
 func (r *Reader) holder(b *book, q *sighting, owner *hold) (h *hold, guess bool) {
 	byToken := !r.promised()
 	for _, arg := range q.args {
@@ -105,7 +106,7 @@ func (r *Reader) holder(b *book, q *sighting, owner *hold) (h *hold, guess bool)
 		}
 	}
 	if k := r.scripts[q.script]; byToken && q.intent == runs && k != nil && k.token >= 0 {
-		return nil, false // it names another token
+		return nil, false // the request names another token
 	}
 	if r.o.Holder.By != ByToken {
 		who := r.who(q)
@@ -115,7 +116,7 @@ func (r *Reader) holder(b *book, q *sighting, owner *hold) (h *hold, guess bool)
 			}
 		}
 		if q.intent == frees && !owner.outsider() {
-			r.Improper++ // it releases a lock that it does not hold
+			r.Improper++ // the client releases a lock that it does not hold
 		}
 	}
 	if owner != nil && len(b.holds) == 1 && b.holds[0] == owner {
@@ -124,10 +125,10 @@ func (r *Reader) holder(b *book, q *sighting, owner *hold) (h *hold, guess bool)
 	return nil, false
 }
 
-// has tells whether a hold that was not released was valid at a time.
+// has tells whether a hold was valid at a given time, if it was not released.
 func (h *hold) has(at time.Duration) bool { return h.end > at && (!h.ended || h.over > at) }
 
-// stop notes that the servers do not have a hold any more.
+// stop records that the servers no longer have a hold.
 func (h *hold) stop(at time.Duration) {
 	if h != nil && !h.ended {
 		h.ended, h.over = true, at
@@ -136,7 +137,8 @@ func (h *hold) stop(at time.Duration) {
 
 func (h *hold) outsider() bool { return h != nil && h.others }
 
-// share notes that a connection asks for a lock while it has another hold of it.
+// share counts a client that asks for a lock while it still holds that lock: several holders seem to share its
+// connection.
 func (r *Reader) share(b *book, who, token string, at time.Duration) {
 	for _, o := range b.holds {
 		if o.who == who && o.token != token && o.has(at) {
@@ -145,7 +147,7 @@ func (r *Reader) share(b *book, who, token string, at time.Duration) {
 	}
 }
 
-// promised is the end of a lease that its holder can rely on.
+// promised returns the time up to which a holder can rely on its lease; Forever if the lease never ends.
 func promised(op history.Op) time.Duration {
 	if op.TTL == 0 {
 		return history.Forever
@@ -153,7 +155,7 @@ func promised(op history.Op) time.Duration {
 	return op.Call + surely(op.TTL)
 }
 
-// lasts sets the lease of a hold to that of an operation.
+// lasts gives a hold the lease of an operation.
 func (h *hold) lasts(op *history.Op) {
 	op.Until, h.end = promised(*op), history.Forever
 	if op.TTL > 0 {
@@ -195,7 +197,7 @@ func (r *Reader) grant(b *book, a act) {
 	if h.op >= 0 {
 		h.id = r.ops[h.op].ID
 	}
-	b.lapse(r) // the hold before it may have ended since
+	b.lapse(r) // the previous hold may have ended by now
 	b.holds = append(b.holds, h)
 	r.begins(b, h, &op, w)
 	if len(r.o.Data) > 0 && h.id != 0 && q != nil {
@@ -203,7 +205,8 @@ func (r *Reader) grant(b *book, a act) {
 	}
 }
 
-// put adds an operation of a request, or of a client that was not seen. A later reply may complete it.
+// put adds an operation and returns its index; -1 if it is not kept. The request is nil if the client was not seen. If
+// it has no reply yet, a later reply may complete the operation.
 func (r *Reader) put(q *sighting, op history.Op) int {
 	n := r.add(r, op)
 	if n >= 0 && q != nil && !q.answered {
@@ -214,26 +217,26 @@ func (r *Reader) put(q *sighting, op history.Op) int {
 		if at == history.Forever {
 			at = r.killed
 		}
-		r.dies(op.Worker, at) // its client was killed while it was in progress
+		r.dies(op.Worker, at) // the client was killed while this operation was in progress
 	}
 	return n
 }
 
-// surely is how long a lease lasts at least, whatever its holder believes.
+// surely returns the shortest time that a lease can last on a server whose clock is wrong by Rate and Round.
 func surely(ttl time.Duration) time.Duration {
 	return max(ttl-ttl/time.Duration(1/Rate)-Round, 0)
 }
 
-// Rate and Round are how inexact servers' clocks may be: by how much they run fast or slow, and how they round.
+// Rate and Round bound the error of a server's clock: the fraction by which it runs fast or slow, and its rounding.
 const (
 	Rate  = 0.001
 	Round = 2 * time.Millisecond
 )
 
-// waiting returns the waiter of a client that tries.
+// waiting returns the waiter for the client of a request, and makes one if there is none.
 func (b *book) waiting(r *Reader, q *sighting, token string, call time.Duration) *waiter {
 	name := "c" + r.who(q)
-	if token != "" && r.grants[token] <= 1 { // the token is of this try, not of a hold
+	if token != "" && r.grants[token] <= 1 { // the token belongs to this try, not to an earlier hold
 		name = "t" + token
 	}
 	if b.waiters == nil {
@@ -250,7 +253,6 @@ func (b *book) waiting(r *Reader, q *sighting, token string, call time.Duration)
 	return w
 }
 
-// extend adds the extension of a hold.
 func (r *Reader) extend(q *sighting, h *hold, op history.Op, guess bool) {
 	op.Kind, op.Hold, op.Worker, op.Token, op.Until = history.Extend, h.id, h.worker, h.mark, promised(op)
 	if op.Outcome == history.OK {
@@ -261,7 +263,7 @@ func (r *Reader) extend(q *sighting, h *hold, op history.Op, guess bool) {
 	r.told(q, h, op, guess)
 }
 
-// free adds the release of a hold.
+// free adds a release of a hold, and drops the hold unless the release was an inner one of a reentrant lock.
 func (r *Reader) free(b *book, q *sighting, h *hold, op history.Op, guess bool) {
 	op.Kind, op.Hold, op.Worker, op.Token = history.Release, h.id, h.worker, h.mark
 	if op.Outcome == history.OK {
@@ -269,7 +271,7 @@ func (r *Reader) free(b *book, q *sighting, h *hold, op history.Op, guess bool) 
 	}
 	delete(r.doubted, h)
 	r.told(q, h, op, guess)
-	if op.Value == 0 { // an inner release of a reentrant lock does not end the hold
+	if op.Value == 0 {
 		for _, p := range r.spans[h.who] {
 			if p.hold == h {
 				p.to = min(p.to, op.Call)
@@ -279,7 +281,7 @@ func (r *Reader) free(b *book, q *sighting, h *hold, op history.Op, guess bool) 
 	}
 }
 
-// told adds an operation of a hold.
+// told adds an operation on a hold and returns its index; -1 if it is not kept.
 func (r *Reader) told(q *sighting, h *hold, op history.Op, guess bool) int {
 	op.Key = h.key
 	if h.id == 0 || op.Call < h.from {
@@ -295,7 +297,7 @@ func (r *Reader) told(q *sighting, h *hold, op history.Op, guess bool) int {
 	return n
 }
 
-// drop removes a hold, so that its worker number can be used again.
+// drop removes a hold, so that another client can use its worker number.
 func (b *book) drop(r *Reader, h *hold) {
 	if i := slices.Index(b.holds, h); i >= 0 {
 		b.holds = slices.Delete(b.holds, i, i+1)
@@ -303,7 +305,7 @@ func (b *book) drop(r *Reader, h *hold) {
 	}
 }
 
-// refuse adds a try that was refused.
+// refuse adds a refused try.
 func (r *Reader) refuse(b *book, q *sighting, op history.Op, token string) {
 	if q == nil {
 		return
@@ -311,7 +313,7 @@ func (r *Reader) refuse(b *book, q *sighting, op history.Op, token string) {
 	r.Refused++
 	if h := b.of(token); h != nil && h.lost && !h.words && q.Call > h.call && h.has(q.Call) && h.op >= 0 &&
 		r.grants[token] == 1 {
-		r.phantom = append(r.phantom, h.op) // refused because of the client's own grant, of which it does not know
+		r.phantom = append(r.phantom, h.op) // the client's own grant, whose reply was lost, caused this refusal
 		r.ops[h.op].Return = max(r.ops[h.op].Call, op.Return)
 		return
 	}
@@ -329,8 +331,8 @@ func (r *Reader) refuse(b *book, q *sighting, op history.Op, token string) {
 	r.put(q, op)
 }
 
-// Crashed notes that the programs were killed at a time, with all holders and waiters. Replies that come later reach no
-// client.
+// Crashed records that all programs, with their holders and waiters, were killed at a given time. Replies that come
+// later reach no client.
 func (r *Reader) Crashed(at time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -350,11 +352,11 @@ func (r *Reader) Crashed(at time.Duration) {
 func (r *Reader) dies(w int32, at time.Duration) {
 	if r.workers[w].free != history.Forever {
 		r.add(r, history.Op{Kind: history.Crash, Worker: w, Key: -1, Call: at, Return: at, Outcome: history.OK})
-		r.workers[w].free = history.Forever // the number is not used for another client
+		r.workers[w].free = history.Forever // no other client gets this number
 	}
 }
 
-// sweep removes holds and waiters that have ended, and keys that are free and were not used lately.
+// sweep removes holds and waiters that ended, and the books of unused free keys.
 func (r *Reader) sweep() {
 	for _, l := range r.ledgers {
 		if !l.none() || len(l.changes) > 0 || l.state.held() {

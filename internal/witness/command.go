@@ -11,32 +11,31 @@ import (
 	"hammerlock/internal/wire"
 )
 
-// intent is what a command intends to do with a key, as far as its words show.
+// intent is the purpose of a command for a key, as far as its words show.
 type intent uint8
 
-// The intents.
 const (
 	reads   intent = iota
-	tries          // write the key if it does not exist
-	sets           // write the key in any case
-	swaps          // write the key in any case, and return the old value
-	extends        // changes its end
-	renews         // write the key if it exists
-	frees          // deletes it
-	runs           // run a script, whose effects show what it intends
-	enters         // add to a collection, or count in it
-	leaves         // remove from a collection
+	tries          // writes the key if it does not exist
+	sets           // writes the key in any case
+	swaps          // writes the key in any case, and returns the old value
+	extends        // changes the expiry of the key
+	renews         // writes the key if it exists
+	frees          // deletes the key
+	runs           // runs a script, whose effects show its purpose
+	enters         // adds to a collection, or counts in it
+	leaves         // removes from a collection
 )
 
 // form is the intent of a command, with the positions of its arguments.
 type form struct {
 	intent     intent
-	token, end int           // positions of the token and of the end of the lease; 0 = there is none
-	unit       time.Duration // of the end
-	absolute   bool          // the end is a time on the server's clock
+	token, end int           // positions of the token and of the lease's end; 0 = the command has none
+	unit       time.Duration // unit of the end
+	absolute   bool          // the end is a time on the server's clock, not a duration
 }
 
-// forms maps command names to their forms. For SET the options matter as well.
+// forms maps command names to their forms. The options of SET can change its form.
 var forms = map[string]form{
 	"SETNX": {intent: tries, token: 2}, "SET": {intent: sets, token: 2}, "GETSET": {intent: swaps, token: 2},
 	"SETEX":  {sets, 3, 2, time.Second, false},
@@ -54,23 +53,23 @@ var forms = map[string]form{
 	"SPOP": {intent: leaves},
 }
 
-// setOptions maps the options of SET that say when the key expires.
+// setOptions maps those options of SET that set the expiry.
 var setOptions = map[string]form{
 	"EX": {unit: time.Second}, "PX": {unit: time.Millisecond}, "EXAT": {unit: time.Second, absolute: true},
 	"PXAT": {unit: time.Millisecond, absolute: true},
 }
 
-// words is what a command says about one key.
+// words are the facts that the text of a command shows about one key.
 type words struct {
 	intent intent
-	token  string        // value that it writes; empty if it does not show
-	ttl    time.Duration // lease that it requests; 0 = none, or it does not show
-	until  int64         // server time in ms at which the key expires; 0 = it does not show
-	script string        // the digest of a script
-	args   []string      // arguments that may be tokens: all but names, numbers of keys and keys
+	token  string        // value that the command writes; empty if its text does not show that
+	ttl    time.Duration // lease that the command requests; 0 = none, or its text does not show it
+	until  int64         // server time in ms at which the key expires; 0 = its text does not show it
+	script string        // digest of the script
+	args   []string      // arguments that may be tokens: all but command names, key counts and keys
 }
 
-// keysOf lists the keys of a command, for the commands that locks and counters use.
+// keysOf returns the keys of a command. It knows the commands that locks and counters use.
 func keysOf(args []string) []string {
 	if len(args) < 2 {
 		return nil
@@ -100,7 +99,6 @@ func keysOf(args []string) []string {
 	return args[1:2]
 }
 
-// understand parses a command.
 func understand(args []string) (w words) {
 	f := forms[args[0]]
 	w.intent = f.intent
@@ -128,7 +126,7 @@ func understand(args []string) (w words) {
 	return w
 }
 
-// ends parses the end of the lease that a command requests.
+// ends parses the argument that sets the end of the lease.
 func (w *words) ends(text string, f form) {
 	n, err := strconv.ParseInt(text, 10, 64)
 	switch ms := int64(f.unit / time.Millisecond); {
@@ -140,13 +138,14 @@ func (w *words) ends(text string, f form) {
 	}
 }
 
-// digest is the name of a script in EVALSHA.
+// digest returns the SHA-1 by which EVALSHA names a script.
 func digest(text string) string {
 	sum := sha1.Sum([]byte(text))
 	return hex.EncodeToString(sum[:])
 }
 
-// scriptText is the text of a script in a command; empty if there is none, or if it was too long to be kept.
+// scriptText returns the text of the script in a command; empty if there is none, or if the text was too long to be
+// kept.
 func scriptText(args []string) string {
 	switch {
 	case args[0] == "EVAL" && len(args) > 1 && !strings.HasPrefix(args[1], "sha1:"):
@@ -158,7 +157,6 @@ func scriptText(args []string) string {
 	return ""
 }
 
-// options parses the options of SET.
 func (w *words) options(args []string) {
 	for i, a := range args {
 		name := strings.ToUpper(a)
@@ -173,16 +171,16 @@ func (w *words) options(args []string) {
 	}
 }
 
-// says is what a reply says about the effect of its command.
+// says tells what a reply shows about its command.
 type says uint8
 
 const (
-	nothing says = iota // there was no reply, or it may mean either
+	nothing says = iota // there was no reply, or the reply is ambiguous
 	did
 	didNot
 )
 
-// answered interprets the reply to a command. A script's reply does not show whether it had an effect.
+// answered interprets the reply to a command. Some replies of scripts are ambiguous.
 func (w *words) answered(q *wire.Request) says {
 	r := &q.Reply
 	truth := did
@@ -199,7 +197,7 @@ func (w *words) answered(q *wire.Request) says {
 	case tries, sets, renews:
 		if q.Args[0] == "SET" && slices.ContainsFunc(q.Args[3:],
 			func(a string) bool { return strings.EqualFold(a, "GET") }) {
-			return nothing // the reply is the old value
+			return nothing
 		}
 	case swaps, enters:
 		return nothing
@@ -211,5 +209,4 @@ func (w *words) answered(q *wire.Request) says {
 	return truth
 }
 
-// hasToken tells whether a command names a token.
 func (w *words) hasToken(token string) bool { return slices.Contains(w.args, token) }

@@ -10,36 +10,36 @@ import (
 	"hammerlock/internal/wire"
 )
 
-// sheet has the commands on a key with data (a page counter), and their effects.
+// sheet has the commands on a data key, such as a page counter, and their effects.
 type sheet struct {
 	uses    []use
 	effects []store
 }
 
-// use is a read or a write of data.
+// use is a read or a write of a data key.
 type use struct {
 	*wire.Request
-	value string // value that was read or written; for an addition, the sum
+	value string // the value read or written; for an addition, the sum
 	kind  history.Kind
 	adds  bool
 }
 
-// store is an effect on data, in the order of the server.
+// store is an effect on a data key. Stores keep the server's order.
 type store struct {
 	at    time.Duration
-	value string // empty for an addition, whose reply has the sum
+	value string // empty for an addition, until match takes the sum from the reply
 	use   *use
 	op    int
-	n     int64 // how many stores the writer knew of, including this one
+	n     int64 // number of stores that its writer knew of, including this store
 }
 
-// span is the time in which a worker held a lock.
+// span is the time during which a worker held a lock.
 type span struct {
 	hold     *hold
 	from, to time.Duration
 }
 
-// use adds a command on data.
+// use records a command on a data key.
 func (r *Reader) use(q *wire.Request) {
 	if len(q.Args) < 2 || !matches(r.o.Data, q.Args[1]) || q.Return == history.Forever || q.Reply.Kind == wire.Error ||
 		len(r.ops) >= r.o.Most {
@@ -63,7 +63,7 @@ func (r *Reader) use(q *wire.Request) {
 	s.uses = append(s.uses, u)
 }
 
-// stored adds an effect on data.
+// stored records an effect on a data key.
 func (r *Reader) stored(e *wire.Effect, key string) {
 	if r.o.Most == 0 {
 		return
@@ -72,9 +72,9 @@ func (r *Reader) stored(e *wire.Effect, key string) {
 	s.effects = append(s.effects, store{at: e.At, value: understand(e.Args).token, op: -1})
 }
 
-// settleData makes Load and Store operations of the commands on data. They belong to the worker whose connection holds
-// the lock; if holders share connections, to the only one that has not released. Values and the server's order show
-// which store a load has seen.
+// settleData turns the commands on data into Load and Store operations. Each belongs to the worker whose connection
+// holds the lock. If holders share connections, it belongs to the only worker that has not released the lock. Values
+// and the server's order show which store a load has read.
 func (r *Reader) settleData(certain bool) {
 	if r.unreturned = nil; !certain && r.Improper > 0 {
 		r.countUnreturned()
@@ -94,10 +94,11 @@ func (r *Reader) settleData(certain bool) {
 	}
 }
 
-// stays has the times at which holders learned of their grants, and at which they released, both sorted.
+// stays has two sorted lists: the times at which holders learned of their grants, and the times at which they
+// released.
 type stays struct{ from, to []time.Duration }
 
-// countUnreturned computes, for each lock, how many holders had not released at a time.
+// countUnreturned collects, for each lock, the times from which stays.at computes the number of holders.
 func (r *Reader) countUnreturned() {
 	r.unreturned = map[int32]*stays{}
 	for _, list := range r.spans {
@@ -114,15 +115,15 @@ func (r *Reader) countUnreturned() {
 	}
 }
 
-// at is how many workers held the lock at a time.
+// at returns the number of workers that held the lock at a given time.
 func (s *stays) at(t time.Duration) int {
 	begun, _ := slices.BinarySearch(s.from, t+1)
 	over, _ := slices.BinarySearch(s.to, t)
 	return begun - over
 }
 
-// pageOf returns the page of the lock that is held during all uses of data; false if there is none, or more than one,
-// or if it is unclear which of two holds one of them belongs to.
+// pageOf returns the number of the lock that covers all uses of a data key. It returns false if there is no such lock,
+// if there are several, or if two workers held it during a use.
 func (r *Reader) pageOf(s *sheet) (key int32, ok bool) {
 	s.uses = slices.DeleteFunc(s.uses, func(u use) bool { // a read without the lock is not part of a visit
 		return u.kind == history.Load && r.holding(&u) == nil
@@ -138,8 +139,8 @@ func (r *Reader) pageOf(s *sheet) (key int32, ok bool) {
 	return key, ok && len(s.uses) > 0
 }
 
-// holding returns the hold that a use of data belongs to: the last one that its connection was granted before, if it
-// was not released.
+// holding returns the hold during which a data key was used; nil if its client held no lock then. It is the last grant
+// that the client received before the use.
 func (r *Reader) holding(u *use) *hold {
 	who := r.who(&sighting{Request: u.Request})
 	list := r.spans[who]
@@ -152,8 +153,8 @@ func (r *Reader) holding(u *use) *hold {
 	return list[n-1].hold
 }
 
-// match finds the request of each effect: among those that wrote the same value and were called before, the first one
-// that was answered. It returns false if an effect has no request, or a write no effect.
+// match assigns a request to each effect: of the requests that wrote the same value, and were called before, the first
+// that was answered. It returns false if an effect has no request, or if a write has no effect.
 func (s *sheet) match() bool {
 	var writes []*use
 	for i := range s.uses {
@@ -176,8 +177,8 @@ func (s *sheet) match() bool {
 	return len(writes) == 0
 }
 
-// saw returns the store that a read has seen, if only one store of that value is possible; -1 = the initial value. It
-// returns false if there are several, or none.
+// saw returns the index of the only store that a read can have seen; -1 = the initial value. It returns false if no
+// store, or more than one, is possible.
 func (s *sheet) saw(u *use) (at int, ok bool) {
 	at = -2
 	for i := -1; i < len(s.effects); i++ {
@@ -185,11 +186,11 @@ func (s *sheet) saw(u *use) (at int, ok bool) {
 			continue
 		}
 		if i+1 < len(s.effects) && s.effects[i+1].at < u.Call {
-			continue // it had been replaced before
+			continue // a later store had already replaced it
 		}
 		if i < 0 && slices.ContainsFunc(s.effects,
 			func(e store) bool { return e.value == u.value && e.use.Call <= u.Return }) {
-			continue // it may have been the initial value, too
+			continue // a store of the same value is possible
 		}
 		if at != -2 {
 			return 0, false
@@ -199,11 +200,11 @@ func (s *sheet) saw(u *use) (at int, ok bool) {
 	return at, at != -2
 }
 
-// visits adds the loads and stores of a page.
+// visits adds the loads and stores of one data key.
 func (r *Reader) visits(s *sheet, key int32) {
-	read := map[*hold]int{} // hold -> the store that it has seen
+	read := map[*hold]int{} // hold -> 1 + index of its own last store
 	slices.SortFunc(s.uses, func(a, b use) int { return int(a.Return - b.Return) })
-	saw, loads := make([]int, len(s.uses)), map[*hold][]int{} // by use, and hold -> indices of uses
+	saw, loads := make([]int, len(s.uses)), map[*hold][]int{} // saw is indexed by use; loads: hold -> indices of uses
 	for i := range s.uses {
 		u, ok := &s.uses[i], false
 		if u.kind != history.Load {
@@ -215,7 +216,7 @@ func (r *Reader) visits(s *sheet, key int32) {
 		}
 		loads[r.holding(u)] = append(loads[r.holding(u)], i)
 	}
-	// stores come first, in the order of the server, so that loads can refer to them
+	// stores are added first, in the server's order, so that loads can refer to them
 	for i := range s.effects {
 		e := &s.effects[i]
 		h, from := r.holding(e.use), i-1
@@ -226,7 +227,7 @@ func (r *Reader) visits(s *sheet, key int32) {
 			from = saw[n]
 		}
 		if read[h] > 0 && !e.use.adds {
-			from = max(from, read[h]-1) // its own store
+			from = max(from, read[h]-1) // the hold's own last store
 		}
 		op := r.visit(e.use, h, key)
 		if from >= 0 {

@@ -8,21 +8,21 @@ import (
 	"hammerlock/internal/wire"
 )
 
-// act is a change of a lock by a request, or by a client that was not seen.
+// act is a change of a lock, by a request or by a client that was not seen.
 type act struct {
 	kind   history.Kind
 	server int
 	q      *sighting // nil = the client was not seen
 	token  string
 	hold   *hold // nil for a grant
-	victim *hold // for a release: the hold that it ended, if that is of another client
-	guess  bool  // only the connection shows which hold it belongs to
+	victim *hold // for a release: the hold of another client that it ended, if any
+	guess  bool  // only the connection shows which hold is meant
 	words  bool  // only the command's words show that it had an effect
 	says   says
 	op     history.Op // the operation, as far as it is known
 }
 
-// base makes an operation of a request, or of a change without a request.
+// base returns the operation for a request. Without a request, it estimates the time from the change.
 func (r *Reader) base(l *ledger, c *change, q *sighting) history.Op {
 	op := history.Op{Key: r.page(l.subject), Outcome: history.OK}
 	if q == nil {
@@ -36,7 +36,7 @@ func (r *Reader) base(l *ledger, c *change, q *sighting) history.Op {
 	return op
 }
 
-// tell makes acts of a change that was explained.
+// tell turns an explained change into acts.
 func (r *Reader) tell(l *ledger, c *change, d *diff, q *sighting) {
 	op := r.base(l, c, q)
 	if lapse := len(d.granted) == 0 && len(d.ended) > 0 && r.expired(l, c, d); q == nil && !lapse &&
@@ -62,7 +62,7 @@ func (r *Reader) tell(l *ledger, c *change, d *diff, q *sighting) {
 	}
 }
 
-// tellGrant is for new tokens. Tokens that have disappeared at the same time were overwritten.
+// tellGrant handles new tokens. Tokens that disappear in the same change were overwritten.
 func (r *Reader) tellGrant(l *ledger, c *change, d *diff, q *sighting, op history.Op) {
 	b := l.book
 	for _, token := range d.ended {
@@ -86,7 +86,7 @@ func (r *Reader) tellGrant(l *ledger, c *change, d *diff, q *sighting, op histor
 			continue
 		}
 		if q != nil && q.intent == swaps && d.before.held() {
-			op.Outcome = history.Unknown // the client decides by the old value whether it holds the lock
+			op.Outcome = history.Unknown // by the old value, the client decides whether it got the lock
 		}
 		if d.after.scored || len(d.after.owners) > 1 {
 			op.Permits = 1
@@ -95,7 +95,7 @@ func (r *Reader) tellGrant(l *ledger, c *change, d *diff, q *sighting, op histor
 	}
 }
 
-// recreates tells whether a command that wrote a token which was there before is an extension.
+// recreates tells whether a command extends a hold when it writes a token that existed before.
 func (r *Reader) recreates(q *sighting) bool {
 	switch q.intent {
 	case sets, renews:
@@ -107,7 +107,7 @@ func (r *Reader) recreates(q *sighting) bool {
 	return false
 }
 
-// expired tells whether a key's lease may have ended when the key was deleted.
+// expired tells whether a deleted key's lease may have ended before the deletion.
 func (r *Reader) expired(l *ledger, c *change, d *diff) bool {
 	if d.before.until == 0 {
 		return false
@@ -116,10 +116,10 @@ func (r *Reader) expired(l *ledger, c *change, d *diff) bool {
 	return c.at >= from
 }
 
-// tellEnd is for a token that has disappeared.
+// tellEnd handles a token that has disappeared.
 func (r *Reader) tellEnd(l *ledger, c *change, d *diff, q *sighting, op history.Op, token string) {
 	b := l.book
-	if r.o.Sites > 1 { // the hold is determined later, when the grant is known
+	if r.o.Sites > 1 { // the hold is found later, when the grant is known
 		if q != nil {
 			r.do(b, act{kind: history.Release, server: l.server, q: q, token: token, says: did, op: op})
 		} else if r.expired(l, c, d) {
@@ -164,7 +164,7 @@ func (r *Reader) tellEnd(l *ledger, c *change, d *diff, q *sighting, op history.
 	}
 }
 
-// taken adds that a holder has lost its lock before the end of the lease, by no command that was seen.
+// taken adds an incident: a key changed before its lease ended, and the command that changed it was not seen.
 func (r *Reader) taken(l *ledger, token string, op history.Op, what string) {
 	if h := l.book.owner(token); h != nil && !h.others && r.o.Sites == 1 {
 		r.incident(r, l.server, op.Key, op.Call, op.Return, "the key of page "+strconv.Itoa(int(op.Key))+" "+what+
@@ -172,8 +172,8 @@ func (r *Reader) taken(l *ledger, token string, op history.Op, what string) {
 	}
 }
 
-// touched notes that an unseen command has changed a lock, after a connection to its server could not be parsed any
-// more. From there on it is unknown what that connection did.
+// touched records that an unseen command changed a lock while some connection to its server was not parsed. From then
+// on, the actions of that connection are unknown.
 func (r *Reader) touched(l *ledger, key int32) {
 	if v := r.server(l.server); v.unseen > 0 && !l.touched {
 		l.touched = true
@@ -181,7 +181,7 @@ func (r *Reader) touched(l *ledger, key int32) {
 	}
 }
 
-// tellCount is for a reentrant lock whose owner has entered again, or has left and still holds it.
+// tellCount handles a reentrant lock whose owner has entered again, or has left an inner level.
 func (r *Reader) tellCount(l *ledger, c *change, d *diff, q *sighting, op history.Op) {
 	b := l.book
 	r.Reentrant = true
@@ -204,7 +204,7 @@ func (r *Reader) tellCount(l *ledger, c *change, d *diff, q *sighting, op histor
 	}
 }
 
-// tellMove is for a changed expiry, or a token that was written again.
+// tellMove handles a new expiry, or a token that was written again.
 func (r *Reader) tellMove(l *ledger, c *change, d *diff, q *sighting, op history.Op) {
 	b := l.book
 	var owner *hold
@@ -218,7 +218,7 @@ func (r *Reader) tellMove(l *ledger, c *change, d *diff, q *sighting, op history
 		}
 		return
 	}
-	// all clients use the same token
+	// here all clients use the same token
 	if q.intent == sets && owner != nil && owner.who != r.who(q) && r.grants[owner.token] > 1 {
 		owner.stop(q.Call)
 		r.do(b, act{kind: history.Acquire, server: l.server, q: q, token: owner.token, says: did, op: op})
@@ -237,7 +237,7 @@ func (r *Reader) tellMove(l *ledger, c *change, d *diff, q *sighting, op history
 		says: did, op: op})
 }
 
-// learn remembers the effects of a script, and which of its arguments is the token.
+// learn records the effects of a script, and the position of the token among its arguments.
 func (r *Reader) learn(q *sighting, d *diff) {
 	if q.intent != runs {
 		return
@@ -260,17 +260,17 @@ func (r *Reader) learn(q *sighting, d *diff) {
 
 func (r *Reader) script(id string) *script {
 	if len(r.scripts) >= mostScripts {
-		clear(r.scripts) // the program's scripts are not constant: they contain numbers
+		clear(r.scripts) // the script texts contain numbers, so that each is different
 	}
 	return made(r.scripts, id, script{token: -1})
 }
 
 const mostScripts = 4096
 
-// effectless is for a request that was answered and changed nothing.
+// effectless handles a request that was answered and changed nothing.
 func (r *Reader) effectless(l *ledger, s *sighting) {
 	if s.Lost || s.Return == history.Forever {
-		return // it did nothing, but its sender does not know that
+		return // its sender does not know that it had no effect
 	}
 	if k := s.Reply.Kind; s.says == didNot && (k == wire.Error || k == wire.NotExecuted) {
 		return
@@ -292,7 +292,7 @@ func (r *Reader) effectless(l *ledger, s *sighting) {
 	}
 }
 
-// idleScript is for a script that changed nothing. Its earlier effects show what it intended.
+// idleScript handles a script that changed nothing. The script's earlier effects show its purpose.
 func (r *Reader) idleScript(l *ledger, s *sighting, op history.Op) {
 	k := r.scripts[s.script]
 	if k == nil || k.token < 0 || k.token >= len(s.args) {

@@ -9,18 +9,18 @@ import (
 	"hammerlock/internal/human"
 )
 
-// Finding is a violation that a server's replication stream alone proves.
+// Finding is a violation that is proved by a server's replication stream alone.
 type Finding struct {
 	At   time.Duration
 	Key  string
 	What string
 }
 
-// endlessBound is how long a lock may exist without an expiry before that is reported: SETNX and EXPIRE are two
-// commands.
+// endlessBound is the longest time for which a lock may exist without an expiry before that is reported. SETNX and
+// EXPIRE are two commands, so a short time is normal.
 const endlessBound = time.Second
 
-// watch reports violations that a change proves, whatever has caused it.
+// watch reports the violations that a change proves, whichever command caused it.
 func (r *Reader) watch(l *ledger, c *change, d *diff) {
 	switch {
 	case len(d.granted) > 0 && len(d.ended) > 0 && !r.expired(l, c, d) && !d.after.scored:
@@ -46,7 +46,7 @@ func (r *Reader) find(f Finding) {
 	}
 }
 
-// tellEndless reports each lock that has had no expiry for too long, once.
+// tellEndless reports, once, each lock that has had no expiry for longer than endlessBound.
 func (r *Reader) tellEndless() {
 	for l := range r.endless {
 		switch {
@@ -63,7 +63,7 @@ func (r *Reader) tellEndless() {
 	}
 }
 
-// Settled tells whether no effect is on its way, as far as answers tell.
+// Settled tells whether all effects have arrived that were promised by replies.
 func (r *Reader) Settled() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -77,14 +77,14 @@ func (r *Reader) Settled() bool {
 	return true
 }
 
-// Since are the operations so far but for the first n. Later answers may still change them.
+// Since returns the operations so far, without the first n. Later replies may still change them.
 func (r *Reader) Since(n int) []history.Op {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.ops[max(n-r.dropped, 0):])
 }
 
-// Sums are the counts so far.
+// Sums returns the counts so far, and the number of locks that are held.
 func (r *Reader) Sums() (t Tallies, held int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -11,8 +11,8 @@ import (
 	"hammerlock/internal/wire"
 )
 
-// infer makes acts of a request and its answer alone, where no effects are seen: by the words of the command, and of a
-// script by its text. A script of unknown text may have done anything to a hold.
+// infer makes acts from a request and its reply, without effects. It goes by the words of the command, or by a
+// script's text. If that text is unknown, the script may have done anything to a hold.
 func (r *Reader) infer(l *ledger, s *sighting) {
 	if k := s.Reply.Kind; k == wire.Error || k == wire.NotExecuted || !s.answered {
 		return
@@ -35,18 +35,18 @@ func (r *Reader) infer(l *ledger, s *sighting) {
 		r.inferHeld(l, s, a)
 	case enters:
 		a.kind, a.token = history.Acquire, s.args[min(1, len(s.args)-1)]
-		a.op.Outcome, a.op.TTL = history.Unknown, time.Millisecond // how many may be in it is not known
+		a.op.Outcome, a.op.TTL = history.Unknown, time.Millisecond // the capacity of the collection is unknown
 		r.do(l.book, a)
 	case runs:
 		r.inferScript(l, s, a)
 	}
 }
 
-// inferHeld is about commands on a lock that is held.
+// inferHeld handles commands on a lock that is held.
 func (r *Reader) inferHeld(l *ledger, s *sighting, a act) {
 	h, guess := r.holder(l.book, s, nil)
 	if h == nil {
-		if s.intent == sets && s.says == did { // it wrote the key in any case
+		if s.intent == sets && s.says == did { // SET without an option writes the key in any case
 			a.kind = history.Acquire
 			r.do(l.book, a)
 			return
@@ -65,7 +65,7 @@ func (r *Reader) inferHeld(l *ledger, s *sighting, a act) {
 	}
 }
 
-// inferScript goes by a script's text.
+// inferScript handles a script by its text.
 func (r *Reader) inferScript(l *ledger, s *sighting, a act) {
 	text, h := r.script(s.script).text, (*hold)(nil)
 	for _, arg := range s.args {
@@ -86,14 +86,14 @@ func (r *Reader) inferScript(l *ledger, s *sighting, a act) {
 		a.kind, a.token = history.Release, h.token
 	case has("hincrby", "hset", "zadd", "sadd", "setnx", "'set'", `"set"`) && h == nil && len(s.args) > 0:
 		a.kind, a.op.TTL, a.token = history.Acquire, shortest(s.args), longest(s.args)
-		if has("pttl") { // it answers how long the lock is held, and nothing when it was granted
+		if has("pttl") { // the script returns the remaining time if the lock is held, and nil if it grants the lock
 			a.says, a.op.Outcome = didNot, history.Failed
 			if s.Reply.Kind == wire.Nil {
 				a.says, a.op.Outcome = did, history.OK
 			}
 		}
 		if a.op.Reason = history.None; a.op.TTL == 0 {
-			a.op.TTL = time.Millisecond // it is not known for how long it is sure
+			a.op.TTL = time.Millisecond // the length of the lease is unknown
 		}
 	case has("expire") && h != nil:
 		a.kind, a.token, a.op.TTL = history.Extend, h.token, max(shortest(s.args), time.Millisecond)
@@ -104,7 +104,7 @@ func (r *Reader) inferScript(l *ledger, s *sighting, a act) {
 	r.do(l.book, a)
 }
 
-// shortest is the least lease that an argument can mean: numbers are milliseconds at least.
+// shortest returns the shortest lease that an argument can mean, with numbers read as milliseconds; 0 = no number.
 func shortest(args []string) (ttl time.Duration) {
 	for _, a := range args {
 		if n, err := strconv.ParseInt(a, 10, 40); err == nil && n > 0 &&
@@ -115,12 +115,13 @@ func shortest(args []string) (ttl time.Duration) {
 	return ttl
 }
 
-// longest is the longest argument: where no effect tells, tokens are longer than numbers.
+// longest returns the longest argument. Without effects it is taken for the token, because tokens are longer than
+// numbers.
 func longest(args []string) string {
 	return slices.MaxFunc(args, func(a, b string) int { return len(a) - len(b) })
 }
 
-// unheard goes by answers alone where the effects will not come: of a server whose stream has broken.
+// unheard uses replies alone for a server whose stream broke: its effects will not come.
 func (r *Reader) unheard(server int) {
 	for at, l := range r.ledgers {
 		if at.server != server {
@@ -139,9 +140,9 @@ func (r *Reader) unheard(server int) {
 	}
 }
 
-// forget drops the states of a server's keys: effects are missing. If the server went on meanwhile, a hold may have
-// ended. If it was restarted, it may have lost its keys, which is an incident; if it follows another one now, it has no
-// part in locks.
+// forget drops the state of a server's keys, because effects are missing. If the server kept running, a hold may have
+// ended unseen. If it was restarted, it may have lost its keys, which is an incident. If it follows another server
+// now, its keys no longer count.
 func (r *Reader) forget(e wire.Event) {
 	for l := range maps.Values(r.ledgers) {
 		if l.server != e.Server {

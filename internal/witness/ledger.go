@@ -9,29 +9,29 @@ import (
 	"hammerlock/history"
 )
 
-// ledger has the state of a key on a server, as effects have made it, with the requests and effects that were not
-// explained yet.
+// ledger has the state of one key on one server, as its effects have left it. It also has the requests and effects
+// that were not explained yet.
 type ledger struct {
 	place
 	book    *book
 	state   state
 	known   bool            // an effect was seen, so the state is known
-	asked   bool            // a request for it was seen on this server
+	asked   bool            // this server received a request for the key
 	since   time.Duration   // time of the last grant
-	told    bool            // it was reported that it has no expiry
-	touched bool            // an unseen command has changed it, perhaps of a connection that is not parsed
-	marks   map[string]bool // tokens that stand for a mode rather than for a client
-	least   time.Duration   // the last explained effect was not before this time
-	changes []*change       // effects that were not explained yet, in the order of the server
-	room    [1]*change      // memory for the usual single change
+	told    bool            // its missing expiry was reported
+	touched bool            // an unseen command changed the key while a connection was not parsed
+	marks   map[string]bool // tokens that mean a mode, not a client
+	least   time.Duration   // earliest possible time of the last explained effect
+	changes []*change       // effects that were not explained yet, in the server's order
+	room    [1]*change
 	requests
 }
 
-// change is an effect on a key, or all effects of a transaction on it.
+// change is an effect on a key, or all effects that one transaction had on it.
 type change struct {
 	at       time.Duration
 	tx       int64
-	closed   bool // no further effect belongs to it
+	closed   bool // no more effects will join it
 	commands [][]string
 }
 
@@ -45,11 +45,11 @@ func (r *Reader) ledger(at place) *ledger {
 	return l
 }
 
-// answer adds the reply to a request. If effects cannot be seen, nothing else will be known about it.
+// answer adds the reply to a request. While effects cannot be seen, it infers the outcome from the reply at once.
 func (r *Reader) answer(e *entry) {
 	l, s := e.ledger, e.sighting
 	switch v := r.server(l.server); {
-	case e.over: // an effect that had to be explained before was its effect
+	case e.over: // the request already explains an earlier effect
 	case !v.tapped || s.Call < v.from || v.from > 0 && !l.known: // the content of the key is not known yet
 		l.drop(e)
 		r.infer(l, s)
@@ -60,7 +60,7 @@ func (r *Reader) answer(e *entry) {
 	r.settle(l, r.now)
 }
 
-// settle explains an effect when all requests that may have caused it are answered.
+// settle explains each effect once all requests that may have caused it are answered, or its time is up.
 func (r *Reader) settle(l *ledger, now time.Duration) {
 	for len(l.changes) > 0 {
 		c := l.changes[0]
@@ -80,20 +80,21 @@ func (r *Reader) settle(l *ledger, now time.Duration) {
 	}
 }
 
-// waits tells whether a request that was called before an effect has no reply yet.
+// waits tells whether a request that was called before an effect still lacks its reply.
 func (l *ledger) waits(c *change) bool {
 	e := l.waiting.at(0)
 	return e != nil && e.Call < c.at
 }
 
-// retire gives up waiting for effects of requests that were answered before a time.
+// retire stops waiting for effects of requests that were answered before a given time.
 func (r *Reader) retire(l *ledger, by time.Duration) {
 	for _, s := range l.retired(by) {
 		r.effectless(l, s)
 	}
 }
 
-// at is when a request was over. If its reply was lost, it may have its effect when the server is responsive again.
+// at returns the time at which a request ended. If its reply was lost, the request may take effect later, when the
+// server responds again.
 func (s *sighting) at() time.Duration {
 	if s.Return == history.Forever {
 		return s.lost + waiterBound
@@ -101,14 +102,14 @@ func (s *sighting) at() time.Duration {
 	return s.Return
 }
 
-// diff is the difference that a change has made to a key.
+// diff is the difference between a key's states before and after a change.
 type diff struct {
 	granted, ended, deeper, shallower, written []string
-	moved                                      bool // its expiry was changed, or it was written again
+	moved                                      bool // its expiry changed, or its token was written again
 	before, after                              state
 }
 
-// names lists the tokens by which the request that caused the change can be recognized.
+// names returns the tokens that identify the request that caused the change.
 func (d *diff) names() []string {
 	all := slices.Concat(d.granted, d.written, d.ended, d.shallower)
 	if d.moved {
@@ -117,7 +118,6 @@ func (d *diff) names() []string {
 	return all
 }
 
-// execute applies a change to the state, and returns the difference.
 func (l *ledger) execute(c *change) (d diff) {
 	d.before = l.state
 	if slices.ContainsFunc(c.commands, func(args []string) bool { return partial[args[0]] }) {
@@ -150,11 +150,11 @@ func (l *ledger) execute(c *change) (d diff) {
 	return d
 }
 
-// apply explains a change by the request that has caused it, if any, and adds it to the book.
+// apply finds the request that caused a change, if any, and adds the change to the book.
 func (r *Reader) apply(l *ledger, c *change) {
 	// No request names the key: either no requests are read, or a script computes the key's name.
 	alone := r.o.Alone || !l.asked && r.o.Sites == 1 && !r.server(l.server).replica
-	// a command found that the lease had ended
+	// the script first found that the lease had ended
 	if len(c.commands) > 1 && understand(c.commands[0]).intent == frees && r.mayLapse(l, c) {
 		first := change{at: c.at, commands: c.commands[:1]}
 		c.commands = c.commands[1:]
@@ -196,7 +196,7 @@ func (r *Reader) apply(l *ledger, c *change) {
 		l.least = max(l.least, q.Call)
 		r.server(l.server).ran(c.at, q.Call)
 		l.drop(e)
-		r.retire(l, q.Call-1) // effects of requests that were answered by then would have come before this one
+		r.retire(l, q.Call-1) // any effect of a request that was answered by then would have come earlier
 		l.mark(q, &d)
 		r.learn(q, &d)
 	}
@@ -211,8 +211,7 @@ func (r *Reader) apply(l *ledger, c *change) {
 	r.tell(l, c, &d, q)
 }
 
-// mark removes tokens from a change that stand for a mode: a script has written them in addition to the token that it
-// was given.
+// mark removes tokens that mean a mode. A script writes such a token in addition to the token that it was given.
 func (l *ledger) mark(q *sighting, d *diff) {
 	if q.intent == runs && len(d.granted) > 1 && q.names(d.granted) {
 		if l.marks == nil {
@@ -228,8 +227,8 @@ func (l *ledger) mark(q *sighting, d *diff) {
 		slices.DeleteFunc(slices.Clone(d.written), mark)
 }
 
-// may tells whether a request can have caused a change. If two requests certainly had effects that are still to come,
-// and one was answered before the other was called, its effect comes first.
+// may tells whether a request can have caused a change. Suppose that two requests certainly had effects that have not
+// come yet. If one was answered before the other was called, its effect comes first.
 func (r *Reader) may(l *ledger, c *change, d *diff, e *entry) bool {
 	other := l.certain.at(0)
 	if other != nil && other.sighting == e.sighting {
@@ -239,7 +238,6 @@ func (r *Reader) may(l *ledger, c *change, d *diff, e *entry) bool {
 		(len(d.ended) == 0 || len(d.granted) > 0 || !r.lapsed(l, c, d, e.sighting))
 }
 
-// returned is when a request was answered; history.Forever if it was not.
 func (s *sighting) returned() time.Duration {
 	if !s.answered {
 		return history.Forever
@@ -275,8 +273,9 @@ func (s *sighting) fits(d *diff) bool {
 // names tells whether one of the tokens is an argument of the request.
 func (s *sighting) names(tokens []string) bool { return slices.ContainsFunc(tokens, s.hasToken) }
 
-// lapsed tells whether a key has expired although a request could explain its end: the lease had certainly ended; or it
-// may have ended, and the request says that it did nothing, or is needed to explain a later end.
+// lapsed tells whether a key's end is an expiry, although a request could explain that end. It is an expiry if the
+// lease had certainly ended. If the lease may have ended, it is an expiry in two cases: the request had no effect, or a
+// later end needs that request as its cause.
 func (r *Reader) lapsed(l *ledger, c *change, d *diff, s *sighting) bool {
 	if d.before.until == 0 {
 		return false
@@ -291,8 +290,8 @@ func (r *Reader) lapsed(l *ledger, c *change, d *diff, s *sighting) bool {
 	return s.intent != frees && s.Call > to || c.at >= from && r.needed(l, s)
 }
 
-// mayLapse tells whether the next change deletes a key whose lease may have ended. It may be an expiry, which the
-// change after it will show.
+// mayLapse tells whether the next change deletes a key whose lease may have ended. The deletion may be an expiry; the
+// next change will show that.
 func (r *Reader) mayLapse(l *ledger, c *change) bool {
 	if l.state.until == 0 || !c.deletes() {
 		return false
@@ -308,11 +307,10 @@ func (c *change) deletes() bool {
 // freeing lists the kinds of requests that may delete a key.
 var freeing = []clue{{affirmed, frees, ""}, {affirmed, runs, ""}, {unheard, frees, ""}, {unheard, runs, ""}}
 
-// needed tells whether a request is needed to explain a later deletion of the key, before the end of a lease, because
-// there is no other one.
+// needed tells whether only this request can explain a later deletion of the key, before its lease ended.
 func (r *Reader) needed(l *ledger, s *sighting) bool {
 	after, ends := l.state.clone(), 0
-	for _, c := range l.changes { // except for the change that is being applied
+	for _, c := range l.changes { // the change that is being applied is no longer in this list
 		from := time.Duration(0)
 		if after.until != 0 {
 			from, _ = r.ours(l.server, after.until)
@@ -347,9 +345,9 @@ func (r *Reader) ours(n int, ms int64) (from, to time.Duration) {
 	return at - s.ahead - time.Millisecond, at - s.behind + time.Millisecond
 }
 
-// lease is the shortest lease that a change can have given: an argument of its request if that fits, else what was left
-// of it when the effect was known. It begins between call and reply of the request, and before the effect was read; 0 =
-// it does not end.
+// lease returns the shortest lease that a change can have set; 0 = it has no end. An argument of the request is used
+// if it fits the expiry. Otherwise it is the time that was left when the effect was known. A lease begins after the
+// request's call, and before its reply and the reading of its effect.
 func (r *Reader) lease(l *ledger, c *change, until int64, s *sighting) time.Duration {
 	if until == 0 {
 		return 0

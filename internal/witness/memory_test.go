@@ -12,8 +12,8 @@ import (
 	"hammerlock/internal/wire"
 )
 
-// visitKeys reads visits to one key after the other: a grant, a refused try, a release; every hundredth lease ends
-// under its holder.
+// visitKeys reads visits to one key after the other: a grant, a refused try, a release. Each hundredth lease ends
+// before its release.
 func visitKeys(r *Reader, epoch time.Time, at time.Duration, from, to int, alone bool) time.Duration {
 	for i := from; i < to; i++ {
 		key, token := fmt.Sprint("lock:", i), fmt.Sprint("t", i)
@@ -34,7 +34,7 @@ func visitKeys(r *Reader, epoch time.Time, at time.Duration, from, to int, alone
 				r.Effect(&wire.Effect{At: at + 50*time.Microsecond, Args: effect})
 			}
 			at += 100 * time.Microsecond
-			if i%1000 == 500 { // the answer is lost
+			if i%1000 == 500 { // the reply is lost
 				if q.Return, q.Lost = history.Forever, true; !alone {
 					r.Request(q)
 				}
@@ -50,7 +50,7 @@ func visitKeys(r *Reader, epoch time.Time, at time.Duration, from, to int, alone
 		if i%100 != 99 {
 			ask(del, wire.Reply{Kind: wire.Integer, Int: 1}, "DEL", key)
 		} else if i > 10_000 {
-			// its lease ended seconds before
+			// its lease had ended seconds before
 			r.Effect(&wire.Effect{At: at, Args: []string{"DEL", fmt.Sprint("lock:", i-10_000)}})
 		}
 		if i%500 == 0 {
@@ -67,7 +67,7 @@ func heap() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// TestManyKeys: what a reader keeps is bounded by the keys that are in use, not by those that were.
+// TestManyKeys: the memory of a reader is bounded by the number of keys in use, not by the number of all keys so far.
 func TestManyKeys(t *testing.T) {
 	keys := 60_000
 	if live.Nightly() {

@@ -6,7 +6,7 @@ import (
 	"hammerlock/internal/wire"
 )
 
-// LockOf is the lock that a command is about.
+// LockOf returns the lock key of a command; false if it has none.
 func (r *Reader) LockOf(q *wire.Request) (key string, ok bool) {
 	for _, key := range keysOf(q.Args) {
 		if matches(r.o.Locks, key) {
@@ -16,8 +16,9 @@ func (r *Reader) LockOf(q *wire.Request) (key string, ok bool) {
 	return "", false
 }
 
-// Is tells whether a reply that is about to be forwarded is such a moment of a lock or, before a command is forwarded,
-// whether its reply can become one. For scripts it uses their earlier effects.
+// Is tells whether a reply that is about to be forwarded is the given moment in a lock's life, such as "granted".
+// Before a command is forwarded, it tells whether the reply can become that moment. For scripts it uses their earlier
+// effects.
 func (r *Reader) Is(moment string, q *wire.Request) bool {
 	asked := q.Return == 0
 	if _, ok := r.LockOf(q); !ok || q.Reply.Kind == wire.Unseen && !asked {
@@ -48,7 +49,7 @@ func (r *Reader) Is(moment string, q *wire.Request) bool {
 	return false
 }
 
-// didBefore tells whether a script has done such a thing before, or its text suggests it.
+// didBefore tells whether a script has caused such a moment before, or its text suggests that it can.
 func (r *Reader) didBefore(moment, id string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -6,45 +6,45 @@ import (
 	"hammerlock/history"
 )
 
-// Notice is a step in the life of a lock, for measurements. Durations that a step does not have are 0.
+// Notice is a step in the life of a lock, for measurements. Durations that do not apply to a step are 0.
 type Notice struct {
 	Kind   NoticeKind
 	Key    string
 	Client string // see wire.Request; empty if the client is unknown
 	At     time.Duration
-	For    time.Duration // how long the client has waited, or held the lock
-	Lease  time.Duration // for a hold: its last lease; 0 = it has no end
+	For    time.Duration // how long the client waited, or held the lock
+	Lease  time.Duration // for a hold: its latest lease; 0 = the lease never ends
 	Free   time.Duration // for a grant: how long the lock was free while its new holder waited
-	Handed bool          // for a grant: Free is known
+	Handed bool          // for a grant: Free is valid
 	Waited bool          // for a grant: the client has waited
-	Cause  string        // of a violation
+	Cause  string        // of a violation, for example Overwritten
 }
 
-// NoticeKind is the kind of a step.
 type NoticeKind uint8
 
-// The kinds of steps. A hold ends by Released, Ended or Taken, or by Closed if it is unknown how.
+// The kinds of steps. A hold ends with Released, Ended or Taken; with Closed if the way it ended is unknown.
 const (
-	Waits       NoticeKind = iota // a client that did not wait is refused
+	Waits       NoticeKind = iota // a client is refused for the first time, and begins to wait
 	Refused                       // any client is refused
-	GaveUp                        // a client that waited tries no longer
-	Granted                       // a client is granted the lock; For is how long it has waited
-	Released                      // its holder releases it before the end of the lease
-	Ended                         // its lease ends before it is released
-	Taken                         // another command ends it
-	Closed                        // it is over
-	LateRelease                   // a holder releases a lock that it has lost, without an effect
+	GaveUp                        // a waiting client stops trying
+	Granted                       // a client is granted the lock; For is the time that it waited
+	Released                      // the holder releases the lock before the lease ends
+	Ended                         // the lease ends before a release
+	Taken                         // another command ends the hold
+	Closed                        // the hold is over; how it ended is unknown
+	LateRelease                   // a holder releases a lock that it has lost already, without an effect
 	Endless                       // a lock is held without an expiry
-	Violation                     // of Cause
+	Violation                     // a violation; Cause says which
 )
 
-// Causes of violations that are reported at once.
+// Causes of violations that are reported while the reader runs.
 const (
 	Overwritten    = "overwritten"     // a token has replaced another one whose lease had not ended
 	ForeignRelease = "foreign-release" // a late release has ended the hold of another client
 )
 
-// quietBound is how long a waiting client may go without a try, unless it has gone longer before.
+// quietBound is the longest time that a waiting client may pass without a try. A client that has once paused longer
+// gets more time: see lapse.
 const quietBound = time.Second
 
 func (r *Reader) notice(n Notice) {
@@ -53,7 +53,6 @@ func (r *Reader) notice(n Notice) {
 	}
 }
 
-// begins reports a grant.
 func (r *Reader) begins(b *book, h *hold, op *history.Op, w *waiter) {
 	h.since = op.Return
 	if h.since == history.Forever {
@@ -69,7 +68,7 @@ func (r *Reader) begins(b *book, h *hold, op *history.Op, w *waiter) {
 	r.notice(n)
 }
 
-// refused reports a try of a client that was refused.
+// refused reports the refusal of a client's try.
 func (r *Reader) refused(b *book, w *waiter, op *history.Op) {
 	n := Notice{Kind: Refused, Key: b.key, Client: w.client, At: op.Return}
 	r.notice(n)
@@ -82,7 +81,7 @@ func (r *Reader) refused(b *book, w *waiter, op *history.Op) {
 	w.tried = max(op.Call, min(op.Return, r.now))
 }
 
-// leaves reports that a client waits no longer, without a grant.
+// leaves reports that a client stopped waiting without a grant.
 func (r *Reader) leaves(b *book, w *waiter) {
 	if w.waits {
 		w.waits = false
@@ -90,7 +89,7 @@ func (r *Reader) leaves(b *book, w *waiter) {
 	}
 }
 
-// ends reports the end of a hold, once.
+// ends reports the end of a hold. It does nothing if that was reported before.
 func (r *Reader) ends(b *book, h *hold, kind NoticeKind, at time.Duration) {
 	if h.closed {
 		return
@@ -113,12 +112,12 @@ func (r *Reader) over(b *book, h *hold) {
 	r.ends(b, h, Ended, h.end)
 }
 
-// releases reports a release. If effects are not seen, it is assumed to end another client's hold if that was valid and
-// the client's own was not.
+// releases reports a release. Without effects, it assumes the worst: a late release ended a valid hold of another
+// client.
 func (r *Reader) releases(b *book, a *act) {
 	h, op := a.hold, &a.op
 	if op.Value > 0 {
-		return // an inner release of a reentrant lock does not end the hold
+		return
 	}
 	victim := a.victim
 	if h.end <= op.Call && r.Permits <= 1 && r.o.Sites == 1 && a.words {
@@ -144,8 +143,8 @@ func (r *Reader) releases(b *book, a *act) {
 	}
 }
 
-// lapse reports what only the passing of time shows: leases that have ended, locks without an expiry, and clients that
-// wait no longer. It allows for replies and effects that come late.
+// lapse reports the steps that only the passing of time shows: leases that ended, locks without an expiry, and clients
+// that stopped waiting. It leaves time for late replies and effects.
 func (b *book) lapse(r *Reader) {
 	for _, h := range b.holds {
 		if !h.closed && (h.ended || h.end < r.now-roundBound) {
@@ -163,8 +162,7 @@ func (b *book) lapse(r *Reader) {
 	}
 }
 
-// Open lists what is going on now: a Waits for each client that waits, and a Granted for each hold, with their
-// durations.
+// Open returns the current state: a Waits for each waiting client, and a Granted for each hold, with their durations.
 func (r *Reader) Open(now time.Duration) (all []Notice) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -12,7 +12,7 @@ var noticeNames = map[NoticeKind]string{Waits: "waits", Refused: "refused", Gave
 	Released: "released", Ended: "ended",
 	Taken: "taken", Closed: "closed", LateRelease: "late", Endless: "endless", Violation: "violation"}
 
-// noticed are scripts, and the notices that they must give.
+// noticed has scripts, and the notices that each must give.
 var noticed = map[string]struct {
 	o     Options
 	lines []string
@@ -59,7 +59,7 @@ var noticed = map[string]struct {
 		want: []string{"granted A 1ms", "refused B", "waits B", "refused B", "gave up B 5ms"}},
 }
 
-// TestNotices: each step of a lock is told once, by whom it was, with how long it took.
+// TestNotices: each step of a lock is reported once, with its client and its duration.
 func TestNotices(t *testing.T) {
 	for name, c := range noticed {
 		var all []string
@@ -92,8 +92,8 @@ func TestNotices(t *testing.T) {
 	}
 }
 
-// TestTimeTells: a lease that nothing ended, a lock without an expiry and a client that tries no longer are told when
-// time has passed; what goes on is open.
+// TestTimeTells: after some time, the reader reports a lease that ended without a release, a lock without an expiry,
+// and a client that stopped trying. Open returns the steps in progress.
 func TestTimeTells(t *testing.T) {
 	all := map[NoticeKind][]time.Duration{}
 	r, _ := told(t, Options{Notice: func(n Notice) { all[n.Kind] = append(all[n.Kind], n.For) }},
@@ -113,8 +113,8 @@ func TestTimeTells(t *testing.T) {
 	}
 }
 
-// TestSimulatedNotices: of simulated clients, what is told adds up: each grant has one end or goes on, each wait, too,
-// and as many foreign releases are told as there were.
+// TestSimulatedNotices: the notices of simulated clients add up. Each grant and each wait has one end, or continues.
+// The number of reported foreign releases is right.
 func TestSimulatedNotices(t *testing.T) {
 	told, made := 0, 0
 	for seed := range uint64(60) {
@@ -154,7 +154,7 @@ func TestSimulatedNotices(t *testing.T) {
 	}
 }
 
-// TestRolling: when the older operations are forgotten, no right lock is accused, and nothing is invented.
+// TestRolling: when older operations are dropped, no right lock is accused, and nothing is invented.
 func TestRolling(t *testing.T) {
 	caught := 0
 	for seed := range uint64(60) {

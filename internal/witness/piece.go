@@ -8,19 +8,19 @@ import (
 	"hammerlock/history"
 )
 
-// Lock is the key of a lock in a database.
+// Lock is the key of a lock, with the number of its database.
 type Lock struct {
 	DB  int
 	Key string
 }
 
-// Piece is a part of what was read. Consecutive pieces make a history: see Join.
+// Piece is a part of the recorded operations. Join makes a history of consecutive pieces.
 type Piece struct {
 	Number  int
-	To      time.Duration         // time up to which it goes
-	Ops     []history.Op          // operations, whose keys are indices in Locks
-	Guesses []history.Op          // operations that only a connection attributes, as they are if connections are shared
-	Notes   map[history.ID]string // by operation
+	To      time.Duration // time at which the piece ends
+	Ops     []history.Op  // their Key is an index in Locks
+	Guesses []history.Op  // operations that only a connection attributes to a client, as for shared connections
+	Notes   map[history.ID]string
 	Locks   []Lock
 	Workers int
 	Shared  bool // connections are shared by several holders
@@ -28,14 +28,14 @@ type Piece struct {
 	Blind   []history.Op // incidents that have not ended
 }
 
-// Rest is the piece with everything that is still in memory.
+// Rest returns everything that is still in memory, as a piece.
 func (r *Reader) Rest() *Piece {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.piece(len(r.ops), nil)
 }
 
-// End is the last piece, after which nothing is read. See History.
+// End returns the last piece and ends the reading. See History.
 func (r *Reader) End() *Piece {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -43,7 +43,7 @@ func (r *Reader) End() *Piece {
 	return r.piece(len(r.ops), nil)
 }
 
-// piece makes a piece of the operations before an index, except for those that stay in memory.
+// piece makes a piece of the operations before an index. Operations in stays are left out, since they stay in memory.
 func (r *Reader) piece(upto int, stays map[int]bool) *Piece {
 	p := &Piece{Number: r.pieces, To: r.now, Notes: map[history.ID]string{}, Workers: len(r.workers),
 		Shared: r.Improper > 0 && !r.promised(), Sums: r.Tallies}
@@ -69,7 +69,7 @@ func (r *Reader) piece(upto int, stays map[int]bool) *Piece {
 		op.Key = n
 		return op
 	}
-	p.Ops = s.ops[:0] // safe although it is the same memory: each is read before it is overwritten
+	p.Ops = s.ops[:0] // the same memory is safe: each operation is read before it is overwritten
 	for n, op := range s.ops {
 		if stays[n] {
 			continue
@@ -89,14 +89,13 @@ func (r *Reader) piece(upto int, stays map[int]bool) *Piece {
 	return p
 }
 
-// noted is an operation with its note.
 type noted struct {
 	history.Op
 	note string
 }
 
-// Join makes a history of consecutive pieces, or of some of their locks, and of operations that the suite has recorded
-// itself.
+// Join makes a history of consecutive pieces, for the locks that the function of selects. It adds the operations of
+// the history with, which the suite itself has recorded.
 func Join(with *history.History, pieces []*Piece, of func(Lock) bool) *history.History {
 	last, numbers := &Piece{}, map[Lock]int32{}
 	for _, p := range pieces {
@@ -145,8 +144,8 @@ func Join(with *history.History, pieces []*Piece, of func(Lock) bool) *history.H
 	return h
 }
 
-// relaid numbers operations as in a whole history. It leaves out operations of a grant that is missing. Unless the
-// history is whole, it also leaves out refused tries before the first known grant, because the holder is unknown.
+// relaid numbers the operations as in a whole history. It leaves out operations whose grant is missing. If the history
+// is not whole, it also leaves out refused tries before the first known grant, because the holder is unknown.
 func relaid(all []noted, workers int, whole bool) ([]history.Op, map[history.ID]string) {
 	slices.SortStableFunc(all, func(a, b noted) int {
 		return cmp.Or(cmp.Compare(a.Call, b.Call), cmp.Compare(a.Kind, b.Kind))

@@ -7,9 +7,9 @@ import (
 	"hammerlock/history"
 )
 
-// TestPieces: the pieces that a reader lets go, with what it has left, are the history that a reader with room for all
-// of it makes: as many operations, and the same causes of what is wrong. No right lock is accused, also where the
-// first pieces are gone.
+// TestPieces: the pieces from a reader and its remaining operations form the same history as a reader with room for
+// everything: as many operations, and the same causes of failures. No right lock is accused, even if the first pieces
+// are missing.
 func TestPieces(t *testing.T) {
 	whole, same := 0, 0
 	every := func(Lock) bool { return true }

@@ -7,21 +7,21 @@ import (
 	"hammerlock/history"
 )
 
-// roundBound is how long after its call everything about a request is known: its reply, its effects, or that it has
-// none.
+// roundBound is the longest time after a request's call until its reply and its effects are known, or are known to be
+// missing.
 const roundBound = answerBound + 2*effectBound
 
-// do adds an act. If a lock has several sites, it waits for those that belong to it.
+// do adds an act. If the lock has several sites, the act first waits for the same act on other sites.
 func (r *Reader) do(b *book, a act) {
 	if r.o.Sites == 1 {
 		r.done(b, a)
 		return
 	}
-	a.hold = nil // it is determined when the grant is known
+	a.hold = nil // it is found when the grant is known
 	b.acts = append(b.acts, a)
 }
 
-// tick makes operations of acts on several sites that are old enough, in the order of their calls.
+// tick turns acts on several sites into operations, in the order of their calls, once they are old enough.
 func (b *book) tick(r *Reader, now time.Duration) {
 	slices.SortStableFunc(b.acts, func(x, y act) int { return int(x.op.Call - y.op.Call) })
 	for len(b.acts) > 0 && b.acts[0].op.Call < now-roundBound {
@@ -45,7 +45,7 @@ func (b *book) tick(r *Reader, now time.Duration) {
 	}
 }
 
-// majority makes one act of those of a round, by majority.
+// majority combines the acts of one round into a single act, by majority.
 func (r *Reader) majority(b *book, round []act) {
 	a, yes, unsure, quorum := round[0], 0, 0, r.o.Sites/2+1
 	for _, o := range round {
@@ -85,7 +85,7 @@ func (r *Reader) majority(b *book, round []act) {
 	r.done(b, a)
 }
 
-// done makes an operation of an act.
+// done turns an act into an operation.
 func (r *Reader) done(b *book, a act) {
 	switch {
 	case a.kind == history.Acquire && a.says == didNot:
@@ -101,7 +101,7 @@ func (r *Reader) done(b *book, a act) {
 	}
 }
 
-// end makes operations of all acts.
+// end turns all remaining acts into operations.
 func (b *book) end(r *Reader) {
 	b.tick(r, history.Forever)
 	r.Unreleased += int64(len(b.holds))

@@ -8,54 +8,54 @@ import (
 	"hammerlock/history"
 )
 
-// requests has the requests about a key on a server that may still have an effect. Looking them up must not take longer
-// if there are many: a pipeline may have all commands of a run in flight.
+// requests has those requests for a key on a server that may still have an effect. A pipeline may have thousands in
+// flight, so a search must not visit them all.
 type requests struct {
-	waiting queue           // without a reply so far, by their calls
-	heard   queue           // answered, by their returns
-	lost    queue           // those that will never get a reply, by the time at which that was known
-	certain queue           // answered, certainly with an effect
-	causes  map[clue]*queue // those that may have had an effect
+	waiting queue           // without a reply so far, sorted by call
+	heard   queue           // answered, sorted by return
+	lost    queue           // without a reply for ever, sorted by the time at which that was known
+	certain queue           // answered, and certainly effective
+	causes  map[clue]*queue // those that may have had an effect, indexed by clue
 }
 
 // entry is a request in these queues.
 type entry struct {
 	*sighting
 	ledger *ledger
-	order  time.Duration // its place in the queues
-	over   bool          // it is not in any queue any more
+	order  time.Duration // sort key in the queues
+	over   bool          // it was removed from all queues
 	queues []*queue
 }
 
-// reply is what the reply to a request says about its effect.
+// reply is the meaning of a request's reply for its effect.
 type reply uint8
 
 const (
 	unheard  reply = iota // there is no reply
-	affirmed              // it had an effect
-	open                  // it may have had one
+	affirmed              // the request had an effect
+	open                  // the request may have had an effect
 )
 
-// clue is how the request that has caused an effect is found: by an argument that the effect names, or by its intent if
-// it need not name one.
+// clue is an index key, by which the request that caused an effect is found: an argument that the effect names or, for
+// commands that need not name one, the intent.
 type clue struct {
 	reply  reply
 	intent intent
 	token  string
 }
 
-// queue is a sorted list of entries. Entries that are over are removed a few at a time.
+// queue is a sorted list of entries. Removed entries are marked first, and deleted later in batches.
 type queue struct {
 	clue  clue
 	list  []*entry
 	first int
-	over  int // entries in list[first:]
+	over  int // number of removed entries in list[first:]
 }
 
-// nameless lists the intents of requests that may have an effect without naming its token.
+// nameless lists the intents of requests whose effect may name a token that they do not name.
 var nameless = []intent{frees, extends, runs}
 
-// put adds an entry, usually at the end or near it.
+// put inserts an entry in order. Its place is usually near the end.
 func (q *queue) put(e *entry) {
 	i := len(q.list)
 	for i > q.first && q.list[i-1].order > e.order {
@@ -68,7 +68,7 @@ func (q *queue) put(e *entry) {
 	e.queues = append(e.queues, q)
 }
 
-// drop notes that an entry is over. It keeps the first and the second entry valid.
+// drop counts one more removed entry. It keeps the first two list places free of removed entries.
 func (q *queue) drop() {
 	q.over++
 	for q.over > 0 && (q.list[q.first].over || q.list[q.first+1].over) {
@@ -86,7 +86,7 @@ func (q *queue) drop() {
 
 func (q *queue) empty() bool { return q.first+q.over == len(q.list) }
 
-// all iterates over the entries in order. None may be removed meanwhile.
+// all iterates over the entries in order. The caller must not remove entries during the iteration.
 func (q *queue) all() iter.Seq[*entry] {
 	return func(yield func(*entry) bool) {
 		for _, e := range q.list[q.first:] {
@@ -97,7 +97,7 @@ func (q *queue) all() iter.Seq[*entry] {
 	}
 }
 
-// at is the first entry, or the second; nil if there is none.
+// at returns the first entry for n = 0, and the second for n = 1; nil if there is none.
 func (q *queue) at(n int) *entry {
 	if q.first+n >= len(q.list) {
 		return nil
@@ -115,7 +115,7 @@ func (l *ledger) sent(s *sighting) {
 	s.entries = append(s.entries, e)
 }
 
-// index makes a request findable as the cause of an effect.
+// index adds a request to the index of possible causes.
 func (q *requests) index(e *entry, h reply) {
 	put := func(c clue) { made(q.causes, c, queue{clue: c}).put(e) }
 	if slices.Contains(nameless, e.intent) {
@@ -126,7 +126,8 @@ func (q *requests) index(e *entry, h reply) {
 	}
 }
 
-// answered adds the reply to a request, or that it has none. Fruitless means that it had no effect.
+// answered moves a request to the queue for answered requests, or for those that will never get a reply. Fruitless
+// means that the request had no effect.
 func (q *requests) answered(e *entry, fruitless bool) {
 	q.drop(e)
 	a := &entry{sighting: e.sighting, ledger: e.ledger, order: e.Return}
@@ -150,7 +151,6 @@ func (q *requests) answered(e *entry, fruitless bool) {
 	}
 }
 
-// drop removes a request.
 func (q *requests) drop(e *entry) {
 	if e.over {
 		return
@@ -166,7 +166,7 @@ func (q *requests) drop(e *entry) {
 	e.queues = nil
 }
 
-// retired removes the requests that were answered before a time, and returns them in the order of their replies.
+// retired removes the requests that were answered before a given time, and returns them in the order of their replies.
 func (q *requests) retired(by time.Duration) (over []*sighting) {
 	for _, list := range []*queue{&q.heard, &q.lost} {
 		for e := list.at(0); e != nil && e.sighting.at() <= by; e = list.at(0) {
@@ -178,8 +178,8 @@ func (q *requests) retired(by time.Duration) (over []*sighting) {
 	return over
 }
 
-// ranks lists the kinds of requests that may have caused a change, the likeliest first: those that name its token come
-// before others, and those that say that they had an effect before those that may have had one.
+// ranks lists the kinds of requests that may have caused a change, the likeliest first. Requests that name the token
+// come before others. Requests that affirm an effect come before those that may have had one.
 var ranks = []struct {
 	named   bool
 	replies []reply
@@ -188,8 +188,8 @@ var ranks = []struct {
 	{false, []reply{open, unheard}},
 }
 
-// first returns, among the requests of the highest rank that may have caused a change, the one that was answered first;
-// nil if there is none.
+// first returns the request that most likely caused a change; nil if none can have. Within the highest rank that has a
+// candidate, it takes the earliest answered.
 func (q *requests) first(d *diff, may func(*entry) bool) (best *entry) {
 	names := d.names()
 	look := func(c clue) {

@@ -9,60 +9,57 @@ import (
 	"hammerlock/history"
 )
 
-// Tallies are counts of requests, effects and holds.
 type Tallies struct {
-	Requests, Effects int64 // that concern locks
+	Requests, Effects int64 // those that concern locks
 	Grants, Releases  int64
 	Expiries, Refused int64
-	Ambiguous         int64 // requests that cannot be attributed to a client
-	Improper          int64 // connections that several holders share
-	// operations that only a connection attributes, and which were therefore made Unknown
+	Ambiguous         int64 // requests whose client is unknown
+	Improper          int64 // signs that several holders share a connection
+	// operations that became Unknown because only a connection shows their client
 	Guesses    int64
-	Outsiders  int64         // effects without a request that was seen
+	Outsiders  int64         // effects whose request was not seen
 	Strange    int64         // keys with commands that the reader does not understand
 	Passed     int64         // connections that are forwarded without being parsed
 	Lease      time.Duration // longest lease that was granted
 	Unreleased int64         // holds that were not released
-	Permits    int           // largest number of holders of a lock at a time, if it admits several
+	Permits    int           // largest number of simultaneous holders of one lock, if a lock admits several
 	Reentrant  bool
-	Full       bool  // there were more operations than are kept
+	Full       bool  // operations were lost, because Options.Most was reached
 	TapsLost   int64 // streams that broke
-	DataLoose  int64 // commands on data without holding a lock
-	DataUnsure int64 // reads that may have seen any of several stores
+	DataLoose  int64 // commands on data without a lock
+	DataUnsure int64 // data keys on which a read may have seen one of several stores
 }
 
-// scribe writes operations. Its workers are virtual: there is one number for each hold in progress, and for each
-// waiter.
+// scribe writes operations. Its workers are virtual: each hold in progress and each waiter has a worker number.
 type scribe struct {
 	ops     []history.Op
 	notes   map[history.ID]string
 	workers []virtual
 	free    []int32             // free worker numbers, in the order in which they became free
-	lanes   []history.ID        // by lane: number of its last operation
-	guesses []int               // operations that only a connection attributes
-	victims map[int]*hold       // by operation: the hold of another client that it ended
-	doubted map[*hold][]int     // operations that took the lock from a hold, until its client is heard of again
-	known   map[history.ID]bool // Acquires without a reply whose holders did something with the lock later
-	phantom []int               // Acquires that were refused because of the client's own grant: see hidden
-	dropped int                 // number of operations that were dropped
-	pieces  int                 // number of pieces with these operations
-	passed  time.Duration       // time up to which they go
-	blind   []history.Op        // for a lock, or all: since when a connection that is not parsed may have had it
+	lanes   []history.ID        // number of the last operation of each lane
+	guesses []int               // indices of operations that only a connection attributes to a client
+	victims map[int]*hold       // index of an operation -> the hold of another client that it ended
+	doubted map[*hold][]int     // operations that took the lock from a hold, until its client is seen again
+	known   map[history.ID]bool // Acquires without a reply whose holders used the lock later
+	phantom []int               // indices of Acquires that made the client's own next try fail: see hidden
+	dropped int                 // number of operations that were removed from memory
+	pieces  int                 // number of pieces that have these operations
+	passed  time.Duration       // time at which the last piece ends
+	// for one lock (Key), or all (-1): start of a time in which an unparsed connection may have held it
+	blind []history.Op
 }
 
-// virtual is a worker number.
 type virtual struct {
 	lanes []lane
 	free  time.Duration // end of its last operation
 }
 
-// lane is a sequence of operations that do not overlap.
 type lane struct {
 	number int
 	last   time.Duration
 }
 
-// worker returns a number that has been free since before a call.
+// worker returns a number that was free before a given call.
 func (s *scribe) worker(call time.Duration) int32 {
 	if len(s.free) > 0 && s.workers[s.free[0]].free < call {
 		w := s.free[0]
@@ -89,7 +86,7 @@ func (s *scribe) add(r *Reader, op history.Op) int {
 	return s.append(op)
 }
 
-// append adds an operation, and returns its place.
+// append adds an operation, and returns its index.
 func (s *scribe) append(op history.Op) int {
 	v := &virtual{}
 	if op.Worker >= 0 {
@@ -113,7 +110,7 @@ func (s *scribe) append(op history.Op) int {
 	return len(s.ops) - 1
 }
 
-// late completes operations of a request that was answered after they had to be written.
+// late completes operations that had to be written before their request was answered.
 func (r *Reader) late(s *sighting) {
 	for _, n := range s.ops {
 		if s.Return != history.Forever && !s.Lost && (s.says != didNot || s.intent == runs) {
@@ -124,7 +121,7 @@ func (r *Reader) late(s *sighting) {
 
 const blindNote = "commands that were not seen may have had a lock: a connection was passed on unseen"
 
-// incident adds that a server has lost a hold, by no command that was seen.
+// incident adds an Incident: a server lost a hold, and no command that was seen did that.
 func (s *scribe) incident(r *Reader, server int, key int32, from, to time.Duration, note string) {
 	if n := s.add(r, incidentOf(server, key, from, to)); n >= 0 {
 		s.notes[s.ops[n].ID] = note
@@ -136,8 +133,8 @@ func incidentOf(server int, key int32, from, to time.Duration) history.Op {
 		Outcome: history.OK}
 }
 
-// History returns everything that was read, together with other operations such as faults. It fills in the numbers of
-// the header. Over means that the programs have ended, so that keys which exist are left over.
+// History returns everything that was read, merged with the operations of the history with, such as faults. It fills
+// in the header's numbers. If over is true, the programs have ended: keys that still exist then were left behind.
 func (r *Reader) History(with *history.History, over bool) *history.History {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -145,7 +142,7 @@ func (r *Reader) History(with *history.History, over bool) *history.History {
 	return r.written(r, with)
 }
 
-// end stops waiting for anything.
+// end stops waiting for replies and effects, and completes all operations.
 func (r *Reader) end(over bool) {
 	r.now += effectBound + answerBound + groupBound
 	for _, l := range r.ledgers {
@@ -158,7 +155,7 @@ func (r *Reader) end(over bool) {
 	r.finish(over)
 }
 
-// SoFar returns what is known so far, without waiting for anything: what later commands will show is unknown.
+// SoFar returns the history so far without waiting. Outcomes that depend on later commands are Unknown.
 func (r *Reader) SoFar(with *history.History) *history.History {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -168,7 +165,7 @@ func (r *Reader) SoFar(with *history.History) *history.History {
 	return s.written(r, with)
 }
 
-// written is what the scribe has, as a history.
+// written makes a history of the scribe's operations.
 func (s *scribe) written(r *Reader, with *history.History) *history.History {
 	for _, op := range s.blind {
 		n := s.append(incidentOf(int(op.Value), op.Key, op.Call, r.now))
@@ -190,13 +187,11 @@ func (s *scribe) written(r *Reader, with *history.History) *history.History {
 	return finished(&with.Header, ops, notes, counts{len(s.workers), len(r.pages), &r.Tallies})
 }
 
-// counts are the numbers in the header of a history.
 type counts struct {
 	workers, keys int
 	*Tallies
 }
 
-// finished makes a history of operations.
 func finished(header *history.Header, ops []history.Op, notes map[history.ID]string, c counts) *history.History {
 	permits := c.Permits
 	if permits <= 1 {
@@ -216,11 +211,12 @@ func finished(header *history.Header, ops []history.Op, notes map[history.ID]str
 	return out
 }
 
-// promised tells whether it is certain which client sent a command.
+// promised tells whether the user has said how a command shows its client: by its connection or by an argument.
 func (r *Reader) promised() bool { return r.o.Holder.By == ByConnection || r.o.Holder.By == ByArg }
 
-// undecide makes the outcome of operations Unknown which only a connection attributes, if connections are shared, and
-// of those that took the lock from a holder that was not heard of again. It returns how many.
+// undecide makes operations Unknown, and returns their number. If connections are shared, these are the operations
+// that only a connection attributes. In any case, they include those that took the lock from a holder that was not
+// seen again.
 func (s *scribe) undecide(shared, promised bool) int64 {
 	unsure := map[int]bool{}
 	for _, n := range s.guesses {
@@ -238,7 +234,8 @@ func (s *scribe) undecide(shared, promised bool) int64 {
 	return int64(len(unsure))
 }
 
-// unknown makes the outcome of an operation Unknown. It may have ended the hold of a victim.
+// unknown makes an operation's outcome Unknown. The operation may have ended the hold of the victim v, which may be
+// nil.
 func unknown(op *history.Op, v *hold) {
 	op.Outcome, op.Reason = history.Unknown, history.None
 	if v != nil && v.id != 0 && op.Call >= v.from {
@@ -246,7 +243,7 @@ func unknown(op *history.Op, v *hold) {
 	}
 }
 
-// finish corrects operations by what is known at the end.
+// finish corrects operations with the knowledge that exists only at the end.
 func (r *Reader) finish(over bool) {
 	r.Guesses += r.undecide(r.Improper > 0, r.promised())
 	r.settleData(r.promised())
@@ -256,8 +253,8 @@ func (r *Reader) finish(over bool) {
 	}
 }
 
-// hidden corrects Acquires whose first command was granted without a reply, and whose next command was refused because
-// of that grant.
+// hidden corrects an Acquire whose first command was granted, but got no reply. The grant made the client's next
+// command fail.
 func (r *Reader) hidden() {
 	var sights []history.Op
 	for _, n := range r.phantom {
@@ -268,12 +265,12 @@ func (r *Reader) hidden() {
 				Until: op.Return + op.TTL, Call: op.Return, Return: op.Return, Outcome: history.OK})
 		}
 	}
-	for _, op := range sights { // older operations may be dropped for them
+	for _, op := range sights { // to make room for them, older operations may be dropped
 		r.add(r, op)
 	}
 }
 
-// left adds the keys that exist on the servers at the end.
+// left adds an operation for each lock key that still exists on the servers.
 func (r *Reader) left() {
 	for _, l := range r.ledgers {
 		if v := r.server(l.server); !l.state.held() || !l.asked || !v.tapped || v.replica {
@@ -296,7 +293,6 @@ func (r *Reader) left() {
 	}
 }
 
-// page returns the number of a key.
 func (r *Reader) page(s subject) int32 {
 	n, ok := r.pages[s]
 	if !ok {

@@ -19,33 +19,33 @@ const (
 	freeScript     = "if redis.call('get',KEYS[1]) == ARGV[1] then return redis.call('del',KEYS[1]) else return 0 end"
 )
 
-// world is a simulated server with locks. A Reader is told of its actions late and out of order.
+// world is a simulated server with locks. A Reader learns of its actions late and out of order.
 type world struct {
 	*rand.Rand
 	epoch    time.Time
 	told     []telling
-	effects  time.Duration // the last one was read then
-	executed time.Duration // the last command was executed then
+	effects  time.Duration // time at which the last effect was read
+	executed time.Duration // time at which the last command was executed
 	tx       int64
 	number   int64
 	plain    bool // a release is a DEL, even of another client's lock
-	same     bool // all write the same token
+	same     bool // all clients write the same token
 	late     float64
-	lost     float64 // so many answers are lost
+	lost     float64 // share of the replies that are lost
 
 	owner  string
-	holder int // the worker that wrote it
+	holder int // worker that wrote the key
 	until  time.Duration
 
-	grants   map[string]bool // by token: granted
-	answered map[string]bool // ... and answered
-	freed    map[string]bool // by the client's token: a release that deleted something was answered so
+	grants   map[string]bool // token -> it was granted
+	answered map[string]bool // token -> its grant was answered
+	freed    map[string]bool // token of the client -> a release that deleted something was answered
 	foreign  int
 
-	soFar *history.History // what was read before all was known
+	soFar *history.History // the history that was read before everything was known
 }
 
-// telling is an event of the sink.
+// telling is an event for the sink.
 type telling struct {
 	at time.Duration
 	do func(*Reader)
@@ -53,7 +53,7 @@ type telling struct {
 
 func (w *world) ms(at time.Duration) int64 { return w.epoch.Add(at).UnixMilli() }
 
-// effect is read a while after it was executed, and never before the one before it.
+// effect makes an effect, which is read some time after its execution, and never before the previous effect.
 func (w *world) effect(at time.Duration, commands ...[]string) {
 	w.effects = max(w.effects+1, at+time.Duration(w.ExpFloat64()*float64(3*time.Millisecond)))
 	tx := int64(0)
@@ -68,7 +68,7 @@ func (w *world) effect(at time.Duration, commands ...[]string) {
 	}
 }
 
-// lapse deletes a key whose lease is over, when a client looks.
+// lapse deletes a key whose lease has ended, when a client accesses it.
 func (w *world) lapse(at time.Duration) bool {
 	if w.owner != "" && w.ms(at) > w.ms(w.until) {
 		w.owner = ""
@@ -77,7 +77,8 @@ func (w *world) lapse(at time.Duration) bool {
 	return false
 }
 
-// request is called by a worker at a time, and executed in between. It returns when it was answered, and what.
+// request makes a request of a worker, which is executed between its call and its return. It returns the time of the
+// reply, and the reply.
 func (w *world) request(worker int, at time.Duration, execute func(at time.Duration) wire.Reply,
 	args ...string) (time.Duration, wire.Reply) {
 	delay := func() time.Duration { return 1 + time.Duration(w.ExpFloat64()*float64(400*time.Microsecond)) }
@@ -147,7 +148,7 @@ func (w *world) free(worker int, token string, at time.Duration) time.Duration {
 	return end
 }
 
-// run lets workers visit, the one whose turn is next first.
+// run lets workers visit. The worker whose turn is next comes first.
 func (w *world) run(workers, visits int) {
 	type worker struct {
 		at    time.Duration
@@ -192,7 +193,7 @@ func (w *world) run(workers, visits int) {
 	}
 }
 
-// read lets a Reader hear everything, and returns its history.
+// read passes everything to a Reader, and returns its history.
 func (w *world) read(o Options) (*Reader, *history.History) {
 	slices.SortStableFunc(w.told, func(a, b telling) int { return cmp.Compare(a.at, b.at) })
 	o.Locks, o.Most, o.Epoch = []string{"lock:*"}, cmp.Or(o.Most, 1<<20), w.epoch
@@ -218,7 +219,7 @@ func newWorld(seed uint64) *world {
 	}
 }
 
-// failed are the causes of a judge's failing verdicts.
+// failed returns the causes of the failed verdicts.
 func failed(t *testing.T, h *history.History) (causes []string) {
 	t.Helper()
 	verdicts, err := checker.JudgeHistory(h)
@@ -233,9 +234,9 @@ func failed(t *testing.T, h *history.History) (causes []string) {
 	return causes
 }
 
-// TestSimulatedLocks compares the holds that are read with those that a simulated server gave, however late its effects
-// were read, and what a judge says of them with what its clients did: no right lock is accused, and a foreign release
-// is named.
+// TestSimulatedLocks compares the holds that were read with those that a simulated server granted, even if effects
+// were read late. It also compares the verdict with the actions of the clients: no right lock is accused, and a
+// foreign release is named.
 func TestSimulatedLocks(t *testing.T) {
 	seeds := uint64(300)
 	if testing.Short() {
@@ -263,7 +264,7 @@ func TestSimulatedLocks(t *testing.T) {
 			t.Errorf("seed %d: a right run is accused by what was read so far: %v", seed, before)
 		}
 		switch {
-		case w.lost > 0 && slices.Equal(causes, []string{"exclusion: phantom"}): // its clients do send a SET NX again
+		case w.lost > 0 && slices.Equal(causes, []string{"exclusion: phantom"}): // its clients really repeat a SET NX
 		case w.foreign == 0 && len(causes) > 0:
 			t.Errorf("seed %d: a right run is accused: %v", seed, causes)
 		case w.foreign > 0:
@@ -284,13 +285,13 @@ func TestSimulatedLocks(t *testing.T) {
 	}
 }
 
-// compare looks at each grant and release.
+// compare checks each grant and release.
 func (w *world) compare(t *testing.T, seed uint64, h *history.History) {
 	t.Helper()
 	tokens := map[uint64]string{}
 	for token := range w.grants {
 		tokens[history.Hash(token)] = token
-		tokens[history.Hash(token+"#2")] = token // again, when its first grant had no answer and was over
+		tokens[history.Hash(token+"#2")] = token // a second grant, after the first had no reply and was over
 	}
 	granted, freed := map[string]bool{}, map[string]bool{}
 	for _, op := range h.Ops {

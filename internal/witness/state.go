@@ -7,21 +7,21 @@ import (
 	"strings"
 )
 
-// state is the content of a key on a server as far as locks are concerned: its owners and its expiry.
+// state is the content of a lock key on one server: its owners and its expiry.
 type state struct {
 	owners  map[string]int64 // token (the value of a string, or a field, member or element) -> its count
 	until   int64            // server time in ms; 0 = it does not expire
-	wrote   []string         // tokens that the last commands have written
-	scored  bool             // counts are scores of a sorted set
-	counts  bool             // counts are how often an owner has entered
-	strange bool             // a command was not understood
+	wrote   []string         // tokens that the last commands wrote
+	scored  bool             // the key is a sorted set, and counts are scores
+	counts  bool             // counts tell how often an owner has entered
+	strange bool             // some command was not understood
 }
 
-// partial lists the commands that change only some owners of a key. Other commands replace all, or none.
+// partial lists the commands that may change only some owners of a key. Other commands replace all owners, or none.
 var partial = map[string]bool{"HSET": true, "HMSET": true, "HSETNX": true, "HINCRBY": true, "HDEL": true, "SADD": true,
 	"SREM": true, "SPOP": true, "ZADD": true, "ZREM": true, "ZREMRANGEBYSCORE": true, "LREM": true}
 
-// tokens lists the owners in order.
+// tokens returns the owners' tokens, sorted.
 func (s *state) tokens() []string {
 	all := make([]string, 0, len(s.owners))
 	for token := range s.owners {
@@ -49,8 +49,8 @@ func (s *state) write(token string, count int64) {
 
 func (s *state) clear() { s.owners, s.until, s.scored, s.counts = nil, 0, false, false }
 
-// execute applies a command of the replication stream. These are few kinds, because servers rewrite most commands
-// before they replicate them.
+// execute applies a command of the replication stream. Few commands occur there, because servers rewrite most of them
+// before replication.
 func (s *state) execute(args []string) {
 	w, rest := understand(args), args[min(2, len(args)):]
 	switch args[0] {
@@ -104,7 +104,7 @@ func (s *state) execute(args []string) {
 	}
 }
 
-// add parses the members in ZADD.
+// add parses the members of a ZADD.
 func (s *state) add(rest []string) {
 	for len(rest) > 0 {
 		if _, err := strconv.ParseFloat(rest[0], 64); err == nil {

@@ -10,65 +10,63 @@ import (
 	"hammerlock/internal/wire"
 )
 
-// streamBound is how many grants a Stream keeps, in up to 100 MB. If a run has more, nothing is compared.
+// streamBound is the largest number of grants that a Stream keeps, in up to 100 MB. Longer runs are not compared.
 const streamBound = 1 << 18
 
-// mostAgainst is how many contradictions are listed.
+// mostAgainst is the largest number of contradictions in the result.
 const mostAgainst = 20
 
-// delivery is how long a server takes at most to replicate what it has executed.
+// delivery is the longest time that a server takes to replicate a command that it has executed.
 const delivery = time.Second
 
 // Stream compares the operations of a run with the replication streams of its servers. It is a wire.Sink for taps;
-// operations come by Observe. A lock can be compared if it writes its token into its key, as a value or a field, unless
-// it is handed on within a process.
+// operations come through Observe. The lock must write its token into its key, as a value or a field. A lock that is
+// handed on within a process cannot be compared.
 type Stream struct {
 	clock   *history.Clock
 	mu      sync.Mutex
-	locks   map[string]bool // their keys
+	locks   map[string]bool // keys of the locks
 	servers []*streamed
 	sites   int
 	states  map[place]*state
-	writes  map[uint64][]*write // by token
+	writes  map[uint64][]*write // indexed by the hash of the token
 	calls   []call
-	full    bool // there were more
+	full    bool // some calls were not kept
 	closed  time.Duration
 	sum     history.Stream
 }
 
-// streamed is a server with the state of its replication stream.
 type streamed struct {
 	name    string
 	site    int
-	origin  string             // replication ID that its offsets belong to
-	from    time.Duration      // its stream is complete from here on
-	away    time.Duration      // it has not been read since then; 0 = it is being read
-	lost    [][2]time.Duration // times in which a part of it is missing
+	origin  string             // replication ID to which its offsets belong
+	from    time.Duration      // time from which its stream is complete
+	away    time.Duration      // time at which reading stopped; 0 = it is being read
+	lost    [][2]time.Duration // periods of which a part is missing
 	replica bool
 }
 
-// write is a token that was written on a server.
 type write struct {
 	server     int
-	at, gone   time.Duration // gone is when it was deleted; 0 = it exists
+	at, gone   time.Duration // gone is the time of its deletion; 0 = it still exists
 	offset     int64
 	goneOffset int64
 	until      time.Duration // end of its lease
-	early      bool          // it was deleted before the end of its lease
+	early      bool          // it was deleted before its lease ended
 }
 
-// call is an operation whose effect is looked for.
+// call is an operation whose effect is searched for in the streams.
 type call struct {
 	kind         history.Kind
-	known        bool // OK
-	signalled    bool // an Acquire after a message of the last holder, which may have handed the lock over
+	known        bool // its outcome is OK
+	signalled    bool // an Acquire after a message from the previous holder, which may have handed the lock over
 	token        uint64
 	hold         history.ID
 	call, answer time.Duration
 	worker       int32
 }
 
-// NewStream makes a Stream for the keys of locks on servers, each with its name and the number of its site.
+// NewStream makes a Stream for the keys of locks. Each server has a name, and the number of its site.
 func NewStream(clock *history.Clock, keys, names []string, sites []int) *Stream {
 	s := &Stream{clock: clock, locks: map[string]bool{}, states: map[place]*state{}, writes: map[uint64][]*write{}}
 	for _, k := range keys {
@@ -81,14 +79,14 @@ func NewStream(clock *history.Clock, keys, names []string, sites []int) *Stream 
 	return s
 }
 
-// Refused notes that a server's stream cannot be read.
+// Refused records that a server's stream cannot be read.
 func (s *Stream) Refused(server int, why error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.sum.Breaks = append(s.sum.Breaks, fmt.Sprintf("%s: %v", s.servers[server].name, why))
 }
 
-// Close notes that all taps are closed from now on.
+// Close records the time at which all taps were closed.
 func (s *Stream) Close(at time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -97,7 +95,7 @@ func (s *Stream) Close(at time.Duration) {
 	}
 }
 
-// Sent and Request implement wire.Sink: taps see no requests.
+// Sent does nothing, because taps see no requests.
 func (s *Stream) Sent(*wire.Request) {}
 
 // Request does nothing.
@@ -169,7 +167,7 @@ func (s *Stream) remove(token string, e *wire.Effect) {
 	}
 }
 
-// forget notes that a server has lost its keys.
+// forget records that a server has lost its keys.
 func (s *Stream) forget(server int, e *wire.Effect) {
 	for at, is := range s.states {
 		if at.server == server {
@@ -208,7 +206,7 @@ func (s *Stream) Event(e wire.Event) {
 	v.replica, v.origin = e.Replica, e.History
 }
 
-// promoted compares what a replica had when it became primary with what the last primary had.
+// promoted compares the writes of a replica that became primary with those of the previous primary.
 func (s *Stream) promoted(e wire.Event) {
 	before := slices.IndexFunc(s.servers, func(v *streamed) bool { return v.origin == e.Before && !v.replica })
 	if before < 0 {
@@ -231,7 +229,7 @@ func (s *Stream) promoted(e wire.Event) {
 	s.sum.Forgot = append(s.sum.Forgot, t)
 }
 
-// Observe adds an operation of the run. It is called by one goroutine.
+// Observe adds an operation of the run. Only one goroutine may call it.
 func (s *Stream) Observe(op *history.Op) {
 	outermost := op.Kind == history.Acquire && op.Hold == op.ID && op.Token != 0 && op.Permits == 0
 	if op.Outcome == history.Failed || !outermost && (op.Kind != history.Release || op.Value > 0) || s.full {
@@ -242,7 +240,7 @@ func (s *Stream) Observe(op *history.Op) {
 		op.Call, op.Return, op.Worker})
 }
 
-// Sum returns, after all taps were closed, how far operations and streams agree.
+// Sum returns the result of the comparison. All taps must be closed before.
 func (s *Stream) Sum() *history.Stream {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -257,7 +255,7 @@ func (s *Stream) Sum() *history.Stream {
 		}
 	}
 	s.sum.Overflow = s.sum.Overflow || s.full
-	if !readable || handed || s.sum.Overflow { // servers do not see a lock that is handed on within a process
+	if !readable || handed || s.sum.Overflow { // a lock that is handed on within a process is invisible to servers
 		return &s.sum
 	}
 	for i := range s.calls {
@@ -270,7 +268,7 @@ func (s *Stream) Sum() *history.Stream {
 		if c.kind == history.Release {
 			count = &s.sum.Releases
 			executed = 2*s.on(c.token, func(w *write) bool { return w.gone >= c.call && w.early }) > s.sites
-			// the effect may be hidden by the end of the lease
+			// an expiry may hide the effect
 			none = s.on(c.token, func(w *write) bool { return w.gone >= c.call }) == 0
 		}
 		switch {
@@ -287,15 +285,15 @@ func (s *Stream) Sum() *history.Stream {
 	return &s.sum
 }
 
-// compare looks for the effect of an answered operation. For a release, the end of the lease may have come first.
+// compare searches for the effect of an answered operation. For a release, an expiry may have come first.
 func (s *Stream) compare(c *call) {
 	if !s.whole(c.call, c.answer+delivery) {
 		return
 	}
 	s.sum.Compared++
 	all := s.on(c.token, func(*write) bool { return true })
-	executed := 2*all > s.sites    // a lock that the last holder hands over was written before it was asked for
-	if c.kind == history.Release { // a replica may be late, and on a busy machine the stream is read late
+	executed := 2*all > s.sites    // a lock that the previous holder hands over was written before the call
+	if c.kind == history.Release { // a replica may be late, and a busy machine reads the stream late
 		removed := s.on(c.token, func(w *write) bool { return w.gone > 0 && (w.early || w.gone <= c.answer+delivery) })
 		executed = 2*(all-removed) <= s.sites
 	}
@@ -306,7 +304,7 @@ func (s *Stream) compare(c *call) {
 	}
 }
 
-// on is the number of sites on which such a write of a token exists.
+// on returns the number of sites that have a write of a token for which so returns true.
 func (s *Stream) on(token uint64, so func(*write) bool) int {
 	sites := map[int]bool{}
 	for _, w := range s.writes[token] {
@@ -317,7 +315,7 @@ func (s *Stream) on(token uint64, so func(*write) bool) int {
 	return len(sites)
 }
 
-// whole tells whether all streams were read from one moment to another.
+// whole tells whether all streams were read without a gap between two times.
 func (s *Stream) whole(from, to time.Duration) bool {
 	return from+delivery <= s.closed && to <= s.closed && !slices.ContainsFunc(s.servers, func(v *streamed) bool {
 		return v.from > from || v.away > 0 && v.away <= to ||

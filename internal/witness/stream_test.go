@@ -11,8 +11,9 @@ import (
 	"hammerlock/internal/wire"
 )
 
-// played makes a Stream of two servers of one site, the second a replica of the first, and plays it: "1 offset SET ..."
-// is an effect of server 1; an operation has its kind, its hold, its outcome, its token and its call and answer in ms.
+// played makes a Stream of two servers of one site, the second a replica of the first, and plays a script. "1 offset
+// SET ..." is an effect of server 1. An operation has its kind, its hold, its outcome, its token, and its call and
+// return in ms.
 func played(t *testing.T, lines ...string) *history.Stream {
 	t.Helper()
 	clock := history.NewOrderedClock(0)
@@ -73,7 +74,7 @@ const (
 	set = " SET lock a PXAT " + far
 )
 
-// streams are scripts, and the sum of their streams.
+// streams has scripts, each with the result of the comparison.
 var streams = map[string]struct {
 	lines []string
 	want  history.Stream

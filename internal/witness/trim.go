@@ -8,14 +8,14 @@ import (
 	"hammerlock/history"
 )
 
-// pieceTime is how long operations stay in memory if a recorder stores them: then everything about them is known.
+// pieceTime is the time after which everything about an operation is known, so that a recorder can store it.
 const pieceTime = roundBound
 
-// pieceRoom is how many operations always have room.
+// pieceRoom is a capacity, in operations, that is never worth freeing.
 const pieceRoom = 1 << 12
 
-// pass removes a piece of operations from memory when there are too many or, if a recorder stores them, when they are
-// old enough.
+// pass removes operations from memory when there are too many. If a recorder stores them, it also removes those that
+// are old enough.
 func (r *Reader) pass() {
 	n := 0
 	if r.o.Dropped != nil && r.now-r.passed >= pieceTime {
@@ -32,8 +32,8 @@ func (r *Reader) pass() {
 	}
 }
 
-// trim removes the operations before an index. Grants of holds in progress stay, because later events are judged by
-// them. Operations of other holds that come later still refer to their grants: see relaid.
+// trim removes the operations before an index. Grants of current holds stay, because later events are judged by them.
+// Later operations of other holds still refer to the removed grants: see relaid.
 func (r *Reader) trim(from int) {
 	stays := r.staying(from)
 	if r.o.Dropped != nil {
@@ -42,7 +42,7 @@ func (r *Reader) trim(from int) {
 	}
 	to := map[int]int{} // old index -> new index
 	ids, used, marks := map[history.ID]bool{}, map[int32]bool{}, map[uint64]bool{}
-	ops, notes := r.ops[:0], map[history.ID]string{} // in place, since what is read was copied
+	ops, notes := r.ops[:0], map[history.ID]string{} // in place, since the operations for the recorder were copied
 	for i, op := range r.ops {
 		if i < from && !stays[i] {
 			continue
@@ -58,7 +58,7 @@ func (r *Reader) trim(from int) {
 	}
 	r.dropped += len(r.ops) - len(ops)
 	if r.ops, r.notes = ops, notes; cap(ops) > 4*len(ops)+pieceRoom {
-		r.ops = slices.Clone(ops) // their number has shrunk
+		r.ops = slices.Clone(ops) // the list has shrunk, so free its memory
 	}
 	holds := map[*hold]bool{}
 	for _, h := range r.victims {
@@ -84,8 +84,8 @@ func (r *Reader) trim(from int) {
 	r.renumber(used)
 }
 
-// staying returns the indices of grants that must stay in memory: those of holds in progress that were not extended.
-// There may be too many.
+// staying returns the indices of grants that must stay in memory: those of current holds that were not extended. If
+// these are too many, it returns none.
 func (r *Reader) staying(from int) map[int]bool {
 	stays := map[int]bool{}
 	for _, b := range r.books {
@@ -101,7 +101,7 @@ func (r *Reader) staying(from int) map[int]bool {
 	return stays
 }
 
-// moved corrects indices of operations after some were removed.
+// moved adjusts the indices of operations after some were removed.
 func (r *Reader) moved(to map[int]int) {
 	places := func(old []int) (all []int) {
 		for _, n := range old {
@@ -133,13 +133,12 @@ func (r *Reader) moved(to map[int]int) {
 		last[n] = max(last[n], r.ops[i].Return)
 	}
 	for _, v := range r.workers {
-		for i := range v.lanes { // an operation without a reply keeps its lane
+		for i := range v.lanes { // an operation without a reply blocks its lane for ever
 			v.lanes[i].last = last[v.lanes[i].number]
 		}
 	}
 }
 
-// renumber gives the pages that are still used the lowest numbers.
 func (r *Reader) renumber(used map[int32]bool) {
 	to := map[int32]int32{}
 	for s, n := range r.pages {

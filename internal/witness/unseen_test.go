@@ -8,7 +8,7 @@ import (
 	"hammerlock/history"
 )
 
-// unseens are histories in which something changed a lock that was not seen. None of them accuses the lock.
+// unseens are histories in which an unseen command changed a lock. None of them accuses the lock.
 var unseens = map[string][]string{
 	"a pipeline that was passed on unseen": {
 		"A 1 2 SET lock:1 a NX PX 100 = OK", "! 3 SET lock:1 a PXAT +101", "P 10",
@@ -40,7 +40,7 @@ func TestUnseenCommands(t *testing.T) {
 			t.Errorf("%s: no incident tells of it", name)
 		}
 	}
-	// Of a lock that such a connection did not touch the server's stream shows all.
+	// The server's stream shows everything about a lock that such a connection did not touch.
 	_, h := told(t, Options{}, "P 1", "A 2 3 SET lock:1 a NX PX 100 = OK", "! 4 SET lock:1 a PXAT +102",
 		"B 20 21 SET lock:1 b PX 100 = OK", "! 22 SET lock:1 b PXAT +120")
 	if causes := failed(t, h); !slices.Contains(causes, "exclusion: double-grant") {
@@ -48,7 +48,7 @@ func TestUnseenCommands(t *testing.T) {
 	}
 }
 
-// TestLeases: a lease counts from when it was executed, which was before its effect was read.
+// TestLeases: a lease counts from its execution, which was before its effect was read.
 func TestLeases(t *testing.T) {
 	for name, c := range map[string]struct {
 		lines []string
@@ -77,8 +77,8 @@ func TestLeases(t *testing.T) {
 	}
 }
 
-// TestKeysThatScriptsMake: the effects on a lock that no command names, because a script makes the key's name, are
-// grants and releases all the same.
+// TestKeysThatScriptsMake: if a script makes the name of a key, no command names the lock. Its effects are grants and
+// releases all the same.
 func TestKeysThatScriptsMake(t *testing.T) {
 	take := []string{"A 1 2 EVALSHA s 0 a = 1", "! 2 SET lock:1 a PXAT +100"}
 	r, h := told(t, Options{}, append(take, "A 48 51 EVALSHA s 0 a = 1", "! 50 DEL lock:1")...)
@@ -91,8 +91,8 @@ func TestKeysThatScriptsMake(t *testing.T) {
 	}
 }
 
-// TestAGrantOfAnUnseenClientIsNarrow: it was executed after what was read before it, whichever lock that was about. So
-// it is not taken for a client that asked all the time, and for whom a free lock was not to be had.
+// TestAGrantOfAnUnseenClientIsNarrow: the grant was executed after the effects that were read before it, on any lock.
+// So it does not look like a client that asked all the time and did not get a free lock.
 func TestAGrantOfAnUnseenClientIsNarrow(t *testing.T) {
 	_, h := told(t, Options{}, "A 1 2 SET lock:1 a NX PX 100 = OK", "! 3 SET lock:1 a PXAT +101",
 		"A 4 5 EVAL s 1 lock:1 a = 1", "! 5 DEL lock:1",

@@ -1,6 +1,7 @@
-// Package witness reconstructs the history of a lock from the network traffic between programs and servers: who held
-// it, when it was granted, and how it was released. It relies on effects (from the replication stream), and on the
-// words of commands only where effects are not seen. An unclear outcome is Unknown, and counted. It judges nothing.
+// Package witness reconstructs the history of a lock from the network traffic between programs and servers: its
+// holders, and how each hold began and ended. It relies on effects, which the replication stream shows. If effects are
+// not seen, it goes by the words of commands. An unclear outcome becomes Unknown, and is counted. The package does not
+// judge.
 package witness
 
 import (
@@ -15,22 +16,21 @@ import (
 	"hammerlock/internal/wire"
 )
 
-// Holder says how holders are told apart.
+// Holder says how the reader tells holders apart.
 type Holder struct {
 	By  By
-	Arg int // for ByArg: which argument of the commands, counted from the command name, which is 0
+	Arg int // for ByArg: position of the argument in the command; the command name has position 0
 }
 
 // By is a way to tell holders apart.
 type By string
 
-// The ways.
 const (
-	// Auto: by the token or, if that is not unique, by the connection, if each serves one holder at a time.
+	// Auto goes by the token. If that is not unique, it goes by the connection, if each serves one holder at a time.
 	Auto         By = "auto"
-	ByToken      By = "token"      // by the token only
-	ByConnection By = "connection" // each connection serves one holder at a time, as the user promises
-	ByArg        By = "arg"        // by an argument
+	ByToken      By = "token"
+	ByConnection By = "connection" // the user promises that each connection serves one holder at a time
+	ByArg        By = "arg"        // by an argument of the commands: Holder.Arg
 )
 
 // Options say which keys are read, and how.
@@ -39,76 +39,75 @@ type Options struct {
 	Holder      Holder
 	Sites       int           // number of independent servers that a lock uses; 0 = one
 	Ours        bool          // the servers fail only by planned faults
-	Epoch       time.Time     // date of the zero of time stamps
-	Most        int           // how many operations are kept; 0 = none, and no history is made
-	Rolling     bool          // only the latest Most operations and keys in use are kept; data keys cannot be read
-	Violation   func(Finding) // called at once for a violation that a server's stream proves; may be nil
-	Notice      func(Notice)  // called at once for each step of a lock, with the reader locked; may be nil
-	Alone       bool          // only replication streams are read, each independently
+	Epoch       time.Time     // date at which time stamps are zero
+	Most        int           // number of operations that are kept; 0 = none, and there is no history
+	Rolling     bool          // only the latest Most operations and the keys in use are kept; data keys cannot be read
+	Violation   func(Finding) // called immediately for each violation that a server's stream proves; may be nil
+	Notice      func(Notice)  // called immediately for each step of a lock, with the reader locked; may be nil
+	Alone       bool
 	// Dropped takes operations that a Rolling reader removes from memory, with the reader locked; may be nil.
 	Dropped func(*Piece)
 }
 
-// Bounds for waiting.
+// Time limits.
 const (
-	answerBound = 2 * time.Second       // how long an effect waits for replies to commands that may have caused it
+	answerBound = 2 * time.Second       // an effect waits this long for replies to commands that may have caused it
 	groupBound  = 50 * time.Millisecond // after this time, all effects of a transaction have come
-	effectBound = 2 * time.Second       // how long after the reply an effect comes at the latest
-	waiterBound = 10 * time.Second      // a client that has not tried for this long waits no longer
+	effectBound = 2 * time.Second       // longest time from a reply to its effect
+	waiterBound = 10 * time.Second      // a client that has not tried for this long no longer waits
 	sweepEvery  = time.Second
-	keepBound   = 30 * time.Second // a hold that ended this long ago, and was not released, is dropped
+	keepBound   = 30 * time.Second // a hold whose lease ended this long ago without a release is dropped
 )
 
-// Reader is a wire.Sink that reconstructs holds from requests and effects. It keeps current holds, and operations.
+// Reader is a wire.Sink that reconstructs holds from requests and effects. It keeps the current holds, and operations.
 type Reader struct {
 	o      Options
 	mu     sync.Mutex
-	now    time.Duration // latest time stamp that was seen
+	now    time.Duration // latest time stamp so far
 	swept  time.Duration
-	killed time.Duration // when the programs were last killed
+	killed time.Duration // time at which the programs were last killed
 
 	servers map[int]*server
 	ledgers map[place]*ledger
-	active  map[*ledger]bool // those with something that waits
-	endless map[*ledger]bool // those with a holder and no expiry
+	active  map[*ledger]bool // ledgers with requests or changes that wait
+	endless map[*ledger]bool // ledgers with a holder and no expiry
 	books   map[subject]*book
 	scripts map[string]*script
 	flights map[flight]*sighting
 	pages   map[subject]int32
-	grants  map[string]int // token -> how often it was granted
+	grants  map[string]int // token -> number of its grants
 	sheets  map[subject]*sheet
-	spans   map[string][]*span // by holder
-	// unreturned is how many holders each lock has, if connections do not tell them apart; nil = they do.
+	spans   map[string][]*span // indexed by the name of the holder: see who
+	// unreturned has the holders' times for each lock, if clients may share connections; otherwise it is nil.
 	unreturned map[int32]*stays
 
 	scribe
 	Tallies
 }
 
-// server is the state of a server.
 type server struct {
 	tapped  bool
-	replica bool          // it is a replica, so its effects are those of its primary
-	lost    time.Duration // when its stream last broke
+	replica bool          // its stream has the effects of its primary
+	lost    time.Duration // time at which its stream last broke
 	from    time.Duration // its effects are complete for requests after this time
-	unseen  time.Duration // since when a connection to it is not parsed; 0 = all are
-	open    []*change     // of its last transaction, to which more may belong
-	ahead   time.Duration // by how much its clock is ahead of ours at most
-	behind  time.Duration // ... at least
+	unseen  time.Duration // start of the first connection that is not parsed; 0 = all are parsed
+	open    []*change     // changes of its last transaction, which may not be complete
+	ahead   time.Duration // its clock is ahead of ours by at most this much
+	behind  time.Duration // its clock is ahead of ours by at least this much
 	order   []executed    // some of its last explained effects, in the order of its stream
 }
 
-// executed says that the effect that was read at a time was executed after its request was called. A server executes
-// in the order of its stream, so the same is true of all effects that were read later, whoever asked for them.
+// executed says that the effect read at one time was executed after the request called at the other. A server executes
+// in the order of its stream. So all effects that were read later were executed after that call, too.
 type executed struct{ read, called time.Duration }
 
-// How far apart the effects in server.order are, and how many there are.
+// Limits of server.order: the shortest time between two entries, and the number of entries.
 const (
 	orderEvery = 10 * time.Millisecond
 	orderMost  = 4096
 )
 
-// ran adds an explained effect.
+// ran records an explained effect.
 func (s *server) ran(read, called time.Duration) {
 	if n := len(s.order); n > 0 {
 		if last := s.order[n-1]; read < last.read+orderEvery {
@@ -120,7 +119,8 @@ func (s *server) ran(read, called time.Duration) {
 	s.order = append(s.order, executed{read, called})
 }
 
-// since is a time that an effect was not executed before, by those that were read earlier.
+// since returns a time before which an effect cannot have been executed. It follows from the effects that were read
+// earlier.
 func (s *server) since(read time.Duration) time.Duration {
 	n, _ := slices.BinarySearchFunc(s.order, read, func(e executed, t time.Duration) int {
 		return cmp.Compare(e.read, t)
@@ -139,19 +139,17 @@ func (s *server) close() {
 	s.open = nil
 }
 
-// subject is a key in a database: on all servers of a deployment, or on all sites.
+// subject is a key in a database, on all servers of a deployment or on all sites.
 type subject struct {
 	db  int
 	key string
 }
 
-// place is a key on a server.
 type place struct {
 	server int
 	subject
 }
 
-// flight identifies a request.
 type flight struct{ conn, number int64 }
 
 // sighting is a request that concerns a lock.
@@ -160,19 +158,18 @@ type sighting struct {
 	words
 	says     says
 	answered bool
-	lost     time.Duration // when it was known that it has no reply
-	entries  []*entry      // one for each lock that it concerns
-	ops      []int         // operations that were made of it before it was answered
+	lost     time.Duration // time at which it was known that no reply will come
+	entries  []*entry      // one entry for each lock key of the request
+	ops      []int         // indices of operations that were made before the reply came
 }
 
-// script is what is known about a script by its effects.
+// script has the text of a script, and the kinds of effects that it had so far.
 type script struct {
-	text                   string // in lower case, if it was short enough to be kept
+	text                   string // in lower case; empty if it was too long to be kept
 	grants, extends, frees bool
-	token                  int // which of its arguments, apart from keys, is the token of its grants; -1 = none
+	token                  int // index of the token among the arguments after the keys; -1 = unknown
 }
 
-// NewReader makes a reader.
 func NewReader(o Options) *Reader {
 	o.Sites = max(o.Sites, 1)
 	return &Reader{
@@ -185,7 +182,7 @@ func NewReader(o Options) *Reader {
 	}
 }
 
-// made returns the value of a key; if there is none, it stores the given one.
+// made returns the value of a key. If there is none, it first stores the given one.
 func made[K comparable, V any](of map[K]*V, key K, first V) *V {
 	v := of[key]
 	if v == nil {
@@ -197,7 +194,7 @@ func made[K comparable, V any](of map[K]*V, key K, first V) *V {
 
 func (r *Reader) server(n int) *server { return made(r.servers, n, server{}) }
 
-// Clock says by how much a server's clock is ahead of our wall clock: between two bounds.
+// Clock sets the two bounds of a server's clock: how far it is ahead of our wall clock.
 func (r *Reader) Clock(n int, least, most time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -205,13 +202,12 @@ func (r *Reader) Clock(n int, least, most time.Duration) {
 	s.behind, s.ahead = least, most
 }
 
-// Pattern returns the pattern under which a key's lock is counted.
+// Pattern returns the first pattern that matches a key. The key's lock is counted under that pattern.
 func (o *Options) Pattern(key string) string {
 	i := slices.IndexFunc(o.Locks, func(p string) bool { return matches([]string{p}, key) })
 	return o.Locks[max(i, 0)]
 }
 
-// matches tells whether a key matches one of the patterns.
 func matches(patterns []string, key string) bool {
 	for _, p := range patterns {
 		if head, ok := strings.CutSuffix(p, "*"); ok && !strings.ContainsAny(head, `*?[\`) {
@@ -311,7 +307,7 @@ func (r *Reader) Effect(e *wire.Effect) {
 	}
 }
 
-// effect adds an effect to a key.
+// effect adds an effect to a key's ledger.
 func (r *Reader) effect(s *server, e *wire.Effect, key string) {
 	r.Effects++
 	l := r.ledger(place{e.Server, subject{r.database(e), key}})
@@ -327,7 +323,7 @@ func (r *Reader) effect(s *server, e *wire.Effect, key string) {
 	r.settle(l, r.now)
 }
 
-// flushed empties every key of a server, or of one of its databases.
+// flushed handles FLUSHALL and FLUSHDB as a DEL of each key.
 func (r *Reader) flushed(e *wire.Effect) {
 	for at, l := range r.ledgers {
 		if at.server == e.Server && (at.db == r.database(e) || e.Args[0] == "FLUSHALL") {
@@ -366,14 +362,15 @@ func (r *Reader) Event(e wire.Event) {
 	}
 }
 
-// deafened notes that neither a connection's commands nor its server's effects are seen: any lock may have changed.
+// deafened records a blind time if neither a connection's commands nor its server's effects are seen. Any lock may
+// have changed in that time.
 func (r *Reader) deafened(server int) {
 	if v := r.server(server); v.unseen > 0 && !v.tapped && !v.replica {
 		r.blind = append(r.blind, history.Op{Key: -1, Value: int64(server), Call: r.now})
 	}
 }
 
-// Tick lets time pass: changes that have waited long enough are explained, and holds that have ended are dropped.
+// Tick lets time pass. It explains changes that have waited long enough, and drops holds that ended.
 func (r *Reader) Tick(now time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -10,8 +10,8 @@ import (
 	"hammerlock/internal/wire"
 )
 
-// inFlight reads a lock of a program that has all its commands in flight: each is sent before the first is answered.
-// Of each three one is granted the lock, one is refused, and one releases it.
+// inFlight reads a lock of a program with all commands in flight: each is sent before the first is answered. Of each
+// three commands, one is granted the lock, one is refused, and one releases it.
 func inFlight(tb testing.TB, commands int) {
 	r := NewReader(Options{Locks: []string{"lock:*"}, Epoch: time.UnixMilli(1_700_000_000_000), Most: 1 << 22})
 	r.Event(wire.Event{Kind: wire.TapBegan})
@@ -53,7 +53,7 @@ func inFlight(tb testing.TB, commands int) {
 	}
 }
 
-// least is how long a command takes in the best of three turns.
+// least returns the time for a command, in the best of three turns.
 func least(tb testing.TB, commands int) time.Duration {
 	all := []time.Duration{}
 	for range 3 {
@@ -64,19 +64,19 @@ func least(tb testing.TB, commands int) time.Duration {
 	return slices.Min(all)
 }
 
-// TestCommandsInFlight: what is read of them is right, however many there are.
+// TestCommandsInFlight: they are read correctly, however many there are.
 func TestCommandsInFlight(t *testing.T) {
 	inFlight(t, 3000)
 }
 
-// TestAloneCommandsInFlight: a command takes no longer where ten times as many are in flight.
+// TestAloneCommandsInFlight: a command takes no longer if ten times as many are in flight.
 func TestAloneCommandsInFlight(t *testing.T) {
 	if a, b := least(t, 6000), least(t, 60_000); b > 4*a {
 		t.Errorf("%v a command of 6000 in flight, %v of 60 000", a, b)
 	}
 }
 
-// BenchmarkWitnessInFlight is what a command of a pipeline costs the reader.
+// BenchmarkWitnessInFlight measures the reader's time for a command of a pipeline.
 func BenchmarkWitnessInFlight(b *testing.B) {
 	for _, n := range []int{6000, 60_000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {

@@ -69,7 +69,7 @@ func told(t *testing.T, o Options, lines ...string) (*Reader, *history.History) 
 	return w.read(o)
 }
 
-// tapEvent is an event of a server's tap.
+// tapEvent returns an event of a server's tap.
 func tapEvent(at time.Duration, server, what string) wire.Event {
 	n, _ := strconv.Atoi(server)
 	e := wire.Event{At: at, Server: n, Replica: what == "replica"}
@@ -82,7 +82,7 @@ func tapEvent(at time.Duration, server, what string) wire.Event {
 	return e
 }
 
-// say is a request of a script.
+// say makes a request of a script.
 func (w *world) say(words []string, call, end time.Duration, sites bool) {
 	at := slices.Index(words, "=")
 	args := words[3:at]
@@ -112,7 +112,7 @@ func (w *world) say(words []string, call, end time.Duration, sites bool) {
 	}})
 }
 
-// heard writes the operations on locks in the order of their calls: kind, token and outcome.
+// heard formats the operations on locks, in the order of their calls: kind, token and outcome.
 func heard(h *history.History, tokens ...string) (all []string) {
 	names := map[uint64]string{}
 	for _, token := range tokens {
@@ -132,7 +132,7 @@ func heard(h *history.History, tokens ...string) (all []string) {
 
 const unlock = "EVALSHA f00 1 lock:1"
 
-// shapes are locks, with the operations to be read of them.
+// shapes are locks, with the operations that must be read.
 var shapes = map[string]struct {
 	o     Options
 	lines []string
@@ -150,7 +150,7 @@ var shapes = map[string]struct {
 		"A 1 2 SET lock:1 a NX PX 10 = OK", "! 3 SET lock:1 a PXAT +11", "B 20 21 SET lock:1 b NX PX 100 = OK",
 		"! 22 DEL lock:1", "& 22 SET lock:1 b PXAT +120",
 		"A 30 31 " + unlock + " a = 0", "B 32 33 " + unlock + " b = 1", "! 34 DEL lock:1"},
-		// the aim of the script was unknown when a asked
+		// the purpose of the script was unknown when a asked
 		want: []string{"acquire a ok", "acquire b ok", "release b ok"}},
 	"a key that ends too early, without a command": {lines: []string{
 		"A 1 2 SET lock:1 a NX PX 1000 = OK", "! 3 SET lock:1 a PXAT +1001", "! 10 DEL lock:1"},
@@ -236,7 +236,7 @@ var shapes = map[string]struct {
 		want: []string{"acquire a ok", "acquire b failed", "release a ok"}},
 }
 
-// TestShapes: each shape of a lock is read as it should.
+// TestShapes: each kind of lock is read correctly.
 func TestShapes(t *testing.T) {
 	for name, c := range shapes {
 		t.Run(name, func(t *testing.T) {
@@ -252,8 +252,8 @@ func TestShapes(t *testing.T) {
 	}
 }
 
-// TestKilledOnTheWay: whoever has the lock, waits for it, or is about to be answered when the programs are killed is
-// dead.
+// TestKilledOnTheWay: when the programs are killed, clients die that have the lock, wait for it, or are about to get a
+// reply.
 func TestKilledOnTheWay(t *testing.T) {
 	_, h := told(t, Options{Holder: Holder{By: Auto}},
 		"A 1 2 SETNX lock:1 a = 1", "! 2 SETNX lock:1 a", "A 3 4 DEL lock:1 = 1", "! 4 DEL lock:1",
@@ -276,8 +276,8 @@ func TestKilledOnTheWay(t *testing.T) {
 	}
 }
 
-// TestSharedConnection: where a connection serves several holders at a time, it accuses no holder; a promise that it
-// serves one does.
+// TestSharedConnection: a connection that serves several holders accuses none of them. If the user promises that each
+// connection serves one holder, it does.
 func TestSharedConnection(t *testing.T) {
 	lines := []string{
 		"A 1 2 SET lock:1 a NX PX 10 = OK", "! 3 SET lock:1 a PXAT +11", "A 4 5 SET lock:1 c NX PX 100 = nil",
@@ -293,8 +293,8 @@ func TestSharedConnection(t *testing.T) {
 	}
 }
 
-// TestDataOfASharedConnection: what several holders do on one connection belongs to the only one that has not given its
-// lock back; where there are two it is not judged.
+// TestDataOfASharedConnection: data access on a shared connection belongs to the only holder that has not released its
+// lock. If there are two such holders, it is not judged.
 func TestDataOfASharedConnection(t *testing.T) {
 	first := []string{"A 1 2 SET lock:1 a NX PX 20 = OK", "! 3 SET lock:1 a PXAT +21",
 		"A 4 5 SET lock:1 x NX PX 20 = nil",
@@ -327,8 +327,8 @@ func TestDataOfASharedConnection(t *testing.T) {
 	}
 }
 
-// TestData: a late holder who stores a value that is older than another's store has lost an update; one who reads first
-// has not.
+// TestData: a late holder loses an update if it stores a value that is older than another's store. It does not if it
+// reads first.
 func TestData(t *testing.T) {
 	for read, want := range map[string]bool{"A 10 11 GET n = 0": true, "A 45 46 GET n = 1": false} {
 		wrote := strconv.Itoa(map[bool]int{true: 1, false: 2}[want])
@@ -343,7 +343,7 @@ func TestData(t *testing.T) {
 	}
 }
 
-// TestBounded: a reader that keeps no history forgets all that is over.
+// TestBounded: a reader without a history forgets everything that is over.
 func TestBounded(t *testing.T) {
 	found := 0
 	r := NewReader(Options{Locks: []string{"lock:*"}, Epoch: time.UnixMilli(0), Violation: func(Finding) { found++ }})
