@@ -39,7 +39,7 @@ type Spec struct {
 	embeddable bool
 	byHand     bool                                   // only an operator makes the servers fail over
 	locks      bool                                   // the service under test does its own locking
-	attached   *Attachment                            // the running deployment that the suite was given; nil = the suite starts the servers
+	attached   *Attachment                            // the running deployment; nil = the suite starts the servers
 	shape      func(*Topology)                        // adds the nodes and sites
 	join       func(context.Context, *Topology) error // connects the running nodes to each other; may be nil
 	// returns nil if the deployment works, else an error that says what is missing
