@@ -40,7 +40,7 @@ type Outage struct {
 	// became unavailable one after another.
 	Longest int64 `json:"longest_page_ns"`
 	Pages   int   `json:"pages"` // number of pages that were unavailable
-	// parts of the recovery of the page that recovered last; they add up to it
+	// parts of Recovery, to which they add up
 	Parts  []Part           `json:"parts"`
 	Failed map[string]int64 `json:"failed"` // number of calls that failed during the outage, by "kind outcome reason"
 	// Resurrected is the number of pages whose lock was released, as the lock acknowledged, and was later held again
