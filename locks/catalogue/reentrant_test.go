@@ -113,7 +113,7 @@ func TestReentrantBearsLostReplies(t *testing.T) {
 			holds("2")
 			for range 2 {
 				d.next = 1
-				lost(a.Release(t.Context(), inner)) // undoes it, and may be repeated
+				lost(a.Release(t.Context(), inner)) // undoes the inner hold, and may be repeated
 				holds("1")
 			}
 			d.next = 1
@@ -126,7 +126,7 @@ func TestReentrantBearsLostReplies(t *testing.T) {
 	}
 }
 
-// TestRedissonKeepsRedissonsKeys plays a Redisson client with plain commands.
+// TestRedissonKeepsRedissonsKeys acts as a Redisson client with plain commands.
 func TestRedissonKeepsRedissonsKeys(t *testing.T) {
 	t.Parallel()
 	home := newBench(t, "single")
