@@ -326,7 +326,7 @@ func wrong(t *testing.T, name string, change func(locks.Env, locks.Lock) locks.L
 	return spec
 }
 
-// TestLiveNamesAreAsPeopleWriteThem: a lock whose keys are in different slots of a cluster does not pass, and a
+// TestLiveNamesAreAsPeopleWriteThem: a lock whose keys are in different slots of a cluster does not pass there. A
 // correct lock does.
 // and one that is right does.
 func TestLiveNamesAreAsPeopleWriteThem(t *testing.T) {
