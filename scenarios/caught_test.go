@@ -328,7 +328,6 @@ func wrong(t *testing.T, name string, change func(locks.Env, locks.Lock) locks.L
 
 // TestLiveNamesAreAsPeopleWriteThem: a lock whose keys are in different slots of a cluster does not pass there. A
 // correct lock does.
-// and one that is right does.
 func TestLiveNamesAreAsPeopleWriteThem(t *testing.T) {
 	t.Parallel()
 	lock := wrong(t, "lease", func(e locks.Env, l locks.Lock) locks.Lock { return untagged{l, e.Sites[0]} })
