@@ -75,8 +75,8 @@ type Heal func(context.Context) error
 // Needs are the options with which a topology must be started for a fault.
 type Needs struct {
 	Links     bool // a proxy in front of every node
-	Clock     bool // a clock for every node that can be set
-	Power     bool // a settable clock for every node
+	Clock     bool // a settable clock for every node
+	Power     bool // an append-only file, and a simulated power supply
 	Processes bool // workers in separate processes
 }
 

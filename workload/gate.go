@@ -61,7 +61,7 @@ type place struct {
 	caught atomic.Uint32 // set to 1 after worker, page and hold were written
 	worker atomic.Int32
 	page   atomic.Int32
-	hold   atomic.Uint64 // the worker's hold; 0 if it has not had one in this visit
+	hold   atomic.Uint64 // the worker's hold; 0 at the points Refused and Between
 }
 
 // The orders that a fault can give to a stopped worker.
@@ -93,7 +93,7 @@ func over[T any](memory []byte) (*T, error) {
 type Caught struct {
 	Worker int32
 	Key    int32
-	Hold   history.ID // the worker's hold; 0 if it has not had one in this visit
+	Hold   history.ID // the worker's hold; 0 at the points Refused and Between
 	// Elsewhere sends the order to a worker on another machine (true = die); nil = the worker is on this machine
 	Elsewhere func(die bool)
 	at        *place

@@ -96,7 +96,7 @@ func (l *waitLock) undo(ctx context.Context, conn *redis.Conn, lease locks.Lease
 	return why
 }
 
-// Extend returns an error if too few replicas have the extension.
+// Extend returns an error, and keeps the old deadline, if too few replicas have the extension.
 func (l *waitLock) Extend(ctx context.Context, lease locks.Lease, ttl time.Duration) (locks.Lease, error) {
 	conn, err := l.conn(ctx, lease.Key)
 	if err != nil {
