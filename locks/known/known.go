@@ -1,5 +1,5 @@
-// Package known is the list of locks for the commands: those of locks/catalogue, and rueidislock, whose library has
-// its own client. A program that imports the suite to test its own lock does not need this package.
+// Package known is the catalogue of the commands: the locks of package locks, and rueidislock, whose library brings a
+// client of its own. Who has a lock of his own tested, and imports the suite for that, does without it.
 package known
 
 import (
@@ -9,7 +9,7 @@ import (
 	"hammerlock/locks/catalogue"
 )
 
-// Locks lists all locks: correct ones, then libraries, then broken ones.
+// Locks lists every lock: right ones first, then libraries as people use them, then the wrong ones.
 var Locks = slices.Insert(slices.Clone(catalogue.All),
 	slices.IndexFunc(catalogue.All, func(s locks.Spec) bool { return s.Broken != "" }), libRueidislock,
 	libRueidislockNoLoop)

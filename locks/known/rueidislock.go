@@ -28,14 +28,14 @@ var libRueidislock = locks.Spec{
 	Needs: rueidisNeeds,
 	Expect: []locks.Expectation{ // docs/FINDINGS.md
 		{Cause: history.RenewalFailure, Scenario: "renewal-cut"},
-		// Each extension causes the next extension, but few holds are long enough for the first one.
+		// Each extension makes it extend again, but few holds are long enough for the first one.
 		{Cause: history.Storm, Scenario: "cost", Sometimes: true},
 	},
 	Claims: history.Claims{Excludes: true, Expires: true, Renews: true}, Outlives: true,
 	Open: func(e locks.Env) (locks.Lock, error) { return newRueidis(e, rueidislock.LockerOption{}) },
 }
 
-// libRueidislockNoLoop is used as the library's README recommends, but with one key instead of three.
+// libRueidislockNoLoop is what the library's README recommends, but for one key instead of three.
 var libRueidislockNoLoop = locks.Spec{
 	Name: "rueidislock-noloop",
 	Doc: "rueidislock with NoLoopTracking: it is not told of its own changes, " +
@@ -46,7 +46,7 @@ var libRueidislockNoLoop = locks.Spec{
 	Assumes: libRueidislock.Assumes,
 	Needs:   rueidisNeeds,
 	Expect: []locks.Expectation{
-		// the same failure, here of a leader whose connection is cut
+		// the same, of a leader that is cut off
 		libRueidislock.Expect[0], {Cause: history.RenewalFailure, Scenario: "leader"},
 	},
 	Claims: libRueidislock.Claims, Outlives: true,
@@ -68,21 +68,21 @@ func newRueidis(e locks.Env, o rueidislock.LockerOption) (locks.Lock, error) {
 	return &rueidisLock{env: e, option: o, held: map[string]*rueidisHold{}, ready: map[string]*rueidisHold{}}, nil
 }
 
-// The library needs RESP3 and client tracking, so it needs these versions.
+// The library needs RESP3 and client tracking.
 var rueidisNeeds = []locks.Release{{Name: "Redis", Since: "7.0"}, {Name: "Valkey", Since: "7.2"},
 	{Name: "Redict", Since: "7.3"}}
 
-// rueidisLock is the lock of one worker. The workers of a process share one locker, as in an application.
+// rueidisLock shares one locker with the workers of its process, as an application does.
 type rueidisLock struct {
 	env    locks.Env
 	option rueidislock.LockerOption
 	locker *rueidisLocker
-	ttl    time.Duration           // TTL of the locker
+	ttl    time.Duration           // of the locker
 	held   map[string]*rueidisHold // by token
-	ready  map[string]*rueidisHold // by key: holds that were granted during a Wait
+	ready  map[string]*rueidisHold // granted while waiting, by key
 }
 
-// rueidisLocker is shared by the workers of a process with the same TTL: the library has one TTL for each locker.
+// rueidisLocker is what a process shares: the TTL belongs to the locker and not to a hold.
 type rueidisLocker struct{ rueidislock.Locker }
 
 type rueidisKey struct {
@@ -124,8 +124,8 @@ func (l *rueidisLock) open(ttl time.Duration) error {
 	return nil
 }
 
-// rueidisOptions makes the library connect as the suite's own clients do. So links can tell processes apart, and
-// clients find a primary that was moved by hand.
+// rueidisOptions connects as the suite's own clients do: links tell processes apart, and a primary that is moved by
+// hand is found again.
 func rueidisOptions(site *topologies.Site, source int) rueidis.ClientOption {
 	dial, a := site.Dialer(source), site.Access()
 	o := rueidis.ClientOption{InitAddress: a.Addrs, Username: a.User, Password: a.Password, SelectDB: a.DB}
@@ -171,8 +171,7 @@ func (l *rueidisLock) hold(h *rueidisHold, spent time.Duration) locks.Lease {
 	return locks.Lease{Key: h.key, Token: token, Spent: spent, Lost: h.ctx.Done()}
 }
 
-// Extend always fails, because the library renews by itself: with ErrLost if the hold is lost, else with
-// ErrUnsupported.
+// Extend says that the library, which renews by itself, offers no more, or that the hold is lost.
 func (l *rueidisLock) Extend(_ context.Context, lease locks.Lease, _ time.Duration) (locks.Lease, error) {
 	h, ok := l.held[lease.Token]
 	if !ok || h.ctx.Err() != nil {
@@ -181,11 +180,11 @@ func (l *rueidisLock) Extend(_ context.Context, lease locks.Lease, _ time.Durati
 	return lease, fmt.Errorf("rueidislock: %w", errors.ErrUnsupported)
 }
 
-// Release cancels the hold. The library does not report the result, but its context ends when the hold is lost.
+// Release cancels the hold. The library says nothing of what came of it, but it has said before if the hold was lost.
 func (l *rueidisLock) Release(_ context.Context, lease locks.Lease) error {
 	h, ok := l.held[lease.Token]
 	if !ok {
-		return locks.ErrLost // the library itself undoes a try that failed
+		return locks.ErrLost // the library undoes by itself what it did not get
 	}
 	delete(l.held, lease.Token)
 	lost := h.ctx.Err() != nil
@@ -196,7 +195,7 @@ func (l *rueidisLock) Release(_ context.Context, lease locks.Lease) error {
 	return nil
 }
 
-// Wait uses the library's blocking call. If that is granted the lock, the next Acquire returns the hold.
+// Wait is the library's own blocking call. A grant to it waits for the next try.
 func (l *rueidisLock) Wait(ctx context.Context, key string) (history.Wake, error) {
 	if l.locker == nil {
 		return history.Poll, nil
@@ -213,7 +212,7 @@ func (l *rueidisLock) Wait(ctx context.Context, key string) (history.Wake, error
 		return history.Poll, err
 	}
 	h.cancel = func() { release(); cancel() }
-	if !stop() { // the visit has given up just now
+	if !stop() { // the visit has given up at the same moment
 		h.end()
 		return history.Poll, context.Cause(ctx)
 	}
@@ -229,8 +228,8 @@ func (l *rueidisLock) drop() error {
 	return l.env.Process.Drop(l.key(l.ttl))
 }
 
-// Close releases all holds, because the library renews them in its own goroutines. So a worker of this lock cannot
-// die without its process: see Spec.Outlives.
+// Close gives back what is held: the library renews in its own goroutines and cannot be made to forget. So no worker of
+// it dies alone, see Spec.Outlives.
 func (l *rueidisLock) Close() error {
 	for _, h := range l.held {
 		h.end()

@@ -11,7 +11,7 @@ import (
 	"hammerlock/history"
 )
 
-// rueidisHold is a hold, reconstructed from its commands: the library reports neither its token nor its renewals.
+// rueidisHold is a hold as its commands show it: the library tells neither its token nor its renewals.
 type rueidisHold struct {
 	key    string
 	ttl    time.Duration
@@ -21,15 +21,15 @@ type rueidisHold struct {
 
 	mu        sync.Mutex
 	token     string
-	first     time.Time        // time of the first request with this token
-	deadlines map[string]int64 // the last requested deadline, by key on the server
-	rounds    map[string]int   // number of extensions, by key on the server
-	round     int              // number of the current or last extension
-	op        *history.Op      // record of this extension; nil after its outcome was recorded
+	first     time.Time        // when it was asked for with this token
+	deadlines map[string]int64 // the last one asked for, by key in the server
+	rounds    map[string]int   // extensions so far, by key in the server
+	round     int              // the extension that is going on, or went last
+	op        *history.Op      // it; nil when it is decided
 	yes, no   int
 }
 
-// rueidisMajority is the number of keys that make a hold; the library has 3 by default.
+// rueidisMajority is how many of the library's keys make a hold, by its default.
 const rueidisMajority = 2
 
 type rueidisHoldKey struct{}
@@ -38,7 +38,7 @@ func newRueidisHold(key string, ttl time.Duration, lane *history.Lane) *rueidisH
 	return &rueidisHold{key: key, ttl: ttl, lane: lane, deadlines: map[string]int64{}, rounds: map[string]int{}}
 }
 
-// within returns a context that marks the commands of this hold. The hold outlives the call that requested it.
+// within lets the hold's commands be told from others. The hold outlives the call that asked for it.
 func (h *rueidisHold) within(ctx context.Context) context.Context {
 	return context.WithValue(context.WithoutCancel(ctx), rueidisHoldKey{}, h)
 }
@@ -55,7 +55,7 @@ func (h *rueidisHold) asked() time.Time {
 	return h.first
 }
 
-// observed is a client that shows each hold the commands that the library sends for it.
+// observed is a client that tells a hold of the commands that the library sends for it.
 type observed struct{ rueidis.Client }
 
 func (o observed) Do(ctx context.Context, cmd rueidis.Completed) rueidis.RedisResult {
@@ -72,8 +72,8 @@ func (o observed) Do(ctx context.Context, cmd rueidis.Completed) rueidis.RedisRe
 	return r
 }
 
-// call notes a command before it is sent. It returns the number of the extension to which the command belongs, or 0
-// if it belongs to none: it is the first command to its key, or does not move the deadline.
+// call notes a command before it is sent. It returns the number of the extension that it belongs to, 0 if it is none:
+// the first command to a key asks for it, and one that moves no deadline extends nothing.
 func (h *rueidisHold) call(script, key, token, deadline string) int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -84,7 +84,7 @@ func (h *rueidisHold) call(script, key, token, deadline string) int {
 	last, known := h.deadlines[key]
 	h.deadlines[key] = max(end, last)
 	if known && end == last && script == "EVAL" {
-		return h.rounds[key] // the same again: the server did not know the script's hash
+		return h.rounds[key] // again, because the server did not know the script by its hash
 	}
 	if !known || end <= last {
 		return 0
@@ -100,7 +100,7 @@ func (h *rueidisHold) call(script, key, token, deadline string) int {
 	return h.rounds[key]
 }
 
-// begin forgets earlier tries. A waiting library uses a new token for each try, and undoes a try before the next one.
+// begin forgets the tries before: one that waits draws a token for each, and undoes one before it makes the next.
 func (h *rueidisHold) begin(token string) {
 	h.decide(history.Unknown, history.Canceled)
 	h.token, h.first, h.round = token, time.Now(), 0
@@ -108,7 +108,7 @@ func (h *rueidisHold) begin(token string) {
 	clear(h.rounds)
 }
 
-// answer counts the replies to an extension; the majority of the keys decides the outcome.
+// answer counts what the keys say of an extension: a majority decides.
 func (h *rueidisHold) answer(round int, r rueidis.RedisResult) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -117,7 +117,7 @@ func (h *rueidisHold) answer(round int, r rueidis.RedisResult) {
 	}
 	n, err := r.AsInt64()
 	if reply, ok := rueidis.IsRedisErr(err); ok && reply.IsNoScript() {
-		return // the library sends it again
+		return // it will be sent again
 	}
 	switch {
 	case err != nil:
@@ -134,7 +134,7 @@ func (h *rueidisHold) answer(round int, r rueidis.RedisResult) {
 	}
 }
 
-// end releases the hold, and returns when the library is done with it.
+// end gives the hold back and waits until the library is done with it.
 func (h *rueidisHold) end() {
 	h.cancel()
 	h.mu.Lock()
@@ -148,7 +148,7 @@ func (h *rueidisHold) decide(outcome history.Outcome, reason history.Reason) {
 	}
 	h.op.Token, h.op.TTL, h.op.Outcome, h.op.Reason = history.Hash(h.token), h.ttl, outcome, reason
 	if outcome == history.OK {
-		h.op.Until = history.Forever // until the context is cancelled
+		h.op.Until = history.Forever // until the context is canceled
 	}
 	h.lane.Return(h.op)
 	h.op = nil
