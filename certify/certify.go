@@ -1,5 +1,6 @@
-// Package certify checks certificates: it says which verdicts on a history are proved, or which line of a certificate
-// is wrong. It shares no code with the judge, and reads JSON lines. history/FORMAT.md describes both files.
+// Package certify checks certificates: it lists which verdicts on a history are proved, or the line where a
+// certificate is wrong. It shares no code with the judge, and reads JSON lines. history/FORMAT.md describes both
+// files.
 package certify
 
 import (
@@ -12,8 +13,8 @@ import (
 	"strings"
 )
 
-// fact is a line of a certificate: something that happened in the story of a page, the chain of its stores, or a
-// verdict with its proof.
+// fact is a line of a certificate: an event in the story of a page, the chain of a page's stores, or a verdict with
+// its proof.
 type fact struct {
 	At                        ns
 	Does, Ends, Forgets, By   string
@@ -27,15 +28,15 @@ type fact struct {
 	Facts, Ops                int
 }
 
-// Verdict is what is known of one verdict.
+// Verdict is the result for one verdict.
 type Verdict struct {
 	Checker, Status, Cause string
-	Proof                  string // empty = it is not certified
+	Proof                  string // empty = not certified
 	Of                     []string
-	Why                    string // it is not certified
+	Why                    string // reason why it is not certified
 }
 
-// proof is a formula about a few operations, and whose verdicts of which status it proves.
+// proof is a formula over a few operations, with the status and the checkers that it can prove.
 type proof struct {
 	status, judges string
 	holds          func(*History, []*op) bool
@@ -76,7 +77,7 @@ var proofs = map[string]proof{
 		"the lease ran out while the process ran, servers served, and no renewal was under way"},
 }
 
-// Check checks a certificate. An error says which line of it is wrong.
+// Check checks a certificate. The error names the wrong line.
 func (h *History) Check(r io.Reader) (all []Verdict, err error) {
 	in, n, last := bufio.NewScanner(r), 0, fact{}
 	in.Buffer(make([]byte, 1<<16), 2<<20)
@@ -140,7 +141,7 @@ func (h *History) verdict(f *fact) (v Verdict, err error) {
 		if len(list) == 0 {
 			return v, fmt.Errorf("%s names no operation", f.Proof)
 		}
-		for _, w := range h.windows { // claims are what the lock said, and a core tries the windows itself
+		for _, w := range h.windows { // a claim is the lock's own statement, and a core tries the windows itself
 			if f.Proof != "core" && f.Proof != "claim" && w.forgets && !w.planned && h.reaches(w.op.ID, from, to) {
 				return v, fmt.Errorf("%s may explain it, and is no planned fault", w.op.ID)
 			}
@@ -152,12 +153,12 @@ func (h *History) verdict(f *fact) (v Verdict, err error) {
 	return v, nil
 }
 
-// Contradict tells whether calls have no legal order.
+// Contradict reports whether the calls have no legal order.
 func (h *History) Contradict(calls []string) bool {
 	f := fact{Verdict: "exclusion", Status: "fail", Proof: "core", Of: calls}
 	_, err := h.verdict(&f)
 	return err == nil
 }
 
-// Says is the formula of a proof in words.
+// Says describes the formula of a proof.
 func Says(name string) string { return proofs[name].says }

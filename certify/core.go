@@ -2,23 +2,24 @@ package certify
 
 import "fmt"
 
-// page is who holds a lock.
+// page is the state of a lock: its holders.
 type page struct {
-	at    ns // of the story: when something happened last
+	at    ns // time of the last event; used by the story only
 	used  int64
 	holds map[*op]*held
 }
 
-// held is a hold: when its lease began (of a core: in which moment), and how long it lasts.
+// held is a hold. Its lease began at the time begun, or in a core in the moment with that number.
 type held struct {
 	present, over bool
 	begun         ns
 	life          lease
-	free          ns   // of a core: from when on calls outside of it may have ended the hold
-	open          bool // of a core: they may have made its lease longer
+	free          ns   // in a core: calls outside of it may have ended the hold from then on
+	open          bool // in a core: calls outside of it may have extended its lease
 }
 
-// lease may end least after it began, or from until on, and has ended most after it began.
+// lease has three bounds: it ends at the earliest least after its start or at until, and at the latest most after its
+// start.
 type lease struct{ least, until, most ns }
 
 func (h *History) lease(o *op) lease {
@@ -28,13 +29,14 @@ func (h *History) lease(o *op) lease {
 		l.until = o.Until - h.half()
 	case h.Claims.Expires && h.Claims.Begins && o.Kind == "acquire":
 		l.until = o.Call - h.half()
-	case h.Sites > 1: // the first of its sites may have granted it at the call
+	case h.Sites > 1: // the first site may have granted it at the call
 		l.until = plus(o.Call-h.half(), l.least)
 	}
 	return l
 }
 
-// step lets a call take effect, if it is legal: between from and to, and at most most after its hold's lease began.
+// step applies a call, if it is legal. It must happen between from and to, and at most most after the start of its
+// hold's lease.
 func (h *History) step(p *page, o *op) (from, to, most ns, legal bool) {
 	a := h.acquire(o)
 	x, owned := p.holds[a], h.Claims.Owned
@@ -44,7 +46,7 @@ func (h *History) step(p *page, o *op) (from, to, most ns, legal bool) {
 	}
 	switch {
 	case o.Outcome == "failed":
-		if h.Sites > 1 { // a few of its sites may have had it until then
+		if h.Sites > 1 { // some of its sites may have had it until then
 			x.free = min(x.free, o.Call)
 		}
 		return from, to, most, !o.denies() || !x.present || !owned || h.Sites > 1
@@ -67,11 +69,11 @@ func (h *History) step(p *page, o *op) (from, to, most ns, legal bool) {
 	return from, to, most, legal
 }
 
-// mostOrders is how many beginnings of orders are tried before a core is refused as too large.
+// mostOrders limits the attempts, as the number of partial orders; beyond it a core is rejected as too large.
 const mostOrders = 1_000_000
 
-// core tries the orders of a few calls of one page. All other calls may have happened at any time from their call on,
-// or never: that only adds orders.
+// core tries the orders of a few calls of one page. All other calls may have happened at any time after their call,
+// or never. That only adds orders.
 type core struct {
 	*History
 	page  page
@@ -85,7 +87,7 @@ type edge struct {
 	d        ns
 }
 
-// contradicts proves that calls have no legal order: it tries all.
+// contradicts proves that calls have no legal order by trying all.
 func contradicts(h *History, calls []*op) bool {
 	c, in := core{History: h, page: page{holds: map[*op]*held{}}}, map[*op]bool{}
 	for _, o := range calls {
@@ -98,7 +100,7 @@ func contradicts(h *History, calls []*op) bool {
 		}
 	}
 	for a, x := range c.page.holds {
-		last := a.Call // of the core's calls that begin a lease
+		last := a.Call // latest call in the core that begins a lease
 		for o := a.rest; o != nil; o = o.rest {
 			if in[o] && o.Kind == "extend" && o.Outcome == "ok" {
 				last = max(last, o.Call)
@@ -119,7 +121,7 @@ func contradicts(h *History, calls []*op) bool {
 	return len(calls) > 1 && !c.order(calls, 1)
 }
 
-// order tells whether the rest of the calls has a legal order behind the n-1 moments that stand.
+// order reports whether the remaining calls have a legal order after the first n-1 moments.
 func (c *core) order(rest []*op, n int) bool {
 	if c.tried++; len(rest) == 0 || c.tried > mostOrders {
 		return true
@@ -148,8 +150,8 @@ func (c *core) order(rest []*op, n int) bool {
 	return false
 }
 
-// ends lets a hold end in moment n: with its lease, by a call outside of the core, or because servers forgot it in an
-// accident without a planned fault.
+// ends lets a hold end in moment n. The cause is the end of its lease, a call outside of the core, or an unplanned
+// incident in which servers forgot it.
 func (c *core) ends(a *op, x *held, n int, rest []*op) bool {
 	x.present, c.page.used = false, c.page.used-c.weight(a)
 	defer func() { x.present, c.page.used = true, c.page.used+c.weight(a) }()
@@ -167,7 +169,7 @@ func (c *core) ends(a *op, x *held, n int, rest []*op) bool {
 	return false
 }
 
-// then tries the rest behind moment n, if there is a time for it (Bellman and Ford: no cycle of edges is negative).
+// then tries the remaining calls after moment n, if times exist for it (Bellman-Ford: no cycle of edges is negative).
 func (c *core) then(rest []*op, n int, bounds ...edge) bool {
 	before, at := len(c.edges), make([]ns, n+1)
 	defer func() { c.edges = c.edges[:before] }()

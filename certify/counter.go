@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// follow checks the chain of a page's stores, from what was read at the end back to the first.
+// follow checks the chain of a page's stores, from the final read back to the first store.
 func (h *History) follow(f *fact) error {
 	end, chain := h.finals[f.Page], []*op(nil)
 	if end == nil || end.Seen != f.Chain {
@@ -30,9 +30,9 @@ func (h *History) follow(f *fact) error {
 	return nil
 }
 
-// chained looks at all loads and stores.
+// chained checks all loads and stores.
 func chained(h *History, _ []*op) bool {
-	first := map[string]*op{} // by hold: its first load
+	first := map[string]*op{} // first load of each hold
 	for _, o := range h.list {
 		load := (o.Kind == "load" || o.Kind == "final") && o.Outcome == "ok"
 		if o.Kind == "store" && o.Outcome == "ok" && o.place == 0 || load && o.Seen != "" && h.ops[o.Seen] == nil ||
@@ -60,7 +60,7 @@ func chained(h *History, _ []*op) bool {
 	})
 }
 
-// ordered looks at the tokens of all grants, which must grow.
+// ordered checks that the tokens of all grants grow.
 func ordered(h *History, _ []*op) bool {
 	given := map[[2]int64]bool{}
 	for _, o := range h.list {
@@ -81,7 +81,7 @@ func ordered(h *History, _ []*op) bool {
 	})
 }
 
-// grows tells whether each operation needs more than all gave that were answered before it was called.
+// grows reports whether each operation needs more than all operations gave that were answered before its call.
 func (h *History) grows(of func(*op) (gives, needs int64)) bool {
 	type place struct{ page, process int32 }
 	most, answered := map[place]int64{}, slices.Clone(h.list)

@@ -5,12 +5,12 @@ import (
 	"math"
 )
 
-// denies tells whether a holder was told that the lock is not its own.
+// denies reports whether a holder was told that the lock is not its own.
 func (o *op) denies() bool {
 	return o.Kind != "acquire" && o.Outcome == "failed" && (o.Reason == "lost" || o.Reason == "busy")
 }
 
-// acquire is the call that the hold of an operation began with, nil without one that may have been granted.
+// acquire is the call that began an operation's hold; nil if there is none or it was certainly not granted.
 func (h *History) acquire(o *op) *op {
 	if o.Hold != "" && o.Hold != o.ID {
 		if o = h.ops[o.Hold]; o == nil {
@@ -23,7 +23,7 @@ func (h *History) acquire(o *op) *op {
 	return o
 }
 
-// least and most are T1 and T2, the shortest and the longest life of a lease.
+// least and most are T1 and T2, the shortest and longest duration of a lease.
 func (h *History) least(ttl ns) ns {
 	if !h.Claims.Expires || ttl <= 0 {
 		return forever
@@ -38,7 +38,7 @@ func (h *History) most(ttl ns) ns {
 	return plus(ttl+ns(float64(ttl)*h.Bounds.Rate)+h.Bounds.Round, h.Bounds.Linger)
 }
 
-// half is by how much a clock may be off, slack by how much those of two operations may differ.
+// half is the largest error of one clock; slack is the largest difference between the clocks of two operations.
 func (h *History) half() ns {
 	if h.Processes < 2 {
 		return 0
@@ -55,7 +55,8 @@ func (h *History) slack(a, b *op) ns {
 
 func (h *History) before(a, b *op) bool { return plus(a.Return, h.slack(a, b)) < b.Call }
 
-// room is how many permits a lock has, weight how many a hold takes. Readers leave room for any number of others.
+// room is the number of permits of a lock, and weight the number that a hold takes. Two holds clash if they do not
+// fit together.
 func (h *History) room() int64         { return cmp.Or(h.Claims.Permits, math.MaxInt32) }
 func (h *History) weight(a *op) int64  { return cmp.Or(a.Permits, h.room()) }
 func (h *History) clash(a, b *op) bool { return a != b && h.weight(a)+h.weight(b) > h.room() }
@@ -68,7 +69,7 @@ func (h *History) fits(k string, o ...*op) bool {
 	return true
 }
 
-// reaches tells whether an operation is a window in which servers may have forgotten between two moments.
+// reaches reports whether an operation is a window between two moments in which servers may have forgotten.
 func (h *History) reaches(id string, from, to ns) bool {
 	for _, w := range h.windows {
 		if w.op.ID == id && w.forgets {
@@ -78,8 +79,8 @@ func (h *History) reaches(id string, from, to ns) bool {
 	return false
 }
 
-// death is when a hold's worker died, of a lock whose holds end so; taken is that, or when an upgrade may have ended
-// the hold.
+// death is when a hold ended with its worker, if the lock has sessions. The function taken also considers an upgrade
+// that may have ended the hold.
 func (h *History) death(a *op) ns {
 	for _, at := range h.crashes[a.Worker] {
 		if h.Session && at >= a.Call {
@@ -96,11 +97,11 @@ func (h *History) taken(a *op) ns {
 	return h.death(a)
 }
 
-// believed is when a holder believed in its hold: from when it knew of it to its deadline, its release, its death, or
-// when it was told of the loss.
+// believed is the time in which a holder believed in its hold. It begins with the answer. It ends with the deadline,
+// the release, the worker's death or the news of the loss.
 func (h *History) believed(a *op) (from, to ns) {
 	from, to = forever, h.taken(a)
-	if u := h.takes[a.ID]; u != nil && u.Outcome == "ok" { // its holder hears of it then
+	if u := h.takes[a.ID]; u != nil && u.Outcome == "ok" { // the holder gets that answer then
 		to = min(u.Return, h.death(a))
 	}
 	if a.Outcome == "ok" {
@@ -112,7 +113,7 @@ func (h *History) believed(a *op) (from, to ns) {
 			to, released = min(to, o.Call), min(released, o.Return)
 		}
 	}
-	for o := a.rest; o != nil; o = o.rest { // the last first
+	for o := a.rest; o != nil; o = o.rest { // from the last one to the first
 		switch {
 		case o.Kind == "lose", o.Kind == "extend" && o.denies():
 			to = min(to, o.Return)
@@ -128,7 +129,8 @@ func (h *History) believed(a *op) (from, to ns) {
 	return from, min(to, cmp.Or(until, forever))
 }
 
-// believing compares beliefs pair by pair, each with the slack of their clocks, or all with half of it.
+// believing checks that all beliefs overlap, with half the slack if the processes differ, and need more room than
+// there is.
 func believing(h *History, o []*op) bool {
 	sum, from, to, half := int64(0), ns(0), forever, ns(0)
 	for _, a := range o {

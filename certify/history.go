@@ -11,7 +11,7 @@ import (
 	"slices"
 )
 
-// ns is a time since the start of the run, or a duration, in nanoseconds. Forever is later than any time.
+// ns is a time since the start of the run, or a duration, in nanoseconds; forever is later than any time.
 type ns int64
 
 const forever ns = math.MaxInt64
@@ -31,7 +31,7 @@ func plus(t, d ns) ns {
 	return t + d
 }
 
-// op is an operation, as it stands in the file.
+// op is an operation as in the file.
 type op struct {
 	Kind                                   string `json:"op"`
 	ID, Hold, Seen, Token, Outcome, Reason string
@@ -42,20 +42,20 @@ type op struct {
 	Until                                  ns `json:"until_ns"`
 	TTL                                    ns `json:"ttl_ns"`
 
-	rest  *op // of an acquire: the last of the other operations of its hold; of these: the one before
+	rest  *op // of an acquire: the last other operation of its hold; of such an operation: the one before it
 	done  bool
-	place int // of a store: its place in the page's chain, from behind; 0 = outside
+	place int // of a store: its position in the page's chain, from 1 for the first; 0 = outside
 }
 
-// window is a time in which servers may have forgotten what they had granted, or a process was paused. The planned ones
-// are of the plan's faults, or explained by one.
+// window is a time in which servers may have forgotten grants, or a process was paused. A planned window is a fault
+// of the plan or explained by one.
 type window struct {
 	op                       *op
 	from, to                 ns
 	planned, forgets, pauses bool
 }
 
-// History is what a certificate is about.
+// History is the history that a certificate is about.
 type History struct {
 	Format                          string
 	Processes, Sites, Nodes         int
@@ -80,11 +80,11 @@ type History struct {
 		}
 	}
 	End     string
-	list    []*op // by call
+	list    []*op // in the order of calls
 	ops     map[string]*op
 	windows []window
 	crashes map[int32][]ns // by worker
-	takes   map[string]*op // by reader: the upgrade that may have taken its place
+	takes   map[string]*op // by reader: the upgrade that may have replaced its hold
 	finals  map[int32]*op  // by page
 	pages   map[int32]*page
 }
@@ -102,7 +102,7 @@ func Read(r io.Reader) (*History, error) {
 			err = json.Unmarshal(in.Bytes(), o)
 		}
 		switch {
-		case n == 1 || o.Kind == "" && len(in.Bytes()) > 0: // the header, and the end
+		case n == 1 || o.Kind == "" && len(in.Bytes()) > 0: // header and end
 			err = json.Unmarshal(in.Bytes(), h)
 		case o.Kind == "":
 		case h.ops[o.ID] != nil || o.ID == "" || o.Return < o.Call:
@@ -128,11 +128,11 @@ func Read(r io.Reader) (*History, error) {
 	return h, nil
 }
 
-// bind finds the operations of each hold, and what breaks promises.
+// bind links the operations of each hold, and finds the windows.
 func (h *History) bind() {
 	open, tokens := map[int64]int{}, map[string][]*op{}
 	for _, o := range h.list {
-		if own := tokens[o.Token]; o.Kind == "extend" && o.Hold == "" && len(own) == 1 { // a watchdog's
+		if own := tokens[o.Token]; o.Kind == "extend" && o.Hold == "" && len(own) == 1 { // an extension by a watchdog
 			o.Hold, o.Key = own[0].ID, own[0].Key
 		}
 		a := h.acquire(o)
@@ -174,7 +174,7 @@ func (h *History) bind() {
 		}
 	}
 	recovery := cmp.Or(h.Bounds.Recovery, 5e9)
-	for i, w := range h.windows { // a role that changes, or a process that is paused, where a fault does that
+	for i, w := range h.windows { // a fault explains a change of role or a pause
 		for _, f := range h.windows {
 			explains := w.op.Kind == "role" && f.forgets || w.pauses && f.pauses
 			if f.op.Kind == "fault" && f.from <= w.to && w.from <= plus(f.to, recovery) && explains {

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// told proves by the story that the lock gave no wrong answer: every call that had one has an instant.
+// told proves by the story that every answered call has an instant, so that the lock gave no wrong answer.
 func told(h *History, _ []*op) bool {
 	for _, o := range h.list {
 		a := h.acquire(o)
@@ -18,7 +18,7 @@ func told(h *History, _ []*op) bool {
 	return h.End == "complete" && h.Claims.Excludes
 }
 
-// alone proves besides that beliefs which exclude each other do not overlap.
+// alone proves also that conflicting beliefs do not overlap.
 func alone(h *History, _ []*op) bool {
 	var grants []*op
 	for _, o := range h.list {
@@ -47,7 +47,7 @@ func alone(h *History, _ []*op) bool {
 	return told(h, nil)
 }
 
-// kept proves that leases lasted as they should: the story says so of what servers did, and no holder was told more.
+// kept proves that leases lasted as promised: by the story on the servers, and no holder was promised more.
 func kept(h *History, _ []*op) bool {
 	for _, o := range h.list {
 		a := h.acquire(o)
@@ -64,7 +64,7 @@ func claimed(h *History, o []*op) bool {
 		o[0].Until != forever && o[0].Until > plus(o[0].Return, sure)
 }
 
-// overran compares a store of the first with the belief of the second.
+// overran compares a store by the first holder with the belief of the second.
 func overran(h *History, o []*op) bool {
 	if len(o) != 3 || h.Fenced || !h.fits("acquire", o[:2]...) || !h.clash(o[0], o[1]) || o[2].Hold != o[0].ID ||
 		!h.fits("store", o[2]) && !h.fits("load", o[2]) || h.paused(o[0].Process, o[0].Return, o[2].Call) {
@@ -81,7 +81,7 @@ func overran(h *History, o []*op) bool {
 	return o[2].Call > end && from >= end-s && plus(from, s) < o[2].Call && plus(begin, s) < to
 }
 
-// paused tells whether a process was paused between two moments without a planned fault.
+// paused reports whether a process was paused between two moments without a planned fault.
 func (h *History) paused(process int32, from, to ns) bool {
 	return slices.ContainsFunc(h.windows, func(w window) bool {
 		return w.op.Kind == "gap" && w.op.Value == 0 && !w.planned && w.op.Process == process && w.from <= to &&
@@ -104,7 +104,7 @@ func excused(h *History, o []*op) bool {
 	})
 }
 
-// found compares a key that was seen with the calls that should have left none.
+// found compares a key that was seen with the calls that should have removed it.
 func found(h *History, o []*op) bool {
 	if len(o) < 2 || o[1].Kind != "found" && (o[1].Kind != "sight" || h.Sites > 1) || o[0].Token == "" ||
 		o[0].Kind != "acquire" || o[0].Token != o[1].Token || o[0].Key != o[1].Key || o[1].Until <= o[1].Call ||
@@ -129,7 +129,7 @@ func found(h *History, o []*op) bool {
 	return released < o[1].Call && h.Sites < 2
 }
 
-// outlived compares the rest of a key's life with the longest lease.
+// outlived compares the remaining life of a key with the longest lease.
 func outlived(h *History, o []*op) bool {
 	longest := ns(0)
 	for _, x := range h.list {
@@ -141,8 +141,8 @@ func outlived(h *History, o []*op) bool {
 		o[0].Until > plus(o[0].Return, h.most(longest))
 }
 
-// unrenewed looks at a hold that was lost: between the answer to its last renewal and the end of the lease there was
-// nothing that can have kept its process from renewing it.
+// unrenewed checks a lost hold: between the answer to its last renewal and the end of the lease, nothing kept its
+// process from renewing it.
 func unrenewed(h *History, o []*op) bool {
 	if len(o) != 2 || h.acquire(o[0]) != o[0] || o[1].Hold != o[0].ID || !h.Claims.Renews ||
 		o[1].Kind != "lose" && !o[1].denies() {

@@ -23,6 +23,10 @@ var onceAccused = map[string]func(s *script){
 			}
 		}
 	},
+	"a holder that gave up a little before its lease ended, for its server was down": func(s *script) {
+		s.fault(serverHangs, 60, 400)
+		gaveUpEarly(s)
+	},
 	"a release that was sent again at once, for its connection broke with the answer": func(s *script) {
 		s.fault(answersLost, 15, 40)
 		a := s.acquire(1, 10, 11, 300)
@@ -240,6 +244,15 @@ func askedInVain(s *script) {
 	s.denied(a, 310, 311)
 }
 
+// gaveUpEarly announces a loss before the lease is over, and answers the release that follows by itself.
+func gaveUpEarly(s *script) {
+	s.Claims.Renews = true
+	a := s.acquire(1, 0, 1, 300)
+	s.on(a, history.Lose, 270, 270)
+	s.denied(a, 271, 272)
+	s.release(s.acquire(2, 450, 451, 300), 460, 461)
+}
+
 var stillFailing = map[string]struct {
 	want  string
 	write func(s *script)
@@ -268,6 +281,12 @@ var stillFailing = map[string]struct {
 			renewedUnseen(s, 400)
 			stoppedUnder(s, s.Ops[0].ID, 400)
 		}},
+	"a holder that gave up before its lease ended, and its server was there": {"premature-loss", gaveUpEarly},
+	"a holder that gave up before its lease ended, for its server was down at first": {"premature-loss", func(s *script) {
+		s.fault(serverHangs, 10, 60)
+		s.Bounds.Recovery = ms
+		gaveUpEarly(s)
+	}},
 	"a watchdog that had time enough, though it was told late": {"renewal-failure", func(s *script) { toldLate(s) }},
 	"the same, while messages were late": {"renewal-failure", func(s *script) {
 		s.fault(messagesLate, 0, 400)

@@ -159,6 +159,19 @@ func (c *Case) unrenewable(h *hold, proof *history.Op, over time.Duration) *wind
 	return nil
 }
 
+// announced tells whether an answer that the hold is lost says no more than the lock had announced by itself, after it
+// could not renew the lease. Such an answer says nothing about the servers, which may have the hold still.
+func (c *Case) announced(h *hold, op *history.Op) bool {
+	if op.Outcome != history.Failed || op.Reason != history.Lost || op.Call < h.Lost {
+		return false
+	}
+	proof := c.acquire(h)
+	if n := lastProof(c, h, h.Lost); n >= 0 {
+		proof = &c.Ops[n]
+	}
+	return c.unrenewable(h, proof, h.Lost) != nil
+}
+
 // unseen tells whether a hold may have been renewed at any time: for a driver, renewals are recorded as one extension
 // without an answer for the whole hold.
 func (c *Case) unseen(h *hold) bool {

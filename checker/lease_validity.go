@@ -194,6 +194,10 @@ func (l *leases) loss(n int32, h *hold, story *account) {
 		return
 	}
 	at, evidence := h.Lost, []history.Op{*l.c.acquire(h)}
+	if told >= 0 && l.c.announced(h, &l.c.Ops[told]) {
+		l.misses["premature-loss"]++
+		return
+	}
 	if told >= 0 {
 		at, evidence = l.c.Ops[told].Return, append(evidence, l.c.Ops[told])
 	}

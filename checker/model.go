@@ -140,7 +140,7 @@ func (p *pages) add(h *hold, place, i int32) {
 	p.ends(&call, op)
 	call.Open = call.Open || call.Kind <= model.Extend && p.c.unseen(h)
 	switch {
-	case op.Outcome == history.Unknown || op.Return == history.Forever,
+	case op.Outcome == history.Unknown || op.Return == history.Forever, p.c.announced(h, op),
 		call.Kind == model.Release && p.c.mayBeInner(h, op):
 		call.Unanswered, call.To = true, history.Forever
 	case op.Outcome == history.Failed && op.Reason == history.Lost:

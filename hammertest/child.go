@@ -10,30 +10,30 @@ import (
 	"hammerlock/workload"
 )
 
-// stdout is that of the process; nil if Main was not called.
+// stdout is the process's own standard output; nil if Main was not called.
 var stdout *os.File
 
-// Main runs the tests of a package as m.Run does, and returns its code, which need not be used. It lets the tests start
-// themselves again as a worker process, or as one that explores; flags are not handed on to these, the environment is.
+// Main runs the tests of a package as m.Run does and returns its code, which you may ignore. It lets the tests start
+// their own program again as a worker process or an explorer. These inherit the environment but not the flags.
 func Main(m *testing.M) int {
 	stdout = os.Stdout
 	if child() {
-		os.Stdout = os.Stderr // for what a test program says of itself
+		os.Stdout = os.Stderr // for messages of the test program
 	}
 	return m.Run()
 }
 
-// child tells whether this is a process that Verify or Explore has started.
+// child reports whether Verify or Explore has started this process.
 func child() bool {
 	last := os.Args[len(os.Args)-1]
 	return len(os.Args) > 2 && (last == crew.Command || last == explore.Command)
 }
 
-// childArgs make the test program such a process: it runs the one test again, up to the call with the lock of that
-// name.
+// childArgs are the arguments of a child process: it runs one test again, up to the call with the lock of that name.
 func childArgs(name string) []string { return []string{"-test.run=" + exactly(name), name} }
 
-// serve is what such a process does, if the call is the one that it was started for: nothing of the test follows.
+// serve does the work of a child process if the call is the one that it was started for. The rest of the test is
+// skipped.
 func serve(t *testing.T, s locks.Spec) {
 	t.Helper()
 	n := len(os.Args)

@@ -15,7 +15,7 @@ import (
 
 func TestMain(m *testing.M) { hammertest.Main(m) }
 
-// open is what opens your lock; here it is the one of the catalogue that README.md calls lease.
+// open opens your lock; here it is the lock "lease" of the catalogue.
 func open(e locks.Env) (locks.Lock, error) {
 	lease, _ := catalogue.Find("lease")
 	return lease.Open(e)
@@ -23,7 +23,7 @@ func open(e locks.Env) (locks.Lock, error) {
 
 var claims = history.Claims{Excludes: true, Expires: true, Owned: true}
 
-// play runs a test in the place of the go command, which an example is not: under the name of the example.
+// play runs a test as the go command would, under the name of the example.
 func play(name string, test func(*testing.T)) string {
 	verbose := flag.Lookup("test.v").Value
 	was := verbose.String()
@@ -38,8 +38,8 @@ func play(name string, test func(*testing.T)) string {
 	return "FAIL"
 }
 
-// A test of your own package, beside func TestMain(m *testing.M) { hammertest.Main(m) }. Without Scenarios it runs all
-// that are something for the lock.
+// This is a test of your own package, beside func TestMain(m *testing.M) { hammertest.Main(m) }. Without Scenarios it
+// runs all that suit the lock.
 func ExampleVerify() {
 	contention, _ := scenarios.Find("contention")
 	TestMyLock := func(t *testing.T) {
@@ -49,7 +49,7 @@ func ExampleVerify() {
 	// Output: PASS
 }
 
-// No server is needed: two clients, every order of their messages with at most one deviation.
+// It needs no server: two clients, every order of their messages with at most one deviation.
 func ExampleExplore() {
 	bounds := explore.Defaults
 	bounds.Deviations = 1

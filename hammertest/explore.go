@@ -11,9 +11,9 @@ import (
 	"hammerlock/results"
 )
 
-// Explore runs clients of the lock on servers in memory, in virtual time, through every order of their messages with at
-// most so many deviations from the plain one. A violation fails the test with its trace, and so does an exploration
-// that did not end within Options.Budget. It needs no server, and says something about the lock's client only. With
+// Explore runs clients of the lock on servers in memory, in virtual time. It tries every order of their messages with
+// a bounded number of deviations from the plain order. A violation fails the test with its trace; so does an
+// exploration that does not end within Options.Budget. It needs no server, and checks the lock's client only. With
 // -short it allows one deviation.
 func Explore(t *testing.T, open Open, c Config) {
 	t.Helper()
@@ -52,7 +52,7 @@ func Explore(t *testing.T, open Open, c Config) {
 	t.Fatal("\n" + text + "\nrepeat   " + orders.Command)
 }
 
-// bounds are the options, or the default ones. Several sites have many more orders of messages than one.
+// bounds are Config.Options or the defaults. Several sites have many more orders of messages than one.
 func (s *suite) bounds() explore.Options {
 	o := explore.Defaults
 	if s.topology.Sites > 1 {
@@ -61,7 +61,7 @@ func (s *suite) bounds() explore.Options {
 	if s.Options != nil {
 		o = *s.Options
 	}
-	o.Jobs = max(o.Jobs, 1) // a lock may keep something in its package, which schedules at the same time would share
+	o.Jobs = max(o.Jobs, 1) // schedules that run at the same time would share the package variables of a lock
 	if testing.Short() {
 		o.Deviations = min(o.Deviations, 1)
 	}

@@ -1,7 +1,6 @@
-// Package hammertest tests a lock of your own in your own "go test": Verify puts it through the scenarios of the
-// command verify on servers that it starts, Explore through every interleaving up to a bound, without any server. Both
-// fail the test with the cause, the story of what happened and the command that repeats it. A package that uses them
-// needs
+// Package hammertest tests your own lock in your own "go test". Verify puts it through the scenarios of the command
+// verify, on servers that it starts. Explore tries every interleaving up to a bound, without a server. Both fail the
+// test with the cause, the story and the command that repeats it. A package that uses them needs
 //
 //	func TestMain(m *testing.M) { hammertest.Main(m) }
 package hammertest
@@ -32,48 +31,45 @@ import (
 	"hammerlock/topologies"
 )
 
-// Open makes one worker's access to the lock; locks.Lock says what it must do. It is called in other processes, too: a
-// test that calls Verify or Explore is run again there up to that call.
+// Open makes one worker's access to the lock; see locks.Lock. It is also called in other processes: they run the test
+// again, up to its call of Verify or Explore.
 type Open func(locks.Env) (locks.Lock, error)
 
-// Config says what is tested.
+// Config describes the test.
 type Config struct {
-	// Claims are what the lock promises, and all that it is judged by. A lock has at least one.
+	// Claims are the lock's promises; nothing else is judged. There must be at least one.
 	Claims history.Claims
-	// Topology is the name of one in topologies.All; empty = single. On several sites Env.Sites has one client for
-	// each.
+	// Topology is a name in topologies.All; empty = single. On several sites Env.Sites has one client for each.
 	Topology string
-	// Scenarios are what Verify puts the lock through, each a subtest; nil = scenarios.All. Those that are nothing for
-	// the lock are skipped, and say why.
+	// Scenarios are the subtests of Verify; nil = scenarios.All. Unsuitable scenarios are skipped with the reason.
 	Scenarios []scenarios.Scenario
-	// Seed repeats the schedule of another run; 0 = the variable HAMMERLOCK_SEED, or drawn.
+	// Seed repeats another run's schedule; 0 = from HAMMERLOCK_SEED, or random.
 	Seed uint64
-	// Outlives, Queues, Defaults and Linger are said of the lock as in locks.Spec. The clients of Env.Sites know the
-	// user and the database of their servers; one that the lock makes needs them from the Access of Env.Places, too.
+	// Outlives, Queues, Defaults and Linger describe the lock as in locks.Spec. The clients in Env.Sites log in and
+	// select the database. A lock with its own client must do that too, with the Access of Env.Places.
 	Outlives, Queues, Defaults bool
 	Linger                     func(ttl time.Duration) time.Duration
-	// Options bound what Explore explores; nil = explore.Defaults, or less of them on several sites.
+	// Options limit Explore; nil = explore.Defaults, or smaller limits on several sites.
 	Options *explore.Options
 }
 
-// Names of variables of the environment. Two are those of the commands, CI is set by the services that run tests.
+// Environment variables: two are those of the commands; CI services set the third.
 const (
 	seedVariable   = "HAMMERLOCK_SEED"
 	serverVariable = "HAMMERLOCK_REDIS_SERVER"
 	ciVariable     = "CI"
 )
 
-// brief is the scenario that -short leaves, and how long it takes.
+// brief is the only scenario with -short, and briefDuration its length.
 const (
 	brief         = "contention"
 	briefDuration = time.Second
 )
 
-// Verify runs workers that take the lock on real servers under the scenarios, each a subtest, and fails those in which
-// a claim was broken or too little was seen. Without redis-server it skips the test, or fails it where the variable CI
-// is set. With -short it runs one scenario for a second. A run is saved in the artifact directory of its subtest: go
-// test -artifacts. Without that a run that has not passed stays in a directory among the temporary files, which the
-// output names.
+// Verify runs workers that take the lock on real servers, with each scenario as a subtest. A subtest fails if a claim
+// is broken or too little was seen. Without redis-server the test is skipped, or fails if the variable CI is set.
+// With -short it runs one scenario for a second. Runs are saved in the artifact directory of the subtest (go test
+// -artifacts). Without that flag a run that has not passed stays in a temporary directory, which the output names.
 func Verify(t *testing.T, open Open, c Config) {
 	t.Helper()
 	s := begin(t, open, c)
@@ -105,12 +101,11 @@ type suite struct {
 	Config
 	spec     locks.Spec
 	topology topologies.Spec
-	dir      string // of the package that is tested
-	dead     string // why no further scenario can say more; empty = one can
+	dir      string // directory of the tested package
+	dead     string // why further scenarios are useless; empty = they are not
 }
 
-// begin says what is wrong with a call before anything is started. It returns nil in a process that the call was not
-// made for.
+// begin checks a call before anything is started. It returns nil in a child process.
 func begin(t *testing.T, open Open, c Config) *suite {
 	t.Helper()
 	c.Topology = cmp.Or(c.Topology, topologies.All[0].Name)
@@ -145,12 +140,12 @@ func begin(t *testing.T, open Open, c Config) *suite {
 	return s
 }
 
-// needServer ends a test that has no server to start.
+// needServer ends a test if there is no server to start.
 func needServer(t *testing.T) {
 	t.Helper()
 	_, err := topologies.FindServer(t.Context(), os.Getenv(serverVariable))
 	if !errors.Is(err, topologies.ErrNoServer) {
-		return // others are mistakes, which the plan's check names
+		return // other errors are mistakes, which the plan's check reports
 	}
 	text := fmt.Sprintf("hammertest: %v; to install one: %s; for a first look without one: %s=%s", err,
 		topologies.InstallHint(), serverVariable, topologies.EmbeddedName)
@@ -188,7 +183,7 @@ func (s *suite) job(t *testing.T) *harness.Job {
 	return job
 }
 
-// seed draws a seed that is short enough to be typed, if none is given.
+// seed draws a random seed, short enough to type, if none is given.
 func (s *suite) seed(t *testing.T) {
 	t.Helper()
 	if text := os.Getenv(seedVariable); text != "" {
@@ -204,7 +199,7 @@ func (s *suite) seed(t *testing.T) {
 	}
 }
 
-// command repeats a test, or one of its subtests.
+// command is the command line that repeats a test, or one of its subtests.
 func (s *suite) command(sub string) string {
 	args := []string{"go", "test", "-C", s.dir, "-count", "1", "-artifacts", "-run",
 		exactly(strings.TrimSuffix(s.spec.Name+"/"+sub, "/"))}
@@ -214,12 +209,12 @@ func (s *suite) command(sub string) string {
 	return driver.Join(append(args, "."))
 }
 
-// exactly is the pattern of one test.
+// exactly is the pattern for exactly one test.
 func exactly(name string) string {
 	return "^" + strings.ReplaceAll(regexp.QuoteMeta(name), "/", "$/^") + "$"
 }
 
-// keep moves a run to where it stays when the test has ended, unless it is among artifacts, which stay.
+// keep moves a run out of the test's temporary directory. With -artifacts it stays where it is.
 func keep(run string) (string, error) {
 	if f := flag.Lookup("test.artifacts"); f != nil && f.Value.String() == "true" {
 		return run, nil
@@ -232,7 +227,7 @@ func keep(run string) (string, error) {
 	return saved, os.Rename(run, saved)
 }
 
-// run carries one scenario out.
+// run runs one scenario.
 func (s *suite) run(t *testing.T, job *harness.Job) {
 	t.Helper()
 	out := t.ArtifactDir()
@@ -259,5 +254,5 @@ func (s *suite) run(t *testing.T, job *harness.Job) {
 	if err := results.WriteVerdicts(&b, []results.Judgement{j}); err != nil {
 		t.Fatal(err)
 	}
-	t.Fatal("\n" + b.String()) // what is inconclusive has not passed
+	t.Fatal("\n" + b.String()) // an inconclusive run has not passed
 }

@@ -22,8 +22,8 @@ import (
 	"hammerlock/scenarios"
 )
 
-// TestWhatAnImportBrings: the modules that somebody's test program is linked with. Those of counters in files, of other
-// clients and of dashboards are not among them.
+// TestWhatAnImportBrings lists the modules linked into a user's test program. Those of file counters, of other
+// clients and of dashboards must not be among them.
 func TestWhatAnImportBrings(t *testing.T) {
 	out, err := exec.Command("go", "list", "-deps", "-f", "{{with .Module}}{{.Path}}{{end}}", ".").Output()
 	if err != nil {
@@ -46,7 +46,7 @@ func TestWhatAnImportBrings(t *testing.T) {
 	}
 }
 
-// TestARunIsLeftAmongTheArtifacts where the go command keeps those.
+// TestARunIsLeftAmongTheArtifacts expects a run where the go command keeps artifacts.
 func TestARunIsLeftAmongTheArtifacts(t *testing.T) {
 	dir := t.TempDir()
 	cmd := exec.Command(os.Args[0], "-test.v", "-test.short", "-test.run=^TestPlayed$", "-test.artifacts",
@@ -63,7 +63,7 @@ func TestARunIsLeftAmongTheArtifacts(t *testing.T) {
 	}
 }
 
-// TestTheHistoryOfACounterexampleStays: the path that a failed exploration prints is there when the test has ended.
+// TestTheHistoryOfACounterexampleStays: the path that a failed exploration prints exists after the test.
 func TestTheHistoryOfACounterexampleStays(t *testing.T) {
 	cmd := exec.Command(os.Args[0], "-test.run=^TestPlayed$")
 	cmd.Env = append(os.Environ(), played+"=a violation", "TMPDIR="+t.TempDir())
@@ -77,7 +77,7 @@ func TestTheHistoryOfACounterexampleStays(t *testing.T) {
 	}
 }
 
-// calls are what TestPlayed makes in a process of its own, and what that process says.
+// calls are the calls that TestPlayed makes in its own process, with the expected output.
 var calls = map[string]struct {
 	call func(*testing.T)
 	fail bool
@@ -124,7 +124,7 @@ var calls = map[string]struct {
 	}, false, "--- PASS: TestPlayed/second"},
 }
 
-// generous is a lock that is granted to any client.
+// generous is a lock that grants every request.
 type generous struct{ locks.Lock }
 
 func (generous) Acquire(_ context.Context, key string, ttl time.Duration) (locks.Lease, error) {
@@ -149,7 +149,7 @@ func small() hammertest.Config {
 	return hammertest.Config{Claims: history.Claims{Excludes: true}, Options: &o}
 }
 
-// played is the variable that says which call TestPlayed makes.
+// played is the variable with the call that TestPlayed makes.
 const played = "HAMMERTEST_PLAYED"
 
 func TestPlayed(t *testing.T) {
@@ -166,7 +166,7 @@ func TestCalls(t *testing.T) {
 			t.Parallel()
 			live.Again(t, func(int) string {
 				cmd := exec.Command(os.Args[0], "-test.v", "-test.run=^TestPlayed$")
-				cmd.Env = append(os.Environ(), played+"="+name, "TMPDIR="+t.TempDir()) // what a failure leaves
+				cmd.Env = append(os.Environ(), played+"="+name, "TMPDIR="+t.TempDir()) // for the files of failed runs
 				out, err := cmd.CombinedOutput()
 				if err != nil && !c.fail && strings.Contains(string(out), "INCONCLUSIVE") {
 					return string(out)

@@ -6,21 +6,21 @@ import "time"
 type Agreement struct {
 	// Slack is how much the clocks of any two worker processes may differ; 0 within a process.
 	Slack time.Duration `json:"slack_ns"`
-	// Doubts say more of each process, by its number; empty = nothing but Slack is known.
+	// Doubts are the error bounds of each process's clock, by process number; empty = only Slack is known.
 	Doubts []Doubt `json:"doubts,omitempty"`
 }
 
-// MaxDoubt is the doubt of a clock of which nothing is known: it is longer than any run.
+// MaxDoubt is the error bound of a clock about which nothing is known: longer than any run.
 const MaxDoubt = 1000 * time.Hour
 
-// Doubt is how far the clock of a process may be off.
+// Doubt is the largest possible error of a process's clock.
 type Doubt struct {
 	Machine int           `json:"machine"`   // processes with the same number share its clock
-	Own     time.Duration `json:"own_ns"`    // the process's clock, from that of its machine
-	Offset  time.Duration `json:"offset_ns"` // that of its machine, from the run's
+	Own     time.Duration `json:"own_ns"`    // error of the process's clock against its machine's
+	Offset  time.Duration `json:"offset_ns"` // error of the machine's clock against the run's
 }
 
-// Agree is the agreement of processes of which so much is known.
+// Agree computes the Agreement of processes with these error bounds.
 func Agree(doubts []Doubt) Agreement {
 	a := Agreement{Doubts: doubts}
 	for p := range doubts {
@@ -38,7 +38,7 @@ func (d *Doubt) between(e *Doubt) time.Duration {
 	return d.Own + d.Offset + e.Own + e.Offset
 }
 
-// Between is how much the clocks of two processes may differ.
+// Between is the largest difference between the clocks of two processes.
 func (a *Agreement) Between(p, q int16) time.Duration {
 	switch {
 	case p == q:

@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// AppendOps appends operations to b, for another machine: as a chunk of a native file has them, and whole visits, too.
+// AppendOps encodes operations to send to another machine: the records of a native file, plus whole Visits.
 func AppendOps(b []byte, ops []Op) []byte {
 	var prev time.Duration
 	for i := range ops {
 		at := len(b)
 		b = append(b, make([]byte, recordMax+recordSlack)...)
 		b = b[:putRecord(b, at, &ops[i], prev)]
-		if ops[i].Kind == Visit { // files have none
+		if ops[i].Kind == Visit { // files have no Visit
 			b = binary.LittleEndian.AppendUint64(b, uint64(ops[i].Released))
 			b = binary.LittleEndian.AppendUint64(b, uint64(ops[i].Began))
 		}
@@ -26,7 +26,7 @@ func AppendOps(b []byte, ops []Op) []byte {
 
 var errBatch = errors.New("not operations")
 
-// ParseOps reads what AppendOps has written.
+// ParseOps decodes the output of AppendOps.
 func ParseOps(b []byte) (ops []Op, err error) {
 	n := len(b)
 	b = append(b[:n:n], make([]byte, recordMax+recordSlack)...)

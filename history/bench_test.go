@@ -11,8 +11,7 @@ import (
 	"time"
 )
 
-// visits makes a history as a run of 32 workers does: every visit is an acquire, a load, a store, a release and its
-// end.
+// visits makes a history of 32 workers. Every visit is an acquire, a load, a store, a release and its end.
 func visits(ops int) *History {
 	const workers = 32
 	h := &History{Header: Header{Workers: workers, Processes: 1, Keys: 8}, Ops: make([]Op, 0, ops)}
@@ -52,7 +51,7 @@ func visits(ops int) *History {
 	return h
 }
 
-// BenchmarkWrite is the price of an operation in a file, for the goroutine that drains the lanes.
+// BenchmarkWrite measures one operation in a file, for the goroutine that drains the lanes.
 func BenchmarkWrite(b *testing.B) {
 	h := visits(100_000)
 	for name, open := range map[string]func() io.Writer{
@@ -85,7 +84,8 @@ func BenchmarkWrite(b *testing.B) {
 	}
 }
 
-// BenchmarkRead reads and validates, in ns an operation, and tells the size of an operation in the file.
+// BenchmarkRead measures reading and validating, in ns an operation, and reports the size of an operation in the
+// file.
 func BenchmarkRead(b *testing.B) {
 	for _, f := range []string{"native", "lines"} {
 		for _, ops := range []int{100_000, 1_000_000, 10_000_000} {
@@ -133,7 +133,7 @@ func BenchmarkValidate(b *testing.B) {
 	}
 }
 
-// BenchmarkMerge is the price of an operation in a drain, by the number of lanes.
+// BenchmarkMerge measures one operation in a drain, by the number of lanes.
 func BenchmarkMerge(b *testing.B) {
 	for _, n := range []int{1, 32, 256} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
@@ -158,7 +158,7 @@ func BenchmarkMerge(b *testing.B) {
 	}
 }
 
-// BenchmarkJSON is an operation in evidence.
+// BenchmarkJSON measures one operation as JSON, the form in evidence.
 func BenchmarkJSON(b *testing.B) {
 	op := visits(5).Ops[0]
 	text, _ := op.MarshalJSON()

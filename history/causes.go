@@ -1,6 +1,6 @@
 package history
 
-// The causes that a verdict can fail with. Package glossary says what each means.
+// The causes of a failed verdict. Package glossary explains each.
 const (
 	DoubleGrant     = "double-grant"
 	ForeignRelease  = "foreign-release"

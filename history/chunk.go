@@ -7,18 +7,17 @@ import (
 	"time"
 )
 
-// A native file is a magic number, which ends in the version, and chunks: the header, operations and notes in the order
-// in which they happened, and the end. FORMAT.md describes every byte.
+// A native file begins with a magic number, which ends in the version. Then come chunks: the header, operations and
+// notes in the order of time, and the end. FORMAT.md describes every byte.
 const (
 	magic      = "\x89hist\r\n\x01"
 	marker     = "\x89chk"
 	headSize   = 24
-	chunkSize  = 64 << 10 // of operations, about
-	maxPayload = 1 << 20  // of any chunk, so that a corrupt length allocates no memory
+	chunkSize  = 64 << 10 // approximate size of the operations
+	maxPayload = 1 << 20  // limit for every chunk: a corrupt length must not allocate memory
 	maxNote    = 64 << 10
 )
 
-// The types of chunk.
 const (
 	headerChunk = iota + 1
 	opsChunk
@@ -31,14 +30,13 @@ var errNote = fmt.Errorf("a text of more than %d bytes", maxNote)
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// formatError says where a file is wrong: in a native file the byte, in JSON lines the line.
+// formatError is a format error with its position: a byte in a native file, a line in JSON lines.
 type formatError struct {
 	Offset int64 // in bytes from the start of the file
 	Line   int   // from 1; 0 for a native file
 	What   string
 }
 
-// Error gives the position and what is wrong there.
 func (e *formatError) Error() string {
 	if e.Line > 0 {
 		return fmt.Sprintf("line %d: %s", e.Line, e.What)
@@ -46,8 +44,8 @@ func (e *formatError) Error() string {
 	return fmt.Sprintf("byte %d: %s", e.Offset, e.What)
 }
 
-// chunkHead stands before a chunk's payload: marker, type and sequence number, length and checksum of the payload, and
-// a checksum of the head itself, so that the length can be trusted.
+// chunkHead precedes a chunk's payload. On disk it is the marker, these fields, and a checksum of the head itself, so
+// that the length can be trusted.
 type chunkHead struct {
 	kind     uint32
 	sequence uint32
@@ -80,10 +78,11 @@ func parseHead(b []byte) (h chunkHead, ok bool) {
 
 // end is the payload of the last chunk.
 type end struct {
-	Partial string `json:"partial"`           // why the rest is missing; empty if nothing is
-	Allowed bool   `json:"allowed,omitempty"` // the plan allowed that to be missing
+	Partial string `json:"partial"`           // why the rest is missing; empty = nothing is missing
+	Allowed bool   `json:"allowed,omitempty"` // the plan allowed the rest to be missing
 	Ops     int    `json:"ops"`
-	// The bound of the clocks, if it was known only at the end; without a Slack that of the header counts.
+	// Slack and Doubts are the clock bounds if they were measured at the end; without a Slack those of the header
+	// apply.
 	Slack  time.Duration `json:"slack_ns,omitempty"`
 	Doubts []Doubt       `json:"doubts,omitempty"`
 

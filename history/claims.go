@@ -1,6 +1,6 @@
 package history
 
-// Claims are what a lock promises, and so what it is judged by. AllClaims says what each means.
+// Claims are a lock's promises; judges hold it to them. AllClaims explains each.
 type Claims struct {
 	Excludes  bool `json:"excludes"`
 	Expires   bool `json:"expires"`
@@ -16,32 +16,32 @@ type Claims struct {
 	Readers   bool `json:"readers,omitempty"`
 	Upgrades  bool `json:"upgrades,omitempty"`
 	Writers   bool `json:"writers,omitempty"`
-	Permits   int  `json:"permits,omitempty"` // how many are held at once at most; 0 = it is no semaphore
+	Permits   int  `json:"permits,omitempty"` // the largest number held at once; 0 = no semaphore
 	Begins    bool `json:"begins,omitempty"`
 	Once      bool `json:"once,omitempty"`
 }
 
-// Alone says that there is never more than one holder at a time.
+// Alone reports whether at most one holder is allowed at a time.
 func (c Claims) Alone() bool { return c.Excludes && !c.Readers && c.Permits == 0 }
 
 // Claim is a promise that a lock can make.
 type Claim struct {
-	Name   string              // as headers and drivers have it
-	Says   string              // what it promises
-	Driver string              // what it says in the protocol of drivers; empty = a driver cannot claim it
-	Flag   func(*Claims) *bool // where it is made; nil = it is no flag
-	// Made tells whether a lock claims it, where the flag alone does not say.
+	Name   string              // in headers and in the driver protocol
+	Says   string              // the promise
+	Driver string              // the promise as the driver protocol states it; empty = drivers cannot claim it
+	Flag   func(*Claims) *bool // the field of Claims; nil = it is no boolean
+	// Made reports whether a lock claims it, if the flag alone does not decide that.
 	Made func(*Claims) bool
-	// Judges are the checkers that tell whether it holds: one that passes, the first must. Nil = none does.
+	// Judges are the checkers of the claim. The first one must pass. Nil = no checker judges it.
 	Judges []string
-	// Rest says that a failure of its judges, of a cause that breaks no claim of the lock, breaks this one.
+	// Rest assigns to this claim every failure of its judges whose cause breaks no other claim of the lock.
 	Rest     bool
-	Causes   []string // that break it
-	Scenario string   // that alone tries it; empty = any run does
-	Told     bool     // with it belongs how soon holders hear of a loss
+	Causes   []string // causes of failure that break the claim
+	Scenario string   // the only scenario that tests it; empty = any run does
+	Told     bool     // the report adds how soon holders hear of a loss
 }
 
-// Of tells whether a lock claims it.
+// Of reports whether a lock claims it.
 func (c *Claim) Of(made *Claims) bool {
 	return c.Made != nil && c.Made(made) || c.Made == nil && *c.Flag(made)
 }
@@ -52,7 +52,7 @@ var (
 		NotLinearizable}
 )
 
-// AllClaims lists the claims: the driver protocol, conformance, the glossary and the documents read it.
+// AllClaims lists the claims for the driver protocol, conformance, the glossary and the documents.
 var AllClaims = []Claim{
 	{Name: "excludes", Says: "one holder at a time", Driver: "there is one holder at a time",
 		Flag: func(c *Claims) *bool { return &c.Excludes }, Made: func(c *Claims) bool {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestClaimsAreListed: each field is one claim by its own name, and only by that.
+// TestClaimsAreListed checks that each field is exactly one claim of the same name.
 func TestClaimsAreListed(t *testing.T) {
 	byName := map[string]*Claim{}
 	for i := range AllClaims {

@@ -194,7 +194,7 @@ func TestHistoriesRoundTrip(t *testing.T) {
 	}
 }
 
-// wild is an operation of which nothing makes sense.
+// wild makes an operation with senseless values in all fields.
 func wild(r *rand.Rand) Op {
 	n := func() int64 { return int64(r.Uint64() >> r.IntN(64) * uint64(r.IntN(2))) }
 	d := func() time.Duration {
@@ -207,7 +207,7 @@ func wild(r *rand.Rand) Op {
 		Reason:  Reason(n()), Woken: Wake(n()), Permits: uint16(n())}
 }
 
-// many is how many cases a test tries: all of them in make test-full, a part in make test, which is -short.
+// many is the number of cases to try: all in make test-full, a part in make test, which is -short.
 func many(all int) int {
 	if testing.Short() {
 		return all / 20
@@ -265,7 +265,7 @@ func TestOperationRoundTripsAsJSON(t *testing.T) {
 	}
 }
 
-// TestEveryTruncationIsNoticed cuts files at every byte; with -short at some.
+// TestEveryTruncationIsNoticed cuts files at every byte, with -short at some of them.
 func TestEveryTruncationIsNoticed(t *testing.T) {
 	h := generate(rand.New(rand.NewPCG(4, 4)), 60)
 	h.Partial = ""
@@ -279,7 +279,7 @@ func TestEveryTruncationIsNoticed(t *testing.T) {
 			for n := 0; n < b.Len(); n += b.Len() / many(b.Len()) {
 				got, err := f.read(bytes.NewReader(b.Bytes()[:n]))
 				if n == b.Len()-1 && strings.HasPrefix(name, "lines") && err == nil && got.Partial == "" {
-					continue // nothing but the last line feed is missing
+					continue // only the last line feed is missing
 				}
 				noticed(t, fmt.Sprint(n), h, got, err)
 				if err == nil {
@@ -311,7 +311,7 @@ func noticed(t *testing.T, where string, whole, got *History, err error) {
 	}
 }
 
-// chunked writes a history as a run does: with a chunk every few operations.
+// chunked writes a history as a run does: a chunk every few operations.
 func chunked(t testing.TB, h *History, every int) []byte {
 	var b bytes.Buffer
 	w, err := Create(&b, h.Header)
@@ -330,7 +330,7 @@ func chunked(t testing.TB, h *History, every int) []byte {
 	return b.Bytes()
 }
 
-// TestEveryCorruptionIsNoticed changes every byte of a file, with -short some, in every bit and to zero.
+// TestEveryCorruptionIsNoticed flips every bit of every byte of a file, and zeroes every byte; with -short of some.
 func TestEveryCorruptionIsNoticed(t *testing.T) {
 	h := generate(rand.New(rand.NewPCG(5, 5)), 25)
 	h.Partial, h.Faults, h.Command = "", h.Faults[:1], ""

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Feed is what another machine records, as it comes in: operations in the order of their returns, and up to when they
-// are complete. A Merge takes it in beside the lanes of this machine.
+// Feed receives the operations that another machine records, in the order of their returns, and the time up to which
+// they are complete. A Merge combines it with the lanes of this machine.
 type Feed struct {
 	mu   sync.Mutex
 	ops  []Op
@@ -15,10 +15,9 @@ type Feed struct {
 	open []Op
 }
 
-// Add takes operations in. Everything that returned before upTo has now been added; open are the calls that had not
-// returned yet. A later operation is left out, since its worker's operations before it may be missing: a judge who saw
-// it would believe that the visit before was over without a release. Any goroutine may call it; the operations are
-// copied.
+// Add receives operations. Everything that returned before upTo has been added now; open are the calls without a
+// return. Add drops open calls from upTo on, because earlier operations of their workers may be missing. A judge
+// would conclude that the visit before ended without a release. Any goroutine may call Add; it copies the operations.
 func (f *Feed) Add(ops, open []Op, upTo time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -27,8 +26,8 @@ func (f *Feed) Add(ops, open []Op, upTo time.Duration) {
 	f.upTo = max(f.upTo, upTo)
 }
 
-// End says that nothing more comes: what is added holds the history back no longer, and Flush hands on the calls that
-// were open last.
+// End says that nothing more comes. The feed delays the history no longer, and Flush emits the calls that were open
+// last.
 func (f *Feed) End() { f.Add(nil, f.still(), Forever) }
 
 func (f *Feed) still() []Op {
@@ -37,7 +36,7 @@ func (f *Feed) still() []Op {
 	return append([]Op(nil), f.open...)
 }
 
-// take moves what came in to a queue and returns up to when it is complete.
+// take moves the received operations to a queue and returns the time up to which they are complete.
 func (f *Feed) take(q *queue) time.Duration {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestBatchesComeBack sends operations of every kind, returned and open, whole visits among them.
+// TestBatchesComeBack encodes and decodes operations of every kind: returned, open, and whole visits.
 func TestBatchesComeBack(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		var ops []Op
@@ -42,8 +42,8 @@ func TestBatchesComeBack(t *testing.T) {
 	})
 }
 
-// TestFeedsHoldTheHistoryBack merges a lane and a feed: nothing is handed on before the feed has said that it is
-// complete up to then, and a feed that has ended holds nothing back.
+// TestFeedsHoldTheHistoryBack merges a lane and a feed. Nothing is emitted before the feed is complete up to then. A
+// feed that has ended delays nothing.
 func TestFeedsHoldTheHistoryBack(t *testing.T) {
 	clock := NewOrderedClock(time.Hour)
 	lane, feed := NewLane(clock, 0, 0, 16, nil), &Feed{}
@@ -56,7 +56,7 @@ func TestFeedsHoldTheHistoryBack(t *testing.T) {
 	if final := drain(); final != 20 || !slices.Equal(got, []ID{101}) {
 		t.Errorf("complete up to %d: %v", final, got)
 	}
-	// the second is of a later look
+	// the second call began after the time up to which the feed is complete
 	feed.Add(nil, []Op{{ID: 104, Kind: Store, Call: 15}, {ID: 106, Kind: Acquire, Call: 31}}, 30)
 	if drain(); !slices.Equal(got, []ID{101, 102}) || feed.upTo != 30 {
 		t.Errorf("got %v, complete up to %d", got, feed.upTo)
@@ -72,7 +72,7 @@ func TestFeedsHoldTheHistoryBack(t *testing.T) {
 	}
 }
 
-// TestOpenCallsAreShown hands on calls that are open, and no others.
+// TestOpenCallsAreShown expects Open to emit the open calls and no others.
 func TestOpenCallsAreShown(t *testing.T) {
 	clock := NewOrderedClock(0)
 	one, other := NewLane(clock, 0, 0, 4, nil), NewLane(clock, 1, 1, 4, nil)

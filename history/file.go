@@ -12,26 +12,25 @@ import (
 	"time"
 )
 
-// Writer writes a native file during the run: whatever happens, what was added before the last Flush can be read. A
-// single goroutine uses it. After an error it writes nothing more and repeats the error.
+// Writer writes a native file during the run: a crash loses only operations added after the last Flush. One goroutine
+// uses it. After an error it writes nothing more and repeats the error.
 type Writer struct {
-	// Proven is what the processes' clocks were found to agree within, if Close is to say so; zero = the header has
-	// said it.
+	// Proven is the measured agreement of the clocks, for Close to write; zero = the header has it.
 	Proven Agreement
-	// Allowed is that of the History, and Measured that of its Header, told by Close.
+	// Allowed goes to History.Allowed and Measured to Header.Measured; Close writes both.
 	Allowed  bool
 	Measured *Measured
 
 	w        io.Writer
 	buf      []byte // room for a head, then records
-	at       int    // the end of the records
+	at       int    // end of the records
 	prev     time.Duration
 	ops      int
 	sequence uint32
 	err      error
 }
 
-// Create begins a file: it writes the header.
+// Create begins a file with its header.
 func Create(w io.Writer, h Header) (*Writer, error) {
 	f := &Writer{w: w, at: headSize, buf: make([]byte, headSize+chunkSize+recordMax+recordSlack)}
 	header, err := json.Marshal(h)
@@ -44,7 +43,7 @@ func Create(w io.Writer, h Header) (*Writer, error) {
 	return f, f.chunk(headerChunk, append(make([]byte, headSize), header...))
 }
 
-// Add writes an operation, at the latest with the next Flush. Operations come in the order of their returns.
+// Add writes an operation, at the next Flush at the latest. Operations come in the order of their returns.
 func (f *Writer) Add(op *Op) error {
 	if f.err != nil {
 		return f.err
@@ -60,7 +59,7 @@ func (f *Writer) Add(op *Op) error {
 	return nil
 }
 
-// Note writes at once what an operation did, in words: at most 64 KiB.
+// Note writes at once a description of an operation's effect, of at most 64 KiB.
 func (f *Writer) Note(id ID, text string) error {
 	if len(text) > maxNote/3 && len(strings.ToValidUTF8(text, "\uFFFD")) > maxNote {
 		return errNote
@@ -69,7 +68,8 @@ func (f *Writer) Note(id ID, text string) error {
 	return f.chunk(noteChunk, append(b, strings.ToValidUTF8(text, "\uFFFD")...))
 }
 
-// Inject writes, at once, a fault that is in no plan. Its operations name it by its place behind those of the header.
+// Inject writes at once a fault that is in no plan. Its operations refer to it by its place after the header's
+// faults.
 func (f *Writer) Inject(i Injection) error {
 	b, err := json.Marshal(i)
 	if err != nil {
@@ -88,8 +88,8 @@ func (f *Writer) Flush() error {
 	return err
 }
 
-// Close writes the rest and the end: partial says why the history is not whole; it is empty for a whole one. The
-// underlying writer stays open.
+// Close writes the remaining operations and the end: partial says why the history is incomplete; empty = it is whole.
+// The underlying writer stays open.
 func (f *Writer) Close(partial string) error {
 	if len(partial) > maxNote {
 		return errNote
@@ -109,7 +109,7 @@ func (f *Writer) Close(partial string) error {
 	return nil
 }
 
-// chunk writes b, which begins with room for the head, in one piece.
+// chunk writes b in one piece; b begins with room for the head.
 func (f *Writer) chunk(kind uint32, b []byte) error {
 	if f.err != nil {
 		return f.err

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// reseal gives chunks the checksums and numbers of what they have, so that the fuzzer gets behind them.
+// reseal corrects the checksums and sequence numbers of chunks, so that the fuzzer gets past them.
 func reseal(file []byte) []byte {
 	file = bytes.Clone(file)
 	sequence := uint32(0)
@@ -26,7 +26,7 @@ func reseal(file []byte) []byte {
 	return file
 }
 
-// accept reads a file: it is refused with a position, or it is valid and comes out the same of every format.
+// accept expects one of two results: an error with a position, or a valid history that every format preserves.
 func accept(t *testing.T, file []byte, read func(io.Reader) (*History, error)) {
 	h, err := read(bytes.NewReader(file))
 	if err != nil {

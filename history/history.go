@@ -2,26 +2,26 @@ package history
 
 import "time"
 
-// History is everything that happened in a run.
+// History is the record of a run.
 type History struct {
 	Header
-	// Ops stand in the order of their returns; calls without a return come last. They lie in Space, if they were read
-	// from a file.
+	// Ops are in the order of their returns; calls without a return come last. After a read from a file they lie in
+	// Space.
 	Ops   []Op
 	Space Space
-	// Notes say in words what a Fault or Heal did.
+	// Notes describe the effect of a Fault or Heal.
 	Notes map[ID]string
-	// Partial says why the end is missing; empty for a history that is whole.
+	// Partial says why the end is missing; empty = the history is whole.
 	Partial string
-	// Allowed says that whoever ran it had allowed that to be missing: what is there is judged as if it were whole.
+	// Allowed says that the user allowed the end to be missing. Such a history is judged as if it were whole.
 	Allowed bool
 }
 
-// Header is what a judge must know of a run besides its operations.
+// Header is the information about a run that judges need besides the operations.
 type Header struct {
 	Name     string    `json:"name"`
 	Started  time.Time `json:"started"`
-	Command  string    `json:"command"` // repeats the run
+	Command  string    `json:"command"` // to repeat the run
 	Topology string    `json:"topology"`
 	Lock     string    `json:"lock"`
 
@@ -29,45 +29,45 @@ type Header struct {
 	Callers   int           `json:"callers,omitempty"` // see Caller; 0 = each worker is one
 	Processes int           `json:"processes"`
 	Keys      int           `json:"keys"`
-	Retry     time.Duration `json:"retry_ns"` // mean backoff between two tries
-	Wait      time.Duration `json:"wait_ns"`  // patience of a visit
+	Retry     time.Duration `json:"retry_ns"` // mean backoff between two attempts
+	Wait      time.Duration `json:"wait_ns"`  // longest wait of a visit for the lock
 
-	Sites int `json:"sites,omitempty"` // independent sites that the lock stands on; 0 = one
-	// servers of the topology; those with numbers from there on are the counter's. 0 = not known
+	Sites int `json:"sites,omitempty"` // independent sites of the lock; 0 = one
+	// number of servers in the topology; servers from this number on are the counter's. 0 = unknown
 	Nodes   int    `json:"nodes,omitempty"`
-	Counter string `json:"counter,omitempty"` // the page views' store; CounterOnTopology = what the lock stands on too
-	Fenced  bool   `json:"fenced,omitempty"`  // the store refuses a fencing token smaller than one that it took
+	Counter string `json:"counter,omitempty"` // where page views are stored; CounterOnTopology = on the lock's servers
+	Fenced  bool   `json:"fenced,omitempty"`  // the store refuses a fencing token smaller than an earlier one
 
-	// Service says that a service was visited which locks by itself: each Store is one request, without a hold, and
-	// Value is the count that its answer told, since the run began; 0 = it told none.
+	// Service says that the visits went to a service that does its own locking. Each Store is then one request
+	// without a hold. Its Value is the count in the answer since the run began; 0 = the answer had none.
 	Service bool `json:"service,omitempty"`
 
-	// Wire says that the history was read from what programs and servers said to each other on the wire, and what could
-	// not be seen there; empty if its workers recorded it.
+	// Wire says that the history was read from network traffic, and what could not be seen there; empty = workers
+	// recorded it.
 	Wire string `json:"wire,omitempty"`
 
-	// ServerErrors says that servers may answer errors that accuse no lock: others run them, and may have filled their
-	// memory, or they stand in for Redis and lack commands.
+	// ServerErrors says that server errors do not count against the lock. Other people run the servers and may have
+	// filled their memory, or the servers stand in for Redis and lack commands.
 	ServerErrors bool `json:"server_errors,omitempty"`
 
-	// Session says that a hold ends with the connection it was granted on, and so when its holder dies.
+	// Session says that a hold ends with the connection it was granted on, so also when its holder dies.
 	Session bool `json:"session,omitempty"`
 
-	// NotAbout are checkers that the run is not about: where they find too little to judge, that leaves nothing
+	// NotAbout lists checkers outside the subject of the run: if they find too little to judge, the verdict is not
 	// undecided.
 	NotAbout []string `json:"aside,omitempty"`
 
-	// Measured is known at the end only; nil = nothing was measured.
+	// Measured is known at the end of the run only; nil = nothing was measured.
 	Measured *Measured `json:"measured,omitempty"`
 
 	Claims Claims `json:"claims"`
 	Bounds Bounds `json:"bounds"`
-	// Faults are those of the plan, then those that were injected beside it; Op.Value of a Fault counts them from 0.
+	// Faults are the planned ones, then those injected by hand; Op.Value of a Fault is the index.
 	Faults []Injection `json:"faults"`
 }
 
-// Caller is the worker that made a call. A visit that takes several pages at once is a visit of each by a worker of its
-// own: workers whose numbers differ by Callers are one.
+// Caller is the worker that made a call. A visit that takes several pages at once has a worker number for each page.
+// Numbers that differ by a multiple of Callers are one caller.
 func (h *Header) Caller(worker int32) int32 {
 	if h.Callers == 0 || worker < 0 {
 		return worker
@@ -75,7 +75,7 @@ func (h *Header) Caller(worker int32) int32 {
 	return worker % int32(h.Callers)
 }
 
-// CounterOnTopology is the Counter that shares its servers, and their faults, with the lock.
+// CounterOnTopology is the Counter that shares the lock's servers and their faults.
 const CounterOnTopology = "topology"
 
 // The checkers that NotAbout can name.
@@ -87,19 +87,19 @@ const (
 	Updates  = "lost-updates"
 )
 
-// Bounds are the errors that judges allow for times.
+// Bounds are the errors of time that judges allow for.
 type Bounds struct {
 	Agreement
-	Rate  float64       `json:"rate"`     // by which share the servers' clocks may run faster or slower
-	Round time.Duration `json:"round_ns"` // how much a server may round or freeze its clock
-	// Recovery is how long clients may need to be served again after servers are healthy, or after one took the place
-	// of another; 0 = not known.
+	Rate  float64       `json:"rate"`     // fraction by which servers' clocks may run faster or slower
+	Round time.Duration `json:"round_ns"` // largest rounding or freeze of a server's clock
+	// Recovery is the longest time until clients are served again after servers are healthy or after a failover; 0 =
+	// unknown.
 	Recovery time.Duration `json:"recovery_ns,omitempty"`
-	// Gap is how long a process may stand still before that is recorded as a Gap; 0 = it is not recorded.
+	// Gap is the shortest pause of a process that is recorded as a Gap; 0 = pauses are not recorded.
 	Gap time.Duration `json:"gap_ns,omitempty"`
-	// Linger is how much longer than was asked for a lease may last, as one that is rounded up to seconds, or that ends
-	// with a session. Holders may believe in what they are told of it.
+	// Linger is how much longer than requested a lease may last, for example because it is rounded up to seconds or
+	// ends with a session. Holders may rely on the deadline that they are told.
 	Linger time.Duration `json:"linger_ns,omitempty"`
-	// Idle is how long a lock may be idle beyond what the run explains, for the machine's sake; 0 = a second.
+	// Idle is how long a lock may be idle beyond what the run explains, because the machine is slow; 0 = one second.
 	Idle time.Duration `json:"idle_ns,omitempty"`
 }

@@ -35,7 +35,7 @@ func TestStampsOrderConcurrentCallers(t *testing.T) {
 	}
 }
 
-// TestMergeIsCompleteAndOrdered drains while writers write: nothing may be lost, doubled or late.
+// TestMergeIsCompleteAndOrdered drains while writers write: no operation may be lost, doubled or late.
 func TestMergeIsCompleteAndOrdered(t *testing.T) {
 	const workers, each = 5, 4000
 	clock := NewOrderedClock(0)
@@ -113,7 +113,7 @@ func TestOpenCallHoldsLaterReturnsBack(t *testing.T) {
 	}
 }
 
-// TestASplitCallKeepsItsPlace: the first part returned in the past, before what others have done since the call.
+// TestASplitCallKeepsItsPlace: the first part returned before later operations of other lanes.
 func TestASplitCallKeepsItsPlace(t *testing.T) {
 	clock := NewOrderedClock(0)
 	a, b := NewLane(clock, 0, 0, 8, nil), NewLane(clock, 1, 1, 8, nil)
@@ -138,8 +138,8 @@ func TestASplitCallKeepsItsPlace(t *testing.T) {
 	}
 }
 
-// TestAnAbandonedLaneHoldsNothingBack: what a dead writer published is handed on in its place, also what nobody had
-// taken yet, and its open call comes at the end.
+// TestAnAbandonedLaneHoldsNothingBack: operations that a dead writer published are emitted in their place, even if
+// they were not yet taken. Its open call comes at the end.
 func TestAnAbandonedLaneHoldsNothingBack(t *testing.T) {
 	clock := NewOrderedClock(0)
 	dead := NewLane(clock, 0, 0, 8, nil)
@@ -160,7 +160,7 @@ func TestAnAbandonedLaneHoldsNothingBack(t *testing.T) {
 	merge.Drain(keep)
 	want = append(want, record(dead), record(other), record(dead)) // taken after the death
 	open := dead.Call(Acquire, 0)
-	open.Outcome = OK // it was about to return
+	open.Outcome = OK // as if it was about to return
 	at, last := open.Call, open.ID
 	want = append(want, record(other), record(idle))
 	if final := merge.Drain(keep); final != at || len(got) != 5 {
@@ -227,7 +227,7 @@ func TestFullLaneWaitsForItsReader(t *testing.T) {
 	}
 }
 
-// TestCallAtTrustsAReading takes the reading that it is given, except where stamps must order.
+// TestCallAtTrustsAReading expects the given reading as the stamp, except with an ordered clock.
 func TestCallAtTrustsAReading(t *testing.T) {
 	lane := NewLane(NewClock(time.Hour), 0, 0, 8, nil)
 	if op := lane.CallAt(Load, 1, 7); op.Call != 7 {
@@ -270,8 +270,8 @@ func TestIDNamesLaneAndNumber(t *testing.T) {
 	}
 }
 
-// BenchmarkRecord is the price of one operation in a visit: two stamps, the outcome, publishing; and of
-// taking it out again, in a batch.
+// BenchmarkRecord measures one operation of a visit: two stamps, the outcome, publishing; and taking it out in a
+// batch.
 func BenchmarkRecord(b *testing.B) {
 	b.Run("call+return", func(b *testing.B) {
 		clock := NewClock(0)
@@ -283,7 +283,7 @@ func BenchmarkRecord(b *testing.B) {
 			op := lane.Call(Load, 1)
 			op.Outcome = OK
 			lane.Return(op)
-			if n++; n%256 == 0 { // the reader's part, in batches as a reader takes them
+			if n++; n%256 == 0 { // the reader takes operations in batches
 				lane.taken.Store(lane.written.Load() / 2)
 			}
 		}

@@ -5,37 +5,37 @@ import (
 	"time"
 )
 
-// Holding is what a worker holds, as far as its operations tell in the order of their returns: the one reader of that
-// for what is measured, shown and reported while operations come. Judges read the whole history, and look at each hold
-// from all sides. The zero value holds nothing.
+// Holding is the hold of one worker, computed from its operations in the order of their returns. Measurements,
+// displays and reports use it while operations arrive. Judges use the whole history instead. The zero value holds
+// nothing.
 type Holding struct {
-	ID    ID // of the acquire that was granted; 0 = the worker holds nothing
+	ID    ID // the granted Acquire; 0 = the worker holds nothing
 	Key   int32
-	From  time.Duration // it was granted
-	Until time.Duration // its lease ends, as far as its holder was told; Forever if it was told no end
-	Lost  time.Duration // its holder was told that it is lost; Forever if it was not
+	From  time.Duration // when it was granted
+	Until time.Duration // end of the lease as the holder was told; Forever if it was told no end
+	Lost  time.Duration // when the holder was told of the loss; Forever if it was not
 
 	token uint64
 }
 
-// Change is what an operation did to a Holding.
+// Change is the effect of an operation on a Holding.
 type Change uint8
 
-// The changes. After those that end a hold its times are still there.
+// The changes. After a change that ends the hold, its times can still be read.
 const (
 	Unchanged Change = iota
 	Granted
-	Prolonged // by an extension, a watchdog's too, or a re-entry
-	Told      // that the hold is lost; its worker may go on
-	GivenBack // or it was asked for: the outcome is that of the release
-	Died      // with the hold
-	Left      // the visit ended, and nothing gave the hold back
+	Prolonged // by an extension, also of a watchdog, or by a re-entry
+	Told      // the holder was told of the loss; its worker may go on
+	GivenBack // a release was called; its outcome may be unknown or failed
+	Died      // the worker died with the hold
+	Left      // the visit ended without a release
 )
 
-// Believed is until when the worker may believe in its hold.
+// Believed is the time until which the worker may rely on its hold.
 func (h *Holding) Believed() time.Duration { return min(h.Until, h.Lost) }
 
-// Observe takes in an operation of the worker.
+// Observe applies an operation of the worker.
 func (h *Holding) Observe(op *Op) Change {
 	mine := h.ID != 0 && op.Hold == h.ID
 	switch op.Kind {
@@ -51,7 +51,7 @@ func (h *Holding) Observe(op *Op) Change {
 			return Prolonged
 		}
 	case Extend:
-		// a watchdog's has only the token
+		// a watchdog's extension may have only the token
 		if mine || h.ID != 0 && op.Hold == 0 && (h.token == 0 || op.Token == h.token) {
 			return h.extended(op)
 		}

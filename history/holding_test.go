@@ -6,7 +6,7 @@ const heldID = ID(1<<40 | 1)
 
 var heldGrant = Op{ID: heldID, Kind: Acquire, Hold: heldID, Key: 3, Call: 9, Return: 10, Until: 100, Token: 7}
 
-// heldStep is an operation of a worker, and the change that it makes.
+// heldStep is an operation of a worker and the expected change.
 type heldStep struct {
 	op   Op
 	want Change
@@ -20,7 +20,7 @@ var holdings = map[string]struct {
 		{Op{ID: 1, Kind: Acquire, Outcome: Failed, Reason: Busy, Return: 5}, Unchanged},
 		{heldGrant, Granted},
 		{Op{ID: heldID + 1, Kind: Release, Hold: heldID, Return: 30}, GivenBack},
-		{Op{ID: heldID + 2, Kind: Release, Hold: heldID, Return: 40}, Unchanged}, // once more
+		{Op{ID: heldID + 2, Kind: Release, Hold: heldID, Return: 40}, Unchanged}, // a second release
 	}, Holding{Key: 3, From: 10, Until: 100, Lost: Forever}},
 	"no end is told": {[]heldStep{
 		{Op{ID: heldID, Kind: Acquire, Return: 10}, Granted},
@@ -52,8 +52,7 @@ var holdings = map[string]struct {
 	}, Holding{}},
 }
 
-// TestHoldingFollowsAWorker tells operations of one worker, with the change that each makes, and what is held after
-// them.
+// TestHoldingFollowsAWorker checks the change by each operation of a worker, and the hold after them.
 func TestHoldingFollowsAWorker(t *testing.T) {
 	for name, tt := range holdings {
 		var h Holding

@@ -2,16 +2,15 @@ package history
 
 import "fmt"
 
-// ids turns the ids of a file of JSON lines into IDs. IDs of our own histories stay as they are. Other systems' ids may
-// be any text: an operation gets a lane by its worker, in the order in which workers appear, and a number by its place
-// among the worker's lines.
+// ids turns the ids in a file of JSON lines into IDs. IDs of our own histories are kept. Ids of other systems may be
+// any text. Their lane is the worker, in the order of appearance, and their number counts the worker's lines.
 type ids struct {
 	foreign bool
-	symbols map[string]ID  // if foreign: an operation's ID, Hold and Seen are symbols until finish
-	notes   map[int]string // by operation
+	symbols map[string]ID  // if foreign: texts by symbol; ID, Hold and Seen of operations are symbols until finish
+	notes   map[int]string // by index of the operation
 }
 
-// read puts the ids of a line into its operation; before are the operations read so far.
+// read sets the ids of a line's operation; before are the operations read so far.
 func (x *ids) read(before []Op, l *line) {
 	if !x.foreign {
 		ok := true
@@ -32,7 +31,6 @@ func (x *ids) read(before []Op, l *line) {
 	}
 }
 
-// symbolize replaces the IDs read so far by symbols for their texts.
 func (x *ids) symbolize(ops []Op) {
 	x.foreign, x.symbols = true, make(map[string]ID, len(ops))
 	for i := range ops {
@@ -53,7 +51,7 @@ func (x *ids) symbol(text string) ID {
 	return s
 }
 
-// finish gives the operations their IDs when all lines are read.
+// finish sets the final IDs when all lines are read.
 func (x *ids) finish(l *lines) error {
 	ops := l.h.Ops
 	if !x.foreign && !dense(ops) {
@@ -73,7 +71,7 @@ func (x *ids) finish(l *lines) error {
 	return nil
 }
 
-// dense is whether IDs are as lanes give them, so that arrays by lane and number are small.
+// dense reports whether IDs look like those of lanes, so that arrays by lane and number are small.
 func dense(ops []Op) bool {
 	for i := range ops {
 		if most := 4*len(ops) + 1024; ops[i].ID.Lane() > most || ops[i].ID.Number() > uint64(most) {
@@ -83,7 +81,7 @@ func dense(ops []Op) bool {
 	return true
 }
 
-// track is what one lane records: a worker, and beside it its watchdog.
+// track is the source of one lane: a worker or its watchdog.
 type track struct {
 	process  int16
 	worker   int32

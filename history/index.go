@@ -1,22 +1,22 @@
 package history
 
-// Index finds operations by ID: it has a place for each, which is 0 until one is given to it. IDs are nearly dense in
-// every lane, so it is an array for each lane.
+// Index maps an operation's ID to a number, which is 0 until it is set. IDs are nearly dense in every lane, so it has
+// an array for each lane.
 type Index []numbers // by lane
 
-// numbers are the places of a lane's operations, by their number from first on.
+// numbers has the places of a lane's operations; the first place belongs to operation number first.
 type numbers struct {
 	first  uint64
 	places []int32
 }
 
-// Spans are the first and the last number of the operations of each lane.
+// Spans are the first and last operation number of each lane.
 type Spans []Span
 
-// Span is that of one lane; of one without operations it is zero.
+// Span is the range of one lane; zero = no operations.
 type Span struct{ First, Last uint64 }
 
-// Add takes an operation's ID in, which has a lane and a number.
+// Add includes an operation's ID, which must have a lane and a number.
 func (s *Spans) Add(id ID) {
 	lane, n := id.Lane(), id.Number()
 	for lane >= len(*s) {
@@ -49,21 +49,21 @@ func (s Span) size() uint64 {
 	return s.Last - s.First + 1
 }
 
-// Place is the place for an ID, nil if none is within the spans.
+// Place is the place for an ID; nil if it is outside the spans.
 func (x Index) Place(id ID) *int32 {
 	lane := id.Lane()
 	if lane < 0 || lane >= len(x) {
 		return nil
 	}
 	l := &x[lane]
-	n := id.Number() - l.first // wraps to a large number if it is less
+	n := id.Number() - l.first // wraps to a large number if the ID is below first
 	if n >= uint64(len(l.places)) {
 		return nil
 	}
 	return &l.places[n]
 }
 
-// Find is what stands at the place of an ID, 0 without one.
+// Find is the value for an ID; 0 if it has none.
 func (x Index) Find(id ID) int32 {
 	if place := x.Place(id); place != nil {
 		return *place

@@ -7,49 +7,47 @@ import (
 	"time"
 )
 
-// Injection is a fault of a run: one of its plan, or one that somebody injected while it went on. A Fault and its Heal
-// name it by its place in Header.Faults.
+// Injection is a fault of a run, planned or injected by hand. Its Fault and Heal operations refer to it by its index
+// in Header.Faults.
 type Injection struct {
 	Name   string        `json:"name"`
-	At     string        `json:"at"`                // when, as it was asked for: 2s, @granted
-	From   time.Duration `json:"from_ns"`           // when it was to begin, if that is a time
-	To     time.Duration `json:"to_ns,omitempty"`   // when it was to be healed; 0 = it passes
-	Node   string        `json:"node,omitempty"`    // where, if that was asked for
-	ByHand bool          `json:"by_hand,omitempty"` // it is in no plan
-	Timed  bool          `json:"timed,omitempty"`   // From and To were asked for; otherwise they were drawn
+	At     string        `json:"at"`                // the requested time: 2s, @granted
+	From   time.Duration `json:"from_ns"`           // planned start, if At is a time
+	To     time.Duration `json:"to_ns,omitempty"`   // planned heal; 0 = it ends without a heal
+	Node   string        `json:"node,omitempty"`    // the requested server, if any
+	ByHand bool          `json:"by_hand,omitempty"` // not in the plan
+	Timed  bool          `json:"timed,omitempty"`   // From and To were requested; otherwise they were drawn at random
 	Effect Effect        `json:"effect,omitzero"`
 }
 
-// Effect says what a fault can do, so that judges need to know neither its name nor its note. The zero Effect says
-// nothing: the fault may have done anything.
+// Effect says what a fault can do, so that judges depend on neither its name nor its note. Judges treat the zero
+// Effect as unknown: the fault may have done anything.
 type Effect struct {
 	Hits   []Party `json:"hits,omitempty"`
 	Loses  Loss    `json:"loses,omitempty"`
-	Blocks bool    `json:"blocks,omitempty"` // servers may not answer while it is in effect
-	Spares bool    `json:"spares,omitempty"` // of independent sites it leaves a majority as it was
+	Blocks bool    `json:"blocks,omitempty"` // servers may not answer while it lasts
+	Spares bool    `json:"spares,omitempty"` // a majority of the independent sites is unaffected
 }
 
-// Party is somebody that a fault hits.
+// Party is a part of the run that a fault can hit.
 type Party string
 
-// The parties.
 const (
 	Servers Party = "servers"
-	Clocks  Party = "clocks"  // of servers
+	Clocks  Party = "clocks"  // clocks of servers
 	Links   Party = "links"   // messages are late or lost
-	Clients Party = "clients" // worker processes: nothing of them runs, no renewal either
-	Holders Party = "holders" // workers in their visits; the rest of their processes runs on
-	Nobody  Party = "nobody"  // the run was changed, and nothing was broken
+	Clients Party = "clients" // whole worker processes: nothing in them runs, not even renewals
+	Holders Party = "holders" // workers during visits; the rest of their process runs on
+	Nobody  Party = "nobody"  // the run was changed but nothing was broken
 )
 
-// Loss is what a server may lose of what it acknowledged.
+// Loss is the kind of acknowledged data that a server may lose.
 type Loss string
 
-// The losses.
 const (
 	NoLoss      Loss = ""
-	LosesKeys   Loss = "keys"   // the keys, and no other server has them
-	LosesWrites Loss = "writes" // another server takes over that may lack the last writes
+	LosesKeys   Loss = "keys"   // the keys are lost, and no other server has them
+	LosesWrites Loss = "writes" // a server takes over that may lack the last writes
 	LosesTime   Loss = "time"   // leases end early or late
 )
 
@@ -58,19 +56,19 @@ var (
 	losses  = []Loss{NoLoss, LosesKeys, LosesWrites, LosesTime}
 )
 
-// Known tells whether anything is said of what the fault can do.
+// Known reports whether the effect is described.
 func (e *Effect) Known() bool { return len(e.Hits) > 0 }
 
-// Hit tells whether the fault hits a party, as far as is known.
+// Hit reports whether the fault may hit a party.
 func (e *Effect) Hit(p Party) bool { return !e.Known() || slices.Contains(e.Hits, p) }
 
-// BreaksPromises tells whether a server may give up, because of the fault, what it had granted.
+// BreaksPromises reports whether a server may forget a grant because of the fault.
 func (e *Effect) BreaksPromises() bool { return !e.Known() || e.Loses != NoLoss && !e.Spares }
 
-// StopsService tells whether, because of the fault, nobody may be served.
+// StopsService reports whether the fault may block all service.
 func (e *Effect) StopsService() bool { return !e.Known() || e.Blocks && !e.Spares }
 
-// mistakes names what an injection says that means nothing.
+// mistakes describes invalid fields.
 func (i *Injection) mistakes() (list []string) {
 	for _, p := range i.Effect.Hits {
 		if !slices.Contains(parties, p) {

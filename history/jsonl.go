@@ -17,7 +17,7 @@ const (
 	maxLine      = 2 * maxPayload
 )
 
-// firstLine is the first line of a file of JSON lines, lastLine the last one. FORMAT.md describes all.
+// firstLine and lastLine enclose a file of JSON lines. FORMAT.md describes the format.
 type firstLine struct {
 	Format  string `json:"format"`
 	Version int    `json:"version"`
@@ -27,7 +27,7 @@ type firstLine struct {
 type lastLine struct {
 	End     string `json:"end"` // complete or partial
 	Partial string `json:"partial,omitempty"`
-	Allowed bool   `json:"allowed,omitempty"` // the plan allowed that to be missing
+	Allowed bool   `json:"allowed,omitempty"` // the plan allowed the rest to be missing
 	Ops     *int   `json:"ops,omitempty"`
 }
 
@@ -65,19 +65,19 @@ func WriteJSONL(w io.Writer, h *History) error {
 type lines struct {
 	r      *bufio.Reader
 	size   int64
-	n      int   // of the line that is read
-	start  int64 // its offset
+	n      int   // number of the current line
+	start  int64 // offset of the current line
 	next   int64
 	h      History
-	at     []int32 // by operation: its line
+	at     []int32 // line numbers, by operation
 	ids    ids
 	begun  bool
 	ended  bool
 	parsed line
 }
 
-// readLines reads JSON lines and validates the history. A file without its last line, or with a torn one, is partial;
-// anything else that is wrong is a *formatError with its line, or a problemList.
+// readLines reads JSON lines and validates the history. A file whose last line is missing or torn is partial. Any
+// other mistake is a *formatError with its line, or a problemList.
 func readLines(br *bufio.Reader, size int64) (*History, error) {
 	l := &lines{r: br, size: size, ids: ids{notes: map[int]string{}}}
 	if err := l.all(); err != nil {
@@ -147,7 +147,7 @@ func (l *lines) all() error {
 	}
 }
 
-// line returns the next line, nil at the end. It is torn if it does not end.
+// line returns the next line, nil at the end. A torn line has no line feed.
 func (l *lines) line() (text []byte, torn bool, err error) {
 	text, err = l.r.ReadSlice('\n')
 	l.start = l.next
@@ -178,7 +178,7 @@ func (l *lines) header(text []byte) error {
 	l.h.Header = first.Header
 	var said struct{ Claims *Claims }
 	if err := json.Unmarshal(text, &said); err == nil && said.Claims == nil {
-		l.h.Claims.Excludes = true // what a lock is, if nobody says what it promises
+		l.h.Claims.Excludes = true // the default for a lock without stated claims
 	}
 	return nil
 }
@@ -210,7 +210,7 @@ func (l *lines) op(text []byte) error {
 		return errors.New(`"id" is missing`)
 	}
 	l.ids.read(l.h.Ops, p)
-	if len(l.h.Ops) == 1<<10 { // these say how many more there are
+	if len(l.h.Ops) == 1<<10 { // enough operations to estimate how many follow
 		l.h.Ops = reserve(&l.h.Space, l.h.Ops, l.size, l.start)
 		l.at = slices.Grow(l.at, cap(l.h.Ops)-len(l.at))
 	}

@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-// MarshalJSON writes the operation as in a file of JSON lines.
+// MarshalJSON writes the operation as a line of a JSON lines file.
 func (op Op) MarshalJSON() ([]byte, error) { return appendOp(nil, &op, ""), nil }
 
-// UnmarshalJSON reads what MarshalJSON writes; ids must have the form lane.number.
+// UnmarshalJSON reads the output of MarshalJSON; ids must have the form lane.number.
 func (op *Op) UnmarshalJSON(b []byte) error {
 	var l line
 	if err := l.parse(b); err != nil {
@@ -32,10 +32,10 @@ func (op *Op) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// ids are the operation's own ID and those that it names.
+// ids are the operation's own ID and those that it refers to.
 func (op *Op) ids() [3]*ID { return [...]*ID{&op.ID, &op.Hold, &op.Seen} }
 
-// appendOp appends the JSON of an operation. Fields with their usual value are left out.
+// appendOp appends the JSON of an operation without the fields that have their default value.
 func appendOp(b []byte, op *Op, note string) []byte {
 	b = append(append(append(b, `{"op":"`...), op.Kind.String()...), '"')
 	id := func(name string, id ID) {
@@ -92,7 +92,7 @@ func appendOp(b []byte, op *Op, note string) []byte {
 	return append(b, '}')
 }
 
-// line is a parsed line: an operation whose ids are still text, which is valid until the next line is parsed.
+// line is a parsed line. Its ids are still text, valid until the next line is parsed.
 type line struct {
 	op   Op
 	ids  [3][]byte
@@ -100,7 +100,7 @@ type line struct {
 	has  uint32
 }
 
-// The fields of a line, in the order of their bits in has.
+// The bits of the fields in line.has.
 var fields = map[string]uint32{
 	"op": 1 << 0, "worker": 1 << 1, "call_ns": 1 << 2, "id": 1 << 3, "key": 1 << 4, "process": 1 << 5, "due_ns": 1 << 6,
 	"return_ns": 1 << 7, "outcome": 1 << 8, "reason": 1 << 9, "hold": 1 << 10, "token": 1 << 11, "fence": 1 << 12,
@@ -187,7 +187,7 @@ func (v value) note() (string, error) {
 	return string(v.text), v.mustQuote()
 }
 
-// token is a number that is written 0x..., or the hash of any other text.
+// token parses 0x... as a number and hashes any other text.
 func (v value) token() (uint64, error) {
 	if hex, ok := bytes.CutPrefix(v.text, []byte("0x")); ok && len(hex) <= 16 {
 		if n, err := strconv.ParseUint(string(hex), 16, 64); err == nil {
@@ -234,7 +234,7 @@ func integer[T ~int16 | ~uint16 | ~int32 | ~int64](v value) (T, error) {
 	return T(n), nil
 }
 
-// atoi reads a whole number as JSON writes it.
+// atoi parses a whole number in JSON syntax.
 func atoi(b []byte) (int64, bool) {
 	digits := bytes.TrimPrefix(b, []byte("-"))
 	if len(digits) == 0 || digits[0] == '+' || digits[0] == '0' && len(b) > 1 {
@@ -244,7 +244,7 @@ func atoi(b []byte) (int64, bool) {
 	return n, err == nil
 }
 
-// parseID reads an ID as String writes it.
+// parseID parses the output of ID.String.
 func parseID(b []byte) (ID, bool) {
 	left, right, ok := bytes.Cut(b, []byte("."))
 	lane, ok1 := atoi(left)

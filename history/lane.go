@@ -7,37 +7,37 @@ import (
 	"unsafe"
 )
 
-// Lane is the log of one goroutine: a ring with one writer and one reader, without locks. The writer
-// calls Call, Return and Mark; the reader, a Merge, takes what was returned and sees what is still open.
+// Lane is the log of one goroutine: a ring with one writer and one reader, without locks. The writer calls Call,
+// Return and Mark. The reader, a Merge, takes the returned operations and sees the open call.
 //
-// A run has many lanes, and a lane is out of the cache when its worker wakes up. So the writer touches one cache line
-// here and two in the ring for a record. (A lane in shared memory has its counters there, in one more line.)
+// A run has many lanes, and a lane is out of the cache when its worker wakes up. So for a record the writer touches
+// one cache line here and two in the ring. A lane in shared memory has its counters there, in one more line.
 type Lane struct {
-	// Due is copied into every operation that is opened; the writer sets it once a visit.
+	// Due is copied into every new operation; the writer sets it once a visit.
 	Due time.Duration
 
-	own     atomic.Uint64  // what written points to, unless the lane is in shared memory
-	written *atomic.Uint64 // twice the number of operations published, plus one while the next one is open
-	room    uint64         // the writer knows that this many operations may be written in all
+	own     atomic.Uint64  // target of written, unless the lane is in shared memory
+	written *atomic.Uint64 // twice the number of published operations, plus one while a call is open
+	room    uint64         // total number of operations that the writer may write so far
 	clock   *Clock
-	slots   unsafe.Pointer // to mask+1 operations
+	slots   unsafe.Pointer // array of mask+1 operations
 	mask    uint32
 	worker  int32
 	number  int32
 
-	// Process is copied into every operation that is opened; the writer sets it before its first one.
+	// Process is copied into every new operation; the writer sets it before the first one.
 	Process int16
 
 	_        [66]byte
-	taken    *atomic.Uint64 // operations that the reader has done with
+	taken    *atomic.Uint64 // number of operations that the reader has taken
 	stalls   *atomic.Uint64
 	wake     chan<- struct{}
-	counters [2]atomic.Uint64 // what taken and stalls point to, unless the lane is in shared memory
+	counters [2]atomic.Uint64 // targets of taken and stalls, unless the lane is in shared memory
 	_        [24]byte
 }
 
-// NewLane makes lane number n, for one worker, with room for slots operations (a power of two) between
-// two drains by the reader. The writer sends on wake, without waiting, when half of the room is used.
+// NewLane makes lane number n for one worker. It has room for slots operations, a power of two, between two drains.
+// The writer sends on wake without blocking when half of the room is used.
 func NewLane(clock *Clock, n int, worker int32, slots int, wake chan<- struct{}) *Lane {
 	ring := make([]Op, powerOfTwo(slots))
 	l := newLane(clock, n, worker, slots, unsafe.Pointer(&ring[0]))
@@ -57,14 +57,14 @@ func powerOfTwo(slots int) int {
 	return slots
 }
 
-// Worker is whose operations the lane has; -1 = any worker's.
+// Worker is the worker of the lane's operations; -1 = any worker.
 func (l *Lane) Worker() int32 { return l.worker }
 
-// Clock is the clock that stamps the lane's operations.
+// Clock is the clock of the lane's stamps.
 func (l *Lane) Clock() *Clock { return l.clock }
 
-// Call opens an operation and stamps its call: nothing may have been sent before. The operation lives in the lane; it
-// is valid until Return.
+// Call opens an operation and stamps its call. The caller must not have sent anything before. The operation lives in
+// the lane and is valid until Return.
 func (l *Lane) Call(kind Kind, key int32) *Op {
 	op := l.slot(kind, key)
 	op.Call = l.clock.Stamp()
@@ -72,7 +72,7 @@ func (l *Lane) Call(kind Kind, key int32) *Op {
 	return op
 }
 
-// CallAt is Call for a writer that has just read the clock and sent nothing since: it saves another reading. An ordered
+// CallAt is Call for a writer that has just read the clock and has sent nothing since: it saves a reading. An ordered
 // clock is read in any case.
 func (l *Lane) CallAt(kind Kind, key int32, at time.Duration) *Op {
 	if l.clock.order != nil {
@@ -84,15 +84,15 @@ func (l *Lane) CallAt(kind Kind, key int32, at time.Duration) *Op {
 	return op
 }
 
-// Return stamps the operation's return, publishes it and returns the stamp.
+// Return stamps and publishes the operation, and returns the stamp.
 func (l *Lane) Return(op *Op) time.Duration {
 	op.Return = l.clock.Stamp()
 	l.written.Store(l.written.Load() + 1)
 	return op.Return
 }
 
-// ReturnAt is Return for a writer that read the clock when the answer came and kept the operation open since. An
-// ordered clock is read in any case.
+// ReturnAt is Return for a writer that read the clock when the answer came and kept the operation open. An ordered
+// clock is read in any case.
 func (l *Lane) ReturnAt(op *Op, at time.Duration) {
 	if l.clock.order != nil {
 		at = l.clock.Stamp()
@@ -101,8 +101,8 @@ func (l *Lane) ReturnAt(op *Op, at time.Duration) {
 	l.written.Store(l.written.Load() + 1)
 }
 
-// Split publishes an open operation as one that returned at a time between its call and now, and opens another one of
-// the same kind that was called right after: what it stands for turned out to be two.
+// Split turns an open operation into two of the same kind. It publishes the first with a return between its call and
+// now, and opens the second, which is called right after that.
 func (l *Lane) Split(op *Op, at time.Duration) *Op {
 	kind, key := op.Kind, op.Key
 	op.Return = at
@@ -113,8 +113,8 @@ func (l *Lane) Split(op *Op, at time.Duration) *Op {
 	return op
 }
 
-// Mark records something that lasted from what.Call until now without a request to a server; the rest is copied from
-// what. A lane with worker -1 records about any worker. It returns the stamp of the return.
+// Mark records an event that lasted from what.Call until now and sent no request. It copies the other fields from
+// what. A lane with worker -1 records events of any worker. Mark returns the stamp of the return.
 func (l *Lane) Mark(what *Op) time.Duration {
 	n := l.next()
 	op := l.at(n)
@@ -127,21 +127,21 @@ func (l *Lane) Mark(what *Op) time.Duration {
 	return l.Return(op)
 }
 
-// Next is the ID that the next operation will have, for its writer.
+// Next is the ID of the next operation. Only the writer calls it.
 func (l *Lane) Next() ID { return l.id(l.written.Load() / 2) }
 
-// Stalls counts how often the writer had to wait for the reader; each is a flaw of the measurement.
+// Stalls counts how often the writer waited for the reader; each wait distorts the measurement.
 func (l *Lane) Stalls() uint64 { return l.stalls.Load() }
 
 func (l *Lane) slot(kind Kind, key int32) *Op {
 	n := l.next()
 	op := l.at(n)
-	*op = Op{} // a literal with all fields would be made elsewhere and copied
+	*op = Op{} // a literal with all fields would be built elsewhere and copied
 	op.ID, op.Worker, op.Kind, op.Key, op.Due, op.Process = l.id(n), l.worker, kind, key, l.Due, l.Process
 	return op
 }
 
-// next is the number of the operation that may be written now, counted from 0.
+// next is the number of the next operation, from 0. It waits if the ring is full.
 func (l *Lane) next() uint64 {
 	n := l.written.Load() / 2
 	if size := uint64(l.mask) + 1; n+size/2 >= l.room {
@@ -152,7 +152,7 @@ func (l *Lane) next() uint64 {
 
 func (l *Lane) id(n uint64) ID { return ID(l.number+1)<<idLaneShift | ID(n+1) }
 
-// makeRoom looks how far the reader is when less than half of the ring is known to be free. It wakes the reader, and
+// makeRoom reads the reader's progress if less than half of the ring is known to be free. It wakes the reader, and
 // waits for it if the ring is full.
 func (l *Lane) makeRoom(n, size uint64) {
 	l.room = l.taken.Load() + size
@@ -175,7 +175,7 @@ func (l *Lane) at(n uint64) *Op {
 	return (*Op)(unsafe.Add(l.slots, (n&uint64(l.mask))*uint64(unsafe.Sizeof(Op{}))))
 }
 
-// read returns, to the reader, how many operations are published and the call of the one that is open.
+// read returns, to the reader, the number of published operations and the stamp of the open call.
 func (l *Lane) read() (published uint64, call time.Duration, open bool) {
 	written := l.written.Load()
 	if published = written / 2; written%2 == 0 {

@@ -2,23 +2,22 @@ package history
 
 import "time"
 
-// Merge takes operations out of lanes and hands them on in the order of their returns. It is used by one goroutine. Its
-// memory is bounded by the longest open call: an operation is handed on as soon as no open call can still return before
-// it.
+// Merge takes operations from lanes and emits them in the order of their returns. One goroutine uses it. It emits an
+// operation as soon as no open call can return before it, so the longest open call bounds its memory.
 type Merge struct {
-	// Slack is by how much a lane's clock may be behind the merge's, if another process writes the lane.
+	// Slack is how far a lane's clock may be behind the merge's, if another process writes the lane.
 	Slack time.Duration
-	// Feeds are what other machines record; set before the first Drain.
+	// Feeds are the recordings of other machines; set before the first Drain.
 	Feeds []*Feed
 
 	clock     *Clock
 	lanes     []*Lane
-	abandoned []bool  // by lane: it was abandoned
+	abandoned []bool  // by lane
 	pending   []queue // by lane, then by feed
-	heap      []first // of the lanes with pending operations, the earliest return at the root
+	heap      []first // lanes with pending operations; the earliest return is at the root
 }
 
-// first is the first pending operation of a lane or a feed.
+// first is the return of the first pending operation of a lane or feed.
 type first struct {
 	returned time.Duration
 	lane     int
@@ -29,26 +28,25 @@ type queue struct {
 	next int
 }
 
-// NewMerge makes a merge over lanes that are stamped by clock, or by clocks within Slack of it.
+// NewMerge merges lanes that are stamped by clock, or by clocks within Slack of it.
 func NewMerge(clock *Clock, lanes []*Lane) *Merge {
 	return &Merge{clock: clock, lanes: lanes, abandoned: make([]bool, len(lanes)), pending: make([]queue, len(lanes))}
 }
 
-// Abandon says that lane number i will never be written again, because its writer has ended. Published operations are
-// still handed on; the open call, which can no longer return, delays nothing, and Flush hands it on. The goroutine that
-// drains calls it.
+// Abandon says that the writer of lane i has ended. Published operations are still emitted. The open call delays
+// nothing, because it can no longer return; Flush emits it. The goroutine that drains calls Abandon.
 func (m *Merge) Abandon(i int) { m.abandoned[i] = true }
 
-// Drain hands every operation that is final to emit, which must not keep the pointer, and returns the
-// time up to which the history is complete.
+// Drain emits every final operation and returns the time up to which the history is complete. The function emit must
+// not keep the pointer.
 func (m *Merge) Drain(emit func(*Op)) time.Duration {
 	final := m.take()
 	m.emit(final, emit)
 	return final
 }
 
-// Flush is the last Drain, when no lane is written any more: it hands on everything that was returned, and
-// then every call that is still open, with an Unknown outcome and no return.
+// Flush is the last Drain, when all writers have ended. It emits all returned operations, and then every open call
+// with an Unknown outcome and no return.
 func (m *Merge) Flush(emit func(*Op)) {
 	m.take()
 	m.emit(Forever, emit)
@@ -67,7 +65,7 @@ func (m *Merge) Flush(emit func(*Op)) {
 	}
 }
 
-// Open hands on the calls that are open, as far as they are filled in.
+// Open emits the open calls with the fields set so far.
 func (m *Merge) Open(emit func(*Op)) {
 	for _, l := range m.lanes {
 		n, _, open := l.read()
@@ -82,9 +80,8 @@ func (m *Merge) Open(emit func(*Op)) {
 	}
 }
 
-// take empties the lanes and makes the heap of what is pending. A writer that is seen without an open call stamps its
-// next return after this look, so after the clock's reading less the slack; one with an open call returns after that
-// call.
+// take empties the lanes and builds the heap of pending operations. If a writer has no open call, its next return
+// comes after this reading of the clock, less the slack. If it has one, it returns after that call.
 func (m *Merge) take() time.Duration {
 	final := m.clock.Now() - m.Slack
 	m.heap = m.heap[:0]
@@ -137,8 +134,8 @@ func (m *Merge) emit(final time.Duration, emit func(*Op)) {
 	}
 }
 
-// down restores the heap below i. It is not container/heap because emit calls it for every operation: with 32 lanes an
-// operation takes 25 ns here, 36 ns with container/heap, and 42 ns if each batch is sorted (BenchmarkMerge).
+// down restores the heap below i. It replaces container/heap because emit calls it for every operation. With 32 lanes
+// an operation takes 25 ns here, 36 ns with container/heap, and 42 ns if each batch is sorted (BenchmarkMerge).
 func (m *Merge) down(i int) {
 	for h := m.heap; ; {
 		child := 2*i + 1

@@ -1,6 +1,6 @@
-// Package history holds what happened in a run: operations with their outcomes, on one clock.
-// It records without locks and without allocations, and hands operations on in the order of
-// their returns. It uses the standard library only and judges nothing.
+// Package history records the operations of a run with their outcomes on one clock, without locks and allocations. It
+// hands operations on in the order of their returns, and reads and writes them as files. It uses the standard library
+// only and judges nothing.
 package history
 
 import (
@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// ID names an operation; it is unique in a run. The upper 24 bits are the lane that recorded it
-// (counted from 1), the lower 40 bits its number in that lane. The zero ID names nothing.
+// ID identifies an operation within a run. The upper 24 bits are the lane that recorded it, counted from 1; the lower
+// 40 bits are its number in that lane. The zero ID means none.
 type ID uint64
 
 const idLaneShift = 40
@@ -28,45 +28,44 @@ func (id ID) String() string {
 	return fmt.Sprintf("%d.%d", id.Lane(), id.Number())
 }
 
-// Kind says what an operation did.
+// Kind is the type of an operation.
 type Kind uint8
 
-// The kinds of operation.
 const (
-	Skip    Kind = iota + 1 // a visit's patience ended before a worker was free
-	Acquire                 // one try to get the lock
-	Extend                  // one try to lengthen the lease of Hold
+	Skip    Kind = iota + 1 // a visit timed out before a worker was free
+	Acquire                 // one attempt to get the lock
+	Extend                  // one attempt to lengthen the lease of Hold
 	Release                 // gives Hold back
-	Load                    // reads the counter: Value and Seen, the operation that stored it
-	Store                   // writes the counter: Value, and Seen, the operation whose value it replaces
-	// a visit is over: Call is when it began, Until when it was due and its worker free; OK means counted
+	Load                    // reads the counter: Value, and Seen, the operation that stored it
+	Store                   // writes the counter: Value, and Seen, the operation with the replaced value
+	// a visit ends: Call is its start, Until when it was due and its worker free; OK means counted
 	End
-	Fault // a fault is injected, from Call to Return; Value is its place in Header.Faults
-	Heal  // a fault is healed, from Call to Return; Value is that of the Fault
-	Lose  // the holder was told at Return that Hold is lost, and believes in it no longer
-	Crash // the worker was killed at Call: it believes in no hold from then on
-	Found // after the run the lock's key was found on node number Value: Token, and Until it expires
+	Fault // a fault is injected from Call to Return; Value is its index in Header.Faults
+	Heal  // a fault is healed from Call to Return; Value is the same as in the Fault
+	Lose  // the holder was told at Return that Hold is lost, and relies on it no longer
+	Crash // the worker was killed at Call and has no hold from then on
+	Found // after the run: the lock's key exists on node Value; Token, and Until it expires
 	Final // after the run: the page has Value views, written by Seen
-	Sight // during the run the lock's key was seen on node number Value: Token, and Until it expires
-	// process number Process, or the suite itself if Value is 1, was paused from Call to Return: nothing of it ran
+	Sight // during the run: the lock's key exists on node Value; Token, and Until it expires
+	// process Process, or the suite itself if Value is 1, was paused from Call to Return: nothing in it ran
 	Gap
-	Role // node number Value took another role, between Call and Return; see Seen
-	// node number Value ended, was silent or lost keys from Call to Return, without a planned fault
+	Role // node Value changed its role between Call and Return; see Seen
+	// node Value ended, did not answer or lost keys from Call to Return, without a planned fault
 	Incident
 )
 
 var kinds = [...]string{"?", "skip", "acquire", "extend", "release", "load", "store", "end", "fault", "heal", "lose",
 	"crash", "found", "final", "sight", "gap", "role", "incident"}
 
-// Visit stands for all that follows the Acquire of a visit that went well: the Store was called at Call and answered at
-// Released, when the Release was called; Return is the answer to that and the end of the visit. It began at Began;
-// Until is End's. Only measurements use it; it never stands in a file.
+// Visit is the rest of a successful visit after its Acquire, as one operation. The Store was called at Call and
+// answered at Released, when the Release was called. Return answers the Release and ends the visit. The visit began
+// at Began; Until is End's. Only measurements use it; files do not contain it.
 const Visit Kind = 255
 
-// PartsOfVisit are the kinds of the operations that a Visit stands for.
+// PartsOfVisit are the kinds of operation that a Visit combines.
 var PartsOfVisit = [...]Kind{Store, Release, End}
 
-// Part makes one of the operations that a Visit stands for, in place of what was in part.
+// Part writes one operation of a Visit to part and returns it.
 func (op *Op) Part(kind Kind, part *Op) *Op {
 	*part = *op
 	part.Kind, part.Began, part.Released = kind, 0, 0
@@ -92,7 +91,7 @@ func (k Kind) String() string {
 	return name(kinds[:], uint8(k))
 }
 
-// Outcome says what is known of an operation's effect. In doubt it is Unknown.
+// Outcome is the known effect of an operation; in doubt it is Unknown.
 type Outcome uint8
 
 // The outcomes. Failed means: certainly without effect.
@@ -107,7 +106,7 @@ var outcomes = [...]string{"unknown", "ok", "failed"}
 // String is the outcome's name in files and reports.
 func (o Outcome) String() string { return name(outcomes[:], uint8(o)) }
 
-// Reason is the class of what went wrong; None for an operation that went well.
+// Reason is the class of error; None for success.
 type Reason uint8
 
 // The reasons, harmless ones first. Only the Outcome says whether an effect is possible.
@@ -120,13 +119,13 @@ const (
 	Unreachable        // no connection could be made
 	Refused            // the server refused the command: READONLY, CLUSTERDOWN, NOREPLICAS, LOADING, ...
 	Quorum             // too few sites agreed
-	Expired            // the lease was over before it could be used
-	Impatient          // the visit waited as long as it may
+	Expired            // the lease ended before it could be used
+	Impatient          // the visit waited for its longest time
 	Timeout            // no answer in time
 	Dropped            // the connection broke under the command
 	Canceled           // the run was aborted
 	Crashed            // the worker was killed
-	Other              // anything else
+	Other
 )
 
 var reasons = [...]string{"", "busy", "lost", "fenced", "conflict", "unreachable", "refused", "quorum",
@@ -135,17 +134,16 @@ var reasons = [...]string{"", "busy", "lost", "fenced", "conflict", "unreachable
 // String is the reason's name in files and reports; None is empty.
 func (r Reason) String() string { return name(reasons[:], uint8(r)) }
 
-// Forever stands for no time: the end of a hold without expiry, the return of a call that had none.
+// Forever means no time: the end of a hold without expiry, the return of a call without a return.
 const Forever = time.Duration(1<<63 - 1)
 
-// Wake says what made a worker try for the lock.
+// Wake is what made a worker try for the lock.
 type Wake uint8
 
-// The wakes.
 const (
-	AtOnce   Wake = iota // the first try of a visit
+	AtOnce   Wake = iota // first attempt of a visit
 	Poll                 // the backoff was over
-	Signal               // the lock was notified that the holder released
+	Signal               // the lock was notified of a release
 	LeaseEnd             // the lock knew when the holder's lease would end
 )
 
@@ -154,42 +152,41 @@ var wakes = [...]string{"at-once", "poll", "signal", "lease-end"}
 // String is the wake's name in files and reports.
 func (w Wake) String() string { return name(wakes[:], uint8(w)) }
 
-// Op is one call and its return on the run's clock. All times count from the start of the run.
-// It holds no pointers, so that a lane can live in memory shared between processes.
+// Op is one call and its return on the run's clock. All times count from the start of the run. It has no pointers, so
+// that a lane can lie in memory shared between processes.
 type Op struct {
-	// The first of two cache lines has what a measurement writes after the reply, when the worker may run on another
-	// core.
+	// The first of two cache lines has the fields that a measurement writes after the reply, when the worker may run
+	// on another core.
 	ID ID
-	// the Acquire that this operation belongs to; an outermost Acquire names itself, a re-entry the outermost
+	// the Acquire that this operation belongs to; an outermost Acquire refers to itself, a re-entry to the outermost
+	// one
 	Hold   ID
 	Due    time.Duration // when the visit was due
-	Call   time.Duration // before the first byte leaves
+	Call   time.Duration // before the first byte is sent
 	Return time.Duration // after the reply is parsed; Forever if it never came
-	Until  time.Duration // Acquire, Extend: its holder may believe in the hold before then; End: see there
+	Until  time.Duration // Acquire, Extend: the holder may rely on the hold until then; End: see there
 
 	Worker  int32 // -1: the suite itself
 	Key     int32 // -1: none
-	Process int16 // of the worker; a process has a clock of its own
+	Process int16 // of the worker; each process has its own clock
 	Kind    Kind
 	Outcome Outcome
 	Reason  Reason
 	Woken   Wake // Acquire: what made the worker try
-	// Permits is the mode of an Acquire: of how many of the lock's permits it asks for; 0 = exclusive, all of them. A
-	// reader of a lock that readers share asks for 1.
+	// Permits is the mode of an Acquire: the number of permits requested; 0 = exclusive, all of them. A reader of a
+	// shared lock requests 1.
 	Permits uint16
 
-	// Seen is, of a Load or Store: the Store whose value was read; of an Acquire: the shared hold that it takes the
-	// place of, by an upgrade; of a Role: the Role by which the server that it is a replica of now had become primary.
+	// Seen is, by kind: Load and Store, the Store whose value was read; Acquire, the shared hold that an upgrade
+	// replaces; Role, the Role by which the new primary of this server was promoted.
 	Seen  ID
-	Token uint64 // Hash of the token that marks the hold in the servers; 0 = none
+	Token uint64 // Hash of the token that marks the hold on the servers; 0 = none
 	Fence int64  // fencing token; 0 = none
-	// Value is, of Load, Store, Final: page views; of Fault, Heal: the place in Header.Faults; of Acquire and Release
-	// of a
-	// reentrant lock: the holds the owner has then, as the lock says; of an Acquire without a quorum: the sites that
-	// did
-	// not answer.
+	// Value is, by kind: Load, Store and Final, page views; Fault and Heal, the index in Header.Faults; Acquire and
+	// Release of a reentrant lock, the owner's holds as the lock reports them; Acquire without a quorum, the sites
+	// that did not answer.
 	Value int64
-	TTL   time.Duration // Acquire, Extend: the lease that was asked for; 0 = without expiry
+	TTL   time.Duration // Acquire, Extend: the requested lease; 0 = without expiry
 
 	Released time.Duration // Visit: see there
 	Began    time.Duration // Visit: see there
@@ -197,7 +194,7 @@ type Op struct {
 	_ [8]byte
 }
 
-// Latency is the time from call to return; Forever if the return never came.
+// Latency is the time from call to return; Forever without a return.
 func (op *Op) Latency() time.Duration {
 	if op.Return == Forever {
 		return Forever
@@ -205,11 +202,11 @@ func (op *Op) Latency() time.Duration {
 	return op.Return - op.Call
 }
 
-// Refused tells whether the servers answered that another worker has the lock, or tries for it at the same time: a try
-// that found no quorum is refused if all sites answered.
+// Refused reports whether the servers answered that another worker has the lock or tries for it at the same time. An
+// attempt without a quorum counts as refused if all sites answered.
 func (op *Op) Refused() bool { return op.Reason == Busy || op.Reason == Quorum && op.Value == 0 }
 
-// Latest is the last time that is known of the operation: its return, or its call if it never returned.
+// Latest is the last known time of the operation: its return, or its call without a return.
 func (op *Op) Latest() time.Duration {
 	if op.Return == Forever {
 		return op.Call
@@ -217,10 +214,10 @@ func (op *Op) Latest() time.Duration {
 	return op.Return
 }
 
-// Outermost tells whether an acquire begins a hold of its own, and does not enter one again.
+// Outermost reports whether an acquire begins a new hold and is no re-entry.
 func (op *Op) Outermost() bool { return op.Hold == op.ID || op.Hold == 0 }
 
-// Hash is the number that stands for a lock's token in operations: 64-bit FNV-1a, never 0 for a token.
+// Hash maps a lock's token to a number for operations: 64-bit FNV-1a, never 0 for a token.
 func Hash(token string) uint64 {
 	if token == "" {
 		return 0

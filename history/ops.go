@@ -8,8 +8,7 @@ import (
 	"slices"
 )
 
-// buffered returns r with a buffer that has room for any chunk or line, and how many bytes there are to read, 0 if
-// that is not known.
+// buffered returns r with a buffer for any chunk or line, and the number of bytes to read; 0 if unknown.
 func buffered(r io.Reader) (*bufio.Reader, int64) {
 	var size int64
 	room := maxLine
@@ -20,24 +19,23 @@ func buffered(r io.Reader) (*bufio.Reader, int64) {
 		}
 	case interface{ Len() int }:
 		size = int64(r.Len())
-		room = min(room, r.Len()+headSize) // unlike a file it cannot grow during the read
+		room = min(room, r.Len()+headSize) // unlike a file, it cannot grow during the read
 	}
 	return bufio.NewReaderSize(r, room), size
 }
 
-// reserve makes room for all operations of a file of size bytes, estimated by those of its first read bytes.
+// reserve makes room for all operations of a file of size bytes, estimated from those in its first read bytes.
 func reserve(space *Space, ops []Op, size, read int64) []Op {
 	more := (size - read) * int64(len(ops)) / max(read, 1) * 33 / 32
 	return Reserve(space, ops, int(max(0, more)))
 }
 
-// byReturn orders operations. If two returned at the same instant, the one that was called first comes first: a worker
-// may have made both.
+// byReturn orders operations by return, then by call: one worker may have made both.
 func byReturn(a, b Op) int {
 	return cmp.Or(cmp.Compare(a.Return, b.Return), cmp.Compare(a.Call, b.Call))
 }
 
-// sortOps brings operations into the order of their returns, and lines with them, if there are any.
+// sortOps sorts operations by return, and lines, if any, in the same way.
 func sortOps(ops []Op, lines []int32) {
 	if slices.IsSortedFunc(ops, byReturn) {
 		return

@@ -14,7 +14,7 @@ import (
 	"unicode/utf8"
 )
 
-// readAny reads a native file or JSON lines, whichever it is.
+// readAny reads a native file or JSON lines.
 func readAny(r io.Reader) (*History, error) {
 	br, size := buffered(r)
 	if first, err := br.Peek(1); err == nil && first[0] == magic[0] {
@@ -23,7 +23,7 @@ func readAny(r io.Reader) (*History, error) {
 	return readLines(br, size)
 }
 
-// Open reads the history in a file of either format.
+// Open reads a history file of either format.
 func Open(path string) (*History, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -42,17 +42,17 @@ type reader struct {
 	size   int64
 	offset int64
 	buf    []byte // a chunk's payload and zeros
-	next   uint32 // sequence number
+	next   uint32 // expected sequence number
 	ended  bool
 	h      History
-	each   func(*Op) // takes the operations instead of h, if it is not nil
-	passed int       // operations handed on
-	sorted bool      // the operations stand in order
+	each   func(*Op) // receives the operations instead of h, if not nil
+	passed int       // number of operations handed on
+	sorted bool      // the operations are in order
 }
 
-// readNative reads a native file and validates it. A file that ends too early, or in a piece that is torn with
-// nothing whole behind it, was left by a crash: the history up to there is returned, and Partial says so. Anything
-// else that is wrong is a *formatError, or a problemList.
+// readNative reads a native file and validates it. A file that ends too early, or in a torn piece without a whole
+// chunk behind it, comes from a crash. Then the history up to there is returned, with Partial. Any other mistake is a
+// *formatError or a problemList.
 func readNative(br *bufio.Reader, size int64) (*History, error) {
 	r := &reader{r: br, size: size, sorted: true}
 	if err := r.chunks(); err != nil {
@@ -70,7 +70,6 @@ func readNative(br *bufio.Reader, size int64) (*History, error) {
 	return &r.h, nil
 }
 
-// chunks reads the whole file.
 func (r *reader) chunks() error {
 	r.buf = make([]byte, 0, chunkSize+2*(recordMax+recordSlack))
 	start, _ := r.r.Peek(len(magic))
@@ -89,7 +88,7 @@ func (r *reader) chunks() error {
 	}
 }
 
-// chunk reads the next chunk; there is no more after a torn one and at the end of the file.
+// chunk reads the next chunk; more is false after a torn chunk and at the end of the file.
 func (r *reader) chunk() (more bool, err error) {
 	head, found, err := r.peek()
 	switch {
@@ -123,11 +122,11 @@ type found int
 
 const (
 	nothing found = iota // the file ends
-	torn                 // no chunk, or a piece of one, or not what was written
+	torn                 // no chunk, a part of one, or a wrong checksum
 	whole
 )
 
-// peek looks at the chunk that begins here and copies the payload of a whole one into r.buf.
+// peek looks at the next chunk and copies the payload of a whole one into r.buf.
 func (r *reader) peek() (chunkHead, found, error) {
 	b, err := r.window(headSize)
 	if err != nil || len(b) == 0 {
@@ -145,7 +144,7 @@ func (r *reader) peek() (chunkHead, found, error) {
 	return h, whole, nil
 }
 
-// window returns the next n bytes, fewer at the end of the file. The buffer has room for any chunk that can be there.
+// window returns the next n bytes, fewer at the end of the file. The buffer has room for any chunk.
 func (r *reader) window(n int) ([]byte, error) {
 	b, err := r.r.Peek(min(n, r.r.Size()))
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -154,7 +153,7 @@ func (r *reader) window(n int) ([]byte, error) {
 	return b, nil
 }
 
-// torn decides whether a crash left what stands here, or whether the file is corrupt: then whole chunks follow.
+// torn decides whether a crash left this piece or the file is corrupt: in a corrupt file whole chunks follow.
 func (r *reader) torn() error {
 	at := r.offset
 	for {
@@ -189,7 +188,7 @@ func (r *reader) torn() error {
 	return nil
 }
 
-// nextHead finds a chunk's head in b, -1 if there is none.
+// nextHead finds a chunk's head in b; -1 if there is none.
 func nextHead(b []byte) int {
 	for from := 0; ; {
 		i := bytes.Index(b[from:], []byte(marker))
@@ -279,7 +278,7 @@ func (r *reader) records() error {
 	return nil
 }
 
-// dropNotes drops the notes on operations that a torn file has lost.
+// dropNotes drops notes on operations that a torn file has lost.
 func (r *reader) dropNotes() {
 	if r.ended || len(r.h.Notes) == 0 {
 		return
@@ -296,7 +295,7 @@ func (r *reader) dropNotes() {
 }
 
 func (r *reader) discard(n int) {
-	n, _ = r.r.Discard(n) // what was peeked is there
+	n, _ = r.r.Discard(n) // peeked bytes are always there
 	r.offset += int64(n)
 }
 

@@ -6,17 +6,16 @@ import (
 	"time"
 )
 
-// A record is an operation in a chunk: eight bytes that give the lengths of fifteen numbers, four bits each, and
-// four flags; kind, outcome, reason and wake, a byte each; the numbers, little endian without their leading
-// zeros; and two bytes of permits, of an acquire that is not exclusive. Times are differences, so that they are short.
+// A record is an operation in a chunk: (1) eight bytes with the lengths of fifteen numbers, four bits each, and four
+// flags; (2) kind, outcome, reason and wake, a byte each; (3) the numbers, little endian without leading zeros; (4)
+// two bytes of permits if the acquire is not exclusive. Times are stored as differences to keep them short.
 const (
 	recordFields = 15
 	recordMin    = 12
 	recordMax    = recordMin + 8*recordFields + 2
-	recordSlack  = 8 // a number is written and read as eight bytes whatever its length
+	recordSlack  = 8 // numbers are written and read as eight bytes whatever their length
 )
 
-// The flags of a record.
 const (
 	hasHold    = 1 << 60
 	hasUntil   = 1 << 61
@@ -24,7 +23,7 @@ const (
 	hasPermits = 1 << 63
 )
 
-// putRecord writes op at b[p:] and returns where it ends. The return before it in the chunk is prev.
+// putRecord writes op at b[p:] and returns where it ends; prev is the previous return in the chunk.
 func putRecord(b []byte, p int, op *Op, prev time.Duration) int {
 	var flags, hold, until uint64
 	ret, call := zigzag(int64(op.Return-prev)), uint64(op.Return-op.Call)
@@ -65,12 +64,12 @@ func putRecord(b []byte, p int, op *Op, prev time.Duration) int {
 	return p + at
 }
 
-// record reads the record at b[p:] into op and returns where it ends; it needs recordMax+recordSlack bytes. It
-// is not a record if a length is impossible.
+// record reads the record at b[p:] into op and returns where it ends; it needs recordMax+recordSlack bytes. A record
+// with an impossible length is not ok.
 func record(b []byte, p int, op *Op, prev time.Duration) (next int, ok bool) {
 	b = b[p : p+recordMax+recordSlack]
 	flags := binary.LittleEndian.Uint64(b)
-	// A length of 9 or more has its upper bit set together with another one.
+	// A length is impossible from 9 on: the upper bit of its four is set together with another one.
 	high := flags & 0x0888888888888888
 	if (high>>1|high>>2|high>>3)&flags != 0 {
 		return p, false

@@ -5,9 +5,9 @@ import (
 	"io"
 )
 
-// Scan reads a native file and calls each for its operations in the order of the file, without keeping them: a long
-// history takes no more memory than a short one. An operation is valid during the call only. The history that is
-// returned has everything but operations. Unlike Open, Scan does not validate.
+// Scan reads a native file and calls each for its operations in file order. It keeps none, so a long history takes no
+// more memory than a short one. An operation is valid during the call only. The returned history has everything but
+// the operations. Unlike Open, Scan does not validate.
 func Scan(r io.Reader, each func(*Op)) (*History, error) {
 	br, size := buffered(r)
 	s := &reader{r: br, size: size, each: each}
@@ -17,7 +17,7 @@ func Scan(r io.Reader, each func(*Op)) (*History, error) {
 	return &s.h, nil
 }
 
-// handOn empties the operations of a chunk.
+// handOn passes the operations of a chunk to each and drops them.
 func (r *reader) handOn() {
 	for i := range r.h.Ops {
 		r.each(&r.h.Ops[i])

@@ -5,7 +5,7 @@ import (
 	"unsafe"
 )
 
-// head is what a lane in shared memory has before its slots: the writer's line, and the reader's.
+// head precedes the slots of a lane in shared memory: the writer's line, and the reader's.
 type head struct {
 	written atomic.Uint64
 	_       [120]byte // two lines, because a processor fetches lines in pairs
@@ -14,16 +14,16 @@ type head struct {
 	_       [112]byte
 }
 
-// LaneSize is how many bytes of memory a lane with that many slots takes; it is a multiple of 8.
+// LaneSize is the memory in bytes for a lane with that many slots; it is a multiple of 8.
 func LaneSize(slots int) int {
 	return int(unsafe.Sizeof(head{})) + powerOfTwo(slots)*int(unsafe.Sizeof(Op{}))
 }
 
-// NewLaneIn makes a lane over memory that another process may have mapped too: LaneSize(slots) bytes, aligned to 8 and
-// zeroed before the first lane is made over them. A process writes a lane over it, and another process gives a lane
-// with the same arguments to a Merge; both run the same program. Published operations and the open call outlive the
-// writer's process. The writer wakes nobody when the ring fills up: the reader must drain it often enough. The memory
-// must stay mapped for as long as a lane over it is used.
+// NewLaneIn makes a lane in memory that another process may have mapped too: LaneSize(slots) bytes, aligned to 8 and
+// zeroed before the first lane is made there. One process writes; another makes a lane with the same arguments for a
+// Merge. Both run the same program. Published operations and the open call survive the writer's process. The writer
+// wakes nobody when the ring fills up, so the reader must drain it often enough. The memory must stay mapped while a
+// lane uses it.
 func NewLaneIn(mem []byte, clock *Clock, n int, worker int32, slots int) *Lane {
 	if len(mem) < LaneSize(slots) {
 		panic("history: too little memory for a lane")

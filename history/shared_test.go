@@ -87,7 +87,7 @@ func TestTwoLanesOverOneMemory(t *testing.T) {
 	}
 }
 
-// checkShared expects all loads of a writer, in order, and then the acquire that never returned.
+// checkShared expects all loads of a writer in order, and then the acquire without a return.
 func checkShared(t *testing.T, got []Op, loads int) {
 	t.Helper()
 	if len(got) != loads+1 {
@@ -108,7 +108,7 @@ func checkShared(t *testing.T, got []Op, loads int) {
 
 const sharedSlots = 64
 
-// TestLiveKilledWriterIsRead lets another process write into a mapped file and kills it with a call open.
+// TestLiveKilledWriterIsRead lets another process write into a mapped file and kills it during a call.
 func TestLiveKilledWriterIsRead(t *testing.T) {
 	const loads = 1000
 	path := filepath.Join(t.TempDir(), "lane")
@@ -131,7 +131,7 @@ func TestLiveKilledWriterIsRead(t *testing.T) {
 	}
 	opened := make(chan error, 1)
 	go func() {
-		_, err := bufio.NewReader(out).ReadByte() // the writer says that its last call is open
+		_, err := bufio.NewReader(out).ReadByte() // the writer reports that its last call is open
 		opened <- err
 	}()
 
@@ -161,7 +161,7 @@ func TestLiveKilledWriterIsRead(t *testing.T) {
 	checkShared(t, got, loads)
 }
 
-// TestLiveSharedWriter is the other process of TestLiveKilledWriterIsRead; by itself it has nothing to do.
+// TestLiveSharedWriter is the other process of TestLiveKilledWriterIsRead; alone it does nothing.
 func TestLiveSharedWriter(t *testing.T) {
 	path := os.Getenv("HAMMERLOCK_LANE")
 	if path == "" {
@@ -178,7 +178,7 @@ func TestLiveSharedWriter(t *testing.T) {
 	}
 	lane.Call(Acquire, 1)
 	fmt.Print("!")
-	io.Copy(io.Discard, os.Stdin) // until it is killed, or left alone
+	io.Copy(io.Discard, os.Stdin) // until it is killed, or its parent ends
 }
 
 func mapLane(t *testing.T, path string, clock *Clock) *Lane {
@@ -196,7 +196,7 @@ func mapLane(t *testing.T, path string, clock *Clock) *Lane {
 	return NewLaneIn(mem, clock, 3, 5, sharedSlots)
 }
 
-// TestSlackWaitsForClocksBehind: what another process stamps after a look may be earlier than the look.
+// TestSlackWaitsForClocksBehind: another process may stamp an operation after the reading with an earlier time.
 func TestSlackWaitsForClocksBehind(t *testing.T) {
 	clock := NewClock(0)
 	a := NewLane(clock, 0, 0, 8, nil)

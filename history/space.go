@@ -9,21 +9,21 @@ import (
 	"unsafe"
 )
 
-// Space is memory for arrays that are as long as a history. Small ones lie in the heap. Large ones lie in a file
-// without a name that is mapped, so that the system writes out what others need the memory for: a judge takes disk by
-// the length of a history, and memory by what it looks at. Without such a file, or room for it, all lie in the heap.
-// The zero Space is ready; it is one goroutine's.
+// Space allocates arrays as long as a history. Small ones lie on the heap. Large ones lie in a mapped file without a
+// name, so that the system can write them to disk if memory is needed elsewhere. Without such a file or room for it,
+// the heap has all. The zero Space is ready to use by one goroutine.
 type Space struct {
-	// Large is how many bytes an array has at least that lies in a file; 0 = 32 MiB.
+	// Large is the smallest size in bytes of an array in a file; 0 = 32 MiB.
 	Large int
 
 	maps [][]byte
 }
 
-// defaultLarge is worth a file; beside arrays that are, smaller ones are, too: there are many of them.
+// defaultLarge is the smallest size that is worth a file. Beside such arrays besideLarge is enough, because there are
+// many.
 const defaultLarge, besideLarge = 32 << 20, 1 << 20
 
-// Beside is a Space for what is made of what lies in s.
+// Beside is a Space for data derived from the arrays in s.
 func (s *Space) Beside() Space {
 	if s.Large == 0 && len(s.maps) > 0 {
 		return Space{Large: besideLarge}
@@ -31,7 +31,7 @@ func (s *Space) Beside() Space {
 	return Space{Large: s.Large}
 }
 
-// Make makes an array of n zeros. A T has no pointers: no collector looks for them in a file.
+// Make makes an array of n zeros. T must not contain pointers: the garbage collector does not look into files.
 func Make[T any](s *Space, n int) []T {
 	if list := inFile[T](s, n); list != nil {
 		return list
@@ -39,7 +39,7 @@ func Make[T any](s *Space, n int) []T {
 	return make([]T, n)
 }
 
-// inFile makes an array in a file, if it is large enough and there is one; else it is nil.
+// inFile makes an array in a file; nil if it is too small or there is no file.
 func inFile[T any](s *Space, n int) []T {
 	var zero T
 	size := n * int(unsafe.Sizeof(zero))
@@ -53,7 +53,7 @@ func inFile[T any](s *Space, n int) []T {
 	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(memory))), n)
 }
 
-// Append adds x to a list of that Space, as append does. The list that was given is gone.
+// Append adds x to a list of this Space, as append does. The caller must not use the old list any more.
 func Append[T any](s *Space, list []T, x T) []T {
 	if len(list) == cap(list) {
 		list = Reserve(s, list, max(cap(list), 4))
@@ -61,11 +61,11 @@ func Append[T any](s *Space, list []T, x T) []T {
 	return append(list, x)
 }
 
-// mostInHeap bounds what is reserved in the heap by an estimate.
+// mostInHeap limits heap reservations that rest on an estimate.
 const mostInHeap = 4 << 30
 
-// Reserve makes room for n more in a list of that Space, or for fewer where they are many and there is no file for
-// them. The list that was given is gone.
+// Reserve makes room for n more elements in a list of this Space, on the heap up to mostInHeap bytes. The caller must
+// not use the old list any more.
 func Reserve[T any](s *Space, list []T, n int) []T {
 	var zero T
 	if n <= cap(list)-len(list) {
@@ -79,7 +79,7 @@ func Reserve[T any](s *Space, list []T, n int) []T {
 	return slices.Grow(list, min(n, mostInHeap/int(unsafe.Sizeof(zero))))
 }
 
-// Free gives all arrays that lie in files back: none may be used any more.
+// Free unmaps all arrays in files; the caller must not use them any more.
 func (s *Space) Free() {
 	for _, m := range s.maps {
 		_ = syscall.Munmap(m) // it was mapped
@@ -94,7 +94,7 @@ func (s *Space) large() int {
 	return s.Large
 }
 
-// drop gives the array at an address back, if it lies in a file.
+// drop unmaps the array at an address, if it lies in a file.
 func (s *Space) drop(at unsafe.Pointer) {
 	if i := slices.IndexFunc(s.maps, func(m []byte) bool { return unsafe.Pointer(unsafe.SliceData(m)) == at }); i >= 0 {
 		_ = syscall.Munmap(s.maps[i]) // it was mapped
@@ -102,14 +102,14 @@ func (s *Space) drop(at unsafe.Pointer) {
 	}
 }
 
-// mapped maps a file of that size. It is nil without one: memory of a file that has no room for it would end the
-// process.
+// mapped maps a file of that size, or returns nil. The disk space is reserved first: a write to a mapped file without
+// room would end the process.
 func (s *Space) mapped(size int) []byte {
 	f, err := Unnamed(SpaceDir())
 	if err != nil {
 		return nil
 	}
-	defer f.Close() // the mapping keeps it
+	defer f.Close() // the mapping keeps it open
 	if size == 0 || reserveDisk(f, int64(size)) != nil {
 		return nil
 	}
@@ -121,7 +121,7 @@ func (s *Space) mapped(size int) []byte {
 	return m
 }
 
-// SpaceDir is where the files of a Space lie: TMPDIR or, without it, the directory for what is too large for a /tmp in
+// SpaceDir is the directory for the files of a Space: TMPDIR or, without it, /var/tmp, because /tmp may lie in
 // memory.
 func SpaceDir() string {
 	const large = "/var/tmp"
@@ -131,11 +131,11 @@ func SpaceDir() string {
 	return os.TempDir()
 }
 
-// unnamed opens a file without a name (O_TMPFILE of Linux).
+// unnamed is Linux's O_TMPFILE, which opens a file without a name.
 const unnamed = 0o20000000 | syscall.O_DIRECTORY
 
-// Unnamed makes a file without a name in a directory: nothing is left of it when its processes are killed. If a system
-// or a file system has none, it has a name for a moment.
+// Unnamed makes a file without a name in a directory: nothing is left of it when its processes are killed. On systems
+// without such files it has a name for a moment.
 func Unnamed(dir string) (*os.File, error) {
 	if runtime.GOOS == "linux" {
 		if f, err := os.OpenFile(dir, unnamed|os.O_RDWR, 0o600); err == nil {

@@ -5,7 +5,7 @@ import (
 	"syscall"
 )
 
-// SpaceFree is how many bytes of disk there are for the files of a Space; 0 where that is not known.
+// SpaceFree is the free disk space in bytes for the files of a Space; 0 if unknown.
 func SpaceFree() int64 {
 	var s syscall.Statfs_t
 	if syscall.Statfs(SpaceDir(), &s) != nil {
@@ -14,5 +14,5 @@ func SpaceFree() int64 {
 	return int64(s.Bavail) * s.Bsize
 }
 
-// reserveDisk gives a file its size, and room for it on the disk.
+// reserveDisk sets a file's size and allocates its disk space.
 func reserveDisk(f *os.File, size int64) error { return syscall.Fallocate(int(f.Fd()), 0, 0, size) }

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestSpace grows lists in the heap and in files, next to each other, and gives them back.
+// TestSpace grows lists on the heap and in files side by side, and frees them.
 func TestSpace(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("TMPDIR", dir)
@@ -39,7 +39,7 @@ func TestSpace(t *testing.T) {
 	}
 }
 
-// TestSpaceWithoutFiles takes the heap where there is no directory for files, or no room in one.
+// TestSpaceWithoutFiles expects the heap if the directory for files is missing or full.
 func TestSpaceWithoutFiles(t *testing.T) {
 	t.Setenv("TMPDIR", filepath.Join(t.TempDir(), "none"))
 	s := Space{Large: 1}
@@ -53,7 +53,7 @@ func TestSpaceWithoutFiles(t *testing.T) {
 	}
 }
 
-// TestOpenLongFile reads a history that is large enough to lie in a file.
+// TestOpenLongFile reads a history that is large enough for a file.
 func TestOpenLongFile(t *testing.T) {
 	h := &History{Ops: visits(400_000).Ops, Header: visits(8).Header}
 	path := filepath.Join(t.TempDir(), "long.bin")

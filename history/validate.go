@@ -7,21 +7,20 @@ import (
 	"time"
 )
 
-// maxProblems is how many problems are listed: a wrong file may have one in every operation.
+// maxProblems limits the list: a wrong file may have a problem in every operation.
 const maxProblems = 10
 
-// problem is something in a history that is impossible.
+// problem is an impossible statement in a history.
 type problem struct {
 	Index int // into Ops; -1 for the header and the notes
 	ID    ID
-	Line  int // in the file of JSON lines it was read from, from 1; 0 if it was not
+	Line  int // line in its JSON lines file, from 1; 0 if it has none
 	What  string
 }
 
-// problemList is the error of an invalid history; there may be more problems.
+// problemList is the error of an invalid history, with the first problems.
 type problemList []problem
 
-// Error lists every problem with its position, one a line.
 func (p problemList) Error() string {
 	var b strings.Builder
 	for i, p := range p {
@@ -42,8 +41,8 @@ func (p problemList) Error() string {
 	return b.String()
 }
 
-// Validate returns an error that lists at most ten problems if the history is invalid, so that it cannot be judged. It
-// is near-linear and takes four bytes an operation.
+// Validate lists up to ten problems if the history is invalid and cannot be judged. It runs in near-linear time and
+// takes four bytes an operation.
 func (h *History) Validate() error {
 	v := validation{h: h, space: h.Space.Beside()}
 	defer v.space.Free()
@@ -59,8 +58,8 @@ func (h *History) Validate() error {
 type validation struct {
 	h        *History
 	space    Space
-	ids      Index           // the place of the operation, plus one
-	returned []time.Duration // by lane: the end of the last call in it
+	ids      Index           // index of the operation, plus one
+	returned []time.Duration // by lane: return of the last call
 	problems problemList
 }
 
@@ -126,8 +125,8 @@ func (v *validation) header() {
 	}
 }
 
-// operations looks at each operation by itself and at the one before it in its lane. Operations stand in the order
-// of their returns, so if those of a lane do not overlap, each begins after the one before has returned.
+// operations checks each operation by itself and against the one before in its lane. Operations are in the order of
+// their returns, so a lane is free of overlaps if each call begins after the return before it.
 func (v *validation) operations() {
 	v.index()
 	var prev time.Duration
@@ -158,13 +157,13 @@ func (v *validation) operations() {
 	}
 }
 
-// possible is whether lanes have given an ID: they number from 1 on.
+// possible reports whether a lane can have given this ID: lanes number operations from 1.
 func (v *validation) possible(id ID) bool {
 	most := 4*len(v.h.Ops) + 1024
 	return id.Lane() >= 0 && id.Number() > 0 && id.Lane() <= most && id.Number() <= uint64(most)
 }
 
-// index makes room for all IDs that are possible.
+// index makes room for all possible IDs.
 func (v *validation) index() {
 	var spans Spans
 	for i := range v.h.Ops {
@@ -175,7 +174,7 @@ func (v *validation) index() {
 	v.ids, v.returned = spans.Index(&v.space), make([]time.Duration, len(spans))
 }
 
-// enter notes an operation's ID and returns its lane, -1 if it is impossible.
+// enter registers an operation's ID and returns its lane; -1 if the ID is impossible.
 func (v *validation) enter(i int, op *Op) int {
 	if !v.possible(op.ID) {
 		v.add(i, "impossible id: there are %d operations", len(v.h.Ops))
@@ -189,7 +188,7 @@ func (v *validation) enter(i int, op *Op) int {
 	return op.ID.Lane()
 }
 
-// op is the operation with an ID, nil if there is none.
+// op is the operation with an ID; nil if there is none.
 func (v *validation) op(id ID) *Op {
 	if place := v.ids.Find(id); place > 0 {
 		return &v.h.Ops[place-1]
@@ -197,9 +196,9 @@ func (v *validation) op(id ID) *Op {
 	return nil
 }
 
-// references looks for the operations that others name. A partial history may have lost them.
+// references checks the operations that others refer to. A partial history may have lost them.
 func (v *validation) references() {
-	stored := map[int32]time.Duration{} // by key: when the last store was called that may have taken effect
+	stored := map[int32]time.Duration{} // by key: call of the last store that may have taken effect
 	var finals []int
 	for i := range v.h.Ops {
 		if v.full() {
@@ -234,12 +233,12 @@ func (v *validation) references() {
 	}
 }
 
-// lost tells whether a partial history may have lost an operation.
+// lost reports whether a partial history may have lost an operation.
 func (v *validation) lost(id ID) bool {
 	return v.h.Partial != "" && v.op(id) == nil && id.Lane() >= 0 && id.Number() > 0
 }
 
-// before tells whether one time was before another for certain.
+// before reports whether t of operation a was certainly before u of operation b.
 func (v *validation) before(t time.Duration, a *Op, u time.Duration, b *Op) bool {
 	return t < u-v.h.Bounds.Between(a.Process, b.Process)
 }
@@ -271,7 +270,7 @@ func (v *validation) saw(i int, op *Op) {
 	}
 }
 
-// upgraded looks at an acquire that takes the place of a hold.
+// upgraded checks an acquire that replaces a hold.
 func (v *validation) upgraded(i int, op *Op) {
 	switch hold := v.op(op.Seen); {
 	case hold == nil && v.lost(op.Seen):
@@ -282,7 +281,7 @@ func (v *validation) upgraded(i int, op *Op) {
 	}
 }
 
-// plain is whether an operation by itself is valid.
+// plain reports whether an operation by itself is valid.
 func plain(op *Op, h *Header) bool {
 	return op.Kind >= Skip && int(op.Kind) < len(kinds) && int(op.Outcome) < len(outcomes) &&
 		int(op.Reason) < len(reasons) && int(op.Woken) < len(wakes) &&
@@ -294,12 +293,12 @@ func plain(op *Op, h *Header) bool {
 		!((op.Kind == Fault || op.Kind == Heal) && uint64(op.Value) >= uint64(len(h.Faults)))
 }
 
-// shareable is whether an operation can ask for permits.
+// shareable reports whether an operation can request permits.
 func shareable(op *Op, h *Header) bool {
 	return op.Kind == Acquire && (h.Claims.Permits == 0 || int(op.Permits) <= h.Claims.Permits)
 }
 
-// explain says why an operation is not plain.
+// explain adds the reasons why an operation is not plain.
 func (v *validation) explain(i int, op *Op) {
 	h := &v.h.Header
 	for _, p := range []struct {

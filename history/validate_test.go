@@ -14,7 +14,7 @@ import (
 
 const lane0 = ID(1) << idLaneShift
 
-// small is a valid history: worker 0 is granted, loads, stores and releases; worker 1 sees it.
+// small is a valid history: worker 0 is granted, loads, stores and releases; worker 1 reads the stored value.
 func small() *History {
 	return &History{
 		Header: Header{Workers: 2, Keys: 1, Processes: 1, Faults: []Injection{{Name: "flush"}}},
@@ -221,7 +221,7 @@ func TestValidateTellsTenProblems(t *testing.T) {
 	}
 }
 
-// TestPlainAndExplainAgree: what is not plain has an explanation, and nothing else has.
+// TestPlainAndExplainAgree: explain gives a reason exactly if an operation is not plain.
 func TestPlainAndExplainAgree(t *testing.T) {
 	r := rand.New(rand.NewPCG(8, 8))
 	h := &History{Header: Header{Workers: 2, Keys: 2, Faults: make([]Injection, 2), Claims: Claims{Permits: 2}},
@@ -262,7 +262,7 @@ const opening = `{"format":"hammerlock-history","version":1,"workers":2,"keys":1
 // aLoad is a line of a history.
 const aLoad = `{"op":"load","id":"a","worker":0,"call_ns":1,"return_ns":2}` + "\n"
 
-// judgedLines are files with the beginning of the error that names their wrong line.
+// judgedLines are wrong files, with the beginning of the error that names the wrong line.
 var judgedLines = map[string]struct{ file, want string }{
 	"empty":         {"", "line 1: the file is empty"},
 	"blank":         {"\n\n", "line 1: the file is empty"},
@@ -334,7 +334,7 @@ func TestLinesAreJudgedByLine(t *testing.T) {
 	}
 }
 
-// TestForeignIDs reads a history of another system.
+// TestForeignIDs reads a history with ids of another system.
 func TestForeignIDs(t *testing.T) {
 	h, err := readJSONL(strings.NewReader(opening +
 		` { "op" : "store", "id": "1.1", "worker": 1, "key": 0, "call_ns": 50, "return_ns": 60, "hold":"\u0041 1", ` +
@@ -376,7 +376,7 @@ func TestForeignIDs(t *testing.T) {
 	equal(t, again, h)
 }
 
-// TestSparseIDsAreForeign: ids that look like ours but are not dense need no room by their size.
+// TestSparseIDsAreForeign: sparse ids in our form must not take memory by their size.
 func TestSparseIDsAreForeign(t *testing.T) {
 	h, err := readJSONL(strings.NewReader(opening +
 		`{"op":"load","id":"20240101.1099511627775","worker":0,"call_ns":1,"return_ns":2}

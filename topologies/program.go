@@ -131,12 +131,14 @@ func (p *Program) Succeeded() bool {
 // lastWords is the largest number of bytes of a program's output that an error message quotes.
 const lastWords = 400
 
+// said quotes the end of the program's output, without the passwords that it was started with.
 func (p *Program) said() string {
 	text, err := os.ReadFile(p.log)
 	if text = bytes.TrimSpace(text); err != nil || len(text) == 0 {
 		return ""
 	}
-	return ": " + string(text[max(len(text)-lastWords, 0):])
+	shown := secretsOf(cmp.Or(p.Whole, p.Command), p.Env).Hide(string(text))
+	return ": " + shown[max(len(shown)-lastWords, 0):]
 }
 
 // Kill kills the program and all its processes, like a crash.

@@ -1,6 +1,9 @@
 package topologies
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 // TestProgramsTellHowTheyEnded: by the exit code, whatever they print.
 func TestProgramsTellHowTheyEnded(t *testing.T) {
@@ -29,5 +32,32 @@ func TestProgramsTellHowTheyEnded(t *testing.T) {
 		if by := p.Ended() != ""; by != want.by || p.Succeeded() != want.went {
 			t.Errorf("%q: ended %t, went well %t, want %t", command, by, p.Succeeded(), want)
 		}
+	}
+}
+
+// TestLastWordsHideSecrets: what a program prints before it fails is quoted without the passwords that it was given.
+func TestLastWordsHideSecrets(t *testing.T) {
+	top, err := Outside.Up(t.Context(), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = top.Close() }()
+	p := &Program{
+		Command: `echo "cannot log in: $REDIS_URL, $DB_PASSWORD, redis://app@10.0.0.1"; exit 3`,
+		Whole:   `echo "cannot log in: $REDIS_URL, $DB_PASSWORD, redis://app:hunter2@10.0.0.1"; exit 3`,
+		Env:     []string{"REDIS_URL=redis://:p%40ss@127.0.0.1:1/0", "DB_PASSWORD=s3cret", "REDIS_PASSWORD="},
+	}
+	if err := top.Run(p); err != nil {
+		t.Fatal(err)
+	}
+	<-p.Ending()
+	why := p.Ended()
+	for _, secret := range []string{"hunter2", "p%40ss", "p@ss", "s3cret"} {
+		if strings.Contains(why, secret) {
+			t.Errorf("%q is shown: %s", secret, why)
+		}
+	}
+	if want := "redis://:***@127.0.0.1:1/0, ***, redis://app:***@10.0.0.1"; !strings.Contains(why, want) {
+		t.Errorf("%s, want %s", why, want)
 	}
 }

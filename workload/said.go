@@ -24,10 +24,7 @@ func (w *worker) answered(kind history.Kind, err error) (history.Outcome, histor
 		if reason == history.Quorum && locks.Silent(err) == 0 {
 			break // the servers refused, and that needs no text
 		}
-		text := err.Error()
-		for _, secret := range w.group.Secrets {
-			text = strings.ReplaceAll(text, secret, "***")
-		}
+		text := w.group.Secrets.Hide(err.Error())
 		w.said = Note(w.said, kind.String()+" "+outcome.String()+" "+reason.String(), text)
 	}
 	return outcome, reason

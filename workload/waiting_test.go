@@ -140,7 +140,7 @@ func TestWhatErrorsSaidIsKept(t *testing.T) {
 		plan := Shape{
 			Workers: 2, Keys: 1, Visits: 1, End: time.Hour, Wait: 20 * time.Millisecond, Retry: time.Millisecond,
 		}
-		hide := func(w *Workers) { w.Secrets = []string{"hunter2"} }
+		hide := func(w *Workers) { w.Secrets.Add("hunter2") }
 		due, _, _ := runWith(t, plan, func(int) locks.Lock { return &unreachable{} }, t.Context(), hide)
 		said := due.Said["acquire failed unreachable"]
 		if len(due.Said) != 1 || !strings.Contains(said, "no entry for *** ß") || len(said) > mostSaid+2 ||

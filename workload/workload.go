@@ -16,6 +16,7 @@ import (
 
 	"hammerlock/history"
 	"hammerlock/locks"
+	"hammerlock/topologies"
 )
 
 // Arrivals is how the due times of an open loop are distributed.
@@ -119,11 +120,11 @@ type Workers struct {
 	Counter Counter
 	// Counting is how a visit counts. The Counter must support it: see Does.
 	Counting locks.Counting
-	Pages    []Page         // by key
-	Gate     *Gate          // lets faults stop workers; nil = no fault does that
-	Tempo    *Tempo         // changes the rate of an open loop; nil = it stays as planned
-	Claims   history.Claims // what the lock claims to offer; the workload uses all of it
-	Secrets  []string       // passwords that must not appear in error texts
+	Pages    []Page             // by key
+	Gate     *Gate              // lets faults stop workers; nil = no fault does that
+	Tempo    *Tempo             // changes the rate of an open loop; nil = it stays as planned
+	Claims   history.Claims     // what the lock claims to offer; the workload uses all of it
+	Secrets  topologies.Secrets // passwords that must not appear in error texts
 	// a checker will read the history, so record each call of a visit
 	Judged bool
 	// Patience is how long a lock call may stay open after the last visit was due. Then it is cancelled, and later

@@ -1,5 +1,5 @@
-// Package attach makes what a command line says of an existing deployment into an attachment, keeps its secrets out of
-// sight, and finds out before a load begins what the servers refuse and what cannot be measured.
+// Package attach turns the flags for an existing deployment into an attachment and keeps its secrets hidden. Before a
+// load begins, it finds out what the servers refuse and what cannot be measured.
 package attach
 
 import (
@@ -16,8 +16,8 @@ import (
 	"hammerlock/topologies"
 )
 
-// Flags are an existing deployment as the command line names it. The zero value is none. All of it may be shown but for
-// the secrets, which show nothing of themselves.
+// Flags are the command line's description of an existing deployment. The zero value is none. Everything except
+// Secrets may be shown.
 type Flags struct {
 	Addrs                              []string // URLs without passwords
 	Master                             string
@@ -29,20 +29,20 @@ type Flags struct {
 	Allow                              []string
 
 	Secrets Secrets           `json:"-"`
-	Tell    func(line string) `json:"-"` // says what was found and done; nil = no listener
+	Tell    func(line string) `json:"-"` // receives lines about what was found and done; nil = no listener
 }
 
-// Asked tells whether there is one.
+// Asked reports whether an existing deployment was given.
 func (f *Flags) Asked() bool { return len(f.Addrs) > 0 }
 
-// Say tells a line to the listener.
+// Say passes a line to Tell.
 func (f *Flags) Say(line string) {
 	if f.Tell != nil {
 		f.Tell(line)
 	}
 }
 
-// Names of variables of the environment.
+// Environment variables.
 const (
 	envUser             = "HAMMERLOCK_REDIS_USER"
 	envPassword         = "HAMMERLOCK_REDIS_PASSWORD"
@@ -112,7 +112,7 @@ const (
 	defaultPort  = "6379"
 )
 
-// endpoint reads an address. A wrong one is shown by its scheme only: the rest may hold a password.
+// endpoint parses an address. If it is wrong, only its scheme is shown, because the rest may contain a password.
 func (r *resolving) endpoint(text string) (e topologies.Endpoint, u *url.URL) {
 	bare := !strings.Contains(text, "://")
 	if bare {
@@ -120,7 +120,7 @@ func (r *resolving) endpoint(text string) (e topologies.Endpoint, u *url.URL) {
 	}
 	u, err := url.Parse(text)
 	if err == nil {
-		_, left := u.User.Password() // of what begins with another scheme, or none
+		_, left := u.User.Password() // a password that Take did not find, because the scheme is another one or missing
 		if left || bare && u.User != nil {
 			err = errors.New("hidden")
 		}

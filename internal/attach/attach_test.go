@@ -25,13 +25,13 @@ import (
 
 const secret = "s3cret-of-app"
 
-// others are servers that somebody else runs.
+// others starts a deployment that the suite under test does not own.
 func others(t *testing.T, kind string) *topologies.Topology {
 	t.Helper()
 	return testbed.Up(t, kind, topologies.Options{})
 }
 
-// user makes one who may use the prefix only; more are further rules.
+// user creates a user with access to the prefix only, changed by further rules.
 func user(t *testing.T, n *topologies.Node, more ...any) {
 	t.Helper()
 	testbed.Command(t, n,
@@ -39,7 +39,7 @@ func user(t *testing.T, n *topologies.Node, more ...any) {
 			"-@dangerous"}, more...)...)
 }
 
-// flags reads a command line as a command does.
+// flags parses a command line as a command does.
 func flags(addrs ...string) Flags {
 	clean, s := Take(addrs, nil)
 	return Flags{Addrs: clean, Secrets: s, Prefix: "app:"}
@@ -56,7 +56,7 @@ func up(t *testing.T, kind string, f Flags) (*topologies.Topology, error) {
 	return a.Of(spec).Up(t.Context(), topologies.Options{})
 }
 
-// attached is a deployment that must be found, and is left without a key.
+// attached attaches to a deployment and closes it at the end.
 func attached(t *testing.T, kind string, f Flags) *topologies.Topology {
 	t.Helper()
 	top, err := up(t, kind, f)
@@ -71,8 +71,7 @@ func attached(t *testing.T, kind string, f Flags) *topologies.Topology {
 	return top
 }
 
-// TestEveryLockStaysWithinThePrefix lets all locks and stores be tried by a user whom the server refuses everything
-// else.
+// TestEveryLockStaysWithinThePrefix tries all locks and stores as a user with access to the prefix only.
 func TestEveryLockStaysWithinThePrefix(t *testing.T) {
 	t.Parallel()
 	theirs := others(t, "single")
@@ -107,7 +106,7 @@ func TestEveryLockStaysWithinThePrefix(t *testing.T) {
 	}
 }
 
-// TestPreflightNamesWhatIsRefused takes commands from the user, one at a time.
+// TestPreflightNamesWhatIsRefused denies the user one command at a time.
 func TestPreflightNamesWhatIsRefused(t *testing.T) {
 	t.Parallel()
 	n := others(t, "single").Nodes[0]
@@ -138,8 +137,8 @@ func TestPreflightNamesWhatIsRefused(t *testing.T) {
 	}
 }
 
-// TestRenamedCommandsAreNamed attaches to one of several databases of a server that knows scripts by other names, which
-// only its own configuration can do.
+// TestRenamedCommandsAreNamed attaches to database 3 of a server with renamed script commands. Only a configuration
+// file can rename them.
 func TestRenamedCommandsAreNamed(t *testing.T) {
 	t.Parallel()
 	server, err := topologies.FindServer(t.Context(), "")
@@ -186,7 +185,7 @@ func TestRenamedCommandsAreNamed(t *testing.T) {
 	}
 }
 
-// TestAServerByTwoNames is no two sites.
+// TestAServerByTwoNames: two addresses of one server are not two sites.
 func TestAServerByTwoNames(t *testing.T) {
 	t.Parallel()
 	n := others(t, "single").Nodes[0]
@@ -204,7 +203,7 @@ func TestAServerByTwoNames(t *testing.T) {
 	}
 }
 
-// TestWrongAddressesAreNamed attaches to what is not there, or is something else.
+// TestWrongAddressesAreNamed attaches to addresses where no server or another kind of server is.
 func TestWrongAddressesAreNamed(t *testing.T) {
 	t.Parallel()
 	n := others(t, "single").Nodes[0]
@@ -232,7 +231,8 @@ func TestWrongAddressesAreNamed(t *testing.T) {
 	}
 }
 
-// TestASizeThatAServerAnnouncesIsNotBelieved attaches to what announces answers of 2 GiB, which nobody makes room for.
+// TestASizeThatAServerAnnouncesIsNotBelieved attaches to a server that announces an answer of 2 GiB: no memory is
+// allocated for it.
 func TestASizeThatAServerAnnouncesIsNotBelieved(t *testing.T) {
 	t.Parallel()
 	for _, answer := range []string{"$2147483648\r\n", "*2147483648\r\n", "*1000000\r\n*1000000\r\n"} {
@@ -257,7 +257,7 @@ func TestASizeThatAServerAnnouncesIsNotBelieved(t *testing.T) {
 	}
 }
 
-// TestPasswordsLeaveTheArguments looks at what is left of a command line, and at what gets in.
+// TestPasswordsLeaveTheArguments checks the command line without passwords, and the passwords that were found.
 func TestPasswordsLeaveTheArguments(t *testing.T) {
 	for arg, want := range map[string]struct{ clean, user, password string }{
 		"redis://app:s3cret@h:1":                       {"redis://app@h:1", "app", "s3cret"},
@@ -285,7 +285,7 @@ func TestPasswordsLeaveTheArguments(t *testing.T) {
 	}
 }
 
-// TestSecretsAreNeverShown prints and encodes what has them.
+// TestSecretsAreNeverShown prints and encodes values that contain secrets.
 func TestSecretsAreNeverShown(t *testing.T) {
 	clean, s := Take([]string{"redis://app:" + secret + "@h:1"}, func(string) string { return secret })
 	f := Flags{Addrs: clean, Secrets: s, Prefix: "app:"}
@@ -304,7 +304,7 @@ func TestSecretsAreNeverShown(t *testing.T) {
 	}
 }
 
-// TestAttachMistakesAreAllNamed makes several at once.
+// TestAttachMistakesAreAllNamed makes several mistakes at once.
 func TestAttachMistakesAreAllNamed(t *testing.T) {
 	f := flags("redis://h:1?password="+secret, "rediss://h:2/x", "http://"+secret, "app:"+secret+"@h")
 	f.Map, f.Allow, f.Prefix, f.Cert, f.PasswordFile = []string{"a=b"}, []string{"flushal"}, "a*", "none.pem", "none"
@@ -325,7 +325,7 @@ func TestAttachMistakesAreAllNamed(t *testing.T) {
 	}
 }
 
-// TestWhoseLoginWins reads logins from everywhere at once.
+// TestWhoseLoginWins gives logins in URL, file and environment at once.
 func TestWhoseLoginWins(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "password")
 	if err := os.WriteFile(file, []byte("of-file\n"), 0o600); err != nil {
@@ -355,7 +355,7 @@ func TestWhoseLoginWins(t *testing.T) {
 	check("file", a.Endpoints[0].Login, login("uma", "of-file"))
 }
 
-// TestTheDocumentNamesWhatIsSent compares the lists of docs/ATTACH.md with those of the code.
+// TestTheDocumentNamesWhatIsSent compares the lists in docs/ATTACH.md with those in the code.
 func TestTheDocumentNamesWhatIsSent(t *testing.T) {
 	text, err := os.ReadFile("../../docs/ATTACH.md")
 	if err != nil {

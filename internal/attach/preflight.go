@@ -18,23 +18,22 @@ import (
 	"hammerlock/workload"
 )
 
-// Load is what will be asked of the servers.
+// Load describes the requests that the servers will get.
 type Load struct {
 	Locks   []locks.Spec
 	Counter workload.CounterSpec
-	Extends bool // visits lengthen their leases
-	Verify  bool // keys of locks are looked for in the servers
+	Extends bool // visits extend their leases
+	Verify  bool // keys of locks are looked up in the servers
 }
 
-// trialTTL is the lease of a trial: short, in case that its release is refused.
+// trialTTL is the lease of a trial. It is short, because the release may be refused.
 const trialTTL = 2 * time.Second
 
-// tries are how often a lock is tried that no server has refused: a busy machine may be late for a quorum.
+// tries is the number of attempts for a lock that no server has refused: on a busy machine a quorum may fail.
 const tries = 4
 
-// Preflight tries on an attached deployment what the load will ask of it, on pages of its own under the run's prefix.
-// It says in lines what was found and what will and will not be measured; its error is what the servers refuse of what
-// the load cannot do without.
+// Preflight tries the load's requests on an attached deployment, on its own pages under the run's prefix. The lines
+// say what was found, and what will and will not be measured. The error is a refused request that the load needs.
 func Preflight(ctx context.Context, t *topologies.Topology, l Load) (lines []string, err error) {
 	p := preflight{topology: t, load: l}
 	for _, s := range t.Sites {
@@ -66,12 +65,12 @@ type preflight struct {
 	clients  []redis.UniversalClient
 }
 
-// page is one that no visit of a run has, and no other lock.
+// page is a page that is used by no visit and no other lock.
 func (p *preflight) page(of string) workload.Page {
 	return workload.Pages(p.topology.Prefix()+"preflight:"+of, 1, false)[0]
 }
 
-// lock tries a lock, on another page each time.
+// lock tries a lock, each time on another page.
 func (p *preflight) lock(ctx context.Context, spec locks.Spec) (err error) {
 	for i := range tries {
 		err = p.try(ctx, spec, p.page(fmt.Sprintf("%s-%d", spec.Name, i)).Lock)
@@ -82,8 +81,8 @@ func (p *preflight) lock(ctx context.Context, spec locks.Spec) (err error) {
 	return err
 }
 
-// try takes a lock, listens as its waiters do, extends it and gives it back. Whether the lock
-// is right is not checked here.
+// try acquires a lock, subscribes as its waiters do, extends it and releases it. It does not check that the lock is
+// correct.
 func (p *preflight) try(ctx context.Context, spec locks.Spec, key string) (err error) {
 	if spec.Sites == locks.NoSite {
 		return nil
@@ -117,14 +116,14 @@ func (p *preflight) try(ctx context.Context, spec locks.Spec, key string) (err e
 	return nil
 }
 
-// subscribe subscribes as waiters do: a client library hides from them that it is refused.
+// subscribe subscribes as waiters do. Client libraries hide a refusal from waiters.
 func (p *preflight) subscribe(ctx context.Context) error {
 	heard := p.clients[0].Subscribe(ctx, p.page("").Lock)
 	_, err := heard.Receive(ctx)
 	return errors.Join(err, heard.Close())
 }
 
-// Refused adds to what the servers refuse what that may mean.
+// Refused adds an explanation to a server's refusal.
 func Refused(err error) error {
 	switch {
 	case redis.HasErrorPrefix(err, "NOPERM"):
@@ -153,7 +152,7 @@ func (p *preflight) counter(ctx context.Context) error {
 	return nil
 }
 
-// look tries what verify needs to see the keys of locks.
+// look tries the commands with which verify looks up keys of locks.
 func (p *preflight) look(ctx context.Context) error {
 	for _, n := range p.topology.Nodes {
 		if n.Role != topologies.Primary {
@@ -169,7 +168,7 @@ func (p *preflight) look(ctx context.Context) error {
 	return nil
 }
 
-// lines say what there is, and what will and will not be measured.
+// lines describe the deployment, and what will and will not be measured.
 func (p *preflight) lines() []string {
 	t := p.topology
 	nodes := human.Names(t.Nodes, func(n *topologies.Node) string {

@@ -11,22 +11,21 @@ import (
 	"unsafe"
 )
 
-// Secrets are passwords that were taken out of arguments, and what the environment holds. Nothing prints or encodes
-// them.
+// Secrets are the passwords taken out of arguments, and those in the environment. They are never printed or encoded.
 type Secrets struct {
 	found  map[string]string    // passwords by user@host:port
-	told   map[mention][]string // as they were written, with a colon, or empty without one: of each time it was named
+	told   map[mention][]string // for each mention in the arguments: ":password", or empty without a password
 	getenv func(string) string
 }
 
-// mention is an address without its password, in what a setting was given; without a setting in the other arguments.
+// mention is an address without its password in the value of a setting; setting is empty for other arguments.
 type mention struct{ setting, address string }
 
-// Format implements fmt.Formatter: secrets stay hidden whatever the verb.
+// Format implements fmt.Formatter: secrets stay hidden with every verb.
 func (Secrets) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, "(hidden)") }
 
-// Environ is the environment that another build of the suite needs to get in; an error if it cannot be told all
-// passwords.
+// Environ is the environment with which another program of the suite gets access. It is an error if the addresses
+// have different passwords.
 func (s Secrets) Environ() (all []string, err error) {
 	for _, name := range secretNames {
 		if value := s.env(name); value != "" {
@@ -42,7 +41,7 @@ func (s Secrets) Environ() (all []string, err error) {
 		one = password
 	}
 	if one != "" {
-		all = append(all, envPassword+"="+one) // the last one counts
+		all = append(all, envPassword+"="+one) // the last value applies
 	}
 	return all, nil
 }
@@ -54,7 +53,7 @@ func (s Secrets) env(name string) string {
 	return s.getenv(name)
 }
 
-// Take takes the passwords out of the URLs in arguments, so that whatever reads or shows the arguments does not have
+// Take removes the passwords from URLs in arguments, so that code that reads or shows the arguments does not see
 // them.
 func Take(args []string, getenv func(string) string) ([]string, Secrets) {
 	s := Secrets{found: map[string]string{}, told: map[mention][]string{}, getenv: getenv}
@@ -74,8 +73,7 @@ func Take(args []string, getenv func(string) string) ([]string, Secrets) {
 	return clean, s
 }
 
-// Take takes the passwords out of the URLs in what a setting is given, and keeps them unless these are nobody's
-// secrets.
+// Take removes the passwords from URLs in a setting's value. It keeps them, except in a zero Secrets.
 func (s Secrets) Take(setting, text string) string {
 	var b strings.Builder
 	rest := 0
@@ -99,10 +97,10 @@ func (s Secrets) Take(setting, text string) string {
 	return strings.ReplaceAll(b.String()+text[rest:], "://@", "://")
 }
 
-// Clean is a text without the passwords of its URLs.
+// Clean is a text without the passwords in its URLs.
 func Clean(text string) string { return Secrets{}.Take("", text) }
 
-// host is what an address begins with, up to its path.
+// host is the start of an address, up to its path.
 func host(text string) string {
 	if end := strings.IndexAny(text, "/?#,"); end >= 0 {
 		return text[:end]
@@ -110,7 +108,7 @@ func host(text string) string {
 	return text
 }
 
-// Whole puts the passwords back into what a setting was given, for what is executed and shown nowhere.
+// Whole puts the passwords back into the values of a setting. The result is for execution only and must not be shown.
 func (s Secrets) Whole(setting string, clean []string) (whole []string) {
 	next := map[mention]int{}
 	for _, text := range clean {
@@ -152,16 +150,16 @@ func unescaped(text string) string {
 // placeholder stands for a password that the suite fills in.
 const placeholder = "{password}"
 
-// span is where a password stands in a text, if there is one, and where the user before it begins.
+// span is the position of a password in a text, if there is one, and of the user before it.
 type span struct{ user, from, to int }
 
-// passwords finds the passwords of URLs of Redis.
+// passwords finds the passwords in Redis URLs.
 func passwords(text string) []span {
 	return slices.DeleteFunc(addresses(text), func(p span) bool { return p.from == 0 })
 }
 
-// addresses finds the addresses of URLs of Redis. A password that is not escaped may hold what ends an address: then it
-// goes on to the next @.
+// addresses finds the addresses in Redis URLs. An unescaped password may contain a character that ends an address;
+// the address then goes on to the next @.
 func addresses(text string) (all []span) {
 	for begin := 0; ; {
 		i := strings.Index(text[begin:], "://")
@@ -197,20 +195,20 @@ func addresses(text string) (all []span) {
 // secretNames are the variables that hold passwords.
 var secretNames = []string{envPassword, envSentinelPassword}
 
-// HideEnvironment takes the passwords out of this process's environment, which every process that it starts would
-// inherit. It returns what reads the environment as it was.
+// HideEnvironment removes the passwords from this process's environment, which child processes would inherit. It
+// returns a function that reads the original environment.
 func HideEnvironment() (getenv func(string) string) {
 	hidden := map[string]string{}
 	for _, name := range secretNames {
 		hidden[name] = os.Getenv(name)
-		_ = os.Unsetenv(name) // it fails only for names that cannot be
+		_ = os.Unsetenv(name) // it fails only for invalid names
 	}
 	return func(name string) string { return cmp.Or(hidden[name], os.Getenv(name)) }
 }
 
-// Hide returns a copy of the arguments of this process and overwrites the passwords in the originals, which every user
-// of the machine can read as long as it runs. The strings must be those that the process was started with: where they
-// are is memory that may be written, unlike that of a constant.
+// Hide returns a copy of this process's arguments and overwrites the passwords in the originals. Every user of the
+// machine can read the originals while the process runs. The strings must be the original arguments: unlike
+// constants, they are in writable memory.
 func Hide(args []string) []string {
 	copied := make([]string, len(args))
 	for i, arg := range args {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestWholeIsWhatWasGiven: what is shown has no password, and what is executed is the text that was given.
+// TestWholeIsWhatWasGiven: the shown text has no password, and the executed text is the original.
 func TestWholeIsWhatWasGiven(t *testing.T) {
 	for _, c := range []struct {
 		args    []string
@@ -49,7 +49,7 @@ func TestWholeIsWhatWasGiven(t *testing.T) {
 			t.Errorf("got  %q\nwant %q", got, c.given)
 		}
 	}
-	// What a plan's file says comes later.
+	// A plan's file is read later, so its values are taken one by one.
 	_, s := Take(nil, nil)
 	given := "prog redis://bob:" + secret + "@h/1"
 	if got := s.Whole("serve", []string{s.Take("serve", given)}); got[0] != given {

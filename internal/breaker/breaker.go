@@ -25,7 +25,7 @@ import (
 // healthTimeout is how long a deployment may take to become healthy after the last fault has ended.
 const healthTimeout = 30 * time.Second
 
-// Options say what is injected.
+// Options say which faults are injected.
 type Options struct {
 	Steps []faults.Step
 	Scene faults.Scene
@@ -60,7 +60,7 @@ type Breaker struct {
 	steps  sync.WaitGroup
 }
 
-// mended is whether a step has been healed, or has broken nothing and will not.
+// mended tells whether a step was healed, or has broken nothing and will not.
 type mended struct {
 	done <-chan struct{}
 	say  func() // may be called several times
@@ -99,7 +99,7 @@ func (b *Breaker) Start(ctx, ending context.Context) {
 			b.atCommands(ctx, ending, act{number: int64(i), place: i}, step)
 			continue
 		}
-		if b.d.Program != nil { // it looks for the lock that is granted meanwhile
+		if b.d.Program != nil { // with a hook, the program source keeps track of the last granted lock
 			b.d.Program.At(faults.Granted, false, func(string) (*wire.Action, bool) { return nil, false })
 		}
 		b.steps.Go(func() {
@@ -142,11 +142,11 @@ func (b *Breaker) until(ctx context.Context, at time.Duration) bool {
 	}
 }
 
-// inOrder waits until what the plan heals before a step is healed: a machine that paused past both would do it in any
-// order. It tells whether there is still time for the step.
+// inOrder waits until earlier steps are healed: a machine that paused past both times would run them in any order. It
+// reports whether there is still time for the step.
 func (b *Breaker) inOrder(ending context.Context, step faults.Step) bool {
 	for i, s := range b.o.Steps {
-		if s.Alone || s.Point != "" || s.To == 0 || s.To > step.From { // the first two have no time of their own
+		if s.Alone || s.Point != "" || s.To == 0 || s.To > step.From { // the first two kinds have no time of their own
 			continue
 		}
 		select {
@@ -158,10 +158,11 @@ func (b *Breaker) inOrder(ending context.Context, step faults.Step) bool {
 	return true
 }
 
-// step waits for its time, and for a worker at its point, then breaks and heals: each time that its moment comes.
+// step waits for its time, and for a worker at its point, then injects and heals the fault; if Each is set, each
+// time.
 func (b *Breaker) step(ctx, ending context.Context, a act, step faults.Step) error {
 	if !b.until(ending, step.From) || !b.inOrder(ending, step) {
-		return nil // activity will say that it never happened
+		return nil // the activity verdict will report that it never happened
 	}
 	if step.Alone {
 		b.alone.Lock()
@@ -170,7 +171,7 @@ func (b *Breaker) step(ctx, ending context.Context, a act, step faults.Step) err
 			return nil
 		}
 		if late := b.r.Clock().Now() - step.From; late > 0 && step.To > 0 {
-			step.To += late // the one before took longer
+			step.To += late // the fault before took longer
 		}
 	}
 	for n := 1; ; n++ {
@@ -191,7 +192,7 @@ func (b *Breaker) step(ctx, ending context.Context, a act, step faults.Step) err
 	}
 }
 
-// breakOnce breaks and heals.
+// breakOnce injects a fault and heals it.
 func (b *Breaker) breakOnce(ctx, ending context.Context, a act, step faults.Step, target *faults.Target) error {
 	ending, over := context.WithCancel(ending)
 	defer over()
@@ -214,7 +215,7 @@ func (b *Breaker) breakOnce(ctx, ending context.Context, a act, step faults.Step
 	return errors.Join(err, b.heal(ctx, a, heal))
 }
 
-// inject breaks, and records it.
+// inject injects a fault and records it.
 func (b *Breaker) inject(ctx context.Context, a act, step faults.Step, target *faults.Target) (faults.Heal, error) {
 	b.active.Add(1)
 	key := int32(-1)
@@ -234,21 +235,21 @@ func (b *Breaker) inject(ctx context.Context, a act, step faults.Step, target *f
 	if err != nil {
 		op.Outcome, what = history.Failed, err.Error()
 		if errors.Is(err, faults.ErrNobody) || errors.Is(err, workload.ErrNobody) {
-			err = nil // the run says so, as a fault that coincided with no worker
+			err = nil // the run reports a fault that coincided with no worker
 		}
 	}
 	if err != nil && ctx.Err() != nil {
 		what, err = "the run ended before it was done: "+what, nil
 	}
 	if a.extra {
-		err = nil // who asks for a fault that cannot be injected has not broken the run
+		err = nil // a fault by hand that cannot be injected does not break the run
 	}
 	b.r.Note(op.ID, what)
 	lane.Return(op)
 	return heal, err
 }
 
-// heal repairs, and waits for health if nothing else is broken.
+// heal heals a fault, and waits for health if no other is in force.
 func (b *Breaker) heal(ctx context.Context, a act, heal faults.Heal) (err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), healthTimeout)
 	defer cancel()
@@ -272,11 +273,11 @@ func (b *Breaker) heal(ctx context.Context, a act, heal faults.Heal) (err error)
 	return err
 }
 
-// ErrUnhealthy says that everything was healed, and that the deployment did not come back.
+// ErrUnhealthy says that all faults were healed but the deployment did not become healthy.
 var ErrUnhealthy = errors.New("the deployment did not come back")
 
-// ErrNoAnswer says that a server was to be broken or healed, and did not answer in time: the history says so of the
-// fault.
+// ErrNoAnswer says that a server did not answer in time while it was broken or healed; the fault in the history says
+// so.
 var ErrNoAnswer = errors.New("a server did not answer in time")
 
 func (b *Breaker) healthy(ctx context.Context) error {

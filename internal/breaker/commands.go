@@ -15,7 +15,7 @@ import (
 	"hammerlock/internal/wire"
 )
 
-// atCommands lets a step happen when its moment comes among the commands of a program: to the message, or beside the
+// atCommands runs a step at its point among a program's commands. The fault acts on the message itself or beside the
 // program.
 func (b *Breaker) atCommands(ctx, ending context.Context, a act, step faults.Step) {
 	var met, busy atomic.Int64
@@ -43,7 +43,7 @@ func (b *Breaker) atCommands(ctx, ending context.Context, a act, step faults.Ste
 			defer busy.Store(0)
 			b.failed(step, b.breakAndHeal(ctx, ending, a, step, lock, sync.OnceFunc(func() { close(broken) })))
 		}()
-		if step.Fault.Fits(faults.OfService) { // the program is stopped before it hears of it
+		if step.Fault.Fits(faults.OfService) { // the program must be stopped before it gets this reply
 			return &wire.Action{Call: func() { <-broken }}, true
 		}
 		return nil, true
@@ -92,21 +92,20 @@ func (b *Breaker) breakAndHeal(ctx, ending context.Context, a act, step faults.S
 	return errors.Join(err, b.heal(ctx, a, heal))
 }
 
-// ofProgram is what a fault may break beside a program.
+// ofProgram is the target of a fault beside a program.
 func (b *Breaker) ofProgram(place int, step faults.Step, lock string) *faults.Target {
 	return &faults.Target{Scene: b.o.Scene, Topology: b.d.Topology, Workers: clients{b.d.Program, lock}, Arg: step.Arg,
 		Rand: rand.New(rand.NewPCG(b.o.Shape.Seed, uint64(place))),
 		TTL:  max(b.d.Program.Lease(), time.Second), Keys: 1, LockKey: func(int32) string { return lock }}
 }
 
-// clients are those of a program, which can be caught when they are granted a lock.
+// clients are a program's clients, which can be caught when they are granted a lock.
 type clients struct {
 	program *program.Source
 	lock    string
 }
 
-// standing is a client that is about to hear of its grant. It is not held up: it has the lock for as long as the
-// program works.
+// standing is a client that is about to get its grant. It is not delayed: it has the lock while the program works.
 func standing() *faults.Caught {
 	return &faults.Caught{Key: -1, At: faults.Granted, Go: func() {}, Die: func() {}}
 }

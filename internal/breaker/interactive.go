@@ -10,7 +10,7 @@ import (
 	"hammerlock/history"
 )
 
-// Inject lets the fault of a step happen now, beside the plan. It is healed after a while; 0 = at the end.
+// Inject injects a fault now, beside the plan, and heals it after the duration healed; 0 = at the end.
 func (b *Breaker) Inject(ctx, ending context.Context, step faults.Step, healed time.Duration) error {
 	step.From = b.r.Clock().Now()
 	if healed > 0 {
@@ -28,8 +28,8 @@ func (b *Breaker) Inject(ctx, ending context.Context, step faults.Step, healed t
 	return nil
 }
 
-// Record records something that was done to the run from outside, from now until over is called; what it was is noted
-// when do returns. An error of do is recorded as one, and returned.
+// Record records a change of the run from outside, from now until over is called. When do returns, its text is the
+// note. An error of do is recorded and returned.
 func (b *Breaker) Record(name string, e history.Effect, do func() (what string, err error)) (over func(), err error) {
 	now := b.r.Clock().Now()
 	a, err := b.place(history.Injection{Name: name, At: "@" + now.Round(time.Millisecond).String(), From: now,
@@ -55,10 +55,10 @@ func (b *Breaker) Record(name string, e history.Effect, do func() (what string, 
 	}, err
 }
 
-// Interactive tells whether anything was done that is in no plan.
+// Interactive reports whether any fault was injected or recorded beside the plan.
 func (b *Breaker) Interactive() bool { return b.extras.Load() }
 
-// place finds room for a fault that is in no plan. The caller calls steps.Done at its end.
+// place reserves lanes for a fault that is in no plan. The caller calls steps.Done at its end.
 func (b *Breaker) place(i history.Injection) (act, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 	"hammerlock/workload"
 )
 
-// workers lets one fault act on workers.
+// workers gives one fault access to workers.
 type workers struct {
 	breaker *Breaker
 	lane    *history.Lane
@@ -71,7 +71,7 @@ type victim struct {
 	workers *workers
 }
 
-// Kill implements faults.Process. Its workers believe in nothing from before the kill.
+// Kill implements faults.Process. The crash is recorded before the kill: from then on the workers hold nothing.
 func (v *victim) Kill() error {
 	now := v.workers.breaker.r.Clock().Now()
 	for _, w := range v.Workers {

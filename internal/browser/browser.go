@@ -1,5 +1,5 @@
-// Package browser is a headless Chromium for tests and for programs that look at pages: tabs that note what they
-// complain of and what they ask the network for. Whoever uses it needs Chromium: `.ci/setup chromium` installs it.
+// Package browser is a headless Chromium for tests and for programs that look at pages. Its tabs record complaints
+// and network requests. It needs Chromium: `.ci/setup chromium` installs it.
 package browser
 
 import (
@@ -22,10 +22,10 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// patience is how long one thing that a tab does may take, on a machine that has much else to do.
+// patience is the time limit for one action of a tab, on a busy machine.
 const patience = time.Minute
 
-// Owner is whom a browser belongs to: a test, or a program in Run. The browser ends with it.
+// Owner is the test, or the program in Run, that a browser belongs to. The browser ends with it.
 type Owner interface {
 	Helper()
 	Context() context.Context
@@ -33,11 +33,11 @@ type Owner interface {
 	Fatal(why ...any) // does not return
 }
 
-// Run is for programs: it runs what owns browsers, and returns why that failed.
+// Run runs a function that owns browsers, for programs, and returns its failure.
 func Run(ctx context.Context, owned func(Owner)) error {
 	p := &program{ctx: ctx}
 	done := make(chan struct{})
-	go func() { // so that Fatal can end it
+	go func() { // its own goroutine, so that Fatal can end it
 		defer close(done)
 		defer func() {
 			for _, undo := range slices.Backward(p.undo) {
@@ -51,7 +51,7 @@ func Run(ctx context.Context, owned func(Owner)) error {
 }
 
 type program struct {
-	ctx    context.Context // a test has one, too
+	ctx    context.Context // as a test has one
 	undo   []func()
 	failed error
 }
@@ -64,7 +64,7 @@ func (p *program) Fatal(why ...any) {
 	runtime.Goexit()
 }
 
-// Start starts a Chromium that ends with its owner. It reaches files and loopback, nothing else.
+// Start starts a Chromium that ends with its owner. It reaches only files and loopback.
 func Start(t Owner) context.Context {
 	t.Helper()
 	path := ""
@@ -98,14 +98,14 @@ func Start(t Owner) context.Context {
 	return chromium
 }
 
-// Tab is a page, and what it complains of and asks for.
+// Tab is a page with its complaints and requests.
 type Tab struct {
 	context.Context
 	mu                   sync.Mutex
 	complaints, requests []string
 }
 
-// Open opens a tab with a screen of that size in pixels. It is closed with its owner.
+// Open opens a tab with a screen of that size in pixels. It ends with its owner.
 func Open(t Owner, chromium context.Context, wide, high int64) *Tab {
 	t.Helper()
 	b := &Tab{}
@@ -134,7 +134,7 @@ func (b *Tab) note(event any) {
 	}
 }
 
-// Call sends a command of the protocol of Chromium's developer tools.
+// Call sends a command of Chromium's DevTools protocol.
 func Call[P, R any](t Owner, b *Tab, command cdp.Command[P, R], params P) R {
 	t.Helper()
 	result, err := chromedp.Call(b, command, params)
@@ -144,7 +144,7 @@ func Call[P, R any](t Owner, b *Tab, command cdp.Command[P, R], params P) R {
 	return result
 }
 
-// Do lets the tab do something, for a minute at most.
+// Do performs an action in the tab, within a minute.
 func Do[T any](t Owner, b *Tab, action chromedp.Action[T]) T {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(b, patience)
@@ -156,19 +156,19 @@ func Do[T any](t Owner, b *Tab, action chromedp.Action[T]) T {
 	return v
 }
 
-// JS evaluates a script, and waits for what it promises.
+// JS evaluates a script and waits for its promise.
 func JS[T any](t Owner, b *Tab, script string) T {
 	t.Helper()
 	return Do(t, b, chromedp.Evaluate[T](script, chromedp.EvalAwaitPromise))
 }
 
-// Size gives the screen a size and waits until the page has followed.
+// Size sets the size of the screen and waits until the page has adapted.
 func (b *Tab) Size(t Owner, wide, high int64) {
 	t.Helper()
 	Do(t, b, chromedp.EmulateViewport(wide, high))
 }
 
-// Scheme says what the system of the reader prefers: light or dark.
+// Scheme sets the reader's preferred colours: light or dark.
 func (b *Tab) Scheme(t Owner, name string) {
 	t.Helper()
 	Call(t, b, emulation.SetEmulatedMedia,
@@ -176,19 +176,19 @@ func (b *Tab) Scheme(t Owner, name string) {
 			Value: name}}})
 }
 
-// Media says for what the page is laid out: screen or print.
+// Media sets the medium of the layout: screen or print.
 func (b *Tab) Media(t Owner, name string) {
 	t.Helper()
 	Call(t, b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Media: name})
 }
 
-// Show shows a page.
+// Show loads a page.
 func (b *Tab) Show(t Owner, url string) {
 	t.Helper()
 	Do(t, b, chromedp.Navigate(url))
 }
 
-// Draw shows a page of this project and waits until everything in it is drawn, in sight or not.
+// Draw loads a page of this project and waits until all of it is drawn, also out of sight.
 func (b *Tab) Draw(t Owner, url string) {
 	t.Helper()
 	b.Show(t, url)
@@ -196,14 +196,13 @@ func (b *Tab) Draw(t Owner, url string) {
 	b.Act(t, "drawAll()")
 }
 
-// Act lets the page do something and show it.
+// Act runs a script in the page and waits until the result is displayed.
 func (b *Tab) Act(t Owner, script string) {
 	t.Helper()
 	JS[bool](t, b, script+"; new Promise(r => requestAnimationFrame(() => requestAnimationFrame(() => r(true))))")
 }
 
-// Quiet ends its owner if the browser complained, if the page asked for something that is not allowed, or if no request
-// was seen at all.
+// Quiet fails its owner if the browser complained, if the page requested a forbidden URL, or if no request was seen.
 func (b *Tab) Quiet(t Owner, allowed func(url string) bool) {
 	t.Helper()
 	b.mu.Lock()

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -180,16 +179,13 @@ type team struct {
 // open makes the clients and the locks. Lanes and clock are set when the run begins.
 func (o Orders) open(ctx context.Context, counter workload.Counter) (t *team, err error) {
 	t = &team{orders: o, process: &locks.Process{}}
-	var secrets []string
+	var secrets topologies.Secrets
 	for _, a := range o.Sites {
 		site := a.Site().Over(&t.line)
 		t.places = append(t.places, site)
 		_, sentinels := site.SentinelLogin()
-		for _, secret := range []string{site.Password(), sentinels} {
-			if secret != "" {
-				secrets = append(secrets, secret, url.QueryEscape(secret), url.PathEscape(secret))
-			}
-		}
+		secrets.Add(site.Password())
+		secrets.Add(sentinels)
 		if c := t.client(site, &t.traffic); c != nil {
 			t.sites = append(t.sites, c)
 		}

@@ -20,7 +20,7 @@ import (
 	"hammerlock/locks"
 )
 
-// TestMain is an evil driver if it is started as one.
+// TestMain runs the evil driver if the process was started as one.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 3 && os.Args[1] == "evil" {
 		os.Exit(scripts.EvilDriver(os.Args[2], os.Stdin, os.Stdout))
@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// program is an evil driver: its command and its environment.
+// program is the command and the environment of an evil driver.
 func program(t *testing.T, mode string) (args, env []string) {
 	t.Helper()
 	return []string{os.Args[0], "evil", mode}, []string{"TMPDIR=" + t.TempDir(), "PATH=" + os.Getenv("PATH")}
@@ -49,7 +49,7 @@ func started(t *testing.T, mode string) (*Process, error) {
 	return p, err
 }
 
-// cycle acquires and releases until something is not as it should be, or often enough.
+// cycle acquires and releases 30 times, or until the first error.
 func cycle(ctx context.Context, l locks.Lock) error {
 	for range 30 {
 		lease, err := l.Acquire(ctx, "k", time.Hour)
@@ -63,12 +63,12 @@ func cycle(ctx context.Context, l locks.Lock) error {
 	return nil
 }
 
-// TestEveryMisbehaviourEndsAndIsNamed drives a worker, and the pings beside it, with every evil driver.
+// TestEveryMisbehaviourEndsAndIsNamed runs a worker and pings against every evil driver.
 func TestEveryMisbehaviourEndsAndIsNamed(t *testing.T) {
 	t.Parallel()
 	const unanswered = "deadline exceeded"
-	const answered = "the lock is held by another worker" // when it is called off
-	cases := map[string]string{                           // how it is named; empty = there is nothing to complain about
+	const answered = "the lock is held by another worker" // after the call is cancelled
+	cases := map[string]string{                           // the error; empty = no error
 		"right": "", "stubborn": "", "floods-err": "", "ok-after-lost": "",
 		"no-hello": "no greeting within 15s. It must write", "no-flush": "and flush its standard output",
 		"other-version": "it speaks protocol 2, this suite speaks protocol 1",
@@ -89,9 +89,9 @@ func TestEveryMisbehaviourEndsAndIsNamed(t *testing.T) {
 		"id-as-text":  `"id" is a string, and must be a whole number, 0 or more; it wrote`,
 		"large-fence": `"fence" is a number 1180591620717411303424, and must be a whole number below 2^63; it wrote`,
 	}
-	slots := make(chan struct{}, 8) // most of the time they wait
+	slots := make(chan struct{}, 8) // they mostly wait
 	var all sync.WaitGroup
-	for _, mute := range []bool{true, false} { // those that have the longest time for a greeting begin first
+	for _, mute := range []bool{true, false} { // the modes with the longest wait for a greeting begin first
 		for mode, want := range cases {
 			if strings.HasPrefix(mode, "no-") != mute {
 				continue
@@ -109,7 +109,7 @@ func TestEveryMisbehaviourEndsAndIsNamed(t *testing.T) {
 	all.Wait()
 }
 
-// driven is what a worker hears of a driver, or, if it is to be done with, why it is.
+// driven is the error of a worker of this driver, or, if the driver ends, the reason.
 func driven(t *testing.T, mode string, ends bool) error {
 	p, err := started(t, mode)
 	if err != nil {
@@ -122,12 +122,12 @@ func driven(t *testing.T, mode string, ends bool) error {
 		p.Watch(done, func(Ping) {})
 	}()
 	ctx, cancel := t.Context(), func() {}
-	if !ends { // a call that is not answered is called off
+	if !ends { // a call without an answer is cancelled
 		ctx, cancel = context.WithTimeout(ctx, 3*time.Second)
 	}
 	defer cancel()
 	err = cycle(ctx, p.Worker(nil))
-	if ends { // a call may give up shortly before the ping does
+	if ends { // a call may fail shortly before the ping does
 		select {
 		case <-p.done:
 			err = p.Err()
@@ -139,7 +139,7 @@ func driven(t *testing.T, mode string, ends bool) error {
 	return err
 }
 
-// TestASlowStartIsAskedAgain: a program that is late once is started once more.
+// TestASlowStartIsAskedAgain: a program without a timely greeting is started a second time.
 func TestASlowStartIsAskedAgain(t *testing.T) {
 	t.Parallel()
 	args, env := program(t, "right")
@@ -150,8 +150,8 @@ func TestASlowStartIsAskedAgain(t *testing.T) {
 	}
 }
 
-// TestALateAnswerIsUnknownAndWhatItGrantsIsGivenBack stops a driver under a call, with everything that it has started,
-// until the caller has gone.
+// TestALateAnswerIsUnknownAndWhatItGrantsIsGivenBack stops a driver and its children during a call, until the caller
+// has gone.
 func TestALateAnswerIsUnknownAndWhatItGrantsIsGivenBack(t *testing.T) {
 	t.Parallel()
 	p, err := started(t, "right")
@@ -178,8 +178,8 @@ func TestALateAnswerIsUnknownAndWhatItGrantsIsGivenBack(t *testing.T) {
 	})
 }
 
-// TestOnlyARenewedLeaseHasASignal: a holder that has one takes it for what ends its belief, and not the deadline. That
-// it may have been renewed is written down whether its program tells a token or not.
+// TestOnlyARenewedLeaseHasASignal: a lock that renews has a loss signal, which its holder relies on instead of the
+// deadline. The possible renewal is recorded whether the program returns a token or not.
 func TestOnlyARenewedLeaseHasASignal(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []string{"right", "tokenless"} {
@@ -208,7 +208,7 @@ func TestOnlyARenewedLeaseHasASignal(t *testing.T) {
 	}
 }
 
-// mayHaveBeenRenewed asks for an extension of the hold with that token whose outcome is unknown.
+// mayHaveBeenRenewed expects an extension with unknown outcome of the hold with that token.
 func mayHaveBeenRenewed(t *testing.T, lane *history.Lane, token string) {
 	t.Helper()
 	n := 0
@@ -223,7 +223,7 @@ func mayHaveBeenRenewed(t *testing.T, lane *history.Lane, token string) {
 	}
 }
 
-// TestADriverThatNeverReadsDoesNotBlock sends more than a pipe takes.
+// TestADriverThatNeverReadsDoesNotBlock sends more than fits into a pipe.
 func TestADriverThatNeverReadsDoesNotBlock(t *testing.T) {
 	t.Parallel()
 	p, err := started(t, "right")
@@ -244,7 +244,7 @@ func TestADriverThatNeverReadsDoesNotBlock(t *testing.T) {
 	}
 }
 
-// TestNothingIsLeft ends drivers that have children, also in sessions of their own.
+// TestNothingIsLeft ends drivers that have children, also in their own sessions.
 func TestNothingIsLeft(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []string{"parent", "daemon"} {
@@ -264,7 +264,7 @@ func TestNothingIsLeft(t *testing.T) {
 	}
 }
 
-// stop stops a driver, all threads of it: one that runs on for a moment could still answer.
+// stop stops all threads of a driver: a thread that runs on could still answer.
 func stop(t *testing.T, p *Process) {
 	t.Helper()
 	if err := p.child.Signal(syscall.SIGSTOP); err != nil {
@@ -280,13 +280,13 @@ func stop(t *testing.T, p *Process) {
 	})
 }
 
-// zombie tells whether a process has ended and nobody has asked how.
+// zombie reports whether a process has ended and its parent has not waited for it.
 func zombie(pid int) bool {
 	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	return err == nil && strings.Contains(string(text), ") Z ")
 }
 
-// TestThePasswordIsShownNowhere lets a driver write its password to its standard error and die.
+// TestThePasswordIsShownNowhere writes a password to a driver's standard error.
 func TestThePasswordIsShownNowhere(t *testing.T) {
 	t.Parallel()
 	var l tail
@@ -297,7 +297,7 @@ func TestThePasswordIsShownNowhere(t *testing.T) {
 	}
 }
 
-// TestADriverInheritsNoMoreThanIsAllowed: with PYTHONUNBUFFERED a missing flush would go unseen.
+// TestADriverInheritsNoMoreThanIsAllowed: with PYTHONUNBUFFERED a missing flush would go unnoticed.
 func TestADriverInheritsNoMoreThanIsAllowed(t *testing.T) {
 	t.Parallel()
 	all := map[string]string{"PATH": "/bin", "HOME": "/root", "PYTHONUNBUFFERED": "1", "REDIS_TLS": "no",

@@ -11,12 +11,12 @@ import (
 	"hammerlock/locks"
 )
 
-// Worker returns a lock object for a further worker. Every worker has a number of its own, also one that replaces a
-// dead one.
+// Worker returns the lock object of another worker. Every worker has its own number, also one that replaces a dead
+// worker.
 //
-// It is invisible whether and when the library renews a lease. So an extension with an unknown outcome is recorded with
-// each hold, from its grant to the reply to its release: it promises nothing, and the servers may keep the lock for a
-// lease from then on.
+// The suite does not see whether and when the library renews a lease. So it records an extension with an unknown
+// outcome for each hold, from the grant to the reply to its release. That promises nothing to the holder, but the
+// servers may keep the lock for another lease.
 func (p *Process) Worker(renewals *history.Lane) locks.Lock {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -52,7 +52,7 @@ type worker struct {
 	renewal  *history.Op   // the extension that is recorded with the current hold
 }
 
-// renews begins to record that the hold may be renewed.
+// renews starts the record of a possible renewal.
 func (w *worker) renews(lease *locks.Lease, ttl time.Duration) {
 	if w.renewals == nil {
 		return
@@ -65,7 +65,7 @@ func (w *worker) renews(lease *locks.Lease, ttl time.Duration) {
 	w.renewal.Token, w.renewal.TTL, w.renewal.Reason = history.Hash(lease.Token), ttl, history.Other
 }
 
-// settle ends that.
+// settle ends the record of a possible renewal.
 func (w *worker) settle() {
 	if w.renewal != nil {
 		w.renewals.Return(w.renewal)

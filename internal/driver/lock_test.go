@@ -9,7 +9,7 @@ import (
 	"hammerlock/locks"
 )
 
-// TestWhatAnAnswerSays: a validity counts from the call, and the driver counts the holds of an owner.
+// TestWhatAnAnswerSays: the validity counts from the call, and the driver's count of holds is used.
 func TestWhatAnAnswerSays(t *testing.T) {
 	t.Parallel()
 	p, err := started(t, "rich")
@@ -41,7 +41,7 @@ func TestWhatAnAnswerSays(t *testing.T) {
 	}
 }
 
-// TestALockOfSeveralKeys is sent all of them, and its hold is given back as one.
+// TestALockOfSeveralKeys: the driver gets all keys, and one release covers the hold.
 func TestALockOfSeveralKeys(t *testing.T) {
 	t.Parallel()
 	p, err := started(t, "several")
@@ -65,7 +65,7 @@ func TestALockOfSeveralKeys(t *testing.T) {
 	}
 }
 
-// TestALockThatIsShared is told how it is asked for: by a reader or the writer, or for how many permits.
+// TestALockThatIsShared: the driver gets the mode, read or write, or the number of permits.
 func TestALockThatIsShared(t *testing.T) {
 	t.Parallel()
 	for mode, want := range map[string][2]string{
@@ -95,7 +95,7 @@ func TestALockThatIsShared(t *testing.T) {
 	}
 }
 
-// TestAnAcquireThatWasCalledOffSaysWhatItSays: a driver that heeds cancel answers, and its answer counts.
+// TestAnAcquireThatWasCalledOffSaysWhatItSays: a driver that supports cancel answers, and its answer counts.
 func TestAnAcquireThatWasCalledOffSaysWhatItSays(t *testing.T) {
 	t.Parallel()
 	p, err := started(t, "right")
@@ -109,7 +109,8 @@ func TestAnAcquireThatWasCalledOffSaysWhatItSays(t *testing.T) {
 	}
 }
 
-// TestAHoldThatIsReportedLost ends its holder's belief, and no other's. It may still be released.
+// TestAHoldThatIsReportedLost: the event signals the loss to its holder and to no other. The hold may still be
+// released.
 func TestAHoldThatIsReportedLost(t *testing.T) {
 	t.Parallel()
 	p, err := started(t, "ok-after-lost") // it reports the loss before it answers the release
@@ -131,7 +132,8 @@ func TestAHoldThatIsReportedLost(t *testing.T) {
 	}
 }
 
-// TestALibraryThatWaits is asked to wait until another worker releases: its lease counts from the try that was granted.
+// TestALibraryThatWaits: the library waits for another worker's release. The lease counts from the successful
+// attempt.
 func TestALibraryThatWaits(t *testing.T) {
 	t.Parallel()
 	p, err := started(t, "waits")

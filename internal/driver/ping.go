@@ -14,7 +14,7 @@ const (
 	stall     = 100 * time.Millisecond
 )
 
-// Ping is a round-trip time to the program and back, while workers use it.
+// Ping is a round trip to the program while workers use it.
 type Ping struct {
 	Began time.Time
 	Took  time.Duration

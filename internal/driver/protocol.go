@@ -1,5 +1,5 @@
-// Package driver runs a lock that is in a program of its own, which exchanges JSON lines with the suite on its standard
-// input and output: docs/DRIVERS.md describes the protocol. It starts and ends the program, makes sure that it can
+// Package driver runs a lock in its own program, which exchanges JSON lines with the suite on standard input and
+// output. docs/DRIVERS.md describes the protocol. The package starts and ends the program, makes sure that it can
 // neither block nor outlive the suite, and says what is certain about each call.
 package driver
 
@@ -131,8 +131,8 @@ var fits = map[reflect.Kind]string{
 	reflect.Float64: "a number",
 }
 
-// meant tells whether a line with a field of the wrong type is a message, rather than a line that a library has
-// printed: it has one of the fields that every message has.
+// meant reports whether a line with a field of the wrong type is a message: it has one of the fields that every
+// message has. Otherwise a library has printed it.
 func meant(line []byte) bool {
 	var fields map[string]json.RawMessage
 	_ = json.Unmarshal(line, &fields) // the error is ignored: a line that is no object has no fields

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// TestALeaseThatLingers: a program says for how much longer than was asked for its servers keep a lease.
+// TestALeaseThatLingers: a program declares how much longer than requested its servers keep a lease.
 func TestALeaseThatLingers(t *testing.T) {
 	hello := `{"hello":"hammerlock-driver","protocol":1,"name":"x","version":"1","claims":["excludes","expires"]`
 	for says, want := range map[string]time.Duration{"": 0, `,"lingers_ms":999`: 999 * time.Millisecond,
@@ -28,7 +28,7 @@ func TestALeaseThatLingers(t *testing.T) {
 	}
 }
 
-// TestClaimsThatNeedAnother: some claims say something of one kind of lock only.
+// TestClaimsThatNeedAnother: some claims apply to one kind of lock only.
 func TestClaimsThatNeedAnother(t *testing.T) {
 	for says, good := range map[string]bool{`"claims":["crosses"]`: false, `"claims":["sets"]`: true,
 		`"claims":["sets","crosses"]`: true,
@@ -51,7 +51,8 @@ func TestClaimsThatNeedAnother(t *testing.T) {
 	}
 }
 
-// TestWhatOutlivesAWorker: a program says that a worker does not die without it; one that renews need not.
+// TestWhatOutlivesAWorker: a program declares that a worker's hold survives the worker. A lock that renews implies
+// it.
 func TestWhatOutlivesAWorker(t *testing.T) {
 	for says, want := range map[string]bool{`"expires"`: false, `"outlives"`: true, `"renews"`: true} {
 		m, err := read([]byte(`{"hello":"hammerlock-driver","protocol":1,"name":"x","version":"1","claims":[` + says +

@@ -12,9 +12,9 @@ import (
 	"hammerlock/topologies"
 )
 
-// reach returns how the program reaches a site. The program connects to a relay, which connects as the suite's clients
-// do, if proxies tell processes apart by their source addresses, if an operator moves the primary, or if attached
-// servers use TLS. Sentinels and clusters announce addresses to which no relay leads.
+// reach returns how the program reaches a site. The program connects to a relay, which connects as the suite's
+// clients do, in three cases: proxies identify processes by their source addresses, an operator moves the primary, or
+// attached servers use TLS. Sentinels and clusters announce addresses to which no relay leads.
 func (p *Process) reach(ctx context.Context, a topologies.Access, source int) (s site, err error) {
 	s = site{User: a.User, Password: a.Password, DB: a.DB, Master: a.Master, Cluster: a.Cluster, Addrs: a.Addrs}
 	plain, elsewhere := !a.Cluster && a.Master == "", len(a.Links)+len(a.Map) > 0

@@ -9,8 +9,7 @@ import (
 	"hammerlock/topologies"
 )
 
-// TestHowAProgramReachesASite: all that it needs is in the site, or a relay does it for the program; no secret of it is
-// shown.
+// TestHowAProgramReachesASite: the site has all access data, or a relay is used. Secrets are not shown.
 func TestHowAProgramReachesASite(t *testing.T) {
 	t.Parallel()
 	security := &topologies.TLS{CA: []byte("ca"), Cert: []byte("cert"), Key: []byte("key"), ServerName: "redis.test"}
@@ -19,7 +18,7 @@ func TestHowAProgramReachesASite(t *testing.T) {
 	}
 	cases := map[string]struct {
 		change func(*topologies.Access)
-		want   string // of the site; empty = by a relay
+		want   string // JSON of the site; empty = a relay is used
 		refuse string
 	}{
 		"plain": {func(*topologies.Access) {},

@@ -23,8 +23,8 @@ import (
 // not depend on the suite's environment.
 var Inherited = []string{"PATH", "HOME", "LANG", "TMPDIR"}
 
-// helloTimeouts is how long a program may take to send its greeting, in each try, since a machine may be slow once.
-// openTimeout is how long it may take to connect.
+// helloTimeouts are the times for the greeting in each attempt, since a machine may be slow once; openTimeout is the
+// time for connecting.
 var helloTimeouts = []time.Duration{5 * time.Second, 15 * time.Second}
 
 const openTimeout = 10 * time.Second

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"hammerlock/topologies"
 )
 
 // tailSize is how many bytes of a program's standard error are kept; mostSaid is how many lines a verdict quotes.
@@ -21,7 +23,7 @@ type tail struct {
 
 	mu      sync.Mutex
 	bytes   []byte
-	secrets []string
+	secrets topologies.Secrets
 	line    []byte    // the current, incomplete line
 	alarm   []string  // the first line about a panic, and the lines after it
 	at      time.Time // when it came
@@ -67,7 +69,7 @@ func (t *tail) last() []string {
 
 func (t *tail) clean(lines []string) (all []string) {
 	for _, l := range lines {
-		all = append(all, strings.ToValidUTF8(t.masked(l), "?"))
+		all = append(all, strings.ToValidUTF8(t.secrets.Hide(l), "?"))
 	}
 	return all
 }
@@ -93,28 +95,19 @@ func (t *tail) Write(b []byte) (int, error) {
 func (t *tail) secret(word string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if word != "" {
-		t.secrets = append(t.secrets, word)
-	}
+	t.secrets.Add(word)
 }
 
 // mask removes secrets from a text.
 func (t *tail) mask(text string) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.masked(text)
-}
-
-func (t *tail) masked(text string) string {
-	for _, s := range t.secrets {
-		text = strings.ReplaceAll(text, s, "***")
-	}
-	return text
+	return t.secrets.Hide(text)
 }
 
 // text returns the output so far.
 func (t *tail) text() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return strings.TrimSpace(strings.ToValidUTF8(t.masked(string(t.bytes)), "?"))
+	return strings.TrimSpace(strings.ToValidUTF8(t.secrets.Hide(string(t.bytes)), "?"))
 }

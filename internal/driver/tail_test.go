@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// TestWhatTellsOfAPanic: the lines from the first that does, in however many pieces they come; secrets are not shown.
+// TestWhatTellsOfAPanic expects the lines from the first about a panic on, however the output is split, without
+// secrets.
 func TestWhatTellsOfAPanic(t *testing.T) {
 	for text, want := range map[string][]string{
 		"panic: boom\n\ngoroutine 7\n":                        {"panic: boom", "", "goroutine 7"},

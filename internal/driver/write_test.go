@@ -11,7 +11,7 @@ import (
 	"hammerlock/internal/live"
 )
 
-// TestALineIsItsJSON: what is written by hand is what encoding/json would write.
+// TestALineIsItsJSON: the handwritten encoder writes the same as encoding/json.
 func TestALineIsItsJSON(t *testing.T) {
 	t.Parallel()
 	wait := int64(2500)
@@ -35,8 +35,8 @@ func TestALineIsItsJSON(t *testing.T) {
 	}
 }
 
-// TestAPlainAnswerIsItsJSON: what is read by hand is what encoding/json would read, of whole lines and of what is left
-// of them when bytes are lost or doubled.
+// TestAPlainAnswerIsItsJSON: the handwritten parser reads the same as encoding/json, from whole lines and from lines
+// with lost or doubled bytes.
 func TestAPlainAnswerIsItsJSON(t *testing.T) {
 	t.Parallel()
 	read := 0
@@ -64,7 +64,7 @@ func TestAPlainAnswerIsItsJSON(t *testing.T) {
 	}
 }
 
-// TestManyWorkersAtOnce: requests that are written together are answered each.
+// TestManyWorkersAtOnce: each of the requests in one write gets its answer.
 func TestManyWorkersAtOnce(t *testing.T) {
 	t.Parallel()
 	p, err := started(t, "right")

@@ -12,7 +12,7 @@ import (
 // mostLines is how many lines wait to be printed. If the reader is slow, lines are dropped, and nothing is slowed down.
 const mostLines = 1000
 
-// lines waits with what a watch has to print until the next tick, because the reading of traffic must not wait.
+// lines queues the output of a watch until the next tick, because reading traffic must not wait.
 type lines struct {
 	mu     sync.Mutex
 	all    []line
@@ -52,7 +52,7 @@ func (s *Source) tell() {
 	}
 }
 
-// hearing is the sink of a watch: its reader, with a line for each time in which a stream was not read.
+// hearing is the sink of a watch: its reader, with a line for each gap in a stream.
 type hearing struct {
 	*witness.Reader
 	source *Source

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestLinesOfASlowReader: what is read on the wire does not wait for the one who reads the lines, who hears how many
-// came too fast.
+// TestLinesOfASlowReader: reading traffic does not wait for a slow reader of the lines. The reader is told how many
+// were dropped.
 func TestLinesOfASlowReader(t *testing.T) {
 	var told []string
 	s := New(Spec{TapOnly: true, Tell: func(line string, violation bool) {

@@ -14,9 +14,9 @@ type hook struct {
 	hit   func(lock string) (a *wire.Action, broken bool)
 }
 
-// At makes a function be called at each command on a lock of a kind, one of faults.Commands: before the command is
-// forwarded if asked, otherwise before its reply is. Several goroutines call it, and it must not block. It returns what
-// to do with the message, and whether it has handled it; if so, no other function is called.
+// At registers a function for each command on a lock of one of the kinds in faults.Commands. It is called before the
+// command is forwarded if asked, otherwise before its reply is. Several goroutines call it, and it must not block. It
+// returns what to do with the message, and whether it has handled it; if so, no other function is called.
 func (s *Source) At(point string, asked bool, hit func(lock string) (a *wire.Action, broken bool)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,6 +1,6 @@
-// Package program is for testing a program that makes its own load, or any clients that connect: it reads their traffic
-// with the servers, or only the servers' replication streams. It starts and ends the program, and returns what was read
-// as operations.
+// Package program tests a program that makes its own load, or any clients that connect. It reads their traffic with
+// the servers, or only the servers' replication streams. It starts and ends the program, and returns the traffic as
+// operations.
 package program
 
 import (

@@ -42,8 +42,8 @@ type Violated struct {
 }
 
 // recorder is the flight recorder of a watch that goes on for weeks. It keeps the operations of the last minutes in
-// pieces on disk, and says which violations are to be cut out into a history of their own. It takes pieces without
-// waiting for the disk. A nil recorder keeps nothing.
+// pieces on disk. It says which violations are to be cut out into their own history. It takes pieces without waiting
+// for the disk. A nil recorder keeps nothing.
 type recorder struct {
 	keep    time.Duration
 	queue   chan *witness.Piece
@@ -51,14 +51,14 @@ type recorder struct {
 	stopped sync.Once
 	writing sync.WaitGroup
 	dir     string
-	written time.Duration // the rest
+	written time.Duration // when the rest was written
 
 	mu      sync.Mutex
 	pieces  []shelved
 	handled int   // number of pieces that were written, or lost
 	lost    int64 // number of pieces for which the disk had no time or no room
 	due     map[string]*Violated
-	cut     map[string]time.Duration // lock -> when it was last cut out
+	cut     map[string]time.Duration // by lock: when it was last cut out
 	cuts    int
 	left    int64 // number of violations that were not cut out
 }
@@ -198,9 +198,9 @@ func (c *recorder) violated(n *witness.Notice) {
 	}
 }
 
-// ripe lists the violated locks that are to be cut out now. A lock that was cut out must wait until that is older than
-// what the recorder keeps, or until the watch ends: the next cut has everything since. The history of the watch has the
-// last part.
+// ripe lists the violated locks that are to be cut out now. A lock is cut out again only when its last cut is older
+// than the recorder keeps, or at the end of the watch. The next cut has everything since. The history of the watch
+// has the last part.
 func (c *recorder) ripe(now time.Duration, over bool) (all []Violated) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

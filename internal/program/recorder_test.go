@@ -13,7 +13,7 @@ import (
 	"hammerlock/internal/witness"
 )
 
-// piece is one of a lock that was granted and released so many times.
+// piece has one lock that was granted and released so many times.
 func piece(number, visits int, at time.Duration) *witness.Piece {
 	p := &witness.Piece{Number: number, To: at, Workers: 1,
 		Locks: []witness.Lock{{Key: "lock:" + strconv.Itoa(number)}}, Notes: map[history.ID]string{}}
@@ -37,8 +37,8 @@ func numbers(all []*witness.Piece) (n []int) {
 	return n
 }
 
-// TestLiveRecorder: pieces are on disk for as long as they are to be kept. What is read back follows without a gap, and
-// so does what a killed process leaves.
+// TestLiveRecorder: pieces stay on disk for the time to keep. Pieces that are read back follow each other without a
+// gap, also after the process was killed.
 func TestLiveRecorder(t *testing.T) {
 	c := newRecorder(time.Minute)
 	parent := t.TempDir()
@@ -82,7 +82,7 @@ func TestLiveRecorder(t *testing.T) {
 	if got := numbers(c.latest(rest, 1000)); !slices.Equal(got, []int{7, 8, 9, 10}) || recorded() != 34 {
 		t.Errorf("pieces %v behind one that is torn, %d operations", got, recorded())
 	}
-	if err := os.RemoveAll(dir); err != nil { // no room on the disk
+	if err := os.RemoveAll(dir); err != nil { // as if the disk were full
 		t.Fatal(err)
 	}
 	c.take(rest)
@@ -92,8 +92,8 @@ func TestLiveRecorder(t *testing.T) {
 	}
 }
 
-// TestRipe: a lock is cut out a while after its first violation, and not again before what was kept then is older; at
-// the end what has not come yet is left to the history.
+// TestRipe: a lock is cut out some time after its first violation. It is cut out again only when that cut is older
+// than the recorder keeps. At the end the history has the rest.
 func TestRipe(t *testing.T) {
 	c := newRecorder(time.Minute)
 	violate := func(key string, at time.Duration) {

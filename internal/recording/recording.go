@@ -1,6 +1,6 @@
-// Package recording takes in what the workers and the suite record during a run: it merges their lanes into one stream,
-// in the order of the returns, shows it to observers, and writes it to a file. It knows neither servers nor
-// faults, and measures and judges nothing.
+// Package recording collects the operations of workers and suite during a run. It merges their lanes into one stream
+// in the order of the returns, shows it to observers, and writes it to a file. It knows neither servers nor faults,
+// and measures and judges nothing.
 package recording
 
 import (
@@ -10,52 +10,52 @@ import (
 	"hammerlock/history"
 )
 
-// How often the recorded operations are taken in, and how often somebody is told about it.
+// How often recorded operations are collected, and how often Tell is called.
 const (
 	DrainEvery = 20 * time.Millisecond
 	tellEvery  = 250 * time.Millisecond
 )
 
-// Options say what is recorded, and who sees it.
+// Options say which operations are recorded and who sees them.
 type Options struct {
 	Clock *history.Clock
-	Lanes []*history.Lane // of the workers
-	Slack time.Duration   // by which the clocks of two lanes may differ
-	Wake  chan struct{}   // workers call for a drain on it
-	// Abandoned lists the lanes, by number, whose writers are dead; nil = none dies.
+	Lanes []*history.Lane // lanes of the workers
+	Slack time.Duration   // largest difference between the clocks of two lanes
+	Wake  chan struct{}   // workers request a drain on it
+	// Abandoned lists the numbers of lanes with dead writers; nil = none dies.
 	Abandoned func() []int
-	// For workers on other machines: their records, the receiver of the time up to which these are written, and the
-	// final bound of their clocks. Nil if there are none.
+	// For workers on other machines: Feeds are their records; Written receives the time up to which records are on
+	// disk; Proven is the final bound of their clocks. Nil = there are none.
 	Feeds   []*history.Feed
 	Written func(upTo time.Duration)
 	Proven  func() history.Agreement
-	// Observe sees every operation, in one goroutine; it must not keep the pointer.
+	// Observe receives every operation, in one goroutine; it must not keep the pointer.
 	Observe func(*history.Op)
-	// Tell is told now and then, in the same goroutine, up to when everything was observed.
+	// Tell is called regularly in the same goroutine, with the time and the time up to which all is observed.
 	Tell func(now, final time.Duration)
-	// Reader reads the operations of the source; nil = workers record them in lanes.
+	// Reader supplies the operations; nil = workers record them in lanes.
 	Reader Reader
-	// File is where the history is kept; empty = nowhere.
+	// file of the history; empty = it is not kept
 	File   string
 	Header history.Header
 }
 
-// Recording is what a run records. Lanes of the suite itself are added before Start.
+// Recording collects the operations of a run. Add lanes of the suite before Start.
 type Recording struct {
 	o     Options
 	lanes []*history.Lane
 	merge *history.Merge
 	tape  keeper
-	reads *follow // nil = without a Reader
+	reads *follow // nil without a Reader
 	done  chan struct{}
 	drain sync.WaitGroup
 
 	mu     sync.Mutex
-	faults []history.Injection   // in the history so far
-	notes  map[history.ID]string // by operation; they stay, for observers: there are few
+	faults []history.Injection   // all faults of the history so far
+	notes  map[history.ID]string // descriptions of operations, kept for observers: there are few
 }
 
-// New opens the file, if there is to be one.
+// New opens the file, if there is one.
 func New(o Options) (r *Recording, err error) {
 	r = &Recording{o: o, lanes: o.Lanes, done: make(chan struct{}), faults: o.Header.Faults,
 		notes: map[history.ID]string{}}
@@ -66,26 +66,26 @@ func New(o Options) (r *Recording, err error) {
 	case o.File != "":
 		r.tape, err = newTape(o.File, o.Header)
 	default:
-		r.tape = (*tape)(nil) // it keeps nothing
+		r.tape = (*tape)(nil) // a nil tape keeps nothing
 	}
 	return r, err
 }
 
-// keeper keeps the history of a run in a file.
+// keeper writes the history of a run to a file.
 type keeper interface {
-	// note keeps words for an operation, and inject a fault that is in no plan; any goroutine may call them.
+	// note keeps a description of an operation, and inject a fault that is in no plan. Any goroutine may call them.
 	note(id history.ID, text string)
 	inject(history.Injection)
-	// add keeps an operation. Its error is that of close.
+	// add keeps an operation. Its error appears in close.
 	add(*history.Op)
-	// flush writes what is to be written by now, and tells whether nothing is left to be written.
+	// flush writes if it is due, and reports whether all is written.
 	flush(now time.Duration) bool
-	// close ends the history; partial says why the run ended early, proven what clocks agree within if the header does
-	// not.
+	// close ends the history. The argument partial says why the run ended early; proven is the agreement of the
+	// clocks if the header lacks it.
 	close(partial string, allowed bool, measured *history.Measured, proven history.Agreement) error
 }
 
-// Lane adds a lane of the suite itself, with room for so many operations.
+// Lane adds a lane of the suite itself with so many slots.
 func (r *Recording) Lane(slots int) *history.Lane {
 	lane := history.NewLane(r.o.Clock, len(r.lanes), -1, slots, r.o.Wake)
 	r.lanes = append(r.lanes[:len(r.lanes):len(r.lanes)], lane)
@@ -95,7 +95,7 @@ func (r *Recording) Lane(slots int) *history.Lane {
 // Clock is the run's clock.
 func (r *Recording) Clock() *history.Clock { return r.o.Clock }
 
-// Note keeps words for an operation that was not published yet; any goroutine may call it.
+// Note keeps a description of an operation that is not yet published. Any goroutine may call it.
 func (r *Recording) Note(id history.ID, text string) {
 	r.tape.note(id, text)
 	r.mu.Lock()
@@ -103,14 +103,14 @@ func (r *Recording) Note(id history.ID, text string) {
 	r.notes[id] = text
 }
 
-// Words are those that an operation was given by Note.
+// Words is the description given to an operation by Note.
 func (r *Recording) Words(id history.ID) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.notes[id]
 }
 
-// Inject adds a fault that is in no plan to the history and returns the number that its operations name it by; any
+// Inject adds a fault that is in no plan to the history. It returns the number by which operations refer to it. Any
 // goroutine may call it.
 func (r *Recording) Inject(i history.Injection) int64 {
 	r.mu.Lock()
@@ -120,14 +120,14 @@ func (r *Recording) Inject(i history.Injection) int64 {
 	return int64(len(r.faults)) - 1
 }
 
-// Fault is the one that operations name by a number; any goroutine may call it.
+// Fault is the fault with a number; any goroutine may call it.
 func (r *Recording) Fault(number int64) history.Injection {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.faults[number]
 }
 
-// Start begins to take in what is recorded.
+// Start begins the collection.
 func (r *Recording) Start() {
 	r.merge = history.NewMerge(r.o.Clock, r.lanes)
 	r.merge.Slack, r.merge.Feeds = r.o.Slack, r.o.Feeds
@@ -145,7 +145,7 @@ func (r *Recording) run() {
 		case <-r.o.Wake:
 		case <-ticker.C:
 		}
-		if r.o.Abandoned != nil { // the open calls of dead processes would hold the history back until the end
+		if r.o.Abandoned != nil { // open calls of dead processes would delay the history until the end
 			for _, lane := range r.o.Abandoned() {
 				r.merge.Abandon(lane)
 			}
@@ -160,7 +160,7 @@ func (r *Recording) run() {
 		}
 		if now-told >= tellEvery {
 			if told = now; r.reads != nil {
-				now = final // what is shown is of then
+				now = final // the display shows that time
 			}
 			r.o.Tell(now, final)
 		}
@@ -170,20 +170,20 @@ func (r *Recording) run() {
 func (r *Recording) observe(op *history.Op) {
 	r.tape.add(op)
 	if r.reads != nil {
-		r.reads.next = append(r.reads.next, *op) // it is shown in its place among what is read
+		r.reads.next = append(r.reads.next, *op) // it is shown in order with the Reader's operations
 		return
 	}
 	r.o.Observe(op)
 }
 
-// Stop ends the taking in; nothing is observed any more until Flush.
+// Stop ends the collection; nothing is observed until Flush.
 func (r *Recording) Stop() {
 	close(r.done)
 	r.drain.Wait()
 }
 
-// Flush takes in the rest, after Stop, when no lane is written any more. It counts how often writers had to wait for
-// the reader.
+// Flush collects the rest, after Stop and after the last write to a lane. It counts how often writers waited for the
+// reader.
 func (r *Recording) Flush() (stalls int64) {
 	r.merge.Flush(r.observe)
 	for _, l := range r.lanes {
@@ -192,8 +192,8 @@ func (r *Recording) Flush() (stalls int64) {
 	return stalls
 }
 
-// Close ends the file, after Flush, or of a run that did not begin; partial says why the run ended early, and allowed
-// that this is as good as whole.
+// Close ends the file, after Flush or if the run did not begin. The argument partial says why the run ended early;
+// allowed says that the history counts as whole all the same.
 func (r *Recording) Close(partial string, allowed bool, measured *history.Measured) error {
 	var proven history.Agreement
 	if r.o.Proven != nil {

@@ -11,30 +11,31 @@ import (
 	"hammerlock/history"
 )
 
-// Reader reads operations out of what others say to each other. Some change when more is known.
+// Reader derives operations from network traffic. Operations may still change when more is known.
 type Reader interface {
-	// Since are the operations so far but for the first n.
+	// Since returns the operations so far without the first n.
 	Since(n int) []history.Op
-	// Written is the history so far or, over, all of it, with the operations that the suite itself has recorded.
+	// Written is the history so far, or all of it if over, with the suite's own operations.
 	Written(own history.History, over bool) *history.History
 }
 
-// How often the history of a Reader is written, and the share of the time that this may take.
+// How often the history of a Reader is written. The pause after a write is at least sheetCost times as long as the
+// write.
 const (
 	sheetEvery = time.Second
 	sheetCost  = 20
 )
 
-// killed is why a history ends that was written while it was read.
+// killed is the reason for the end in a history that is written during the run.
 const killed = "its writer was killed"
 
-// sheet is the history of a Reader on its way to a file, which is written anew again and again: operations may change.
+// sheet writes the history of a Reader. It rewrites the whole file each time, because operations may change.
 type sheet struct {
 	path   string
 	reader Reader
 
 	mu     sync.Mutex
-	own    history.History // what the suite itself has recorded
+	own    history.History // recorded by the suite itself
 	saving sync.WaitGroup
 	busy   bool
 	next   time.Duration
@@ -63,7 +64,7 @@ func (s *sheet) add(op *history.Op) {
 	s.own.Ops = append(s.own.Ops, *op)
 }
 
-// flush writes what is known, if the last time was long enough ago. An error shows at the end.
+// flush writes the history if the last time is long enough ago. An error appears at the end.
 func (s *sheet) flush(now time.Duration) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -87,7 +88,7 @@ func (s *sheet) close(partial string, _ bool, measured *history.Measured, _ hist
 	return s.save(true, partial, measured)
 }
 
-// save writes the history. It takes the place of what was written before when it is whole.
+// save writes the history to a new file, and then renames it over the old one.
 func (s *sheet) save(over bool, partial string, measured *history.Measured) error {
 	s.mu.Lock()
 	own := s.own
@@ -111,24 +112,24 @@ func (s *sheet) save(over bool, partial string, measured *history.Measured) erro
 	return nil
 }
 
-// Bounds of what observers see of a Reader: holders and waiters, and locks. Others have no lane.
+// Limits of the display for a Reader: holders and waiters, and locks. Operations beyond them are not shown.
 const (
 	ReadWorkers = 32
 	ReadKeys    = 1000
-	readAfter   = time.Second // operations are known by then, as a rule
+	readAfter   = time.Second // operations are usually known by then
 )
 
-// follow hands operations on to an observer in the order of their returns, when they are old enough. Later
-// ones are left out.
+// follow shows operations to an observer in the order of their returns, when they are old enough. It drops operations
+// that become known too late.
 type follow struct {
 	reader Reader
-	read   int          // operations of the reader
-	next   []history.Op // not shown yet
+	read   int          // number of operations taken from the reader
+	next   []history.Op // not yet shown
 	until  time.Duration
 	shown  time.Duration
 }
 
-// look shows what is old enough, every tellEvery, and returns up to when that is.
+// look shows operations that are old enough, every tellEvery, and returns the time up to which they are shown.
 func (f *follow) look(now time.Duration, observe func(*history.Op)) time.Duration {
 	until := max(now-readAfter, 0)
 	if until-f.until < tellEvery {

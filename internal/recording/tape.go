@@ -10,10 +10,10 @@ import (
 	"hammerlock/history"
 )
 
-// flushEvery is how much of a history a crash of the suite may cost.
+// flushEvery is how much of the history a crash of the suite may lose.
 const flushEvery = 250 * time.Millisecond
 
-// tape is the history of a run on its way to a file. A nil tape keeps nothing.
+// tape writes the history of a run to a file. A nil tape keeps nothing.
 type tape struct {
 	file    *os.File
 	writer  *history.Writer
@@ -60,7 +60,7 @@ func (t *tape) inject(i history.Injection) {
 	t.extra = append(t.extra, i)
 }
 
-// add writes an operation. A fault must be known before an operation names it.
+// add writes an operation. A fault must be written before an operation refers to it.
 func (t *tape) add(op *history.Op) {
 	if t == nil || t.err != nil {
 		return

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// turn is the acquire with which most modes begin to misbehave.
+// turn is the number of the acquire at which most modes begin to misbehave.
 const turn = 20
 
 type message map[string]any
@@ -26,18 +26,18 @@ type evil struct {
 
 	mu       sync.Mutex
 	acquires int
-	open     float64            // the id of an acquire that has no answer yet
-	held     map[string]float64 // the acquire that holds a key
+	open     float64            // id of an acquire that has no answer yet
+	held     map[string]float64 // acquire that holds the key
 	until    map[string]time.Time
 	keys     map[float64]string
 	fence    int
-	count    int       // holds of the owner: of mode "rich"
-	queue    []message // acquires that wait: of mode "waits"
-	queued   time.Time // when the last of them came
+	count    int       // the owner's holds, in mode "rich"
+	queue    []message // waiting acquires, in mode "waits"
+	queued   time.Time // when the last of them arrived
 }
 
-// EvilDriver is a driver, as docs/DRIVERS.md describes them: a lock in the memory of its process, and a way to
-// misbehave that the suite must end in time with; "right" is none. It returns the exit code.
+// EvilDriver is a driver as in docs/DRIVERS.md: a lock in the memory of its process. Each mode misbehaves in one way,
+// and the suite must end it in time; mode "right" behaves well. It returns the exit code.
 func EvilDriver(mode string, in io.Reader, out *os.File) int {
 	e := &evil{mode: mode, out: out, lines: bufio.NewWriterSize(out, 1<<20), held: map[string]float64{},
 		until: map[string]time.Time{}, keys: map[float64]string{}, fence: 1 << 30}
@@ -64,10 +64,10 @@ func EvilDriver(mode string, in io.Reader, out *os.File) int {
 	return 0
 }
 
-// forever is a program that goes on.
+// forever blocks without end.
 func forever() { <-make(chan struct{}) }
 
-// prepare is what the mode does before the first request; a code of 0 or more ends the program.
+// prepare does the mode's work before the first request; a code of 0 or more ends the program.
 func (e *evil) prepare() int {
 	hello := message{"hello": "hammerlock-driver", "protocol": 1, "name": "evil-" + e.mode, "version": "1",
 		"claims": []string{"excludes", "expires", "owned", "busy_is_certain"}}
@@ -127,19 +127,19 @@ func (e *evil) say(m message) {
 	}
 }
 
-// errorsOf are the modes that answer each call of a kind with an error.
+// errorsOf maps a mode and a kind of call to the error with which every such call is answered.
 var errorsOf = map[string]string{
 	"refuses-all acquire":  `"client" must be instance of Client`,
 	"release-errs release": "CROSSSLOT Keys in request don't hash to the same slot",
 }
 
-// wrongTypes are the modes in which a field of an answer to an acquire has a wrong type.
+// wrongTypes maps a mode to an answer to acquire with a field of a wrong type.
 var wrongTypes = map[string]message{
 	"id-as-text":  {"id": "7", "busy": true},
 	"large-fence": {"id": 7, "ok": true, "token": "t", "fence": json.Number("1180591620717411303424")},
 }
 
-// errs answers as those modes do; false if the request is to be answered all the same.
+// errs sends the answers of those two tables. It returns false if the request still needs an answer.
 func (e *evil) errs(m message) bool {
 	if wrong := wrongTypes[e.mode]; wrong != nil && m["op"] == "acquire" {
 		e.say(wrong)
@@ -151,7 +151,7 @@ func (e *evil) errs(m message) bool {
 	return text != ""
 }
 
-// serve answers a request.
+// serve answers a request; a code of 0 or more ends the program.
 func (e *evil) serve(m message) int {
 	id := m["id"].(float64)
 	answer := message{"id": id, "ok": true}
@@ -196,7 +196,7 @@ func (e *evil) serve(m message) int {
 		} else {
 			answer = message{"id": id, "lost": true}
 		}
-		if len(e.queue) > 0 { // the first that waited is granted the lock
+		if len(e.queue) > 0 { // the first waiter is granted the lock
 			granted := message{"id": e.queue[0]["id"], "ok": true, "tried_ms": time.Since(e.queued).Milliseconds()}
 			e.acquire(e.queue[0], granted)
 			e.queue = e.queue[1:]
@@ -213,14 +213,14 @@ func (e *evil) serve(m message) int {
 	return -1
 }
 
-// acquire grants a key that nobody has, or whose lease is over.
+// acquire grants a key that is free or whose lease has ended.
 func (e *evil) acquire(m, answer message) {
 	key, id := m["key"].(string), m["id"].(float64)
-	if e.mode == "several" { // it takes the last one: a suite that sends the first only is refused nothing
+	if e.mode == "several" { // it locks the last key only: a suite that sends just the first is never refused
 		keys := m["keys"].([]any)
 		key = keys[len(keys)-1].(string)
 	}
-	if e.mode == "shares" || e.mode == "permits" { // it grants all, and tells how it was asked
+	if e.mode == "shares" || e.mode == "permits" { // it grants everything and reports the mode and permits of the request
 		e.keys[id], e.held[key], answer["token"] = key, id, fmt.Sprint(m["mode"], m["permits"])
 		return
 	}
@@ -245,7 +245,7 @@ func (e *evil) acquire(m, answer message) {
 	}
 }
 
-// misbehave does what the mode stands for, once it is an acquire's turn; false if it answers all the same.
+// misbehave does what the mode stands for, from its turn on; said is false if the request still needs an answer.
 func (e *evil) misbehave(id float64) (code int, said bool) {
 	first := e.acquires == turn
 	switch e.mode {

@@ -1,4 +1,4 @@
-// Package scripts runs the suite's commands in test scripts, as a user would. It is used by tests only.
+// Package scripts runs the suite's commands in test scripts, as a user would. Only tests use it.
 package scripts
 
 import (
@@ -28,7 +28,7 @@ func Run(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata",
 		Setup: func(e *testscript.Env) error {
-			// Nodes run below this temporary directory, so that those of one script can be counted.
+			// Nodes run below this temporary directory, so that each script can count its own.
 			e.Setenv("TMPDIR", filepath.Join(e.WorkDir, "tmp"))
 			e.Setenv("BIN", filepath.SplitList(e.Getenv("PATH"))[0])
 			e.Setenv("GORACE", os.Getenv("GORACE"))
@@ -40,20 +40,19 @@ func Run(t *testing.T) {
 	})
 }
 
-// HearHangups lets programs that tests start hear SIGHUP, also if nohup, whose answer to it all children inherit,
-// started the tests.
+// HearHangups makes programs that tests start receive SIGHUP, also if the tests run under nohup, whose setting
+// children inherit.
 func HearHangups() {
 	if signals.Ignored(unix.SIGHUP) {
 		signals.Notify(make(chan os.Signal, 1), unix.SIGHUP)
 	}
 }
 
-// inconclusive is the exit code of a run that says nothing of what it ran: too little was seen, or the machine stood
-// still.
+// inconclusive is the exit code of a run without a verdict: too little was seen, or the machine was paused.
 const inconclusive = 3
 
-// exits CODE PROGRAM ARGS... runs a program and wants its exit code, or one of several: 0,3. A program that is
-// inconclusive where another code is wanted is asked again.
+// exits CODE PROGRAM ARGS... runs a program and expects its exit code, or one of several: 0,3. If the program is
+// inconclusive and another code is expected, it is run again.
 func exits(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: exits code program args...")
@@ -77,7 +76,7 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Fatalf("exit code %d, want %s", got, args[0])
 }
 
-// until waits until a state is reached, and fails with what there is if it is not.
+// until waits until a state is reached, or fails with the last state.
 func until(ts *testscript.TestScript, reached func() (state string, ok bool)) {
 	end, tick := time.NewTimer(live.Deadline), time.NewTicker(10*time.Millisecond)
 	defer end.Stop()
@@ -95,7 +94,7 @@ func until(ts *testscript.TestScript, reached func() (state string, ok bool)) {
 	}
 }
 
-// says FILE PATTERN waits until a program in the background, or whoever writes the file, has written what matches.
+// says FILE PATTERN waits until a file, often a background program's output, matches the pattern.
 func says(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: says file pattern")
@@ -108,7 +107,7 @@ func says(ts *testscript.TestScript, neg bool, args []string) {
 	})
 }
 
-// servers N waits until N servers of this script are alive; with 0, also until no directory of theirs is left.
+// servers N waits until N servers of this script are alive; with 0, also until their directories are gone.
 func servers(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: servers count")
@@ -124,7 +123,7 @@ func servers(ts *testscript.TestScript, neg bool, args []string) {
 	})
 }
 
-// signal NAME sends a signal, such as TERM, to the programs in the background.
+// signal NAME sends a signal, such as TERM, to the background programs.
 func signal(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 || unix.SignalNum("SIG"+args[0]) == 0 {
 		ts.Fatalf("usage: signal NAME")
@@ -147,7 +146,7 @@ func ServersUnder(dir string) (pids []int) {
 	return pids
 }
 
-// spoil FILE OFFSET changes a byte of a file; spoil FILE cuts its last bytes off.
+// spoil FILE OFFSET changes one byte of a file; spoil FILE cuts off its last third.
 func spoil(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 1 || len(args) > 2 {
 		ts.Fatalf("usage: spoil file [offset]")

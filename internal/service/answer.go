@@ -9,10 +9,10 @@ import (
 	"strings"
 )
 
-// Answer says where the count is in an answer. The zero value: the answer is a number and nothing else.
+// Answer says where the count is in an answer. Zero: the answer is nothing but a number.
 type Answer struct {
-	Field string         // of a JSON document, with dots for what lies deeper, as in data.views or pages.0
-	Match *regexp.Regexp // the count is its first group, or all that it matches
+	Field string         // path of a JSON field, with dots for deeper levels: data.views, pages.0
+	Match *regexp.Regexp // the count is the first group, or the whole match
 }
 
 func (a *Answer) read(body []byte) (int64, error) {

@@ -10,14 +10,14 @@ import (
 	"strings"
 )
 
-// headerForm is a header as people write it. secretName matches the names of headers whose values are secrets.
+// headerForm matches a header line. secretName matches names of headers whose values are secret.
 var (
 	headerForm = regexp.MustCompile(`^([!#$%&'*+.^_|~0-9A-Za-z-]+):[ \t]*([^\r\n\x00]*)$`)
 	secretName = regexp.MustCompile(`(?i)auth|cookie|token|key|secret|password|session|credential`)
 )
 
-// ParseHeader reads "Name: value". Variables in the value, as in $TOKEN, stay as they are: Resolve fills them in, so
-// that nothing that is saved or shown has them. A header that holds a secret must have a variable.
+// ParseHeader parses "Name: value". It keeps variables in the value, as in $TOKEN; Resolve fills them in, so that
+// secrets are neither saved nor shown. A secret header must have a variable.
 func ParseHeader(text string) (string, error) {
 	m := headerForm.FindStringSubmatch(strings.TrimSpace(text))
 	switch {
@@ -30,7 +30,7 @@ func ParseHeader(text string) (string, error) {
 	return m[1] + ": " + m[2], nil
 }
 
-// Clone is a copy that shares nothing.
+// Clone is a deep copy.
 func (s *Spec) Clone() *Spec {
 	c := *s
 	c.Headers, c.Serve, c.Refusal = slices.Clone(s.Headers), slices.Clone(s.Serve), slices.Clone(s.Refusal)
@@ -40,7 +40,7 @@ func (s *Spec) Clone() *Spec {
 	return &c
 }
 
-// Resolve fills in the variables of headers and queries, and names those that are not set. $$ is a dollar sign.
+// Resolve fills in the variables of headers and queries, and returns the names of unset ones. $$ is a dollar sign.
 func (s *Spec) Resolve(getenv func(string) string) (missing []string) {
 	s.header, s.sent = http.Header{}, map[string]string{}
 	fill := func(text string) string {
@@ -67,8 +67,7 @@ func (s *Spec) Resolve(getenv func(string) string) (missing []string) {
 	return missing
 }
 
-// secretQuery returns the name of a parameter whose value is a secret that stands in the address itself; empty if there
-// is none.
+// secretQuery is the name of a query parameter with a secret value in the address itself; empty = none.
 func secretQuery(u *url.URL) string {
 	for name, values := range u.Query() {
 		if name != "key" && secretName.MatchString(name) && !strings.Contains(strings.Join(values, ""), "$") {
@@ -78,13 +77,13 @@ func secretQuery(u *url.URL) string {
 	return ""
 }
 
-// login and queryValue match what a refused address may hold that nobody should see.
+// login and queryValue match the secrets that a rejected address may contain.
 var (
 	login      = regexp.MustCompile(`://\S*@`)
 	queryValue = regexp.MustCompile(`([?&][^=&\s"]*=)[^&\s"]+`)
 )
 
-// Masked is a text about addresses without the users, passwords and values of parameters in them.
+// Masked is a text without the users, passwords and parameter values of its addresses.
 func Masked(text string) string {
 	return queryValue.ReplaceAllString(login.ReplaceAllString(text, "://...@"), "$1...")
 }

@@ -27,7 +27,7 @@ func TestHeaders(t *testing.T) {
 	}
 }
 
-// TestSecretsOfAddresses: no address with a secret in it is taken, or shown.
+// TestSecretsOfAddresses: an address that contains a secret is neither accepted nor shown.
 func TestSecretsOfAddresses(t *testing.T) {
 	for text, ok := range map[string]bool{
 		"POST http://h/p?token=$TOKEN&page={page}": true,
@@ -48,7 +48,7 @@ func TestSecretsOfAddresses(t *testing.T) {
 	}
 }
 
-// TestEveryRequestHasTheHeaders with the values of variables, which the record does not have.
+// TestEveryRequestHasTheHeaders: requests have the values of variables, and the record does not.
 func TestEveryRequestHasTheHeaders(t *testing.T) {
 	env := map[string]string{"TOKEN": "hunter2"}
 	var mu sync.Mutex

@@ -1,5 +1,5 @@
-// Package service visits a service that does its own locking, over HTTP, as its clients do. It knows addresses and how
-// to read a count from an answer, and nothing of what is behind them.
+// Package service visits, over HTTP like a client, a service that does its own locking. It knows only addresses and
+// how to read a count from an answer.
 package service
 
 import (
@@ -24,43 +24,43 @@ import (
 
 // Spec says how to visit a service.
 type Spec struct {
-	Called  string        // what results call it; empty = the path of its visits
+	Called  string        // name in results; empty = the path of the visits
 	Visit   Request       // adds one page view
-	Count   Request       // asks how many there are
-	Answer  Answer        // how to read a count from what they answer
-	Silent  bool          // what a visit answers is no count: it is not read
-	Refusal []int         // statuses that say that a visit was not counted
-	Timeout time.Duration // a request without an answer by then is called off
-	Burst   int           // so many visits at once, and no more; 0 = a load
+	Count   Request       // asks for the number of page views
+	Answer  Answer        // how to read a count from an answer
+	Silent  bool          // a visit's answer has no count and is not read
+	Refusal []int         // statuses that mean that a visit was not counted
+	Timeout time.Duration // limit for a request
+	Burst   int           // number of simultaneous visits, without further ones; 0 = a load
 	Serve   []string      // commands that start the service, without passwords
-	Whole   []string      `json:"-"` // ... with them
-	Headers []string      // of every request, as ParseHeader returns them
+	Whole   []string      `json:"-"` // the same commands with passwords
+	Headers []string      // headers of every request, in the form of ParseHeader
 	Wire    Wire
-	Env     []string // variables that the commands get besides
+	Env     []string // additional variables of the commands
 
-	header http.Header       // with the values of variables
-	sent   map[string]string // addresses whose query has variables, with their values
+	header http.Header       // with the variables filled in
+	sent   map[string]string // addresses with variables in the query, by the original
 }
 
-// Wire says what is watched of what the service says to Redis.
+// Wire says which traffic between service and Redis is watched.
 type Wire struct {
-	To               string // a topology that is started for it, or the address of a server; empty = nothing is watched
+	To               string // a topology to start for the service, or the address of a server; empty = nothing is watched
 	Locks, Data, Env []string
 }
 
-// Request is a method and the addresses that it is sent to: a worker sends it to one of them.
+// Request is a method and its addresses; each worker uses one of them.
 type Request struct {
 	Method string
-	URLs   []string // with PagePlace for the number of the page
+	URLs   []string // PagePlace stands for the page number
 }
 
-// PagePlace stands for the number of the page in an address.
+// PagePlace stands for the page number in an address.
 const PagePlace = "{page}"
 
 var methods = []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete,
 	http.MethodHead, http.MethodOptions}
 
-// ParseRequest reads a request as in "POST http://127.0.0.1:8080/pview", with one address or several.
+// ParseRequest parses a method and one or several addresses: "POST http://127.0.0.1:8080/pview".
 func ParseRequest(text string) (r Request, err error) {
 	words := strings.Fields(text)
 	if len(words) < 2 || strings.ContainsAny(words[0], ":/") {
@@ -94,12 +94,12 @@ func ParseRequest(text string) (r Request, err error) {
 	return r, nil
 }
 
-// String is the request as ParseRequest reads it; empty for none.
+// String is the request in the form of ParseRequest; empty for none.
 func (r Request) String() string {
 	return strings.TrimSpace(r.Method + " " + strings.Join(r.URLs, " "))
 }
 
-// Name is what results call the service.
+// Name is the name of the service in results.
 func (s *Spec) Name() string {
 	if s.Called != "" {
 		return s.Called
@@ -117,7 +117,7 @@ func (s *Spec) Name() string {
 	return strings.Join(name, "-")
 }
 
-// Settings are what a record of a run says of the service.
+// Settings describe the service in the record of a run.
 func (s *Spec) Settings() map[string]string {
 	m := map[string]string{"visit": s.Visit.String(), "count": s.Count.String()}
 	for i, header := range s.Headers {
@@ -129,15 +129,15 @@ func (s *Spec) Settings() map[string]string {
 	return m
 }
 
-// Service is visited by many workers at once. It is a counter of page views: those since it was opened.
+// Service is visited by many workers at once. As a counter it returns the page views since Open.
 type Service struct {
 	spec   Spec
 	client *http.Client
-	pages  map[string]int32 // by the name of their counter
-	base   []int64          // by page: what it had before
+	pages  map[string]int32 // by the name of the page's counter
+	base   []int64          // initial count, by page
 }
 
-// Open asks for the counts that the pages have, which the run begins with. So many workers can be connected at a time.
+// Open asks for the initial counts of the pages. It keeps up to workers idle connections.
 func Open(ctx context.Context, s Spec, pages []workload.Page, workers int) (*Service, error) {
 	dialer := &net.Dialer{Timeout: s.Timeout}
 	c := &Service{spec: s, pages: map[string]int32{}, base: make([]int64, len(pages)), client: &http.Client{
@@ -164,7 +164,7 @@ func Open(ctx context.Context, s Spec, pages []workload.Page, workers int) (*Ser
 	return c, nil
 }
 
-// idleTimeout is shorter than servers' own, which would close a connection just when it is used again.
+// idleTimeout is shorter than that of servers, which would close a connection just when it is used again.
 const idleTimeout = 2 * time.Second
 
 func (c *Service) count(ctx context.Context, key int32) (int64, error) {
@@ -179,8 +179,8 @@ func (c *Service) count(ctx context.Context, key int32) (int64, error) {
 	return n, nil
 }
 
-// Visit sends one visit. Its error says whether it certainly did not count: no connection was made, or the service
-// answered so; anything else but a 2xx leaves that open.
+// Visit sends one visit. After its error the visit certainly did not count if no connection was made or the service
+// refused it; otherwise that is unknown.
 func (c *Service) Visit(ctx context.Context, worker int, key int32) (int64, error) {
 	body, err := c.do(ctx, &c.spec.Visit, worker, key)
 	if err != nil || c.spec.Silent {
@@ -188,12 +188,12 @@ func (c *Service) Visit(ctx context.Context, worker int, key int32) (int64, erro
 	}
 	n, err := c.spec.Answer.read(body)
 	if err != nil {
-		return 0, nil // it tells no count
+		return 0, nil // the answer has no count
 	}
 	return n - c.base[key], nil
 }
 
-// mostBody is how much of an answer is read.
+// mostBody is the limit in bytes for reading an answer.
 const mostBody = 1 << 20
 
 // do sends a request and returns the body of a 2xx.
@@ -227,7 +227,7 @@ func (c *Service) do(ctx context.Context, r *Request, worker int, key int32) ([]
 	return body, nil
 }
 
-// shown keeps the values of variables out of an error.
+// shown removes the values of variables from an error.
 func shown(err error, address string) error {
 	if e, ok := errors.AsType[*url.Error](err); ok {
 		e.URL = address
@@ -235,30 +235,29 @@ func shown(err error, address string) error {
 	return err
 }
 
-// unrepeatable is a body that keeps the HTTP client from sending a request again by itself, as it does with methods
-// that should have no effect if the connection breaks: a visit must not be counted twice. It is empty, and not
-// announced.
+// unrepeatable is an empty body, not announced, that stops the HTTP client from repeating a request. The client
+// repeats requests of safe methods if the connection breaks, but a visit must not count twice.
 func unrepeatable(method string) io.Reader {
 	switch method {
 	case http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace:
 		return io.MultiReader()
 	}
-	return nil // others are not sent again
+	return nil // other methods are not repeated
 }
 
-// Load asks for the page views since the service was opened.
+// Load asks for the page views since Open.
 func (c *Service) Load(ctx context.Context, page string) (workload.Count, error) {
 	key := c.pages[page]
 	n, err := c.count(ctx, key)
 	return workload.Count{Views: n - c.base[key]}, err
 }
 
-// Store is not for a service, which counts by itself.
+// Store fails: a service counts by itself.
 func (*Service) Store(context.Context, string, workload.Count) error {
 	return errors.New("a service does its own counting")
 }
 
-// Close closes the connections.
+// Close closes the idle connections.
 func (c *Service) Close() error {
 	c.client.CloseIdleConnections()
 	return nil

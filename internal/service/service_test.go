@@ -18,7 +18,7 @@ import (
 
 var pages = workload.Pages("", 2, false)
 
-// opened is a service at a server whose visits do as they are told; the count begins with 10.
+// opened is a service on a test server. The function visit answers visits; the count begins with 10.
 func opened(t *testing.T, visit http.HandlerFunc, change func(*Spec)) (*Service, *httptest.Server) {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -107,11 +107,11 @@ func TestVisitsSayWhatIsCertain(t *testing.T) {
 	}
 }
 
-// TestRefusedConnectionIsNoVisit visits a service that is gone.
+// TestRefusedConnectionIsNoVisit visits a service that has ended.
 func TestRefusedConnectionIsNoVisit(t *testing.T) {
 	service, server := opened(t, func(http.ResponseWriter, *http.Request) {}, nil)
 	server.Close()
-	if err := service.Close(); err != nil { // a connection that was open would be found broken
+	if err := service.Close(); err != nil { // an open connection would be found broken
 		t.Fatal(err)
 	}
 	_, err := service.Visit(t.Context(), 0, 0)
@@ -120,7 +120,7 @@ func TestRefusedConnectionIsNoVisit(t *testing.T) {
 	}
 }
 
-// TestNoVisitIsSentTwice breaks a connection that was used before: HTTP clients send a GET again by themselves then.
+// TestNoVisitIsSentTwice breaks a reused connection: HTTP clients then repeat a GET.
 func TestNoVisitIsSentTwice(t *testing.T) {
 	for _, method := range []string{"GET", "POST", "PUT", "HEAD"} {
 		t.Run(method, func(t *testing.T) {
@@ -144,7 +144,7 @@ func TestNoVisitIsSentTwice(t *testing.T) {
 	}
 }
 
-// TestWorkersShareAddresses visits pages at two addresses in turn.
+// TestWorkersShareAddresses expects workers to use the two addresses in turn.
 func TestWorkersShareAddresses(t *testing.T) {
 	var paths []string
 	service, _ := opened(t, func(_ http.ResponseWriter, r *http.Request) {

@@ -8,25 +8,25 @@ import (
 	"hammerlock/internal/human"
 )
 
-// Catalogue lists the values of a flag, by name.
+// Catalogue lists the possible values of a flag by name.
 type Catalogue[T any] struct {
 	All  []T
 	Name func(T) string
-	// Own reads what is in no catalogue; nil = there is nothing else. It is false if the text is a name.
+	// Own parses texts that are no names; is=false means that the text is a name. Nil = there are only names.
 	Own func(text string) (t T, is bool, err error)
-	// Join puts together what a list was split into although it is one item; nil = an item has no comma.
+	// Join rejoins parts that a comma inside an item has separated; nil = items have no comma.
 	Join func(parts []string) []string
-	// Groups are names that stand for several of them in a list; nil = there are none.
+	// Groups maps a name to the values that it stands for in a list; nil = no groups.
 	Groups map[string]func(T) bool
 }
 
-// Names are those of all values.
+// Names are the names of all values.
 func (c Catalogue[T]) Names() []string { return human.Names(c.All, c.Name) }
 
-// String lists them.
+// String lists the names.
 func (c Catalogue[T]) String() string { return strings.Join(c.Names(), ", ") }
 
-// Find returns what has the name, or an error that names what there is.
+// Find returns the value with that name, or an error that lists the names.
 func (c Catalogue[T]) Find(name string) (t T, err error) {
 	if c.Own != nil {
 		if t, is, err := c.Own(name); is {
@@ -39,7 +39,7 @@ func (c Catalogue[T]) Find(name string) (t T, err error) {
 	return t, errors.New(human.Instead(name, c.Names()))
 }
 
-// Words is a catalogue of names alone.
+// Words is a catalogue whose values are their own names.
 func Words[T ~string](all ...T) Catalogue[T] {
 	return Catalogue[T]{All: all, Name: func(t T) string { return string(t) }}
 }

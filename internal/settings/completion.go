@@ -7,8 +7,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// CompleteList completes the last of several names with commas in between; those that stand there are not offered
-// again. After an open one no space follows: its text continues.
+// CompleteList completes the last name of a comma-separated list and does not offer a name twice. If open, no space
+// follows, because the text of an item may go on.
 func CompleteList(names []string, open bool) cobra.CompletionFunc {
 	return func(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 		head := typed[:strings.LastIndex(typed, ",")+1]
@@ -26,7 +26,7 @@ func CompleteList(names []string, open bool) cobra.CompletionFunc {
 	}
 }
 
-// CompleteAfter completes what follows a head.
+// CompleteAfter completes the text after a head.
 func CompleteAfter(head string, complete cobra.CompletionFunc, c *cobra.Command, args []string,
 	typed string) (all []string, _ cobra.ShellCompDirective) {
 	if complete == nil {

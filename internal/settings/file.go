@@ -19,26 +19,26 @@ import (
 	"hammerlock/internal/human"
 )
 
-// FileFlag is the flag that names a plan's file.
+// FileFlag is the flag for a plan's file.
 const FileFlag = "plan"
 
-// EnvironmentPrefix begins the names of the environment variables that stand for flags.
+// EnvironmentPrefix begins the environment variables of flags: HAMMERLOCK_WORKERS.
 const EnvironmentPrefix = "HAMMERLOCK_"
 
-// entry is a value of a flag, or several, and where it was found.
+// entry is one or several values of a flag and their origin.
 type entry struct {
 	items []Item
 	at    string // file:line:column
 }
 
-// Item is one value, and where it is in the plan's file. A list with commas in between is split into its parts.
+// Item is one value and its place in the plan's file. Parts are the items of a list, if it is one.
 type Item struct {
 	Text, At string
 	Parts    []Item
 }
 
-// Settle sets the flags that the command line does not, from the environment, or else from the plan's file, and notes
-// where each comes from.
+// Settle sets the flags that are not on the command line, from the environment or else from the plan's file. It
+// records the origin of each.
 func (s *Set) Settle(getenv func(string) string) {
 	s.Origins, s.Places = map[string]string{}, map[human.Mistake]string{}
 	s.Flags.VisitAll(func(f *pflag.Flag) {
@@ -67,7 +67,7 @@ func (s *Set) Settle(getenv func(string) string) {
 	})
 }
 
-// Give gives a flag its values, and notes where they come from.
+// Give sets a flag and records the origins of its values.
 func (s *Set) Give(name, origin string, items ...Item) {
 	s.Origins[name] = origin
 	for _, x := range items {
@@ -79,24 +79,24 @@ func (s *Set) Give(name, origin string, items ...Item) {
 		for _, part := range x.Parts {
 			s.Places[human.Mistake{Setting: name, Item: part.Text}] = part.At
 		}
-		_ = s.Flags.Set(name, text) // what is wrong with it is a mistake
+		_ = s.Flags.Set(name, text) // an invalid value is collected as a mistake
 	}
 }
 
-// Preset gives a flag, if there is one of that name, what nothing else has given it.
+// Preset sets a flag, if it exists and has no other value yet.
 func (s *Set) Preset(origin, name, text string) {
 	if s.Flags.Lookup(name) != nil && s.Origins[name] == "" {
 		s.Give(name, origin, Item{Text: text, At: origin})
 	}
 }
 
-// Settable tells whether a plan can set a flag.
+// Settable reports whether a plan can set a flag.
 func Settable(f *pflag.Flag) bool {
 	v := ValueOf(f)
 	return v != nil && !v.CommandLineOnly && !f.Hidden
 }
 
-// read reads the plan's file, if there is one. Each mistake in it is reported with its place.
+// read reads the plan's file, if any, and collects each mistake with its place.
 func (s *Set) read() map[string]entry {
 	if s.File == "" {
 		return nil
@@ -126,7 +126,7 @@ func (s *Set) read() map[string]entry {
 	return read
 }
 
-// parse reads a file with a plan.
+// parse reads a plan's file.
 func parse(file string) (*yaml.Node, error) {
 	var text []byte
 	f, err := os.Open(file)
@@ -154,21 +154,21 @@ func parse(file string) (*yaml.Node, error) {
 	return document.Content[0], nil
 }
 
-// maxPlan is how long a plan may be, in bytes.
+// maxPlan is the largest size of a plan in bytes.
 const maxPlan = 1 << 20
 
-// Place names where a node of the plan is.
+// Place is a node's file:line:column.
 func (s *Set) Place(n *yaml.Node) string {
 	return fmt.Sprintf("%s:%d:%d", s.File, n.Line, n.Column)
 }
 
-// Wrong collects a mistake of a node of the plan.
+// Wrong collects a mistake at a node of the plan.
 func (s *Set) Wrong(n *yaml.Node, format string, args ...any) {
 	s.Mistake("", "%s: %s", s.Place(n), fmt.Sprintf(format, args...))
 }
 
-// ItemsOf are the values of a node: one, those of a list with commas in between, or, if a flag may be given several
-// times, those of a list one by one.
+// ItemsOf are the values of a node. A repeatable flag has the elements of a list; for another flag a list is one item
+// with Parts.
 func (s *Set) ItemsOf(n *yaml.Node, v *Value) (items []Item, err error) {
 	if n.Kind == yaml.AliasNode {
 		n = n.Alias
@@ -195,7 +195,7 @@ func (s *Set) ItemsOf(n *yaml.Node, v *Value) (items []Item, err error) {
 	return []Item{{strings.Join(texts, ","), s.Place(n), items}}, nil
 }
 
-// Placed are the mistakes with the places of values before them: of what does not come from the command line.
+// Placed puts the place of its value before each mistake, unless the value is from the command line.
 func (s *Set) Placed(all human.Mistakes) (placed human.Mistakes) {
 	for _, m := range all {
 		origin, key := s.Origins[m.Setting], human.Mistake{Setting: m.Setting, Item: m.Item, Key: m.Key}
@@ -208,7 +208,7 @@ func (s *Set) Placed(all human.Mistakes) (placed human.Mistakes) {
 	return placed
 }
 
-// Write writes a setting and where it comes from. Its first line has a prefix of its own.
+// Write prints a setting and its origin. The first line begins with first, the others with others.
 func Write(p *human.Printer, first, others, name string, v *Value, origin string) {
 	text, err := yaml.Marshal(map[string]any{name: v.plain()})
 	p.Err = errors.Join(p.Err, err)
@@ -219,7 +219,7 @@ func Write(p *human.Printer, first, others, name string, v *Value, origin string
 	}
 }
 
-// plain is a value as a plan has it.
+// plain is the value in the form of a plan.
 func (v *Value) plain() any {
 	switch {
 	case v.Repeatable:
@@ -230,14 +230,14 @@ func (v *Value) plain() any {
 	return &yaml.Node{Kind: yaml.ScalarNode, Value: v.Text}
 }
 
-// Mapped is a key of a mapping in a plan's file, with its value.
+// Mapped is a key and value of a mapping in a plan's file.
 type Mapped struct {
 	Key  string
 	Node *yaml.Node
-	Text string // a list has commas in between
+	Text string // a list is joined with commas
 }
 
-// SettingsOf are those of a mapping. Values that are neither text nor lists of it are mistakes.
+// SettingsOf are the keys and values of a mapping. A value that is neither text nor a list of texts is a mistake.
 func (s *Set) SettingsOf(n *yaml.Node, of string, good []string) (all []Mapped) {
 	for name, node := range s.KeysOf(n, of, good) {
 		if texts, isText := TextsOf(node); isText {
@@ -249,7 +249,7 @@ func (s *Set) SettingsOf(n *yaml.Node, of string, good []string) (all []Mapped) 
 	return all
 }
 
-// KeysOf yields the keys of a mapping with their values. Unknown keys, and keys that come twice, are mistakes.
+// KeysOf yields the keys of a mapping with their values. Unknown and duplicate keys are mistakes.
 func (s *Set) KeysOf(n *yaml.Node, of string, good []string) iter.Seq2[string, *yaml.Node] {
 	return func(yield func(string, *yaml.Node) bool) {
 		seen := map[string]bool{}
@@ -268,7 +268,7 @@ func (s *Set) KeysOf(n *yaml.Node, of string, good []string) iter.Seq2[string, *
 	}
 }
 
-// TextsOf are the texts of a node: one, or those of a list.
+// TextsOf are the texts of a node: its value, or those of its list. They are not ok if it is something else.
 func TextsOf(n *yaml.Node) (texts []string, ok bool) {
 	switch {
 	case n.Kind == yaml.AliasNode:

@@ -18,7 +18,7 @@ import (
 	"hammerlock/internal/human"
 )
 
-// Add declares a flag whose value is read by a function.
+// Add declares a flag with a function that parses its value.
 func (s *Set) Add(f Flag, kind, preset string, set func(string) error) *Value {
 	v := s.declare(f, kind, preset, set)
 	s.inSection(s.Flags.VarPF(v, f.Name, "", f.Usage))
@@ -41,7 +41,7 @@ func (s *Set) declare(f Flag, kind, preset string, set func(string) error) *Valu
 	return v
 }
 
-// Toggle declares a flag that needs no value, with a letter as its short name, if there is one.
+// Toggle declares a boolean flag that needs no value. The letter is its short name; empty = none.
 func (s *Set) Toggle(f Flag, letter string, to *bool) *pflag.Flag {
 	v := s.declare(f, "bool", strconv.FormatBool(*to), func(text string) error {
 		is, err := strconv.ParseBool(text)
@@ -67,7 +67,7 @@ func (s *Set) Duration(f Flag, to *time.Duration) {
 	})
 }
 
-// Integer declares a flag for a whole number: from 1 to most, or, if most is 0, one that the plan checks.
+// Integer declares a flag for a whole number from 1 to most; if most is 0, the plan checks the range.
 func (s *Set) Integer(f Flag, to *int, most int) {
 	preset := *to
 	s.Add(f, "n", strconv.Itoa(preset), func(text string) error {
@@ -83,12 +83,12 @@ func (s *Set) Integer(f Flag, to *int, most int) {
 	})
 }
 
-// Text declares a flag for a text, which is not empty.
+// Text declares a flag for a text that is not empty.
 func (s *Set) Text(f Flag, kind string, to *string) *Value {
 	return s.text(f, kind, to, func(string) error { return nil })
 }
 
-// Written declares a flag for a file that will be written: whether that is possible is known before anything starts.
+// Written declares a flag for an output file and checks at once that it can be written.
 func (s *Set) Written(f Flag, to *string) { s.text(f, "file", to, Writable) }
 
 var errDirectory = errors.New("it is a directory, and a file is needed")
@@ -103,7 +103,7 @@ func Writable(path string) error {
 		if err != nil {
 			return errors.Unwrap(err)
 		}
-		if err := file.Close(); err != nil || !info.Mode().IsRegular() { // a device has no disk
+		if err := file.Close(); err != nil || !info.Mode().IsRegular() { // a device needs no disk space
 			return err
 		}
 	}
@@ -116,7 +116,7 @@ func Writable(path string) error {
 
 func (s *Set) text(f Flag, kind string, to *string, check func(string) error) *Value {
 	return s.Add(f, kind, *to, func(text string) error {
-		if text == "" { // as a variable of a script is that was not set
+		if text == "" { // as from an unset variable of a script
 			return fmt.Errorf("it is empty: it takes a %s; or leave it out", kind)
 		}
 		if info, err := os.Stat(text); kind == "file" && err == nil && info.IsDir() {
@@ -130,7 +130,7 @@ func (s *Set) text(f Flag, kind string, to *string, check func(string) error) *V
 	})
 }
 
-// Names declares a flag for names with commas in between, which are offered for completion, but not checked.
+// Names declares a flag for comma-separated names. They are offered for completion but not checked.
 func (s *Set) Names(f Flag, to *[]string, offered []string) {
 	s.Add(f, "name,...", strings.Join(*to, ","), func(text string) error {
 		if *to = Split(text); len(*to) == 0 {
@@ -140,7 +140,7 @@ func (s *Set) Names(f Flag, to *[]string, offered []string) {
 	}).Complete = CompleteList(offered, false)
 }
 
-// One declares a flag whose value is a name in a catalogue.
+// One declares a flag for one name from a catalogue.
 func One[T any](s *Set, f Flag, to *T, from Catalogue[T]) {
 	v := s.Add(f, "name", from.Name(*to), func(text string) error {
 		t, err := from.Find(text)
@@ -152,7 +152,7 @@ func One[T any](s *Set, f Flag, to *T, from Catalogue[T]) {
 	v.Complete, v.Enum = CompleteList(from.Names(), false), from.Names()
 }
 
-// Some declares a flag for some of a catalogue, with commas in between.
+// Some declares a flag for comma-separated names from a catalogue.
 func Some[T any](s *Set, f Flag, to *[]T, from Catalogue[T]) {
 	v := s.Add(f, "name,...", strings.Join(Catalogue[T]{All: *to, Name: from.Name}.Names(), ","),
 		func(text string) error {
@@ -195,7 +195,7 @@ func Some[T any](s *Set, f Flag, to *[]T, from Catalogue[T]) {
 	v.Complete, v.Enum = CompleteList(from.Names(), false), from.Names()
 }
 
-// Split reads a list with commas in between.
+// Split parses a comma-separated list.
 func Split(text string) (list []string) {
 	for item := range strings.SplitSeq(text, ",") {
 		if item = strings.TrimSpace(item); item != "" {
@@ -224,7 +224,7 @@ func (s *Set) Rate(f Flag, to *float64) {
 	})
 }
 
-// Share reads a part of a whole, in percent; good says which may be asked for, and wrong the same in words.
+// Share declares a flag for a percentage. The function good checks it; wrong is the error text.
 func (s *Set) Share(f Flag, kind string, to *float64, wrong string, good func(float64) bool) {
 	preset := ""
 	if good(100 * *to) {
@@ -241,7 +241,7 @@ func (s *Set) Share(f Flag, kind string, to *float64, wrong string, good func(fl
 	})
 }
 
-// PerSecond reads a rate, as in 1000/s.
+// PerSecond parses a rate, as in 1000/s.
 func PerSecond(text string) (float64, error) {
 	number, unit, _ := strings.Cut(strings.TrimSpace(text), "/")
 	n, err := strconv.ParseFloat(number, 64)
@@ -255,13 +255,13 @@ func PerSecond(text string) (float64, error) {
 	return n, nil
 }
 
-// PerSecondText writes what PerSecond reads.
+// PerSecondText formats a rate as PerSecond parses it.
 func PerSecondText(rate float64) string { return strconv.FormatFloat(rate, 'f', -1, 64) + "/s" }
 
-// wellFormed is a duration that is not too long.
+// wellFormed matches durations in valid syntax, which ParseDuration rejects only if they are too long.
 var wellFormed = regexp.MustCompile(`^[+-]?([0-9]+(\.[0-9]*)?(ns|us|µs|ms|s|m|h))+$`)
 
-// ReadDuration reads a duration. If the unit is missing or misspelt, the error suggests one.
+// ReadDuration parses a duration. If the unit is missing or misspelt, the error suggests one.
 func ReadDuration(text string) (time.Duration, error) {
 	d, err := time.ParseDuration(text)
 	if err == nil {

@@ -6,7 +6,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// ObjectSchema is the schema of a mapping that has no other keys.
+// ObjectSchema is the schema of a mapping without other keys.
 func ObjectSchema(properties map[string]any, required ...string) map[string]any {
 	s := map[string]any{"type": "object", "properties": properties, "additionalProperties": false}
 	if len(required) > 0 {
@@ -15,14 +15,14 @@ func ObjectSchema(properties map[string]any, required ...string) map[string]any 
 	return s
 }
 
-// FlagSchema is the schema of what a plan's file can have for a flag.
+// FlagSchema is the schema of a flag in a plan's file.
 func FlagSchema(f *pflag.Flag) map[string]any {
 	s := ValueOf(f).Schema()
 	s["description"] = strings.ReplaceAll(f.Usage, "\n", " ")
 	return s
 }
 
-// Schema is the schema of its values.
+// Schema is the schema of the flag's values.
 func (v *Value) Schema() map[string]any {
 	one := map[string]any{"type": "string"}
 	switch {
@@ -37,7 +37,7 @@ func (v *Value) Schema() map[string]any {
 	case strings.HasPrefix(v.Kind, "n/") || strings.HasPrefix(v.Kind, "status"):
 		one["type"] = []string{"string", "number"}
 	}
-	if v.Object != nil { // no anyOf: an editor is to say what is wrong inside
+	if v.Object != nil { // no anyOf, so that an editor can report mistakes inside the object
 		item := v.Object()
 		item["type"] = []string{"string", "object"}
 		return map[string]any{"type": []string{"string", "array"}, "items": item}

@@ -9,19 +9,19 @@ import (
 // Section is a group of flags that help shows together.
 type Section struct{ Name, About string }
 
-// sectionKey is the annotation of a flag that has its section.
+// sectionKey is the annotation for a flag's section.
 const sectionKey = "section"
 
-// Begin puts the flags that are declared from now on into a section.
+// Begin sets the section of the flags that are declared from now on.
 func (s *Set) Begin(in Section) { s.section = in.Name }
 
 func (s *Set) inSection(f *pflag.Flag) *pflag.Flag {
-	f.Usage = strings.ReplaceAll(f.Usage, "\n", " ") // it is wrapped where it is shown
+	f.Usage = strings.ReplaceAll(f.Usage, "\n", " ") // help wraps it
 	f.Annotations = map[string][]string{sectionKey: {s.section}}
 	return f
 }
 
-// In are the flags in a section; the empty name is the command's own.
+// In are the visible flags of a section; empty = the command's own section.
 func In(flags *pflag.FlagSet, section string) *pflag.FlagSet {
 	in := New().Flags
 	flags.VisitAll(func(f *pflag.Flag) {

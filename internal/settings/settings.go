@@ -1,7 +1,6 @@
-// Package settings is the table of a command's settings. A setting is declared once: a flag of the command line, a
-// variable of the environment, a key of a plan's file, a property of that file's schema, what completion offers and a
-// row of help come of it. A wrong value is a mistake, with the place where it was found, and all of them
-// are collected.
+// Package settings is the table of a command's settings. Each setting is declared once. From that come its flag, its
+// environment variable, its key in a plan's file with the schema, its completion and its row of help. Wrong values
+// are collected as mistakes with their places.
 package settings
 
 import (
@@ -15,21 +14,21 @@ import (
 	"hammerlock/internal/human"
 )
 
-// Set is the settings of a command.
+// Set has the settings of a command.
 type Set struct {
 	Flags    *pflag.FlagSet
 	Mistakes human.Mistakes
-	File     string // a plan, in YAML; empty = none
-	// Lists are keys of the file that are no flags; Settle fills in what it has there.
+	File     string // a plan in YAML; empty = none
+	// Lists are keys of the file that are no flags; Settle fills in their nodes.
 	Lists map[string]*yaml.Node
-	// Hide takes the secrets out of a value of a setting; nil = there are none.
+	// Hide removes the secrets from a setting's value; nil = there are none.
 	Hide func(setting, text string) string
-	// Origins say where the values of flags that are set come from, by name; Places where items of them, and their
-	// keys, are in the file. Settle makes both.
+	// Origins says where each flag's value comes from, by flag. Places has the places of items and keys in the file.
+	// Settle fills in both.
 	Origins map[string]string
 	Places  map[human.Mistake]string
 
-	section string // of the flags that are declared
+	section string // section of new flags
 }
 
 // New is an empty set.
@@ -39,22 +38,22 @@ func New() Set {
 	return s
 }
 
-// Of is the set of a command, which shows its flags in the order of their declaration.
+// Of is the set of a command. It shows flags in the order of their declaration.
 func Of(c *cobra.Command) Set {
 	c.Flags().SortFlags = false
 	c.Flags().SetNormalizeFunc(Normal)
 	return Set{Flags: c.Flags()}
 }
 
-// Name is what a thing is called on the command line and in plans, was called there before, and is called in JSON,
-// whose names stay.
+// Name has the names of a setting: the flag, which is also the key in plans; its former name; and the name in JSON,
+// which stays.
 type Name struct{ Flag, Before, JSON string }
 
-// Names are those that differ. A flag may still be called by its name before.
+// Names lists the settings whose names differ. The former name of a flag is still accepted.
 var Names = []Name{{"lease", "ttl", "ttl_ns"}, {"backoff", "retry", "retry_ns"}, {"pages", "keys", "keys"},
 	{"patience", "wait", "wait_ns"}}
 
-// Current is a flag's name today.
+// Current is today's name of a flag.
 func Current(name string) string {
 	if i := slices.IndexFunc(Names, func(n Name) bool { return n.Before == name }); i >= 0 {
 		return Names[i].Flag
@@ -62,7 +61,7 @@ func Current(name string) string {
 	return name
 }
 
-// Before gives flags their names before, which every build knows.
+// Before replaces flags by their former names, which every build knows.
 func Before(args []string) []string {
 	for _, n := range Names {
 		if i := slices.Index(args, "--"+n.Flag); i >= 0 {
@@ -72,7 +71,7 @@ func Before(args []string) []string {
 	return args
 }
 
-// aliases are the names of a flag; the last one is the strongest.
+// aliases are the names of a flag; the last one has priority.
 func aliases(flag string) (names []string) {
 	for _, n := range Names {
 		if n.Flag == flag {
@@ -82,17 +81,17 @@ func aliases(flag string) (names []string) {
 	return append(names, flag)
 }
 
-// Normal makes flags known by all of their names.
+// Normal makes a flag known by all of its names.
 func Normal(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 	return pflag.NormalizedName(Current(name))
 }
 
-// Mistake collects what is wrong, so that all of it can be reported at once.
+// Mistake collects a mistake, so that all are reported at once.
 func (s *Set) Mistake(setting, format string, args ...any) {
 	s.Mistakes.Add(human.Wrong(setting, format, args...))
 }
 
-// Clash reports those of the flags that were given.
+// Clash reports a mistake for each of the flags that was given.
 func (s *Set) Clash(names []string, why string) {
 	for _, name := range names {
 		if f := s.Flags.Lookup(name); f != nil && f.Changed {
@@ -101,41 +100,41 @@ func (s *Set) Clash(names []string, why string) {
 	}
 }
 
-// Differs tells if a flag was given another value than it has without: a resolved plan names all of them.
+// Differs reports whether a flag was set to another value than its default. A resolved plan sets every flag.
 func (s *Set) Differs(name string) bool {
 	f := s.Flags.Lookup(name)
 	return f != nil && f.Changed && f.Value.String() != f.DefValue
 }
 
-// Part says what a flag belongs to: its command knows the parts. The zero value is that command itself.
+// Part is the part of a command that a flag belongs to. The command defines its parts; zero is the command itself.
 type Part int
 
-// Flag is common to all declarations of flags.
+// Flag has the common fields of a flag's declaration.
 type Flag struct {
 	Part  Part
 	Name  string
 	Usage string
 }
 
-// Value is the value of a flag. Its Set never fails, because the library would stop there: mistakes are collected.
+// Value is the value of a flag. Its Set never fails, because pflag would stop there; it collects mistakes instead.
 type Value struct {
 	Part            Part
-	Kind            string // what it takes, in a word; it ends in ",..." if that is a list with commas in between
+	Kind            string // type of value in a word; for a comma-separated list it ends in ",..."
 	Text            string
 	Complete        cobra.CompletionFunc
-	Enum            []string // the values that there are; nil if there are others
+	Enum            []string // all possible values; nil = there are others
 	Repeatable      bool     // it may be given several times
-	CommandLineOnly bool     // neither a variable nor a plan's file says it
-	// In a plan's file it can be more than text: Nodes reads that, and reports what is wrong; Object is its schema. nil
-	// = it cannot.
+	CommandLineOnly bool     // neither a variable nor a plan can set it
+	// In a plan's file the value can be more than text: Nodes parses it and reports mistakes, Object is its schema.
+	// Nil = it cannot.
 	Nodes  func(*yaml.Node) []Item
 	Object func() map[string]any
-	Given  []string // what it was given
+	Given  []string // the values that were given
 
 	set func(string)
 }
 
-// ValueOf is the value of a flag; nil if the flag is one of the library.
+// ValueOf is the value of a flag; nil for flags of cobra.
 func ValueOf(f *pflag.Flag) *Value {
 	if f == nil {
 		return nil
@@ -144,7 +143,7 @@ func ValueOf(f *pflag.Flag) *Value {
 	return v
 }
 
-// Having names the flags, but for those of the library, that are asked for.
+// Having names the flags that the function selects, without cobra's own.
 func Having(flags *pflag.FlagSet, asked func(*pflag.Flag, *Value) bool) (names []string) {
 	flags.VisitAll(func(f *pflag.Flag) {
 		if v := ValueOf(f); v != nil && asked(f, v) {
@@ -154,20 +153,20 @@ func Having(flags *pflag.FlagSet, asked func(*pflag.Flag, *Value) bool) (names [
 	return names
 }
 
-// Value is the value of the flag of that name; nil without one.
+// Value is the value of the named flag; nil if there is none.
 func (s *Set) Value(name string) *Value { return ValueOf(s.Flags.Lookup(name)) }
 
-// String, Type and Set make a value one of pflag.
+// String, Type and Set implement pflag.Value.
 func (v *Value) String() string { return v.Text }
 
-// Type is its kind.
+// Type is the kind of value.
 func (v *Value) Type() string { return v.Kind }
 
-// Set reads a value.
+// Set parses a value.
 func (v *Value) Set(text string) error {
 	v.set(text)
 	return nil
 }
 
-// List tells whether it is a list with commas in between.
+// List reports whether the value is a comma-separated list.
 func (v *Value) List() bool { return strings.HasSuffix(v.Kind, ",...") }

@@ -36,8 +36,8 @@ func newTable(t interface{ Fatal(...any) }, file string, args ...string) *table 
 	return o
 }
 
-// TestTheStrongestOriginWins: the command line is stronger than the environment, that than the file, that than what
-// another flag stands for; of two names of a setting in the environment today's wins. The origin is kept.
+// TestTheStrongestOriginWins checks the order of priority: command line, environment, file, preset. In the
+// environment today's name of a setting wins over its former name. The origin is kept.
 func TestTheStrongestOriginWins(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "plan.yaml")
 	rapid.Check(t, func(t *rapid.T) {
@@ -75,7 +75,7 @@ func TestTheStrongestOriginWins(t *testing.T) {
 	})
 }
 
-// TestAMistakeHasItsPlace: each mistake of a file has its place, and one of the command line has none.
+// TestAMistakeHasItsPlace: a mistake in a file has its place, and one on the command line has none.
 func TestAMistakeHasItsPlace(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "plan.yaml")
 	if err := os.WriteFile(file, []byte("workers: many\nlaese: 1s\nplan: other.yaml\n"), 0o600); err != nil {
@@ -88,7 +88,7 @@ func TestAMistakeHasItsPlace(t *testing.T) {
 		`--lease "": it is empty`,
 		fmt.Sprintf(`%s:1:10: --workers "many": a whole number`, file),
 		file + ":2:1: laese: no such setting; did you mean lease?",
-		file + ":3:1: plan: no such setting", // a plan names no other
+		file + ":3:1: plan: no such setting", // a plan cannot refer to another plan
 	} {
 		if !strings.Contains(told, want) {
 			t.Errorf("%q is not told: %s", want, told)

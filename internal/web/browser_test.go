@@ -17,7 +17,7 @@ import (
 // tab is the page of a run.
 type tab struct{ *browser.Tab }
 
-// shows waits until the page shows the moment.
+// shows waits until the page shows that moment.
 func (b tab) shows(t *testing.T, at time.Duration) {
 	t.Helper()
 	browser.JS[bool](t, b.Tab, fmt.Sprintf(`new Promise(done => {
@@ -27,7 +27,7 @@ func (b tab) shows(t *testing.T, at time.Duration) {
 	})`, at))
 }
 
-// heap is what the page's script keeps, in bytes, and the number of its elements.
+// heap is the memory of the page's script in bytes, and the number of elements.
 func (b tab) heap(t *testing.T) (bytes float64, elements int) {
 	t.Helper()
 	browser.Call(t, b.Tab, heapprofiler.CollectGarbage, cdp.Empty{})
@@ -35,8 +35,8 @@ func (b tab) heap(t *testing.T) (bytes float64, elements int) {
 	return use.UsedSize, browser.JS[int](t, b.Tab, `document.querySelectorAll("*").length`)
 }
 
-// TestPageInABrowser follows a run of 200 workers in a real browser: everything is drawn, nothing piles
-// up, and at the end the same page is the report.
+// TestPageInABrowser follows a run of 200 workers in a real browser. All charts are drawn, nothing accumulates, and
+// at the end the same page is the report.
 func TestPageInABrowser(t *testing.T) {
 	t.Parallel()
 	s, end := start(t)
@@ -76,10 +76,10 @@ func TestPageInABrowser(t *testing.T) {
 	b.quiet(t, s.URL())
 }
 
-// keepsNoMore lets more and more time go by: from a point on the page keeps no more of it.
+// keepsNoMore sends frames for a long time and expects the page's memory to stop growing.
 func (b tab) keepsNoMore(t *testing.T, s *Server) {
 	t.Helper()
-	shown, step := 12, 50 // seconds that are shown, and how far apart
+	shown, step := 12, 50 // number of frames, and the seconds between them
 	if !testing.Short() {
 		shown, step = 150, 10
 	}
@@ -102,7 +102,7 @@ func (b tab) keepsNoMore(t *testing.T, s *Server) {
 	}
 }
 
-// quiet fails the test if the browser complained, or asked for anything but the page and its events.
+// quiet fails the test if the browser complained or requested anything but the page and its events.
 func (b tab) quiet(t *testing.T, url string) {
 	t.Helper()
 	b.Quiet(t, func(asked string) bool { return asked == url || asked == url+"events" || asked == "data:," })

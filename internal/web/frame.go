@@ -14,30 +14,30 @@ import (
 	"hammerlock/results/report"
 )
 
-// The most that is sent to a page.
+// Limits of the data sent to a page.
 const (
-	keptSeconds = 900 // of the series: older ones are in the report
+	keptSeconds = 900 // seconds of the series: older ones are in the report
 	shownEvents = 40
 	shownRuns   = 50
-	shownCells  = 400 // of each lane: ten seconds, once so many are over
+	shownCells  = 400 // cells of each lane: ten seconds, once that time has passed
 )
 
-// series is what was measured second by second. A null is a second without data.
+// series is the measurement second by second. Null is a second without data.
 type series struct {
 	At    []float64         `json:"at"` // in seconds
 	Rate  []float64         `json:"rate"`
 	Lines map[string]*lines `json:"lines"`
-	run   int               // its number
-	seen  time.Duration     // the time of the latest snapshot
+	run   int               // number of the run
+	seen  time.Duration     // time of the latest snapshot
 }
 
-// lines are percentiles in nanoseconds.
+// lines has percentiles in nanoseconds.
 type lines struct {
 	P50 []*int64 `json:"p50"`
 	P99 []*int64 `json:"p99"`
 }
 
-// observe adds the seconds that are over, and tells whether there were any, or a new run has begun.
+// observe adds the seconds that are complete. It reports whether the series has changed.
 func (s *series) observe(m *measure.Snapshot) (grown bool) {
 	if s.Lines == nil || s.run != m.Head.Number || m.At < s.seen {
 		*s = series{run: m.Head.Number, At: []float64{}, Rate: []float64{}, Lines: map[string]*lines{}}
@@ -50,7 +50,7 @@ func (s *series) observe(m *measure.Snapshot) (grown bool) {
 	if len(m.Seconds) < 2 {
 		return grown
 	}
-	over := m.Seconds[:len(m.Seconds)-1] // the last one goes on
+	over := m.Seconds[:len(m.Seconds)-1] // the last one is not complete
 	for i, second := range over {
 		at := second.At.Seconds()
 		if n := len(s.At); n > 0 && at <= s.At[n-1] {
@@ -61,7 +61,7 @@ func (s *series) observe(m *measure.Snapshot) (grown bool) {
 		for name, l := range s.Lines {
 			var now measure.Quantiles
 			for _, row := range m.Latency {
-				if row.Name == name && i == len(over)-1 { // a snapshot has the percentiles of the last second only
+				if row.Name == name && i == len(over)-1 { // a snapshot has percentiles of the last second only
 					now = row.Now
 				}
 			}
@@ -71,7 +71,7 @@ func (s *series) observe(m *measure.Snapshot) (grown bool) {
 	return grown
 }
 
-// kept appends a value, and drops the oldest if there are too many.
+// kept appends a value and drops the oldest beyond keptSeconds.
 func kept[T any](all []T, one T) []T {
 	return append(slices.Delete(all, 0, max(len(all)+1-keptSeconds, 0)), one)
 }
@@ -84,7 +84,7 @@ func supported(q measure.Quantiles, of float64, value time.Duration) *int64 {
 	return &ns
 }
 
-// frame is what the page shows of a moment. Times are in nanoseconds of the run.
+// frame is the content of the page at one moment. Times are in nanoseconds of the run.
 type frame struct {
 	Title   string           `json:"title"`
 	Stage   string           `json:"stage"`
@@ -98,13 +98,13 @@ type frame struct {
 	Faults  []span           `json:"faults"`
 	Phases  []span           `json:"phases"`
 	Workers []results.Worker `json:"workers"`
-	Events  [][3]string      `json:"events"` // when, kind, text; the latest first
+	Events  [][3]string      `json:"events"` // time, kind, text; the latest first
 	Nodes   [][3]string      `json:"nodes"`  // name, role, state
 	Lanes   *lanes           `json:"lanes"`
 	Done    []doneRun        `json:"done"`
 }
 
-// span is a fault or a phase, as the report's script reads it. To is -1 while it goes on.
+// span is a fault or a phase, as the report's script reads it. To is -1 if it has not ended.
 type span struct {
 	From int64  `json:"from"`
 	To   int64  `json:"to"`
@@ -112,8 +112,7 @@ type span struct {
 	Note string `json:"note"`
 }
 
-// lanes are what the workers did in the last seconds, as the planes of the report's strip: a byte a cell, a row a
-// worker.
+// lanes is the recent activity of workers, as planes of the report's strip: a byte a cell, a row a worker.
 type lanes struct {
 	From    int64  `json:"from"`
 	End     int64  `json:"end"`
@@ -176,7 +175,7 @@ func newLanes(m *measure.Snapshot) *lanes {
 	return l
 }
 
-// marked is 1 if a cell has a mark.
+// marked returns 1 for cells with the mark, otherwise 0.
 func marked(mark measure.Cell) func(measure.Cell) float64 {
 	return func(c measure.Cell) float64 {
 		if c&mark != 0 {
@@ -186,7 +185,7 @@ func marked(mark measure.Cell) func(measure.Cell) float64 {
 	}
 }
 
-// safety says what is proved so far; it is never a pass before the end.
+// safety is the safety verdict so far; it is never a pass before the end.
 func safety(m *measure.Snapshot) []string {
 	switch n := m.Safety.Violations; {
 	case n > 0:
@@ -224,7 +223,7 @@ func tiles(m *measure.Snapshot) [][3]string {
 	return all
 }
 
-// encode writes JSON on one line. The content of a frame can always be written.
+// encode writes JSON on one line. Frames contain nothing that JSON cannot encode.
 func encode(v any) []byte {
 	text, err := json.Marshal(v)
 	if err != nil {

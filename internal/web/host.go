@@ -8,9 +8,8 @@ import (
 	"strings"
 )
 
-// OwnHost answers requests only if their Host is an IP address, localhost, or the host of the address that the server
-// was told to listen on. A browser sends the name of the site that it shows: no site can read what is served here by
-// having its own name resolved to this machine.
+// OwnHost answers requests only if their Host is an IP address, localhost, or the host of the listen address. Another
+// site could let its own name resolve to this machine, but the browser would then send that name as the Host.
 func OwnHost(listen string, h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if name := hostOf(r.Host); !isAddress(name) && name != "localhost" && name != hostOf(listen) {

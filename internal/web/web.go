@@ -1,6 +1,6 @@
-// Package web shows a job that goes on as a page: the report's charts and strip, fed by server-sent events. It is
-// read-only, and the job never waits for it: it draws the latest snapshot, and who reads too slowly misses some. Its
-// memory has an upper bound.
+// Package web shows a running job as a page: the report's charts and strip, fed by server-sent events. It is
+// read-only, and the job never waits for it. It draws the latest snapshot, so slow readers miss some. Its memory is
+// bounded.
 package web
 
 import (
@@ -24,9 +24,9 @@ import (
 const (
 	frameEvery  = 400 * time.Millisecond
 	mostReaders = 32 // pages that are open at the same time
-	// farewell is how long the end of a job waits for the open pages to become the report.
+	// farewell is how long the end of a job waits for open pages to load the report.
 	farewell     = 3 * time.Second
-	writeTimeout = 10 * time.Second // of one frame, to a reader that does not read
+	writeTimeout = 10 * time.Second // for one frame to a reader that does not read
 )
 
 // Server serves one job.
@@ -40,29 +40,29 @@ type Server struct {
 
 	mu      sync.Mutex
 	readers int
-	changed chan struct{} // is closed when there is something new
+	changed chan struct{} // closed at each change
 	log     series
 	latest
-	done    []doneRun     // that were saved
-	page    string        // what the page has become at the end: a file; empty while the job goes on
-	ended   bool          // no reader comes any more
-	fetched chan struct{} // pages that were asked for after the end
+	done    []doneRun     // saved runs
+	page    string        // file that replaces the page at the end; empty while the job runs
+	ended   bool          // no new readers are accepted
+	fetched chan struct{} // one entry for each page that was requested after the end
 }
 
-// doneRun is a run that was saved.
+// doneRun is a saved run.
 type doneRun struct {
 	Name string `json:"name"`
 	Link string `json:"link"`
 	file string
 }
 
-// latest is the newest event of each kind; frames and grown count them.
+// latest has the newest event of each kind, and counters of both.
 type latest struct {
 	frame, series []byte
 	frames, grown int
 }
 
-// Start listens, and serves from now on.
+// Start listens and begins to serve.
 func Start(address string) (*Server, error) {
 	listen, err := net.Listen("tcp", address)
 	if err != nil {
@@ -76,10 +76,10 @@ func Start(address string) (*Server, error) {
 	return s, nil
 }
 
-// URL is where the page is. Whoever knows it can read the page; nobody can change anything.
+// URL is the address of the page. Everybody with this address can read the page; nobody can change anything.
 func (s *Server) URL() string { return fmt.Sprintf("http://%s/%s/", s.listen.Addr(), s.token) }
 
-// Publish shows a snapshot from now on. It does not wait.
+// Publish sets the snapshot to show. It does not block.
 func (s *Server) Publish(snapshot *measure.Snapshot) { s.last.Store(snapshot) }
 
 // Saved links to the report of a run.
@@ -89,7 +89,8 @@ func (s *Server) Saved(name, file string) {
 	s.done = append(s.done, doneRun{name, fmt.Sprintf("run/%d", len(s.done)), file})
 }
 
-// Close ends the serving. The open pages become the report in a file, if there is one, and are waited for a moment.
+// Close ends the server. Open pages load the report from a file, if there is one; Close waits for that, at most
+// farewell.
 func (s *Server) Close(ctx context.Context, page string) {
 	close(s.stop)
 	if _, err := os.Stat(page); err != nil {
@@ -132,7 +133,7 @@ func (s *Server) draw() {
 	}
 }
 
-// send offers a frame to every reader, in place of one that was not sent yet.
+// send publishes a frame to every reader; it replaces a frame that was not yet sent.
 func (s *Server) send(snapshot *measure.Snapshot) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -176,7 +177,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, path string) {
 		if r.Method == http.MethodGet {
 			select {
 			case s.fetched <- struct{}{}:
-			default: // more than there are readers
+			default: // more requests than readers
 			}
 		}
 		return
@@ -206,7 +207,7 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request) {
 	defer func() { _ = s.enter(-1) }()
 	w.Header().Set("Content-Type", "text/event-stream")
 	out := http.NewResponseController(w)
-	defer func() { _ = out.SetWriteDeadline(time.Time{}) }() // the connection may be used again
+	defer func() { _ = out.SetWriteDeadline(time.Time{}) }() // the connection may be reused
 	for sent := (latest{}); ; {
 		s.mu.Lock()
 		now, changed, end, page := s.latest, s.changed, s.ended, s.page
@@ -233,7 +234,7 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// enter adds a reader, or takes one away.
+// enter adds one to the number of readers, which may be -1.
 func (s *Server) enter(one int) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -21,7 +21,7 @@ import (
 	"hammerlock/results"
 )
 
-// start serves a job until the test ends; the function closes it before.
+// start serves a job until the test ends; the returned function ends it earlier.
 func start(t *testing.T) (s *Server, end func(page string)) {
 	t.Helper()
 	s, err := Start("127.0.0.1:0")
@@ -38,7 +38,7 @@ func start(t *testing.T) (s *Server, end func(page string)) {
 	return s, end
 }
 
-// snapshot is of second n of a run with so many workers.
+// snapshot is second n of a run with so many workers.
 func snapshot(n, workers int) *measure.Snapshot {
 	s := &measure.Snapshot{
 		Stage: "running", LongestBy: -1, Head: measure.Head{Topology: "single", Lock: "lease", Number: 1, Of: 1,
@@ -93,7 +93,7 @@ func get(t *testing.T, method, url string) (int, http.Header, string) {
 	return answer.StatusCode, answer.Header, string(body)
 }
 
-// TestOnlyWhoKnowsTheTokenReads: without it nothing is found, and with it nothing can be changed.
+// TestOnlyWhoKnowsTheTokenReads: without the token nothing is found; with it nothing can be changed.
 func TestOnlyWhoKnowsTheTokenReads(t *testing.T) {
 	s, _ := start(t)
 	root := fmt.Sprintf("http://%s/", s.listen.Addr())
@@ -120,8 +120,7 @@ func TestOnlyWhoKnowsTheTokenReads(t *testing.T) {
 	}
 }
 
-// events calls f with every event until it returns false or the stream ends.
-// TestNoOtherSiteReads: a page whose name was made to lead here sends its own name.
+// TestNoOtherSiteReads: a site whose name was made to resolve to this machine sends its own name as the Host.
 func TestNoOtherSiteReads(t *testing.T) {
 	t.Parallel()
 	served := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
@@ -141,7 +140,7 @@ func TestNoOtherSiteReads(t *testing.T) {
 	}
 }
 
-// TestThePageIsForItsOwnHost: the token alone does not open the page to another site.
+// TestThePageIsForItsOwnHost: the token alone does not let another site read the page.
 func TestThePageIsForItsOwnHost(t *testing.T) {
 	s, _ := start(t)
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL(), nil)
@@ -187,7 +186,7 @@ func events(t *testing.T, url string, f func(name, data string) bool) {
 	}
 }
 
-// TestEventsFollowTheRun wants each snapshot, the series when it has grown, and the report at the end.
+// TestEventsFollowTheRun expects each snapshot, the series when it has grown, and the report at the end.
 func TestEventsFollowTheRun(t *testing.T) {
 	s, end := start(t)
 	s.Publish(snapshot(3, 4))
@@ -236,7 +235,7 @@ func TestEventsFollowTheRun(t *testing.T) {
 	}
 }
 
-// TestWhatIsKeptIsBounded: a run of hours, and readers that do not read.
+// TestWhatIsKeptIsBounded: memory stays bounded in a run of hours, with readers that do not read.
 func TestWhatIsKeptIsBounded(t *testing.T) {
 	s, _ := start(t)
 	var before, after runtime.MemStats
@@ -270,7 +269,7 @@ func TestWhatIsKeptIsBounded(t *testing.T) {
 	}
 }
 
-// TestSeriesBeginsAnewWithARun, also if it has the same number, as in the next round.
+// TestSeriesBeginsAnewWithARun: also if the run has the same number, as in the next round.
 func TestSeriesBeginsAnewWithARun(t *testing.T) {
 	var s series
 	if !s.observe(snapshot(10, 2)) || len(s.At) != 10 {

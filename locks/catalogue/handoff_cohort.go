@@ -145,7 +145,8 @@ func (l *cohortLock) begin(p *cohortPlace, lease locks.Lease) {
 	c := p.cohort
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.held, c.spare, c.passed = lease, locks.Drift(p.ttl), 0
+	// the server may have begun the lease as late as now
+	c.held, c.spare, c.passed = lease, p.ttl-time.Until(lease.Until), 0
 	c.expire()
 }
 
@@ -219,7 +220,7 @@ func (l *cohortLock) Extend(ctx context.Context, lease locks.Lease, ttl time.Dur
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err == nil && c.held.Token == token {
-		c.held.Until, c.spare = lease.Until, locks.Drift(ttl)
+		c.held.Until, c.spare = lease.Until, ttl-time.Until(lease.Until)
 		c.expire()
 	}
 	return lease, err

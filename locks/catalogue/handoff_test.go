@@ -298,6 +298,28 @@ func TestACohortHandsOverInsideTheProcess(t *testing.T) {
 	must(t, b.Release(t.Context(), held))
 }
 
+// TestACohortKnowsThatAGrantMayBeginLate: a server that is slow begins the lease when it answers, so what a process
+// passes on may end that much later than the first holder believes.
+func TestACohortKnowsThatAGrantMayBeginLate(t *testing.T) {
+	t.Parallel()
+	const slow = 200 * time.Millisecond
+	home := newBench(t, "single")
+	e := home.env()
+	a, b := open(t, handoffCohort, e), open(t, handoffCohort, e)
+	warm := grant(t, a, "warm", long)
+	must(t, a.Release(t.Context(), warm))
+	paused := time.Now()
+	must(t, home.sites[0].Do(t.Context(), "CLIENT", "PAUSE", slow.Milliseconds()).Err())
+	first := grant(t, a, "k", long)
+	queueUpFor(t, b, long)
+	must(t, a.Release(t.Context(), first))
+	next, since, ok := b.(locks.Queue).Handed("k")
+	if most := since.Sub(paused) - slow + 5*time.Millisecond; !ok || next.Spent > most {
+		t.Errorf("handed over: %v; %v of the lease are over, at most %v can be", ok, next.Spent, most)
+	}
+	must(t, b.Release(t.Context(), next))
+}
+
 // TestACohortDoesNotWaitForItsDead: a worker dies with the lock, and its process goes on.
 func TestACohortDoesNotWaitForItsDead(t *testing.T) {
 	t.Parallel()

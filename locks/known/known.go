@@ -1,5 +1,5 @@
-// Package known is the catalogue of the commands: the locks of package locks, and rueidislock, whose library brings a
-// client of its own. Who has a lock of his own tested, and imports the suite for that, does without it.
+// Package known is the catalogue of the commands: the locks of package locks, and rueidislock, whose library brings
+// its own client. Programs that import the suite to test their own lock do not need it.
 package known
 
 import (
@@ -9,7 +9,7 @@ import (
 	"hammerlock/locks/catalogue"
 )
 
-// Locks lists every lock: right ones first, then libraries as people use them, then the wrong ones.
+// Locks lists every lock: correct ones first, then libraries as people use them, then the broken ones.
 var Locks = slices.Insert(slices.Clone(catalogue.All),
 	slices.IndexFunc(catalogue.All, func(s locks.Spec) bool { return s.Broken != "" }), libRueidislock,
 	libRueidislockNoLoop)

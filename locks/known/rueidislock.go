@@ -28,14 +28,17 @@ var libRueidislock = locks.Spec{
 	Needs: rueidisNeeds,
 	Expect: []locks.Expectation{ // docs/FINDINGS.md
 		{Cause: history.RenewalFailure, Scenario: "renewal-cut"},
-		// Each extension makes it extend again, but few holds are long enough for the first one.
+		// Each extension triggers another one, but few holds are long enough for the first one.
 		{Cause: history.Storm, Scenario: "cost", Sometimes: true},
+		// The first, of a leader that is cut off.
+		{Cause: history.RenewalFailure, Scenario: "leader", Sometimes: true},
 	},
 	Claims: history.Claims{Excludes: true, Expires: true, Renews: true}, Outlives: true,
 	Open: func(e locks.Env) (locks.Lock, error) { return newRueidis(e, rueidislock.LockerOption{}) },
 }
 
-// libRueidislockNoLoop is what the library's README recommends, but for one key instead of three.
+// libRueidislockNoLoop is the setup recommended in the library's README, but with the default of three keys instead
+// of one.
 var libRueidislockNoLoop = locks.Spec{
 	Name: "rueidislock-noloop",
 	Doc: "rueidislock with NoLoopTracking: it is not told of its own changes, " +
@@ -46,7 +49,7 @@ var libRueidislockNoLoop = locks.Spec{
 	Assumes: libRueidislock.Assumes,
 	Needs:   rueidisNeeds,
 	Expect: []locks.Expectation{
-		// the same, of a leader that is cut off
+		// the same, for a leader that is cut off
 		libRueidislock.Expect[0], {Cause: history.RenewalFailure, Scenario: "leader"},
 	},
 	Claims: libRueidislock.Claims, Outlives: true,
@@ -68,21 +71,21 @@ func newRueidis(e locks.Env, o rueidislock.LockerOption) (locks.Lock, error) {
 	return &rueidisLock{env: e, option: o, held: map[string]*rueidisHold{}, ready: map[string]*rueidisHold{}}, nil
 }
 
-// The library needs RESP3 and client tracking.
+// rueidisNeeds are the servers with RESP3 and client tracking, which the library needs.
 var rueidisNeeds = []locks.Release{{Name: "Redis", Since: "7.0"}, {Name: "Valkey", Since: "7.2"},
 	{Name: "Redict", Since: "7.3"}}
 
-// rueidisLock shares one locker with the workers of its process, as an application does.
+// rueidisLock shares one locker with the other workers of its process, as an application does.
 type rueidisLock struct {
 	env    locks.Env
 	option rueidislock.LockerOption
 	locker *rueidisLocker
-	ttl    time.Duration           // of the locker
+	ttl    time.Duration           // TTL of the locker
 	held   map[string]*rueidisHold // by token
-	ready  map[string]*rueidisHold // granted while waiting, by key
+	ready  map[string]*rueidisHold // granted during Wait, by key
 }
 
-// rueidisLocker is what a process shares: the TTL belongs to the locker and not to a hold.
+// rueidisLocker is shared by a process: the TTL belongs to the locker and not to a hold.
 type rueidisLocker struct{ rueidislock.Locker }
 
 type rueidisKey struct {
@@ -124,8 +127,8 @@ func (l *rueidisLock) open(ttl time.Duration) error {
 	return nil
 }
 
-// rueidisOptions connects as the suite's own clients do: links tell processes apart, and a primary that is moved by
-// hand is found again.
+// rueidisOptions connects as the suite's own clients do, so that links distinguish processes and a primary that was
+// moved by hand is found again.
 func rueidisOptions(site *topologies.Site, source int) rueidis.ClientOption {
 	dial, a := site.Dialer(source), site.Access()
 	o := rueidis.ClientOption{InitAddress: a.Addrs, Username: a.User, Password: a.Password, SelectDB: a.DB}
@@ -171,7 +174,7 @@ func (l *rueidisLock) hold(h *rueidisHold, spent time.Duration) locks.Lease {
 	return locks.Lease{Key: h.key, Token: token, Spent: spent, Lost: h.ctx.Done()}
 }
 
-// Extend says that the library, which renews by itself, offers no more, or that the hold is lost.
+// Extend reports a lost hold, or that the library supports no extension: it renews by itself.
 func (l *rueidisLock) Extend(_ context.Context, lease locks.Lease, _ time.Duration) (locks.Lease, error) {
 	h, ok := l.held[lease.Token]
 	if !ok || h.ctx.Err() != nil {
@@ -180,11 +183,11 @@ func (l *rueidisLock) Extend(_ context.Context, lease locks.Lease, _ time.Durati
 	return lease, fmt.Errorf("rueidislock: %w", errors.ErrUnsupported)
 }
 
-// Release cancels the hold. The library says nothing of what came of it, but it has said before if the hold was lost.
+// Release cancels the hold. The library does not report the result, but it has reported a loss before.
 func (l *rueidisLock) Release(_ context.Context, lease locks.Lease) error {
 	h, ok := l.held[lease.Token]
 	if !ok {
-		return locks.ErrLost // the library undoes by itself what it did not get
+		return locks.ErrLost // the library undoes an unsuccessful acquire by itself
 	}
 	delete(l.held, lease.Token)
 	lost := h.ctx.Err() != nil
@@ -195,7 +198,7 @@ func (l *rueidisLock) Release(_ context.Context, lease locks.Lease) error {
 	return nil
 }
 
-// Wait is the library's own blocking call. A grant to it waits for the next try.
+// Wait is the library's blocking call. It keeps a grant for the next Acquire.
 func (l *rueidisLock) Wait(ctx context.Context, key string) (history.Wake, error) {
 	if l.locker == nil {
 		return history.Poll, nil
@@ -212,7 +215,7 @@ func (l *rueidisLock) Wait(ctx context.Context, key string) (history.Wake, error
 		return history.Poll, err
 	}
 	h.cancel = func() { release(); cancel() }
-	if !stop() { // the visit has given up at the same moment
+	if !stop() { // the visit gave up at the same moment
 		h.end()
 		return history.Poll, context.Cause(ctx)
 	}
@@ -228,8 +231,8 @@ func (l *rueidisLock) drop() error {
 	return l.env.Process.Drop(l.key(l.ttl))
 }
 
-// Close gives back what is held: the library renews in its own goroutines and cannot be made to forget. So no worker of
-// it dies alone, see Spec.Outlives.
+// Close releases all holds: the library renews in its own goroutines and cannot abandon a hold. Therefore none of its
+// workers dies alone, see Spec.Outlives.
 func (l *rueidisLock) Close() error {
 	for _, h := range l.held {
 		h.end()

@@ -11,7 +11,7 @@ import (
 	"hammerlock/history"
 )
 
-// rueidisHold is a hold as its commands show it: the library tells neither its token nor its renewals.
+// rueidisHold is a hold as its commands show it, because the library exposes neither its token nor its renewals.
 type rueidisHold struct {
 	key    string
 	ttl    time.Duration
@@ -21,15 +21,15 @@ type rueidisHold struct {
 
 	mu        sync.Mutex
 	token     string
-	first     time.Time        // when it was asked for with this token
-	deadlines map[string]int64 // the last one asked for, by key in the server
-	rounds    map[string]int   // extensions so far, by key in the server
-	round     int              // the extension that is going on, or went last
-	op        *history.Op      // it; nil when it is decided
+	first     time.Time        // when it was requested with this token
+	deadlines map[string]int64 // last requested deadline, by key on the server
+	rounds    map[string]int   // number of extensions so far, by key on the server
+	round     int              // the current or latest extension
+	op        *history.Op      // the current extension; nil when it is decided
 	yes, no   int
 }
 
-// rueidisMajority is how many of the library's keys make a hold, by its default.
+// rueidisMajority is how many of the library's keys make a hold by default.
 const rueidisMajority = 2
 
 type rueidisHoldKey struct{}
@@ -38,7 +38,7 @@ func newRueidisHold(key string, ttl time.Duration, lane *history.Lane) *rueidisH
 	return &rueidisHold{key: key, ttl: ttl, lane: lane, deadlines: map[string]int64{}, rounds: map[string]int{}}
 }
 
-// within lets the hold's commands be told from others. The hold outlives the call that asked for it.
+// within marks the hold's commands in their context. The hold outlives the call that requested it.
 func (h *rueidisHold) within(ctx context.Context) context.Context {
 	return context.WithValue(context.WithoutCancel(ctx), rueidisHoldKey{}, h)
 }
@@ -55,13 +55,13 @@ func (h *rueidisHold) asked() time.Time {
 	return h.first
 }
 
-// observed is a client that tells a hold of the commands that the library sends for it.
+// observed is a client that reports the library's commands for a hold to that hold.
 type observed struct{ rueidis.Client }
 
 func (o observed) Do(ctx context.Context, cmd rueidis.Completed) rueidis.RedisResult {
 	h, ok := ctx.Value(rueidisHoldKey{}).(*rueidisHold)
 	args := cmd.Commands()
-	if !ok || len(args) != 6 { // EVALSHA script 1 key token deadline
+	if !ok || len(args) != 6 { // not EVALSHA script 1 key token deadline
 		return o.Client.Do(ctx, cmd)
 	}
 	round := h.call(args[0], args[3], args[4], args[5])
@@ -72,8 +72,8 @@ func (o observed) Do(ctx context.Context, cmd rueidis.Completed) rueidis.RedisRe
 	return r
 }
 
-// call notes a command before it is sent. It returns the number of the extension that it belongs to, 0 if it is none:
-// the first command to a key asks for it, and one that moves no deadline extends nothing.
+// call registers a command before it is sent, and returns the number of its extension; 0 = it is none. The first
+// command to a key requests the hold, and a command with the same deadline extends nothing.
 func (h *rueidisHold) call(script, key, token, deadline string) int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -84,7 +84,7 @@ func (h *rueidisHold) call(script, key, token, deadline string) int {
 	last, known := h.deadlines[key]
 	h.deadlines[key] = max(end, last)
 	if known && end == last && script == "EVAL" {
-		return h.rounds[key] // again, because the server did not know the script by its hash
+		return h.rounds[key] // sent again, because the server did not know the script by its hash
 	}
 	if !known || end <= last {
 		return 0
@@ -100,7 +100,8 @@ func (h *rueidisHold) call(script, key, token, deadline string) int {
 	return h.rounds[key]
 }
 
-// begin forgets the tries before: one that waits draws a token for each, and undoes one before it makes the next.
+// begin forgets earlier attempts. While it waits, the library draws a token for each attempt, and undoes one attempt
+// before the next.
 func (h *rueidisHold) begin(token string) {
 	h.decide(history.Unknown, history.Canceled)
 	h.token, h.first, h.round = token, time.Now(), 0
@@ -108,7 +109,7 @@ func (h *rueidisHold) begin(token string) {
 	clear(h.rounds)
 }
 
-// answer counts what the keys say of an extension: a majority decides.
+// answer counts the keys' answers to an extension: a majority decides.
 func (h *rueidisHold) answer(round int, r rueidis.RedisResult) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -134,7 +135,7 @@ func (h *rueidisHold) answer(round int, r rueidis.RedisResult) {
 	}
 }
 
-// end gives the hold back and waits until the library is done with it.
+// end releases the hold. The library is done with it on return.
 func (h *rueidisHold) end() {
 	h.cancel()
 	h.mu.Lock()
@@ -148,7 +149,7 @@ func (h *rueidisHold) decide(outcome history.Outcome, reason history.Reason) {
 	}
 	h.op.Token, h.op.TTL, h.op.Outcome, h.op.Reason = history.Hash(h.token), h.ttl, outcome, reason
 	if outcome == history.OK {
-		h.op.Until = history.Forever // until the context is canceled
+		h.op.Until = history.Forever // until the context is cancelled
 	}
 	h.lane.Return(h.op)
 	h.op = nil
