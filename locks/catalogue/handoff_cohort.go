@@ -59,7 +59,7 @@ type cohort struct {
 	mu     sync.Mutex
 	leader *cohortPlace
 	held   locks.Lease   // the server's grant; without a token while the leader is still asking
-	spare  time.Duration // how much longer the server's lease is than Until says
+	spare  time.Duration // how much longer the server's lease may last than Until says
 	passed int           // number of times that the grant was passed on
 	line   []*cohortPlace
 	expiry *time.Timer // makes the next worker the leader when the lease ends
@@ -263,7 +263,7 @@ func (l *cohortLock) Release(ctx context.Context, lease locks.Lease) error {
 }
 
 // pass gives the grant to the next worker in line, and returns whether it did. The rest of the lease must be at least
-// half, and at most all, of the lease that the worker wants.
+// half of the lease that the worker wants; even with spare it must not be longer than that lease.
 func (c *cohort) pass() bool {
 	if len(c.line) == 0 || c.passed+1 == cohortHolds {
 		return false
